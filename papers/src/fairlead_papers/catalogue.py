@@ -91,7 +91,7 @@ def reproduce(entry: Entry, setting: Setting) -> Reproduction:
 
 
 def _with_quick_commands(reproduction: Reproduction) -> Reproduction:
-    """Have commands show the numbers that were found in few trials."""
+    """Add to commands the options with which the numbers were found in few trials."""
     findings = tuple(
         replace(f, command=f"{f.command} --quick" if f.command.startswith(_AGAIN) else f.command)
         for f in reproduction.findings

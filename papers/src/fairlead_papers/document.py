@@ -179,7 +179,7 @@ def _one(entry: Entry, reproduction: Reproduction) -> Iterator[Block]:
 
 
 def _in_short(found: Mapping[str, tuple[Entry, Reproduction]]) -> Iterator[Block]:
-    """Say why what is not equal is not, and what the papers got wrong or left open."""
+    """Explain differences, and list what the papers got wrong or left open."""
     for key, (_, reproduction) in found.items():
         if reproduction.verdict != EQUAL:
             reason = give_reason(reproduction.readings, reproduction.claims, in_full=False)
@@ -193,7 +193,7 @@ def _in_short(found: Mapping[str, tuple[Entry, Reproduction]]) -> Iterator[Block
 
 
 def _findings(findings: Iterable[Finding]) -> Iterator[Block]:
-    """Say what a paper got wrong, or left open."""
+    """List what a paper got wrong or left open."""
     for finding in findings:
         yield Facts(
             [("the paper", finding.claim), ("found", finding.found), ("shown by", finding.command)]

@@ -52,7 +52,7 @@ class Setting:
 
     @property
     def day_text(self) -> str:
-        """Say what that day is."""
+        """Describe the day."""
         day = self.day
         return (
             f"A generated day of {day.n_jobs:,} jobs with {day.n_tasks:,} tasks of {day.n_users:,} "

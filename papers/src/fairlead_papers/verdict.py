@@ -106,7 +106,7 @@ def judge(readings: Sequence[Reading], claims: Sequence[PrintedClaim]) -> str:
 def give_reason(
     readings: Sequence[Reading], claims: Sequence[PrintedClaim], *, in_full: bool = True
 ) -> str:
-    """Say in a sentence why `judge` judges so; `in_full` lists statements that hold, too."""
+    """Explain the verdict of `judge` in a sentence; `in_full` lists statements that hold, too."""
     failing = [claim for claim in claims if not claim.holds]
     if failing:
         return "; ".join(f"not so here: {c.sentence} ({c.measured})" for c in failing) + "."

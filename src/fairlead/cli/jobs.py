@@ -136,7 +136,7 @@ def submit(
     server: Service = None,
     as_json: AsJson = False,
 ) -> None:
-    """Have a command run where there is room, when it is your turn; print the job's id.
+    """Submit a command, which starts on a free server in its user's turn; print the job's id.
 
     It runs in the folder and with the environment it was submitted from.
 
@@ -239,7 +239,7 @@ def hold(jobs: JobArguments, server: Service = None, as_json: AsJson = False) ->
 
 
 def release(jobs: JobArguments, server: Service = None, as_json: AsJson = False) -> None:
-    """Let held jobs start, in their old place.
+    """Release held jobs, in their old place.
 
     \b
     Example:
@@ -369,7 +369,7 @@ def logs(
 
 
 def when(job: JobArgument, server: Service = None, as_json: AsJson = False) -> None:
-    """Say when a job starts, if nobody else comes and what runs lasts until its time limit.
+    """Show when a job starts, if no job comes and running tasks use their whole time limit.
 
     \b
     Example:
@@ -386,7 +386,7 @@ def when(job: JobArgument, server: Service = None, as_json: AsJson = False) -> N
 
 
 def explain_live(job: str, server: str | None, as_json: bool) -> None:
-    """Say why a job of a running service waits."""
+    """Explain why a job of a running service waits."""
     with client(server) as service:
         why = service.ask(calls.explain(job))
         if as_json:

@@ -93,7 +93,7 @@ class _Interruptions:
 
 
 def _raise_again(unraisable: Any) -> None:
-    """Have an interruption that came where nothing can be raised come again, a little later."""
+    """Repeat an interruption, a little later, that came where nothing can be raised."""
     if not issubclass(unraisable.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(unraisable)
         return

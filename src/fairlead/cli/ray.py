@@ -47,7 +47,7 @@ def start(
     ] = None,
     address: Address = None,
 ) -> None:
-    """Have a dispatcher decide whose task starts where in a Ray cluster.
+    """Start a dispatcher, which decides whose task starts where in a Ray cluster.
 
     The first driver that connects does so, too, with what is the default here.
 
@@ -80,7 +80,7 @@ def stop(address: Address = None) -> None:
 
 
 def status(address: Address = None, as_json: AsJson = False) -> None:
-    """Say who divides the cluster, by which policy, and where its page is.
+    """Show the dispatcher of the cluster, its policy, and its page.
 
     \b
     Example:
@@ -167,7 +167,7 @@ def shares(address: Address = None, as_json: AsJson = False) -> None:
 
 
 def explain(job: jobs.JobArgument, address: Address = None, as_json: AsJson = False) -> None:
-    """Say why a job waits, and what would let its first task start.
+    """Explain why a job waits, and what would let its first task start.
 
     \b
     Example:

@@ -318,7 +318,7 @@ def _explained(
 
 
 def _say_repeated(workload: Workload, outcomes: Mapping[str, Outcome]) -> None:
-    """Say how far a replay of a journal under the policy it was made by repeats it."""
+    """Describe how closely a replay repeats a journal under the journal's own policy."""
     from fairlead.simulation.journal_replay import repeated_starts
     from fairlead.traces.journal import JournalWorkload
 

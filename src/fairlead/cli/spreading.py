@@ -41,7 +41,7 @@ def with_address(words: list[str]) -> list[str]:
 
 @contextmanager
 def executor_on(ray: str | None, processes: int | None = None) -> Iterator[Executor]:
-    """Have what does pieces of work until the end of the block.
+    """Provide an executor in a block: local processes or a Ray cluster.
 
     Raises
     ------

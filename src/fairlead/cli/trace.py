@@ -38,7 +38,7 @@ def info(
     memory: MemoryOfServer = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what is in a trace: machines by class, users, jobs, tasks, what they ask for, how long.
+    """Describe a trace: machines by class, users, jobs, tasks, demands, durations.
 
     The format is told by the content: a trace of this project (Parquet, or a folder of CSV files),
     a MetaCentrum log with its machine file, any log in Standard Workload Format, openb's table of

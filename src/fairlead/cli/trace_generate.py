@@ -110,7 +110,7 @@ def generate(
 
 
 def say_written(workload: Workload, output: Path, as_json: bool, **more: str) -> None:
-    """Say what was written where, as JSON or in words."""
+    """Describe the written files, as JSON or text."""
     if as_json:
         import json
 

@@ -62,7 +62,7 @@ COMPUTING = {
     "audit": Verb(".audit:audit", "Check which fairness properties hold."),
     "compare": Verb(".compare:compare", "Divide the cluster by several mechanisms, side by side."),
     "dynamic": Verb(".dynamic:dynamic", "Divide among users who arrive one by one."),
-    "explain": Verb(".explain:explain", "Say why a job waits."),
+    "explain": Verb(".explain:explain", "Explain why a job waits."),
     "fill": Verb(".fill:fill", "Fill the servers with whole tasks."),
     "mechanisms": Verb(".mechanisms:mechanisms", "List the mechanisms, and what is proved."),
     "simulate": Verb(".simulate:simulate", "Replay a trace under several policies."),
@@ -71,18 +71,18 @@ COMPUTING = {
 SERVING = {
     "serve": Verb(".serve:serve", "Run the scheduler as a service."),
     "worker": Verb(".worker:worker", "Run tasks of a service on this machine."),
-    "token": Verb(".serve:token", "Say who may use a service."),
+    "token": Verb(".serve:token", "Add, list and remove tokens of a service."),
 }
 ASKING = {  # verbs that ask a service; they answer at once, and import little
-    "submit": Verb(".jobs:submit", "Have a command run when it is its turn."),
+    "submit": Verb(".jobs:submit", "Submit a command, to start in its user's turn."),
     "jobs": Verb(".jobs:jobs", "List jobs of a running service."),
-    "cancel": Verb(".jobs:cancel", "Drop jobs, and end what runs of them."),
+    "cancel": Verb(".jobs:cancel", "Cancel jobs, and end their running tasks."),
     "hold": Verb(".jobs:hold", "Start no more tasks of jobs."),
     "release": Verb(".jobs:release", "Let held jobs start."),
     "modify": Verb(".jobs:modify", "Change what a job that waits asks for."),
     "logs": Verb(".jobs:logs", "Print what a task wrote."),
     "wait": Verb(".jobs:wait", "Wait until jobs are over."),
-    "when": Verb(".jobs:when", "Say when a job starts, as far as known."),
+    "when": Verb(".jobs:when", "Show when a job starts, as far as known."),
     "users": Verb(".cluster:users", "List users of a service, or weigh one."),
     "servers": Verb(".cluster:servers", "List servers of a running service."),
     "shares": Verb(".cluster:shares", "Show what users hold, and what is fair."),
@@ -90,19 +90,19 @@ ASKING = {  # verbs that ask a service; they answer at once, and import little
     "history": Verb(".cluster:history", "Show hours used by month and user."),
 }
 RAY = {
-    "start": Verb(".ray:start", "Have a dispatcher decide whose task starts where."),
+    "start": Verb(".ray:start", "Start a dispatcher of fair shares."),
     "stop": Verb(".ray:stop", "End the dispatcher; what it started goes on."),
-    "status": Verb(".ray:status", "Say who divides the cluster, and by which policy."),
+    "status": Verb(".ray:status", "Show the dispatcher and its policy."),
     "submit": Verb(".ray:submit", "Run a driver when it is your turn."),
     "shares": Verb(".ray:shares", "Show what users hold, and what is fair."),
-    "explain": Verb(".ray:explain", "Say why a job waits."),
+    "explain": Verb(".ray:explain", "Explain why a job waits."),
     "jobs": Verb(".ray:list_jobs", "List jobs of a Ray cluster."),
-    "cancel": Verb(".ray:cancel", "Drop jobs, and end what runs of them."),
+    "cancel": Verb(".ray:cancel", "Cancel jobs, and end their running tasks."),
     "users": Verb(".ray:users", "List users, or weigh one."),
     "servers": Verb(".ray:servers", "List Ray's nodes, and what is used of each."),
 }
 TRACE = {
-    "info": Verb(".trace:info", "Say what is in a trace."),
+    "info": Verb(".trace:info", "Describe a trace."),
     "generate": Verb(".trace_generate:generate", "Generate a day like one of Google's in 2011."),
     "convert": Verb(".trace:convert", "Turn a trace into another format, or into a problem file."),
 }

@@ -105,7 +105,7 @@ class Follower:
             LOG.warning("output of %s is not sent: %s", ".".join(map(str, key)), fault)
 
     async def _sync(self, told: Mapping[str, Any]) -> bool:
-        """Tell something, and carry out what the service answers; return whether it was heard."""
+        """Send a report, and carry out the service's orders; return whether it answered."""
         session, mark = self._session, object()
         asked = {"session": session, "seen": self._seen, **told}
         self._in_flight[mark] = self._seen

@@ -36,11 +36,11 @@ class Link(Protocol):
     """
 
     async def join(self, asked: Body) -> object:
-        """Have a worker's servers join."""
+        """Register a worker's servers."""
         ...
 
     async def sync(self, asked: Body) -> object:
-        """Tell what ended, and hear what is to do."""
+        """Report ended tasks, and return the next orders."""
         ...
 
     async def logs(self, asked: Body) -> None:
@@ -52,7 +52,7 @@ class Link(Protocol):
         ...
 
     async def skip(self, tasks: Mapping[str, Sequence[int]]) -> None:
-        """Have tasks of jobs that wait count as done."""
+        """Count waiting tasks of jobs as done."""
         ...
 
     async def cancel(self, jobs: Sequence[str]) -> None:
@@ -86,11 +86,11 @@ class OverHttp:
         self._sender = sender
 
     async def join(self, asked: Body) -> object:
-        """Have a worker's servers join."""
+        """Register a worker's servers."""
         return await self._ask("POST", "/v1/workers/join", asked)
 
     async def sync(self, asked: Body) -> object:
-        """Tell what ended, and hear what is to do."""
+        """Report ended tasks, and return the next orders."""
         wait = float(asked.get("wait", 0.0))
         return await self._ask("POST", "/v1/workers/sync", asked, wait)
 
@@ -104,7 +104,7 @@ class OverHttp:
         return list(answer["ids"])
 
     async def skip(self, tasks: Mapping[str, Sequence[int]]) -> None:
-        """Have tasks that wait count as done."""
+        """Count waiting tasks as done."""
         for job, indices in tasks.items():
             await self._ask("POST", f"/v1/jobs/{job}/skip", {"tasks": list(indices)})
 
@@ -161,11 +161,11 @@ class InProcess:
         self._service, self._who = service, who
 
     async def join(self, asked: Body) -> dict[str, Any]:
-        """Have a worker's servers join."""
+        """Register a worker's servers."""
         return await self._service.workers.join(JoinRequest.model_validate(asked), self._who)
 
     async def sync(self, asked: Body) -> dict[str, Any]:
-        """Tell what ended, and hear what is to do."""
+        """Report ended tasks, and return the next orders."""
         orders = await self._service.workers.sync(SyncRequest.model_validate(asked), self._who)
         return orders | {"jobs": {str(job): spec for job, spec in orders["jobs"].items()}}
 
@@ -179,7 +179,7 @@ class InProcess:
         return await self._service.submit(asked, self._who, key, key)
 
     async def skip(self, tasks: Mapping[str, Sequence[int]]) -> None:
-        """Have tasks that wait count as done."""
+        """Count waiting tasks as done."""
         skip = self._service.skip
         await _all(*(skip(int(job), self._who, these) for job, these in tasks.items()))
 

@@ -38,12 +38,12 @@ class InMemory:
         self._over: dict[Key, Ending] = {}
 
     def add(self, node: EngineNode) -> None:
-        """Have a node come, or be another one from now on."""
+        """Add a node, or replace it by another one."""
         self._nodes[node.name] = node
         self.news.set()
 
     def remove(self, name: str) -> None:
-        """Have a node go, with what runs there."""
+        """Remove a node with its running tasks."""
         del self._nodes[name]
         for key, task in list(self.running.items()):
             if task.node == name:

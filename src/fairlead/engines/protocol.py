@@ -86,7 +86,7 @@ class TaskEngine(Protocol):
         ...
 
     def stop(self, key: Key, why: str) -> None:
-        """Have a task end; what does not run is left as it is."""
+        """Stop a task; ignore one that does not run."""
         ...
 
     def keep_only(self, keys: Collection[Key]) -> None:
@@ -98,7 +98,7 @@ class TaskEngine(Protocol):
         ...
 
     def forget(self, endings: Sequence[Ending]) -> None:
-        """Have endings been heard; they are told no more."""
+        """Acknowledge reported endings."""
         ...
 
     async def output(self, key: Key, stream: str, offset: int) -> Mapping[str, Any]:

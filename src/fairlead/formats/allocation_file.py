@@ -178,7 +178,7 @@ class _Reading:
         return held, len(self.faults.skipped) == passed_over
 
     def _too_many(self, tasks: float, n: int, g: int) -> str:
-        """Say what tasks on a group would need, and what there is."""
+        """Describe what tasks on a group need, and its capacity."""
         problem = self.problem
         if problem.users.rates is not None and not np.isnan(problem.users.rates[n, g]):
             most = problem.unconstrained_gamma[n, g]

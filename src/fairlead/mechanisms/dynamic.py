@@ -91,7 +91,7 @@ class DynamicDRF:
         self._weights = np.zeros(8)
 
     def arrive(self, demand: Sequence[float] | FloatArray, weight: float = 1.0) -> float:
-        """Let one agent arrive.
+        """Add one agent.
 
         Parameters
         ----------
@@ -144,7 +144,7 @@ class DynamicDRF:
         return level
 
     def arrive_all(self, demands: ArrayLike, weights: ArrayLike | None = None) -> FloatArray:
-        """Let several agents arrive, one after another.
+        """Add several agents, one after another.
 
         Parameters
         ----------

@@ -109,7 +109,7 @@ def run_dynamic(
     solver: str = "stack",
     on_progress: Callable[[int, int], None] | None = None,
 ) -> DynamicRun:
-    """Let the users of a problem arrive in the file's order and divide the pool by dynamic DRF.
+    """Divide the pool by dynamic DRF, with the users arriving in the file's order.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ class Steps(Protocol):
     """What is held, step by step."""
 
     def take_in(self, demand: FloatArray, weight: FloatArray, budget: FloatArray) -> FloatArray:
-        """Let agents arrive one after another; return (K,) the least level after each.
+        """Add agents one after another; return (K,) the least level after each.
 
         `demand` (K, R) is per unit of dominant share, with 1 as the largest of a row; `weight` (K,)
         is dominant share per unit of level; `budget` (K,) bounds each resource after each arrival.

@@ -129,7 +129,7 @@ def _solve_per_server(problem: Problem, score: FloatArray) -> Allocation:
 
 
 def _with_definition_1(allocation: Allocation, score: FloatArray) -> Allocation:
-    """Let the certificate say how far Definition 1 is missed as well."""
+    """Add to the certificate how far Definition 1 is missed."""
     unfair = measure_unfair_neighbours(allocation.problem, allocation.tasks, score)
     plain = allocation.certificate
     certificate = replace(

@@ -58,7 +58,7 @@ class TaskOutcomes:
 
 
 def follow_tasks(workload: Workload, log: RunLog) -> TaskOutcomes:
-    """Find out what became of every task of a workload in a run; O(T + P)."""
+    """Compute the outcome of every task of a workload in a run; O(T + P)."""
     of_task = np.repeat(np.arange(workload.n_sets, dtype=np.int32), workload.set_tasks)
     submit = workload.job_submit[workload.set_job][of_task]
     unplaceable = log.set_unplaceable[of_task]

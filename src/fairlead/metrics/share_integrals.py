@@ -126,7 +126,7 @@ class ShareIntegrals:
         self._since[u] = now
 
     def _hold(self, u: i64, shape: vec[float], starts: i64) -> None:
-        """Let a task start (1) or stop (-1)."""
+        """Count a task that starts (1) or stops (-1)."""
         self._tasks[u] += starts
         held = self._held[u]
         for r in range(len(held)):

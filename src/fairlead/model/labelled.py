@@ -141,7 +141,7 @@ def _labels(labels: Any, name: str) -> Labels:
 
 
 def _difference(labels: Sequence[str], names: Sequence[str]) -> str:
-    """Say which label is missing or unknown."""
+    """Raise for a missing or unknown label."""
     known = set(names)
     for label in labels:
         if label not in known:

@@ -457,7 +457,7 @@ def _check_placeable(problem: Problem) -> None:
 
 
 def why_excluded(problem: Problem, n: int) -> str:
-    """Say which resource or constraint keeps user `n` from every server."""
+    """Describe the resource or constraint that keeps user `n` from every server."""
     eligible = problem.users.eligible[n]
     if not eligible.any():
         return "its placement constraint allows no group"

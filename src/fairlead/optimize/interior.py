@@ -320,7 +320,7 @@ def _iterate(system: _System, point: _Iterate, residuals: _Residuals) -> _Iterat
 
 
 def _polished(system: _System, point: _Iterate, residuals: _Residuals) -> _Iterate:
-    """Let what is held, and only that, meet what is used up to the last digit.
+    """Adjust holdings so that used resources are used up to the last digit.
 
     Undoes the rounding errors that Newton steps magnify, on the rows that have a price.
     """

@@ -117,7 +117,7 @@ class Staircase:
     def take_in(
         self, demand: Iterable[float], weight: Iterable[float], budget: Iterable[float]
     ) -> list[float]:
-        """Let P participants arrive one after another; return the least level after each.
+        """Add P participants one after another; return the least level after each.
 
         Parameters
         ----------
@@ -194,7 +194,7 @@ class Staircase:
                 return
 
     def _meet_stairs(self, level: float) -> None:
-        """Let the participants at this level rise from now on."""
+        """Add the participants at this level to the rising ones."""
         rate = self._rate
         for kind in self.kinds:
             if not kind.can_rise:

@@ -54,7 +54,7 @@ def search_lies(
     seed: int = 0,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Verdict:
-    """Look for a lie that pays, by random restarts and small changes to the best lie so far.
+    """Search for a lie that pays, by random restarts and small changes to the best so far.
 
     Parameters
     ----------

@@ -74,7 +74,7 @@ def search_lies(
     first: Lie | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> tuple[Verdict, Lie | None]:
-    """Look for a lie that pays: plain ones first, then small changes to the best, and restarts.
+    """Search for a lie that pays: plain ones first, then small changes to the best, and restarts.
 
     Parameters
     ----------
@@ -356,7 +356,7 @@ class _Search:
         return replace(lie, honest=honest, gained=gained, height=height)
 
     def say_impossible(self) -> str:
-        """Say how many lies were answered with what cannot be, and what that was."""
+        """Describe lies that got an infeasible answer."""
         if not self.impossible:
             return ""
         times, first = len(self.impossible), self.impossible[0]

@@ -121,7 +121,7 @@ class Item:
         return value
 
     def fail(self, fault: BaseException) -> None:
-        """Have it end by an error, unless it is over."""
+        """End the call by an error, unless it is over."""
         if not self.outcome.done():
             self.outcome.set_exception(fault)
 
@@ -198,7 +198,7 @@ class Agent:
         await asyncio.Event().wait()
 
     async def define(self, number: int, function: bytes, name: str) -> None:
-        """Know a function, or a class, by a number from now on; only workers can unpickle it."""
+        """Register a function or a class under a number; only workers can unpickle it."""
         self._functions[number], self._names[number] = function, name
         self._defined.setdefault(number, asyncio.Event()).set()
 
@@ -342,7 +342,7 @@ class Agent:
             self._start(*start)
 
     def _give_up(self, items: Sequence[Item]) -> None:
-        """Have calls that nobody waits for any more not start, or stop."""
+        """Stop abandoned calls, or prevent their start."""
         left = [item for item in items if not item.outcome.done() or item.outcome.cancelled()]
         for item in left:
             item.outcome.cancel()
@@ -359,7 +359,7 @@ class Agent:
         self._news.set()
 
     def _skip(self, item: Item) -> None:
-        """Have no start come for a call."""
+        """Cancel the request to start a call."""
         assert item.batch is not None
         self._skipped.setdefault(item.batch.job, []).append(item.index)
         item.batch.starts_left -= 1
@@ -406,13 +406,13 @@ class Agent:
                 await asyncio.sleep(LOOK_SECONDS)
 
     def _fail_waiting(self, fault: NoDispatcherError) -> None:
-        """Have all that waits fail, as nobody will start it."""
+        """Fail all waiting calls, as nothing will start them."""
         for item in (item for batch in self._batches.values() for item in batch.items):
             if item.waits:
                 item.fail(fault)
 
     async def _hear(self) -> None:
-        """Hear what starts and stops, for ever."""
+        """Receive orders to start and stop tasks, for ever."""
         while True:
             session, asked = self.session, self.dispatcher
             try:
@@ -423,7 +423,7 @@ class Agent:
                     await self._find(asked)
 
     async def _report(self) -> None:
-        """Tell how tasks ended, and which need not start, until it was heard."""
+        """Report ended and cancelled tasks until they are acknowledged."""
         while True:
             await self._news.wait()
             await asyncio.sleep(GATHER_SECONDS)
@@ -604,7 +604,7 @@ class Agent:
         self._end(key, status, "")
 
     async def _lose(self, batch: CallBatch, key: Key, items: list[Item], fault: Exception) -> None:
-        """Have calls made again whose worker or node was lost.
+        """Repeat calls whose worker or node was lost.
 
         Of several that went together nobody knows which did it. So only what is lost alone counts.
         """
@@ -661,7 +661,7 @@ class Agent:
             batch.starts_left -= 1
 
     def _note_over(self, job: str) -> None:
-        """Hear that a job is over; what of it waits here was cancelled by somebody."""
+        """Handle the end of a job; its tasks that wait here were cancelled."""
         batch = self._batches.get(job)
         for item in batch.items if batch is not None else ():
             if item.waits and item.batch is batch:
@@ -732,7 +732,7 @@ class Agent:
         task.add_done_callback(self._note_end)
 
     def _note_end(self, task: asyncio.Task[Any]) -> None:
-        """Say what went wrong in a task of the agent's own, which nobody awaits."""
+        """Log a fault of an internal task, which nothing awaits."""
         self._tasks.discard(task)
         if not task.cancelled() and (fault := task.exception()) is not None:
             LOG.error("agent %s: %r", self.name, fault, exc_info=fault)

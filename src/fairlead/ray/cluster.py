@@ -132,7 +132,7 @@ class RayCluster:
             self._end(task.key, 1, "its driver is gone")
 
     def stop(self, key: Key, why: str) -> None:
-        """Have an agent stop a task."""
+        """Order an agent to stop a task."""
         run = self.runs.get(key)
         if run is None or key in self._over:
             return
@@ -143,7 +143,7 @@ class RayCluster:
             self._end(key, 143, why)
 
     def keep_only(self, keys: Collection[Key]) -> None:
-        """Have agents stop all other tasks."""
+        """Order agents to stop all other tasks."""
         for key in self.runs.keys() - set(keys):
             run = self.runs.pop(key)
             if run.agent in self.agents:
@@ -174,7 +174,7 @@ class RayCluster:
         return {"fault": f"{what}: Ray keeps what its workers write; see the driver, or ray logs"}
 
     async def attend(self) -> None:
-        """Look which nodes are there, and which agents do not come back."""
+        """Watch the nodes, and agents that do not come back."""
         while True:
             await self.look()
             await asyncio.sleep(LOOK_SECONDS)
@@ -203,7 +203,7 @@ class RayCluster:
     # Agents
 
     def join(self, name: str, user: str, jobs: Collection[str]) -> str:
-        """Have an agent come, or come back; it is told all of what it runs. Return its session."""
+        """Register an agent, send it all of its running tasks, and return its session."""
         agent = self.agents[name] = KnownAgent(name, user, set(jobs))
         for key, run in self.runs.items():
             if run.agent == name and key not in self._over:
@@ -213,7 +213,7 @@ class RayCluster:
         return agent.session.id
 
     async def hear(self, name: str, endings: Sequence[Ending]) -> None:
-        """Hear from an agent how tasks of its ended; return when the service has heard it."""
+        """Take an agent's ended tasks; return when the service has acknowledged them."""
         waits = []
         for key, status, reason in endings:
             run = self.runs.get(key)
@@ -226,14 +226,14 @@ class RayCluster:
             await asyncio.wait(waits)
 
     def leave(self, name: str) -> KnownAgent | None:
-        """Have an agent be gone."""
+        """Remove an agent."""
         agent = self.agents.pop(name, None)
         if agent is not None:
             agent.session.news.set()
         return agent
 
     def end_all(self, name: str) -> None:
-        """Have what an agent ran be over."""
+        """End the running tasks of an agent."""
         for key, run in self.runs.items():
             if run.agent == name:
                 self._end(key, 143, "its driver is gone")

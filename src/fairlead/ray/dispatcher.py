@@ -89,7 +89,7 @@ class Dispatcher:
     async def join(
         self, name: str, user: str, protocol: int, jobs: Sequence[str], handle: Any
     ) -> dict[str, Any]:
-        """Have an agent come, or come back. `handle` tells when its actor is gone."""
+        """Register an agent, also one that comes back; `handle` shows when its actor is gone."""
         await self._ready()
         fault = ""
         if protocol != PROTOCOL:
@@ -131,7 +131,7 @@ class Dispatcher:
         cancelled: Sequence[str] = (),
         wait: float = 0.0,
     ) -> list[tuple[int, str, Any]] | None:
-        """Hear how tasks ended and which need not start; return what starts and stops, numbered.
+        """Take an agent's report; return numbered orders to start and stop tasks.
 
         None where the agent has to join again. What ended is on disk then.
         """
@@ -155,7 +155,7 @@ class Dispatcher:
         return [(message.number, message.kind, message.what) for message in told]
 
     async def leave(self, name: str) -> None:
-        """Have an agent be gone: what waits is dropped, what it ran has ended."""
+        """Remove an agent: drop its waiting tasks, and end its running ones."""
         await self._ready()
         agent = self._engine.leave(name)
         with suppress(FairleadError):  # else what waits ends when it would start
@@ -194,7 +194,7 @@ class Dispatcher:
         }
 
     async def allow(self, users: Mapping[str, float]) -> None:
-        """Let only these users submit, by these weights."""
+        """Restrict submission to these users, with these weights."""
         await self._ready()
         for name, weight in users.items():
             answer = await self._http.put(f"/v1/users/{name}", json={"weight": weight})
@@ -205,7 +205,7 @@ class Dispatcher:
     # How it is done
 
     def _keep_users(self, users: Collection[str] | None) -> None:
-        """Know who may submit, also when this actor is started again."""
+        """Store the allowed users, also for a restart of this actor."""
         self._users = None if users is None else set(users)
         if self._users is None:
             self._kept.unlink(missing_ok=True)
@@ -264,7 +264,7 @@ class Dispatcher:
             os._exit(1)
 
     async def _tell_what_is_over(self) -> None:
-        """Tell agents which of their jobs are over, whoever ended them."""
+        """Notify agents of their ended jobs, whatever ended them."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             asked = {agent.name: set(agent.jobs) for agent in self._engine.agents.values()}
@@ -279,7 +279,7 @@ class Dispatcher:
                             agent.session.tell("over", job)
 
     async def _watch(self, name: str, handle: Any) -> None:
-        """Hear when an agent's actor is gone: a call that it never answers fails then."""
+        """Watch an agent's actor: a call that it never answers fails when the actor is gone."""
         with suppress(ray.exceptions.RayError):
             await handle.live.remote()
         await self.leave(name)

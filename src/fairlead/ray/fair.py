@@ -103,7 +103,7 @@ class Fair:
         self.close()
 
     def remote(self, *given: Any, **options: Any) -> Any:
-        """Have calls of a function, or the making of a class's actors, take their turn.
+        """Schedule calls of a function, or creations of a class's actors, fairly.
 
         As a decorator, bare or with `cpu`, `memory`, `gpu`, `resources`, `where`, `priority`,
         `time_limit`, `attempts`, `name`: ``@fair.remote(cpu=1, memory="2Gi")``.
@@ -192,7 +192,7 @@ class Fair:
         return [job.model_dump() for job in self.client.jobs(self.user)]
 
     def set_weight(self, weight: float) -> None:
-        """Have a weight from now on."""
+        """Set this user's weight."""
         check_user(self.user, weight)
         self.client.set_user(self.user, weight)
 

@@ -77,7 +77,7 @@ def start(
     address: str | None = None,
     seed: int | None = None,
 ) -> Any:
-    """Have a dispatcher in a Ray cluster; return it. One that is there stays.
+    """Return the dispatcher of a Ray cluster, and start one where there is none.
 
     Parameters
     ----------

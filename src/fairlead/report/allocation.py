@@ -141,7 +141,7 @@ def comparison_document(
 
 
 def size_of(problem: Problem) -> str:
-    """Say how many share how much."""
+    """Describe how many users share how much."""
     users = counted(problem.n_users, "user")
     if problem.cluster.groups == ("pool",):
         return f"{users} on one pool of all servers"
@@ -155,7 +155,7 @@ def _about(mechanism: str) -> tuple[str, str]:
 
 
 def verdict_of(allocation: Allocation) -> Statement:
-    """Say in a sentence who has least and most, and what is used up."""
+    """Describe in a sentence the least and largest shares, and what is used up."""
     due_nothing = allocation.problem.due_nothing
     used = allocation.utilization
     fullest = max(used, key=used.__getitem__)
@@ -237,7 +237,7 @@ def details(
 
 
 def users_table(allocation: Allocation, styles: Sequence[Style], most: int = 0) -> Table:
-    """Say who gets what, and where; `most`, if given, is how many users a page lists."""
+    """Tabulate what users get, and where; a page lists at most `most` users."""
     problem, share = allocation.problem, allocation.dominant_share
     where = holds(allocation)
     largest = float(share.max(initial=0.0)) or 1.0
@@ -283,7 +283,7 @@ def _where_text(allocation: Allocation, n: int, where: np.ndarray[Any, Any], mos
 
 
 def used_tiles(allocation: Allocation) -> Tiles:
-    """Say how much of every resource is used, and how many tasks run."""
+    """Describe the use of every resource, and the number of tasks."""
     problem = allocation.problem
     cluster = problem.cluster
     used = allocation.usage.sum(axis=0)
@@ -356,7 +356,7 @@ def _group(allocation: Allocation, g: int, styles: Sequence[Style]) -> Iterator[
 
 
 def _verdict_of_comparison(answers: Mapping[str, Allocation]) -> Statement:
-    """Say where the least share is largest and smallest, and where most tasks run."""
+    """Describe where the least share is largest and smallest, and where most tasks run."""
     pooled = _pooled_only(answers)
     labels = {name: f"{name} (as one pool)" if name in pooled else name for name in answers}
     least = {

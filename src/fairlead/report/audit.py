@@ -134,7 +134,7 @@ def _beyond_verdicts(audit: Audit) -> Iterator[Listing]:
 
 
 def _opening(audit: Audit, against: AgainstFair) -> Statement:
-    """Say in a sentence who is wronged, and which properties fail."""
+    """Describe in a sentence the victims, and the properties that fail."""
     names = audit.subject.problem.users.names
     parts = [
         _some(
@@ -346,7 +346,7 @@ def _margins(audit: Audit, against: AgainstFair) -> Picture:
 
 
 def _users(audit: Audit, against: AgainstFair) -> Table:
-    """Say of everybody what it holds, what is due, what its slice would run, and who it envies."""
+    """Tabulate each user's holdings, due share, tasks of its slice, and whom it envies."""
     problem, holdings, fair = audit.subject.problem, audit.subject.holdings, audit.fair
     weighted = bool((problem.weight != problem.weight[0]).any())
     waits, envies, is_given = any(audit.waiting), against.envies.any(), audit.subject.divide is None
@@ -404,7 +404,7 @@ def _figure(value: float, text: str, *, bad: bool = False, part: float | None = 
 
 
 def _held(audit: Audit, n: int) -> str:
-    """Say what a user holds of every resource."""
+    """Describe a user's holdings of every resource."""
     cluster = audit.subject.problem.cluster
     amounts = audit.subject.holdings.user_amounts[n].tolist()
     return ", ".join(
@@ -415,7 +415,7 @@ def _held(audit: Audit, n: int) -> str:
 
 
 def _headings(audit: Audit, against: AgainstFair) -> str:
-    """Say what the headings of the table mean."""
+    """Explain the headings of the table."""
     has_fair, is_whole = audit.fair is not None, audit.subject.holdings.whole_tasks
     said = [f"{DOMINANT_SHARE}."]
     if has_fair:

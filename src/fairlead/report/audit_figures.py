@@ -213,7 +213,7 @@ def _envy_layout(envious: list[str], envied: list[str]) -> dict[str, Any]:
 
 
 def user_hover(audit: Audit, against: AgainstFair, n: int) -> str:
-    """Say in a few lines what a user holds, and what it should."""
+    """Describe in a few lines a user's holdings and fair share."""
     problem, fair = audit.subject.problem, audit.fair
     tasks = number(float(audit.subject.holdings.user_tasks[n]))
     due, margin, envies = "", "", ""
@@ -236,7 +236,7 @@ def user_hover(audit: Audit, against: AgainstFair, n: int) -> str:
 
 
 def gained(gain: float) -> str:
-    """Say how much more somebody would have with another's bundle."""
+    """Describe how much more a user would have with another's bundle."""
     return change(gain, "under 0.1 %") if isfinite(gain) else "has nothing"
 
 

@@ -71,7 +71,7 @@ def shortened(text: str, longest: int = LONGEST_LABEL) -> str:
 
 
 def hover(name: str, *lines: str) -> str:
-    """Say what a point is, and what there is to say of it, a line each."""
+    """Describe a point, in lines."""
     return "<br>".join([f"<b>{plain(name)}</b>", *(plain(line) for line in lines if line)])
 
 

@@ -207,7 +207,7 @@ class Document:
 
 
 def proof(certificate: Certificate, found_by: str = "the solver that found the answer") -> Section:
-    """Say why an answer is the answer, and by how much it misses that."""
+    """Describe the condition that makes an answer right, and by how much it misses that."""
     detail = "; ".join(
         f"{name.replace('_', ' ')}: {number(value) if isinstance(value, float) else value}"
         for name, value in certificate.detail.items()

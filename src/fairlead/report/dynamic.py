@@ -181,7 +181,7 @@ def _blocks(run: DynamicRun, verdicts: Sequence[Verdict]) -> list[Block]:
 
 
 def _finding(verdict: Verdict) -> Statement:
-    """Say what a check came to."""
+    """Describe the result of a check."""
     meaning = MEANING.get(verdict.name, verdict.name)
     if verdict.verdict == "fails":
         shown = ", ".join(f"{key} {value}" for key, value in verdict.witness.items())

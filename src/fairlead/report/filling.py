@@ -89,7 +89,7 @@ def filling_document(trials: Trials, title: str, left_out: Sequence[str] = ()) -
 
 
 def about(policy: Policy) -> tuple[str, str]:
-    """Say in a line what a policy does, and where that is from."""
+    """Describe a policy in a line, with its source."""
     least = _LEAST[policy.criterion]
     if policy.criterion == "ps-dsf" and policy.select not in ("rrr", "joint"):
         least = _LEAST_SUM
@@ -110,7 +110,7 @@ def _verdict(trials: Trials) -> Statement:
 
 
 def _note(trials: Trials) -> str:
-    """Say what the reader of the numbers has to know of chance."""
+    """Describe the part of chance in the numbers."""
     if trials.varies:
         return (
             "All numbers of tasks are means. ±: the mean lies so close with 95 % confidence "

@@ -212,7 +212,7 @@ def history_table(usage: Sequence[Row]) -> LiveTable:
 
 
 def said_when(view: Row, now: float) -> str:
-    """Say in one line when a job starts, or started."""
+    """Describe in one line when a job starts, or started."""
     job, starts, reason = f"job {view['job']}", view["starts"], view["reason"]
     if view["not_before"] is None and starts is not None:
         return f"{job} started at {_time(starts)}; it is {view['state']}"

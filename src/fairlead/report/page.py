@@ -132,7 +132,7 @@ class _Contents:
 
     @staticmethod
     def omitted(table: Table) -> str:
-        """Say which rows are not there, if any."""
+        """Describe the rows that are left out, if any."""
         left = table.count - _most(table)
         if left <= 0:
             return ""

@@ -129,7 +129,7 @@ def simulation_document(
 
 
 def size_of_workload(workload: Workload) -> str:
-    """Say how large a workload is."""
+    """Describe the size of a workload."""
     counts = (
         counted(workload.n_servers, "server"),
         counted(workload.n_users, "user"),
@@ -140,7 +140,7 @@ def size_of_workload(workload: Workload) -> str:
 
 
 def _about_today(standing: AgainstToday) -> str:
-    """Say which policy the others are held against, and how far it is what happened."""
+    """Describe the reference policy, and how closely it repeats what happened."""
     today = shortened(standing.today, LONGEST_NAME)
     if standing.is_recorded:
         return f"Today: {today}, what the log says happened."
@@ -150,7 +150,7 @@ def _about_today(standing: AgainstToday) -> str:
 
 
 def _verdict(standing: AgainstToday, found: Mapping[str, Figures]) -> Statement:
-    """Say who would gain and lose, and who got nothing."""
+    """Describe users who would gain or lose, or got nothing."""
     users = standing.outcomes[standing.today].workload.n_users
     nowhere = {name: sets.tasks for sets in what_cannot_run(standing.shared) for name in sets.names}
     said = []
@@ -214,7 +214,7 @@ def _short(name: str) -> str:
 
 
 def _gain_and_lose(gained: int, lost: int, users: int) -> tuple[str, str]:
-    """Say how many gain, of how many users if that is given, and how many lose."""
+    """Describe how many users gain and lose, of how many if given."""
     of = f" of {counted(users, 'user')}" if users else ""
     gain = "gains" if gained == 1 or users == 1 else "gain"
     return f"{gained:,}{of} {gain}", f"{lost:,} {'loses' if lost == 1 else 'lose'}"
@@ -230,7 +230,7 @@ def _pictures(drawn: Iterable[tuple[str, Figure | None, str]]) -> list[Picture]:
 
 
 def _warnings(standing: AgainstToday, found: Mapping[str, Figures]) -> Iterator[Block]:
-    """Say what could not run, and what a log does not say."""
+    """Describe tasks that could not run, and what a log lacks."""
     lines = []
     for nowhere in what_cannot_run(standing.shared):
         jobs = named([_short(job) for job in nowhere.jobs], JOBS_NAMED)
@@ -262,7 +262,7 @@ def _warnings(standing: AgainstToday, found: Mapping[str, Figures]) -> Iterator[
 
 
 def _starved(standing: AgainstToday, found: Mapping[str, Figures]) -> Section:
-    """Say under each policy who got nothing while waiting."""
+    """List users that got nothing while waiting, by policy."""
     users = standing.outcomes[standing.today].workload.n_users
     lines = []
     for name in standing.shared:
@@ -293,7 +293,7 @@ def _starved(standing: AgainstToday, found: Mapping[str, Figures]) -> Section:
 def _gains(
     standing: AgainstToday, found: Mapping[str, Figures], styles: Mapping[str, PolicyStyle]
 ) -> Iterator[Block]:
-    """Say under each policy who gains and who loses, and by how much."""
+    """List gains and losses of users, by policy."""
     if not standing.others:
         only = "There is one policy only: name another with --policy to see who would gain by it."
         yield Section("Who would gain, who would lose", [Prose(only)], only=PAGE)
@@ -407,7 +407,7 @@ def _cell(value: float | None, write: Callable[[float], str]) -> Cell:
 def _users(
     standing: AgainstToday, found: Mapping[str, Figures], styles: Mapping[str, PolicyStyle]
 ) -> Iterator[Block]:
-    """Say who waits longest, and who gains and loses."""
+    """Describe who waits longest, and who gains and loses."""
     yield from _waits(found)
     if not standing.others:
         return
@@ -495,7 +495,7 @@ def _changes(standing: AgainstToday) -> Table:
 
 
 def _change(against: Against, n: int) -> Cell:
-    """Say how a user's completion times differ from today's."""
+    """Describe how a user's completion times differ from today's."""
     comparison = against.comparison
     ratio, wait = float(comparison.completion_ratio[n]), float(against.other_wait[n])
     more = int(comparison.completed_difference[n])
@@ -509,7 +509,7 @@ def _change(against: Against, n: int) -> Cell:
 
 
 def _sharing(sharing: Against) -> Section:
-    """Say who is worse off by sharing than alone."""
+    """List users who are worse off sharing than alone."""
     comparison = sharing.comparison
     shown = _pictures(
         [("", done_figure(sharing, "alone"), "Part of each user's tasks done when sharing")]
@@ -526,7 +526,7 @@ def _sharing(sharing: Against) -> Section:
 
 
 def sharing_text(sharing: Comparison) -> str:
-    """Say how many users do worse on a shared cluster than on dedicated parts of it."""
+    """Count users who do worse on a shared cluster than on dedicated parts of it."""
     users = int((~np.isnan(sharing.horizon_difference)).sum())
     fewer = int((sharing.horizon_difference < 0).sum())
     compared, slower = int((sharing.jobs > 0).sum()), int((sharing.lost & (sharing.jobs > 0)).sum())

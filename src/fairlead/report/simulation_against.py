@@ -174,7 +174,7 @@ def what_cannot_run(outcomes: Mapping[str, Outcome]) -> list[CannotRun]:
 
 
 def facts(against: Against, figures: Figures, today: Figures) -> list[tuple[str, str]]:
-    """Say what a policy would have changed, as labels and texts.
+    """Describe what a policy would have changed, as labels and texts.
 
     `figures` and `today` are what `fairlead.metrics.outcomes.Outcome.to_dict` returned of both.
     """
@@ -212,7 +212,7 @@ def difference_text(seconds: float) -> str:
 
 
 def most_of(against: Against, whose: BoolArray, *, least: bool) -> str:
-    """Say by how much those users gained or lost, and who did most."""
+    """Describe by how much those users gained or lost, and who did most."""
     comparison = against.comparison
     ratios = np.where(whose & (comparison.jobs > 0), comparison.completion_ratio, np.nan)
     if np.isnan(ratios).all():
@@ -268,7 +268,7 @@ def _waiting(against: Against) -> str:
 def _over_all_tasks(
     against: Against, figures: Figures, today: Figures
 ) -> Iterator[tuple[str, str]]:
-    """Say what is summed up over all tasks, and where those are not the same that it is not."""
+    """Describe sums over all tasks; where the tasks differ, name that."""
     facts = (
         _used(figures, today),
         ("makespan", beside(figures, today, "makespan", short_duration)),
@@ -286,13 +286,13 @@ def _over_all_tasks(
 
 
 def unrecorded(figures: Figures) -> str:
-    """Say of how much the log does not say when it ran: ``3 tasks of 2 jobs``."""
+    """Count the work whose time the log lacks: ``3 tasks of 2 jobs``."""
     tasks, jobs = figures["unrecorded"], figures["jobs_unrecorded"]
     return f"{counted(tasks, 'task')} of {counted(jobs, 'job')}"
 
 
 def _used(figures: Figures, today: Figures) -> tuple[str, str]:
-    """Say what was used over the time that both have in common: until the horizon."""
+    """Describe utilization over the common time: until the horizon."""
     time, label = figures["horizon"]["time"], "in use until its own end"
     sides = figures, today
     if today["horizon"]["time"] == time:
@@ -303,7 +303,7 @@ def _used(figures: Figures, today: Figures) -> tuple[str, str]:
 
 
 def _unfinished(against: Against) -> Iterator[tuple[str, str]]:
-    """Say which of the tasks that both know were left undone, where some were under either."""
+    """Describe common tasks that were left undone, where either has any."""
     known = against.comparison.known
     sides = [side.summary for side in (against.outcome, against.today)]
     for label, counts in (
@@ -317,7 +317,7 @@ def _unfinished(against: Against) -> Iterator[tuple[str, str]]:
 
 
 def got_nothing(figures: Figures, users: int) -> tuple[str, str]:
-    """Say who got nothing while waiting, and for how long; or who waited longest with nothing.
+    """Describe who got nothing while waiting, and for how long; or who waited longest.
 
     `figures` are as `fairlead.metrics.outcomes.Outcome.to_dict` returned them. Returns what it is,
     and who.

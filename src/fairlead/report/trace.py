@@ -17,7 +17,7 @@ _QUANTILES = {"0": "least", "50": "median", "100": "most"}
 
 
 def trace_document(figures: Mapping[str, Any]) -> Document:
-    """Say what is in a trace.
+    """Describe a trace.
 
     Parameters
     ----------

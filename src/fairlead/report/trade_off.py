@@ -84,7 +84,7 @@ def trade_off_document(trade_off: TradeOff, title: str, left_out: Sequence[str] 
 
 
 def _verdict(trade_off: TradeOff) -> Statement:
-    """Say what the way from the first to the last alpha costs, and what it gives."""
+    """Describe what the way from the first to the last alpha costs, and what it gives."""
     first, last = trade_off.points[0], trade_off.points[-1]
     users = trade_off.problem.n_users
     if first is last:
@@ -121,7 +121,7 @@ def _verdict(trade_off: TradeOff) -> Statement:
 
 
 def _moved(before: float, after: float) -> str:
-    """Say how a value moves; nothing where the change does not matter."""
+    """Describe how a value moves; empty where the change does not matter."""
     if abs(after - before) <= UNCHANGED * before:
         return ""
     return "rises" if after > before else "falls"

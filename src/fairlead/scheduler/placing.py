@@ -119,7 +119,7 @@ class Placing:
         return self.find(gang.line.queue, shape)
 
     def hold(self, gang: Gang, shape: Shape, server: Server, sign: i64) -> None:
-        """Let a planned task of a gang hold its amounts (1), or no longer (-1)."""
+        """Reserve a planned task's amounts of a gang (1), or release them (-1)."""
         self.state.take(server, shape, sign)
         add_to(gang.line.queue.held, shape.demand, sign)  # the next server may depend on it
 

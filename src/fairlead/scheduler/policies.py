@@ -115,7 +115,7 @@ class Policy:
         self.makes_reservations = scores is Backfilling
 
     def __reduce__(self) -> tuple[Callable[[object], Policy], tuple[str]]:
-        """Let it be found again by its name, in another process."""
+        """Pickle by name, so that another process finds the same policy."""
         return parse_policy, (self.name,)
 
     def make_counting(self, resources: i64, largest: list[int] | None) -> Counting:

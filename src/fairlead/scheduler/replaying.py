@@ -180,7 +180,7 @@ class Replay:
         return False
 
     def end_tasks(self) -> None:
-        """Let tasks end, in the order of their starts."""
+        """End tasks, in the order of their starts."""
         if not self.ends or self.ends[0] != self.now:
             return
         heappop(self.ends)
@@ -189,7 +189,7 @@ class Replay:
                 self.state.stop(task, False)
 
     def change_servers(self) -> None:
-        """Let servers join, drain and leave."""
+        """Apply joins, drains and removals of servers."""
         park = self.park
         while self.next_change < len(park.time) and park.time[self.next_change] == self.now:
             server = park.server[self.next_change]
@@ -213,7 +213,7 @@ class Replay:
             state.open(server)
 
     def drain(self, name: str) -> None:
-        """Let no more tasks start on a server."""
+        """Close a server to new tasks."""
         server = self.state.servers.get(name)
         if server is not None and not server.is_draining:
             self.state.close(server)
@@ -246,7 +246,7 @@ class Replay:
         return low
 
     def submit_jobs(self) -> None:
-        """Let the jobs of this moment arrive."""
+        """Submit the jobs that arrive now."""
         jobs = self.jobs
         while self.next_job < len(jobs.submit) and jobs.submit[self.next_job] == self.now:
             self.submit(int(self.next_job))

@@ -90,7 +90,7 @@ def read(data: object) -> Body:
 
 
 def restore(state: State, body: Body) -> None:
-    """Let a state without anything in it know what a snapshot has."""
+    """Restore a snapshot into an empty state."""
     for server in body["servers"]:
         restore_server(state, server)
     for queue in body["queues"]:
@@ -116,7 +116,7 @@ def restore(state: State, body: Body) -> None:
 
 
 def restore_server(state: State, row: ServerRow) -> None:
-    """Let a state know a server."""
+    """Add a server to a state."""
     order, joined, labels = row["order"], row["joined"], frozenset(row["labels"])
     server = Server(row["name"], order, joined, row["capacity"], labels, row["group"])
     state.join(server)
@@ -125,7 +125,7 @@ def restore_server(state: State, row: ServerRow) -> None:
 
 
 def restore_group(state: State, row: GroupRow, shapes: list[Shape]) -> None:
-    """Let a state know a group, without its running tasks."""
+    """Add a group to a state, without its running tasks."""
     queue = state.queues[row["queue"]]
     priority, time = row["priority"], row["time"]
     limit = UNLIMITED if row["limit"] is None else row["limit"]

@@ -190,7 +190,7 @@ class State:
         self.is_stale = True
 
     def open(self, server: Server) -> None:
-        """Let tasks start on a server."""
+        """Open a server for new tasks."""
         server.is_draining = False
         self.selection.open(server)
         self.free_up(server)
@@ -198,7 +198,7 @@ class State:
             self.steps.append(partial(self.close, server))
 
     def close(self, server: Server) -> None:
-        """Let no more tasks start on a server."""
+        """Close a server to new tasks."""
         server.is_draining = True
         self.selection.close(server)
         if self.steps is not None:
@@ -218,7 +218,7 @@ class State:
                         break
 
     def search_again(self) -> None:
-        """Let all parked lines stand, as too many servers were freed to compare them with each."""
+        """Unpark all lines, as too many servers were freed to compare them with each."""
         for queue in self.queues.values():
             for line in list(queue.parked):
                 unpark(line)
@@ -235,7 +235,7 @@ class State:
             self.steps.append(partial(self.unpark_gang, gang))
 
     def unpark_gang(self, gang: Gang) -> None:
-        """Let a parked gang be tried again."""
+        """Unpark a gang, so that it is tried again."""
         gang.is_parked = False
         del self.gangs_parked[gang.id]
         del gang.line.queue.gangs_parked[gang.id]
@@ -292,7 +292,7 @@ class State:
         self.book(task, -1 if waits else 0)
 
     def book(self, task: Task, waiting: i64) -> None:
-        """Let a task hold its amounts, and `waiting` more tasks of its group wait."""
+        """Give a task its amounts, and count `waiting` more waiting tasks of its group."""
         group, server = task.group, task.server
         self.running[task.id] = task
         task.is_running = True
@@ -311,7 +311,7 @@ class State:
             self.empty(group.line)
 
     def unbook(self, task: Task, waiting: i64) -> None:
-        """Let a task hold nothing any more, and `waiting` more tasks of its group wait."""
+        """Take a task's amounts back, and count `waiting` more waiting tasks of its group."""
         group, server = task.group, task.server
         queue = group.line.queue
         del self.running[task.id]
@@ -497,7 +497,7 @@ class State:
         return found
 
     def enlist(self, group: TaskGroup) -> None:
-        """Let a group with waiting tasks take its place in its queue."""
+        """Insert a group with waiting tasks into its queue."""
         line = group.line
         line.add(group)
         if line.row < 0:
@@ -550,7 +550,7 @@ class State:
         self.rank(queue)
 
     def empty(self, line: Line) -> None:
-        """Let a parked line stand as soon as nothing waits in it; freed servers pass it over."""
+        """Unpark a line as soon as nothing waits in it; freed servers pass it over."""
         if line.row >= 0 and line.first() is None:
             unpark(line)
 

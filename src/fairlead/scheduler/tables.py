@@ -258,7 +258,7 @@ class TaskGroup:
         self.limit = limit
 
     def __lt__(self, other: TaskGroup) -> bool:
-        """Let any of two come first: one of them is gone, if entries in a heap are equal so far."""
+        """Order two lines arbitrarily: where heap entries tie up to here, one line is gone."""
         return False
 
     @property
@@ -298,7 +298,7 @@ class TaskGroup:
         return 0
 
     def put_back(self, index: int, started: int) -> None:
-        """Let a task that was started wait again, in its old place."""
+        """Return a started task to the waiting ones, in its old place."""
         if self.returned is None or self.starts is None:
             self.returned = []
             self.starts = {}
@@ -413,7 +413,7 @@ class Line:
         self.heap = []
 
     def __lt__(self, other: Line) -> bool:
-        """Let any of two come first: one of them is gone, if entries in a heap are equal so far."""
+        """Order two lines arbitrarily: where heap entries tie up to here, one line is gone."""
         return False
 
     def add(self, group: TaskGroup) -> None:

@@ -249,19 +249,19 @@ async def release(service: Served, job: JobNumber, who: Anybody, once: Once) -> 
 async def skip(
     service: Served, job: JobNumber, asked: SkipRequest, who: Anybody, once: Once
 ) -> Response:
-    """Have tasks of a job that wait count as done."""
+    """Count waiting tasks of a job as done."""
     return _json(await service.skip(job, who, asked.tasks, *once))
 
 
 @router.get("/v1/jobs/{job}/explain", response_model=dict[str, Any], tags=["jobs"])
 async def explain(service: Served, job: JobNumber, who: Anybody) -> Response:
-    """Say why a job waits, and what would let its first task start."""
+    """Explain why a job waits, and what would let its first task start."""
     return _json(await service.explain(job, who))
 
 
 @router.get("/v1/jobs/{job}/when", response_model=WhenView, tags=["jobs"])
 async def when(service: Served, job: JobNumber, who: Anybody) -> Response:
-    """Say when a job starts if nobody comes and what runs lasts until its time limit."""
+    """Return when a job starts if no job comes and running tasks use their whole time limit."""
     return _json(await service.when(job, who))
 
 
@@ -346,13 +346,13 @@ async def metrics(service: Served) -> Response:
 async def join(
     service: Served, asked: JoinRequest, who: Annotated[Token, Depends(_worker)]
 ) -> Response:
-    """Have servers join, or come back."""
+    """Register servers, also ones that come back."""
     return _json(await service.workers.join(asked, who))
 
 
 @router.post("/v1/workers/sync", response_model=dict[str, Any], tags=["workers"])
 async def sync(service: Served, asked: SyncRequest, who: ToldWorker) -> Response:
-    """Tell what ended, and hear what is to do; waits for news for a while."""
+    """Take a worker's report, and answer with orders; wait for news for a while."""
     return _json(await service.workers.sync(asked, who))
 
 
@@ -371,13 +371,13 @@ async def hand_over_logs(
 
 @router.get("/healthz", tags=["health"])
 async def healthz() -> dict[str, str]:
-    """Say that the process lives."""
+    """Answer that the process is alive."""
     return {"status": "ok"}
 
 
 @router.get("/readyz", response_model=dict[str, str], tags=["health"])
 async def readyz(service: Served) -> Response:
-    """Say whether requests are carried out."""
+    """Answer whether requests are carried out."""
     engine = service.engine
     if engine.ready:
         return _json({"status": "ready", "policy": engine.state.scheduler.policy.name})

@@ -392,7 +392,7 @@ class Engine:
         self._saved = self.journal.seq
 
     def _save_aside(self) -> None:
-        """Have a copy of this process write the snapshot: of a large state that takes seconds."""
+        """Write the snapshot in a forked child, because a large state takes seconds."""
         if self._copy is not None and self._copy.keeper.is_alive():
             if monotonic() - self._copy.since > COPY_SECONDS:
                 self._copy.end()
@@ -434,7 +434,7 @@ class Copy:
         self.keeper.start()
 
     def end(self) -> None:
-        """Have it keep nothing more."""
+        """Stop keeping events."""
         with suppress(ProcessLookupError):
             if self.keeper.is_alive():
                 os.kill(self.process, signal.SIGKILL)

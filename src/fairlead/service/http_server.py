@@ -198,7 +198,7 @@ class HttpServer(uvicorn.Server):
             self._start(self._begin(connection, peer, _Once(partial(self._release, peer.name))))
 
     async def _begin(self, connection: socket.socket, peer: Peer, lost: _Once) -> None:
-        """Find out whether a connection begins with TLS, and hand it to the protocol."""
+        """Detect whether a connection begins with TLS, and hand it to the protocol."""
         loop = asyncio.get_running_loop()
         try:
             context = None if peer.is_unix else await self._tls_of(connection)

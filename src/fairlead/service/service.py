@@ -210,7 +210,7 @@ class Service:
     async def change(
         self, job: int, who: Token, kind: str, key: str = "", digest: str = "", **body: Any
     ) -> dict[str, Any]:
-        """Tell a job ``cancel``, ``hold``, ``release`` or ``modify``; return it as it is then."""
+        """Apply ``cancel``, ``hold``, ``release`` or ``modify`` to a job; return the job."""
 
         def take(turn: Turn) -> dict[str, Any]:
             found = _own_job(turn.state, job, who)
@@ -234,7 +234,7 @@ class Service:
     async def skip(
         self, job: int, who: Token, tasks: Sequence[int], key: str = "", digest: str = ""
     ) -> dict[str, Any]:
-        """Have tasks of a job that wait count as done; return it as it is then."""
+        """Count waiting tasks of a job as done; return the job."""
 
         def take(turn: Turn) -> dict[str, Any]:
             found = _own_job(turn.state, job, who)
@@ -482,7 +482,7 @@ class Service:
     async def change_server(
         self, name: str, kind: str, key: str = "", digest: str = "", **body: Any
     ) -> dict[str, Any]:
-        """Tell a server ``drain`` or ``lost``."""
+        """Apply ``drain`` or ``lost`` to a server."""
 
         def take(turn: Turn) -> dict[str, Any]:
             is_kept = name in turn.state.drained and body.get("drained") is False
@@ -525,7 +525,7 @@ class Service:
     # How it is done
 
     def _publish(self, effects: Effects) -> None:
-        """Tell workers, and those who wait for jobs; called in the engine's thread."""
+        """Notify workers and callers that wait for jobs; called in the engine's thread."""
         if self._loop is not None and (effects.starts or effects.stops or effects.ended):
             ended = [job.id for job in effects.ended]
             self._loop.call_soon_threadsafe(self._deliver, effects, ended)

@@ -54,7 +54,7 @@ class Session:
     news: asyncio.Event = field(default_factory=asyncio.Event)
 
     def tell(self, kind: str, what: Any, size: int = 0) -> None:
-        """Have something to do for the worker."""
+        """Queue an order for the worker."""
         self.sent += 1
         self.messages.append(Message(self.sent, kind, what, size))
         if not self.reports:
@@ -127,7 +127,7 @@ class Sessions:
                 del self.joining[name]
 
     def join(self, session: Session, runs: Iterable[Running]) -> None:
-        """Have a worker speak for its servers from now on; tell it what runs there."""
+        """Open a session of a worker for its servers; order what runs there."""
         self.give_up(session)
         decided, session.messages, session.sent = session.messages, deque(), 0
         told = set()
@@ -152,7 +152,7 @@ class Sessions:
             self.unreachable.discard(name)
 
     def deliver(self, starts: list[Running], stops: list[Running]) -> None:
-        """Tell workers what was decided."""
+        """Send decisions to workers."""
         for run in starts:
             for session in self._of(run.server):
                 session.tell("start", _start(run), run.entry.job.size)
@@ -161,7 +161,7 @@ class Sessions:
                 session.tell("stop", (run.server, run.key, run.stopping))
 
     def forget_all(self, servers: Iterable[str]) -> None:
-        """Have all workers join again."""
+        """Make all workers register again."""
         for session in self.by_id.values():
             session.servers.clear()
             session.news.set()
@@ -170,7 +170,7 @@ class Sessions:
         self.expect(servers)
 
     def forget(self, server: str) -> None:
-        """Have nobody speak for a server that is no more."""
+        """End the sessions of a removed server."""
         session = self.by_server.pop(server, None)
         if session is not None:
             session.servers.discard(server)

@@ -207,7 +207,7 @@ class ServiceState:
         self.users[name] = weight
 
     def on_submit(self, now: float, jobs: Sequence[Mapping[str, Any]]) -> list[int]:
-        """Have jobs wait; return their ids."""
+        """Submit jobs; return their ids."""
         for asked in jobs:
             self._check(**asked)
         return [self._submit(now, **asked) for asked in jobs]
@@ -258,7 +258,7 @@ class ServiceState:
         self._enter_waiting(found)
 
     def on_skip(self, now: float, job: int, tasks: Sequence[int]) -> None:
-        """Have tasks of a job that wait count as done; others of these are left as they are."""
+        """Count waiting tasks of a job as done; ignore other tasks among them."""
         found = self.job(job)
         if found.gang:
             raise InputError("is a gang: all of it runs, or nothing", f"job {job}")
@@ -531,7 +531,7 @@ class ServiceState:
             self.aside[why] += sign * job.waiting
 
     def _enter_waiting(self, job: Job) -> None:
-        """Have what waits of a job wait in the scheduler, too, unless it has to wait for others."""
+        """Submit waiting tasks of a job to the scheduler, unless other jobs must end first."""
         if not (job.held or job.cancelled or job.after):
             waits = _indices(job, WAITS)
             if waits:
@@ -558,7 +558,7 @@ class ServiceState:
     def _assume(
         self, job: Job, demand: dict[str, float], limit: float | None, runs: list[Running]
     ) -> None:
-        """Have the scheduler know what runs already."""
+        """Enter running tasks into the scheduler."""
         entry = self._enter(job, [run.key.index for run in runs], demand, limit)
         for run in runs:
             run.task, run.entry = self.scheduler.assume(entry.group, run.server, run.since), entry
@@ -568,7 +568,7 @@ class ServiceState:
             entry.withdrawn, entry.indices = True, range(0)
 
     def _withdraw(self, job: Job) -> None:
-        """Have nothing of a job wait in the scheduler; what runs goes on."""
+        """Withdraw waiting tasks of a job from the scheduler; running ones go on."""
         for entry in list(job.entries.values()):
             if not entry.withdrawn:
                 self.scheduler.cancel(entry.group)

@@ -108,7 +108,7 @@ def replay_dedicated(
 
 
 def hardly_anything_fits(workload: Workload, shared: RunLog, alone: RunLog) -> str:
-    """Say so if over half of what can run on shared servers cannot on its user's own, else ""."""
+    """Warn if over half of the tasks cannot run on their user's own servers; else ""."""
     tasks = workload.set_tasks[~shared.set_unplaceable]
     lost = int(tasks[alone.set_unplaceable[~shared.set_unplaceable]].sum())
     if 2 * lost <= tasks.sum():

@@ -175,7 +175,7 @@ class _JournalReplay:
     # Ends that this policy makes
 
     def _end_before(self, moment: float) -> None:
-        """Have tasks end that are due before a moment, and place what can start then."""
+        """End tasks that are due before a time, and place tasks that can start then."""
         while (now := self._next_moment(moment)) < moment:
             self.state.unplaced |= not self.due or now < self.due[0][0]
             self._end_due(now)

@@ -312,7 +312,7 @@ def _conditions(workload: Workload) -> list[dict[str, str] | None]:
 
 
 def _why_not(workload: Workload, log: RunLog, j: int, moment: float) -> str:
-    """Say what became of a job with nothing that waits."""
+    """Describe the end of a job without waiting tasks."""
     name, submit = workload.job_names[j], float(workload.job_submit[j])
     if submit > moment:
         return f"{name} comes at {submit:.6g} s, after {moment:.6g} s"

@@ -218,7 +218,7 @@ def run_policies(
 
 
 def how_to_go_on(finished: tuple[str, ...], runs: int, folder: Path | None) -> str:
-    """Say which runs are kept, by name, when `runs` of them are stopped, and how to go on."""
+    """Describe the kept runs when `runs` of them are stopped, and how to continue."""
     if folder is None:
         return "nothing is kept (what is finished is with --runs FOLDER)"
     if not finished:

@@ -75,7 +75,7 @@ def in_slots(kinds: Problem, slots: int) -> Problem:
 
 
 def slots_caution(kinds: Problem, tasks: IntArray, slots: int) -> str:
-    """Say where slots do not stand for what tasks take.
+    """Describe where slots differ from what tasks take.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ def stamp() -> tuple[str, str, str]:
 
 
 def in_words(of: tuple[str, str, str]) -> str:
-    """Say which fairlead and which Python that is."""
+    """Return the versions of fairlead and of Python."""
     return f"fairlead {of[0]} (sources {of[1][:8]}) with Python {of[2]}"
 
 

@@ -120,7 +120,7 @@ def working_nodes() -> dict[str, tuple[str, float]]:
 
 @contextmanager
 def ray_executor(address: str) -> Iterator[RayExecutor]:
-    """Have an executor on the nodes of a Ray cluster, as `joined_ray` joins it, until the end.
+    """Provide an executor on a Ray cluster's nodes, joined by `joined_ray`, in a block.
 
     Raises
     ------
@@ -249,7 +249,7 @@ class RayExecutor:
 
 
 def _reports_here() -> Any:
-    """Have an actor on this process's node that hears reports."""
+    """Create an actor on this process's node that receives reports."""
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     return ray.remote(num_cpus=0, scheduling_strategy=here)(_Reports).remote()
 
@@ -261,7 +261,7 @@ class _Reports:
         self._newest: dict[int, tuple[Any, ...]] = {}
 
     def tell(self, number: int, *report: Any) -> None:
-        """Hear a report."""
+        """Receive a report."""
         self._newest[number] = report
 
     def take(self) -> list[tuple[int, tuple[Any, ...]]]:

@@ -138,7 +138,7 @@ def attempt(work: Callable[..., Any], *given: Any) -> Any:
 
 
 def _give(connection: Any, number: int | None) -> None:
-    """Have a process do a job, or end; that it died meanwhile is seen where it should answer."""
+    """Send a process a job or the order to end; its death shows when it should answer."""
     with suppress(OSError):
         connection.send(number)
 
@@ -158,7 +158,7 @@ def _receive(connection: Any, process: Any, number: int) -> tuple[bool, Any]:
 
 
 def serve_parent() -> None:
-    """Have this process ignore interruptions, and end as soon as its parent is gone.
+    """Ignore interruptions in this process, and end it as soon as its parent is gone.
 
     A parent that is killed ends nobody: a child would go on for hours, or for ever, as it waits
     until somebody reads what it writes (its siblings hold the other end of its pipe open).

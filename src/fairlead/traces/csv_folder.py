@@ -443,7 +443,7 @@ def _read_events(path: Path, cluster: Cluster) -> dict[str, Any]:
 
 
 def _at_its_row(error: ProblemError, path: Path) -> InputError:
-    """Say in which file and row the entry is that a workload refused."""
+    """Name the file and row of an entry that a workload refused."""
     match = re.fullmatch(r"([a-z ]+)\[([0-9]+)\](?:\.(\w+))?", error.place)
     if match is None or match[1] not in _FILE_OF_ENTRY:
         return InputError(error.fault, error.place, str(path))

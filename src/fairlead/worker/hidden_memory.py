@@ -10,7 +10,7 @@ PR_SET_DUMPABLE = 4
 
 
 def hide_memory() -> str:
-    """Let no other process of this account read this one's memory and environment (Linux).
+    """Hide this process's memory and environment from others of its account (Linux).
 
     Until then a process of the same account can read both: the kernel shows them from the start of
     a program on. Returns the system's fault, or nothing.

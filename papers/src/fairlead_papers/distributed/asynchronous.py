@@ -108,7 +108,7 @@ def run_asynchronously(
     keep_tasks: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> AsynchronousRun:
-    """Let every server divide itself, time and again, and watch.
+    """Run every server's procedure time and again, and record the shares.
 
     Parameters
     ----------

@@ -58,7 +58,7 @@ class LiveCluster:
         self.overuse = 0.0
 
     def begin(self, phase: Phase) -> None:
-        """Let users come and go: the tasks of those who go end."""
+        """Apply arrivals and departures of users; tasks of departing users end."""
         self._active = phase.active
         self._present = None
         if phase.users:
@@ -66,17 +66,17 @@ class LiveCluster:
         self.tasks[~phase.active] = 0.0
 
     def run_before(self, time: float) -> None:
-        """Let servers run whose time comes before `time`."""
+        """Run the servers that are due before `time`."""
         while self._next[0] < time:
             self._run(*self._next)
 
     def run_until(self, time: float) -> None:
-        """Let servers run whose time comes until `time`, at that moment too."""
+        """Run the servers that are due until `time`, inclusive."""
         while self._next[0] <= time:
             self._run(*self._next)
 
     def _run(self, time: float, index: int) -> None:
-        """Let one server run its procedure and tell the others."""
+        """Run one server's procedure, and send its tasks to the others."""
         server = self._servers[index]
         users = server.users
         heard = self._messages.known_elsewhere(index, time)[users]

@@ -94,7 +94,7 @@ class Messages:
         self._others = [np.delete(everyone, server) for server in range(n_servers)]
 
     def send(self, server: int, time: float, tasks: FloatArray) -> None:
-        """Tell all others what a server runs, (N,) tasks; O(N), or O(N + S) if delays vary.
+        """Send a server's (N,) tasks to all others; O(N), or O(N + S) if delays vary.
 
         The oldest message of the sender makes room. Everybody has a newer one by then: more than
         the longest delay lies between it and the one that follows it.

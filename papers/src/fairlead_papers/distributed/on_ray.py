@@ -82,21 +82,21 @@ class ServerActor:
         self._running: asyncio.Task[None] | None = None
 
     async def begin(self, peers: Sequence[Any]) -> None:
-        """Know the others, and let servers run from now on."""
+        """Set the other actors, and start the servers."""
         self._peers = list(peers)
         if self._running is None:
             self._running = asyncio.create_task(self._run())
 
     async def hear(self, news: Sequence[Totals]) -> None:
-        """Hear totals of another actor."""
+        """Receive totals of another actor."""
         self._holder.hear(news)
 
     async def take_over(self, shard: int, tenure: int) -> None:
-        """Have the servers of an actor that is lost."""
+        """Take over the servers of a lost actor."""
         self._holder.take_over(shard, tenure)
 
     async def look(self) -> Said:
-        """Say what runs."""
+        """Return the running tasks."""
         holder = self._holder
         return Said(holder.tasks(), self._rounds, holder.runs, self._messages, holder.overuse)
 
@@ -214,7 +214,7 @@ class ServerActors:
         return lost
 
     def _replace(self, number: int) -> None:
-        """Have the shards of a lost actor taken over by those that have the fewest servers."""
+        """Move the shards of a lost actor to the actors with the fewest servers."""
         ray.kill(self.actors.pop(number))  # one that was merely silent says nothing more
         if not self.actors:
             raise FairleadError("no actor is left")
@@ -237,7 +237,7 @@ def run_in_actors(
     period: float | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> AsynchronousRun:
-    """Let servers divide themselves in actors until that is certified, or the time is over.
+    """Run servers in actors until their division is certified, or the time is over.
 
     Parameters
     ----------

@@ -99,7 +99,7 @@ def convergence_document(
 
 
 def _verdict(settlement: Settlement) -> Statement:
-    """Say whether and when the servers settled, and where not, what may help."""
+    """Describe whether and when the servers settled, and if not, what may help."""
     setting, last = settlement.run.setting, settlement.settled[-1]
     name = NAMES[setting.mechanism]
     if settlement.converged:
@@ -122,7 +122,7 @@ def _verdict(settlement: Settlement) -> Statement:
 
 
 def setting_text(run: AsynchronousRun) -> str:
-    """Say how the servers run and hear of each other."""
+    """Describe how the servers run and exchange messages."""
     setting = run.setting
     clocks, delay = setting.clocks, setting.delay
     varies = f" (up to {percent(clocks.jitter)} more or less)" if clocks.jitter else ""
@@ -166,7 +166,7 @@ def _actors(actors: Sequence[ActorCount]) -> Table:
 
 
 def changes_text(settlement: Settlement, phase: Phase) -> str:
-    """Say who came and went at the beginning of a phase."""
+    """List users that came and went at the beginning of a phase."""
     names = settlement.run.setting.problem.users.names
     if not phase.changes:
         return "start"

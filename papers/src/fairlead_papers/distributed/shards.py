@@ -77,7 +77,7 @@ class ShardHolder:
                 self._shards.pop(totals.shard, None)  # somebody took it over
 
     def take_over(self, shard: int, tenure: int) -> None:
-        """Have a shard, and begin with its totals as known, parted by what each server can run."""
+        """Take a shard over with its known totals, split by what each server can run."""
         known = self._heard[shard]
         servers = [self._servers[index] for index in self._members[shard]]
         tasks = np.zeros((len(known.tasks), len(servers)))
@@ -94,7 +94,7 @@ class ShardHolder:
         self._divide(self._shards[shard])  # what was parted need not be possible
 
     def run_round(self) -> list[Totals]:
-        """Let each server run its procedure once; return what is news to others."""
+        """Run each server's procedure once; return changed totals."""
         news = []
         for shard in self._shards.values():
             self._divide(shard)

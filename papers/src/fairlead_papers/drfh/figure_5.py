@@ -62,7 +62,7 @@ def reproduce(setting: Setting) -> Reproduction:
 
 
 def judge_uses(share: FloatArray, mean: FloatArray) -> tuple[PrintedClaim, ...]:
-    """Say whether Best-Fit uses at least what First-Fit uses, and both much more than slots.
+    """Check whether Best-Fit uses at least what First-Fit uses, and both much more than slots.
 
     `share` (3, B, R) is the use by Best-Fit, First-Fit and slots over time, `mean` (3, R) that of
     the whole day.

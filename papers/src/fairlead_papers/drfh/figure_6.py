@@ -81,7 +81,7 @@ def within_the_day(summary: Summary) -> JobTimes:
 def judge_times(
     ours: FloatArray, theirs: FloatArray, reduction: Reduction
 ) -> tuple[PrintedClaim, ...]:
-    """Say whether jobs are sooner complete, large ones more so; times are (J,), of jobs in both."""
+    """Check whether jobs complete sooner, large ones more so; times are (J,), of jobs in both."""
     percents = (25, 50, 75, 90)
     pairs = [(percentile(ours, p), percentile(theirs, p)) for p in percents]
     small, large = reduction.mean[0], reduction.mean[2:]

@@ -109,7 +109,7 @@ def all_can_end(workload: Workload) -> BoolArray:
 
 
 def judge_ratios(best: FloatArray, slots: FloatArray) -> tuple[PrintedClaim, ...]:
-    """Say whether Best-Fit completes no less for almost all, more for most; ratios are (N,)."""
+    """Check whether Best-Fit completes no less for almost all, more for most; ratios are (N,)."""
     not_lower, higher = float((best >= slots).mean()), float((best > slots).mean())
     return (
         PrintedClaim(

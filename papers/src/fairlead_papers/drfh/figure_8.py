@@ -63,7 +63,7 @@ def reproduce(setting: Setting) -> Reproduction:
 
 
 def judge_sharing(shared: FloatArray, alone: FloatArray) -> tuple[PrintedClaim, ...]:
-    """Say whether few lose by sharing, and little, while more gain; completion ratios are (N,)."""
+    """Check whether few lose by sharing, and little, and more gain; completion ratios are (N,)."""
     worse, better = float((shared < alone).mean()), float((shared > alone).mean())
     loss = float((alone - shared).max())
     return (

@@ -70,7 +70,7 @@ def reproduce(setting: Setting) -> Reproduction:
 
 
 def judge_properties(counts: Mapping[Place, Count]) -> tuple[PrintedClaim, ...]:
-    """Say of each property that is proved whether a violation was found."""
+    """Check for each property that is proved whether a violation was found."""
     claims = []
     for of in PROVED:
         count = counts[DRFH, of]

@@ -62,7 +62,7 @@ def reproduce(setting: Setting) -> Reproduction:
 
 
 def judge_slots(ours: FloatArray, best_fit: FloatArray) -> tuple[PrintedClaim, ...]:
-    """Say whether slots of one size are best, and well below Best-Fit.
+    """Check whether slots of one size are best, and well below Best-Fit.
 
     `ours` has the (S, R) shares used with S sizes, the largest slots first, `best_fit` (R,) those
     of Best-Fit.

@@ -120,7 +120,7 @@ def overuse(demand: FloatArray, history: Sequence[Sequence[Fraction]]) -> float:
 def judge_algorithm(
     printed: FloatArray, corrected: FloatArray, most: FloatArray
 ) -> tuple[PrintedClaim, ...]:
-    """Say whether the algorithm finds dynamic DRF.
+    """Check whether the algorithm finds dynamic DRF.
 
     `printed` and `corrected` (first test put right) have (S,) how far shares are off on each
     sequence, `most` what it uses beyond the budget as printed, relative.

@@ -119,7 +119,7 @@ def lemmas_missed(shares: list[FloatArray], least: FloatArray) -> list[str]:
 
 
 def judge_failures(fails: Mapping[str, int], sequences: int, lies: int) -> tuple[PrintedClaim, ...]:
-    """Say of each property and lemma whether it failed on a sequence."""
+    """Check for each property and lemma whether it failed on a sequence."""
     claims = []
     for name, words in (PROPERTIES | LEMMAS).items():
         said = f"it gives {words}" if name in PROPERTIES else words

@@ -75,7 +75,7 @@ def shares_of(resources: int, small: float) -> SharesInTheEnd:
 
 
 def judge_sums(sums: dict[int, tuple[float, float]]) -> tuple[PrintedClaim, ...]:
-    """Say whether sums of dynamic DRF exceed those of DRF, for every number of resources."""
+    """Check whether sums of dynamic DRF exceed those of DRF, for every number of resources."""
     excess = {m: dynamic / known for m, (dynamic, known) in sums.items()}
     least = min(excess.values())
     return (

@@ -81,7 +81,7 @@ def _divide_in_ways(random: np.random.Generator) -> tuple[float, dict[str, float
 
 
 def judge_ways(apart: Mapping[str, FloatArray], violation: FloatArray) -> tuple[PrintedClaim, ...]:
-    """Say whether the ways agree, and whether ours meets the condition.
+    """Check whether the ways agree, and whether ours meets the condition.
 
     `apart` has by solver (S,) how far its shares are from ours on each sequence, `violation` (S,)
     by how much ours misses its certificate.

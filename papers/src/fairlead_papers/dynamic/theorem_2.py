@@ -103,7 +103,7 @@ def least_ratio(demand: FloatArray) -> float:
 
 
 def judge_ratios(found: dict[int, Worst]) -> tuple[PrintedClaim, ...]:
-    """Say whether the bounds hold, by the number of resources."""
+    """Check whether the bounds hold, by the number of resources."""
     slack = min(worst.slack for worst in found.values())
     above = max(worst.above for worst in found.values())
     over = max((w.ratio - (m + 1) / (m * m + 1)) / (2 * m * SMALL) for m, w in found.items())

@@ -23,7 +23,7 @@ ROUNDING = 4 * 0.0005 + 1e-9
 
 
 def judge_average_cases(counted: Sequence[Counted]) -> tuple[PrintedClaim, ...]:
-    """Say whether errors are as small as is said of Table 1; its rows in order."""
+    """Check whether errors are as small as is said of Table 1; its rows in order."""
     parts = [row.under.mean / N_USERS for row in counted]
     over = max(row.over.mean / N_USERS for row in counted)
     least_demanding = counted[-1]
@@ -58,7 +58,7 @@ def judge_average_cases(counted: Sequence[Counted]) -> tuple[PrintedClaim, ...]:
 def judge_worse_cases(
     counted: Sequence[Counted], most_in_table_1: float
 ) -> tuple[PrintedClaim, ...]:
-    """Say whether errors grow as is said of Table 2, of its two rows with the printed reserves.
+    """Check whether errors grow as is said of Table 2, of its two rows with the printed reserves.
 
     `most_in_table_1` is the largest mean number of users with too many there, as printed.
     """
@@ -86,7 +86,7 @@ def _by_one(counted: Sequence[Counted]) -> PrintedClaim:
 
 
 def find_reserves(counted: Sequence[Counted], command: str) -> Finding | None:
-    """Say that the last row of Table 2 cannot be of the reserves it prints; None if it can.
+    """Check that the last row of Table 2 cannot be of the reserves it prints; None if it can.
 
     `counted` has the rows of Table 2, then the last one with ten times the reserves.
     """
@@ -107,7 +107,7 @@ def find_reserves(counted: Sequence[Counted], command: str) -> Finding | None:
 
 
 def find_largest_excess(counted: Iterable[Counted], command: str) -> Finding | None:
-    """Say where users have far more than the printed maximum; None if nowhere."""
+    """Find where users have far more than the printed maximum; None if nowhere."""
     wrong = [
         f"with demands {row.row.name} and reserves {_reserves(row)} the most is {row.most_over} in "
         f"{row.runs:,} runs, and {row.over_by[2].mean:.2f} users have more than two too many "
@@ -125,7 +125,7 @@ def find_largest_excess(counted: Iterable[Counted], command: str) -> Finding | N
 
 
 def find_sums(rows: Iterable[PrintedRow], command: str) -> Finding | None:
-    """Say where the printed mean is not the sum of its parts; None if nowhere."""
+    """Find where the printed mean is not the sum of its parts; None if nowhere."""
     wrong = [
         f"with demands {row.name} they add up to {sum(row.over_by):.3f}, printed is {row.over[0]:g}"
         for row in rows
@@ -141,7 +141,7 @@ def find_sums(rows: Iterable[PrintedRow], command: str) -> Finding | None:
 
 
 def find_excess_of_large_demands(counted: Counted, command: str) -> Finding | None:
-    """Say that over-allocations are not avoided by demands of 10 and more; None if they are."""
+    """Check that over-allocations are not avoided by demands of 10 and more; None if they are."""
     users = int(counted.over.values.sum())
     if users == 0:
         return None
@@ -153,7 +153,7 @@ def find_excess_of_large_demands(counted: Counted, command: str) -> Finding | No
 
 
 def find_short_top_up(counted: Sequence[Counted], command: str) -> Finding | None:
-    """Say that one more task each does not make up for all; None if it does."""
+    """Check that one more task each does not make up for all; None if it does."""
     short = [
         f"{row.still_under.mean:.1f} by up to {row.most_still_under} with demands {row.row.name} "
         f"and reserves {_reserves(row)}"

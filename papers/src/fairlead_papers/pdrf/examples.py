@@ -107,7 +107,7 @@ def take_turns(shares: Sequence[Fraction], number: int) -> str:
 
 
 def judge_extra_turns() -> tuple[PrintedClaim, ...]:
-    """Say how often the smaller of two users has one turn more than in the basic subcycle (3.3)."""
+    """Count the extra turns of the smaller of two users over the basic subcycle (3.3)."""
     claims = []
     for ratio, more, of in ((Fraction(5, 4), 1, 4), (Fraction(7, 5), 2, 5)):
         shares = (Fraction(1), ratio)
@@ -125,7 +125,7 @@ def judge_extra_turns() -> tuple[PrintedClaim, ...]:
 
 
 def find_wrong_cycle(shares: Sequence[Fraction]) -> Finding | None:
-    """Say that the example's cycle is not of two turns to one; None if it is."""
+    """Check that the example's cycle is not of two turns to one; None if it is."""
     ratio, cycle = shares[1] / shares[0], find_cycle(shares).occurrences
     if cycle == (2, 1):
         return None
@@ -186,7 +186,7 @@ def find_cycles(*, nested: bool) -> list[HigherOrderCycle]:
 def find_other_subcycle(
     first: HigherOrderCycle, by_formula: Sequence[HigherOrderCycle]
 ) -> Finding | None:
-    """Say that the example counts otherwise than the formula of 3.3; None if it does not."""
+    """Check that the example counts otherwise than the formula of 3.3; None if it does not."""
     if by_formula[0].tasks == first.tasks:
         return None
     texts = [", ".join(map(str, cycle.tasks)) for cycle in (first, by_formula[0])]
@@ -251,7 +251,7 @@ def reproduce_section_6_2(setting: Setting) -> Reproduction:  # noqa: ARG001 (no
 
 
 def find_top_up_short_of_pareto(pool: int, demands: Sequence[int]) -> Finding | None:
-    """Say that PDRF with its top-up leaves room for a task; None if it does not.
+    """Check that PDRF with its top-up leaves room for a task; None if it does not.
 
     Pool and demands are units of the one resource.
     """

@@ -109,7 +109,7 @@ def count_table_2(setting: Setting) -> list[Counted]:
 
 
 def runs_text(counted: list[Counted], setting: Setting) -> str:
-    """Say what was run."""
+    """Describe the runs."""
     quickly = f" (quick: not the {RUNS:,} of the paper)" if setting.quick else ""
     return (
         f"{counted[0].runs:,} runs{quickly} of each row with {N_USERS:,} users, demands and "

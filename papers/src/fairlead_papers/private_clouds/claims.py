@@ -54,7 +54,7 @@ DIGITS = 0.005 * (5 + 1) + 0.005 + 1e-9
 
 
 def judge_tasks(outcomes: Outcomes) -> tuple[PrintedClaim, ...]:
-    """Say whether schedulers that look at each server run more tasks (Table II)."""
+    """Check whether schedulers that look at each server run more tasks (Table II)."""
     total = {name: outcome.total for name, outcome in outcomes.items()}
     most_global = max(total[name] for name in GLOBAL)
     least = min(total[name] for name in BY_SERVER)
@@ -93,7 +93,7 @@ def judge_tasks(outcomes: Outcomes) -> tuple[PrintedClaim, ...]:
 
 
 def judge_variation(outcomes: Outcomes) -> tuple[PrintedClaim, ...]:
-    """Say whether PS-DSF varies little, and DRF and TSF much (Table III)."""
+    """Check whether PS-DSF varies little, and DRF and TSF much (Table III)."""
     steady = float(outcomes[RRR_PS_DSF].tasks_sd.diagonal().max())
     varying = min(float(outcomes[name].tasks_sd.diagonal().min()) for name in GLOBAL)
     across = float(outcomes[RRR_PS_DSF].tasks_sd.max())
@@ -113,7 +113,7 @@ def judge_variation(outcomes: Outcomes) -> tuple[PrintedClaim, ...]:
 
 
 def judge_unused(outcomes: Outcomes) -> tuple[PrintedClaim, ...]:
-    """Say who leaves much of what (Table IV)."""
+    """Describe who leaves much of what (Table IV)."""
     large = min(float(outcomes[name].unused.diagonal().min()) for name in GLOBAL) / 100
     small = max(float(outcomes[name].unused[[0, 1], [1, 0]].max()) for name in GLOBAL)
     others = max(float(outcomes[name].unused.max()) for name in (*BY_SERVER, BF_DRF))
@@ -138,7 +138,7 @@ def judge_unused(outcomes: Outcomes) -> tuple[PrintedClaim, ...]:
 
 
 def judge_unused_variation(outcomes: Outcomes) -> tuple[PrintedClaim, ...]:
-    """Say how what is left over varies (Table V)."""
+    """Describe how what is left over varies (Table V)."""
     of_small = max(float(outcomes[name].unused_sd[[0, 1], [1, 0]].max()) for name in GLOBAL)
     of_large = min(float(outcomes[name].unused_sd.diagonal().min()) for name in GLOBAL)
     steady = float(outcomes[RRR_PS_DSF].unused_sd.diagonal().max())
@@ -164,7 +164,7 @@ def count_near(readings: Iterable[Reading]) -> tuple[int, int]:
 
 
 def find_drawing(study: Study, command: str) -> Finding:
-    """Say that the printed numbers are those of servers drawn for each task, not of rounds."""
+    """Check that the printed numbers are those of servers drawn for each task, not of rounds."""
     rounds = count_near(_of_random(study.outcomes, study.trials))
     drawn = count_near(_of_random(study.drawn, study.drawn_trials))
     in_rounds, by_task = study.outcomes[RRR_PS_DSF].tasks, study.drawn[RRR_PS_DSF].tasks
@@ -197,7 +197,7 @@ def _of_random(outcomes: dict[str, StudyOutcome], trials: int) -> list[Reading]:
 
 
 def find_other_best_fit(study: Study, command: str) -> Finding | None:
-    """Say that best-fit among servers that fit does not give the printed row; None if it does."""
+    """Check that best-fit among servers that fit does not give the printed row; None if it does."""
     tasks = fill(kesidis_problem(), "drf", "best-fit").tasks
     as_printed = study.outcomes[BF_DRF].tasks
     if (tasks == as_printed).all():
@@ -214,7 +214,7 @@ def find_other_best_fit(study: Study, command: str) -> Finding | None:
 
 
 def find_wrong_example(command: str) -> Finding:
-    """Say that the example of an interval takes the mean of one number and the sd of another."""
+    """Check that the example of an interval takes the mean of one number and the sd of another."""
     row = BY_NAME[TSF]
     assert row.tasks_sd is not None
     mean, sd = row.tasks[1], row.tasks_sd[1]
@@ -228,7 +228,7 @@ def find_wrong_example(command: str) -> Finding:
 
 
 def find_unused_of_others(rows: Iterable[PrintedTrials], command: str) -> Finding | None:
-    """Say where Table IV is not what Table II leaves over, beyond rounding; None if nowhere."""
+    """Find where Table IV is not what Table II leaves over, beyond rounding; None if nowhere."""
     wrong = []
     for row in rows:
         left = unused_of(np.reshape(row.tasks, (2, 2))).ravel()
@@ -245,7 +245,7 @@ def find_unused_of_others(rows: Iterable[PrintedTrials], command: str) -> Findin
 
 
 def find_impossible_sds(rows: Iterable[PrintedTrials], command: str) -> Finding | None:
-    """Say where Table V is less than Table III allows, beyond rounding; None if nowhere."""
+    """Find where Table V is less than Table III allows, beyond rounding; None if nowhere."""
     wrong = []
     for row in rows:
         assert row.tasks_sd is not None

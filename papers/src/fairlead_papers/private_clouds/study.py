@@ -71,7 +71,7 @@ class Study:
 
     @property
     def text(self) -> str:
-        """Say what was run."""
+        """Describe the runs."""
         quickly = " (quick)" if self.drawn_trials < DRAWN else ""
         return (
             "Two users with tasks of (5, 1) and (1, 5) on servers of (100, 30) and (30, 100), "

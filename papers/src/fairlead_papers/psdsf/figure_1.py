@@ -122,7 +122,7 @@ def bottlenecks(problem: Problem) -> tuple[str, ...]:
 def judge_fairness(
     fair: dict[str, bool], dominant: tuple[str, ...], shared: tuple[str, ...]
 ) -> tuple[PrintedClaim, ...]:
-    """Say which mechanism is max-min fair on the bottleneck.
+    """Describe which mechanism is max-min fair on the bottleneck.
 
     `dominant` has what each user needs most of all servers together, `shared` what everybody needs
     most of every server where it may run.

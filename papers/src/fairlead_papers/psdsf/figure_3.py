@@ -97,7 +97,7 @@ def reproduce(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothing here i
 
 
 def judge_levels(shares: FloatArray, gain: float) -> tuple[PrintedClaim, ...]:
-    """Say whether the answer is PS-DSF: (4, 2) virtual dominant shares by user and server.
+    """Check whether the answer is PS-DSF: (4, 2) virtual dominant shares by user and server.
 
     `gain` is by how much somebody's tasks could be raised, relative, at the expense of higher
     shares only.

@@ -81,7 +81,7 @@ def _picture(problem: Problem, time: FloatArray) -> Picture:
 
 
 def judge_channels(time: FloatArray, apart: float) -> tuple[PrintedClaim, ...]:
-    """Say whether the channels are divided as the text says: (2, 3) parts of each channel's time.
+    """Check whether the channels are divided as the text says: (2, 3) parts of each channel's time.
 
     `apart` is the largest difference in Mb/s between dividing time and dividing the only resource.
     """

@@ -104,7 +104,7 @@ def measure_lie(problem: Problem, lie: Lie, about: str) -> Told:
 
 
 def judge_lies(told: list[Told]) -> tuple[PrintedClaim, ...]:
-    """Say of each kind of lie whether one took from others and cost the liar nothing."""
+    """Check for each kind of lie whether one took from others and cost the liar nothing."""
     claims = []
     for about in (DEMANDS, SERVERS):
         mine = [t for t in told if t.about == about]

@@ -128,7 +128,7 @@ def severities(seed: int) -> dict[Place, float]:
 def judge_table(
     counts: Mapping[Place, Count], witnesses: Mapping[Place, float], tsf_short: float
 ) -> tuple[PrintedClaim, ...]:
-    """Say of each tick whether a violation was found, and of each blank whether there is one.
+    """Check for each tick whether a violation was found, and of each blank whether there is one.
 
     `witnesses` has how far the property is missed on a problem that shows a blank, `tsf_short` how
     far TSF misses sharing incentive on the problem that refutes its tick.

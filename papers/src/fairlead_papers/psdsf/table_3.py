@@ -76,7 +76,7 @@ def reproduce(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothing here i
 
 
 def judge_freedom(gammas: list[FloatArray], beyond: FloatArray) -> tuple[PrintedClaim, ...]:
-    """Say what gamma, (4, 4), leaves open.
+    """Describe what gamma, (4, 4), leaves open.
 
     The last of `gammas` has the largest CPU demand of user 2 said to be open; `beyond` has a larger
     one.

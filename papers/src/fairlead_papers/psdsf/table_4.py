@@ -112,7 +112,7 @@ def _tsf_readings(tsf: Allocation, ends: FloatArray) -> list[Reading]:
 def judge_table(
     ps_dsf: FloatArray, tsf_totals: FloatArray, ends: FloatArray
 ) -> tuple[PrintedClaim, ...]:
-    """Say whether the answers are as the text describes them.
+    """Check whether the answers are as the text describes them.
 
     `ps_dsf` has (4, 4) tasks, `tsf_totals` (4,) tasks of each user, `ends` (4, 4, 2) between what
     each user's tasks on each class can lie under TSF.

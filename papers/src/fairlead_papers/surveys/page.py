@@ -72,7 +72,7 @@ def survey_document(survey: Survey, title: str) -> Document:
 
 
 def _opening(survey: Survey) -> Statement:
-    """Say which claims are refuted."""
+    """List refuted claims."""
     problems = counted(survey.problems, "random problem")
     refuted = [c for c in survey.cells.values() if c.refutations]
     if not refuted:
@@ -107,7 +107,7 @@ def _findings(survey: Survey) -> Iterator[Block]:
 
 
 def _finding(survey: Survey, cell: SurveyCell) -> Cell:
-    """Say what is claimed of one mechanism and property, and what was found."""
+    """Describe the claim on a mechanism and property, and the result."""
     count = f"{cell.violations:,}/{cell.asked:,}" if cell.asked else "not asked"
     part = cell.violations / cell.asked if cell.asked else 0.0
     kind, mark = "" if cell.violations else "dim", ""

@@ -298,7 +298,7 @@ class BackfillingCycle(SubmissionCycle):
         return first if self.beside is None else self.find_beside(first, shape, self.beside)
 
     def hold(self, gang: Gang, shape: Shape, server: Server, sign: i64) -> None:
-        """Let a planned task of a gang hold its amounts (1), or no longer (-1)."""
+        """Reserve a planned task's amounts of a gang (1), or release them (-1)."""
         super().hold(gang, shape, server, sign)
         if self.beside is not None:
             self.beside.use(server, shape, sign)

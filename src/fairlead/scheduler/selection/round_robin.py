@@ -41,7 +41,7 @@ class RoundRobin(Comparison):
         self.compares = isinstance(state.criterion, AtHand)
 
     def prepare(self) -> None:
-        """Find out whether any group is not parked: others fit on freed servers alone."""
+        """Check whether any group is not parked: others fit on freed servers alone."""
         super().prepare()
         self.any_stands = False
         for queue in self.state.root.served:
