@@ -30,6 +30,7 @@ FOREIGN = ("kubectl ", "git ", "pip install ", "cd ")
 MAY_SAY_NO = ("audit",)
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+OUTPUT = re.compile(r"```\n\n```text\n(.*?)^```", re.DOTALL | re.MULTILINE)  # right after code
 LINE = re.compile(r"^    ((?:fairlead|make|python|kubectl|git|pip|cd) .*)$", re.MULTILINE)
 
 
@@ -79,9 +80,13 @@ def test_what_a_page_shows_runs(
     do_little(monkeypatch)
     names: dict[str, object] = {"fairlead": fairlead}
     names["problem"] = fairlead.load(folder / "cluster.yaml")
-    for language, piece in pieces_of(page.read_text(encoding="utf-8")):
+    text = page.read_text(encoding="utf-8")
+    for language, piece in pieces_of(text):
         if language == "python":
+            capsys.readouterr()
             exec(compile(piece, page.name, "exec"), names)
+            shown = OUTPUT.match(text, text.index(piece) + len(piece))
+            assert shown is None or capsys.readouterr().out == shown[1]
         elif language == "yaml":
             check_yaml(piece, folder)
         elif language == "sh":

@@ -65,14 +65,14 @@ def audit(
         ),
     ] = None,
     lies: Annotated[
-        int,
+        int | None,
         Option(
             metavar="N",
             min=0,
             max=MOST_REPEATS,
-            help="Lies to try in search of one that pays.",
+            help=f"Lies to try in search of one that pays. [default: {LIES}]",
         ),
-    ] = LIES,
+    ] = None,
     departures: Annotated[
         int,
         Option(metavar="N", min=1, max=MOST_REPEATS, help="Departures of a user to try, at most."),
@@ -189,7 +189,7 @@ def audit(
             subject,
             fair=None if is_mechanism else (names[0] if names else DEFAULT_MECHANISM),
             properties=properties,
-            lies=lies,
+            lies=LIES if lies is None else lies,
             departures=departures,
             seed=seed,
             name=None if is_mechanism else title_of(allocation) if allocation else title,
