@@ -96,7 +96,7 @@ def parameters_of(verb: Callable[..., object]) -> list[Parameter]:
         When one is not declared, which another package's function may have forgotten.
     """
     found = []
-    for each in signature(verb, eval_str=True).parameters.values():
+    for each in _signature_of(verb).parameters.values():
         hint, *declarations = get_args(each.annotation) or (each.annotation,)
         if not (declarations and isinstance(declarations[0], Argument | Option)):
             fault = "must be Annotated with an Argument or an Option"
@@ -107,3 +107,11 @@ def parameters_of(verb: Callable[..., object]) -> list[Parameter]:
         (inner,) = get_args(kind) or (kind,)
         found.append(Parameter(each.name, declared, inner, inner is not kind, each.default))
     return found
+
+
+def _signature_of(verb: Callable[..., object]) -> Signature:
+    try:
+        return signature(verb, eval_str=True)
+    except (NameError, SyntaxError, TypeError, ValueError) as fault:
+        place = f"{verb.__module__}:{getattr(verb, '__name__', verb)}"
+        raise InputError(f"has annotations that cannot be read: {fault}", place) from None

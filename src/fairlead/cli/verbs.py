@@ -18,7 +18,7 @@ class Verb(NamedTuple):
     place : str
         Module and function, as ``package.module:function``; a leading dot is for `fairlead.cli`.
     summary : str
-        What it does; the first line of the function's docstring when empty.
+        One line for the help; when empty, the first line of the function's docstring.
     """
 
     place: str
@@ -37,10 +37,13 @@ class Verb(NamedTuple):
             found: Callable[..., int | None] = getattr(
                 import_module(module, "fairlead.cli"), function
             )
-        except (ImportError, AttributeError) as fault:
+        except Exception as fault:  # whatever another package's module raises
             if module.startswith("."):
                 raise
-            raise InputError(f"cannot be loaded: {fault}", self.place) from None
+            text = " ".join(str(fault).split())
+            raise InputError(
+                f"cannot be loaded: {type(fault).__name__}: {text}", self.place
+            ) from None
         return found
 
     def describe(self) -> str:
@@ -128,5 +131,8 @@ def installed_verbs() -> dict[str, Verb]:
     """
     from importlib.metadata import entry_points
 
-    found = {point.name: Verb(point.value) for point in entry_points(group="fairlead.verbs")}
+    found = {
+        point.name: Verb(f"{point.module}:{point.attr}")
+        for point in entry_points(group="fairlead.verbs")
+    }
     return {name: verb for name, verb in sorted(found.items()) if name not in FAIRLEAD.verbs}

@@ -155,7 +155,7 @@ def _about(mechanism: str) -> tuple[str, str]:
 
 
 def verdict_of(allocation: Allocation) -> Statement:
-    """Describe in a sentence the least and largest shares, and what is used up."""
+    """Describe in a sentence the least and largest shares, and the exhausted resources."""
     due_nothing = allocation.problem.due_nothing
     used = allocation.utilization
     fullest = max(used, key=used.__getitem__)

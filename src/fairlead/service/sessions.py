@@ -127,7 +127,7 @@ class Sessions:
                 del self.joining[name]
 
     def join(self, session: Session, runs: Iterable[Running]) -> None:
-        """Open a session of a worker for its servers; order what runs there."""
+        """Open a session of a worker for its servers, and send it their running tasks."""
         self.give_up(session)
         decided, session.messages, session.sent = session.messages, deque(), 0
         told = set()

@@ -78,7 +78,7 @@ class Attempt:
     path : Path
         Its directory, named after its key.
     record : Record
-        What is on disk about it.
+        Its record on disk.
     told_from : float
         When its end may be reported, by the monotonic clock.
     is_trimmed : bool

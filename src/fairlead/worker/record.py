@@ -44,7 +44,7 @@ class Leader(NamedTuple):
 
 
 class Record(BaseModel):
-    """What is on disk about an attempt.
+    """The fields of a record.
 
     Attributes
     ----------

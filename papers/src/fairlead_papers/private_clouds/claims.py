@@ -138,7 +138,7 @@ def judge_unused(outcomes: Outcomes) -> tuple[PrintedClaim, ...]:
 
 
 def judge_unused_variation(outcomes: Outcomes) -> tuple[PrintedClaim, ...]:
-    """Describe how what is left over varies (Table V)."""
+    """Describe how the leftover capacity varies (Table V)."""
     of_small = max(float(outcomes[name].unused_sd[[0, 1], [1, 0]].max()) for name in GLOBAL)
     of_large = min(float(outcomes[name].unused_sd.diagonal().min()) for name in GLOBAL)
     steady = float(outcomes[RRR_PS_DSF].unused_sd.diagonal().max())

@@ -90,7 +90,7 @@ def _judge_answers(random: np.random.Generator) -> list[Judged]:
 
 
 def judge_theorem(judged: list[Judged]) -> tuple[PrintedClaim, ...]:
-    """Check whether the condition and the definition agree, each way, on what is clear."""
+    """Check that the condition and the definition agree, each way, on the clear cases."""
     clear = [j for j in judged if j.clear]
     with_bottleneck = [j for j in clear if j.missing <= NOTHING]
     without = [j for j in clear if j.missing > NOTHING]
