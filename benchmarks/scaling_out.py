@@ -23,14 +23,14 @@ os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 import ray
 from ray.cluster_utils import Cluster
 
+from fairlead.executors.executor import Executor
+from fairlead.executors.local_processes import Processes
+from fairlead.executors.ray_tasks import ray_executor
 from fairlead.model.problem import Problem
 from fairlead.scheduler.policies import find_policy
 from fairlead.simulation.planned_run import PlannedRun
 from fairlead.simulation.run_processes import ReplayJob
 from fairlead.simulation.trials import _fill_some
-from fairlead.spreading.executor import Executor
-from fairlead.spreading.on_ray import ray_executor
-from fairlead.spreading.processes import Processes
 from fairlead.traces.generator import generate_day
 from fairlead_papers.surveys.drawing import Distribution
 from fairlead_papers.surveys.work import SurveyJob, audit_some

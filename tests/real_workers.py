@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from fairlead.engines.orders import JobSpec
-from fairlead.engines.protocol import Start
-from fairlead.worker.accounts import Accounts
-from fairlead.worker.worker import Declaration, LocalProcesses
+from fairlead.service.engines.orders import JobSpec
+from fairlead.service.engines.protocol import Start
+from fairlead.service.worker.accounts import Accounts
+from fairlead.service.worker.worker import Declaration, LocalProcesses
 
 
 def a_job(*command: str, **more: object) -> JobSpec:

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from fairlead.formats.problem_file import load
     from fairlead.mechanisms.catalogue import solve
     from fairlead.mechanisms.dynamic import DynamicDRF
-    from fairlead.metrics.outcomes import simulate
     from fairlead.model.allocation import Allocation, Certificate
     from fairlead.model.problem import Problem
     from fairlead.properties.audit import audit
     from fairlead.scheduler.scheduler import Scheduler
     from fairlead.simulation.filling import fill
+    from fairlead.simulation.simulate import simulate
 else:
     # What computes is slow to import. `fairlead --help` needs none of it, and the console script
     # hears Ctrl-C after this.
@@ -37,7 +37,7 @@ else:
         "fill": "fairlead.simulation.filling",
         "load": "fairlead.formats.problem_file",
         "Scheduler": "fairlead.scheduler.scheduler",
-        "simulate": "fairlead.metrics.outcomes",
+        "simulate": "fairlead.simulation.simulate",
         "solve": "fairlead.mechanisms.catalogue",
     }
 

@@ -18,10 +18,10 @@ PACKAGE = os.path.dirname(__file__)
 LOOPS = (
     "certificates/arrivals.py",
     "certificates/debt.py",
-    "metrics/share_integrals.py",
-    "optimize/staircase.py",
-    "optimize/turns.py",
-    "optimize/water_filling.py",
+    "simulation/metrics/share_integrals.py",
+    "solvers/staircase.py",
+    "solvers/turns.py",
+    "solvers/water_filling.py",
 )
 # The scheduler's methods refuse arguments of wrong types by errors of our own. Compiled ones would
 # raise TypeError before their first line. Explanations are dataclasses that users compare and copy.

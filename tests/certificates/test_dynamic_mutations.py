@@ -14,7 +14,7 @@ from dynamic_sequences import Sequence, sequences
 from fairlead.certificates.dynamic import certify_dynamic
 from fairlead.mechanisms.dynamic import DynamicDRF
 from fairlead.model.allocation import Certificate
-from fairlead.optimize.level_log import LevelLog, number_kinds
+from fairlead.solvers.level_log import LevelLog, number_kinds
 
 
 def certify(sequence: Sequence, log: LevelLog, least: Any = None) -> Certificate:

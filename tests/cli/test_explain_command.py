@@ -158,7 +158,7 @@ def test_who_cannot_be_explained_is_said_before_replaying(
     fault: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.delattr("fairlead.metrics.outcomes.simulate")
+    monkeypatch.delattr("fairlead.simulation.simulate.simulate")
     assert run(["simulate", str(trace), *words]) == 2
     captured = capsys.readouterr()
     assert captured.err.startswith(f"fairlead: {fault}")

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from fairlead.cli.main import run
-from fairlead.metrics import outcomes
-from fairlead.metrics.summary import summarise
+from fairlead.simulation import simulate as outcomes
+from fairlead.simulation.metrics.summary import summarise
 from fairlead.simulation.runs import RunsInterrupted
 from fairlead_papers import catalogue, document
 from fairlead_papers import setting as setting_module

@@ -23,16 +23,16 @@ import pytest
 import fairlead
 from fairlead.cli.main import run
 from fairlead.errors import InputError
-from fairlead.metrics import outcomes
-from fairlead.metrics.comparison import compare
-from fairlead.metrics.outcomes import Outcome
-from fairlead.metrics.summary import summarise
 from fairlead.model.cluster import Cluster
 from fairlead.model.excerpt import first_seconds
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
 from fairlead.simulation import run_processes
+from fairlead.simulation import simulate as outcomes
+from fairlead.simulation.comparison import compare
 from fairlead.simulation.dedicated import replay_dedicated
+from fairlead.simulation.metrics.summary import summarise
+from fairlead.simulation.simulate import Outcome
 from fairlead.traces.csv_folder import write_folder
 from fairlead.traces.own_format import write_parquet
 from fairlead.traces.what_if import change_workload

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fairlead.cli.application import run_command
-from fairlead.cli.spreading import with_address
+from fairlead.cli.executor_option import with_address
 
 
 @pytest.mark.parametrize(
@@ -39,8 +39,8 @@ def without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
         return None if name == "ray" else found(name, *more)
 
     monkeypatch.setattr(importlib.util, "find_spec", find)
-    for module in ("on_ray", "on_node"):
-        monkeypatch.delitem(sys.modules, f"fairlead.spreading.{module}", raising=False)
+    for module in ("ray_tasks", "ray_node"):
+        monkeypatch.delitem(sys.modules, f"fairlead.executors.{module}", raising=False)
 
 
 @pytest.mark.usefixtures("without_ray")

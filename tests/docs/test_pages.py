@@ -19,8 +19,8 @@ from fairlead.cli.application import find_verb
 from fairlead.cli.command_line import read_words
 from fairlead.cli.main import run
 from fairlead.cli.verbs import ASKING, SERVING, Verb
-from fairlead.metrics import outcomes
-from fairlead.metrics.summary import summarise
+from fairlead.simulation import simulate as outcomes
+from fairlead.simulation.metrics.summary import summarise
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.md"))]

@@ -16,7 +16,7 @@ from fairlead.mechanisms.catalogue import solve
 from fairlead.mechanisms.dynamic_run import run_dynamic
 from fairlead.mechanisms.dynamic_steps import SOLVERS, PlainSteps
 from fairlead.model.problem import Problem
-from fairlead.optimize.rising import raise_by_water
+from fairlead.solvers.rising import raise_by_water
 
 
 def problem_of(sequence: Sequence, **options: Any) -> Problem:

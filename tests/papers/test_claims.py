@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fairlead.metrics.job_times import JobTimes
-from fairlead.metrics.size_classes import reduction_by_size
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
+from fairlead.simulation.metrics.job_times import JobTimes
+from fairlead.simulation.metrics.size_classes import reduction_by_size
 from fairlead_papers.catalogue import CATALOGUE, find_entries
 from fairlead_papers.drfh.figure_5 import judge_uses
 from fairlead_papers.drfh.figure_6 import judge_times

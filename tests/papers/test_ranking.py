@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.metrics.summary import Summary
-from fairlead.spreading.processes import Processes
+from fairlead.executors.local_processes import Processes
+from fairlead.simulation.metrics.summary import Summary
 from fairlead_papers import setting as setting_module
 from fairlead_papers.catalogue import CATALOGUE, reproduce
 from fairlead_papers.setting import Setting

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from fairlead.executors.local_processes import Processes
 from fairlead.mechanisms.catalogue import CATALOGUE
 from fairlead.mechanisms.mechanism import CONSTRAINTS, LIMITS, RATES
 from fairlead.properties.audit import PROPERTIES
-from fairlead.spreading.processes import Processes
 from fairlead_papers.surveys.drawing import Distribution
 from fairlead_papers.surveys.survey import survey
 

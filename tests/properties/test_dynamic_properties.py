@@ -13,7 +13,6 @@ from dynamic_sequences import Sequence, sequences
 from fairlead.mechanisms.dynamic_run import run_dynamic
 from fairlead.model.problem import Problem
 from fairlead.model.verdict import Verdict
-from fairlead.optimize.rising import raise_by_water
 from fairlead.properties import course as course_module
 from fairlead.properties.course import Course
 from fairlead.properties.dynamic import (
@@ -24,6 +23,7 @@ from fairlead.properties.dynamic import (
     check_pareto_optimality,
     check_sharing_incentive,
 )
+from fairlead.solvers.rising import raise_by_water
 
 NAMES = [
     "feasibility",

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from fairlead import Problem, load, solve
+from fairlead.executors.local_processes import Processes
 from fairlead.mechanisms.catalogue import CATALOGUE
 from fairlead.properties.audit import audit
 from fairlead.properties.lies import Lie, search_lies, tell
 from fairlead.properties.subject import subject_of
-from fairlead.spreading.processes import Processes
 from fairlead_papers.surveys.drawing import Distribution
 from fairlead_papers.surveys.survey import survey
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import fairlead
 from fairlead import Problem
 from fairlead.errors import InputError
+from fairlead.executors.local_processes import Processes
 from fairlead.formats.writing import document_of
 from fairlead.mechanisms.catalogue import find_mechanism
 from fairlead.model.verdict import Verdict
@@ -19,7 +20,6 @@ from fairlead.properties.audit import PROPERTIES, audit, audit_subject
 from fairlead.properties.bottleneck import find_bottleneck, find_single_resource
 from fairlead.properties.lies import tell
 from fairlead.properties.subject import subject_of
-from fairlead.spreading.processes import Processes
 from fairlead_papers.surveys.drawing import Distribution
 from fairlead_papers.surveys.shrinking import shrink, size_of
 from fairlead_papers.surveys.survey import survey

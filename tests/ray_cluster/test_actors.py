@@ -17,8 +17,8 @@ from fairlead import solve
 from fairlead.certificates.bottleneck import certify_bottleneck, certify_time_sharing
 from fairlead.cli.application import run_command
 from fairlead.errors import FairleadError
+from fairlead.executors.ray_tasks import ray_executor
 from fairlead.formats.problem_file import load
-from fairlead.spreading.on_ray import ray_executor
 from fairlead_papers.distributed.clocks import Clocks
 from fairlead_papers.distributed.on_ray import ServerActors
 from fairlead_papers.distributed.setting import AsynchronousSetting

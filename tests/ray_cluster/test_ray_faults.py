@@ -21,13 +21,13 @@ from ray.cluster_utils import Cluster
 
 import fairlead.ray
 from conftest import STORE, until
-from fairlead.engines.orders import JobSpec
-from fairlead.engines.protocol import Start
 from fairlead.errors import InputError
 from fairlead.ray import Fair
 from fairlead.ray.agent import LostError
 from fairlead.ray.cluster import AGENT, RayCluster
 from fairlead.ray.reach import NoDispatcherError, answer, found, stop
+from fairlead.service.engines.orders import JobSpec
+from fairlead.service.engines.protocol import Start
 
 pytestmark = pytest.mark.timeout(120)
 Connect = Callable[..., Fair]

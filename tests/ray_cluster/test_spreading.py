@@ -17,11 +17,11 @@ import ray
 from ray.cluster_utils import Cluster
 
 from fairlead.cli.application import run_command
-from fairlead.cli.spreading import executor_on
+from fairlead.cli.executor_option import executor_on
 from fairlead.errors import InputError, RefusalError
-from fairlead.spreading import on_node
-from fairlead.spreading.executor import WorkerDiedError
-from fairlead.spreading.on_ray import RayExecutor, ray_executor
+from fairlead.executors import ray_node
+from fairlead.executors.executor import WorkerDiedError
+from fairlead.executors.ray_tasks import RayExecutor, ray_executor
 
 ROOT = Path(__file__).parents[2]
 PARK, LOG = str(ROOT / "examples/google-park.yaml"), str(ROOT / "examples/logs/lab.swf")
@@ -143,10 +143,10 @@ def test_who_is_interrupted_leaves_nothing_running(executor: RayExecutor) -> Non
 
 
 def test_other_sources_are_refused(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    theirs = on_node.stamp()
-    monkeypatch.setattr(on_node, "stamp", lambda: ("0.0", "0123456789abcdef", "3.10.1"))
+    theirs = ray_node.stamp()
+    monkeypatch.setattr(ray_node, "stamp", lambda: ("0.0", "0123456789abcdef", "3.10.1"))
     here = "fairlead 0.0 (sources 01234567) with Python 3.10.1"
-    said = re.escape(f"has {on_node.in_words(theirs)}; here is {here}")
+    said = re.escape(f"has {ray_node.in_words(theirs)}; here is {here}")
     with pytest.raises(InputError, match=said), ray_executor(cluster.address):
         pass
 

@@ -9,9 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.metrics.job_times import waiting_times
-from fairlead.metrics.outcomes import Outcome
-from fairlead.metrics.summary import summarise
 from fairlead.report.charts import css
 from fairlead.report.simulation_against import against_today
 from fairlead.report.simulation_figures import (
@@ -28,6 +25,9 @@ from fairlead.report.simulation_figures import (
     utilisation_figure,
     waiting_figure,
 )
+from fairlead.simulation.metrics.job_times import waiting_times
+from fairlead.simulation.metrics.summary import summarise
+from fairlead.simulation.simulate import Outcome
 from oracles.plain_replay import plain_replay
 from oracles.random_workloads import random_workload
 

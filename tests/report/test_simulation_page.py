@@ -12,8 +12,6 @@ import numpy as np
 import pytest
 from handmade_answers import HOSTILE
 
-from fairlead.metrics.outcomes import Outcome
-from fairlead.metrics.summary import summarise
 from fairlead.model.cluster import Cluster
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
@@ -22,7 +20,9 @@ from fairlead.report.page import to_page
 from fairlead.report.simulation import simulation_document
 from fairlead.report.simulation_against import against_today
 from fairlead.simulation.dedicated import replay_dedicated
+from fairlead.simulation.metrics.summary import summarise
 from fairlead.simulation.recorded import recorded_run
+from fairlead.simulation.simulate import Outcome
 from oracles.plain_replay import plain_replay
 from oracles.random_workloads import random_workload
 from page_reader import PACKED, Reader

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from handmade_answers import HOSTILE, hostile_problem
 
+from fairlead.executors.local_processes import Processes
 from fairlead.mechanisms.mechanism import Claim
 from fairlead.model.problem import Problem
 from fairlead.model.verdict import Verdict
@@ -18,7 +19,6 @@ from fairlead.report.document import Table
 from fairlead.report.page import to_page
 from fairlead.report.terminal import to_terminal
 from fairlead.report.witness import exact, problem_blocks, problem_line, witness_blocks
-from fairlead.spreading.processes import Processes
 from fairlead_papers.surveys.drawing import Distribution
 from fairlead_papers.surveys.page import survey_document
 from fairlead_papers.surveys.survey import Survey, survey

@@ -69,11 +69,11 @@ def test_the_switch_holds_in_subpackages(package: Path) -> None:
     (deep := package / "scheduler" / "deep").mkdir()
     (deep / "__init__.py").write_text('"""Deep."""\n')
     (deep / "rule.py").write_text("HOW = 'source'\n")
-    compiled = [deep / "rule", package / "scheduler" / "build", package / "optimize" / "turns"]
+    compiled = [deep / "rule", package / "scheduler" / "build", package / "solvers" / "turns"]
     for module in compiled:
         module.with_suffix(EXTENSION).write_bytes(b"no extension")
     program = (
-        "import fairlead.optimize.turns, fairlead.scheduler.build, fairlead.scheduler.deep.rule"
+        "import fairlead.solvers.turns, fairlead.scheduler.build, fairlead.scheduler.deep.rule"
     )
     paths = {"PYTHONPATH": str(package.parent)}
     for plain, status in (("1", 0), ("0", 1), ("", 1)):

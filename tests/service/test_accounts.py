@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.engines.orders import JobSpec
-from fairlead.engines.protocol import Start
 from fairlead.errors import InputError
-from fairlead.worker.accounts import Account, Accounts, folder_name
-from fairlead.worker.accounts_file import read_accounts
-from fairlead.worker.worker import Declaration, LocalProcesses
+from fairlead.service.engines.orders import JobSpec
+from fairlead.service.engines.protocol import Start
+from fairlead.service.worker.accounts import Account, Accounts, folder_name
+from fairlead.service.worker.accounts_file import read_accounts
+from fairlead.service.worker.worker import Declaration, LocalProcesses
 from live_cluster import Cluster, until
 from real_attempts import IS_ROOT, KEY, ended, found_again, shell, text
 

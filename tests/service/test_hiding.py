@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.engines.orders import JobSpec
-from fairlead.engines.protocol import Start
 from fairlead.errors import InputError
-from fairlead.worker.accounts import Account, Accounts
-from fairlead.worker.files import create, give
-from fairlead.worker.folders import make_folder
-from fairlead.worker.token_file import read_token
-from fairlead.worker.worker import Declaration, LocalProcesses
+from fairlead.service.engines.orders import JobSpec
+from fairlead.service.engines.protocol import Start
+from fairlead.service.worker.accounts import Account, Accounts
+from fairlead.service.worker.files import create, give
+from fairlead.service.worker.folders import make_folder
+from fairlead.service.worker.token_file import read_token
+from fairlead.service.worker.worker import Declaration, LocalProcesses
 from live_cluster import NOBODY, Cluster, as_ordinary_user, until
 from real_attempts import IS_ROOT
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from fairlead.worker import attempts, files
-from fairlead.worker.attempts import KILLED, Attempt
-from fairlead.worker.processes import members, state_of
-from fairlead.worker.record import AttemptEnd, Leader, append_field
+from fairlead.service.worker import attempts, files
+from fairlead.service.worker.attempts import KILLED, Attempt
+from fairlead.service.worker.processes import members, state_of
+from fairlead.service.worker.record import AttemptEnd, Leader, append_field
 from live_cluster import Cluster, until
 from real_attempts import (
     IS_ROOT,

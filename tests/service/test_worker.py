@@ -15,13 +15,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from fairlead.engines.protocol import Start
 from fairlead.errors import InputError
-from fairlead.worker import attempts, machine, programs, record
-from fairlead.worker import worker as worker_module
-from fairlead.worker.attempts import KILLED, Attempt
-from fairlead.worker.record import AttemptEnd, append_field
-from fairlead.worker.removal import DISCARDED
+from fairlead.service.engines.protocol import Start
+from fairlead.service.worker import attempts, machine, programs, record
+from fairlead.service.worker import worker as worker_module
+from fairlead.service.worker.attempts import KILLED, Attempt
+from fairlead.service.worker.record import AttemptEnd, append_field
+from fairlead.service.worker.removal import DISCARDED
 from live_cluster import Cluster, until
 from real_attempts import (
     KEY,

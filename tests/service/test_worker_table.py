@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.engines import loops
-from fairlead.engines.protocol import Start
+from fairlead.service.engines import loops
+from fairlead.service.engines.protocol import Start
 from fairlead.service.messages import LogsPiece
-from fairlead.worker import worker as worker_module
-from fairlead.worker.attempts import Attempt
-from fairlead.worker.record import time_of_last_change
-from fairlead.worker.removal import DISCARDED, remove_discarded
+from fairlead.service.worker import worker as worker_module
+from fairlead.service.worker.attempts import Attempt
+from fairlead.service.worker.record import time_of_last_change
+from fairlead.service.worker.removal import DISCARDED, remove_discarded
 from live_cluster import until
 from real_attempts import KEY, ended, nest
 from real_workers import a_job, full, run, worker_in

@@ -15,13 +15,13 @@ from pydantic_core import to_json
 
 import fairlead
 from fairlead.errors import InputError
-from fairlead.metrics.summary import summarise
 from fairlead.model.run_log import RunLog
 from fairlead.service.jobs import Effects, TaskKey
 from fairlead.service.journal import Batch, Journal
 from fairlead.service.replaying import digest_of_placements, repeat_event
 from fairlead.service.state import ServiceState
 from fairlead.simulation.journal_replay import repeated_starts, replay_journal
+from fairlead.simulation.metrics.summary import summarise
 from fairlead.traces.journal import NOWHERE, JournalWorkload, read_journal
 from fairlead.traces.reading import read_workload
 from service.test_state import a_job, drive

@@ -13,17 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead.errors import InputError
+from fairlead.executors.local_processes import Processes
 from fairlead.formats.run_log_file import read_run_log, write_run_log
-from fairlead.metrics.course import follow_tasks
-from fairlead.metrics.summary import summarise
 from fairlead.model.excerpt import excerpt
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
 from fairlead.simulation import run_processes
+from fairlead.simulation.metrics.summary import summarise
+from fairlead.simulation.metrics.task_outcomes import follow_tasks
 from fairlead.simulation.planned_run import plan_runs
 from fairlead.simulation.recorded import recorded_run
 from fairlead.simulation.runs import run_policies
-from fairlead.spreading.processes import Processes
 from fairlead.traces.what_if import change_workload
 from oracles.plain_replay import plain_replay
 from oracles.random_workloads import random_workload

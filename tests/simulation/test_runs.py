@@ -20,6 +20,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from fairlead.errors import FairleadError, InputError, ProblemError, RefusalError
+from fairlead.executors.local_processes import Processes
 from fairlead.formats.run_log_file import read_run_log
 from fairlead.model.cluster import Cluster
 from fairlead.model.run_log import RunLog
@@ -29,7 +30,6 @@ from fairlead.simulation.dedicated import dedicated_servers, replay_dedicated
 from fairlead.simulation.planned_run import PlannedRun
 from fairlead.simulation.run_folder import path_of
 from fairlead.simulation.runs import FinishedRun, RunsInterrupted, run_policies
-from fairlead.spreading.processes import Processes
 from fairlead.traces.what_if import change_workload
 from oracles.plain_replay import plain_replay
 from oracles.random_workloads import random_workload

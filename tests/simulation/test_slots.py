@@ -7,6 +7,7 @@ import logging
 import numpy as np
 import pytest
 
+from fairlead.executors.local_processes import Processes
 from fairlead.model.problem import Problem
 from fairlead.scheduler.policies import parse_policy
 from fairlead.scheduler.scheduler import Scheduler
@@ -14,7 +15,6 @@ from fairlead.simulation import run_processes
 from fairlead.simulation.kinds import kinds_of, unplaceable_sets
 from fairlead.simulation.runs import run_policies
 from fairlead.simulation.slots import slots_caution
-from fairlead.spreading.processes import Processes
 from oracles.plain_replay import plain_replay
 from oracles.random_workloads import random_workload
 

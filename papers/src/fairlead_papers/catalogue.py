@@ -14,9 +14,9 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from fairlead.errors import InputError
 from fairlead.formats.replacing import write_text
 from fairlead.formats.schema import did_you_mean
-from fairlead.metrics.plain_values import plain
+from fairlead.simulation.metrics.plain_values import plain
 from fairlead.simulation.run_folder import check_folder, open_folder
-from fairlead.sources import digest_of_sources
+from fairlead.source_digest import digest_of_sources
 from fairlead_papers import drfh, dynamic, pdrf, private_clouds, psdsf
 from fairlead_papers.reproduction import ENTRIES, Entry, Reproduction
 from fairlead_papers.setting import Setting

@@ -6,15 +6,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from fairlead.cli.executor_option import RayAddress, executor_on
 from fairlead.cli.options import AsJson, ReportPath
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.progress import replay_bars
-from fairlead.cli.spreading import RayAddress, executor_on
 from fairlead.cli.streams import StoppedError, check_report, complain, show
 from fairlead.errors import InputError
 
 if TYPE_CHECKING:
-    from fairlead.spreading.executor import Executor
+    from fairlead.executors.executor import Executor
     from fairlead_papers.reproduction import Entry, Reproduction
 
 NOTHING_KEPT = "interrupted; nothing is kept (what is finished is with --runs FOLDER)"

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from fairlead.metrics.plain_values import plain
 from fairlead.report.document import Picture
+from fairlead.simulation.metrics.plain_values import plain
 from fairlead_papers.setting import Setting
 from fairlead_papers.verdict import PrintedClaim, Reading, give_reason, judge
 

@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from fairlead.metrics.summary import Summary, summarise
+from fairlead.executors.executor import Answer, Executor, do_in_order
+from fairlead.executors.local_processes import Processes
 from fairlead.model.workload import Workload
+from fairlead.simulation.metrics.summary import Summary, summarise
 from fairlead.simulation.run_folder import open_folder
 from fairlead.simulation.runs import FinishedRun, Progress, run_policies
-from fairlead.spreading.executor import Answer, Executor, do_in_order
-from fairlead.spreading.processes import Processes
 from fairlead.traces.generator import generate_day
 
 DAY = 86_400.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead.optimize.turns import UserInTurn, precedes
+from fairlead.solvers.turns import UserInTurn, precedes
 
 
 def measure_debt(

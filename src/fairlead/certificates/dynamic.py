@@ -11,7 +11,7 @@ import numpy as np
 from fairlead.certificates.arrivals import ArrivalReplay
 from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import FloatArray, IntArray
-from fairlead.optimize.level_log import LevelLog, number_kinds
+from fairlead.solvers.level_log import LevelLog, number_kinds
 
 TOLERANCE = 1e-9
 WRONG = 1.0

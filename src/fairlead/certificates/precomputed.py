@@ -21,7 +21,7 @@ from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.problem import Problem
 from fairlead.model.whole_pool import WholeArray, WholePool, to_whole_pool
-from fairlead.optimize.whole_tasks import in_turns
+from fairlead.solvers.whole_tasks import in_turns
 
 PRECOMPUTED = "whole tasks that fit, as many as PDRF's formula gives"
 TOPPED_UP = (

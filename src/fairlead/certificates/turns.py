@@ -25,7 +25,7 @@ from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
 from fairlead.model.whole_pool import WholeArray, WholePool, to_whole_pool
-from fairlead.optimize.whole_tasks import in_turns
+from fairlead.solvers.whole_tasks import in_turns
 
 SERVED_BY_TURNS = (
     "whole tasks that fit, and every user with tasks left stopped at one that did not fit when "

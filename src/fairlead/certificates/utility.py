@@ -32,7 +32,7 @@ from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import FloatArray
 from fairlead.model.division import use_per_task
 from fairlead.model.problem import Problem
-from fairlead.optimize.improvement import measure_progress
+from fairlead.solvers.improvement import measure_progress
 
 TOLERANCE = 1e-6
 # Utilities that bend less than this are taken for straight: prices say little about tasks there,

@@ -78,7 +78,7 @@ def _run(words: Sequence[str]) -> None:
             _show_group(path, found, rest)
             return
         if "--ray" in rest:
-            from fairlead.cli.spreading import with_address
+            from fairlead.cli.executor_option import with_address
 
             rest = with_address(rest)
         verb = _load(path, found, rest)

@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from fairlead.cli.executor_option import RayAddress, executor_on
 from fairlead.cli.options import (
     MOST_REPEATS,
     AsJson,
@@ -17,7 +18,6 @@ from fairlead.cli.options import (
 )
 from fairlead.cli.parameters import Option
 from fairlead.cli.progress import progress_bar
-from fairlead.cli.spreading import RayAddress, executor_on
 from fairlead.cli.streams import show
 from fairlead.errors import InputError
 

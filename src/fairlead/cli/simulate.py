@@ -7,10 +7,10 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from fairlead.cli.executor_option import RayAddress, executor_on
 from fairlead.cli.options import AsJson, ReportPath
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.progress import replay_bars
-from fairlead.cli.spreading import RayAddress, executor_on
 from fairlead.cli.streams import StoppedError, check_report, complain, show
 from fairlead.cli.trace_options import (
     CoresOfServer,
@@ -25,10 +25,10 @@ from fairlead.cli.trace_options import (
 from fairlead.errors import InputError
 
 if TYPE_CHECKING:
-    from fairlead.metrics.outcomes import Outcome
     from fairlead.model.workload import Workload
     from fairlead.report.document import Block
     from fairlead.simulation.moment import WaitingJob
+    from fairlead.simulation.simulate import Outcome
 
 SECONDS_PER_HOUR = 3600.0
 
@@ -129,11 +129,11 @@ def simulate(
     Example:
       fairlead simulate day.parquet --policy slots:14 --policy drf/best-fit --report what-if.html
     """  # noqa: D301 (the help formatter reads \b as "keep these lines")
-    from fairlead.metrics.outcomes import check_fair
     from fairlead.model.run_log import RECORDED
     from fairlead.simulation.planned_run import plan_runs
     from fairlead.simulation.recorded import check_recorded
     from fairlead.simulation.run_folder import check_folder
+    from fairlead.simulation.simulate import check_fair
 
     # What is misspelt, or cannot be written, is said before a long trace is read.
     planned = plan_runs(policy, what_if or (), dedicated)
@@ -155,9 +155,9 @@ def simulate(
         raise InputError(f"there is no user {explain!r:.60} in the trace", "--explain")
     if RECORDED in names or in_force == RECORDED:
         check_recorded(workload, str(trace))
-    from fairlead.metrics.outcomes import simulate as simulate_policies
     from fairlead.model.excerpt import first_seconds
     from fairlead.simulation.runs import RunsInterrupted, how_to_go_on
+    from fairlead.simulation.simulate import simulate as simulate_policies
 
     if until is not None:
         # What is counted and shown is the part that is replayed.
@@ -189,7 +189,7 @@ def simulate(
             reasons = _explained(shared, explain, strict_fifo)
         shown = outcomes
         if workload.has_starts and (in_force == RECORDED or (report and in_force is None)):
-            from fairlead.metrics.outcomes import with_recorded
+            from fairlead.simulation.simulate import with_recorded
 
             shown = with_recorded(outcomes, workload, until, fair)
         options = {
@@ -258,7 +258,7 @@ def _figures(
         },
     }
     if alone is not None:
-        from fairlead.metrics.comparison import compare
+        from fairlead.simulation.comparison import compare
 
         sharing = compare(outcomes[alone[0]].summary, outcomes[alone[1]].summary)
         figures["sharing"] = sharing.to_dict() | {"baseline": alone[1]}

@@ -15,9 +15,9 @@ from fairlead.cli.serve import JsonLogs, _log, _need, state_folder
 from fairlead.errors import InputError, ProblemError
 
 if TYPE_CHECKING:
-    from fairlead.worker.worker import Declaration
+    from fairlead.service.worker.worker import Declaration
 
-LOG = logging.getLogger("fairlead.worker")
+LOG = logging.getLogger("fairlead.service.worker")
 
 
 def worker(
@@ -90,14 +90,14 @@ def worker(
     _need("h11", "psutil")
     import asyncio
 
-    from fairlead.engines.connections import Connections
-    from fairlead.engines.following import Follower
-    from fairlead.engines.links import OverHttp
     from fairlead.service.connecting import Address
-    from fairlead.worker.accounts import Accounts
-    from fairlead.worker.hidden_memory import hide_memory
-    from fairlead.worker.token_file import read_token
-    from fairlead.worker.worker import SECRETS, LocalProcesses
+    from fairlead.service.engines.connections import Connections
+    from fairlead.service.engines.following import Follower
+    from fairlead.service.engines.links import OverHttp
+    from fairlead.service.worker.accounts import Accounts
+    from fairlead.service.worker.hidden_memory import hide_memory
+    from fairlead.service.worker.token_file import read_token
+    from fairlead.service.worker.worker import SECRETS, LocalProcesses
 
     _log(json_logs)
     if fault := hide_memory():
@@ -129,7 +129,7 @@ def worker(
 
 
 def _read_accounts(path: Path) -> dict[str, str]:
-    from fairlead.worker.accounts_file import read_accounts
+    from fairlead.service.worker.accounts_file import read_accounts
 
     return read_accounts(path)
 
@@ -153,8 +153,8 @@ def _machine(
 ) -> Declaration:
     from fairlead.model.quantity import read_amount
     from fairlead.service.bounds import NAME
-    from fairlead.worker import machine
-    from fairlead.worker.worker import Declaration
+    from fairlead.service.worker import machine
+    from fairlead.service.worker.worker import Declaration
 
     if cpu == 0:
         raise InputError("must be more than 0 cores; tasks ask for 1 if told nothing", "--cpu")

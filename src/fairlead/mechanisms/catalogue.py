@@ -24,7 +24,7 @@ from fairlead.model.cluster import IntArray
 from fairlead.model.merging import merge_groups, merge_users, spread_groups, spread_users
 from fairlead.model.problem import Problem, check_problem
 from fairlead.model.restricting import NOBODY_IS_DUE, working_part
-from fairlead.optimize.threads import threads_for
+from fairlead.solvers.threads import threads_for
 
 _DRF = "Ghodsi et al. 2011; Parkes, Procaccia and Shah 2012 (zero demands, weights)"
 _WANG = "Wang, Liang and Li 2015 (DRFH)"

@@ -27,8 +27,8 @@ from fairlead.model.cluster import FloatArray
 from fairlead.model.division import use_per_task
 from fairlead.model.problem import Problem
 from fairlead.model.whole_pool import LARGEST_WHOLE_FLOAT, WholeArray, WholePool, to_whole_pool
-from fairlead.optimize.water_filling import WaterFilling
-from fairlead.optimize.whole_tasks import serve_by_turns
+from fairlead.solvers.water_filling import WaterFilling
+from fairlead.solvers.whole_tasks import serve_by_turns
 
 
 def solve_drf(problem: Problem) -> Allocation:
@@ -120,7 +120,7 @@ def solve_drf_tasks(problem: Problem) -> Allocation:
     Notes
     -----
     The cost does not depend on the number of tasks: see
-    `fairlead.optimize.whole_tasks.serve_by_turns`.
+    `fairlead.solvers.whole_tasks.serve_by_turns`.
     """
     return _solve(problem, "drf-tasks", stops=False)
 

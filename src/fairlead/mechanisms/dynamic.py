@@ -16,7 +16,7 @@ from fairlead.errors import InputError, RefusalError
 from fairlead.mechanisms.dynamic_steps import POSITIVE_ONLY, StackSteps, start_steps
 from fairlead.model.arguments import texts, whole_number
 from fairlead.model.cluster import FloatArray
-from fairlead.optimize.level_log import LevelLog
+from fairlead.solvers.level_log import LevelLog
 
 # Weights that add up to this much more than was announced, relative, do so by rounding.
 ROUNDING = 1e-9

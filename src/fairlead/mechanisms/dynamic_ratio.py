@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairlead.model.cluster import FloatArray
-from fairlead.optimize.rising import raise_by_water
+from fairlead.solvers.rising import raise_by_water
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from fairlead.model.allocation import FORMAT_VERSION, Certificate
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
 from fairlead.model.restricting import working_part
-from fairlead.optimize.level_log import LevelLog
+from fairlead.solvers.level_log import LevelLog
 
 # Rows that a plain solver is handed at a time, so that somebody who watches sees it go on.
 PORTION = 64

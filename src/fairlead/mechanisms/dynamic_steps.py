@@ -9,9 +9,9 @@ import numpy as np
 
 from fairlead.errors import InputError
 from fairlead.model.cluster import FloatArray
-from fairlead.optimize.level_log import LevelLog
-from fairlead.optimize.rising import RaiseLevels, raise_by_halving, raise_by_lp, raise_by_water
-from fairlead.optimize.staircase import Staircase, State
+from fairlead.solvers.level_log import LevelLog
+from fairlead.solvers.rising import RaiseLevels, raise_by_halving, raise_by_lp, raise_by_water
+from fairlead.solvers.staircase import Staircase, State
 
 PORTION = 2**16  # agents that are handed over at once; lists of more take memory
 
@@ -36,7 +36,7 @@ class Steps(Protocol):
 
 
 class StackSteps:
-    """Stacks of stairs, compiled: amortised O(R) a step. See `fairlead.optimize.staircase`."""
+    """Stacks of stairs, compiled: amortised O(R) a step. See `fairlead.solvers.staircase`."""
 
     def __init__(self, n_resources: int) -> None:
         self._n_resources = n_resources

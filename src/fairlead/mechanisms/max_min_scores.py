@@ -93,7 +93,7 @@ def _per_user(problem: Problem, table: FloatArray) -> FloatArray | None:
 
 
 def _solve_per_server(problem: Problem, score: FloatArray) -> Allocation:
-    from fairlead.optimize.leximax_by_lp import (  # noqa: PLC0415 (slow to import, rarely used)
+    from fairlead.solvers.leximax_by_lp import (  # noqa: PLC0415 (slow to import, rarely used)
         lexicographic_max_min_by_lp,
     )
 

@@ -12,7 +12,7 @@ from fairlead.errors import NoConvergenceError
 from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
-from fairlead.optimize.leximax import Leximax, lexicographic_max_min
+from fairlead.solvers.leximax import Leximax, lexicographic_max_min
 
 # Below what a number counts as zero is a judgement; another one, where the first leaves no proof.
 ZEROS = (1e-9, 1e-7, 1e-5)
@@ -77,7 +77,7 @@ def _attempts(problem: Problem) -> Iterator[Callable[..., Leximax]]:
     for zero in ZEROS:
         yield partial(lexicographic_max_min, zero=zero)
     if problem.n_users * problem.n_groups <= LARGEST_PROGRAMME:
-        from fairlead.optimize.leximax_by_lp import (  # noqa: PLC0415 (slow to import, rarely used)
+        from fairlead.solvers.leximax_by_lp import (  # noqa: PLC0415 (slow to import, rarely used)
             lexicographic_max_min_by_lp,
         )
 

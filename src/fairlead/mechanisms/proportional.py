@@ -17,7 +17,7 @@ from fairlead.model.allocation import Allocation
 from fairlead.model.arguments import number
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
-from fairlead.optimize.concave_path import UtilityPath
+from fairlead.solvers.concave_path import UtilityPath
 
 DEFAULT_ALPHA = 2.0
 # x^-alpha of numbers 10^6 apart leaves the range of what can be compared beyond this.

@@ -27,8 +27,8 @@ from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.division import use_per_task
 from fairlead.model.problem import Problem
-from fairlead.optimize.level_path import LevelProblem, follow_level_path
-from fairlead.optimize.soft_levels import SoftProblem, follow_soft_levels
+from fairlead.solvers.level_path import LevelProblem, follow_level_path
+from fairlead.solvers.soft_levels import SoftProblem, follow_soft_levels
 
 SOFT_TEMPERATURES = (1e-6, 1e-7, 1e-8)  # colder is closer, until rounding errors take over
 PATH_TEMPERATURES = (1e-5, 3e-6, 1e-6, 3e-7)

@@ -15,7 +15,7 @@ import numpy as np
 from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.problem import Problem
-from fairlead.optimize.water_filling import ServerSweeps, WaterFilling
+from fairlead.solvers.water_filling import ServerSweeps, WaterFilling
 
 # Violations below this are rounding errors.
 GOOD = 1e-11

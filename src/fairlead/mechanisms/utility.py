@@ -23,9 +23,9 @@ from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import FloatArray
 from fairlead.model.division import use_per_task
 from fairlead.model.problem import Problem
-from fairlead.optimize.concave import maximize_concave, maximize_straight
-from fairlead.optimize.concave_path import UtilityPath, follow_path
-from fairlead.optimize.concave_system import ConcaveProgramme, ConcaveSolution, Utility
+from fairlead.solvers.concave import maximize_concave, maximize_straight
+from fairlead.solvers.concave_path import UtilityPath, follow_path
+from fairlead.solvers.concave_system import ConcaveProgramme, ConcaveSolution, Utility
 
 # A holding below this part of what a user has is left out if it is dearer by more than that.
 DUST = 1e-9

@@ -15,9 +15,9 @@ import numpy as np
 from fairlead.certificates.utility_stages import SIGHT, Stage
 from fairlead.errors import NoConvergenceError
 from fairlead.model.cluster import BoolArray, FloatArray
-from fairlead.optimize.concave import maximize_concave, raise_together
-from fairlead.optimize.concave_path import UtilityPath
-from fairlead.optimize.concave_system import ConcaveProgramme, ConcaveSolution, System, Utility
+from fairlead.solvers.concave import maximize_concave, raise_together
+from fairlead.solvers.concave_path import UtilityPath
+from fairlead.solvers.concave_system import ConcaveProgramme, ConcaveSolution, System, Utility
 
 # A stage whose conditions are met to this part is not solved again from elsewhere.
 CLOSE = 3e-8

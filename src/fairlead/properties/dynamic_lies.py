@@ -11,8 +11,8 @@ from fairlead.mechanisms.dynamic import DynamicDRF
 from fairlead.model.arguments import whole_number
 from fairlead.model.cluster import FloatArray
 from fairlead.model.verdict import Verdict
-from fairlead.optimize.climbing import climb
 from fairlead.properties.course import Course
+from fairlead.solvers.climbing import climb
 
 # A gain of less than this, relative, is rounding.
 TOLERANCE = 1e-7

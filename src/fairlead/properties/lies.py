@@ -24,10 +24,10 @@ from fairlead.model.fitting import ROUNDING, tasks_on_one_server
 from fairlead.model.holdings import Holdings
 from fairlead.model.problem import Problem
 from fairlead.model.verdict import Verdict
-from fairlead.optimize.climbing import climb
 from fairlead.properties.feasibility import check_feasibility
 from fairlead.properties.subject import Subject, at_least_whole
 from fairlead.properties.wording import counted, of_tasks, say_change, say_percent
+from fairlead.solvers.climbing import climb
 
 NAME = "strategy-proofness"
 # A gain of less than this, relative, may be what a certified answer misses.

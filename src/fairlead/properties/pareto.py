@@ -11,11 +11,11 @@ from fairlead.model.cluster import FloatArray
 from fairlead.model.division import use_per_task
 from fairlead.model.ties import first_largest
 from fairlead.model.verdict import Verdict
-from fairlead.optimize.improvement import improve, measure_progress
 from fairlead.properties.feasibility import check_feasibility
 from fairlead.properties.subject import Subject, round_down
 from fairlead.properties.waste import check_non_wastefulness, possible_extra
 from fairlead.properties.wording import NEGLIGIBLE, counted, of_tasks, say, say_change
+from fairlead.solvers.improvement import improve, measure_progress
 
 NAME = "pareto-optimality"
 HOLDS = "nobody could have more without somebody having less"

@@ -25,11 +25,11 @@ from ray import exceptions
 from ray.util.placement_group import PlacementGroup, placement_group, placement_group_table
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from fairlead.engines.protocol import Ending, Key
 from fairlead.errors import FairleadError
 from fairlead.ray.cluster import MOVED, demand_of, ray_options
 from fairlead.ray.dispatcher import PROTOCOL
 from fairlead.ray.reach import NAME, NAMESPACE, NoDispatcherError
+from fairlead.service.engines.protocol import Ending, Key
 
 LOG = logging.getLogger("fairlead.ray")
 LEASE_SECONDS = 0.05  # that short calls run on one start, at most

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import ray
 
-from fairlead.engines.loops import do_all
-from fairlead.engines.protocol import Ending, EngineNode, Key, Start
+from fairlead.service.engines.loops import do_all
+from fairlead.service.engines.protocol import Ending, EngineNode, Key, Start
 from fairlead.service.sessions import Session
 
 GIB = 2**30
@@ -95,7 +95,7 @@ def demand_of(request: Mapping[str, Any]) -> dict[str, float]:
 
 
 class RayCluster:
-    """Ray's nodes, and who runs tasks on them; see `fairlead.engines.protocol.TaskEngine`."""
+    """Ray's nodes, and who runs tasks on them; see `engines.protocol.TaskEngine`."""
 
     def __init__(self) -> None:
         self.identity, self.news = "ray", asyncio.Event()

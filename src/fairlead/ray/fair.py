@@ -15,12 +15,12 @@ from pydantic import ValidationError
 from ray import exceptions
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from fairlead.engines.protocol import EngineNode
 from fairlead.errors import InputError
 from fairlead.ray.agent import Agent, CallOptions
 from fairlead.ray.cluster import AGENT, demand_of, found_nodes
 from fairlead.ray.reach import AT_ONCE, BEGIN_SECONDS, answer, check_user, client_of, found, start
 from fairlead.service.client import Client
+from fairlead.service.engines.protocol import EngineNode
 from fairlead.service.messages import Amounts, JobRequest
 
 ATTEMPTS = 4

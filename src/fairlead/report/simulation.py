@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from fairlead.metrics.comparison import Comparison
-from fairlead.metrics.outcomes import Outcome
 from fairlead.model.workload import Workload
 from fairlead.report.charts import Figure, css, css_dash, shortened
 from fairlead.report.document import (
@@ -70,6 +68,8 @@ from fairlead.report.simulation_figures import (
     utilisation_figure,
     waiting_figure,
 )
+from fairlead.simulation.comparison import Comparison
+from fairlead.simulation.simulate import Outcome
 
 JOBS_NAMED = 8
 LONGEST_WAITS = 10
@@ -92,7 +92,7 @@ def simulation_document(
     Parameters
     ----------
     outcomes : mapping of str to Outcome
-        As `fairlead.metrics.outcomes.simulate` returned them; at least one.
+        As `fairlead.simulation.simulate.simulate` returned them; at least one.
     title : str
         What was simulated, such as the name of the trace.
     format_ : str

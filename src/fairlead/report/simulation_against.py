@@ -9,9 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from fairlead.metrics.comparison import Comparison, compare
-from fairlead.metrics.distribution import mean
-from fairlead.metrics.outcomes import Outcome
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.run_log import RECORDED
 from fairlead.model.ties import first_largest, first_smallest
@@ -25,6 +22,9 @@ from fairlead.report.numbers import (
     short_percent,
     spread,
 )
+from fairlead.simulation.comparison import Comparison, compare
+from fairlead.simulation.metrics.distribution import mean
+from fairlead.simulation.simulate import Outcome
 
 # Use beyond all that is there by less is rounding.
 SAME_USE = 1e-6
@@ -176,7 +176,7 @@ def what_cannot_run(outcomes: Mapping[str, Outcome]) -> list[CannotRun]:
 def facts(against: Against, figures: Figures, today: Figures) -> list[tuple[str, str]]:
     """Describe what a policy would have changed, as labels and texts.
 
-    `figures` and `today` are what `fairlead.metrics.outcomes.Outcome.to_dict` returned of both.
+    `figures` and `today` are what `Outcome.to_dict` returned of both.
     """
     return [
         ("jobs", _jobs(against)),
@@ -319,7 +319,7 @@ def _unfinished(against: Against) -> Iterator[tuple[str, str]]:
 def got_nothing(figures: Figures, users: int) -> tuple[str, str]:
     """Describe who got nothing while waiting, and for how long; or who waited longest.
 
-    `figures` are as `fairlead.metrics.outcomes.Outcome.to_dict` returned them. Returns what it is,
+    `figures` are as `Outcome.to_dict` returned them. Returns what it is,
     and who.
     """
     starved: Mapping[str, float] = figures["got_nothing"]

@@ -8,9 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from fairlead.metrics.distribution import cumulative_distribution
-from fairlead.metrics.job_times import waiting_times
-from fairlead.metrics.outcomes import Outcome
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.ties import largest_first, smallest_first
 from fairlead.report.charts import (
@@ -38,6 +35,9 @@ from fairlead.report.charts import (
 )
 from fairlead.report.numbers import UNCHANGED, counted, short_duration, short_percent, time_unit
 from fairlead.report.simulation_against import Against, most_used, ratio_text
+from fairlead.simulation.metrics.distribution import cumulative_distribution
+from fairlead.simulation.metrics.job_times import waiting_times
+from fairlead.simulation.simulate import Outcome
 
 POINTS = 500
 USERS_DRAWN = 10

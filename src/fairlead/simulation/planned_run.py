@@ -11,7 +11,7 @@ from fairlead.errors import InputError
 from fairlead.model.run_log import RECORDED
 from fairlead.model.workload import Workload
 from fairlead.scheduler.policies import parse_policy
-from fairlead.sources import digest_of_sources
+from fairlead.source_digest import digest_of_sources
 
 DEDICATED = "dedicated"
 

@@ -14,7 +14,7 @@ def recorded_run(workload: Workload) -> RunLog:
 
     A task that started runs as long as it takes, whatever became of it; one that never started has
     no row and waits, until it is withdrawn if it is; one whose start nobody knows has no row
-    either, and `fairlead.metrics.course.TaskOutcomes` leaves it out of all accounts. Nothing is
+    either, and `TaskOutcomes` leaves it out of all accounts. Nothing is
     unplaceable: what ran, could. The server is -1 where the log does not say and there are several.
 
     Raises InputError when the workload says of no task when it started. Cost O(T log T).

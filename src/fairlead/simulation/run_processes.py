@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from fairlead.executors.executor import Executor
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
 from fairlead.simulation.dedicated import replay_dedicated
 from fairlead.simulation.journal_replay import is_of_requests, replay_journal
 from fairlead.simulation.planned_run import PlannedRun
 from fairlead.simulation.replay import replay
-from fairlead.spreading.executor import Executor
 
 # Called with the number of a replay, the starts of tasks so far, and the moment in seconds.
 Report = Callable[[int, int, float], None]

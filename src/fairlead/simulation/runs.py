@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from fairlead.errors import FairleadError, InputError
+from fairlead.executors.executor import Executor, WorkerDiedError
+from fairlead.executors.local_processes import Processes
 from fairlead.model.arguments import whole_number
 from fairlead.model.run_log import RECORDED, RunLog
 from fairlead.model.workload import Workload
@@ -27,8 +29,6 @@ from fairlead.simulation.run_folder import (
 )
 from fairlead.simulation.run_processes import ReplayJob, replay_all
 from fairlead.simulation.slots import slots_caution
-from fairlead.spreading.executor import Executor, WorkerDiedError
-from fairlead.spreading.processes import Processes
 from fairlead.traces.journal import JournalWorkload
 from fairlead.traces.what_if import change_workload
 

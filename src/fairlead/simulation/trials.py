@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from fairlead.errors import CertificateError
+from fairlead.executors.executor import Executor, do_in_order
+from fairlead.executors.local_processes import Processes
 from fairlead.model.allocation import Allocation, Certificate
 from fairlead.model.arguments import whole_number
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
 from fairlead.scheduler.policies import Policy
 from fairlead.simulation.filling import Filling, fill_by
-from fairlead.spreading.executor import Executor, do_in_order
-from fairlead.spreading.processes import Processes
 
 CONFIDENCE = 0.95
 # Trials that an executor does at a time.

@@ -6,6 +6,7 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
+from fairlead.cli.executor_option import RayAddress, executor_on
 from fairlead.cli.options import (
     AsJson,
     ProblemFile,
@@ -17,7 +18,6 @@ from fairlead.cli.options import (
 )
 from fairlead.cli.parameters import Option
 from fairlead.cli.progress import progress_bar
-from fairlead.cli.spreading import RayAddress, executor_on
 from fairlead.cli.streams import check_report, show
 from fairlead.errors import InputError
 from fairlead.model.quantity import typed_number

@@ -19,11 +19,11 @@ from ray import exceptions
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from fairlead.errors import FairleadError
+from fairlead.executors.ray_tasks import last_line, working_nodes
 from fairlead.mechanisms.psdsf import prepare_sweeps
 from fairlead.model.allocation import Certificate
 from fairlead.model.arguments import whole_number
 from fairlead.model.cluster import FloatArray, IntArray
-from fairlead.spreading.on_ray import last_line, working_nodes
 from fairlead_papers.distributed.asynchronous import ActorCount, AsynchronousRun
 from fairlead_papers.distributed.record import Samples
 from fairlead_papers.distributed.setting import AsynchronousSetting

@@ -11,7 +11,7 @@ from fairlead.mechanisms.psdsf import prepare_sweeps
 from fairlead.mechanisms.sweeps import entries_by_server
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.problem import Problem
-from fairlead.optimize.water_filling import WaterFilling
+from fairlead.solvers.water_filling import WaterFilling
 
 
 @dataclass(eq=False)

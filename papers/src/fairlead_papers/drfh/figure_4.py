@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fairlead.metrics.utilization import time_averages
 from fairlead.model.cluster import FloatArray
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
 from fairlead.report.charts import COLOURS, layout, line
 from fairlead.report.numbers import percent
+from fairlead.simulation.metrics.utilization import time_averages
 from fairlead.simulation.replay import replay
 from fairlead.traces.generator import FIGURE_4_DURATION, FIGURE_4_ENDS, figure_4
 from fairlead_papers.drfh import PAPER

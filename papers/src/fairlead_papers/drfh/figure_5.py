@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairlead.metrics.utilization import Utilization
 from fairlead.model.cluster import FloatArray
 from fairlead.report.charts import layout, line
 from fairlead.report.numbers import percent
+from fairlead.simulation.metrics.utilization import Utilization
 from fairlead_papers.drfh import BEST, FIRST, PAPER, SLOTS
 from fairlead_papers.reproduction import Picture, Reproduction, TextTable
 from fairlead_papers.setting import Setting

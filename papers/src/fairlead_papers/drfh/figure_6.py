@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairlead.metrics.distribution import cumulative_distribution, percentile
-from fairlead.metrics.job_times import JobTimes
-from fairlead.metrics.size_classes import Reduction, reduction_by_size
-from fairlead.metrics.summary import Summary
 from fairlead.model.cluster import FloatArray
 from fairlead.report.charts import COLOURS, bars, layout, line
 from fairlead.report.numbers import number, percent
+from fairlead.simulation.metrics.distribution import cumulative_distribution, percentile
+from fairlead.simulation.metrics.job_times import JobTimes
+from fairlead.simulation.metrics.size_classes import Reduction, reduction_by_size
+from fairlead.simulation.metrics.summary import Summary
 from fairlead_papers.drfh import BEST, PAPER, SLOTS
 from fairlead_papers.reproduction import Picture, Reproduction, TextTable
 from fairlead_papers.setting import DAY, Setting

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairlead.metrics.summary import Summary
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.workload import Workload
 from fairlead.report.charts import bubbles, diagonal, plain, square
 from fairlead.report.numbers import percent
+from fairlead.simulation.metrics.summary import Summary
 from fairlead_papers.drfh import PAPER
 from fairlead_papers.reproduction import Picture, Reproduction, TextTable
 from fairlead_papers.setting import DAY, Setting

@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
+from fairlead.cli.executor_option import RayAddress, executor_on
 from fairlead.cli.options import MOST_REPEATS, AsJson, ReportPath
 from fairlead.cli.parameters import Option
 from fairlead.cli.progress import stages_bar
-from fairlead.cli.spreading import RayAddress, executor_on
 from fairlead.cli.streams import check_report, complain, show
 
 # Those of Khamse-Ashari et al. 2017, Table I.

@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fairlead.executors.executor import Executor
+from fairlead.executors.local_processes import Processes
 from fairlead.mechanisms.catalogue import find_mechanism
 from fairlead.model.allocation import FORMAT_VERSION
 from fairlead.model.arguments import whole_number
 from fairlead.properties.audit import PROPERTIES, check_properties
-from fairlead.spreading.executor import Executor
-from fairlead.spreading.processes import Processes
 from fairlead_papers.surveys.drawing import Distribution
 from fairlead_papers.surveys.work import (
     SurveyCell,

@@ -1,0 +1,200 @@
+"""How a service is asked by who follows it, and by a dispatcher: over HTTP, or in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from fairlead.errors import FairleadError, InputError
+from fairlead.service.engines.orders import one_line
+from fairlead.service.exchange import OtherProgramError, Reply
+from fairlead.service.messages import (
+    JobsRequest,
+    JoinRequest,
+    LogsPiece,
+    StaleSessionError,
+    SyncRequest,
+    UnavailableError,
+)
+
+if TYPE_CHECKING:
+    from fairlead.service.service import Service
+    from fairlead.service.tokens import Token
+
+LONGEST_EXCHANGE = 120.0  # seconds for all of a request and its answer beyond its wait
+REFUSED = (401, 403, 404, 421, 422)
+Body = Mapping[str, Any]
+
+
+class Link(Protocol):
+    """A service as it is asked.
+
+    Each call raises `InputError` where it is refused, `StaleSessionError` where one has to join
+    again, and `UnavailableError` where asking again may help.
+    """
+
+    async def join(self, asked: Body) -> object:
+        """Register a worker's servers."""
+        ...
+
+    async def sync(self, asked: Body) -> object:
+        """Report ended tasks, and return the next orders."""
+        ...
+
+    async def logs(self, asked: Body) -> None:
+        """Hand over a piece of output."""
+        ...
+
+    async def submit(self, jobs: Sequence[Body], key: str) -> list[str]:
+        """Submit jobs; return their ids. A key is the same where the same is sent again."""
+        ...
+
+    async def skip(self, tasks: Mapping[str, Sequence[int]]) -> None:
+        """Count waiting tasks of jobs as done."""
+        ...
+
+    async def cancel(self, jobs: Sequence[str]) -> None:
+        """Drop jobs, and stop what runs of them; those that are over stay as they are."""
+        ...
+
+    async def live(self) -> set[str]:
+        """Return the ids of jobs that wait or run."""
+        ...
+
+
+class Sender(Protocol):
+    """Sends requests to a service in another process."""
+
+    @property
+    def url(self) -> str:
+        """The service's address, for people."""
+        ...
+
+    async def send(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes, wait: float
+    ) -> Reply:
+        """Send a request and return its answer; see `fairlead.service.engines.connections`."""
+        ...
+
+
+class OverHttp:
+    """A service in another process; see `Link`."""
+
+    def __init__(self, sender: Sender) -> None:
+        self._sender = sender
+
+    async def join(self, asked: Body) -> object:
+        """Register a worker's servers."""
+        return await self._ask("POST", "/v1/workers/join", asked)
+
+    async def sync(self, asked: Body) -> object:
+        """Report ended tasks, and return the next orders."""
+        wait = float(asked.get("wait", 0.0))
+        return await self._ask("POST", "/v1/workers/sync", asked, wait)
+
+    async def logs(self, asked: Body) -> None:
+        """Hand over a piece of output."""
+        await self._ask("POST", "/v1/workers/logs", asked)
+
+    async def submit(self, jobs: Sequence[Body], key: str) -> list[str]:
+        """Submit jobs."""
+        answer = await self._ask("POST", "/v1/jobs", {"jobs": list(jobs)}, key=key)
+        return list(answer["ids"])
+
+    async def skip(self, tasks: Mapping[str, Sequence[int]]) -> None:
+        """Count waiting tasks as done."""
+        for job, indices in tasks.items():
+            await self._ask("POST", f"/v1/jobs/{job}/skip", {"tasks": list(indices)})
+
+    async def cancel(self, jobs: Sequence[str]) -> None:
+        """Drop jobs."""
+        for job in jobs:
+            await self._ask("POST", f"/v1/jobs/{job}/cancel")
+
+    async def live(self) -> set[str]:
+        """Return the ids of jobs that wait or run."""
+        ids: set[str] = set()
+        beyond = "0"
+        while beyond is not None:
+            answer = await self._ask("GET", f"/v1/jobs?beyond={beyond}")
+            ids |= {row["id"] for row in answer["jobs"]}
+            beyond = answer["next"]
+        return ids
+
+    async def _ask(
+        self, method: str, path: str, body: Body | None = None, wait: float = 0.0, key: str = ""
+    ) -> Any:
+        headers = {"Idempotency-Key": key} if key else {}
+        content = b"" if body is None else json.dumps(body).encode()
+        if content:
+            headers["Content-Type"] = "application/json"
+        url = self._sender.url
+        try:
+            async with asyncio.timeout(LONGEST_EXCHANGE + wait):
+                answer = await self._sender.send(method, path, headers, content, wait)
+        except OtherProgramError as fault:
+            raise UnavailableError(str(fault)) from None
+        except OSError as fault:  # TimeoutError is one
+            raise UnavailableError(f"no answer from {url}: {fault!r}") from None
+        if 200 <= answer.status < 300:
+            try:
+                return json.loads(answer.content) if answer.content else None
+            except (ValueError, RecursionError):
+                raise UnavailableError(f"{url} does not answer as a fairlead service") from None
+        try:
+            detail = one_line(str(json.loads(answer.content)["detail"]))
+        except (ValueError, RecursionError, KeyError, TypeError):
+            detail = f"status {answer.status}"
+        if answer.status == 409:
+            raise StaleSessionError(detail)
+        if answer.status in REFUSED:
+            raise InputError(detail, "", url)
+        raise UnavailableError(f"{answer.status}: {detail}")
+
+
+class InProcess:
+    """A service in this process, asked in its event loop's thread; see `Link`."""
+
+    def __init__(self, service: Service, who: Token) -> None:
+        self._service, self._who = service, who
+
+    async def join(self, asked: Body) -> dict[str, Any]:
+        """Register a worker's servers."""
+        return await self._service.workers.join(JoinRequest.model_validate(asked), self._who)
+
+    async def sync(self, asked: Body) -> dict[str, Any]:
+        """Report ended tasks, and return the next orders."""
+        orders = await self._service.workers.sync(SyncRequest.model_validate(asked), self._who)
+        return orders | {"jobs": {str(job): spec for job, spec in orders["jobs"].items()}}
+
+    async def logs(self, asked: Body) -> None:
+        """Hand over a piece of output."""
+        self._service.workers.take_logs(LogsPiece.model_validate(asked), self._who)
+
+    async def submit(self, jobs: Sequence[Body], key: str) -> list[str]:
+        """Submit jobs."""
+        asked = JobsRequest.model_validate({"jobs": jobs}).jobs
+        return await self._service.submit(asked, self._who, key, key)
+
+    async def skip(self, tasks: Mapping[str, Sequence[int]]) -> None:
+        """Count waiting tasks as done."""
+        skip = self._service.skip
+        await _all(*(skip(int(job), self._who, these) for job, these in tasks.items()))
+
+    async def cancel(self, jobs: Sequence[str]) -> None:
+        """Drop jobs."""
+        change = self._service.change
+        await _all(*(change(int(job), self._who, "cancel") for job in jobs))
+
+    async def live(self) -> set[str]:
+        """Return the ids of jobs that wait or run."""
+        return await self._service.live_ids()
+
+
+async def _all(*asked: Any) -> None:
+    """Ask together, so that it is written together; jobs that are over are no fault."""
+    for outcome in await asyncio.gather(*asked, return_exceptions=True):
+        if isinstance(outcome, BaseException) and not isinstance(outcome, FairleadError):
+            raise outcome

@@ -1,0 +1,111 @@
+"""Tasks that only last, on nodes that come and go when told: an engine for tests and rehearsals."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from fairlead.service.engines.loops import do_all
+from fairlead.service.engines.protocol import Ending, EngineNode, Key, Start
+
+
+class InMemory:
+    """Runs nothing: each task ends after a time; see `engines.protocol.TaskEngine`.
+
+    Parameters
+    ----------
+    nodes : iterable of EngineNode
+    lasts : callable
+        Seconds, for a task that starts.
+    status : callable
+        With what status it ends; 0 when absent.
+    """
+
+    def __init__(
+        self,
+        nodes: Iterable[EngineNode],
+        lasts: Callable[[Start], float],
+        status: Callable[[Start], int | None] = lambda _: 0,
+        identity: str = "memory",
+    ) -> None:
+        self.identity, self.news = identity, asyncio.Event()
+        self.running: dict[Key, Start] = {}
+        self.started: list[Start] = []
+        self._nodes = {node.name: node for node in nodes}
+        self._lasts, self._status = lasts, status
+        self._timers: dict[Key, asyncio.TimerHandle] = {}
+        self._over: dict[Key, Ending] = {}
+
+    def add(self, node: EngineNode) -> None:
+        """Add a node, or replace it by another one."""
+        self._nodes[node.name] = node
+        self.news.set()
+
+    def remove(self, name: str) -> None:
+        """Remove a node with its running tasks."""
+        del self._nodes[name]
+        for key, task in list(self.running.items()):
+            if task.node == name:
+                self._drop(key)
+                self._over[key] = Ending(key, None, "node lost")
+        self.news.set()
+
+    def nodes(self) -> Sequence[EngineNode]:
+        """Return the nodes that are there."""
+        return list(self._nodes.values())
+
+    async def start(self, tasks: Sequence[Start]) -> None:
+        """Keep tasks running until their time is over."""
+        do_all(self._start, tasks)
+
+    def _start(self, task: Start) -> None:
+        if task.key in self.running or task.key in self._over:
+            return
+        if task.node not in self._nodes:  # the service may never hear that it was gone
+            self._over[task.key] = Ending(task.key, None, "node lost")
+            self.news.set()
+            return
+        self.running[task.key] = task
+        self.started.append(task)
+        later = asyncio.get_running_loop().call_later
+        self._timers[task.key] = later(self._lasts(task), self._end, task.key, None)
+
+    def stop(self, key: Key, why: str) -> None:
+        """End a task now."""
+        if key in self.running:
+            self._end(key, why)
+
+    def keep_only(self, keys: Collection[Key]) -> None:
+        """Forget all other tasks."""
+        for key in self.running.keys() - set(keys):
+            self._drop(key)
+        for key in self._over.keys() - set(keys):
+            del self._over[key]
+
+    def endings(self) -> Sequence[Ending]:
+        """Return how tasks ended that nobody has heard."""
+        return list(self._over.values())
+
+    def forget(self, endings: Sequence[Ending]) -> None:
+        """Note that endings were heard."""
+        for ending in endings:
+            self._over.pop(ending.key, None)
+
+    async def output(self, key: Key, stream: str, offset: int) -> Mapping[str, Any]:
+        """Return that there is none."""
+        return {"fault": f"{stream} of {key} at {offset}: tasks in memory write nothing"}
+
+    async def attend(self) -> None:
+        """Wait; timers do the rest."""
+        await asyncio.Event().wait()
+
+    def _end(self, key: Key, why: str | None) -> None:
+        task = self._drop(key)
+        status = self._status(task) if why is None else 143
+        self._over[key] = Ending(key, status, why or "")
+        self.news.set()
+
+    def _drop(self, key: Key) -> Start:
+        self._timers.pop(key).cancel()
+        return self.running.pop(key)

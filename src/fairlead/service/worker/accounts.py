@@ -1,0 +1,152 @@
+"""Which Unix account runs a user's tasks, and where users without one keep their files."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pwd
+import re
+import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from fairlead.errors import InputError
+from fairlead.service.worker.files import give
+
+ANYBODY = "*"  # in a map: users that are not named
+SHARED = "nobody"
+LARGEST_NUMBER = 2**32 - 2  # the one above it means "as it is" to the kernel: root would stay root
+PLAIN_NAME = re.compile(r"[a-z0-9_][a-z0-9_-]{0,99}")
+NOT_PLAIN = re.compile(r"[^A-Za-z0-9_]")
+
+
+@dataclass(frozen=True)
+class Account:
+    """A Unix account; a shared one is that of all users without one of their own."""
+
+    name: str
+    uid: int
+    gid: int
+    groups: list[int]
+    home: str
+    is_shared: bool = False
+
+
+class Accounts:
+    """Accounts by user: the worker's own for all, or, where it is root, others; never root.
+
+    Parameters
+    ----------
+    names : mapping of str to str, or None
+        Account by user; ``*`` is for users that are not named. A user that is in neither has the
+        account of the same name. Without a map, users without such an account share `nobody`.
+    is_root : bool, optional
+        Whether the worker may become others; asked of the system when absent.
+
+    Attributes
+    ----------
+    shared : Account or None
+        The account of users without one, where there is no map and the worker is root.
+
+    Raises
+    ------
+    InputError
+        When accounts are given and the worker is not root, or one of them is root, or is not there.
+    """
+
+    def __init__(self, names: Mapping[str, str] | None, is_root: bool | None = None) -> None:
+        self.is_root = 0 in os.getresuid() if is_root is None else is_root
+        self._names = dict(names or {})
+        self.shared: Account | None = None
+        if names and not self.is_root:
+            raise InputError("only a worker that is root can use other accounts", "--accounts")
+        for user, name in self._names.items():
+            if isinstance(account := _account(name), str):
+                raise InputError(account, f"--accounts: {user}")
+        if names is None and self.is_root:
+            shared = _account(SHARED)
+            if isinstance(shared, str):
+                raise InputError(f"{shared}; name accounts for all users", "--accounts")
+            self.shared = replace(shared, is_shared=True)
+
+    def of(self, user: str) -> Account | None:
+        """Return the account for a user's tasks, or None for the worker's own.
+
+        Raises
+        ------
+        InputError
+            When there is none for this user.
+        """
+        if not self.is_root:
+            return None
+        if self.shared is not None and not _exists(user):
+            return self.shared
+        found = _account(self._names.get(user) or self._names.get(ANYBODY) or user)
+        if isinstance(found, str):
+            raise InputError(found, f"user {user!r}")
+        is_shared = self.shared is not None and found.uid == self.shared.uid
+        return self.shared if is_shared else found
+
+
+def folder_name(user: str) -> str:
+    """Return the name of a user's folder; no two users have the same."""
+    if PLAIN_NAME.fullmatch(user):
+        return user
+    digest = hashlib.sha256(user.encode("utf-8", errors="surrogatepass")).hexdigest()
+    return f"{NOT_PLAIN.sub('_', user)[:50]}.{digest[:32]}"
+
+
+def make_home(homes: Path, user: str, account: Account) -> Path:
+    """Return the folder of a user that shares an account, and make it where it is not there.
+
+    Raises
+    ------
+    OSError
+        When it cannot be made, as where the disk is full.
+    """
+    home = homes / folder_name(user)
+    with suppress(FileExistsError):
+        home.mkdir(mode=0o700)
+    give(home, account)
+    return home
+
+
+def can_enter(folder: Path, account: Account) -> bool:
+    """Return whether an account can go to a folder."""
+    tried = subprocess.run(
+        ["/bin/sh", "-c", 'cd -- "$1"', "sh", str(folder)],
+        env={},
+        cwd="/",
+        capture_output=True,
+        check=False,
+        user=account.uid,
+        group=account.gid,
+        extra_groups=account.groups,
+    )
+    return tried.returncode == 0
+
+
+def _exists(name: str) -> bool:
+    try:
+        pwd.getpwnam(name)
+    except (KeyError, ValueError):  # UnicodeError is a ValueError
+        return False
+    return True
+
+
+def _account(name: str) -> Account | str:
+    """Return an account, or what is wrong with it."""
+    try:
+        entry = pwd.getpwnam(name)
+    except (KeyError, ValueError):
+        return f"there is no account {name!r:.60}"
+    if entry.pw_uid == 0:
+        return f"the account {name!r} is root, and tasks never run as root"
+    groups = os.getgrouplist(entry.pw_name, entry.pw_gid)
+    if 0 in (entry.pw_gid, *groups):
+        return f"the account {name!r} is in root's group, and tasks never run in that"
+    if not all(0 < number <= LARGEST_NUMBER for number in (entry.pw_uid, entry.pw_gid, *groups)):
+        return f"the account {name!r} has a number that means no account"
+    return Account(entry.pw_name, entry.pw_uid, entry.pw_gid, groups, entry.pw_dir)

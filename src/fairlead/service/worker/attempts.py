@@ -1,0 +1,427 @@
+"""One start of a task: a directory, a process group, and what outlives the worker.
+
+A small shell program is between worker and command, and writes down how the command ended. So a
+task goes on when its worker is killed, and a worker that comes back finds out all of it. No attempt
+runs twice: the shell program waits for a word of the worker that started it, which first writes
+down the program's number, once.
+
+An attempt has ended when no process of its group and session is left, whatever a task writes. So
+the amounts that it holds are free then.
+
+What the task's account may write is in a directory of its own, `task`. The worker may be root, so
+it trusts nothing there; see `files.py`.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import math
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any, BinaryIO
+
+import psutil
+
+from fairlead.service.engines.protocol import Key
+from fairlead.service.worker.accounts import Account
+from fairlead.service.worker.files import create, forget_front, give, open_plain, read_plain
+from fairlead.service.worker.processes import ProcessState, boot_id, members, state_of
+from fairlead.service.worker.record import (
+    AttemptEnd,
+    Leader,
+    Record,
+    append_field,
+    read_record,
+    write_record,
+)
+from fairlead.service.worker.removal import discard
+
+LOG = logging.getLogger("fairlead.service.worker")
+# Arguments: the directory to go to, and the command. The rest is relative to the directory of the
+# task. The worker's word is a line; without one the worker is gone, and nothing may run.
+# `trap :` is for this shell alone: the command gets the signal, and how it ended is still written
+# down. The status goes into a file that is there already, as the disk may be full; where even that
+# fails, the worker hears it from this shell. The rest of the process group ends with the shell.
+SHIM = """
+read -r _ || exit 0
+trap : TERM
+directory=$1
+shift
+(cd -- "$directory" && exec "$@") >>stdout 2>>stderr </dev/null
+status=$?
+trap '' TERM XFSZ
+echo "$status" 2>/dev/null 1<>exit && kill -KILL 0
+exit "$status"
+"""
+NO_STATUS = " " * 8  # as long as any status
+KILL_AFTER = 10.0  # seconds between asking a task to end and ending it
+KILLED = 128 + signal.SIGKILL
+CANNOT_START = 126
+STATUS = re.compile(r"\s*([0-9]{1,3})\s*")
+
+
+@dataclass
+class Attempt:
+    """A start of a task.
+
+    Attributes
+    ----------
+    path : Path
+        Its directory, named after its key.
+    record : Record
+        Its record on disk.
+    told_from : float
+        When its end may be reported, by the monotonic clock.
+    is_trimmed : bool
+        Whether too long an output was shortened after its end, and so for good.
+    process : Popen or None
+        Its shell program, where this worker started it.
+    outcome : AttemptEnd or None
+        None while it runs, as far as this worker knows.
+    asked_to_end : float or None
+        When it was asked to end, by the monotonic clock.
+    """
+
+    path: Path
+    record: Record
+    told_from: float = 0.0
+    is_trimmed: bool = False
+    process: subprocess.Popen[bytes] | None = None
+    outcome: AttemptEnd | None = None
+    asked_to_end: float | None = None
+    _left_since: float | None = None  # when its shell program was gone and others were not
+
+    @classmethod
+    def make(
+        cls,
+        root: Path,
+        key: Key,
+        devices: list[int],
+        time_limit: float | None,
+        memory: float,
+        account: Account | None,
+        submitted: float | None = None,
+    ) -> Attempt:
+        """Make the directory of an attempt that has none. Sync `root` before `start`.
+
+        One sync serves all attempts that are made before it. It keeps their names at least, and an
+        attempt whose name is there never starts again.
+
+        Raises
+        ------
+        OSError
+            When there is one, or it cannot be made, as where the disk is full.
+        """
+        path = root / _name(key)
+        if path.exists():
+            raise FileExistsError(errno.EEXIST, "it was started before, and its record is damaged")
+        draft = root / f".{path.name}"
+        record = Record(
+            key=key,
+            devices=devices,
+            time_limit=time_limit,
+            memory=memory,
+            boot=boot_id(),
+            submitted=submitted,
+        )
+        draft.mkdir(mode=0o711)
+        try:
+            task = draft / "task"
+            task.mkdir(mode=0o700)
+            # All that its end needs is there before it starts.
+            for name, content in (("stdout", ""), ("stderr", ""), ("exit", NO_STATUS)):
+                create(task / name, content, 0o640, account)
+            write_record(draft, record)
+            if account is not None:
+                give(task, account)
+            draft.rename(path)
+        except OSError:
+            discard(draft)
+            raise
+        return cls(path, record)
+
+    @classmethod
+    def failed(cls, root: Path, key: Key, reason: str, status: int | None = None) -> Attempt:
+        """Return an attempt that could not even be written down."""
+        record = Record(key=key, devices=[], time_limit=None, memory=0.0, boot="")
+        return cls(root / _name(key), record, outcome=AttemptEnd(status, reason))
+
+    @classmethod
+    def found(cls, path: Path) -> Attempt | None:
+        """Return the attempt of a directory, or None where its record is damaged."""
+        record = read_record(path)
+        if record is None or _name(record.key) != path.name:
+            return None
+        return cls(path, record)
+
+    @property
+    def key(self) -> Key:
+        """Job, index and attempt."""
+        return self.record.key
+
+    @property
+    def is_reported(self) -> bool:
+        """Whether the service acknowledged its end."""
+        return self.record.is_reported
+
+    def start(
+        self,
+        command: Sequence[str],
+        directory: str,
+        environment: Mapping[str, str],
+        account: Account | None,
+    ) -> None:
+        """Run a command in a session of its own, if this attempt has not run before."""
+        if self.record.leader is not None:
+            return
+        other: dict[str, Any] = {}
+        if account is not None:
+            other = {"user": account.uid, "group": account.gid, "extra_groups": account.groups}
+        try:
+            self.process = subprocess.Popen(
+                ["/bin/sh", "-c", SHIM, f"fairlead-task-{self.path.name}", directory, *command],
+                cwd=self.path / "task",
+                env=dict(environment),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+                close_fds=True,
+                umask=0o027,
+                **other,
+            )
+        except (OSError, ValueError, subprocess.SubprocessError) as fault:
+            self.refuse(f"cannot be started: {fault}")
+            return
+        try:
+            self._begin(self.process)
+        except OSError as fault:
+            self.process.kill()
+            self.process.wait()
+            self.outcome = AttemptEnd(None, f"cannot be started: {fault.strerror}")
+
+    def refuse(self, reason: str) -> None:
+        """End an attempt that cannot start."""
+        self.outcome = self.record.ended = AttemptEnd(CANNOT_START, reason)
+        self._note("ended")
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended, as far as this worker or the service knows."""
+        return self.outcome is not None or self.is_reported
+
+    def note_reported(self) -> None:
+        """Remember that the service knows how it ended."""
+        self.record.is_reported = True
+        self._note("is_reported")
+
+    def stop(self, reason: str) -> None:
+        """Ask it to end; `look` ends it if it does not."""
+        if not self.is_over and self.asked_to_end is None:
+            self.record.stop = reason
+            self._note("stop")
+            self.asked_to_end = monotonic()
+            self._signal(signal.SIGTERM)
+
+    def drop(self) -> None:
+        """End it at once, and forget all about it."""
+        latest = monotonic() + KILL_AFTER
+        while self.look() is None and monotonic() < latest:
+            self._signal(signal.SIGKILL)
+            sleep(0.05)
+        with suppress(OSError):
+            discard(self.path)
+
+    def look(self) -> AttemptEnd | None:
+        """Return how it ended, or None while processes of it run; enforce its limits."""
+        if self.outcome is not None:
+            return self.outcome
+        if self.process is not None:
+            self.process.poll()  # else it stays a zombie
+        if self._is_led():
+            self._enforce()
+        elif self.record.ended is not None:  # a worker before this one noted it
+            self.outcome = self.record.ended
+        elif self._is_rest_gone():
+            self.outcome = self._how_it_ended()
+        return self.outcome
+
+    def output(self, stream: str) -> BinaryIO | None:
+        """Open what it wrote to a stream, or why it could not start; None if there is nothing."""
+        ended = self.record.ended
+        if stream == "stderr" and ended is not None and self.record.leader is None:
+            return BytesIO(f"fairlead: {ended.reason}\n".encode())
+        return open_plain(self.path / "task", stream)
+
+    def forget_front(self, stream: str, most: int) -> None:
+        """Give the room of what it wrote first back, so that the last `most` bytes are kept."""
+        file = open_plain(self.path / "task", stream, os.O_RDWR)
+        if file is not None:
+            with file:
+                forget_front(file, most)
+
+    def processes(self) -> list[psutil.Process]:
+        """Return its processes, the shell program first; none where that is gone."""
+        leader = self.record.leader
+        if leader is None or not self._is_led():
+            return []
+        number = leader.number
+        found: dict[int, psutil.Process] = {}
+        with suppress(psutil.Error):
+            first = psutil.Process(number)
+            found = {each.pid: each for each in (first, *first.children(recursive=True))}
+            found |= {each.pid: each for each in members(number) if each.pid not in found}
+        return list(found.values())
+
+    def exceeds_memory(self) -> bool:
+        """Return whether it holds more than it asked for. It reads each of its processes.
+
+        Memory that several of them share counts once.
+        """
+        if not self.record.memory or self.outcome is not None or self.asked_to_end is not None:
+            return False
+        processes, mapped, held = self.processes(), 0, 0
+        for process in processes:
+            with suppress(psutil.Error):
+                mapped += process.memory_info().rss
+        if mapped <= self.record.memory:
+            return False
+        for process in processes:  # slower, and less than what is mapped
+            with suppress(psutil.Error):
+                held += process.memory_full_info().pss
+        return held > self.record.memory
+
+    def kill(self, reason: str) -> None:
+        """End it now, without asking."""
+        self.stop(reason)
+        self._signal(signal.SIGKILL)
+
+    # How it is done
+
+    def _begin(self, process: subprocess.Popen[bytes]) -> None:
+        """Write down which process it is, and only then let the command run."""
+        state = state_of(process.pid)
+        if state is None or process.stdin is None:
+            raise ChildProcessError(errno.ECHILD, "its process is gone")
+        self.record.leader = Leader(process.pid, state.began)
+        append_field(self.path, self.record, "leader")
+        with process.stdin as word:
+            word.write(b"\n")
+
+    def _is_led(self) -> bool:
+        """Return whether its shell program runs."""
+        if self.record.boot != boot_id():
+            return False
+        if self.process is not None:
+            return self.process.returncode is None
+        leader = self.record.leader
+        state = None if leader is None else state_of(leader.number)
+        return state is not None and leader is not None and _is_of(state, leader)
+
+    def _is_rest_gone(self) -> bool:
+        """Kill the remaining processes; return whether there are none.
+
+        A process that the kernel does not let go of may take a while: it holds its amounts.
+        """
+        leader = self.record.leader
+        if leader is None or self.record.boot != boot_id():
+            return True
+        state = state_of(leader.number)
+        if state is not None and state.began != leader.began:
+            return True  # another process has the number, so no group and no session has it
+        left = members(leader.number)
+        if not left:
+            return True
+        with suppress(OSError):
+            os.killpg(leader.number, signal.SIGKILL)
+        for process in left:
+            with suppress(psutil.Error):
+                process.kill()
+        self._note_left(left)
+        return False
+
+    def _note_left(self, left: Sequence[psutil.Process]) -> None:
+        now = monotonic()
+        if self._left_since is None:
+            self._left_since = now
+        elif now - self._left_since > KILL_AFTER:
+            numbers = ", ".join(str(process.pid) for process in left[:5])
+            LOG.warning("%s: killed, and still there: %s", self.path.name, numbers)
+            self._left_since = math.inf  # once is enough
+
+    def _how_it_ended(self) -> AttemptEnd:
+        """Return how it ended, and write that down where its shell program could not."""
+        reason = self.record.stop
+        returned = -1 if self.process is None else self.process.returncode
+        status = STATUS.fullmatch(read_plain(self.path / "task", "exit") or "")
+        if status is not None and returned < 0:
+            return AttemptEnd(min(int(status[1]), 255), reason)
+        if returned >= 0:
+            end = AttemptEnd(returned, reason)
+        elif reason or self.process is not None:  # the machine is up, and so is this
+            end = AttemptEnd(KILLED, reason or "all of its processes were killed")
+        else:
+            end = AttemptEnd(None, "it vanished: killed, or its machine went down")
+        self.record.ended = end
+        self._note("ended")
+        return end
+
+    def _enforce(self) -> None:
+        if self.asked_to_end is None and self.record.stop:
+            self.stop(self.record.stop)  # a worker before this one had asked
+        if self.asked_to_end is not None:
+            if monotonic() - self.asked_to_end > KILL_AFTER:
+                self._signal(signal.SIGKILL)
+            return
+        limit, leader = self.record.time_limit, self.record.leader
+        if limit is not None and leader is not None:
+            state = state_of(leader.number)
+            if state is not None and state.age > limit:
+                self.stop("time limit")
+
+    def _signal(self, number: int) -> None:
+        processes = self.processes()
+        if not processes:
+            return  # `look` ends what its shell program left
+        group = processes[0].pid
+        others = []
+        for process in processes[1:]:
+            with suppress(OSError):
+                if os.getpgid(process.pid) != group:
+                    others.append(process)
+        with suppress(OSError):
+            os.killpg(group, number)
+        for process in others:
+            with suppress(psutil.Error):
+                process.send_signal(number)
+
+    def _note(self, field: str) -> None:
+        """Write a changed field of the record; on a full disk, the next worker misses it."""
+        with suppress(OSError):
+            append_field(self.path, self.record, field)
+
+
+def _name(key: Key) -> str:
+    """Return the name of an attempt's directory.
+
+    Raises
+    ------
+    ValueError
+        When the key is something else than three numbers.
+    """
+    if len(key) != 3 or not all(type(part) is int and part >= 0 for part in key):
+        raise ValueError(f"a task's key is three numbers, not {key!r:.80}")
+    return ".".join(map(str, key))
+
+
+def _is_of(state: ProcessState, leader: Leader) -> bool:
+    return state.began == leader.began and not state.is_over

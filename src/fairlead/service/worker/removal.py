@@ -1,0 +1,152 @@
+"""Remove folders of attempts, whatever their tasks left in them.
+
+A task's tree may be deeper than a stack or a path, larger than one turn, and change meanwhile. So
+no tree is descended into: each folder is moved to one place that tasks cannot enter, and emptied
+there. That takes three descriptors, follows no link, and goes on after a restart.
+
+A task may have moved folders of other accounts into its own. A worker that is root does not go into
+these, as the task itself could not: the name of each folder in that place says whose tree it is of.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Set
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from random import shuffle
+from secrets import token_hex
+from time import monotonic
+
+LOG = logging.getLogger("fairlead.service.worker")
+DISCARDED = ".discarded"  # beside attempts; their names begin with a digit
+TURN = 2.0  # seconds; a worker that stops waits for the end of a turn
+SLICE = 0.5  # seconds of a turn for one folder, which a live process may fill without end
+AT_ONCE = 1000  # folders of a turn
+OWN = "own"
+FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def discard(path: Path) -> None:
+    """Move a folder, which may be absent, out of the way; `remove_discarded` removes it.
+
+    Raises
+    ------
+    OSError
+        When it cannot be moved, as where the disk is full.
+    """
+    place = path.parent / DISCARDED
+    if path == place:
+        return
+    with suppress(FileExistsError):
+        place.mkdir(mode=0o700)
+    with suppress(FileNotFoundError):
+        path.rename(place / f"{OWN}-{_account_of(path)}-{token_hex(8)}")
+
+
+def remove_discarded(root: Path, seconds: float = TURN) -> bool:
+    """Remove discarded folders for some seconds; return whether time ran out before the end.
+
+    A mount, an immutable file and the like stay, and are tried again in a later turn.
+    """
+    latest = monotonic() + seconds
+    try:
+        place = os.open(root / DISCARDED, os.O_RDONLY | FOLDER)
+    except OSError:
+        return False
+    try:
+        while names := _some_of(place):
+            is_changed = False
+            for name in names:
+                is_changed |= _empty(place, name, latest)
+                if monotonic() > latest:
+                    return True
+            if not is_changed:
+                break
+    finally:
+        os.close(place)
+    if names:
+        LOG.warning("%d folders in %s cannot be removed", len(names), root / DISCARDED)
+    else:
+        with suppress(OSError):
+            (root / DISCARDED).rmdir()
+    return False
+
+
+def _some_of(place: int) -> list[str]:
+    """Return some names of a folder in any order, so that none holds up the others for ever."""
+    with os.scandir(place) as entries:
+        names = [entry.name for entry in islice(entries, AT_ONCE)]
+    shuffle(names)
+    return names
+
+
+def _account_of(attempt: Path) -> int:
+    """Return the account of an attempt's task; the folder around it is the worker's."""
+    try:
+        return (attempt / "task").lstat().st_uid
+    except OSError:
+        return os.geteuid()
+
+
+def _empty(place: int, name: str, latest: float) -> bool:
+    """Remove an entry, or move the folders in it beside it; return whether that changed any."""
+    kind, _, rest = name.partition("-")
+    account = rest.partition("-")[0] if kind == OWN else kind
+    owners = {int(account)} if account.isdigit() else {os.geteuid()}
+    if kind == OWN:
+        owners.add(os.geteuid())
+    if _is_removed(place, name):
+        return True
+    is_changed, latest = False, min(latest, monotonic() + SLICE)
+    with suppress(OSError):
+        folder = _open_unlocked(place, name, owners)
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    new_name = f"{account}-{token_hex(8)}"
+                    is_changed |= _is_removed(folder, entry.name) or _is_moved(
+                        folder, entry.name, place, new_name, owners
+                    )
+                    if monotonic() > latest:
+                        break
+        finally:
+            os.close(folder)
+    return _is_removed(place, name) or is_changed
+
+
+def _is_removed(folder: int, name: str) -> bool:
+    for remove in (os.unlink, os.rmdir):
+        with suppress(OSError):
+            remove(name, dir_fd=folder)
+            return True
+    return False
+
+
+def _is_moved(folder: int, name: str, place: int, new_name: str, owners: Set[int]) -> bool:
+    for _ in range(2):
+        try:
+            os.rename(name, new_name, src_dir_fd=folder, dst_dir_fd=place)
+        except PermissionError:  # it holds its parent's number, and may be read-only
+            with suppress(OSError):
+                os.close(_open_unlocked(folder, name, owners))
+        except OSError:
+            return False
+        else:
+            return True
+    return False
+
+
+def _open_unlocked(place: int, name: str, owners: Set[int]) -> int:
+    """Open a folder of one of the owners, after giving its owner all permissions."""
+    found = os.open(name, os.O_PATH | FOLDER, dir_fd=place)
+    try:
+        if os.geteuid() == 0 and os.fstat(found).st_uid not in owners:
+            raise PermissionError("is another account's")
+        with suppress(OSError):
+            os.chmod(f"/proc/self/fd/{found}", 0o700)
+        return os.open(".", os.O_RDONLY | FOLDER, dir_fd=found)
+    finally:
+        os.close(found)

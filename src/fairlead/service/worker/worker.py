@@ -1,0 +1,404 @@
+"""Processes of this machine as an engine: each task is a command, in a process group of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import dataclasses
+import errno
+import logging
+import os
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic, time
+from typing import Any
+
+from fairlead.errors import InputError
+from fairlead.service.engines.loops import do_all, repeat
+from fairlead.service.engines.orders import LARGEST, JobSpec
+from fairlead.service.engines.protocol import Ending, EngineNode, Key, Start
+from fairlead.service.worker.accounts import Account, Accounts, make_home
+from fairlead.service.worker.attempts import CANNOT_START, Attempt
+from fairlead.service.worker.files import first_kept, sync
+from fairlead.service.worker.folders import lock_folder, make_folder, make_homes, read_identity
+from fairlead.service.worker.record import time_of_last_change
+from fairlead.service.worker.removal import discard, remove_discarded
+
+LOG = logging.getLogger("fairlead.service.worker")
+GIB = 2**30
+LOOK_SECONDS = 0.1
+MEMORY_SECONDS = 1.0
+CLEAN_SECONDS = 60.0
+REMOVE_SECONDS = 0.2  # between turns of a removal that takes several
+PAUSE = 5.0  # before a failed start is reported: the service may repeat it here at once
+PIECE = 2**18  # bytes of output at once
+LARGEST_OUTPUT = 64 * 2**20
+OUTPUT_AGE = 7 * 86400.0
+KEPT = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH")
+SECRETS = ("FAIRLEAD_TOKEN", "FAIRLEAD_TOKEN_FILE")  # of the worker; no task gets them
+STREAMS = ("stdout", "stderr")
+GIVEN_UP = "the service gave it up"
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What a worker says of its machine."""
+
+    name: str
+    cpu: float
+    memory: float
+    devices: tuple[int, ...]
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Starting:
+    """A task that is being started.
+
+    Attributes
+    ----------
+    task : Start
+    devices : list of int
+    account : Account or None
+    attempt : Attempt or None
+        Set as soon as its directory is made, or cannot be made.
+    why_stopped : str or None
+        Why it is to end, if it is.
+    """
+
+    task: Start
+    devices: list[int] = field(default_factory=list)
+    account: Account | None = None
+    attempt: Attempt | None = None
+    why_stopped: str | None = None
+
+
+class LocalProcesses:
+    """Runs tasks on this machine; see `fairlead.service.engines.protocol.TaskEngine`.
+
+    Its tables belong to the event loop's thread. Other threads are given attempts, and return what
+    they found.
+
+    Parameters
+    ----------
+    server : Declaration
+    state : Path
+        A folder of its own, kept over restarts.
+    accounts : Accounts
+    largest_output, output_age : float
+        Bytes of a stream, and seconds, for which output is kept.
+
+    Raises
+    ------
+    InputError
+        When another worker has the folder, or it cannot be written.
+    """
+
+    def __init__(
+        self,
+        server: Declaration,
+        state: Path,
+        accounts: Accounts,
+        largest_output: float = LARGEST_OUTPUT,
+        output_age: float = OUTPUT_AGE,
+    ) -> None:
+        self.server, self.accounts = server, accounts
+        self.largest_output, self.output_age = int(largest_output), output_age
+        state = Path(os.path.realpath(state))  # a link may lead elsewhere later
+        self._root, self._homes = state / "attempts", state / "homes"
+        try:
+            for folder in (state, self._root):
+                make_folder(folder, is_root=accounts.is_root)
+            self._lock = lock_folder(state)
+            self.identity = read_identity(state)
+        except OSError as fault:
+            raise InputError(fault.strerror or str(fault), "", str(state)) from None
+        if accounts.shared is not None:
+            make_homes(self._homes, accounts.shared)
+        self.news = asyncio.Event()
+        self._attempts: dict[Key, Attempt] = {}
+        self._unreported: dict[Key, Attempt] = {}  # those of whose end the service has not heard
+        self._starting: dict[Key, Starting] = {}
+        for path in sorted(self._root.iterdir()):
+            if path.name.startswith("."):
+                with suppress(OSError):  # what stays is no attempt
+                    discard(path)
+            elif (attempt := Attempt.found(path)) is not None:
+                self._attempts[attempt.key] = attempt
+                if not attempt.is_reported:
+                    self._unreported[attempt.key] = attempt
+        LOG.info("%d attempts from before", len(self._attempts))
+
+    def nodes(self) -> Sequence[EngineNode]:
+        """Return this machine."""
+        server = self.server
+        amounts = {"cpu": server.cpu, "memory": server.memory, "gpu": len(server.devices)}
+        return [EngineNode(server.name, amounts, server.labels)]
+
+    async def start(self, tasks: Sequence[Start]) -> None:
+        """Run tasks' commands, unless they were run under these attempts before."""
+        starting = {task.key: Starting(task) for task in tasks if self._is_new(task)}
+        self._starting |= starting
+        try:
+            others = [self._attempts[key] for key in starting if key in self._attempts]
+            if others:  # they are of another journal, or of a later one
+                await asyncio.to_thread(do_all, Attempt.drop, others)
+                for other in others:
+                    del self._attempts[other.key]
+                    self._unreported.pop(other.key, None)
+            for each in starting.values():
+                each.devices = self._free_devices(int(each.task.demand.get("gpu", 0)))
+            await asyncio.to_thread(self._start, list(starting.values()))
+        finally:
+            for key, each in starting.items():
+                del self._starting[key]
+                if each.attempt is not None:
+                    self._add(each.attempt, each.why_stopped)
+
+    def _is_new(self, task: Start) -> bool:
+        """Return whether a task was not started under this attempt, of this journal."""
+        before = self._attempts.get(task.key)
+        if before is None or task.key in self._starting:
+            return task.key not in self._starting
+        return task.job is not None and before.record.submitted != task.job.submitted
+
+    def _add(self, attempt: Attempt, why_stopped: str | None) -> None:
+        """Look after an attempt that was started, or could not be."""
+        self._attempts[attempt.key] = self._unreported[attempt.key] = attempt
+        if why_stopped is not None:
+            attempt.stop(why_stopped)
+        if attempt.process is not None:
+            self._await_end(attempt, attempt.process.pid)
+        if attempt.outcome is not None:  # it could not start
+            if attempt.outcome.status is None:
+                name = ".".join(map(str, attempt.key))
+                LOG.error("%s %s", name, attempt.outcome.reason)
+                attempt.told_from = monotonic() + PAUSE
+            asyncio.get_running_loop().call_at(attempt.told_from, self.news.set)
+
+    def _await_end(self, attempt: Attempt, number: int) -> None:
+        """Look at an attempt as soon as its shell program ends."""
+
+        def ended() -> None:
+            loop.remove_reader(waiting)
+            os.close(waiting)
+            self._look_at(attempt)
+
+        loop = asyncio.get_running_loop()
+        with suppress(OSError):  # too many open files: it is looked at now and then
+            waiting = os.pidfd_open(number)
+            loop.add_reader(waiting, ended)
+
+    def stop(self, key: Key, why: str) -> None:
+        """End a task's processes."""
+        if key in self._attempts:
+            self._attempts[key].stop(why)
+        if key in self._starting:
+            self._starting[key].why_stopped = why
+
+    def keep_only(self, keys: Collection[Key]) -> None:
+        """End all other tasks."""
+        for key in self._starting.keys() - set(keys):
+            self._starting[key].why_stopped = GIVEN_UP
+        do_all(self._give_up, [a for key, a in self._unreported.items() if key not in keys])
+
+    def endings(self) -> Sequence[Ending]:
+        """Return how attempts ended that the service has not acknowledged."""
+        now = monotonic()
+        return [
+            Ending(attempt.key, attempt.outcome.status, attempt.outcome.reason)
+            for attempt in self._unreported.values()
+            if attempt.outcome and attempt.told_from <= now
+        ]
+
+    def forget(self, endings: Sequence[Ending]) -> None:
+        """Note that endings were heard."""
+        for ending in endings:
+            attempt = self._unreported.get(ending.key)
+            if attempt is not None and attempt.outcome is not None:  # else another one came since
+                self._note_reported(attempt)
+
+    async def output(self, key: Key, stream: str, offset: int) -> Mapping[str, Any]:
+        """Return a piece of what a task wrote."""
+        attempt = self._attempts.get(key)
+        if attempt is None or stream not in STREAMS:
+            return {"fault": "the output is no longer kept"}
+        return await asyncio.to_thread(_piece, attempt, stream, offset)
+
+    async def attend(self) -> None:
+        """Notice what ends, enforce limits, and drop what is old."""
+        self.news.set()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(repeat(self._look, LOOK_SECONDS))
+            group.create_task(repeat(self._watch_memory, MEMORY_SECONDS))
+            group.create_task(repeat(self._clean, CLEAN_SECONDS))
+            group.create_task(repeat(self._remove))
+
+    # What is done
+
+    def _start(self, tasks: Sequence[Starting]) -> None:
+        """Run tasks once it is on disk that their attempts began; one sync serves all of them."""
+        for each in tasks:
+            each.attempt = self._make(each)
+        made = [each for each in tasks if each.attempt and each.attempt.outcome is None]
+        try:
+            if made:
+                sync(self._root)
+        except OSError as error:
+            for each in made:
+                each.attempt = self._failed(each.task.key, error)
+        else:
+            do_all(self._run, made)
+
+    def _make(self, starting: Starting) -> Attempt:
+        """Make the attempt of a task; it has ended where the task cannot run."""
+        task, job = starting.task, starting.task.job
+        fault = "" if job is not None else "the service does not know the job"
+        account = None
+        if job is not None:
+            try:
+                account = self.accounts.of(job.user)
+            except InputError as error:
+                fault = str(error)
+        memory = float(task.demand.get("memory", 0.0)) * GIB
+        submitted = None if job is None else job.submitted
+        try:
+            if job is not None and account is not None and account.is_shared:
+                home = make_home(self._homes, job.user, account)
+                account = dataclasses.replace(account, home=str(home))
+            attempt = Attempt.make(
+                self._root, task.key, starting.devices, task.time_limit, memory, account, submitted
+            )
+        except OSError as error:
+            return self._failed(task.key, error)
+        starting.account = account
+        if fault:
+            attempt.refuse(fault)
+        return attempt
+
+    def _failed(self, key: Key, fault: OSError) -> Attempt:
+        """Return an attempt that cannot be written down."""
+        why = f"cannot be started on {self.server.name}: {fault.strerror}"
+        is_theirs = fault.errno == errno.EDQUOT  # the user's quota, as full elsewhere
+        return Attempt.failed(self._root, key, why, CANNOT_START if is_theirs else None)
+
+    def _run(self, starting: Starting) -> None:
+        """Start the command of a task whose attempt is on disk."""
+        task, account, attempt = starting.task, starting.account, starting.attempt
+        if task.job is None or attempt is None:
+            return
+        environment = self._environment(task.key, task.job, starting.devices, account)
+        directory = task.job.directory or environment.get("HOME", "/")
+        if account is not None and account.is_shared:
+            directory = account.home
+        attempt.start(task.job.command, directory, environment, account)
+
+    def _environment(
+        self, key: Key, job: JobSpec, devices: list[int], account: Account | None
+    ) -> dict[str, str]:
+        environment = {name: os.environ[name] for name in KEPT if name in os.environ}
+        environment["HOME"] = os.environ.get("HOME", "/")
+        environment |= job.environment
+        if account is not None:
+            environment |= {"HOME": account.home, "USER": account.name, "LOGNAME": account.name}
+        number, index, attempt = key
+        numbers = {
+            "FAIRLEAD_JOB": number,
+            "FAIRLEAD_INDEX": index,
+            "FAIRLEAD_ATTEMPT": attempt,
+            "FAIRLEAD_TASKS": job.tasks,
+            "FAIRLEAD_NODE": self.server.name,
+            "FAIRLEAD_USER": job.user,
+            "CUDA_VISIBLE_DEVICES": ",".join(map(str, devices)),
+        }
+        environment |= {name: str(value) for name, value in numbers.items()}
+        return {name: value for name, value in environment.items() if name not in SECRETS}
+
+    def _free_devices(self, wanted: int) -> list[int]:
+        """Return devices that no task has; the service never asks for more than there are."""
+        held = {d for a in self._unreported.values() if a.outcome is None for d in a.record.devices}
+        held |= {d for starting in self._starting.values() for d in starting.devices}
+        return [d for d in self.server.devices if d not in held][:wanted]
+
+    def _give_up(self, attempt: Attempt) -> None:
+        if attempt.look() is None:
+            attempt.stop(GIVEN_UP)
+        if attempt.outcome is not None:
+            self._note_reported(attempt)
+
+    def _note_reported(self, attempt: Attempt) -> None:
+        attempt.note_reported()
+        del self._unreported[attempt.key]
+
+    async def _look(self) -> None:
+        """Notice tasks that ended, and end those that are over a limit of theirs."""
+        do_all(self._look_at, list(self._unreported.values()))
+
+    def _look_at(self, attempt: Attempt) -> None:
+        if attempt.outcome is None and attempt.look() is not None:
+            self.news.set()
+
+    async def _watch_memory(self) -> None:
+        for attempt in await asyncio.to_thread(_too_large, list(self._unreported.values())):
+            attempt.kill("memory")
+
+    async def _clean(self) -> None:
+        """Drop output that is old, or the older part of what is too much."""
+        gone = await asyncio.to_thread(self._trim, list(self._attempts.values()))
+        for attempt in gone:
+            if self._attempts.get(attempt.key) is attempt:
+                del self._attempts[attempt.key]
+
+    def _trim(self, attempts: Sequence[Attempt]) -> list[Attempt]:
+        """Delete old output, and the front of long output; return the attempts without a folder."""
+        gone = []
+
+        def trim(attempt: Attempt) -> None:
+            if attempt.is_reported:
+                with suppress(OSError):
+                    if time() - time_of_last_change(attempt.path) > self.output_age:
+                        discard(attempt.path)
+                if not attempt.path.exists():
+                    gone.append(attempt)
+                    return
+            if attempt.is_trimmed:
+                return
+            is_over = attempt.is_over  # before, as it may write until then
+            for stream in STREAMS:
+                attempt.forget_front(stream, self.largest_output)
+            attempt.is_trimmed = is_over
+
+        do_all(trim, attempts)
+        return gone
+
+    async def _remove(self) -> None:
+        is_more = await asyncio.to_thread(remove_discarded, self._root)
+        await asyncio.sleep(REMOVE_SECONDS if is_more else CLEAN_SECONDS)
+
+
+def _too_large(attempts: Sequence[Attempt]) -> list[Attempt]:
+    """Return the attempts that hold more memory than they asked for."""
+    return [attempt for attempt in attempts if attempt.exceeds_memory()]
+
+
+def _piece(attempt: Attempt, stream: str, offset: int) -> dict[str, Any]:
+    """Return a piece of what a task wrote, up to the largest offset that a service takes."""
+    is_over, size, data = attempt.is_over, 0, b""
+    file = attempt.output(stream)
+    if file is not None:
+        try:
+            with file:
+                size = min(file.seek(0, os.SEEK_END), LARGEST)
+                offset = max(min(offset, size), first_kept(file, size))
+                file.seek(offset)
+                data = file.read(min(PIECE, size - offset))
+        except OSError as fault:
+            return {"fault": fault.strerror or str(fault)}
+    return {
+        "data": base64.b64encode(data).decode("ascii"),
+        "offset": offset,
+        "size": size,
+        "is_over": is_over and offset + len(data) >= size,
+    }

@@ -1,0 +1,291 @@
+"""All figures of one policy's run of one workload."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fairlead.model.cluster import FloatArray
+from fairlead.model.run_log import RunLog
+from fairlead.model.workload import Workload
+from fairlead.simulation.metrics.by_user import UserFigures, measure_users
+from fairlead.simulation.metrics.distribution import mean, percentile
+from fairlead.simulation.metrics.fairness_error import (
+    DEFAULT_INSTANTS,
+    FairnessError,
+    measure_fairness,
+)
+from fairlead.simulation.metrics.job_times import (
+    JobTimes,
+    measure_jobs,
+    task_completion_times,
+    waiting_times,
+)
+from fairlead.simulation.metrics.plain_values import plain, rows_of
+from fairlead.simulation.metrics.shares import Shares, measure_shares
+from fairlead.simulation.metrics.starvation import Starvation, measure_starvation
+from fairlead.simulation.metrics.task_outcomes import TaskOutcomes, follow_tasks
+from fairlead.simulation.metrics.utilization import (
+    DEFAULT_BINS,
+    Utilization,
+    capacity_over_time,
+    check_time,
+    measure_utilization,
+    time_grid,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """What a policy did with a workload, in figures.
+
+    Attributes
+    ----------
+    utilization : Utilization
+        Over time, from 0 to `until`.
+    shares : Shares
+        Dominant shares over the same time.
+    shares_of_arrivals : Shares
+        Dominant shares from 0 to `arrivals`, in one bin.
+    fairness : FairnessError or None
+        From 0 to `arrivals`; None if it was not asked for.
+    starvation : Starvation
+        Who got nothing while waiting.
+    until : float
+        End of the time over which use is averaged, seconds.
+    arrivals : float
+        End of the time over which what is fair is judged, seconds. After the last submission the
+        cluster drains: few are left, who get all they want.
+    horizon : float
+        When completion ratios are taken, seconds.
+    horizon_utilization : (R,) float
+        Of each resource, from 0 to the horizon.
+    """
+
+    workload: Workload
+    log: RunLog
+    course: TaskOutcomes
+    jobs: JobTimes
+    users: UserFigures
+    utilization: Utilization
+    shares: Shares
+    shares_of_arrivals: Shares
+    fairness: FairnessError | None
+    starvation: Starvation
+    until: float
+    arrivals: float
+    horizon: float
+    horizon_utilization: FloatArray
+
+    @property
+    def policy(self) -> str:
+        """Name of the policy."""
+        return self.log.policy
+
+    @property
+    def jobs_unrecorded(self) -> int:
+        """Jobs with a task whose times the log does not know."""
+        sets = self.course.set[self.course.unrecorded]
+        return len(np.unique(self.workload.set_job[sets]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as plain values, in the layout of ``simulate --json`` for a policy.
+
+        Times are in seconds. What has no value, such as the mean of nothing, is None.
+        """
+        course, jobs, fairness = self.course, self.jobs, self.fairness
+        shares = self.shares_of_arrivals
+        figures = {
+            "tasks": self.workload.n_tasks,
+            "completed": int(course.completed.sum()),
+            "unplaceable": int(course.unplaceable.sum()),
+            "cancelled": int(course.withdrawn.sum()),
+            "waiting": int(course.waits_forever.sum()),
+            "unrecorded": int(course.unrecorded.sum()),
+            "lost": int(self.log.lost.sum()),
+            "jobs": self.workload.n_jobs,
+            "jobs_completed": int(jobs.completed.sum()),
+            "jobs_unrecorded": self.jobs_unrecorded,
+            "makespan": self.log.makespan,
+            **_spread("completion_time", jobs.completion),
+            **_spread("slowdown", jobs.slowdown),
+            **_spread("wait", jobs.wait),
+            **_spread("task_completion_time", task_completion_times(course)),
+            **_spread("task_wait", waiting_times(course)),
+            "utilization": self._by_resource(self.utilization.mean),
+            "fairness_error": None if fairness is None else fairness.mean,
+            "fairness": None
+            if fairness is None
+            else {
+                "mechanism": fairness.mechanism,
+                "instants": len(fairness.time),
+                "unsolved": fairness.unsolved,
+                "jain": fairness.jain,
+            },
+            "got_nothing": self._got_nothing(),
+            "never_ran": [
+                self.workload.users[n] for n in np.flatnonzero(self.starvation.never_ran).tolist()
+            ],
+            "longest_without": self._longest_without(),
+            "jain": shares.jain,
+            "least_share": shares.mean_least,
+            "averaged_until": self.until,
+            "arrivals_until": self.arrivals,
+            "horizon": self._horizon(),
+            "users": self._users(),
+        }
+        layout: dict[str, Any] = plain(figures)
+        return layout
+
+    def _got_nothing(self) -> dict[str, float]:
+        """Return how long each user was without anything that got nothing, the longest first."""
+        longest, names = self.starvation.longest, self.workload.users
+        who = np.flatnonzero(self.starvation.got_nothing)
+        who = who[np.argsort(-longest[who], kind="stable")]
+        return {names[n]: float(longest[n]) for n in who.tolist()}
+
+    def _longest_without(self) -> dict[str, Any] | None:
+        longest = self.starvation.longest
+        n = int(np.argmax(longest))
+        if longest[n] <= 0:
+            return None
+        return {"user": self.workload.users[n], "seconds": float(longest[n])}
+
+    def _by_resource(self, values: FloatArray) -> dict[str, float]:
+        return dict(zip(self.workload.cluster.resources, values.tolist(), strict=True))
+
+    def _horizon(self) -> dict[str, Any]:
+        course = self.course
+        submitted = (course.submit <= self.horizon) & ~course.unrecorded
+        done = course.end <= self.horizon
+        return {
+            "time": self.horizon,
+            "submitted": int(submitted.sum()),
+            "completed": int(done.sum()),
+            "completion_ratio": float(done.sum() / submitted.sum()) if submitted.any() else None,
+            "utilization": self._by_resource(self.horizon_utilization),
+        }
+
+    def _users(self) -> dict[str, dict[str, Any]]:
+        users = self.users
+        columns = {
+            "completed": users.completed,
+            "mean_completion_time": users.completion,
+            "tasks": users.tasks,
+            "unplaceable": users.unplaceable,
+            "jobs": users.jobs,
+            "jobs_completed": users.jobs_completed,
+            "mean_slowdown": users.slowdown,
+            "mean_wait": users.wait,
+            "mean_task_completion_time": users.task_completion,
+            "mean_task_wait": users.task_wait,
+            "longest_without": self.starvation.longest,
+            "dominant_share": self.shares_of_arrivals.mean_while_active,
+            "completion_ratio": users.completion_ratio,
+        }
+        if self.fairness is not None:
+            columns["fairness_error"] = self.fairness.user_error
+            columns["fair_share"] = self.fairness.user_fair
+        return rows_of(self.workload.users, columns)
+
+
+def summarise(
+    workload: Workload,
+    log: RunLog,
+    *,
+    until: float | None = None,
+    horizon: float | None = None,
+    bins: int = DEFAULT_BINS,
+    instants: int = DEFAULT_INSTANTS,
+    mechanism: str = "drfh",
+) -> Summary:
+    """Measure a run.
+
+    Parameters
+    ----------
+    workload : Workload
+    log : RunLog
+        What a policy did with it.
+    until : float, optional
+        End of the time over which utilisation, shares and the fairness error are averaged, from 0
+        on; seconds. When absent, use is averaged until the makespan, or where nothing ran the last
+        submission or event of a server; and what is fair until the last submission, or where all
+        came at once the same time.
+    horizon : float, optional
+        When completion ratios are taken; seconds. When absent, `until` if that is given, else the
+        last submission or event of a server, else the makespan.
+    bins : int
+        Of the grid on which utilisation and shares are given over time; means do not depend on it.
+    instants : int
+        At which the fairness error is taken; 0 leaves it out.
+    mechanism : str
+        What says what is fair: ``"drfh"`` or ``"ps-dsf"``.
+
+    Raises
+    ------
+    InputError
+        When a time is not positive, there are no bins, or the mechanism is unknown.
+    RefusalError
+        When the mechanism's definition does not admit the problem of some instant.
+
+    Notes
+    -----
+    Cost that of the parts: without the fairness error, half a second for a million starts and 250
+    users on 12,583 servers; that adds about 10 ms for each instant.
+    """
+    course, capacity = follow_tasks(workload, log), capacity_over_time(workload)
+    jobs = measure_jobs(workload, course)
+    # Where nothing ran and all was submitted at once, any time will do.
+    end = log.makespan or workload.span or 1.0
+    if horizon is None:
+        horizon = until if until is not None else workload.span or end
+    if until is None:
+        first, last = workload.job_submit[[0, -1]].tolist()
+        until, arrivals = end, last if last > first else end
+    else:
+        arrivals = until
+    edges = time_grid(until, bins)
+    check_time(horizon, "horizon")
+    fairness = None
+    if instants:
+        fairness = measure_fairness(
+            workload,
+            log,
+            course,
+            arrivals,
+            instants=instants,
+            mechanism=mechanism,
+            capacity=capacity,
+        )
+    shares = shares_of_arrivals = measure_shares(workload, log, course, edges, capacity)
+    if arrivals != until:
+        whole = time_grid(arrivals, 1)
+        shares_of_arrivals = measure_shares(workload, log, course, whole, capacity)
+    return Summary(
+        workload=workload,
+        log=log,
+        course=course,
+        jobs=jobs,
+        users=measure_users(workload, course, jobs, horizon),
+        utilization=measure_utilization(workload, log, edges, capacity),
+        shares=shares,
+        shares_of_arrivals=shares_of_arrivals,
+        fairness=fairness,
+        starvation=measure_starvation(workload, log, course, arrivals),
+        until=until,
+        arrivals=arrivals,
+        horizon=horizon,
+        horizon_utilization=measure_utilization(
+            workload, log, time_grid(horizon, 1), capacity
+        ).mean,
+    )
+
+
+def _spread(name: str, values: FloatArray) -> dict[str, float]:
+    return {
+        f"mean_{name}": mean(values),
+        f"median_{name}": percentile(values, 50),
+        f"p95_{name}": percentile(values, 95),
+    }

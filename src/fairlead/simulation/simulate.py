@@ -1,0 +1,211 @@
+"""A trace simulated under several policies: what each did, and what that is in figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fairlead.errors import InputError
+from fairlead.executors.executor import Executor
+from fairlead.executors.local_processes import Processes
+from fairlead.model.arguments import file_name, number, switch, texts, whole_number
+from fairlead.model.excerpt import first_seconds
+from fairlead.model.run_log import RECORDED, RunLog
+from fairlead.model.workload import Workload
+from fairlead.simulation.metrics.summary import Summary, summarise
+from fairlead.simulation.recorded import check_recorded, recorded_run
+from fairlead.simulation.runs import FinishedRun, Progress, run_policies
+from fairlead.traces.journal import JournalWorkload
+from fairlead.traces.reading import read_workload
+from fairlead.traces.what_if import with_perfect_estimates
+
+# Mechanisms that are defined with placement constraints; the first is what is taken by default.
+FAIR = ("drfh", "tsf", "ps-dsf")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Outcome:
+    """What a policy did with a workload.
+
+    Attributes
+    ----------
+    name : str
+        The policy, and what was changed, if anything.
+    path : Path or None
+        Where the log is kept.
+    until : float, optional
+        When completion ratios are taken, seconds, if not as `summarise` chooses.
+    fair : str
+        The mechanism whose shares are the fair ones for the fairness error.
+    """
+
+    name: str
+    workload: Workload
+    log: RunLog
+    path: Path | None = None
+    until: float | None = None
+    fair: str = FAIR[0]
+
+    @classmethod
+    def of(cls, run: FinishedRun, until: float | None = None, fair: str = FAIR[0]) -> Outcome:
+        """Return the outcome of a run."""
+        return cls(run.run.name, run.workload, run.log, run.path, until, fair)
+
+    @cached_property
+    def summary(self) -> Summary:
+        """What that is in figures, computed when first asked for."""
+        return summarise(self.workload, self.log, horizon=self.until, mechanism=self.fair)
+
+    @cached_property
+    def unplaceable_jobs(self) -> tuple[str, ...]:
+        """Names of the jobs with a task that could run nowhere, in the order they came."""
+        jobs = np.unique(self.workload.set_job[self.log.set_unplaceable])
+        return tuple(self.workload.job_names[jobs].tolist())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as plain values, for JSON."""
+        return self.summary.to_dict() | {"unplaceable_jobs": list(self.unplaceable_jobs)}
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {len(self.log.task):,} starts, until {self.log.makespan:,.0f} s>"
+
+
+def simulate(
+    trace: Workload | Path | str,
+    policies: str | Sequence[str],
+    *,
+    folder: Path | str | None = None,
+    processes: int | None = None,
+    executor: Executor | None = None,
+    seed: int = 0,
+    strict_fifo: bool = False,
+    what_if: str | Sequence[str] = (),
+    dedicated: bool = False,
+    perfect_estimates: bool = False,
+    until: float | None = None,
+    fair: str = FAIR[0],
+    on_found: Callable[[str, Path], None] | None = None,
+    on_progress: Progress | None = None,
+) -> dict[str, Outcome]:
+    """Replay a trace under several policies, each in a process of its own.
+
+    Parameters
+    ----------
+    trace : Workload, Path or str
+        A workload, or the file or folder of a trace of any known format.
+    policies : str or sequence of str
+        One or several, such as ``drf/best-fit``, ``ps-dsf/joint/residual``, ``drf/rrr/oblivious``
+        or ``slots:14``; or ``recorded``, what the trace says happened.
+    folder : Path or str, optional
+        Where the log of every policy is kept; what has finished there before is not repeated.
+    processes : int, optional
+        Policies at a time; as many as there are processors when absent.
+    executor : Executor, optional
+        What replays them instead, such as `fairlead.executors.ray_tasks.joined_ray` has.
+    seed : int
+        Of what is random in a policy: the same seed gives the same run.
+    strict_fifo : bool
+        Whether each user's tasks start in the order in which they came; otherwise a task that
+        fits goes before an earlier one of its user that does not.
+    what_if : str or sequence of str
+        Changes such as ``weight:ana=3``, ``servers:big+10`` or ``servers:big-3``: one more run of
+        the first policy that is not ``recorded`` for each, named ``drf/best-fit, weight:ana=3``.
+    dedicated : bool
+        Whether to run that policy once more with each user alone on its own part of the
+        servers, named ``drf/best-fit, dedicated``.
+    perfect_estimates : bool
+        Whether easy goes by the times that tasks take instead of what users said.
+    until : float, optional
+        Seconds: only jobs submitted before are replayed, to their end; completion ratios are
+        taken then.
+    fair : str
+        The mechanism whose shares at each moment are the fair ones for the fairness error: one of
+        `FAIR`.
+    on_found : callable, optional
+        Called with the name and the file of each run that had finished before.
+    on_progress : callable, optional
+        Called now and then with the name of a run, how many of its tasks have started, how many
+        there are, and the moment in seconds.
+
+    Returns
+    -------
+    dict of str to Outcome
+        By name, in the order asked for.
+
+    Raises
+    ------
+    InputError
+        For an unusable trace, policy, change, number or folder, or ``recorded`` where the trace
+        does not say when its tasks started.
+    RefusalError
+        When the parts of a policy have no meaning together.
+    KeyboardInterrupt
+        When interrupted; what had finished is kept in the folder.
+
+    Notes
+    -----
+    Processes are forked where the system can; elsewhere the calling program needs the usual guard
+    (``if __name__ == "__main__"``) or ``processes=1``.
+    """
+    check_fair(fair)
+    if processes is not None:
+        processes = whole_number(processes, "processes", 1)
+    policies = _one_or_several(policies, "policies")
+    if until is not None:
+        until = number(until, "until")
+    if isinstance(trace, Workload):
+        workload = trace
+    else:
+        workload = read_workload(Path(file_name(trace, "trace")))[0]
+    if RECORDED in policies:
+        check_recorded(workload, "" if isinstance(trace, Workload) else str(trace))
+    has_changed = switch(perfect_estimates, "perfect_estimates") or until is not None
+    if has_changed and isinstance(workload, JournalWorkload):
+        workload = workload.as_trace()
+    if perfect_estimates:
+        workload = with_perfect_estimates(workload)
+    runs = run_policies(
+        workload if until is None else first_seconds(workload, until),
+        policies,
+        folder=None if folder is None else Path(file_name(folder, "folder")),
+        executor=executor or Processes(processes),
+        seed=seed,
+        strict_fifo=switch(strict_fifo, "strict_fifo"),
+        what_if=_one_or_several(what_if, "what_if"),
+        dedicated=switch(dedicated, "dedicated"),
+        on_found=on_found,
+        on_progress=on_progress,
+    )
+    return {name: Outcome.of(run, until, fair) for name, run in runs.items()}
+
+
+def _one_or_several(names: str | Sequence[str], what: str) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else texts(names, what)
+
+
+def with_recorded(
+    outcomes: Mapping[str, Outcome],
+    workload: Workload,
+    until: float | None = None,
+    fair: str = FAIR[0],
+) -> dict[str, Outcome]:
+    """Return outcomes with what the trace says happened, first if it is not among them.
+
+    `workload` is the one before any change. Raises InputError when the trace does not say when its
+    tasks started.
+    """
+    if RECORDED in outcomes:
+        return dict(outcomes)
+    recorded = Outcome(RECORDED, workload, recorded_run(workload), None, until, fair)
+    return {RECORDED: recorded, **outcomes}
+
+
+def check_fair(name: str) -> None:
+    """Raise `InputError` unless it is a mechanism that fairness is held against, one of `FAIR`."""
+    if name not in FAIR:
+        raise InputError(f"must be one of {', '.join(FAIR)}, not {name!r}", "fair")

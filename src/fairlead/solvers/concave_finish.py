@@ -1,0 +1,150 @@
+"""The last digits of a sum of utilities: solve for what is held as if nothing else existed.
+
+An interior point comes close to the optimum from inside: of two complementary numbers neither is
+quite zero, and where both should be they are as large as the square root of what is left to gain.
+Close enough, it is clear which users hold tasks where, which resources are used up, and whose
+limits are reached. With these taken as equations, Newton's method has quadratic convergence.
+Splits that the equations leave open stay near where they were: entries move in proportion to what
+they hold, as if a small force drew them back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairlead.model.cluster import BoolArray, FloatArray
+from fairlead.solvers.concave_system import ConcaveSolution, Point, System
+
+STEPS = 8
+# The force that draws entries back, relative to what a unit is worth.
+FORCE = 1e-4
+# Entries move at least as easily as this part of all that the user holds.
+LEAST_EASE = 1e-2
+RIDGE = 1e-13
+# What may be missed by rounding: a negative holding relative to its user's, an overuse, a price
+# below what a unit is worth.
+SLIGHT = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class _Support:
+    """What is held, used up and reached at the optimum."""
+
+    held: BoolArray
+    scarce: BoolArray
+    reached: BoolArray
+
+
+def finish(system: System, point: Point, gap: float, iterations: int) -> ConcaveSolution:
+    """Return the solution at an iterate close to the optimum, with as many digits as there are.
+
+    Parameters
+    ----------
+    gap : float
+        Its largest residual, to report if the equations lead nowhere better.
+    iterations : int
+        Steps taken so far.
+    """
+    rough = ConcaveSolution(
+        point.x, point.p, np.where(system.allowed, point.z, np.inf), point.v, gap, iterations
+    )
+    support = _find_support(system, point)
+    x = np.where(support.held, point.x, 0.0)
+    p = np.where(support.scarce, point.p, 0.0)
+    w = np.where(support.reached, point.w, 0.0)
+    best, best_missed = rough, np.inf
+    with np.errstate(all="ignore"):
+        for _ in range(STEPS):
+            try:
+                x, p, w = _step(system, support, x, p, w)
+            except np.linalg.LinAlgError:
+                break
+            solution, missed = _judged(system, support, x, p, w, iterations)
+            if missed < best_missed:
+                best, best_missed = solution, missed
+    return best if best_missed <= SLIGHT else rough
+
+
+def _find_support(system: System, point: Point) -> _Support:
+    """Of complementary numbers, the larger is the one that is not zero."""
+    amount = point.x.sum(axis=1, keepdims=True)
+    money = float(point.v @ amount[:, 0]) / point.p.shape[1]
+    return _Support(
+        held=system.allowed & (point.x * point.v[:, None] > point.z * amount),
+        scarce=system.live & (point.p > point.s * money),
+        reached=system.limited & (point.w * amount[:, 0] > point.t * point.v),
+    )
+
+
+def _step(
+    system: System, support: _Support, x: FloatArray, p: FloatArray, w: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Take one step of Newton's method on the equations of the support."""
+    utility, limit = system.programme.utility, system.programme.limit
+    amount = np.maximum(x.sum(axis=1), np.finfo(float).tiny)
+    marginal = np.exp(utility.log_marginal(amount))
+    worth_more = np.where(support.held, (marginal - w)[:, None] - system.cost(p), 0.0)
+    over = np.where(support.scarce, system.used(x) - 1.0, 0.0)
+    beyond = np.where(support.reached, amount - limit, 0.0)
+    ease = np.where(x > 0, np.maximum(x, LEAST_EASE * amount[:, None]), 0.0)
+    theta = np.where(support.held, ease / (FORCE * marginal)[:, None], 0.0)
+    total = theta.sum(axis=1)
+    hold = np.where(support.reached, marginal / (FORCE * amount), 0.0)
+    stiffness = marginal * utility.elasticity(amount) / amount + hold
+    softened = 1.0 + total * stiffness
+    none = np.zeros_like(p)
+    solve = system.factor(theta, stiffness, softened, none, support.scarce, RIDGE)
+    moved = theta * worth_more
+    push = hold * beyond
+    shift = moved.sum(axis=1) - total * push
+    gives = moved - theta * (push + stiffness / softened * shift)[:, None]
+    dp = solve(np.where(support.scarce, system.used(gives) + over, 0.0))
+    dearer = system.cost(dp)
+    change = (shift - (theta * dearer).sum(axis=1)) / softened
+    dx = moved - theta * (dearer + (push + stiffness * change)[:, None])
+    dw = hold * (change + beyond)
+    # What would go below zero is not held after all, and stays at zero from now on.
+    return np.maximum(x + dx, 0.0), p + dp, w + dw
+
+
+def _judged(
+    system: System,
+    support: _Support,
+    x: FloatArray,
+    p: FloatArray,
+    w: FloatArray,
+    iterations: int,
+) -> tuple[ConcaveSolution, float]:
+    """Return a solution and by how much it misses the conditions; infinite if it is no numbers."""
+    amount = x.sum(axis=1)
+    marginal = np.exp(system.programme.utility.log_marginal(amount))
+    reduced = (system.cost(p) + (w - marginal)[:, None]) / marginal[:, None]
+    left = 1.0 - system.used(x)
+    limit = system.programme.limit
+    spare = np.where(system.limited, (limit - amount) / limit, np.inf)
+    negative = [
+        float(np.where(system.allowed, reduced, 0.0).min()),
+        float(np.where(system.live, left, 0.0).min()),
+        float(p.min()) / max(float(p.max()), np.finfo(float).tiny),
+        float((w / marginal).min()),
+        float(spare.min()),
+    ]
+    unequal = [
+        float(np.abs(np.where(support.held & (x > 0), reduced, 0.0)).max()),
+        float(np.abs(np.where(support.scarce, left, 0.0)).max()),
+        float(np.abs(np.where(support.reached, spare, 0.0)).max()),
+    ]
+    misses = np.array([*unequal, *(-value for value in negative)])
+    # A maximum may overlook what is not a number.
+    missed = float(misses.max()) if not np.isnan(misses).any() else np.inf
+    solution = ConcaveSolution(
+        np.maximum(x, 0.0),
+        np.maximum(p, 0.0),
+        np.where(system.allowed, np.maximum(reduced * marginal[:, None], 0.0), np.inf),
+        marginal,
+        missed,
+        iterations,
+    )
+    return solution, missed

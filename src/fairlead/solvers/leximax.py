@@ -1,0 +1,234 @@
+"""Lexicographic max-min of linear scores under capacity, placement and task limits.
+
+Users rise together. A user leaves at its limit; users that capacity stops leave at the level where
+it does; the others go on. Each stop comes with prices that prove it, and complementary slackness
+shrinks what is left: a user never again runs where it would be dearer, and what has a price is
+used up for good. Later stops therefore cost little, however large the first was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairlead.errors import NoConvergenceError
+from fairlead.model.cluster import BoolArray, FloatArray
+from fairlead.solvers.interior import raise_level
+from fairlead.solvers.level_programme import LevelProgramme, LevelSolution
+
+# A limit within this (relative) of the level counts as reached.
+REACHED = 1e-12
+# A smaller share of what a user holds is a rounding error.
+DUST = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Leximax:
+    """A lexicographic max-min division."""
+
+    split: FloatArray  # (N, G): what each user holds on each group
+    level: FloatArray  # (N,): the level, total / need, at which each user stopped
+    # (K, G, R): for each of the K stops the prices that prove it: at these prices the users at or
+    # below that level spend all there is, on their cheapest groups, and those that stopped there
+    # pay.
+    prices: FloatArray
+
+
+class _Race:
+    """Who still rises, and what is left for them."""
+
+    def __init__(
+        self,
+        demand: FloatArray,
+        allowed: BoolArray,
+        need: FloatArray,
+        limit: FloatArray,
+        capacity: FloatArray,
+        zero: float,
+    ) -> None:
+        self.zero = zero
+        self.demand, self.need, self.limit, self.capacity = demand, need, limit, capacity
+        self.eligible = allowed
+        self.allowed = allowed.copy()
+        self.rising = np.ones(len(need), dtype=bool)
+        self.settled = np.zeros(len(need), dtype=bool)
+        self.fixed = np.zeros(len(need))
+        self.level = np.zeros(len(need))
+        self.exhausted = np.zeros(capacity.shape, dtype=bool)
+        self.split = np.zeros(allowed.shape)
+        self.prices: list[FloatArray] = []
+        self.earlier_prices = np.zeros(capacity.shape)
+
+    def run(self) -> Leximax:
+        while self.rising.any():
+            solution = self._raise()
+            if self.rising.any():
+                before = int(self.rising.sum())
+                self._stop(solution)
+                if int(self.rising.sum()) == before:
+                    raise NoConvergenceError("a level was reached at which capacity stops nobody")
+        prices = np.array(self.prices).reshape(-1, *self.capacity.shape)
+        return Leximax(self.split, self.level, prices)
+
+    def _raise(self) -> LevelSolution:
+        """Raise the level until capacity stops it, letting users leave at their limits.
+
+        The first level ignores limits and so is too low; fixing the users at their limits makes
+        room for a higher one, until no further user reaches its limit.
+        """
+        while True:
+            solution = self._solve()
+            reached = self.rising & (self.limit <= self.need * solution.level * (1 + REACHED))
+            self.fixed[reached] = self.limit[reached]
+            self.level[reached] = self.limit[reached] / self.need[reached]
+            self.rising[reached] = False
+            self._record(solution)
+            if not reached.any() or not self.rising.any():
+                return solution
+
+    def _solve(self) -> LevelSolution:
+        """Solve for the level, users with one place left taken out of the programme."""
+        need = np.where(self.rising, self.need, 0.0)
+        listed = (self.allowed.sum(axis=1) > 1) & ~self.settled
+        alone = ~listed & ~self.settled
+        group = self.allowed.argmax(axis=1)
+        capacity = self.capacity - self.split[self.settled].T @ self.demand[self.settled]
+        slope = np.zeros_like(capacity)
+        np.subtract.at(capacity, group[alone], self.demand[alone] * self.fixed[alone, None])
+        np.add.at(slope, group[alone], self.demand[alone] * need[alone, None])
+        inner = raise_level(
+            LevelProgramme(
+                demand=self.demand[listed],
+                allowed=self.allowed[listed],
+                need=need[listed],
+                fixed=self.fixed[listed],
+                capacity=capacity,
+                slope=slope,
+                exhausted=self.exhausted,
+            )
+        )
+        split = np.where(self.settled[:, None], self.split, 0.0)
+        split[listed] = inner.split
+        split[alone, group[alone]] = (need * inner.level + self.fixed)[alone]
+        cost = self.demand @ inner.prices.T
+        value = np.empty(len(need))
+        value[listed] = inner.value
+        value[alone] = cost[alone, group[alone]]
+        value[self.settled] = 0.0
+        return LevelSolution(
+            level=inner.level,
+            split=split,
+            slack=inner.slack,
+            prices=inner.prices,
+            value=value,
+            reduced_cost=cost - value[:, None],
+            residual=inner.residual,
+            iterations=inner.iterations,
+        )
+
+    def _record(self, solution: LevelSolution) -> None:
+        """Keep the split, with rounding errors and what is beyond a limit taken off."""
+        wanted = np.where(self.rising, self.need * solution.level, self.fixed)
+        dust = solution.split < DUST * wanted[:, None]
+        split = np.where(self.allowed & ~dust, solution.split, 0.0)
+        self.split = split * (wanted / split.sum(axis=1))[:, None]
+
+    def _stop(self, solution: LevelSolution) -> None:
+        """Freeze the users that capacity stops, and drop what complementary slackness rules out."""
+        value = np.maximum(solution.value, 0.0)
+        worth = value * self.need
+        held = self.split.sum(axis=1)
+        stopped = self.rising & (worth > self.zero * worth[self.rising].max())
+        self.fixed[stopped] = held[stopped]
+        self.level[stopped] = solution.level
+        self.rising[stopped] = False
+        cost = np.abs(solution.value)[:, None] + np.abs(solution.reduced_cost)
+        dearer = solution.reduced_cost > self.zero * cost.max(axis=1, keepdims=True)
+        unused = self.split < self.zero * held[:, None]
+        dropped = self.allowed & dearer & unused
+        self._add_prices(solution)
+        self.allowed &= ~dropped
+        scarce = solution.slack < self.zero * self.capacity
+        self.exhausted |= scarce & (solution.prices > self.zero * solution.prices.max())
+        # What is used up is what is used: later programmes then have a solution to the last digit.
+        used = self.split.T @ self.demand
+        self.capacity = np.where(self.exhausted, used, self.capacity)
+        self._settle()
+
+    def _settle(self) -> None:
+        """Take out users that share no resource, however indirectly, with one that still rises."""
+        asks = (self.demand > 0).astype(float)
+        open_rows = ~self.exhausted
+        places = self.allowed & ~self.settled[:, None]
+        linked = self.rising
+        while True:
+            rows = ((places & linked[:, None]).T.astype(float) @ asks > 0) & open_rows
+            reach = linked | ((places & (asks @ rows.T > 0)).any(axis=1))
+            rows = (places & reach[:, None]).T.astype(float) @ asks > 0
+            reach = reach | ((places & (asks @ rows.T > 0)).any(axis=1))
+            if (reach == linked).all():
+                break
+            linked = reach
+        self.settled |= ~linked
+
+    def _add_prices(self, solution: LevelSolution) -> None:
+        """Make this stop's prices valid where earlier stops ruled places out.
+
+        Adding a multiple of an earlier stop's prices keeps the proof: there the books balance too.
+        """
+        prices = solution.prices
+        if self.prices:
+            before = self.earlier_prices
+            out = self.eligible & ~self.allowed
+            missing = np.where(out, np.maximum(-solution.reduced_cost, 0.0), 0.0)
+            dear = self.demand @ before.T
+            cheapest = np.where(self.allowed, dear, np.inf).min(axis=1)
+            margin = dear - cheapest[:, None]
+            # Where the earlier prices leave no margin they cannot help.
+            helped = out & (margin > self.zero * self.zero * dear)
+            multiple = float((missing[helped] / margin[helped]).max(initial=0.0))
+            negative = (prices < 0) & (before > 0)
+            multiple = max(multiple, float((-prices[negative] / before[negative]).max(initial=0.0)))
+            prices = prices + 1.0001 * multiple * before
+        prices = np.maximum(prices, 0.0)
+        self.prices.append(prices)
+        self.earlier_prices += prices / prices.max()
+
+
+def lexicographic_max_min(
+    demand: FloatArray,
+    allowed: BoolArray,
+    need: FloatArray,
+    limit: FloatArray,
+    capacity: FloatArray,
+    zero: float = 1e-9,
+) -> Leximax:
+    """Divide capacity so that the sorted levels of the users are lexicographically largest.
+
+    Parameters
+    ----------
+    demand : (N, R) float
+        What one unit of a user takes of each resource, on whichever group it runs.
+    allowed : (N, G) bool
+        Where each user may run; at least one group each, with all it demands.
+    need : (N,) float
+        Units that each user needs per unit of level, positive.
+    limit : (N,) float
+        Units at which a user leaves; infinite for none.
+    capacity : (G, R) float
+    zero : float
+        Of two complementary unknowns the one below this (relative to its scale) is taken as zero,
+        if the other is above it.
+
+    Raises
+    ------
+    NoConvergenceError
+        When a level cannot be solved.
+
+    Notes
+    -----
+    Wang, Liang and Li 2015, V-A (finite tasks), as a sequence of level programmes: K stops of a
+    few solves each; see `raise_level` for the cost of one.
+    """
+    return _Race(demand, allowed, need, limit, capacity, zero).run()

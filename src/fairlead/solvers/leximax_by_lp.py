@@ -1,0 +1,159 @@
+"""Lexicographic max-min by one general linear programme per stop: slow, and hard to upset.
+
+For problems whose numbers are too far apart, or too degenerate, for `lexicographic_max_min`. The
+unknowns are shares of what each user could have of each group alone, so that coefficients are at
+most 1 however far apart amounts are.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import linprog
+from scipy.sparse import csr_array, vstack
+
+from fairlead.errors import NoConvergenceError
+from fairlead.model.cluster import BoolArray, FloatArray
+from fairlead.solvers.leximax import REACHED, Leximax
+
+# The solver's tightest tolerances.
+TIGHT = 1e-10
+# A dual value above this, relative to the largest, is one.
+PAYS = 1e-9
+
+
+def lexicographic_max_min_by_lp(
+    demand: FloatArray,
+    allowed: BoolArray,
+    need: FloatArray,
+    limit: FloatArray,
+    capacity: FloatArray,
+    score: FloatArray | None = None,
+) -> Leximax:
+    """Divide capacity so that the sorted levels of the users are lexicographically largest.
+
+    Parameters
+    ----------
+    demand, allowed, need, limit, capacity
+        As for `lexicographic_max_min`.
+    score : (N, G) float, optional
+        What one unit of a user on a group counts towards its need; 1 when absent. Limits are then
+        of the sum of what counts.
+
+    Raises
+    ------
+    NoConvergenceError
+        When a programme cannot be solved.
+
+    Notes
+    -----
+    K stops and limits, each a linear programme of N G unknowns and N + G R rows, by HiGHS.
+    """
+    programme = _Programme(demand, allowed, need, capacity, score)
+    rising = np.ones(len(need), dtype=bool)
+    fixed = np.zeros(len(need))
+    prices = []
+    while rising.any():
+        level, split, price, pays = programme.solve(rising, fixed)
+        reached = rising & (limit <= need * level * (1 + REACHED))
+        fixed[reached] = limit[reached]
+        rising &= ~reached
+        if reached.any():
+            continue
+        stopped = rising & (pays > PAYS * pays.max(initial=0.0))
+        if not stopped.any():
+            raise NoConvergenceError("a level was reached at which capacity stops nobody")
+        fixed[stopped] = need[stopped] * level
+        rising &= ~stopped
+        prices.append(price)
+    if not prices:
+        prices.append(np.zeros_like(capacity))
+    _, split, _, _ = programme.solve(rising, fixed)
+    held = (split if score is None else split * score).sum(axis=1)
+    return Leximax(split * (fixed / held)[:, None], fixed / need, np.array(prices))
+
+
+class _Programme:
+    """The rows that stay the same from stop to stop."""
+
+    def __init__(
+        self,
+        demand: FloatArray,
+        allowed: BoolArray,
+        need: FloatArray,
+        capacity: FloatArray,
+        score: FloatArray | None,
+    ) -> None:
+        self.user, self.group = np.nonzero(allowed)
+        self.shape = allowed.shape
+        self.capacity = capacity
+        has = np.where(capacity > 0, capacity, 1.0)
+        use = demand[self.user] / has[self.group]
+        self.alone = 1.0 / use.max(axis=1)
+        n_pairs, n_resources = use.shape
+        pair, resource = np.nonzero(use)
+        row = self.group[pair] * n_resources + resource
+        self.rows = csr_array(
+            ((use * self.alone[:, None])[pair, resource], (row, pair)),
+            shape=(capacity.size, n_pairs),
+        )
+        counts = self.alone if score is None else self.alone * score[self.user, self.group]
+        self.in_all = np.bincount(self.user, counts, minlength=len(need))
+        self.totals = csr_array(
+            (counts / self.in_all[self.user], (self.user, np.arange(n_pairs))),
+            shape=(len(need), n_pairs),
+        )
+        self.unit = float((self.in_all / need).min())
+        self.need = need
+
+    def solve(
+        self, rising: BoolArray, fixed: FloatArray
+    ) -> tuple[float, FloatArray, FloatArray, FloatArray]:
+        """Return the highest level, (N, G) the split, (G, R) prices and (N,) what a unit pays."""
+        slope = np.where(rising, self.need * self.unit / self.in_all, 0.0)
+        rows = vstack(
+            [
+                csr_array(
+                    (self.rows.data, self.rows.indices, self.rows.indptr),
+                    shape=(self.rows.shape[0], self.rows.shape[1] + 1),
+                ),
+                _with_column(self.totals * -1.0, slope),
+            ]
+        )
+        bound = np.concatenate(
+            [np.where(self.capacity > 0, 1.0, 0.0).ravel(), -fixed / self.in_all]
+        )
+        objective = np.zeros(rows.shape[1])
+        objective[-1] = -1.0
+        for method in ("highs-ds", "highs-ipm"):
+            answer = linprog(
+                objective,
+                A_ub=rows,
+                b_ub=bound,
+                bounds=(0, None) if rising.any() else [(0, None)] * self.user.size + [(0, 0)],
+                method=method,
+                options={
+                    "primal_feasibility_tolerance": TIGHT,
+                    "dual_feasibility_tolerance": TIGHT,
+                },
+            )
+            if answer.status == 0:
+                break
+        else:
+            raise NoConvergenceError(f"a linear programme was not solved: {answer.message}")
+        split = np.zeros(self.shape)
+        split[self.user, self.group] = np.maximum(answer.x[:-1], 0.0) * self.alone
+        duals = np.maximum(-answer.ineqlin.marginals, 0.0)
+        n_rows = self.capacity.size
+        has = np.where(self.capacity > 0, self.capacity, 1.0)
+        price = np.where(self.capacity > 0, duals[:n_rows].reshape(self.capacity.shape) / has, 0.0)
+        return float(answer.x[-1]) * self.unit, split, price, duals[n_rows:] * slope
+
+
+def _with_column(rows: csr_array, column: FloatArray) -> csr_array:
+    n_rows, n_columns = rows.shape
+    where = np.flatnonzero(column)
+    last = csr_array(
+        (column[where], (where, np.full(where.size, n_columns))), shape=(n_rows, n_columns + 1)
+    )
+    wider = csr_array((rows.data, rows.indices, rows.indptr), shape=(n_rows, n_columns + 1))
+    return csr_array(wider + last)

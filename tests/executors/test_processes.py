@@ -1,0 +1,195 @@
+"""Processes end with the one that started them, however that ends."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fairlead.executors.executor import WorkerDiedError, do_in_order
+from fairlead.executors.local_processes import Processes
+from fairlead.model.run_log import RunLog
+from fairlead.model.workload import Workload
+from fairlead.simulation import run_processes
+from fairlead.simulation.runs import run_policies
+from oracles.random_workloads import random_workload
+
+# Of two workers, the second one has the ends of the first one's pipe, too.
+WORKERS = 2
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Iterator[Path]:
+    """A folder in which each worker leaves a file named by its number; none is left running."""
+    folder = tmp_path / "started"
+    folder.mkdir()
+    yield folder
+    for path in folder.iterdir():
+        with suppress(ProcessLookupError):
+            os.kill(int(path.name), signal.SIGKILL)
+
+
+def arrive(started: Path) -> None:
+    """Say that this worker runs, and wait until all do."""
+    (started / str(os.getpid())).touch()
+    while len(list(started.iterdir())) < WORKERS:
+        time.sleep(0.005)
+
+
+def kill_parent_and_answer(started: Path) -> RunLog:
+    """Return more than a pipe takes."""
+    arrive(started)
+    os.kill(os.getppid(), signal.SIGKILL)
+    time.sleep(0.05)
+    many = np.zeros(200_000)
+    whole = many.astype(np.int32)
+    return RunLog("drf/best-fit", whole, whole, many, many, many > 0, np.zeros(1, dtype=bool))
+
+
+def kill_parent_and_go_on(started: Path) -> RunLog:
+    """Compute for ever."""
+    arrive(started)
+    os.kill(os.getppid(), signal.SIGKILL)
+    time.sleep(600)
+    raise AssertionError
+
+
+def answer_first_or_go_on(started: Path) -> None:
+    """Return in one worker, and compute for ever in the other."""
+    arrive(started)
+    if os.getpid() != min(int(path.name) for path in started.iterdir()):
+        time.sleep(600)
+
+
+def be_killed(started: Path) -> None:
+    """End without an answer, as the kernel ends what takes too much memory."""
+    arrive(started)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def simulate(work: Callable[[Path], RunLog], started: Path) -> None:
+    def replay(_workload: Workload, _policy: str, **_: object) -> RunLog:
+        return work(started)
+
+    run_processes.replay = replay  # type: ignore[assignment]
+    run_policies(random_workload(1), ["drf/best-fit", "slots:8"], executor=Processes(WORKERS))
+
+
+def do_all(work: Callable[[Path], object], started: Path) -> None:
+    Processes(WORKERS).do_all(work, [started] * WORKERS, lambda *_: None)
+
+
+@pytest.mark.parametrize("command", [simulate, do_all])
+@pytest.mark.parametrize("work", [kill_parent_and_answer, kill_parent_and_go_on])
+def test_no_worker_outlives_a_parent_that_is_killed(
+    command: Callable[..., None], work: Callable[[Path], RunLog], started: Path
+) -> None:
+    """Whoever runs has this test's pipe open: it ends when the last of them has ended."""
+    ended, running = os.pipe()
+    parent = multiprocessing.get_context("fork").Process(target=command, args=(work, started))
+    parent.start()
+    os.close(running)
+    parent.join(10)
+    assert parent.exitcode == -signal.SIGKILL
+    readable, _, _ = select.select([ended], [], [], 5)
+    os.close(ended)
+    assert len(list(started.iterdir())) == WORKERS
+    assert readable, "a worker still runs"
+
+
+def test_it_is_said_which_job_killed_its_worker(started: Path) -> None:
+    with pytest.raises(WorkerDiedError, match=r"ended without an answer \(exit code -9") as caught:
+        do_all(be_killed, started)
+    assert caught.value.number in range(WORKERS)
+
+
+def interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_who_is_interrupted_ends_all_workers(started: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        Processes(WORKERS).do_all(answer_first_or_go_on, [started] * WORKERS, interrupt)
+    assert not multiprocessing.active_children()
+
+
+def square_and_report(number: int, report: Callable[..., None] | None = None) -> int:
+    """Report twice; the second comes too soon after the first, but is heard in this process."""
+    for part in (1, 2) if report is not None else ():
+        report(part, number)
+    return number**2
+
+
+@pytest.mark.parametrize("count", [1, 2, 7])
+@pytest.mark.parametrize("jobs", [[], [5], list(range(20))])
+def test_each_job_is_done_once(jobs: list[int], count: int) -> None:
+    found: list[tuple[int, int]] = []
+    heard: list[tuple[int, ...]] = []
+    Processes(count).do_all(square_and_report, jobs, lambda *answer: found.append(answer))
+    assert sorted(found) == [(k, job**2) for k, job in enumerate(jobs)]
+    found.clear()
+    Processes(count).do_all(
+        square_and_report,
+        jobs,
+        lambda *answer: found.append(answer),
+        lambda *report: heard.append(report),
+    )
+    assert sorted(found) == [(k, job**2) for k, job in enumerate(jobs)]
+    assert {(number, 1, jobs[number]) for number in range(min(len(jobs), count))} <= set(heard)
+    assert all(jobs[number] == job for number, _, job in heard)
+
+
+def wait_longer_first(seconds: float) -> float:
+    time.sleep(seconds)
+    return seconds
+
+
+def test_answers_are_handed_over_in_order() -> None:
+    jobs: list[float] = [0.3, 0.0, 0.1, 0.0]
+    found: list[float] = []
+    do_in_order(Processes(3), wait_longer_first, jobs, found.append)
+    assert found == jobs
+
+
+INTERRUPTED_AT_BIRTH = """
+import os, signal, sys
+import fairlead.simulation.run_processes as run_processes
+from fairlead.simulation.runs import run_policies
+from fairlead.executors.local_processes import Processes
+from oracles.plain_replay import plain_replay
+from oracles.random_workloads import random_workload
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+run_processes.replay = plain_replay
+os.register_at_fork(after_in_child=lambda: signal.raise_signal(signal.SIGINT))
+if sys.argv[1] == "simulate":
+    found = run_policies(random_workload(1), ["drf/best-fit", "tsf/rrr"], executor=Processes(2))
+else:
+    found = []
+    Processes(2).do_all(abs, [-1, -2], lambda *answer: found.append(answer))
+assert len(found) == 2
+"""
+
+
+@pytest.mark.parametrize("command", ["simulate", "do_all"])
+def test_a_worker_that_is_just_born_leaves_interruptions_to_its_parent(command: str) -> None:
+    """Every process of a terminal hears of Ctrl-C, also before it could say that it will not."""
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_AT_BIRTH, command],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,155 @@
+"""Faults of a follower's link or engine: they are logged, and hold up nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from fairlead.errors import InputError
+from fairlead.service.engines import following, loops
+from fairlead.service.engines.following import Follower
+from fairlead.service.engines.memory import InMemory
+from fairlead.service.engines.protocol import EngineNode, Start
+
+JOB = {"user": "ana", "command": ["true"], "environment": {}, "directory": "/", "tasks": 1}
+NONE: dict[str, Any] = {"seen": 0, "start": [], "stop": [], "logs": [], "jobs": {}}
+JOINED = {"session": "s", "wait": 0.0, "tasks": []}
+LOGS = NONE | {"seen": 1, "logs": [[f"q{k}", "a", [6, k, 1], "stdout", 0] for k in range(9)]}
+
+
+def start(*jobs: int) -> dict[str, Any]:
+    rows = [["a", [job, 0, 1], {"cpu": 1.0}, None] for job in jobs]
+    return NONE | {"seen": 2, "start": rows, "jobs": {str(job): JOB for job in jobs}}
+
+
+class Scripted:
+    """A link whose service gives these orders; an exception among them is raised."""
+
+    def __init__(self, *orders: dict[str, Any] | Exception) -> None:
+        self.joins: list[dict[str, Any] | Exception] = []
+        self.joined, self.pieces = 0, 0
+        self.known: list[Any] = []  # tasks that run, as the service knows
+        self._orders = list(orders)
+
+    async def join(self, _: Mapping[str, Any]) -> object:
+        self.joined += 1
+        if self.joins and isinstance(answer := self.joins.pop(0), Exception):
+            raise answer
+        return JOINED | {"tasks": self.known}
+
+    async def sync(self, _: Mapping[str, Any]) -> object:
+        await asyncio.sleep(0.001)
+        if not self._orders:
+            return NONE
+        if isinstance(orders := self._orders.pop(0), Exception):
+            raise orders
+        return orders
+
+    async def logs(self, _: Mapping[str, Any]) -> None:
+        self.pieces += 1
+        raise InputError("size must be at most 9007199254740992")
+
+    async def submit(self, jobs: Sequence[Any], key: str) -> list[str]:
+        raise NotImplementedError
+
+    async def skip(self, tasks: Mapping[str, Sequence[int]]) -> None:
+        raise NotImplementedError
+
+    async def cancel(self, jobs: Sequence[str]) -> None:
+        raise NotImplementedError
+
+    async def live(self) -> set[str]:
+        raise NotImplementedError
+
+
+class Faulty(InMemory):
+    """Tasks in memory, of which some cannot start, or give no output."""
+
+    def __init__(self) -> None:
+        super().__init__([EngineNode("a", {"cpu": 4.0}, {})], lambda _: 1000.0)
+        self.faults: dict[int, Exception] = {}
+        self.is_output_lost = False
+
+    def _start(self, task: Start) -> None:
+        if (fault := self.faults.pop(task.key[0], None)) is not None:
+            raise fault
+        super()._start(task)
+
+    async def output(self, *_: object) -> Mapping[str, Any]:
+        if self.is_output_lost:
+            await asyncio.Event().wait()
+        return {"data": "", "offset": 0, "size": 2**60}
+
+
+def follow(link: Scripted, engine: InMemory, is_over: Callable[[], bool]) -> None:
+    """Follow until something is so."""
+
+    async def whole() -> None:
+        running = asyncio.create_task(Follower(link, engine).run())
+        async with asyncio.timeout(30):
+            while not is_over():
+                await asyncio.sleep(0.001)
+                if running.done():
+                    await running
+        running.cancel()
+        await asyncio.wait({running})
+
+    asyncio.run(whole())
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loops, "FAULT_PAUSE", 0.0)
+    monkeypatch.setattr(following, "LONGEST_PAUSE", 0.01)
+
+
+@pytest.mark.parametrize("is_output_lost", [False, True])
+def test_bad_output_holds_up_no_start(
+    monkeypatch: pytest.MonkeyPatch, is_output_lost: bool
+) -> None:
+    async def never(_: float) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(following, "_about", never)
+    link, engine = Scripted(LOGS, start(7)), Faulty()
+    engine.is_output_lost = is_output_lost
+    follow(link, engine, lambda: bool(engine.started))
+    assert link.joined == 1
+    if not is_output_lost:
+        follow(link := Scripted(LOGS), engine, lambda: link.pieces == 9)
+
+
+def test_a_task_that_fails_to_start_holds_up_no_other() -> None:
+    link, engine = Scripted(start(7, 8), start(7, 8)), Faulty()
+    engine.faults[7] = RuntimeError("a fault")
+    link.known = [["a", [8, 0, 1]]]
+    follow(link, engine, lambda: len(engine.started) == 2)
+    assert [task.key[0] for task in engine.started] == [8, 7]
+    assert link.joined == 2, "the service told all of it again"
+
+
+@pytest.mark.parametrize("fault", [RuntimeError("a fault"), KeyError(7), RecursionError()])
+def test_no_fault_of_a_link_ends_a_follower(fault: Exception) -> None:
+    link, engine = Scripted(fault, start(7)), Faulty()
+    link.joins = [fault]
+    follow(link, engine, lambda: bool(engine.started))
+
+
+def test_a_refusal_ends_a_follower_that_never_joined() -> None:
+    link, engine = Scripted(), Faulty()
+    link.joins = [InputError("no such token")]
+    with pytest.raises(ExceptionGroup) as faults:
+        follow(link, engine, lambda: False)
+    assert faults.group_contains(InputError)
+
+
+def test_a_refusal_ends_no_follower_that_joined() -> None:
+    """Another program may answer at the address while the service is away."""
+    stale = following.StaleSessionError("join again")
+    link, engine = Scripted(stale, start(7)), Faulty()
+    link.joins = [JOINED, InputError("no such token"), InputError("not found")]
+    follow(link, engine, lambda: bool(engine.started))
+    assert link.joined == 4

@@ -1,0 +1,228 @@
+"""A service whose tasks run in memory, on nodes that come and go: none is lost or runs twice."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from asked_service import Asked, OverHttpx, run
+from fairlead.errors import InputError
+from fairlead.service.access import ADMIN
+from fairlead.service.engines.following import Follower
+from fairlead.service.engines.links import InProcess, OverHttp
+from fairlead.service.engines.memory import InMemory
+from fairlead.service.engines.protocol import EngineNode, Start, TaskEngine
+from fairlead.service.service import Settings
+
+
+def node(name: str, cpu: float = 2.0, **more: float) -> EngineNode:
+    return EngineNode(name, {"cpu": cpu, "memory": 8.0, **more}, {"zone": name})
+
+
+def followed(
+    folder: Path,
+    engine: TaskEngine,
+    test: Callable[[Asked], Awaitable[None]],
+    settings: Settings | None = None,
+    over_http: bool = True,
+) -> None:
+    """Run a test beside a follower that carries out on the engine what its service says."""
+
+    async def whole(ask: Asked) -> None:
+        link = OverHttp(OverHttpx(ask.http)) if over_http else InProcess(ask.service, ADMIN)
+        following = asyncio.create_task(Follower(link, engine).run())
+        tested = asyncio.create_task(test(ask))  # type: ignore[arg-type]
+        done, _ = await asyncio.wait({following, tested}, return_when="FIRST_COMPLETED", timeout=60)
+        for task in (following, tested):
+            task.cancel()
+        await asyncio.wait({following, tested})
+        assert done, "it took too long"
+        await done.pop()
+
+    run(folder, whole, settings)
+
+
+async def over(ask: Asked, job: str) -> dict[str, object]:
+    while True:
+        view: dict[str, object] = await ask("GET", f"/v1/jobs/{job}/wait")
+        if view["state"] in ("finished", "failed", "cancelled"):
+            return view
+
+
+def test_jobs_end_as_their_tasks_do(tmp_path: Path) -> None:
+    engine = InMemory([node("a")], lambda _: 0.01, lambda task: 3 if task.key[:2] == (2, 0) else 0)
+
+    async def test(ask: Asked) -> None:
+        good, bad, long = await ask.submit({"tasks": 5}, {"tasks": 2}, {"cpu": 2, "name": "long"})
+        assert (await over(ask, good))["state"] == "finished"
+        assert ((await over(ask, bad))["state"], (await over(ask, bad))["exit_status"]) == (
+            "failed",
+            3,
+        )
+        assert (await over(ask, long))["server"] == "a"
+        assert Counter(task.key for task in engine.started).most_common(1)[0][1] == 1
+        assert len(engine.started) == 8
+
+    followed(tmp_path, engine, test)
+
+
+def test_what_is_cancelled_stops(tmp_path: Path) -> None:
+    engine = InMemory([node("a")], lambda _: 1000.0)
+
+    async def test(ask: Asked) -> None:
+        (job,) = await ask.submit({"tasks": 3})
+        while len(engine.running) < 2:
+            await asyncio.sleep(0.01)
+        await ask("POST", f"/v1/jobs/{job}/cancel")
+        assert (await over(ask, job))["state"] == "cancelled"
+        assert engine.running == {}
+
+    followed(tmp_path, engine, test)
+
+
+@pytest.mark.parametrize(("seed", "over_http"), [(0, True), (1, True), (2, False)])
+def test_nodes_come_and_go(tmp_path: Path, seed: int, over_http: bool) -> None:
+    """A task ends well once, whatever goes meanwhile; no node ever runs more than it has."""
+    rng = random.Random(seed)
+    spare = [node(f"n{k}", 2.0 + k % 2) for k in range(5)]
+    engine = InMemory(spare[:2], lambda _: rng.uniform(0.005, 0.05))
+    most: Counter[str] = Counter()
+
+    async def test(ask: Asked) -> None:
+        jobs = await ask.submit(
+            {"tasks": 60}, {"tasks": 20, "user": "bo"}, {"tasks": 2, "gang": True}
+        )
+        watched = asyncio.create_task(watch())
+        for _ in range(12):
+            await asyncio.sleep(0.05)
+            there = {n.name for n in engine.nodes()}
+            gone = [n for n in spare if n.name not in there]
+            if gone and rng.random() < 0.6:
+                engine.add(rng.choice(gone))
+            elif len(there) > 1:
+                engine.remove(rng.choice(sorted(there)))
+        for n in spare:
+            engine.add(n)
+        for job in jobs:
+            assert (await over(ask, job))["state"] == "finished"
+        watched.cancel()
+        keys = Counter(task.key for task in engine.started)
+        assert max(keys.values()) == 1, "a task ran twice under one attempt"
+        tasks = {(key[0], key[1]) for key in keys}
+        assert len(tasks) == 82
+        assert len(keys) > 82, "no task was lost: nodes went too late"
+        for n in spare:
+            assert most[n.name] <= n.capacity["cpu"]
+        assert {s["name"] for s in (await ask("GET", "/v1/servers"))["servers"]} == {
+            n.name for n in spare
+        }
+
+    async def watch() -> None:
+        while True:
+            for name, n in Counter(task.node for task in engine.running.values()).items():
+                most[name] = max(most[name], n)
+            await asyncio.sleep(0)
+
+    followed(tmp_path, engine, test, over_http=over_http)
+
+
+def test_nodes_with_other_resources(tmp_path: Path) -> None:
+    engine = InMemory([node("a")], lambda _: 0.01)
+
+    async def test(ask: Asked) -> None:
+        waits = {"resources": {"license": 1.5}}
+        await ask(
+            "POST",
+            "/v1/jobs",
+            json={"jobs": [{"command": ["x"], "user": "ana", **waits}]},
+            status=422,
+        )
+        (running,) = await ask.submit({"tasks": 50})
+        engine.add(node("b", license=2.0))
+        while len((await ask("GET", "/v1/servers"))["servers"]) < 2:
+            await asyncio.sleep(0.01)
+        first, second = await ask.submit(waits, waits)
+        assert (await over(ask, first))["server"] == "b"
+        assert (await over(ask, second))["server"] == "b"
+        assert (await over(ask, running))["state"] == "finished"
+        licensed = [task for task in engine.started if task.demand.get("license")]
+        assert [task.demand["license"] for task in licensed] == [1.5, 1.5]
+        text = (await ask.http.get("/metrics")).text
+        assert 'resource="license"' in text
+
+    followed(tmp_path, engine, test)
+
+
+def test_a_gang_of_unlike_tasks(tmp_path: Path) -> None:
+    engine = InMemory([node("a", 1.0), node("b", 6.0)], lambda _: 0.05)
+
+    async def test(ask: Asked) -> None:
+        bundles = [{"cpu": 1, "tasks": 2}, {"cpu": 3, "memory": "2Gi"}]
+        (job,) = await ask.submit({"bundles": bundles})
+        view = await over(ask, job)
+        assert (view["state"], view["tasks"], view["gang"]) == ("finished", 3, True)
+        held = sorted((task.key[1], task.demand["cpu"], task.node) for task in engine.started)
+        assert [row[:2] for row in held] == [(0, 1.0), (1, 1.0), (2, 3.0)]
+        assert held[2][2] == "b"
+
+    followed(tmp_path, engine, test)
+
+
+def test_tasks_that_are_skipped_count_as_done(tmp_path: Path) -> None:
+    engine = InMemory([node("a", 1.0)], lambda _: 0.05)
+
+    async def test(ask: Asked) -> None:
+        (job,) = await ask.submit({"tasks": 6})
+        while not engine.running:
+            await asyncio.sleep(0.01)
+        view = await ask("POST", f"/v1/jobs/{job}/skip", json={"tasks": [0, 2, 3, 5, 99]})
+        assert (view["ended_tasks"], view["running"]) == (3, 1)
+        assert (await over(ask, job))["state"] == "finished"
+        assert [task.key[1] for task in engine.started] == [0, 1, 4]
+        (gang,) = await ask.submit({"tasks": 2, "gang": True})
+        await ask("POST", f"/v1/jobs/{gang}/skip", json={"tasks": [0]}, status=422)
+
+    followed(tmp_path, engine, test)
+
+
+def test_a_follower_that_is_refused_ends(tmp_path: Path) -> None:
+    engine = InMemory([node("a")], lambda _: 0.01, identity="x" * 300)
+
+    async def test(_: Asked) -> None:
+        await asyncio.sleep(60)
+
+    with pytest.raises(ExceptionGroup) as faults:
+        followed(tmp_path, engine, test)
+    assert faults.group_contains(InputError, match="identity")
+
+
+def test_memory_starts_nothing_twice_and_nothing_where_no_node_is() -> None:
+    async def whole() -> None:
+        engine = InMemory([node("a")], lambda _: 1000.0)
+        task = Start((1, 0, 1), "a", {"cpu": 1.0}, None, None)
+        await engine.start([task])
+        await engine.start([task])
+        assert engine.started == [task]
+        lost = task._replace(key=(1, 1, 1), node="b")  # it may be back before the service hears
+        await engine.start([lost])
+        assert engine.started == [task]
+        (ending,) = engine.endings()
+        assert (ending.key, ending.status) == (lost.key, None)
+        assert engine.news.is_set()
+        engine.forget([ending])
+        engine.stop((9, 9, 9), "nobody knows it")
+        engine.remove("a")
+        assert not engine.running
+        assert [(ending.key, ending.status) for ending in engine.endings()] == [(task.key, None)]
+        engine.add(node("a"))
+        await engine.start([task._replace(key=(1, 0, 2))])
+        engine.keep_only(set())
+        assert not engine.running
+        assert (await engine.output((1, 0, 1), "stdout", 0))["fault"]
+
+    asyncio.run(whole())

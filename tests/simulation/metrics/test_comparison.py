@@ -1,0 +1,239 @@
+"""Who gained and who lost, against loops over jobs and tasks."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import cache
+from math import isnan, nan
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairlead.errors import InputError
+from fairlead.model.run_log import RunLog
+from fairlead.model.workload import Workload
+from fairlead.simulation.comparison import compare
+from fairlead.simulation.metrics.summary import Summary, summarise
+from fairlead.simulation.recorded import recorded_run
+from oracles.plain_metrics import PlainMetrics
+from oracles.plain_replay import plain_replay
+from oracles.random_workloads import random_workload
+from random_runs import one_server, run_by_seed
+
+
+@cache
+def two_runs(seed: int) -> tuple[Summary, Summary]:
+    """The same workload under two policies."""
+    workload, log = run_by_seed(seed)
+    other = plain_replay(workload, "tsf/first-fit")
+    return summarise(workload, log, instants=0), summarise(workload, other, instants=0)
+
+
+def mean(values: list[float]) -> float:
+    return sum(values) / len(values) if values else nan
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 9_999))
+def test_users(seed: int) -> None:
+    ours, theirs = two_runs(seed)
+    found, workload = compare(ours, theirs), ours.workload
+    plain = PlainMetrics(workload, ours.log)
+    for u in range(workload.n_users):
+        pairs = [
+            (a, b)
+            for a, b, owner in zip(
+                ours.jobs.completion, theirs.jobs.completion, workload.job_user, strict=True
+            )
+            if owner == u and not isnan(a + b)
+        ]
+        assert found.jobs[u] == len(pairs)
+        ratio = mean([a for a, _ in pairs]) / mean([b for _, b in pairs])
+        assert found.completion_ratio[u] == pytest.approx(ratio, nan_ok=True)
+        means = mean([a for a, _ in pairs]), mean([b for _, b in pairs])
+        both = found.completion[u], found.baseline_completion[u]
+        assert both == pytest.approx(means, nan_ok=True)
+        tasks = [task for task, owner in enumerate(plain.user_of) if owner == u]
+        starts = [(ours.course.first_start[t], theirs.course.first_start[t]) for t in tasks]
+        starts = [(a, b) for a, b in starts if not isnan(a + b)]
+        assert found.started[u] == len(starts)
+        later = mean([a - b for a, b in starts])
+        assert found.task_wait_difference[u] == pytest.approx(later, nan_ok=True, abs=1e-12)
+        waits = [
+            a - b
+            for a, b, owner in zip(ours.jobs.wait, theirs.jobs.wait, workload.job_user, strict=True)
+            if owner == u and not isnan(a + b)
+        ]
+        assert len(waits) == len(pairs)
+        expected = pytest.approx(mean(waits), nan_ok=True, abs=1e-12)
+        assert found.wait_difference[u] == expected
+        more = sum(~np.isnan(ours.course.end[tasks])) - sum(~np.isnan(theirs.course.end[tasks]))
+        assert found.completed_difference[u] == more
+        assert found.horizon == min(ours.horizon, theirs.horizon)
+        submitted = [t for t in tasks if ours.course.submit[t] <= found.horizon]
+        first, second = (
+            mean([float(side.course.end[t] <= found.horizon) for t in submitted])
+            for side in (ours, theirs)
+        )
+        assert found.horizon_difference[u] == pytest.approx(first - second, nan_ok=True)
+        better = ratio <= 1 - 1e-3 if pairs else more > 0
+        worse = ratio >= 1 + 1e-3 if pairs else more < 0
+        assert (found.gained[u], found.lost[u]) == (better, worse)
+
+
+@settings(max_examples=6)
+@given(st.integers(0, 9_999))
+def test_the_other_way_round(seed: int) -> None:
+    ours, theirs = two_runs(seed)
+    one, other = compare(ours, theirs), compare(theirs, ours)
+    assert one.gained.tolist() == other.lost.tolist()
+    assert one.reduction.shortened.tolist() == other.reduction.lengthened.tolist()
+    assert (one.policy, one.baseline) == (other.baseline, other.policy)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "gains", "loses"),
+    [(0.9989, True, False), (0.999, True, False), (0.9991, False, False), (1.0, False, False),
+     (1.0009, False, False), (1.001, False, True), (1.0011, False, True)],
+)  # fmt: skip
+def test_less_than_a_thousandth_is_no_change(ratio: float, gains: bool, loses: bool) -> None:
+    found = compare(*two_runs(7))
+    found = replace(
+        found,
+        jobs=np.ones_like(found.jobs),
+        completion=np.full(len(found.users), ratio),
+        baseline_completion=np.ones(len(found.users)),
+    )
+    assert set(found.gained) == {gains}
+    assert set(found.lost) == {loses}
+
+
+def test_nobody_gains_on_oneself() -> None:
+    ours, _ = two_runs(7)
+    same = compare(ours, ours)
+    assert not same.gained.any()
+    assert not same.lost.any()
+    assert set(same.completed_difference) == {0}
+
+
+@settings(max_examples=6)
+@given(st.integers(0, 9_999))
+def test_plain_values(seed: int) -> None:
+    found = compare(*two_runs(seed), classes=(3,))
+    values = found.to_dict()
+    assert json.loads(json.dumps(values, allow_nan=False)) == values
+    assert values["baseline"] == "tsf/first-fit"
+    assert values["gained"] == found.gained.sum()
+    assert list(values["by_job_size"]) == ["1-3", ">3"]
+    assert values["by_job_size"]["1-3"]["jobs"] == found.reduction.jobs[0]
+    for u, name in enumerate(found.users):
+        assert values["users"][name]["started"] == found.started[u]
+        ratio = values["users"][name]["completion_ratio"]
+        assert (ratio is None) == isnan(found.completion_ratio[u])
+
+
+def in_turn(*ends: float) -> RunLog:
+    """Two tasks of one server, one after the other."""
+    return RunLog(
+        "by hand",
+        task=np.arange(2, dtype=np.int32),
+        server=np.zeros(2, dtype=np.int32),
+        start=np.array([0.0, ends[0]]),
+        end=np.array(ends),
+        lost=np.zeros(2, dtype=bool),
+        set_unplaceable=np.zeros(2, dtype=bool),
+    )
+
+
+@pytest.mark.parametrize(
+    ("end", "gained", "lost"),
+    [(8.0, False, False), (8.0 + 1e-12, False, False), (9.0, True, False), (7.0, False, True)],
+)
+def test_by_hand(end: float, gained: bool, lost: bool) -> None:
+    """All is submitted at once: ratios are taken when the first of the two runs ends."""
+    workload = Workload.from_arrays(
+        one_server(1.0),
+        ["ana"],
+        job_user=[0, 0],
+        job_submit=[0.0, 0.0],
+        set_job=[0, 1],
+        set_tasks=[1, 1],
+        shapes=[[1.0], [1.0]],
+        task_duration=[4.0, 4.0],
+    )
+    ours, theirs = (summarise(workload, in_turn(4.0, e), instants=0) for e in (8.0, end))
+    found = compare(ours, theirs)
+    assert found.horizon == min(8.0, end)
+    assert (found.gained.tolist(), found.lost.tolist()) == ([gained], [lost])
+    assert found.completion_ratio[0] == pytest.approx(12.0 / (4.0 + end))
+    assert found.horizon_difference[0] == {7.0: -0.5, 8.0: 0.0}.get(end, 0.5)
+    assert found.wait_difference[0] == 0.0
+
+
+def test_other_jobs_are_refused() -> None:
+    ours, _ = two_runs(3)
+    other = random_workload(4)
+    log = plain_replay(other, "slots:4")
+    with pytest.raises(InputError, match=r"^baseline: is of another workload$"):
+        compare(ours, summarise(other, log, instants=0))
+
+
+def test_the_same_jobs_under_other_weights_are_compared() -> None:
+    ours, theirs = two_runs(3)
+    weighed = replace(ours.workload, weight=ours.workload.weight * 2)
+    found = compare(ours, summarise(weighed, theirs.log, instants=0))
+    assert found.to_dict() == compare(ours, theirs).to_dict()
+
+
+@cache
+def recorded_and_replay(seed: int) -> tuple[Summary, Summary, set[int]]:
+    """What a log says, with holes; a replay of it; and the tasks of which the log says nothing."""
+    workload = random_workload(seed, server_events=False)
+    random = np.random.default_rng(seed)
+    log = plain_replay(workload, "drf/best-fit")
+    start = np.full(workload.n_tasks, np.inf)
+    start[log.task] = log.start
+    of_task = workload.set_job[np.repeat(np.arange(workload.n_sets), workload.set_tasks)]
+    # Whole jobs, or tasks here and there; and of one user nothing is known.
+    holes = random.random(workload.n_jobs)[of_task] < 0.3
+    holes |= random.random(workload.n_tasks) < 0.1
+    holes |= workload.job_user[of_task] == random.integers(workload.n_users)
+    workload = replace(workload, task_start=np.where(holes, np.nan, start))
+    other = plain_replay(workload, "tsf/first-fit")
+    if not workload.has_starts:
+        return recorded_and_replay(seed + 100)
+    ours, theirs = (summarise(workload, run, instants=0) for run in (recorded_run(workload), other))
+    return ours, theirs, set(np.flatnonzero(holes).tolist())
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 99))
+def test_only_what_both_runs_know_counts(seed: int) -> None:
+    recorded, replay, holes = recorded_and_replay(seed)
+    one, other = compare(recorded, replay), compare(replay, recorded)
+    assert (one.unknown.tolist(), one.lost.tolist()) == (
+        other.unknown.tolist(),
+        other.gained.tolist(),
+    )
+    known = [t for t in range(recorded.workload.n_tasks) if t not in holes]
+    assert np.flatnonzero(one.known).tolist() == known
+    for u in range(recorded.workload.n_users):
+        tasks = np.flatnonzero(recorded.course.user == u).tolist()
+        mine = [t for t in tasks if t in known]
+        assert one.unknown[u] == bool(tasks and not mine)
+        ends = [[side.course.end[t] for t in mine] for side in (recorded, replay)]
+        done, done_there = (sum(not isnan(end) for end in side) for side in ends)
+        assert one.completed_difference[u] == done - done_there
+        come = [t for t in mine if recorded.course.submit[t] <= one.horizon]
+        parts = [
+            mean([float(side.course.end[t] <= one.horizon) for t in come])
+            for side in (recorded, replay)
+        ]
+        assert (one.done[u], one.baseline_done[u]) == pytest.approx(parts, nan_ok=True)
+        if one.unknown[u]:
+            assert not one.gained[u]
+            assert not one.lost[u]
+    assert one.to_dict()["unknown"] == sum(one.unknown)

@@ -1,0 +1,330 @@
+"""The fairness error: users, tasks and servers of an instant, and examples by hand."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairlead import Problem, solve
+from fairlead.errors import CertificateError, InputError, RefusalError
+from fairlead.mechanisms import fair_share
+from fairlead.model.cluster import Cluster
+from fairlead.model.exact import exact
+from fairlead.model.run_log import RunLog
+from fairlead.model.workload import Workload
+from fairlead.simulation.metrics.fairness_error import FairnessError, measure_fairness
+from fairlead.simulation.metrics.task_counts import snapshots
+from fairlead.simulation.metrics.task_outcomes import follow_tasks
+from oracles.plain_metrics import PlainMetrics
+from random_runs import Run, one_server, runs
+
+
+def errors_of(run: Run, until: float, **options: Any) -> FairnessError:
+    return measure_fairness(*run, follow_tasks(*run), until, **options)
+
+
+@given(runs(), st.lists(st.integers(0, 60).map(lambda k: k / 2), min_size=1))
+def test_snapshots(run: Run, times: list[float]) -> None:
+    workload, plain = run[0], PlainMetrics(*run)
+    wanted = np.array(sorted(times))
+    seen = 0
+    for snapshot in snapshots(*run, follow_tasks(*run), wanted):
+        assert snapshot.time == wanted[seen]
+        t = Fraction(snapshot.time)
+        for counts, tasks in (
+            (snapshot.running, plain.running(t)),
+            (snapshot.active, plain.active(t)),
+        ):
+            sets = [plain.set_of[task] for task in tasks]
+            assert counts.tolist() == [sets.count(k) for k in range(workload.n_sets)]
+        seen += 1
+    assert seen == len(times)
+
+
+def plain_fair(run: Run, t: Fraction, mechanism: str) -> list[Fraction]:
+    """Weighted dominant shares, by the definition, of kinds as users of a problem."""
+    workload, plain = run[0], PlainMetrics(*run)
+    there, servers = plain.there(t), plain.servers(t)
+    kinds: dict[tuple[int, int, tuple[bool, ...]], list[int]] = {}
+    for task in plain.active(t):
+        if not workload.weight[plain.user_of[task]]:
+            continue
+        place = int(workload.set_place[plain.set_of[task]])
+        takes = tuple(d > 0 for d in plain.demand[task])
+        kinds.setdefault((plain.user_of[task], place, takes), []).append(task)
+    groups = [i for i, is_there in enumerate(servers) if is_there]
+    rows = [plain.capacity[plain.group_of[i]] for i in groups]
+    served = {}
+    for (u, place, takes), tasks in kinds.items():
+        open_to = [
+            bool(workload.places[place][plain.group_of[i]])
+            and all(c > 0 for c, takes_it in zip(row, takes, strict=True) if takes_it)
+            for i, row in zip(groups, rows, strict=True)
+        ]
+        if any(open_to):
+            served[u, place, takes] = (tasks, open_to)
+    fair = [Fraction(0)] * workload.n_users
+    if not served:
+        return fair
+    sums = {key: column_sums(plain, tasks) for key, (tasks, _) in served.items()}
+    whole = {
+        u: dominant(
+            [sum(s) for s in zip(*(v for k, v in sums.items() if k[0] == u), strict=True)], there
+        )
+        for u, _, _ in served
+    }
+    problem = Problem.from_arrays(
+        np.array(rows, dtype=float),
+        np.array([[float(s / len(served[key][0])) for s in sums[key]] for key in served]),
+        weight=[
+            float(exact(workload.weight[key[0]]) * dominant(sums[key], there) / whole[key[0]])
+            for key in served
+        ],
+        eligible=np.array([open_to for _, open_to in served.values()]),
+        task_limit=[len(tasks) for tasks, _ in served.values()],
+    )
+    tasks = solve(problem, mechanism).user_tasks
+    for u in {u for u, _, _ in served}:
+        mine = [(k, key) for k, key in enumerate(served) if key[0] == u]
+        given_to = [
+            sum(Fraction(float(tasks[k])) * sums[key][r] / len(served[key][0]) for k, key in mine)
+            for r in range(len(there))
+        ]
+        fair[u] = dominant(given_to, there) / exact(workload.weight[u])
+    return fair
+
+
+def column_sums(plain: PlainMetrics, tasks: list[int]) -> list[Fraction]:
+    return [
+        sum(column, Fraction(0)) for column in zip(*(plain.demand[t] for t in tasks), strict=True)
+    ]
+
+
+def dominant(amounts: list[Fraction], there: list[Fraction]) -> Fraction:
+    return max(a / c if c else Fraction(0) for a, c in zip(amounts, there, strict=True))
+
+
+@settings(max_examples=15)
+@given(runs(), st.integers(1, 4))
+def test_held_and_fair_at_each_instant(run: Run, instants: int) -> None:
+    workload, plain = run[0], PlainMetrics(*run)
+    until = max(run[1].makespan, 4.0)
+    found = errors_of(run, until, instants=instants)
+    assert found.unsolved == 0
+    errors = []
+    for i in range(instants):
+        t = Fraction((i + 0.5) / instants * until)
+        users = {plain.user_of[task] for task in plain.active(t)}
+        users = {u for u in users if workload.weight[u]}
+        assert found.active[i].tolist() == [u in users for u in range(workload.n_users)]
+        held = [
+            plain.share(t, u) / exact(weight) if weight else Fraction(0)
+            for u, weight in enumerate(workload.weight)
+        ]
+        fair = plain_fair(run, t, "drfh")
+        np.testing.assert_allclose(found.held[i], np.array(held, dtype=float), atol=1e-12)
+        np.testing.assert_allclose(found.fair[i], np.array(fair, dtype=float), atol=1e-7)
+        if users:
+            apart = sum(abs(h - f) for h, f in zip(held, fair, strict=True))
+            errors.append(float(apart / sum(fair)) if sum(fair) else 0.0)
+            assert found.error[i] == pytest.approx(errors[-1], abs=1e-6)
+        else:
+            assert np.isnan(found.error[i])
+    expected = sum(errors) / len(errors) if errors else float("nan")
+    assert found.mean == pytest.approx(expected, nan_ok=True, abs=1e-6)
+
+
+@settings(max_examples=14)
+@given(runs())
+def test_nobody_is_given_more_than_it_asks_for_or_there_is(run: Run) -> None:
+    """Under PS-DSF too, of which there may be several answers."""
+    found = errors_of(run, max(run[1].makespan, 4.0), instants=3, mechanism="ps-dsf")
+    plain = PlainMetrics(*run)
+    for t, fair in zip(found.time, found.fair, strict=True):
+        for u in range(run[0].n_users):
+            tasks = [k for k in plain.active(Fraction(t)) if plain.user_of[k] == u]
+            asked = column_sums(plain, tasks) if tasks else [Fraction(0)]
+            there = plain.there(Fraction(t)) if tasks else [Fraction(1)]
+            most = min(dominant(asked, there), 1)
+            assert fair[u] * run[0].weight[u] <= float(most) + 1e-9
+
+
+def cluster(**groups: tuple[float, ...]) -> Cluster:
+    """A server of each group."""
+    return Cluster(
+        groups=tuple(groups),
+        resources=("cpu", "gpu")[: len(next(iter(groups.values())))],
+        capacity=np.array(list(groups.values())),
+        count=np.ones(len(groups), dtype=np.int64),
+        units=("",) * len(next(iter(groups.values()))),
+        labels=({},) * len(groups),
+    )
+
+
+def idle(workload: Workload, running: dict[int, int] | None = None) -> Run:
+    """Nothing runs but some tasks, each on a server, from 0 to 10 s."""
+    task = np.array(list(running or {}), dtype=np.int32)
+    return workload, RunLog(
+        "by hand",
+        task=task,
+        server=np.array(list((running or {}).values()), dtype=np.int32),
+        start=np.zeros(len(task)),
+        end=np.full(len(task), 10.0),
+        lost=np.zeros(len(task), dtype=bool),
+        set_unplaceable=np.zeros(workload.n_sets, dtype=bool),
+    )
+
+
+def test_two_users_by_hand() -> None:
+    """Weights 1 and 3: of 8, two and six are fair; held are four and three."""
+    workload = Workload.from_arrays(
+        one_server(8.0),
+        ["ana", "bo", "cy"],
+        weight=[1.0, 3.0, 1.0],
+        job_user=[0, 1],
+        job_submit=[0.0, 0.0],
+        set_job=[0, 1],
+        set_tasks=[9, 9],
+        shapes=[[1.0], [1.0]],
+        task_duration=np.full(18, 10.0),
+    )
+    run = idle(workload, dict.fromkeys([0, 1, 2, 3, 9, 10, 11], 0))
+    found = errors_of(run, 10.0, instants=2)
+    assert found.time.tolist() == [2.5, 7.5]
+    np.testing.assert_allclose(found.fair, [[0.25, 0.25, 0.0]] * 2)
+    np.testing.assert_allclose(found.held, [[0.5, 0.125, 0.0]] * 2)
+    np.testing.assert_allclose(found.error, [0.75, 0.75])
+    np.testing.assert_allclose(found.user_error, [0.25, 0.125, np.nan])
+    np.testing.assert_allclose(found.user_fair, [0.25, 0.25, np.nan])
+    assert found.mean == pytest.approx(0.75)
+    assert found.jain == pytest.approx(2.5**2 / 2 / (2.0**2 + 0.5**2))
+
+
+def test_tasks_of_another_kind_are_as_another_user() -> None:
+    """Tasks without GPU run where there is none, and those with one get the GPUs."""
+    workload = Workload.from_arrays(
+        cluster(plain=(8.0, 0.0), gpu=(8.0, 4.0)),
+        ["ana"],
+        job_user=[0, 0],
+        job_submit=[0.0, 0.0],
+        set_job=[0, 1],
+        set_tasks=[8, 4],
+        shapes=[[1.0, 0.0], [2.0, 1.0]],
+        task_duration=np.full(12, 10.0),
+    )
+    found = errors_of(idle(workload), 10.0, instants=1)
+    # All fits: 8 of the plain server, and the GPU server whole; a mean task of 4/3 CPU and 1/3 GPU
+    # would fit on the GPU server alone, 6 times.
+    np.testing.assert_allclose(found.fair, [[1.0]])
+
+
+def test_kinds_are_served_in_proportion() -> None:
+    """Ana's two kinds together are the equal of Bo, and share by what their tasks take."""
+    workload = Workload.from_arrays(
+        cluster(a=(6.0,), b=(6.0,)),
+        ["ana", "bo"],
+        job_user=[0, 0, 1],
+        job_submit=[0.0] * 3,
+        set_job=[0, 1, 2],
+        set_tasks=[20, 10, 40],
+        shapes=[[1.0], [1.0], [1.0]],
+        places=[[True, True], [True, False]],
+        set_place=[0, 1, 0],
+        task_duration=np.full(70, 10.0),
+    )
+    found = errors_of(idle(workload), 10.0, instants=1)
+    np.testing.assert_allclose(found.fair, [[0.5, 0.5]])
+
+
+def test_what_nothing_there_can_serve_is_nobodys_fault() -> None:
+    """The only server is gone from 5 s on."""
+    workload = Workload.from_arrays(
+        one_server(1.0),
+        ["ana"],
+        job_user=[0],
+        job_submit=[0.0],
+        set_job=[0],
+        set_tasks=[1],
+        shapes=[[1.0]],
+        task_duration=[20.0],
+        server_time=[5.0],
+        server_event=[1],
+        server=[0],
+    )
+    found = errors_of(idle(workload), 10.0, instants=2)
+    assert found.fair.tolist() == [[1.0], [0.0]]
+    assert found.error.tolist() == [1.0, 0.0]
+
+
+def test_nobody_wants_anything() -> None:
+    workload = Workload.from_arrays(
+        one_server(1.0),
+        ["ana"],
+        job_user=[0],
+        job_submit=[50.0],
+        set_job=[0],
+        set_tasks=[1],
+        shapes=[[1.0]],
+        task_duration=[20.0],
+    )
+    found = errors_of(idle(workload), 10.0, instants=2)
+    assert np.isnan(found.error).all()
+    assert np.isnan(found.mean)
+    assert np.isnan(found.jain)
+    assert np.isnan(found.user_error).all()
+
+
+def test_an_instant_without_proof_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    workload = Workload.from_arrays(
+        one_server(1.0),
+        ["ana"],
+        job_user=[0],
+        job_submit=[0.0],
+        set_job=[0],
+        set_tasks=[1],
+        shapes=[[1.0]],
+        task_duration=[20.0],
+    )
+    calls = []
+
+    def sometimes(problem: Problem, mechanism: str) -> Any:
+        calls.append(mechanism)
+        if len(calls) == 1:
+            raise CertificateError("missed")
+        return solve(problem, mechanism)
+
+    monkeypatch.setattr(fair_share, "solve", sometimes)
+    found = errors_of(idle(workload), 10.0, instants=2)
+    assert found.unsolved == 1
+    assert np.isnan(found.error[0])
+    assert found.mean == 1.0
+    assert np.isnan(found.jain)
+    assert found.user_error.tolist() == [1.0]
+
+
+def test_unusable_options() -> None:
+    run = idle(
+        Workload.from_arrays(
+            cluster(a=(1.0,), b=(1.0,)),
+            ["ana"],
+            job_user=[0],
+            job_submit=[0.0],
+            set_job=[0],
+            set_tasks=[1],
+            shapes=[[1.0]],
+            places=[[True, False]],
+            set_place=[0],
+            task_duration=[20.0],
+        )
+    )
+    with pytest.raises(InputError, match="instants: must be a positive number, not 0"):
+        errors_of(run, 10.0, instants=0)
+    with pytest.raises(InputError, match=r"until: must be a positive number of seconds, not 0\.0"):
+        errors_of(run, 0.0)
+    with pytest.raises(RefusalError, match="does not admit placement constraints"):
+        errors_of(run, 10.0, mechanism="drf")

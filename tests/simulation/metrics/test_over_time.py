@@ -1,0 +1,235 @@
+"""Utilisation, dominant shares and what is there, against sums over pieces of time."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from fairlead.errors import InputError
+from fairlead.model.exact import exact
+from fairlead.model.run_log import RunLog
+from fairlead.model.workload import Workload
+from fairlead.simulation.metrics.shares import Shares, measure_shares
+from fairlead.simulation.metrics.task_outcomes import follow_tasks
+from fairlead.simulation.metrics.utilization import (
+    capacity_over_time,
+    measure_utilization,
+    time_averages,
+    time_grid,
+)
+from oracles.plain_metrics import PlainMetrics
+from random_runs import Run, one_server, runs
+
+CLOSE = {"rtol": 1e-12, "atol": 1e-12}
+
+
+def edges_of(run: Run, bins: int, stretch: float) -> NDArray[np.float64]:
+    """A grid that ends before or after the last task does."""
+    return time_grid(max(run[1].makespan, 1.0) * stretch, bins)
+
+
+grids = {"run": runs(), "bins": st.integers(1, 5), "stretch": st.sampled_from([0.5, 1.0, 1.3])}
+
+
+def averages(plain: PlainMetrics, begin: float, end: float, what: object) -> list[Fraction]:
+    rows = [(what(t), length) for t, length in plain.moments(begin, end)]  # type: ignore[operator]
+    over = Fraction(end) - Fraction(begin)
+    return [sum(row[k] * length for row, length in rows) / over for k in range(len(rows[0][0]))]
+
+
+@settings(max_examples=20)
+@given(**grids)
+def test_utilization_is_an_integral(run: Run, bins: int, stretch: float) -> None:
+    edges, plain = edges_of(run, bins, stretch), PlainMetrics(*run)
+    found = measure_utilization(*run, edges)
+    used, there = [], []
+    for b in range(bins):
+        used.append(averages(plain, edges[b], edges[b + 1], plain.held))
+        there.append(averages(plain, edges[b], edges[b + 1], plain.there))
+        for r in range(len(found.resources)):
+            if there[b][r]:
+                np.testing.assert_allclose(
+                    found.share[b, r], float(used[b][r] / there[b][r]), **CLOSE
+                )
+            else:
+                assert np.isnan(found.share[b, r])
+    np.testing.assert_allclose(found.used, np.array(used, dtype=float), **CLOSE)
+    np.testing.assert_allclose(found.there, np.array(there, dtype=float), **CLOSE)
+    widths = [exact(e) - exact(f) for e, f in zip(edges[1:], edges, strict=False)]
+    for r in range(len(found.resources)):
+        total = sum(there[b][r] * widths[b] for b in range(bins))
+        taken = sum(used[b][r] * widths[b] for b in range(bins))
+        mean = float(taken / total) if total else float("nan")
+        np.testing.assert_allclose(found.mean[r], mean, **CLOSE)
+
+
+@settings(max_examples=16)
+@given(**grids)
+def test_shares_are_integrals(run: Run, bins: int, stretch: float) -> None:
+    (workload, _), plain = run, PlainMetrics(*run)
+    edges = edges_of(run, bins, stretch)
+    found = shares_of(run, edges)
+    everybody = range(workload.n_users)
+    for b in range(bins):
+
+        def dominant(t: Fraction) -> list[Fraction]:
+            return [plain.share(t, u) for u in everybody]
+
+        def active(t: Fraction) -> list[int]:
+            users = {plain.user_of[task] for task in plain.active(t)}
+            return [int(u in users) for u in everybody]
+
+        for name, what in (("dominant", dominant), ("active", active)):
+            expected = averages(plain, edges[b], edges[b + 1], what)
+            np.testing.assert_allclose(
+                getattr(found, name)[b], np.array(expected, dtype=float), **CLOSE
+            )
+        pieces = [(plain.least(t), length) for t, length in plain.moments(edges[b], edges[b + 1])]
+        pieces = [(least, length) for least, length in pieces if least is not None]
+        time = sum(length for _, length in pieces)
+        assert found.anybody[b] == pytest.approx(float(time / exact(edges[b + 1] - edges[b])))
+        least = sum(least * length for least, length in pieces)
+        expected_least = float(least / time) if time else float("nan")
+        assert found.least[b] == pytest.approx(expected_least, nan_ok=True, abs=1e-12)
+
+
+def shares_of(run: Run, edges: NDArray[np.float64]) -> Shares:
+    return measure_shares(*run, follow_tasks(*run), edges)
+
+
+@given(runs(), st.integers(2, 7))
+def test_the_figures_do_not_depend_on_the_grid(run: Run, bins: int) -> None:
+    one, many = shares_of(run, edges_of(run, 1, 1.0)), shares_of(run, edges_of(run, bins, 1.0))
+    np.testing.assert_allclose(one.mean_while_active, many.mean_while_active, **CLOSE)
+    np.testing.assert_allclose(one.mean_least, many.mean_least, **CLOSE)
+    np.testing.assert_allclose(one.jain, many.jain, **CLOSE)
+
+
+@settings(max_examples=16)
+@given(runs())
+def test_jain_of_shares(run: Run) -> None:
+    shares, plain = shares_of(run, edges_of(run, 1, 1.0)), PlainMetrics(*run)
+    x = []
+    for u in range(run[0].n_users):
+        pieces = list(plain.moments(0.0, shares.edges[1]))
+        wants = {t for t, _ in pieces if u in {plain.user_of[task] for task in plain.active(t)}}
+        time = sum(length for t, length in pieces if t in wants)
+        if time and run[0].weight[u]:
+            held = sum(plain.share(t, u) * length for t, length in pieces if t in wants)
+            x.append(held / time / exact(run[0].weight[u]))
+    squares = len(x) * sum(value**2 for value in x)
+    expected = float(sum(x) ** 2 / squares) if squares else float("nan")
+    assert shares.jain == pytest.approx(expected, nan_ok=True)
+
+
+@given(runs(), st.lists(st.integers(0, 40), min_size=1))
+def test_what_is_there(run: Run, halves: list[int]) -> None:
+    workload, plain, times = run[0], PlainMetrics(*run), [h / 2 for h in halves]
+    capacity = capacity_over_time(workload)
+    assert capacity.time[0] == 0
+    assert (np.diff(capacity.time) > 0).all()
+    for t, step in zip(times, capacity.at(np.array(times)), strict=True):
+        servers = plain.servers(Fraction(t))
+        count = [
+            sum(there and group == g for there, group in zip(servers, plain.group_of, strict=True))
+            for g in range(len(workload.cluster.groups))
+        ]
+        assert capacity.servers[step].tolist() == count
+        np.testing.assert_allclose(
+            capacity.amount[step], np.array(plain.there(Fraction(t)), dtype=float), **CLOSE
+        )
+
+
+def test_two_users_by_hand() -> None:
+    """The first has 3 of 4 for 2 s, then both have 1; the second waits from 1 s on."""
+    workload = two_users()
+    log = RunLog(
+        "by hand",
+        task=np.array([0, 1, 2], dtype=np.int32),
+        server=np.zeros(3, dtype=np.int32),
+        start=np.array([0.0, 0.0, 2.0]),
+        end=np.array([2.0, 4.0, 4.0]),
+        lost=np.zeros(3, dtype=bool),
+        set_unplaceable=np.zeros(3, dtype=bool),
+    )
+    shares = measure_shares(workload, log, follow_tasks(workload, log), time_grid(4.0, 2))
+    assert shares.dominant.tolist() == [[0.75, 0.0], [0.25, 0.25]]
+    assert shares.weighted.tolist() == [[0.75, 0.0], [0.25, 0.125]]
+    assert shares.active.tolist() == [[1.0, 0.5], [1.0, 1.0]]
+    assert shares.mean_while_active.tolist() == [0.5, 0.5 / 3]
+    assert shares.least.tolist() == [0.375, 0.125]
+    assert shares.mean_least == 0.25
+    assert shares.jain == pytest.approx((0.5 + 0.25 / 3) ** 2 / 2 / (0.25 + (0.25 / 3) ** 2))
+    utilization = measure_utilization(workload, log, time_grid(4.0, 2))
+    assert utilization.share[:, 0].tolist() == [0.75, 0.5]
+    assert utilization.mean[0] == 0.625
+
+
+def test_who_holds_nothing_holds_nothing() -> None:
+    """Not what adding and taking away 0.1, 0.2 and 0.3 leaves."""
+    workload = Workload.from_arrays(
+        one_server(4.0),
+        ["ana"],
+        job_user=[0, 0, 0],
+        job_submit=[0.0, 0.0, 0.0],
+        set_job=[0, 1, 2],
+        set_tasks=[1, 1, 1],
+        shapes=[[0.1], [0.2], [0.3]],
+        task_duration=[1.0, 2.0, 3.0],
+    )
+    log = RunLog(
+        "by hand",
+        task=np.arange(3, dtype=np.int32),
+        server=np.zeros(3, dtype=np.int32),
+        start=np.zeros(3),
+        end=np.array([1.0, 2.0, 3.0]),
+        lost=np.zeros(3, dtype=bool),
+        set_unplaceable=np.zeros(3, dtype=bool),
+    )
+    shares = measure_shares(workload, log, follow_tasks(workload, log), time_grid(8.0, 2))
+    assert shares.dominant[1].tolist() == [0.0]
+
+
+def two_users() -> Workload:
+    """Tasks of 2, 1 and 1 of 4 units, the last of the second user, of weight 2, at 1 s."""
+    return Workload.from_arrays(
+        one_server(4.0),
+        ["ana", "bo"],
+        weight=[1.0, 2.0],
+        job_user=[0, 0, 1],
+        job_submit=[0.0, 0.0, 1.0],
+        set_job=[0, 1, 2],
+        set_tasks=[1, 1, 1],
+        shapes=[[2.0], [1.0], [1.0]],
+        task_duration=[2.0, 4.0, 2.0],
+    )
+
+
+def test_before_and_after_the_grid() -> None:
+    """What is there when the grid begins or ends counts as far as it is in it."""
+    begin, end = np.array([-5.0, 0.5, 3.0, 2.0, 1.0]), np.array([0.5, 9.0, 4.0, 2.0, 3.0])
+    amount = np.array([[2.0], [1.0], [9.0], [7.0], [4.0]])
+    edges = np.array([0.0, 1.0, 3.0])
+    assert time_averages(begin, end, amount, edges).tolist() == [[1.5], [5.0]]
+
+
+def test_averages_of_a_million_amounts_keep_their_digits() -> None:
+    """What comes and goes is not summed up and taken away again."""
+    rng = np.random.default_rng(1)
+    begin, seconds = rng.uniform(0, 8e4, 10**6), rng.exponential(1.0, 10**6)
+    amount = rng.uniform(0, 1, (10**6, 1))
+    found = time_averages(begin, begin + seconds, amount, np.array([0.0, 1e5]))
+    expected = math.fsum((amount[:, 0] * ((begin + seconds) - begin)).tolist()) / 1e5
+    assert found[0, 0] == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(("until", "bins"), [(0.0, 3), (-1.0, 3), (float("inf"), 3), (1.0, 0)])
+def test_no_grid(until: float, bins: int) -> None:
+    with pytest.raises(InputError, match=r"^(until|bins): must be a positive number"):
+        time_grid(until, bins)

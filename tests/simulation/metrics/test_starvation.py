@@ -1,0 +1,143 @@
+"""Who got nothing while waiting, by looking at every moment; and the time that figures are over."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairlead.model.run_log import RunLog
+from fairlead.model.workload import Workload
+from fairlead.simulation.metrics.fairness_error import measure_fairness
+from fairlead.simulation.metrics.shares import measure_shares
+from fairlead.simulation.metrics.starvation import measure_starvation
+from fairlead.simulation.metrics.summary import summarise
+from fairlead.simulation.metrics.task_outcomes import follow_tasks
+from oracles.plain_metrics import PlainMetrics
+from random_runs import Run, one_server, runs
+
+
+@settings(max_examples=15)
+@given(runs(), st.sampled_from([1.0, 4.0, 9.0, 30.0]))
+def test_by_looking_at_every_moment(run: Run, arrivals: float) -> None:
+    workload, log = run
+    plain, course = PlainMetrics(*run), follow_tasks(*run)
+    found = measure_starvation(workload, log, course, arrivals)
+    over = course.over[np.isfinite(course.over)]
+    end = max(log.makespan, arrivals, workload.job_submit[-1], over.max(initial=0.0))
+    for u in range(workload.n_users):
+        longest = stretch = Fraction(0)
+        wanted = ran = ever = False
+        for t, length in plain.moments(0.0, end):
+            wants = any(plain.user_of[task] == u for task in plain.active(t))
+            runs_now = any(plain.user_of[task] == u for task in plain.running(t))
+            stretch = stretch + length if wants and not runs_now else Fraction(0)
+            longest = max(longest, stretch)
+            wanted |= wants and t < arrivals
+            ran |= runs_now and t < arrivals
+            ever |= runs_now
+        assert found.longest[u] == pytest.approx(float(longest))
+        nothing = (wanted and not ran) or (not ever and longest > 0)
+        assert found.got_nothing[u] == nothing
+
+
+@settings(max_examples=10)
+@given(runs())
+def test_what_is_fair_is_judged_as_long_as_jobs_come(run: Run) -> None:
+    workload = run[0]
+    first, last = workload.job_submit[[0, -1]].tolist()
+    if first == last:
+        return
+    course = follow_tasks(*run)
+    found = summarise(*run, instants=3)
+    expected = measure_fairness(*run, course, last, instants=3)
+    assert found.arrivals == last
+    assert found.fairness is not None
+    assert found.fairness.time.max() < last
+    values = found.to_dict()
+    for value, of in ((values["fairness_error"], expected.mean),
+                      (values["fairness"]["jain"], expected.jain)):  # fmt: skip
+        assert (np.nan if value is None else value) == pytest.approx(of, nan_ok=True)
+    shares = measure_shares(*run, course, np.array([0.0, last]))
+    for value, of in ((values["jain"], shares.jain), (values["least_share"], shares.mean_least)):
+        assert (np.nan if value is None else value) == pytest.approx(of, nan_ok=True)
+
+
+def one_is_starved(drain: float) -> Run:
+    """Ana's jobs have the server until the last comes, which runs for long beside Bo's task."""
+    workload = Workload.from_arrays(
+        one_server(1.0),
+        ["ana", "bo"],
+        job_user=[0, 1, *[0] * 9],
+        job_submit=[0.0, 0.0, *np.arange(10.0, 100.0, 10.0)],
+        set_job=range(11),
+        set_tasks=[1] * 11,
+        shapes=[[1.0], [0.5], *[[1.0]] * 8, [0.5]],
+        task_duration=[10.0, 5.0, *[10.0] * 8, drain],
+    )
+    start = np.array([0.0, 90.0, *np.arange(10.0, 100.0, 10.0)])
+    task = np.argsort(start).astype(np.int32)
+    return workload, RunLog(
+        "by hand",
+        task=task,
+        server=np.zeros(11, dtype=np.int32),
+        start=start[task],
+        end=start[task] + workload.task_duration[task],
+        lost=np.zeros(11, dtype=bool),
+        set_unplaceable=np.zeros(11, dtype=bool),
+    )
+
+
+@given(st.sampled_from([10.0, 100.0, 10_000.0]))
+def test_the_drain_does_not_thin_the_error(drain: float) -> None:
+    """Half of the server is Bo's by right, of which it has nothing; and it is said so by name."""
+    found = summarise(*one_is_starved(drain), instants=20).to_dict()
+    assert found["arrivals_until"] == 90.0
+    assert found["fairness_error"] == pytest.approx(1.0)
+    bo = found["users"]["bo"]
+    assert (bo["fairness_error"], bo["fair_share"]) == pytest.approx((0.5, 0.5))
+    assert found["least_share"] == 0.0
+    assert found["got_nothing"] == {"bo": 90.0}
+    assert found["longest_without"] == {"user": "bo", "seconds": 90.0}
+    assert found["users"]["ana"]["longest_without"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("job", "seconds"),
+    [
+        # All the time that anything happens; or, of the last job that comes, what is left of it.
+        (1, 100.0),
+        (10, 5.0),
+    ],
+)
+def test_who_never_gets_anything_is_named(job: int, seconds: float) -> None:
+    workload, log = one_is_starved(10.0)
+    bos = replace(workload, job_user=np.where(np.arange(11) == job, 1, 0).astype(np.int32))
+    kept = log.task != job
+    columns = ("task", "server", "start", "end", "lost")
+    starved = replace(log, **{name: getattr(log, name)[kept] for name in columns})
+    found = summarise(bos, starved, instants=0).to_dict()
+    assert found["got_nothing"] == {"bo": seconds}
+    assert found["never_ran"] == ["bo"]
+
+
+def test_users_that_never_ran_have_tasks_and_no_start() -> None:
+    """A user without tasks asked for nothing; one that started late ran something."""
+    workload, log = one_is_starved(10.0)
+    more = replace(workload, users=(*workload.users, "cy"), weight=np.ones(3))
+    assert summarise(more, log, instants=0).to_dict()["never_ran"] == []
+    bo = np.flatnonzero(workload.job_user == 1)
+    nowhere = np.isin(np.arange(11), bo)
+    kept = ~np.isin(log.task, bo)
+    columns = ("task", "server", "start", "end", "lost")
+    without = replace(
+        log,
+        set_unplaceable=nowhere,
+        **{name: getattr(log, name)[kept] for name in columns},
+    )
+    found = summarise(more, without, instants=0).to_dict()
+    assert (found["got_nothing"], found["never_ran"]) == ({}, ["bo"])
