@@ -34,7 +34,10 @@ def test_any_source_that_is_edited_changes_the_stamp(
 
 def test_the_stamp_is_that_of_the_named_packages() -> None:
     assert source_digest._folder_of("fairlead") == Path(source_digest.__file__).parent
-    assert len({source_digest.digest_of_sources(), source_digest.digest_of_sources("fairlead_papers")}) == 2
+    assert (
+        len({source_digest.digest_of_sources(), source_digest.digest_of_sources("fairlead_papers")})
+        == 2
+    )
 
 
 @pytest.mark.parametrize("is_scheduler", [False, True])
