@@ -1,0 +1,32 @@
+"""Rules on imports that import-linter checks by a contract of this repository."""
+
+import pytest
+from grimp import ImportGraph
+
+from import_contracts import PrivateModules
+
+
+@pytest.mark.parametrize(
+    ("importer", "imported", "kept"),
+    [
+        ("house.room.table", "house.room._drawer", True),
+        ("house.room", "house.room._drawer", True),
+        ("house.room.corner.table", "house.room._drawer", True),
+        ("house.garden", "house.room._drawer", False),
+        ("house", "house.room._drawer", False),
+        ("house.rooms.table", "house.room._drawer", False),
+        ("house.room._shelf.book", "house.room._shelf._page", True),
+        ("house.room.table", "house.room._shelf._page", False),
+        ("house.garden", "house.room._shelf.book", False),
+        ("house.garden", "house.__main__", True),
+    ],
+)
+def test_private_modules_are_imported_in_their_folder(importer, imported, kept):
+    graph = ImportGraph()
+    for module in (importer, imported):
+        graph.add_module(module)
+    graph.add_import(importer=importer, imported=imported)
+    contract = PrivateModules("private", session_options={}, contract_options={})
+    check = contract.check(graph, verbose=False)
+    assert check.kept is kept
+    assert check.metadata["found"] == ([] if kept else [f"{importer} imports {imported}"])
