@@ -100,24 +100,29 @@ def seconds_of(action: Callable[[], object]) -> float:
     return min(taken)
 
 
-def tabulate(panel: Panel) -> str:
-    """Return a panel as a table in Markdown: a row for each size, the exponents last."""
-    sizes = sorted({size for line in panel.lines for size in line.sizes})
-    head = [panel.size_name, *(line.name for line in panel.lines)]
-    rows = [head, ["---:"] * len(head)]
-    for size in sizes:
-        rows.append([f"{size:,.0f}", *(_time_at(line, size) for line in panel.lines)])
-    slopes = (line.exponent for line in panel.lines)
-    rows.append(["slope", *("" if np.isnan(s) else f"{s:.2f}" for s in slopes)])
+def tabulate(panels: Sequence[Panel]) -> str:
+    """Return a table in Markdown: our first way beside each other one, at the largest size of both."""
+    rows = [["at", "ours", "", "slope", "beside", "", "slope"]]
+    rows.append(["---", "---", "---:", "---:", "---", "---:", "---:"])
+    for panel in panels:
+        ours, *others = panel.lines
+        for line in others:
+            size = max(set(ours.sizes) & set(line.sizes))
+            here = f"{size:,.0f} {panel.size_name}" + (f", {panel.title}" if len(panels) > 1 else "")
+            rows.append([here, *_cells(ours, size), *_cells(line, size)])
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
-def _time_at(line: Line, size: float) -> str:
-    if size not in line.sizes:
-        return ""
-    seconds = line.seconds[line.sizes.index(size)]
+def _cells(line: Line, size: float) -> list[str]:
+    """Return a way's name, its time at a size, and its slope."""
+    seconds = in_words(line.seconds[line.sizes.index(size)])
     is_open = line.unfinished and size == line.sizes[-1]
-    return ("not within " if is_open else "") + in_words(seconds)
+    slope = line.exponent
+    return [
+        line.name,
+        f"over {seconds}" if is_open else seconds,
+        "" if np.isnan(slope) else f"{slope:.2f}",
+    ]
 
 
 def in_words(seconds: float) -> str:
@@ -133,12 +138,8 @@ def publish(section: str, panels: Sequence[Panel], *said: str) -> None:
     from growth_pictures import draw
 
     draw(panels, DOCS / "pictures" / f"{section}.svg")
-    parts = []
-    for panel in panels:
-        parts.append((f"**{panel.title}**\n\n" if len(panels) > 1 else "") + tabulate(panel))
-    parts += said
-    parts.append(f"`python -m pytest benchmarks/test_growth.py -k {section.replace('-', '_')}`")
-    write(section, "\n\n".join(parts))
+    command = f"`python -m pytest benchmarks/test_growth.py -k {section.replace('-', '_')}`"
+    write(section, "\n\n".join([tabulate(panels), *said, command]))
 
 
 def write(section: str, figures: str) -> None:

@@ -1,4 +1,4 @@
-"""No verb without an example in its help and a section in docs/commands.md; help stays light."""
+"""No verb without an example in its help and a row in docs/commands.md; help stays light."""
 
 from __future__ import annotations
 
@@ -38,10 +38,9 @@ def test_every_verb_shows_an_example(verb: str, capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_is_documented_with_an_example(verb: str) -> None:
+def test_a_table_of_the_page_lists_every_verb(verb: str) -> None:
     page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
-    assert re.search(rf"^### `fairlead {verb}\b", page, re.MULTILINE)
-    assert re.search(rf"^fairlead {verb} ?", page, re.MULTILINE)
+    assert re.search(rf"^\| [^|]*`{verb}[` ]", page, re.MULTILINE)
 
 
 def test_every_option_says_what_it_does() -> None:
