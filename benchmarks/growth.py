@@ -101,14 +101,16 @@ def seconds_of(action: Callable[[], object]) -> float:
 
 
 def tabulate(panels: Sequence[Panel]) -> str:
-    """Return a table in Markdown: our first way beside each other one, at the largest size of both."""
+    """Tabulate our first way beside each other one, at the largest size of both, in Markdown."""
     rows = [["at", "ours", "", "slope", "beside", "", "slope"]]
     rows.append(["---", "---", "---:", "---:", "---", "---:", "---:"])
     for panel in panels:
         ours, *others = panel.lines
         for line in others:
             size = max(set(ours.sizes) & set(line.sizes))
-            here = f"{size:,.0f} {panel.size_name}" + (f", {panel.title}" if len(panels) > 1 else "")
+            here = f"{size:,.0f} {panel.size_name}" + (
+                f", {panel.title}" if len(panels) > 1 else ""
+            )
             rows.append([here, *_cells(ours, size), *_cells(line, size)])
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
