@@ -463,9 +463,9 @@ async def recovery(folder: Path, arguments: argparse.Namespace) -> Row:
 
 def write_journal(path: Path, events: int) -> Row:
     """Write what a full cluster's service writes: a job, a call of place and an end in turn."""
-    from fairlead.service.journal import Batch, Journal
-    from fairlead.service.replaying import digest_of_placements
-    from fairlead.service.state import ServiceState
+    from fairlead.service.journal.event_journal import Batch, Journal
+    from fairlead.service.journal.repeated_events import digest_of_placements
+    from fairlead.service.service_state import ServiceState
 
     journal, state = Journal(path), ServiceState("drf/best-fit")
     now, seq = time.time(), 0

@@ -10,12 +10,12 @@ from typing import Any
 
 import httpx
 
-from fairlead.service.access import Limits
-from fairlead.service.api import application
 from fairlead.service.exchange import Reply
-from fairlead.service.journal import Journal
+from fairlead.service.http.access import Limits
+from fairlead.service.http.api import application
+from fairlead.service.journal.event_journal import Journal
+from fairlead.service.journal.tokens import Token
 from fairlead.service.service import Service, Settings
-from fairlead.service.tokens import Token
 
 
 class OverHttpx:

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from asked_service import COMMAND, Asked, as_, run, with_tokens
-from fairlead.service.access import Allowance, Limits
-from fairlead.service.journal import Journal
+from fairlead.service.http.access import Allowance, Limits
+from fairlead.service.journal.event_journal import Journal
 from fairlead.service.service import Settings
-from fairlead.service.state import ServiceState
+from fairlead.service.service_state import ServiceState
 
 
 def test_a_job_from_submission_to_its_end(tmp_path: Path) -> None:
@@ -407,7 +407,7 @@ def test_what_is_too_large_is_not_read(tmp_path: Path) -> None:
 
 
 def test_what_comes_too_slowly_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlead.service.access.BODY_SECONDS", 0.3)
+    monkeypatch.setattr("fairlead.service.http.access.BODY_SECONDS", 0.3)
 
     async def test(ask: Asked) -> None:
         async def slowly() -> AsyncIterator[bytes]:
@@ -521,7 +521,7 @@ def test_a_token_that_is_taken_back_is_worth_nothing(tmp_path: Path) -> None:
 def test_a_user_asks_at_a_rate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with_tokens(tmp_path)
     clock = [0.0]
-    monkeypatch.setattr("fairlead.service.access.monotonic", lambda: clock[0])
+    monkeypatch.setattr("fairlead.service.http.access.monotonic", lambda: clock[0])
     monkeypatch.setattr(Allowance, "charge_engine", lambda *_: None)  # for slow machines
 
     async def test(ask: Asked) -> None:

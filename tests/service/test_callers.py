@@ -23,7 +23,7 @@ from fairlead.service import addresses, certificate
 from fairlead.service.addresses import check_socket, find_socket, listen_tcp, listen_unix
 from fairlead.service.connecting import Address
 from fairlead.service.exchange import Channel, NotReachedError
-from fairlead.service.peers import Peer, account_name
+from fairlead.service.http._peers import Peer, account_name
 from live_cluster import NOBODY, Cluster, as_ordinary_user
 
 IS_ROOT = os.geteuid() == 0

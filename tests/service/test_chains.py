@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from fairlead.service.state import ServiceState
+from fairlead.service.service_state import ServiceState
 from service.test_state import a_job, end, place, submit, with_servers
 
 LONG = 5000  # jobs of a chain, far more than Python's limit of nested calls

@@ -22,7 +22,7 @@ from fairlead.report.live import said_when
 from fairlead.service.client import RefusedError
 from fairlead.service.connecting import Address
 from fairlead.service.exchange import Reply
-from fairlead.service.journal import reading
+from fairlead.service.journal.event_journal import reading
 from fairlead.service.messages import JobRequest
 from live_cluster import Cluster, free_port, until
 

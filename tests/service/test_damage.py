@@ -12,13 +12,13 @@ from time import sleep
 import pytest
 from pydantic_core import to_json
 
-import fairlead.service.engine
+import fairlead.service._state_thread
 from fairlead.errors import InputError
-from fairlead.service import journal_file
-from fairlead.service.engine import Engine, Turn
+from fairlead.service._state_thread import Engine, Turn
 from fairlead.service.jobs import Effects
-from fairlead.service.journal import Batch, Journal
-from fairlead.service.journal_tables import JournalError
+from fairlead.service.journal import _journal_file as journal_file
+from fairlead.service.journal.event_journal import Batch, Journal
+from fairlead.service.journal.journal_tables import JournalError
 
 
 def write(path: Path, count: int = 20) -> None:
@@ -136,8 +136,8 @@ def test_durations_go_on_when_the_clock_is_set_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wall, steady = [1e9 + 3e7], [0.0]
-    monkeypatch.setattr(fairlead.service.engine.time, "time", lambda: wall[0])
-    monkeypatch.setattr(fairlead.service.engine, "monotonic", lambda: steady[0])
+    monkeypatch.setattr(fairlead.service._state_thread.time, "time", lambda: wall[0])
+    monkeypatch.setattr(fairlead.service._state_thread, "monotonic", lambda: steady[0])
     engine = engine_of(tmp_path / "j.db")
 
     def moment(turn: Turn) -> float:

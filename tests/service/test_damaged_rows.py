@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from asked_service import Asked, run
-from fairlead.service.job_records import DAMAGED
-from fairlead.service.journal import Journal, opened
-from fairlead.service.tokens import Token
+from fairlead.service.journal.event_journal import Journal, opened
+from fairlead.service.journal.job_records import DAMAGED
+from fairlead.service.journal.tokens import Token
 
 FLIPPED = "UPDATE jobs SET spec = CAST(replace(spec, 'AAAA', 'AAAC') AS BLOB)"
 BROKEN = "UPDATE jobs SET spec = CAST(substr(spec, 2) AS BLOB)"

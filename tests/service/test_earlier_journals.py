@@ -15,10 +15,10 @@ import pytest
 from pydantic_core import from_json, to_json
 
 from fairlead.errors import InputError
-from fairlead.service.journal import Batch, Journal, opened, reading
-from fairlead.service.replaying import digest_of_placements
-from fairlead.service.state import ServiceState
-from fairlead.service.state_snapshot import HEAD, split
+from fairlead.service._state_snapshot import HEAD, split
+from fairlead.service.journal.event_journal import Batch, Journal, opened, reading
+from fairlead.service.journal.repeated_events import digest_of_placements
+from fairlead.service.service_state import ServiceState
 from fairlead.traces.journal import JournalWorkload, read_journal
 from service.test_state import a_job
 

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from fairlead.service.jobs import TaskKey
-from fairlead.service.state import ServiceState
+from fairlead.service.service_state import ServiceState
 from live_cluster import Cluster
 
 MINUTES = 10

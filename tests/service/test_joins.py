@@ -10,13 +10,13 @@ import pytest
 
 from asked_service import Asked, run
 from fairlead.errors import InputError
-from fairlead.service import workers
-from fairlead.service.engine import Engine
+from fairlead.service import _workers as workers
+from fairlead.service._state_thread import Engine
+from fairlead.service.journal.tokens import Token
 from fairlead.service.messages import FullError, JoinRequest
 from fairlead.service.service import Settings
+from fairlead.service.service_state import MOST_DRAINED, ServiceState
 from fairlead.service.sessions import Session
-from fairlead.service.state import MOST_DRAINED, ServiceState
-from fairlead.service.tokens import Token
 from service.test_state import end, place, submit, with_servers
 
 NAMES = [f"n{i}" for i in range(30)]

@@ -18,14 +18,14 @@ import sqlalchemy as sql
 
 from fairlead.errors import InputError
 from fairlead.scheduler.scheduler import Scheduler
-from fairlead.service.engine import Engine, Turn
+from fairlead.service._state_thread import Engine, Turn
+from fairlead.service.http._repeat_filter import RepeatFilter
 from fairlead.service.jobs import Effects, Running
-from fairlead.service.journal import Batch, Journal, reading
-from fairlead.service.journal_tables import JournalError
+from fairlead.service.journal.event_journal import Batch, Journal, reading
+from fairlead.service.journal.journal_tables import JournalError
+from fairlead.service.journal.tokens import Token
 from fairlead.service.messages import UnavailableError
-from fairlead.service.repeat_filter import RepeatFilter
-from fairlead.service.state import ServiceState
-from fairlead.service.tokens import Token
+from fairlead.service.service_state import ServiceState
 from live_cluster import until
 
 A_JOB = {
@@ -234,7 +234,7 @@ def test_moments_grow_though_the_clock_goes_back(
     told = Told(tmp_path / "j.db")
     first = told.ask(lambda turn: turn.now)
     told.ask(submit)
-    monkeypatch.setattr("fairlead.service.engine.time.time", lambda: 1.0)
+    monkeypatch.setattr("fairlead.service._state_thread.time.time", lambda: 1.0)
     later = [told.ask(lambda turn: (submit(turn), turn.now)[1]) for _ in range(3)]
     assert first < later[0] < later[1] < later[2]
     told.close()
@@ -268,7 +268,7 @@ def test_another_seed_from_now_on(tmp_path: Path) -> None:
 def test_while_nothing_can_start_nothing_is_written(
     tmp_path: Path, policy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairlead.service.engine.LEAST_WAIT", 0.01)
+    monkeypatch.setattr("fairlead.service._state_thread.LEAST_WAIT", 0.01)
     told = Told(tmp_path / "j.db", policy)
     for request in (join, submit, submit):
         told.ask(request)
@@ -286,9 +286,9 @@ def test_while_nothing_can_start_nothing_is_written(
 def test_what_was_declined_is_offered_again_in_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairlead.service.engine.LEAST_WAIT", 0.01)
+    monkeypatch.setattr("fairlead.service._state_thread.LEAST_WAIT", 0.01)
     core = partial(Scheduler, refuse_seconds=0.5)
-    monkeypatch.setattr("fairlead.service.state.Scheduler", core)
+    monkeypatch.setattr("fairlead.service.service_state.Scheduler", core)
     told = Told(tmp_path / "j.db", "drf/rrr/oblivious")
     told.ask(lambda turn: turn.tell("server", **A_SERVER | {"capacity": {"cpu": 2.0}}))
     told.ask(submit)
@@ -309,7 +309,7 @@ def test_a_closed_journal_is_read_where_nothing_can_be_written(
     told.ask(submit)
     told.close()
     before = {path.name for path in tmp_path.iterdir()}
-    monkeypatch.setattr("fairlead.service.journal_file.os.access", lambda *_: False)
+    monkeypatch.setattr("fairlead.service.journal._journal_file.os.access", lambda *_: False)
     with reading(tmp_path / "j.db") as journal:
         assert [kind for _, _, kind, _ in journal.events()] == [
             "policy",
@@ -453,8 +453,8 @@ def test_a_damaged_token_counts_as_none(tmp_path: Path, caplog: pytest.LogCaptur
 def test_snapshots_are_taken_while_it_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairlead.service.engine.SNAPSHOT_EVENTS", 5)
-    monkeypatch.setattr("fairlead.service.engine.PART_BYTES", 100)
+    monkeypatch.setattr("fairlead.service._state_thread.SNAPSHOT_EVENTS", 5)
+    monkeypatch.setattr("fairlead.service._state_thread.PART_BYTES", 100)
     told, states = Told(tmp_path / "j.db"), {}
     for _ in range(30):
         told.ask(submit)
@@ -476,7 +476,7 @@ def test_snapshots_are_taken_while_it_goes_on(
 def test_a_copy_that_fails_leaves_no_snapshot(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("fairlead.service.engine.SNAPSHOT_EVENTS", 5)
+    monkeypatch.setattr("fairlead.service._state_thread.SNAPSHOT_EVENTS", 5)
     told = Told(tmp_path / "j.db")
     snapshot = ServiceState.snapshot
 

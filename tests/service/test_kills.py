@@ -13,17 +13,17 @@ from pathlib import Path
 import pytest
 
 from fairlead.service.client import NoServiceError, RefusedError
-from fairlead.service.journal import Journal
+from fairlead.service.journal.event_journal import Journal
+from fairlead.service.journal.repeated_events import repeat_event
 from fairlead.service.messages import JobRequest
-from fairlead.service.replaying import repeat_event
-from fairlead.service.state import ServiceState
+from fairlead.service.service_state import ServiceState
 from live_cluster import PATIENCE, Cluster, end_tasks, until
 
 CPUS = {"a": 3.0, "b": 2.0}
 # So that most kills come while a copy of the service writes a snapshot, or soon after.
 OFTEN_SAVED = """
 from runpy import run_module
-from fairlead.service import engine
+from fairlead.service import _state_thread as engine
 engine.SNAPSHOT_EVENTS = 10
 run_module("fairlead", run_name="__main__", alter_sys=True)
 """

@@ -7,9 +7,9 @@ from itertools import groupby
 
 import pytest
 
-from fairlead.service import state as state_module
+from fairlead.service import service_state as state_module
 from fairlead.service.jobs import Job, Running
-from fairlead.service.state import ServiceState
+from fairlead.service.service_state import ServiceState
 from service.test_state import end, place, submit, with_servers
 
 Members = list[tuple[dict[str, float], int]]

@@ -16,14 +16,16 @@ from pydantic import BaseModel, ValidationError
 
 from asked_service import Asked, as_, run, with_tokens
 from fairlead.errors import InputError
-from fairlead.service import access, http_server, repeat_filter, sessions
-from fairlead.service.ended_jobs import ENDED_BYTES
-from fairlead.service.job_records import JobRecords
-from fairlead.service.journal import Journal
+from fairlead.service import sessions
+from fairlead.service.http import _repeat_filter as repeat_filter
+from fairlead.service.http import access, http_server
+from fairlead.service.journal._ended_jobs import ENDED_BYTES
+from fairlead.service.journal.event_journal import Journal
+from fairlead.service.journal.job_records import JobRecords
+from fairlead.service.journal.tokens import Token
 from fairlead.service.messages import JobsRequest, JoinRequest, SkipRequest, SyncRequest
 from fairlead.service.service import Settings
-from fairlead.service.state import MOST_RESOURCES
-from fairlead.service.tokens import Token
+from fairlead.service.service_state import MOST_RESOURCES
 from live_cluster import Cluster, until
 
 MANY = dict.fromkeys(map(str, range(20_000)), 1)
@@ -473,7 +475,7 @@ def test_what_failed_inside_is_not_shown(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_an_answer_that_is_not_read_is_given_up(cluster: Cluster) -> None:
     cluster.service = (
-        "import fairlead.service.http_server as server; server.ANSWER_SECONDS = 0.5;"
+        "import fairlead.service.http.http_server as server; server.ANSWER_SECONDS = 0.5;"
         "from fairlead.cli.main import run; import sys; sys.exit(run())"
     )
     cluster.start_service()
@@ -495,7 +497,7 @@ def test_slow_headers_end_the_connection(cluster: Cluster) -> None:
 
 def test_a_full_service_closes_connections_of_one_peer(cluster: Cluster) -> None:
     cluster.service = (
-        "import fairlead.service.http_server as server; server.MOST_CONNECTIONS = 8;"
+        "import fairlead.service.http.http_server as server; server.MOST_CONNECTIONS = 8;"
         "from fairlead.cli.main import run; import sys; sys.exit(run())"
     )
     cluster.start_service()

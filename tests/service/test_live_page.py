@@ -29,7 +29,7 @@ def page(expression: str, *given: object) -> Any:
     node = shutil.which("node")
     if node is None:
         return None
-    text = (resources.files("fairlead") / "service/dashboard.html").read_text()
+    text = (resources.files("fairlead") / "service/http/dashboard.html").read_text()
     script = "".join(re.findall(r"<script>(.*?)</script>", text, re.DOTALL))
     call = f"console.log(JSON.stringify(({expression})(...{json.dumps(given)}))); process.exit();"
     done = subprocess.run(

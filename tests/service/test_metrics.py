@@ -16,8 +16,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from asked_service import Asked, as_, run, with_tokens
 from fairlead.errors import CertificateError
 from fairlead.scheduler.shares import SharesQuestion
-from fairlead.service.journal_tables import JournalError
-from fairlead.service.metrics_page import OTHERS
+from fairlead.service._metrics_page import OTHERS
+from fairlead.service.journal.journal_tables import JournalError
 
 ROOT = Path(__file__).parents[2]
 DASHBOARD = ROOT / "docs" / "grafana" / "fairlead.json"
@@ -261,7 +261,7 @@ def test_shares_are_kept_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyP
         await asyncio.gather(*(read(ask, fresh=False) for _ in range(5)))
         assert len(asked) == 1
         ask.service.metrics._again_at = -math.inf
-        monkeypatch.setattr("fairlead.service.metrics_page.PATIENCE", 0.05)
+        monkeypatch.setattr("fairlead.service._metrics_page.PATIENCE", 0.05)
         reading = asyncio.create_task(read(ask, fresh=False))
         await ask.submit({"user": "bo"})  # decided though shares are being found
         found = await reading

@@ -12,9 +12,9 @@ from pydantic_core import from_json, to_json
 
 from asked_service import Asked, run
 from fairlead.service import service as service_module
-from fairlead.service.ended_jobs import ENDED_BYTES, short_request, short_view
-from fairlead.service.job_records import LISTED_BYTES
-from fairlead.service.journal import reading
+from fairlead.service.journal._ended_jobs import ENDED_BYTES, short_request, short_view
+from fairlead.service.journal.event_journal import reading
+from fairlead.service.journal.job_records import LISTED_BYTES
 from fairlead.service.messages import MOST_JOB_BYTES, JobChange, JobRequest
 from fairlead.service.service import Settings
 

@@ -9,7 +9,7 @@ import pytest
 
 from fairlead.errors import InputError
 from fairlead.service.jobs import TaskKey
-from fairlead.service.state import ServiceState
+from fairlead.service.service_state import ServiceState
 
 GIB = 1.0
 

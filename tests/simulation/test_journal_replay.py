@@ -17,9 +17,9 @@ import fairlead
 from fairlead.errors import InputError
 from fairlead.model.run_log import RunLog
 from fairlead.service.jobs import Effects, TaskKey
-from fairlead.service.journal import Batch, Journal
-from fairlead.service.replaying import digest_of_placements, repeat_event
-from fairlead.service.state import ServiceState
+from fairlead.service.journal.event_journal import Batch, Journal
+from fairlead.service.journal.repeated_events import digest_of_placements, repeat_event
+from fairlead.service.service_state import ServiceState
 from fairlead.simulation.journal_replay import repeated_starts, replay_journal
 from fairlead.simulation.metrics.summary import summarise
 from fairlead.traces.journal import NOWHERE, JournalWorkload, read_journal
@@ -227,7 +227,7 @@ def test_reading_it_names_the_packages_that_are_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written = Written(tmp_path, 1, events=5)
-    monkeypatch.delitem(sys.modules, "fairlead.service.journal")
+    monkeypatch.delitem(sys.modules, "fairlead.service.journal.event_journal")
     monkeypatch.setitem(sys.modules, "sqlalchemy", None)
     with pytest.raises(InputError, match=r"needs sqlalchemy: .*'\.\[serve\]'"):
         read_workload(written.path)

@@ -109,9 +109,9 @@ def serve(
             from fairlead import __version__
             from fairlead.scheduler.arguments import whole
             from fairlead.scheduler.policies import parse_policy
-            from fairlead.service.access import Limits
-            from fairlead.service.journal import Journal
-            from fairlead.service.running import serve as run
+            from fairlead.service.http.access import Limits
+            from fairlead.service.http.serving import serve as run
+            from fairlead.service.journal.event_journal import Journal
             from fairlead.service.service import SILENT_SECONDS, Settings
 
             if policy is not None:
@@ -177,8 +177,8 @@ def token(
     from fairlead.service import certificate
     from fairlead.service.bounds import LONGEST_NAME, NAME
     from fairlead.service.connecting import PREFIX
-    from fairlead.service.journal import Journal
-    from fairlead.service.tokens import Token, check_name
+    from fairlead.service.journal.event_journal import Journal
+    from fairlead.service.journal.tokens import Token, check_name
 
     if action not in ("add", "list", "remove"):
         raise InputError(f"must be add, list or remove, not {action!r:.40}", "action")

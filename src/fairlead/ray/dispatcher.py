@@ -26,15 +26,15 @@ from pydantic import ValidationError
 
 from fairlead.errors import FairleadError, InputError
 from fairlead.ray.cluster import AGENT, RayCluster
-from fairlead.service.access import ADMIN, Limits, inside
-from fairlead.service.api import application
 from fairlead.service.connecting import Address
 from fairlead.service.engines.connections import Connections
 from fairlead.service.engines.following import Follower
 from fairlead.service.engines.links import InProcess, Link, OverHttp
 from fairlead.service.engines.protocol import Ending
-from fairlead.service.http_server import HttpServer
-from fairlead.service.journal import Journal
+from fairlead.service.http.access import ADMIN, Limits, inside
+from fairlead.service.http.api import application
+from fairlead.service.http.http_server import HttpServer
+from fairlead.service.journal.event_journal import Journal
 from fairlead.service.service import Service, Settings
 
 VERSION = version("fairlead")

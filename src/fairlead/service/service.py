@@ -14,11 +14,14 @@ from typing import Any, NamedTuple
 from pydantic_core import to_json
 
 from fairlead.errors import InputError
-from fairlead.service.engine import Engine, Turn
-from fairlead.service.job_records import DAMAGED, LISTED_BYTES, job_view
+from fairlead.service._metrics_page import MetricsPage
+from fairlead.service._state_thread import Engine, Turn
+from fairlead.service._workers import Workers
 from fairlead.service.jobs import Effects, Job, TaskKey
-from fairlead.service.journal import Journal
-from fairlead.service.journal_tables import JournalError
+from fairlead.service.journal.event_journal import Journal
+from fairlead.service.journal.job_records import DAMAGED, LISTED_BYTES, job_view
+from fairlead.service.journal.journal_tables import JournalError
+from fairlead.service.journal.tokens import Token
 from fairlead.service.messages import (
     DeniedError,
     FullError,
@@ -27,10 +30,7 @@ from fairlead.service.messages import (
     MissingError,
     UnavailableError,
 )
-from fairlead.service.metrics_page import MetricsPage
-from fairlead.service.state import FORESEEN_ENDS, RESOURCES, ServiceState
-from fairlead.service.tokens import Token
-from fairlead.service.workers import Workers
+from fairlead.service.service_state import FORESEEN_ENDS, RESOURCES, ServiceState
 
 LOG = logging.getLogger("fairlead.service")
 SILENT_SECONDS = 15.0  # after which nothing is placed on a server

@@ -17,7 +17,7 @@ from fairlead.errors import InputError, RefusalError
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
 from fairlead.service.jobs import Running, TaskKey
-from fairlead.service.state import ServiceState
+from fairlead.service.service_state import ServiceState
 from fairlead.traces.journal import JournalWorkload
 
 STOPPED = 137

@@ -19,7 +19,7 @@ from fairlead.errors import InputError, ProblemError
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import JOIN, LEAVE, Workload
 from fairlead.service.jobs import DONE, FAILED, Effects, Job, TaskKey
-from fairlead.service.state import RESOURCES, ServiceState
+from fairlead.service.service_state import RESOURCES, ServiceState
 from fairlead.traces.lines import ProgressReport
 
 UNITS = {"cpu": "cores", "memory": "GiB"}
@@ -63,7 +63,7 @@ class Recording:
 
     def first_state(self) -> ServiceState | None:
         """Return the state before the first event, where older ones are deleted."""
-        from fairlead.service.journal import reading
+        from fairlead.service.journal.event_journal import reading
 
         with reading(self.path) as journal:
             found = journal.snapshots.first_readable([self.since]) if self.since else None
@@ -71,7 +71,7 @@ class Recording:
 
     def events(self) -> Iterator[Event]:
         """Yield all that was kept up to the last event, in order."""
-        from fairlead.service.journal import reading
+        from fairlead.service.journal.event_journal import reading
 
         with reading(self.path) as journal:
             for event in journal.events(self.since):
@@ -133,9 +133,9 @@ def read_journal(path: Path, *, on_progress: ProgressReport | None = None) -> Wo
     -----
     About 60 us an event on one core.
     """
-    from fairlead.service.earlier_journal import repeat_starts
-    from fairlead.service.journal import reading
-    from fairlead.service.replaying import repeat_event
+    from fairlead.service.journal.earlier_journal import repeat_starts
+    from fairlead.service.journal.event_journal import reading
+    from fairlead.service.journal.repeated_events import repeat_event
 
     recording = Recording(path)
     machines: list[_ServerSpan] = []

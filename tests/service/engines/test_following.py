@@ -12,11 +12,11 @@ import pytest
 
 from asked_service import Asked, OverHttpx, run
 from fairlead.errors import InputError
-from fairlead.service.access import ADMIN
 from fairlead.service.engines.following import Follower
 from fairlead.service.engines.links import InProcess, OverHttp
 from fairlead.service.engines.memory import InMemory
 from fairlead.service.engines.protocol import EngineNode, Start, TaskEngine
+from fairlead.service.http.access import ADMIN
 from fairlead.service.service import Settings
 
 

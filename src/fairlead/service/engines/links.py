@@ -20,8 +20,8 @@ from fairlead.service.messages import (
 )
 
 if TYPE_CHECKING:
+    from fairlead.service.journal.tokens import Token
     from fairlead.service.service import Service
-    from fairlead.service.tokens import Token
 
 LONGEST_EXCHANGE = 120.0  # seconds for all of a request and its answer beyond its wait
 REFUSED = (401, 403, 404, 421, 422)

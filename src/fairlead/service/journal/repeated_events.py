@@ -9,7 +9,7 @@ from zlib import crc32
 
 from fairlead.errors import InputError
 from fairlead.service.jobs import Running
-from fairlead.service.state import ServiceState
+from fairlead.service.service_state import ServiceState
 
 
 def repeat_event(

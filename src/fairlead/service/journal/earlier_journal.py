@@ -15,9 +15,9 @@ from pydantic_core import from_json
 
 from fairlead.errors import InputError
 from fairlead.scheduler.placement import Placement
+from fairlead.service._state_snapshot import fill, split
 from fairlead.service.jobs import TaskKey
-from fairlead.service.state import ServiceState
-from fairlead.service.state_snapshot import fill, split
+from fairlead.service.service_state import ServiceState
 
 MARK = b"fairlead scheduler snapshot\n"
 WORD = 8  # bytes of a number: the version, and the length of the JSON

@@ -23,12 +23,13 @@ from pydantic_core import from_json
 
 from fairlead.errors import InputError
 from fairlead.garbage_collection import garbage_collection_paused
-from fairlead.service import journal_file
-from fairlead.service.earlier_journal import earlier_state, running_in
-from fairlead.service.job_records import JobRecords
 from fairlead.service.jobs import Effects, TaskKey
-from fairlead.service.journal_file import Acknowledged
-from fairlead.service.journal_tables import (
+from fairlead.service.journal import _journal_file as journal_file
+from fairlead.service.journal._journal_file import Acknowledged
+from fairlead.service.journal._journal_snapshots import Snapshots
+from fairlead.service.journal.earlier_journal import earlier_state, running_in
+from fairlead.service.journal.job_records import JobRecords
+from fairlead.service.journal.journal_tables import (
     TABLES,
     answers,
     attempts,
@@ -38,10 +39,9 @@ from fairlead.service.journal_tables import (
     unreadable,
     unwritten,
 )
-from fairlead.service.replaying import repeat_event
-from fairlead.service.snapshots import Snapshots
-from fairlead.service.state import ServiceState
-from fairlead.service.tokens import Tokens
+from fairlead.service.journal.repeated_events import repeat_event
+from fairlead.service.journal.tokens import Tokens
+from fairlead.service.service_state import ServiceState
 
 LOG = logging.getLogger("fairlead.service")
 FORMAT, EARLIER_FORMAT = "2", "1"

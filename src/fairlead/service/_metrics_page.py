@@ -26,10 +26,10 @@ from prometheus_client.registry import Collector
 
 from fairlead.errors import FairleadError
 from fairlead.scheduler.shares import LiveShares, SharesQuestion
-from fairlead.service.engine import Engine, Turn
+from fairlead.service._counters import BOUNDS, Spread, Tally
+from fairlead.service._state_thread import Engine, Turn
 from fairlead.service.jobs import ASIDE
 from fairlead.service.messages import UnavailableError
-from fairlead.service.tally import BOUNDS, Spread, Tally
 
 LOG = logging.getLogger("fairlead.service")
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"

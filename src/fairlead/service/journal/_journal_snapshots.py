@@ -10,8 +10,8 @@ from zlib import crc32
 import sqlalchemy as sql
 
 from fairlead.errors import InputError
-from fairlead.service.journal_tables import snapshot_parts
-from fairlead.service.state import ServiceState
+from fairlead.service.journal.journal_tables import snapshot_parts
+from fairlead.service.service_state import ServiceState
 
 LOG = logging.getLogger("fairlead.service")
 NEWEST_KEPT = 2  # from which a service recovers

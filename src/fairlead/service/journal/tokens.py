@@ -14,7 +14,7 @@ from zlib import crc32
 import sqlalchemy as sql
 
 from fairlead.errors import InputError
-from fairlead.service.journal_tables import meta, tokens
+from fairlead.service.journal.journal_tables import meta, tokens
 
 LOG = logging.getLogger("fairlead.service")
 ACCOUNT = "uid "  # begins the names of callers that are known by their Unix account

@@ -13,10 +13,11 @@ from time import monotonic
 from typing import Any
 
 from fairlead.errors import FairleadError, InputError
-from fairlead.service.engine import Engine, Turn
-from fairlead.service.job_records import DAMAGED
+from fairlead.service._state_thread import Engine, Turn
 from fairlead.service.jobs import Running, TaskKey
-from fairlead.service.journal import Journal
+from fairlead.service.journal.event_journal import Journal
+from fairlead.service.journal.job_records import DAMAGED
+from fairlead.service.journal.tokens import Token
 from fairlead.service.messages import (
     DeniedError,
     FullError,
@@ -26,9 +27,8 @@ from fairlead.service.messages import (
     SyncRequest,
     UnavailableError,
 )
+from fairlead.service.service_state import MOST_RESOURCES, ServiceState
 from fairlead.service.sessions import Session, Sessions
-from fairlead.service.state import MOST_RESOURCES, ServiceState
-from fairlead.service.tokens import Token
 
 MARKED_AT_ONCE = 20  # servers that become unreachable or lost in one turn of the engine
 JOIN_SECONDS = 0.05  # for which servers are added in one turn of the engine

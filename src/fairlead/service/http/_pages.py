@@ -30,7 +30,7 @@ async def docs() -> Response:
 @cache
 def _dashboard() -> str:
     here = resources.files("fairlead")
-    page = (here / "service/dashboard.html").read_text()
+    page = (here / "service/http/dashboard.html").read_text()
     style = (here / "report/template/page.css").read_text()
     return page.replace("/* page.css */", style)
 

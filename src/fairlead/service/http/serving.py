@@ -12,11 +12,11 @@ from threading import Thread
 
 from fairlead.errors import InputError
 from fairlead.service import certificate
-from fairlead.service.access import Limits
-from fairlead.service.api import application
-from fairlead.service.http_server import HttpServer
-from fairlead.service.journal import Journal
-from fairlead.service.repeat_filter import RepeatFilter
+from fairlead.service.http._repeat_filter import RepeatFilter
+from fairlead.service.http.access import Limits
+from fairlead.service.http.api import application
+from fairlead.service.http.http_server import HttpServer
+from fairlead.service.journal.event_journal import Journal
 from fairlead.service.service import Service, Settings
 
 LOG = logging.getLogger("fairlead.service")

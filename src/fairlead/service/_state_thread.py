@@ -29,13 +29,13 @@ from typing import Any, Protocol, TypeVar
 from pydantic_core import from_json, to_json
 
 from fairlead.errors import FairleadError, InputError
+from fairlead.service._counters import Tally
 from fairlead.service.jobs import Effects
-from fairlead.service.journal import PART_BYTES, Answer, Batch, Journal
-from fairlead.service.journal_tables import JournalError
+from fairlead.service.journal.event_journal import PART_BYTES, Answer, Batch, Journal
+from fairlead.service.journal.journal_tables import JournalError
+from fairlead.service.journal.repeated_events import digest_of_placements
 from fairlead.service.messages import UnavailableError
-from fairlead.service.replaying import digest_of_placements
-from fairlead.service.state import ServiceState
-from fairlead.service.tally import Tally
+from fairlead.service.service_state import ServiceState
 
 LOG = logging.getLogger("fairlead.service")
 TICK = 2.0**-20  # moments are multiples of it, so that differences are exact

@@ -13,10 +13,10 @@ import sqlalchemy as sql
 from pydantic_core import from_json, to_json
 from sqlalchemy.dialects import sqlite
 
-from fairlead.service.ended_jobs import ENDED_BYTES, short_request, short_view
 from fairlead.service.jobs import Job, Past
-from fairlead.service.journal_tables import attempts, jobs, past_usage
-from fairlead.service.state import RESOURCES
+from fairlead.service.journal._ended_jobs import ENDED_BYTES, short_request, short_view
+from fairlead.service.journal.journal_tables import attempts, jobs, past_usage
+from fairlead.service.service_state import RESOURCES
 
 LOG = logging.getLogger("fairlead.service")
 CACHED_SPEC_BYTES = 64 * 2**20  # of jobs as submitted, in memory

@@ -18,11 +18,11 @@ from typing import Any
 from fastapi import HTTPException
 from fastapi.responses import JSONResponse
 
-from fairlead.service.engine import CALLER
+from fairlead.service._state_thread import CALLER
+from fairlead.service.http._peers import Peer, account_name
+from fairlead.service.journal.tokens import ACCOUNT, Token, digest_of
 from fairlead.service.messages import FullError
-from fairlead.service.peers import Peer, account_name
 from fairlead.service.service import Service
-from fairlead.service.tokens import ACCOUNT, Token, digest_of
 
 LARGEST_BODY = 10 * 2**20
 BYTES_UNDER_WAY = 64 * 2**20  # of all requests that are being read or carried out

@@ -25,7 +25,10 @@ from pydantic_core import to_json
 from starlette.staticfiles import StaticFiles
 
 from fairlead.errors import CertificateError, FairleadError, InputError, RefusalError
-from fairlead.service.access import Access, Gate, Limits
+from fairlead.service._metrics_page import CONTENT_TYPE
+from fairlead.service.http._pages import pages
+from fairlead.service.http.access import Access, Gate, Limits
+from fairlead.service.journal.tokens import Token
 from fairlead.service.messages import (
     MOST_INTEGER,
     DeniedError,
@@ -55,10 +58,7 @@ from fairlead.service.messages import (
     WeightView,
     WhenView,
 )
-from fairlead.service.metrics_page import CONTENT_TYPE
-from fairlead.service.pages import pages
 from fairlead.service.service import VIEWS_AT_ONCE, Service
-from fairlead.service.tokens import Token
 
 LONGEST_WAIT = 60.0
 router = APIRouter()

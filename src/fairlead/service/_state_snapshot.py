@@ -13,7 +13,7 @@ from fairlead.scheduler.scheduler import Scheduler
 from fairlead.service.jobs import WAITS, Indices, Job, JobGroup, Machine, Running, TaskKey
 
 if TYPE_CHECKING:
-    from fairlead.service.state import ServiceState
+    from fairlead.service.service_state import ServiceState
 
 VERSION = 2
 HEAD = 8  # bytes that hold the length of the JSON

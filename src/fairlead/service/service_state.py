@@ -16,7 +16,7 @@ from fairlead.errors import InputError
 from fairlead.scheduler.arguments import place_of
 from fairlead.scheduler.placement import Placement
 from fairlead.scheduler.scheduler import Scheduler
-from fairlead.service import state_snapshot
+from fairlead.service import _state_snapshot as state_snapshot
 from fairlead.service.bounds import MOST_TASKS
 from fairlead.service.jobs import (
     ASIDE,

@@ -1,0 +1,1 @@
+"""The HTTP side of a service: admission of callers, the API, and the server."""
