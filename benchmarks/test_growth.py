@@ -24,7 +24,7 @@ from fairlead.mechanisms.drf import solve_drf_per_server, solve_drf_tasks
 from fairlead.mechanisms.dynamic import DynamicDRF
 from fairlead.mechanisms.max_min_scores import score_drf
 from fairlead.mechanisms.pdrf import solve_pdrf, solve_pdrf_without_top_up
-from fairlead.model.whole_pool import to_whole_pool
+from fairlead.model.quanta import to_whole_pool
 from fairlead.simulation.filling import fill
 from fairlead.simulation.replay import replay
 from fairlead.traces.generator import generate_day

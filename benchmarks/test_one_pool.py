@@ -15,7 +15,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from fairlead import Problem
 from fairlead.mechanisms.drf import solve_drf_tasks
 from fairlead.mechanisms.pdrf import precompute_tasks, solve_pdrf
-from fairlead.model.whole_pool import to_whole_pool
+from fairlead.model.quanta import to_whole_pool
 from fairlead.solvers.whole_tasks import serve_by_turns, top_up
 from heap_loop import serve_task_by_task
 

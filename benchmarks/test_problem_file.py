@@ -15,8 +15,8 @@ import yaml
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from fairlead.formats.problem_file import load
-from fairlead.model.merging import merge_groups
 from fairlead.model.problem import Problem
+from fairlead.model.reductions import merge_groups
 
 SERVERS, USERS = 100_000, 50
 

@@ -24,9 +24,8 @@ import fairlead
 from fairlead.cli.main import run
 from fairlead.errors import InputError
 from fairlead.model.cluster import Cluster
-from fairlead.model.excerpt import first_seconds
 from fairlead.model.run_log import RunLog
-from fairlead.model.workload import Workload
+from fairlead.model.workload import Workload, first_seconds
 from fairlead.simulation import run_processes
 from fairlead.simulation import simulate as outcomes
 from fairlead.simulation.comparison import compare

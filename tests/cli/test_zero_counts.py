@@ -9,7 +9,7 @@ import pytest
 
 from fairlead.cli.main import run
 from fairlead.formats.problem_file import dump, load
-from fairlead.model.restricting import NOBODY_IS_DUE
+from fairlead.model.reductions import NO_USER_IS_DUE
 from page_reader import Reader
 
 SERVERS = """\
@@ -102,7 +102,7 @@ def test_no_user_with_tasks_is_clear(verb: list[str], some: Path, capsys: Captur
         assert "o user is due anything" in out
     else:
         assert (status, out) == (2, "")
-        assert err == f"fairlead: {some}: users: {NOBODY_IS_DUE}\n"
+        assert err == f"fairlead: {some}: users: {NO_USER_IS_DUE}\n"
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from fairlead.certificates.feasibility import measure_resource_overuse, measure_
 from fairlead.errors import InputError, RefusalError
 from fairlead.mechanisms.catalogue import CONSTRAINTS, LIMITS
 from fairlead.mechanisms.psdsf import prepare_sweeps
-from fairlead.model.restricting import keep
+from fairlead.model.reductions import restrict
 from fairlead_papers.distributed.asynchronous import AsynchronousRun, run_asynchronously
 from fairlead_papers.distributed.clocks import Clocks
 from fairlead_papers.distributed.messages import Delay
@@ -214,7 +214,7 @@ def test_the_violation_is_that_of_those_present() -> None:
     rest = [n for n in range(problem.n_users) if n != 2]
     for time, tasks, violation in zip(run.times, run.tasks_over_time, run.violation, strict=True):
         present = rest if time >= 10 else list(range(problem.n_users))
-        seen = certify_bottleneck(keep(problem, users=present), tasks[present])
+        seen = certify_bottleneck(restrict(problem, users=present), tasks[present])
         assert violation == seen.violation
 
 

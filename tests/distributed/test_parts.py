@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fairlead import Problem
 from fairlead.errors import InputError
-from fairlead.model.restricting import split_groups
+from fairlead.model.reductions import split_groups
 from fairlead_papers.distributed.clocks import Clocks
 from fairlead_papers.distributed.messages import Delay, Messages
 from fairlead_papers.distributed.presence import JoinOrLeave, phases_between

@@ -19,8 +19,8 @@ from fairlead.errors import InputError, ProblemError
 from fairlead.formats import problem_file
 from fairlead.formats.problem_file import dump, load, load_with_report
 from fairlead.formats.text import read_document
-from fairlead.model.merging import merge_groups
 from fairlead.model.problem import Problem
+from fairlead.model.reductions import merge_groups
 
 EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("**/*.yaml"))
 

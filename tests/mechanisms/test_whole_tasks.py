@@ -15,7 +15,7 @@ from fairlead import Problem, RefusalError, load, solve
 from fairlead.cli.main import run
 from fairlead.mechanisms.catalogue import CATALOGUE, DIVISIBLE, LIMITS, RESOURCE_WEIGHTS
 from fairlead.mechanisms.pdrf import precompute_tasks
-from fairlead.model.whole_pool import WholePool, to_whole_pool
+from fairlead.model.quanta import WholePool, to_whole_pool
 from fairlead.solvers.whole_tasks import serve_by_turns, top_up
 from oracles import whole_tasks as oracle
 from random_pools import MOST_TASKS, count_at_most, random_pool

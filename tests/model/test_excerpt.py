@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.errors import InputError
-from fairlead.model.excerpt import excerpt, first_seconds
-from fairlead.model.workload import JOIN, Workload
+from fairlead.model.workload import JOIN, Workload, excerpt, first_seconds
 from oracles.random_workloads import random_workload
 
 

@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead.model.merging import merge_groups, merge_users, spread_groups, spread_users
 from fairlead.model.problem import Problem
+from fairlead.model.reductions import merge_groups, merge_users, spread_groups, spread_users
 
 
 @st.composite

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead import Problem
-from fairlead.model.exact import exact
 from fairlead.model.quanta import LARGEST_QUANTA, to_quanta
+from fairlead.model.quantity import exact
 from strategies import problems
 
 

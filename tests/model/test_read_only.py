@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from fairlead import Allocation, Certificate, Problem, ProblemError, audit, solve
 from fairlead.model.cluster import Cluster, Users
 from fairlead.model.holdings import Holdings
-from fairlead.model.merging import merge_groups, merge_users
-from fairlead.model.restricting import split_groups
+from fairlead.model.reductions import merge_groups, merge_users, split_groups
 
 TABLES = ("capacity", "demand", "count", "weight", "eligible", "task_limit", "rates")
 DERIVED = (

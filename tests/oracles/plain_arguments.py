@@ -11,7 +11,7 @@ from unicodedata import category
 import numpy as np
 
 from fairlead.errors import InputError
-from fairlead.model.exact import exact
+from fairlead.model.quantity import exact
 
 LARGEST = 2**62
 

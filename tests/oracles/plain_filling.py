@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from math import floor, inf, isinf
 
-from fairlead.model.exact import exact
 from fairlead.model.problem import Problem
+from fairlead.model.quantity import exact
 
 Placement = tuple[int, int]
 Orders = Callable[[int], Sequence[int]]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from itertools import pairwise
 
-from fairlead.model.exact import exact
+from fairlead.model.quantity import exact
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import DRAIN, JOIN, Workload
 

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from math import floor, inf
 
-from fairlead.model.exact import exact
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import to_quanta
+from fairlead.model.quantity import exact
 
 
 class PlainFilling:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from fairlead.errors import InputError
-from fairlead.model.exact import exact
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import to_quanta
+from fairlead.model.quantity import exact
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import DRAIN, JOIN, LEAVE, Workload
 from fairlead.simulation.kinds import kinds_of

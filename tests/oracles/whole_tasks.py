@@ -9,8 +9,8 @@ from math import floor, lcm
 
 import numpy as np
 
-from fairlead.model.exact import exact
 from fairlead.model.problem import Problem
+from fairlead.model.quantity import exact
 
 Amounts = list[int]
 

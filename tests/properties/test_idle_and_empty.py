@@ -13,7 +13,7 @@ from fairlead.mechanisms.catalogue import CATALOGUE
 from fairlead.mechanisms.dynamic_run import run_dynamic
 from fairlead.model.cluster import Users
 from fairlead.model.holdings import Holdings
-from fairlead.model.restricting import working_part
+from fairlead.model.reductions import active_part
 from fairlead.scheduler.policies import find_policy
 from fairlead_papers.distributed.setting import AsynchronousSetting
 from strategies import ALL_FEATURES, admitted_by, problems
@@ -79,7 +79,7 @@ def draw_idle(data: st.DataObject, drawn: st.SearchStrategy[Problem]) -> tuple[P
     """A problem with idle users and empty groups, and the same without."""
     problem = data.draw(drawn)
     more = padded(problem, data.draw(places(problem.n_users)), data.draw(places(problem.n_groups)))
-    plain, _, _ = working_part(more)
+    plain, _, _ = active_part(more)
     return more, plain
 
 
@@ -96,7 +96,7 @@ def test_the_working_part_is_the_rest(data: st.DataObject) -> None:
     assert not plain.due_nothing.any()
     assert plain.count.all()
     assert more.total_capacity.tolist() == plain.total_capacity.tolist()
-    assert working_part(plain)[0] is plain
+    assert active_part(plain)[0] is plain
 
 
 @pytest.mark.parametrize("mechanism", CATALOGUE)

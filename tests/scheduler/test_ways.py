@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from fairlead.model.exact import exact
+from fairlead.model.quantity import exact
 from fairlead.scheduler.criteria.residual import is_less
 from fairlead.scheduler.rounds import not_before
 from fairlead.scheduler.scheduler import Scheduler

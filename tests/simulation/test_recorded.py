@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from fairlead.errors import InputError
 from fairlead.executors.local_processes import Processes
 from fairlead.formats.run_log_file import read_run_log, write_run_log
-from fairlead.model.excerpt import excerpt
 from fairlead.model.run_log import RunLog
-from fairlead.model.workload import Workload
+from fairlead.model.workload import Workload, excerpt
 from fairlead.simulation import run_processes
 from fairlead.simulation.metrics.summary import summarise
 from fairlead.simulation.metrics.task_outcomes import follow_tasks

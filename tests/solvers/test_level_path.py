@@ -7,7 +7,7 @@ import pytest
 
 from fairlead.certificates.bottleneck import certify_bottleneck
 from fairlead.mechanisms import psdsf
-from fairlead.model.division import use_per_task
+from fairlead.model.fitting import use_per_task
 from fairlead.solvers import level_path
 from random_problems import random_problem
 

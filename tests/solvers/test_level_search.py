@@ -8,7 +8,7 @@ from math import floor
 import numpy as np
 
 from fairlead.model.problem import Problem
-from fairlead.model.whole_pool import to_whole_pool
+from fairlead.model.quanta import to_whole_pool
 from fairlead.solvers.level_search import find_level
 from oracles import whole_tasks as oracle
 from random_pools import random_pool

@@ -20,7 +20,7 @@ from fairlead.certificates.feasibility import (
 )
 from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import BoolArray, FloatArray
-from fairlead.model.division import use_per_task
+from fairlead.model.fitting import use_per_task
 from fairlead.model.problem import Problem
 
 TOLERANCE = 1e-6

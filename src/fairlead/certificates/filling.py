@@ -20,9 +20,9 @@ import numpy as np
 
 from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
-from fairlead.model.exact import ratio
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import to_quanta
+from fairlead.model.quantity import ratio
 
 ONE_BITS = 64  # a share of 1 is 2**64 in a score
 NEAR = 1e-9  # more than the relative error of a share in doubles

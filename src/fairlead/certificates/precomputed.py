@@ -20,7 +20,7 @@ from fairlead.certificates.turns import measure_impossible_tasks, measure_room
 from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.problem import Problem
-from fairlead.model.whole_pool import WholeArray, WholePool, to_whole_pool
+from fairlead.model.quanta import WholeArray, WholePool, to_whole_pool
 from fairlead.solvers.whole_tasks import in_turns
 
 PRECOMPUTED = "whole tasks that fit, as many as PDRF's formula gives"

@@ -24,7 +24,7 @@ from fairlead.certificates.debt import measure_debt
 from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
-from fairlead.model.whole_pool import WholeArray, WholePool, to_whole_pool
+from fairlead.model.quanta import WholeArray, WholePool, to_whole_pool
 from fairlead.solvers.whole_tasks import in_turns
 
 SERVED_BY_TURNS = (

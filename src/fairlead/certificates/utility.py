@@ -30,7 +30,7 @@ from fairlead.certificates.feasibility import (
 from fairlead.errors import NoConvergenceError
 from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import FloatArray
-from fairlead.model.division import use_per_task
+from fairlead.model.fitting import use_per_task
 from fairlead.model.problem import Problem
 from fairlead.solvers.improvement import measure_progress
 

@@ -22,7 +22,7 @@ from fairlead.certificates.feasibility import (
 from fairlead.certificates.utility import AGREED, NEGLIGIBLE, STRAIGHT, TOLERANCE
 from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import BoolArray, FloatArray
-from fairlead.model.division import use_per_task
+from fairlead.model.fitting import use_per_task
 from fairlead.model.problem import Problem
 
 # Who spends less than this part of what another spends is out of sight.

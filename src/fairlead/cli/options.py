@@ -50,13 +50,13 @@ def read_problem(
     users are due nothing.
     """
     from fairlead.formats.problem_file import load_with_report
-    from fairlead.model.restricting import NOBODY_IS_DUE
+    from fairlead.model.reductions import NO_USER_IS_DUE
 
     problem, left_out = load_with_report(file, skip_unplaceable=skip_unplaceable)
     for omission in left_out:
         complain(f"left out: {omission}")
     if needs_due and problem.due_nothing.all():
-        raise InputError(NOBODY_IS_DUE, "users", title_of(file) if file == "-" else file)
+        raise InputError(NO_USER_IS_DUE, "users", title_of(file) if file == "-" else file)
     return problem, left_out
 
 

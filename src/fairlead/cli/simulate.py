@@ -155,7 +155,7 @@ def simulate(
         raise InputError(f"there is no user {explain!r:.60} in the trace", "--explain")
     if RECORDED in names or in_force == RECORDED:
         check_recorded(workload, str(trace))
-    from fairlead.model.excerpt import first_seconds
+    from fairlead.model.workload import first_seconds
     from fairlead.simulation.runs import RunsInterrupted, how_to_go_on
     from fairlead.simulation.simulate import simulate as simulate_policies
 

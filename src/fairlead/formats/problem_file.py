@@ -63,7 +63,7 @@ def load(path: str | Path, *, skip_unplaceable: bool = False) -> Problem:
     -------
     Problem
         With users and groups in file order. Identical groups stay apart; see
-        `fairlead.model.merging`.
+        `fairlead.model.reductions`.
 
     Raises
     ------

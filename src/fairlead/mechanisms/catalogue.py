@@ -21,9 +21,15 @@ from fairlead.mechanisms.mechanism import (
 )
 from fairlead.model.allocation import Allocation, Certificate
 from fairlead.model.cluster import IntArray
-from fairlead.model.merging import merge_groups, merge_users, spread_groups, spread_users
 from fairlead.model.problem import Problem, check_problem
-from fairlead.model.restricting import NOBODY_IS_DUE, working_part
+from fairlead.model.reductions import (
+    NO_USER_IS_DUE,
+    active_part,
+    merge_groups,
+    merge_users,
+    spread_groups,
+    spread_users,
+)
 from fairlead.solvers.threads import threads_for
 
 _DRF = "Ghodsi et al. 2011; Parkes, Procaccia and Shah 2012 (zero demands, weights)"
@@ -341,7 +347,7 @@ def solve(problem: Problem, mechanism: str, **options: Any) -> Allocation:
     row.refuse_unknown_options(options)
     if problem.due_nothing.all():
         return _nothing(problem, mechanism)
-    part, users, groups = working_part(problem)
+    part, users, groups = active_part(problem)
     if part is problem:
         return _divided(row, problem, options)
     allocation = _divided(row, part, _options_of(options, problem, users, groups))
@@ -354,7 +360,7 @@ def solve(problem: Problem, mechanism: str, **options: Any) -> Allocation:
 
 def _nothing(problem: Problem, mechanism: str) -> Allocation:
     """Return the allocation of users that are all due nothing."""
-    condition = NOBODY_IS_DUE
+    condition = NO_USER_IS_DUE
     tasks = np.zeros((problem.n_users, problem.n_groups))
     return Allocation(problem, mechanism, tasks, Certificate(condition, 0.0, 0.0))
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 from math import floor, gcd, lcm
 
 from fairlead.errors import InputError
-from fairlead.model.exact import exact
+from fairlead.model.quantity import exact
 
 Number = int | float | Fraction
 

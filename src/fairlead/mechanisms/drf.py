@@ -24,9 +24,9 @@ from fairlead.certificates.turns import certify_turns
 from fairlead.errors import RefusalError
 from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import FloatArray
-from fairlead.model.division import use_per_task
+from fairlead.model.fitting import use_per_task
 from fairlead.model.problem import Problem
-from fairlead.model.whole_pool import LARGEST_WHOLE_FLOAT, WholeArray, WholePool, to_whole_pool
+from fairlead.model.quanta import LARGEST_WHOLE_FLOAT, WholeArray, WholePool, to_whole_pool
 from fairlead.solvers.water_filling import WaterFilling
 from fairlead.solvers.whole_tasks import serve_by_turns
 

@@ -16,7 +16,7 @@ from fairlead.mechanisms.dynamic_ratio import full_knowledge_levels
 from fairlead.model.allocation import FORMAT_VERSION, Certificate
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
-from fairlead.model.restricting import working_part
+from fairlead.model.reductions import active_part
 from fairlead.solvers.level_log import LevelLog
 
 # Rows that a plain solver is handed at a time, so that somebody who watches sees it go on.
@@ -137,7 +137,7 @@ def run_dynamic(
     """
     names = problem.users.names
     due_nothing = tuple(names[n] for n in np.flatnonzero(problem.due_nothing))
-    problem, _, _ = working_part(problem)
+    problem, _, _ = active_part(problem)
     _refuse_undefined(problem)
     pool = problem.pooled()
     weight = pool.weight

@@ -24,7 +24,7 @@ from fairlead.errors import InputError, RefusalError
 from fairlead.mechanisms.maxmin import LARGEST_PROGRAMME, solve_max_min
 from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import FloatArray
-from fairlead.model.labelled import read_numbers, read_table
+from fairlead.model.frames import read_numbers, read_table
 from fairlead.model.problem import Problem
 
 

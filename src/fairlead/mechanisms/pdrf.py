@@ -20,7 +20,7 @@ from fairlead.certificates.precomputed import certify_precomputed
 from fairlead.mechanisms.drf import as_tasks, countable_pool
 from fairlead.model.allocation import Allocation
 from fairlead.model.problem import Problem
-from fairlead.model.whole_pool import WholeArray, WholePool
+from fairlead.model.quanta import WholeArray, WholePool
 from fairlead.solvers.whole_tasks import top_up
 
 # Relative error of the formula in floats, with some to spare.

@@ -25,7 +25,7 @@ from fairlead.errors import NoConvergenceError, RefusalError
 from fairlead.mechanisms.sweeps import Certify, Sweeps
 from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import BoolArray, FloatArray
-from fairlead.model.division import use_per_task
+from fairlead.model.fitting import use_per_task
 from fairlead.model.problem import Problem
 from fairlead.solvers.level_path import LevelProblem, follow_level_path
 from fairlead.solvers.soft_levels import SoftProblem, follow_soft_levels

@@ -21,7 +21,7 @@ from fairlead.mechanisms.max_min_scores import score_per_group
 from fairlead.mechanisms.utility_stages import OfParts, Scaled, maximize_in_stages
 from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import FloatArray
-from fairlead.model.division import use_per_task
+from fairlead.model.fitting import use_per_task
 from fairlead.model.problem import Problem
 from fairlead.solvers.concave import maximize_concave, maximize_straight
 from fairlead.solvers.concave_path import UtilityPath, follow_path

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from fairlead.model.cluster import FloatArray
+from fairlead.model.cluster import FloatArray, ReadOnlyArrays, sealed
 from fairlead.model.problem import Problem
-from fairlead.model.read_only import ReadOnlyArrays, sealed
 from fairlead.model.ties import first_largest_of_rows
 
 FORMAT_VERSION = 1

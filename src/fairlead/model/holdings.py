@@ -8,9 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from fairlead.model.cluster import BoolArray, FloatArray, IntArray
+from fairlead.model.cluster import BoolArray, FloatArray, IntArray, ReadOnlyArrays, sealed
 from fairlead.model.problem import Problem
-from fairlead.model.read_only import ReadOnlyArrays, sealed
 from fairlead.model.ties import first_largest_of_rows
 
 

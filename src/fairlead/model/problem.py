@@ -12,10 +12,17 @@ from numpy.typing import ArrayLike
 
 from fairlead.errors import InputError, ProblemError
 from fairlead.model.arguments import several, text, texts
-from fairlead.model.cluster import BoolArray, Cluster, FloatArray, IntArray, Users
-from fairlead.model.labelled import name_axis, read_numbers, read_switches, read_table
+from fairlead.model.cluster import (
+    BoolArray,
+    Cluster,
+    FloatArray,
+    IntArray,
+    ReadOnlyArrays,
+    Users,
+    sealed,
+)
+from fairlead.model.frames import name_axis, read_numbers, read_switches, read_table
 from fairlead.model.quantity import LARGEST_AMOUNT, show
-from fairlead.model.read_only import ReadOnlyArrays, sealed
 from fairlead.model.workload_checks import usable_amounts
 
 # Servers beyond this are no longer counted exactly by a float.

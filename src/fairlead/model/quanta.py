@@ -10,12 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd, lcm
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fairlead.model.cluster import FloatArray, IntArray
-from fairlead.model.exact import ratio
 from fairlead.model.problem import Problem
+from fairlead.model.quantity import DECIMAL_DIGITS, exact, ratio
 
 LARGEST_QUANTA = 2**62
 
@@ -73,3 +75,150 @@ def _column(
         np.array([counted[a] for a in amounts], dtype=np.int64) for amounts in (there, taken)
     ]
     return columns[0], columns[1], per_unit, not doubled
+
+
+# int64, or Python's integers in an array of objects.
+WholeArray = NDArray[Any]
+
+# Larger integers do not fit a machine word with room to spare for one sum.
+LARGEST_WORD = 2**62
+# Below this, floats hold all integers.
+LARGEST_WHOLE_FLOAT = 2.0**53
+# Shares closer than this (relative) are compared in integers: four roundings are behind each.
+NEAR = 1e-14
+
+
+@dataclass(frozen=True, eq=False)
+class WholePool:
+    """All servers as one pool, in integers."""
+
+    capacity: WholeArray  # (R,): what the pool has, in quanta
+    demand: WholeArray  # (N, R): what one task takes, in quanta
+    limit: FloatArray  # (N,): whole tasks that each user has; infinite for no limit
+    # (N,): the weighted dominant share of one task, ``max_r d / (phi C)``, as a fraction; all
+    # shares are scaled by the same number, which changes no comparison.
+    numerator: WholeArray
+    denominator: WholeArray
+    share: FloatArray  # (N, R): what one task takes of each of the pool's resources, rounded
+    step: FloatArray  # (N,): ``numerator / denominator``, rounded
+
+    @property
+    def fits_words(self) -> bool:
+        """Whether machine integers hold all amounts."""
+        return bool(self.demand.dtype == np.int64)
+
+    @property
+    def alone(self) -> FloatArray:
+        """(N,) float: tasks that each user could run alone in the pool, rounded."""
+        with np.errstate(divide="ignore"):
+            fitting: FloatArray = (1.0 / self.share).min(axis=1)
+        return fitting
+
+
+def to_whole_pool(problem: Problem) -> WholePool:
+    """Express the pool of all servers in integers.
+
+    Parameters
+    ----------
+    problem : Problem
+        Pooled already or not; groups are added up without rounding.
+
+    Notes
+    -----
+    O((N + G) R); rational arithmetic only for amounts that are not decimals of few digits.
+    """
+    one_server, demand = _in_quanta(problem.cluster.capacity, problem.demand)
+    total = _add_up(one_server, problem.count)
+    weight = _whole_weights(problem)
+    largest = max(total) * int(weight.max())
+    if demand.dtype != object and max(largest, int(demand.max())) > LARGEST_WORD:
+        demand = demand.astype(object)
+    if demand.dtype == object:
+        weight = weight.astype(object)
+    capacity = np.array(total, dtype=demand.dtype)
+    share = (demand / np.where(capacity > 0, capacity, 1)).astype(np.float64)
+    numerator, denominator, step = _dominant_shares(demand, capacity, weight, share)
+    limit = np.floor(problem.task_limit)
+    return WholePool(capacity, demand, limit, numerator, denominator, share, step)
+
+
+def _in_quanta(capacity: FloatArray, demand: FloatArray) -> tuple[WholeArray, WholeArray]:
+    """Return capacities of single servers and demands of single tasks in quanta."""
+    table = np.concatenate([capacity, demand])
+    whole = count_quanta(table)  # often one quantum serves all resources
+    if whole is None:
+        columns = [count_quanta(column) for column in table.T]
+        exactly = [
+            _count_exactly(table[:, r]) if column is None else column
+            for r, column in enumerate(columns)
+        ]
+        whole = np.stack(exactly, axis=1)
+    return whole[: len(capacity)], whole[len(capacity) :]
+
+
+def count_quanta(amounts: FloatArray) -> WholeArray | None:
+    """Return decimals of few digits as multiples of a power of ten, in int64; otherwise None.
+
+    Division of whole floats rounds correctly, so a float that equals such a quotient is the float
+    that the decimal is read as.
+    """
+    for places in range(DECIMAL_DIGITS + 1):
+        scale = 10.0**places
+        whole = np.rint(amounts * scale)
+        largest = whole.max()
+        if largest > (10.0**DECIMAL_DIGITS if places else LARGEST_WHOLE_FLOAT):
+            return None
+        if (whole / scale == amounts).all():
+            return whole.astype(np.int64)
+    return None
+
+
+def _count_exactly(amounts: FloatArray) -> WholeArray:
+    """Return amounts as multiples of the largest quantum that they have in common."""
+    values, index = np.unique(amounts, return_inverse=True)
+    fractions = [exact(value) for value in values.tolist()]
+    divisor = lcm(*(f.denominator for f in fractions))
+    whole = [f.numerator * (divisor // f.denominator) for f in fractions]
+    common = gcd(*whole) or 1
+    largest = max(whole) // common
+    kind = np.int64 if largest <= LARGEST_WORD else object
+    return np.array([w // common for w in whole], dtype=kind)[index.reshape(-1)]
+
+
+def _add_up(one_server: WholeArray, count: NDArray[np.int64]) -> list[int]:
+    """Return what all servers have together, in Python's integers."""
+    if float(one_server.max()) * float(count.sum(dtype=np.float64)) >= LARGEST_WORD:
+        one_server, count = one_server.astype(object), count.astype(object)
+    return [int(total) for total in count @ one_server]
+
+
+def _whole_weights(problem: Problem) -> WholeArray:
+    """Return (N, R) or (N, 1) weights as integers, up to a common factor."""
+    weight = problem.users.resource_weight
+    if weight is None:
+        weight = problem.weight[:, None]
+    whole = count_quanta(weight)
+    if whole is None:
+        return _count_exactly(weight.reshape(-1)).reshape(weight.shape)
+    reduced: WholeArray = whole // np.gcd.reduce(whole, axis=None)
+    return reduced
+
+
+def _dominant_shares(
+    demand: WholeArray, capacity: WholeArray, weight: WholeArray, share: FloatArray
+) -> tuple[WholeArray, WholeArray, FloatArray]:
+    """Return the largest d / (phi C) of each user as numerator, denominator and float."""
+    users = np.arange(len(demand))
+    weighted = share / weight.astype(np.float64)
+    dominant = weighted.argmax(axis=1)
+    close = weighted >= (weighted[users, dominant] * (1 - NEAR))[:, None]
+    weight = np.broadcast_to(weight, demand.shape)
+    for n in np.flatnonzero(close.sum(axis=1) > 1):
+        for r in np.flatnonzero(close[n]):
+            best = dominant[n]
+            ours = int(demand[n, r]) * int(capacity[best]) * int(weight[n, best])
+            if ours > int(demand[n, best]) * int(capacity[r]) * int(weight[n, r]):
+                dominant[n] = r
+    numerator = demand[users, dominant]
+    denominator = capacity[dominant] * weight[users, dominant]
+    return numerator, denominator, (numerator / denominator).astype(np.float64)

@@ -17,7 +17,7 @@ from fairlead.model.arguments import text, whole_number
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.holdings import Holdings, IdleUser
 from fairlead.model.problem import Problem, check_problem
-from fairlead.model.restricting import working_part
+from fairlead.model.reductions import active_part
 from fairlead.model.verdict import Verdict
 from fairlead.properties import (
     bottleneck,
@@ -380,7 +380,7 @@ def audit_subject(
 
 def _working_part_of(fair: Allocation) -> Allocation:
     """Return an allocation without users that are due nothing and groups without a server."""
-    part, users, groups = working_part(fair.problem)
+    part, users, groups = active_part(fair.problem)
     return replace(fair, problem=part, tasks=fair.tasks[np.ix_(users, groups)])
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
-from fairlead.model.division import use_per_task
+from fairlead.model.fitting import use_per_task
 from fairlead.model.problem import Problem
 from fairlead.model.ties import first_largest
 from fairlead.model.verdict import Verdict

@@ -8,7 +8,7 @@ import numpy as np
 
 from fairlead.errors import NoConvergenceError
 from fairlead.model.cluster import FloatArray
-from fairlead.model.division import use_per_task
+from fairlead.model.fitting import use_per_task
 from fairlead.model.ties import first_largest
 from fairlead.model.verdict import Verdict
 from fairlead.properties.feasibility import check_feasibility

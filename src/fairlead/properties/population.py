@@ -9,7 +9,7 @@ import numpy as np
 from fairlead.errors import CertificateError, ProblemError, RefusalError
 from fairlead.model.arguments import whole_number
 from fairlead.model.cluster import FloatArray
-from fairlead.model.restricting import keep
+from fairlead.model.reductions import restrict
 from fairlead.model.ties import first_largest
 from fairlead.model.verdict import Verdict
 from fairlead.properties.subject import Subject
@@ -102,7 +102,7 @@ def _tasks_of(subject: Subject, stay: list[int]) -> FloatArray | None:
     """Return the tasks of those who stay, None where there is no answer."""
     assert subject.divide is not None
     try:
-        after = subject.divide(keep(subject.given, users=stay)).user_tasks
+        after = subject.divide(restrict(subject.given, users=stay)).user_tasks
     except (CertificateError, RefusalError, ProblemError):
         return None
     return after if np.isfinite(after).all() else None

@@ -13,10 +13,10 @@ from fairlead.mechanisms.catalogue import CATALOGUE, find_mechanism, solve
 from fairlead.mechanisms.mechanism import CONSTRAINTS
 from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import FloatArray, IntArray
+from fairlead.model.frames import read_numbers, read_table
 from fairlead.model.holdings import Holdings
-from fairlead.model.labelled import read_numbers, read_table
 from fairlead.model.problem import Problem
-from fairlead.model.restricting import keep, working_part
+from fairlead.model.reductions import active_part, restrict
 from fairlead.properties.wording import counted
 
 # What an audit takes beside the name of a mechanism: a rule of one's own may return any of these.
@@ -130,13 +130,13 @@ def working_subject(subject: Subject) -> tuple[Subject, bool]:
     Also return whether users without tasks and groups without a server hold nothing, as they
     should. Raises ProblemError when all users are due nothing.
     """
-    part, users, groups = working_part(subject.given)
+    part, users, groups = active_part(subject.given)
     if part is subject.given:
         return subject, True
     holdings = subject.holdings
     if holdings.problem is not subject.given:  # one pool
         groups = np.arange(holdings.problem.n_groups)
-        part_held = keep(holdings.problem, users=users.tolist())
+        part_held = restrict(holdings.problem, users=users.tolist())
     else:
         part_held = part
     cells = np.ix_(users, groups)

@@ -16,7 +16,7 @@ from fairlead.mechanisms.catalogue import solve
 from fairlead.mechanisms.proportional import check_alpha
 from fairlead.model.allocation import Allocation
 from fairlead.model.problem import Problem
-from fairlead.model.restricting import working_part
+from fairlead.model.reductions import active_part
 from fairlead.properties.envy import measure_envy
 
 ALPHAS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0)
@@ -95,7 +95,7 @@ def measure_trade_off(
     -----
     For each alpha what `solve_alpha_fair` and `measure_envy` cost.
     """
-    problem, _, _ = working_part(problem)
+    problem, _, _ = active_part(problem)
     wanted = sorted({check_alpha(alpha) for alpha in alphas})
     points, unproved = [], {}
     for done, alpha in enumerate(wanted):

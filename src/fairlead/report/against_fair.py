@@ -9,7 +9,7 @@ import numpy as np
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.holdings import Holdings
 from fairlead.model.problem import Problem
-from fairlead.model.restricting import keep
+from fairlead.model.reductions import restrict
 from fairlead.model.ties import largest_first
 from fairlead.properties.audit import Audit
 from fairlead.properties.envy import measure_envy
@@ -91,7 +91,7 @@ def tasks_with_bundles(subject: Subject, users: IntArray) -> FloatArray:
     Cost O(K^3 G R): for few users.
     """
     holdings = subject.holdings
-    problem = keep(subject.problem, users=users.tolist())
+    problem = restrict(subject.problem, users=users.tolist())
     own = holdings.user_tasks[users]
     could = np.diag(own)
     for m in range(len(users)):

@@ -9,8 +9,8 @@ from numbers import Integral, Real
 from typing import Final
 
 from fairlead.errors import InputError
-from fairlead.model.exact import exact
 from fairlead.model.names import check_name
+from fairlead.model.quantity import exact
 from fairlead.scheduler.tables import Labels, PlaceKey
 
 LARGEST: Final = 2**62  # what quanta and tasks add up to at most, so that nothing wraps

@@ -6,7 +6,7 @@ from fractions import Fraction
 from math import inf, nextafter
 from typing import Final
 
-from fairlead.model.exact import exact
+from fairlead.model.quantity import exact
 from fairlead.scheduler.random_order import RandomOrder
 from fairlead.scheduler.snapshot_rows import RoundsRow
 from fairlead.scheduler.tables import Server

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from fairlead.errors import RefusalError
 from fairlead.model.cluster import BoolArray, IntArray
-from fairlead.model.excerpt import Excerpt, excerpt
 from fairlead.model.run_log import RunLog
-from fairlead.model.workload import Workload
+from fairlead.model.workload import Excerpt, Workload, excerpt
 
 # Called with a workload, the name of a policy, and what to tell of progress (`on_progress`).
 Replay = Callable[..., RunLog]

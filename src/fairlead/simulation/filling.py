@@ -14,9 +14,9 @@ from fairlead.garbage_collection import garbage_collection_paused
 from fairlead.model.allocation import Allocation, Certificate
 from fairlead.model.arguments import whole_number
 from fairlead.model.cluster import FloatArray, IntArray
-from fairlead.model.exact import ratio
 from fairlead.model.problem import Problem, check_problem
 from fairlead.model.quanta import to_quanta
+from fairlead.model.quantity import ratio
 from fairlead.model.workload_checks import MOST_SERVERS
 from fairlead.scheduler.arguments import LARGEST, truth
 from fairlead.scheduler.counting import Counting

@@ -12,8 +12,8 @@ import numpy as np
 
 from fairlead.garbage_collection import garbage_collection_paused
 from fairlead.model.cluster import IntArray
-from fairlead.model.exact import ratio
 from fairlead.model.quanta import Quanta, to_quanta
+from fairlead.model.quantity import ratio
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
 from fairlead.scheduler.arguments import positive, truth

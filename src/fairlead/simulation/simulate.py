@@ -14,9 +14,8 @@ from fairlead.errors import InputError
 from fairlead.executors.executor import Executor
 from fairlead.executors.local_processes import Processes
 from fairlead.model.arguments import file_name, number, switch, texts, whole_number
-from fairlead.model.excerpt import first_seconds
 from fairlead.model.run_log import RECORDED, RunLog
-from fairlead.model.workload import Workload
+from fairlead.model.workload import Workload, first_seconds
 from fairlead.simulation.metrics.summary import Summary, summarise
 from fairlead.simulation.recorded import check_recorded, recorded_run
 from fairlead.simulation.runs import FinishedRun, Progress, run_policies

@@ -11,8 +11,8 @@ import numpy as np
 
 from fairlead.errors import RefusalError
 from fairlead.model.cluster import BoolArray, Cluster, FloatArray, IntArray, Users
-from fairlead.model.exact import exact
 from fairlead.model.problem import Problem
+from fairlead.model.quantity import exact
 
 SLOT = "slot"
 # Where tasks fill less of their slots than this, slots say little of what they take.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from fairlead.model.cluster import FloatArray, IntArray
-from fairlead.model.whole_pool import WholeArray, WholePool
+from fairlead.model.quanta import WholeArray, WholePool
 from fairlead.solvers.level_search import ROUNDING, find_level
 from fairlead.solvers.turns import UserInTurn, take_one_each, take_turns
 

@@ -14,7 +14,7 @@ from fairlead import Problem, solve
 from fairlead.errors import CertificateError, InputError, RefusalError
 from fairlead.mechanisms import fair_share
 from fairlead.model.cluster import Cluster
-from fairlead.model.exact import exact
+from fairlead.model.quantity import exact
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
 from fairlead.simulation.metrics.fairness_error import FairnessError, measure_fairness

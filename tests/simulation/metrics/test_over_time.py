@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fairlead.errors import InputError
-from fairlead.model.exact import exact
+from fairlead.model.quantity import exact
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
 from fairlead.simulation.metrics.shares import Shares, measure_shares

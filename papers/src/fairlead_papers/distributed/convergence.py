@@ -14,7 +14,7 @@ from fairlead.mechanisms.catalogue import solve
 from fairlead.model.allocation import FORMAT_VERSION, Allocation
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
-from fairlead.model.restricting import keep
+from fairlead.model.reductions import restrict
 from fairlead_papers.distributed.asynchronous import AsynchronousRun
 from fairlead_papers.distributed.presence import Phase
 
@@ -169,7 +169,7 @@ def _answers(problem: Problem, phases: Sequence[Phase], name: str) -> tuple[Allo
     known: dict[tuple[int, ...], Allocation | None] = {(): None}
     for phase in phases:
         if phase.users not in known:
-            known[phase.users] = solve(keep(problem, users=phase.users), name)
+            known[phase.users] = solve(restrict(problem, users=phase.users), name)
     return tuple(known[phase.users] for phase in phases)
 
 

@@ -8,7 +8,7 @@ from fairlead.mechanisms.psdsf import prepare_sweeps
 from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
-from fairlead.model.restricting import keep
+from fairlead.model.reductions import restrict
 from fairlead_papers.distributed.messages import Messages
 from fairlead_papers.distributed.presence import Phase
 from fairlead_papers.distributed.server import servers_of
@@ -62,7 +62,7 @@ class LiveCluster:
         self._active = phase.active
         self._present = None
         if phase.users:
-            self._present = keep(self._servers_problem, users=phase.users)
+            self._present = restrict(self._servers_problem, users=phase.users)
         self.tasks[~phase.active] = 0.0
 
     def run_before(self, time: float) -> None:

@@ -13,7 +13,7 @@ from fairlead.mechanisms.catalogue import find_mechanism
 from fairlead.model.arguments import whole_number
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.problem import Problem
-from fairlead.model.restricting import split_groups
+from fairlead.model.reductions import split_groups
 from fairlead_papers.distributed.clocks import Clocks
 from fairlead_papers.distributed.messages import Delay
 from fairlead_papers.distributed.presence import JoinOrLeave, Phase, phases_between

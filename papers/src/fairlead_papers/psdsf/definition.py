@@ -7,7 +7,7 @@ from scipy.optimize import linprog
 
 from fairlead.errors import NoConvergenceError
 from fairlead.model.cluster import BoolArray, FloatArray
-from fairlead.model.division import use_per_task
+from fairlead.model.fitting import use_per_task
 from fairlead.model.problem import Problem
 
 # Shares this close, relative, are equal but for rounding, and then neither is the higher one.

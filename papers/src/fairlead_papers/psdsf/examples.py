@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 from fairlead.errors import NoConvergenceError
 from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import FloatArray
-from fairlead.model.division import use_per_task
+from fairlead.model.fitting import use_per_task
 from fairlead.model.problem import Problem
 from fairlead.report.charts import COLOURS, bars, layout
 from fairlead.report.numbers import number, percent

@@ -17,7 +17,7 @@ import numpy as np
 
 from fairlead.mechanisms.catalogue import solve
 from fairlead.model.cluster import FloatArray
-from fairlead.model.division import use_per_task
+from fairlead.model.fitting import use_per_task
 from fairlead.model.problem import Problem
 from fairlead.report.numbers import number, percent
 from fairlead_papers.distributed.asynchronous import run_asynchronously

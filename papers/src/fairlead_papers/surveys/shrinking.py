@@ -10,7 +10,7 @@ import numpy as np
 from fairlead.errors import ProblemError
 from fairlead.model.fitting import all_fit
 from fairlead.model.problem import Problem
-from fairlead.model.restricting import keep
+from fairlead.model.reductions import restrict
 
 # Amounts are tried with so few digits, plainest first.
 DIGITS = (1, 2)
@@ -76,7 +76,7 @@ def _simpler(problem: Problem) -> Iterator[Problem]:
     ):
         for k in range(length if length > 1 else 0):
             try:
-                yield keep(problem, **{axis: [i for i in range(length) if i != k]})
+                yield restrict(problem, **{axis: [i for i in range(length) if i != k]})
             except ProblemError:
                 continue
     yield from _plainer_users(problem)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fairlead.model.exact import exact
+from fairlead.model.quantity import exact
 from fairlead.scheduler.comparing import Candidate
 from fairlead.scheduler.explanation import Hold
 from fairlead.scheduler.placing import AHEAD, Plan

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fairlead import Problem
 from fairlead.errors import ProblemError
-from fairlead.model.restricting import keep
+from fairlead.model.reductions import restrict
 from strategies import ALL_FEATURES, problems
 
 
@@ -25,7 +25,7 @@ def test_what_stays_is_as_it_was(data):
     g = some(data, problem.n_groups)
     r = some(data, problem.n_resources)
     try:
-        small = keep(problem, users=n, groups=g, resources=r)
+        small = restrict(problem, users=n, groups=g, resources=r)
     except ProblemError:
         assert not all(can_run(problem, k, g, r) for k in n)
         return
@@ -72,7 +72,7 @@ def can_run(problem, user, groups, resources):
 
 @given(problem=problems(features=ALL_FEATURES))
 def test_all_of_it_is_the_same_problem(problem):
-    for same in (keep(problem), keep(problem, users=range(problem.n_users))):
+    for same in (restrict(problem), restrict(problem, users=range(problem.n_users))):
         np.testing.assert_array_equal(same.gamma, problem.gamma)
         np.testing.assert_array_equal(same.weight, problem.weight)
         np.testing.assert_array_equal(same.task_limit, problem.task_limit)
@@ -93,11 +93,11 @@ EXAMPLE = Problem.from_arrays(
 
 
 def test_by_hand():
-    small = keep(EXAMPLE, users=[1], groups=[1], resources=[1])
+    small = restrict(EXAMPLE, users=[1], groups=[1], resources=[1])
     assert small.cluster.units == ("GiB",)
     assert small.weight.tolist() == [4]
     assert small.gamma.tolist() == [[2.5]]
-    turned = keep(EXAMPLE, users=[1, 0], groups=[1, 0])
+    turned = restrict(EXAMPLE, users=[1, 0], groups=[1, 0])
     assert turned.users.names == ("bo", "ana")
     assert turned.gamma.tolist() == [[2.5, 0], [3, 8]]
     assert turned.cluster.labels == ({}, {"zone": "a"})
@@ -115,13 +115,13 @@ def test_by_hand():
 )
 def test_what_makes_no_problem_is_refused(left):
     with pytest.raises(ProblemError):
-        keep(EXAMPLE, **left)
+        restrict(EXAMPLE, **left)
 
 
 def test_columns_of_weights_that_become_alike_are_one_weight():
     three = Problem.from_arrays(
         [[1.0, 1.0, 1.0]], [[1.0, 1.0, 1.0]] * 2, weight=[[2.0, 2.0, 1.0], [3.0, 3.0, 5.0]]
     )
-    small = keep(three, resources=[0, 1])
+    small = restrict(three, resources=[0, 1])
     assert small.users.resource_weight is None
     assert small.weight.tolist() == [2, 3]

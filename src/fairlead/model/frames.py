@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairlead.errors import ProblemError
-from fairlead.model.cluster import BoolArray, FloatArray
+from fairlead.model.cluster import BoolArray, FloatArray, sealed
 from fairlead.model.names import check_name
-from fairlead.model.read_only import sealed
 
 
 @dataclass(frozen=True)
