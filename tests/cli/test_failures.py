@@ -70,7 +70,6 @@ def only_line(captured: pytest.CaptureFixture[str]) -> str:
         (["trade-off", "FILE", "--alphas", "0,x"], "--alphas: must be numbers with commas between"),
         (["trade-off", "FILE", "--alphas", "-1"], "alpha: must be a number from 0"),
         (["trade-off", "missing.yaml"], "missing.yaml"),
-        (["reproduce", "--list", "--report", "x.html"], "--report: has no effect beside --list"),
         (["reproduce", "--list", "--runs", "x"], "--runs: has no effect beside --list"),
         (["trace", "info", "-"], "-: a trace is a file or a folder"),
         (["simulate", "-", "-p", "drf/best-fit"], "-: a trace is a file or a folder"),
@@ -199,13 +198,11 @@ def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
         (["compare", "FILE", "-m", "tsf"], {"--report": "file"}),
         (["trade-off", "FILE", "--alphas", "1"], {"--report": "file"}),
         (["dynamic", "FILE"], {"--report": "file"}),
-        (["converge", "FILE", "--until", "2"], {"--report": "file"}),
         (["fill", "FILE", "--select", "first-fit"], {"--report": "file", "--order": "file"}),
         (
             ["audit", "FILE", "-m", "tsf", "--lies", "2"],
             {"--report": "file", "--save-witness": "folder"},
         ),
-        (["audit", "--random", "1", "-m", "drf-tasks", "--lies", "1"], {"--report": "file"}),
     ],
 )
 def test_a_full_disk_takes_no_figures_away(

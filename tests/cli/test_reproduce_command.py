@@ -21,13 +21,13 @@ from fairlead.cli.main import run
 from fairlead.simulation import simulate as outcomes
 from fairlead.simulation.metrics.summary import summarise
 from fairlead.simulation.runs import RunsInterrupted
-from fairlead_papers import catalogue, document
+from fairlead_papers import _reproduction_document as document
+from fairlead_papers import catalogue
 from fairlead_papers import setting as setting_module
 from fairlead_papers.catalogue import CATALOGUE
 from fairlead_papers.reproduction import Reproduction
 from fairlead_papers.setting import Setting
 from fairlead_papers.verdict import DIFFERS, VERDICTS, PrintedClaim
-from page_reader import PACKED, Reader
 
 ROOT = Path(__file__).parents[2]
 Capture = pytest.CaptureFixture[str]
@@ -197,30 +197,20 @@ def test_the_figures_are_those_of_simulate(
     )
 
 
-def test_the_tables_and_the_page(runs: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_the_tables_are_printed(runs: Path, capsys: Capture) -> None:
     """After the tests of each, all of it is read from what they kept."""
-    page = tmp_path / "page.html"
     status, answer = answer_of(capsys, "--runs", runs)
     differ = [key for key, e in answer["reproductions"].items() if e["verdict"] == DIFFERS]
     assert status == any(not CATALOGUE[key].known_to_differ for key in differ)
-    words = ["reproduce", "--quick", "--runs", str(runs), "--report", str(page)]
+    words = ["reproduce", "--quick", "--runs", str(runs)]
     assert run(words) == status
     summary = capsys.readouterr().out
     assert run(["reproduce", *PAPERS, *words[1:]]) == status
     details = capsys.readouterr().out
-    text = page.read_text(encoding="utf-8")
     for key, entry in CATALOGUE.items():
         assert f"{key} " in summary
         assert f"{key}: {entry.shows}" in " ".join(details.split())
-        _, _, section = text.partition(f'<section id="{key.replace("/", "-")}">')
-        assert section
-        section, _, _ = section.partition("<section id=")
-        assert "/figure-" not in key or "data-figure=" in section
     assert len(re.findall("^[✓✗] verdict ", details, re.MULTILINE)) == len(CATALOGUE)
-    read = Reader(text)
-    places = [str(a["data-figure"]) for _, a in read.elements if "data-figure" in a]
-    assert sorted(places) == sorted(read.figures)
-    assert "http" not in PACKED.sub("", text).replace("http-equiv", "")
 
 
 def test_what_was_kept_is_not_computed_again(
@@ -250,7 +240,7 @@ def test_a_full_disk_takes_nothing_from_what_was_found(
     capsys: Capture,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    key, folder, page = "drfh/figure-3", tmp_path / "runs", tmp_path / "page.html"
+    key, folder = "drfh/figure-3", tmp_path / "runs"
     expected = answer_of(capsys, key)
 
     def full(_draft: Path, _target: Path) -> None:
@@ -261,10 +251,6 @@ def test_a_full_disk_takes_nothing_from_what_was_found(
     kept = folder / "drfh_figure-3-quick-seed-0.json"
     fault = "cannot be written: no space left on device"
     assert caplog.messages == [f"{key} is finished, but not kept: {kept}: {fault}"]
-    assert run(["reproduce", key, "--quick", "--json", "--report", str(page)]) == 2
-    out, err = capsys.readouterr()
-    assert (0, json.loads(out)) == expected
-    assert err == f"fairlead: {page}: {fault}\n"
 
 
 def unreachable(setting: Setting) -> Reproduction:
@@ -355,7 +341,6 @@ def test_what_this_command_ran_is_not_said_to_be_found(tmp_path: Path, capsys: C
     [
         (["drfh/figure-9"], "what: there is no 'drfh/figure-9'; did you mean 'drfh/figure-"),
         (["pigs"], "what: there is no 'pigs'; `fairlead reproduce --list` says what there is"),
-        (["drfh/figure-4", "--report", "/nowhere/x.html"], "/nowhere/x.html: there is no folder"),
         (["drfh/figure-8", "--quick", "--runs", "/nowhere/x"], "/nowhere/x: cannot be made: "),
         (["drfh", "--seed", "-1"], "invalid value for '--seed'"),
         (["drfh", "--processes", "0"], "invalid value for '--processes'"),

@@ -116,8 +116,7 @@ def keep(entry: Entry, setting: Setting, reproduction: Reproduction) -> None:
     path = _path_of(entry, setting)
     if path is not None and setting.folder is not None:
         open_folder(setting.folder)
-        pictures = tuple(replace(p, figure=plain(p.figure)) for p in reproduction.pictures)
-        as_values = replace(reproduction, pictures=pictures, data=plain(reproduction.data))
+        as_values = replace(reproduction, data=plain(reproduction.data))
         write_text(path, _KEPT.dump_json((_stamp(), as_values)).decode())
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fairlead.cli.executor_option import RayAddress, executor_on
-from fairlead.cli.options import AsJson, ReportPath
+from fairlead.cli.options import AsJson
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.progress import replay_bars
-from fairlead.cli.streams import StoppedError, check_report, complain, show
+from fairlead.cli.streams import StoppedError, complain, show
 from fairlead.errors import InputError
 
 if TYPE_CHECKING:
@@ -53,7 +53,6 @@ def reproduce(
     ] = None,
     ray: RayAddress = None,
     as_json: AsJson = False,
-    report: ReportPath = None,
 ) -> None:
     """Compute tables, figures and examples of papers again, beside what is printed.
 
@@ -63,39 +62,37 @@ def reproduce(
 
     \b
     Example:
-      fairlead reproduce drfh/figure-4 --report figure-4.html
+      fairlead reproduce drfh/figure-4
     """  # noqa: D301 (the help formatter reads \b as "keep these lines")
     from fairlead_papers.catalogue import find_entries
 
     entries = find_entries(what or ())
     if list_:
         for option, given in (
-            ("--report", report),
             ("--runs", runs),
             ("--processes", processes),
             ("--ray", ray),
         ):
             if given is not None:
                 raise InputError("has no effect beside --list, which computes nothing", option)
-        from fairlead_papers.document import catalogue_document
+        from fairlead_papers._reproduction_document import catalogue_document
 
         show(catalogue_document(entries), as_json)
         return
-    check_report(report)
     from fairlead.simulation.runs import RunsInterrupted
 
     found: dict[str, tuple[Entry, Reproduction]] = {}
     try:
         with executor_on(ray, processes) as executor:
             _reproduce_all(entries, found, seed, quick, runs, executor)
-        from fairlead_papers.document import reproductions_document
+        from fairlead_papers._reproduction_document import reproductions_document
 
         def values() -> dict[str, Any]:
             figures = {key: reproduction.to_dict() for key, (_, reproduction) in found.items()}
             return {"fairlead": 1, "seed": seed, "quick": quick, "reproductions": figures}
 
         document = reproductions_document(found, details=bool(what), values=values)
-        show(document, as_json, report)
+        show(document, as_json)
     except KeyboardInterrupt as interrupted:
         done = f"{len(found)} of {len(entries)}"
         if isinstance(interrupted, RunsInterrupted) and interrupted.finished:

@@ -6,12 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from fairlead.report.document import Picture
 from fairlead.simulation.metrics.plain_values import plain
 from fairlead_papers.setting import Setting
 from fairlead_papers.verdict import PrintedClaim, Reading, give_reason, judge
 
-__all__ = ["ENTRIES", "Entry", "Finding", "Paper", "Picture", "Reproduction", "TextTable"]
+__all__ = ["ENTRIES", "Entry", "Finding", "Paper", "Reproduction", "TextTable"]
 
 Compute: TypeAlias = "Callable[[Setting], Reproduction]"
 
@@ -102,8 +101,7 @@ class Reproduction:
     findings: tuple[Finding, ...] = ()  # what the paper got wrong or left open
     note: str = ""  # what is known about differences
     tables: tuple[TextTable, ...] = ()
-    pictures: tuple[Picture, ...] = ()  # in the paper's layout
-    # What the pictures show, as plain values for JSON.
+    # What a figure of the paper shows, as plain values for JSON.
     data: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -117,7 +115,7 @@ class Reproduction:
         return give_reason(self.readings, self.claims)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but tables and pictures as plain values."""
+        """Return everything but tables as plain values."""
         figures: dict[str, Any] = plain(
             {
                 "verdict": self.verdict,

@@ -10,7 +10,6 @@ from fairlead.cli.executor_option import RayAddress, executor_on
 from fairlead.cli.options import (
     AsJson,
     ProblemFile,
-    ReportPath,
     SkipUnplaceable,
     TimeShared,
     read_problem,
@@ -18,7 +17,7 @@ from fairlead.cli.options import (
 )
 from fairlead.cli.parameters import Option
 from fairlead.cli.progress import progress_bar
-from fairlead.cli.streams import check_report, show
+from fairlead.cli.streams import show
 from fairlead.errors import InputError
 from fairlead.model.quantity import typed_number
 
@@ -101,7 +100,6 @@ def converge(
         ),
     ] = None,
     as_json: AsJson = False,
-    report: ReportPath = None,
     skip_unplaceable: SkipUnplaceable = False,
 ) -> None:
     """Let servers divide themselves by messages, and watch them settle.
@@ -117,9 +115,8 @@ def converge(
 
     \b
     Example:
-      fairlead converge cluster.yaml --delay 0.1 --leave ana:50 --join ana:80 --report settling.html
+      fairlead converge cluster.yaml --delay 0.1 --leave ana:50 --join ana:80
     """  # noqa: D301 (the help formatter reads \b as "keep these lines")
-    check_report(report, file)
     from fairlead_papers.distributed.clocks import Clocks
 
     if actors is not None and ray is None:
@@ -159,9 +156,9 @@ def converge(
             setting = replace(setting, until=REAL_SECONDS if until is None else until)
             run = run_in_actors(setting, actors, period, on_progress)
     settlement = compare_with_exact(run)
-    from fairlead_papers.distributed.page import convergence_document
+    from fairlead_papers.distributed._convergence_document import convergence_document
 
-    show(convergence_document(settlement, title_of(file), left_out), as_json, report)
+    show(convergence_document(settlement, title_of(file), left_out), as_json)
     if not settlement.converged:
         sys.exit(1)
 

@@ -22,6 +22,8 @@ from fairlead_papers.distributed.presence import Phase
 CLOSE = 1e-3
 CERTIFIED = 1e-6
 COMPARED = ("tsf", "drfh")
+# Names that a cell lists; of more it has the number.
+NAMES_LISTED = 3
 
 
 def settling_time(run: AsynchronousRun, phase: Phase, bound: float) -> float | None:
@@ -163,6 +165,21 @@ def compare_with_exact(run: AsynchronousRun, mechanisms: Sequence[str] = COMPARE
         except (CertificateError, RefusalError) as reason:
             refused[name] = str(reason)
     return Settlement(run, exact, refused)
+
+
+def changes_text(settlement: Settlement, phase: Phase) -> str:
+    """List the users that come and go at the beginning of a phase."""
+    names = settlement.run.setting.problem.users.names
+    if not phase.changes:
+        return "start"
+    parts = []
+    for joins, one, several in ((False, "leaves", "leave"), (True, "joins", "join")):
+        users = [names[change.user] for change in phase.changes if change.joins == joins]
+        if len(users) > NAMES_LISTED:
+            parts.append(f"{len(users):,} users {several}")
+        elif users:
+            parts.append(f"{', '.join(users)} {one if len(users) == 1 else several}")
+    return "; ".join(parts)
 
 
 def _answers(problem: Problem, phases: Sequence[Phase], name: str) -> tuple[Allocation | None, ...]:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead.report.charts import COLOURS
 from fairlead_papers.reproduction import Paper
-
-# How policies are drawn in all pictures of this paper.
-BEST, FIRST, SLOTS = COLOURS[0], COLOURS[1], COLOURS[5]
 
 PAPER = Paper(
     "drfh",

@@ -5,13 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from fairlead.mechanisms.catalogue import solve
-from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
-from fairlead.report.charts import COLOURS, Figure, bars, layout
 from fairlead.report.numbers import number
 from fairlead_papers.drfh import PAPER
-from fairlead_papers.reproduction import Picture, Reproduction
+from fairlead_papers.reproduction import Reproduction
 from fairlead_papers.setting import Setting
 from fairlead_papers.verdict import PrintedClaim, Reading
 
@@ -56,10 +54,6 @@ def reproduce(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothing of it 
         "and (1 CPU, 0.2 GB); divisible.",
         readings=readings,
         claims=judge_division(apart.tasks, together.tasks),
-        pictures=(
-            Picture("Fig. 2: DRF server by server.", _picture(apart), "Use of each server by user"),
-            Picture("Fig. 3: DRFH.", _picture(together), "Use of each server by user"),
-        ),
         data={"per_server": apart.tasks, "drfh": together.tasks},
     )
 
@@ -91,18 +85,3 @@ def _readings(how: str, ours: FloatArray, printed: FloatArray) -> list[Reading]:
         for n in range(2)
         for i in range(2)
     ]
-
-
-def _picture(allocation: Allocation) -> Figure:
-    """Stack what users hold of each server's resources, as the paper does."""
-    problem = allocation.problem
-    places = [f"server {i + 1}, {r}" for i in range(2) for r in problem.cluster.resources]
-    data = []
-    for n in range(2):
-        used = allocation.tasks[n][:, None] * problem.demand[n] / problem.cluster.capacity
-        hover = [f"user {n + 1}: {number(share)} of it" for share in used.ravel().tolist()]
-        data.append(bars(f"user {n + 1}", places, used.ravel(), hover, COLOURS[n]))
-    return {
-        "data": data,
-        "layout": layout("", "share", share=True, legend=True) | {"barmode": "stack"},
-    }

@@ -9,13 +9,12 @@ import numpy as np
 from fairlead.model.cluster import FloatArray
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
-from fairlead.report.charts import COLOURS, layout, line
 from fairlead.report.numbers import percent
 from fairlead.simulation.metrics.utilization import time_averages
 from fairlead.simulation.replay import replay
 from fairlead.traces.generator import FIGURE_4_DURATION, FIGURE_4_ENDS, figure_4
 from fairlead_papers.drfh import PAPER
-from fairlead_papers.reproduction import Picture, Reproduction, TextTable
+from fairlead_papers.reproduction import Reproduction, TextTable
 from fairlead_papers.setting import Setting
 from fairlead_papers.verdict import PrintedClaim, Reading
 
@@ -100,7 +99,6 @@ def reproduce(setting: Setting) -> Reproduction:
         claims=_claims(settled),
         note=NOTE,
         tables=(_table(settled),),
-        pictures=_pictures(fine),
         data={
             "edges": fine.edges,
             "users": {
@@ -164,49 +162,3 @@ def _table(settled: FloatArray) -> TextTable:
         "paper's dominant share",
     ]
     return TextTable("Shares once they have settled.", headings, rows)
-
-
-def _pictures(fine: ShareSeries) -> tuple[Picture, ...]:
-    middle = (fine.edges[1:] + fine.edges[:-1]) / 2
-    parts = (
-        ("CPU share", fine.shares[:, :, CPU]),
-        ("memory share", fine.shares[:, :, MEMORY]),
-        ("global dominant share", fine.dominant),
-    )
-    pictures = []
-    for what, shares in parts:
-        traces = [
-            line(
-                f"user {n + 1}",
-                middle,
-                share,
-                [
-                    f"<b>user {n + 1}</b><br>{what} {percent(s)}<br>at {t:g} s"
-                    for s, t in zip(share.tolist(), middle.tolist(), strict=True)
-                ],
-                colour=COLOURS[n],
-                dash=("solid", "dash", "dot")[n],
-            )
-            for n, share in enumerate(shares)
-        ]
-        drawn = layout("seconds", what, height=250, share=True, legend=True)
-        drawn["xaxis"]["range"] = [0, float(fine.edges[-1])]
-        drawn["yaxis"]["range"] = [0, 0.8]
-        drawn["shapes"] = [
-            {
-                "type": "line",
-                "x0": begin,
-                "x1": end,
-                "y0": printed,
-                "y1": printed,
-                "line": {"color": "#8d8d8d", "width": 1.5, "dash": "dot"},
-            }
-            for begin, end, _, printed in PHASES
-            if printed is not None and what.startswith("global")
-        ]
-        grey = " Grey: the paper's reading." if drawn["shapes"] else ""
-        about = f"The {what} of three users over time; means are in the table"
-        pictures.append(
-            Picture(f"{what[0].upper()}{what[1:]}.{grey}", {"data": traces, "layout": drawn}, about)
-        )
-    return tuple(pictures)

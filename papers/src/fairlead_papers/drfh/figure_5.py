@@ -5,18 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from fairlead.model.cluster import FloatArray
-from fairlead.report.charts import layout, line
 from fairlead.report.numbers import percent
-from fairlead.simulation.metrics.utilization import Utilization
-from fairlead_papers.drfh import BEST, FIRST, PAPER, SLOTS
-from fairlead_papers.reproduction import Picture, Reproduction, TextTable
+from fairlead_papers.drfh import PAPER
+from fairlead_papers.reproduction import Reproduction, TextTable
 from fairlead_papers.setting import Setting
 from fairlead_papers.verdict import PrintedClaim
 
 POLICIES = {
-    "drf/best-fit": ("Best-Fit DRFH", BEST, "solid"),
-    "drf/first-fit": ("First-Fit DRFH", FIRST, "dash"),
-    "slots:14": ("Slots, 14", SLOTS, "dot"),
+    "drf/best-fit": "Best-Fit DRFH",
+    "drf/first-fit": "First-Fit DRFH",
+    "slots:14": "Slots, 14",
 }
 # Best-Fit counts as not below First-Fit when it is at most a point below at a moment, and a tenth
 # of a point in the mean of the day, in which chance weighs less.
@@ -52,7 +50,6 @@ def reproduce(setting: Setting) -> Reproduction:
         claims=judge_uses(share, mean),
         note=NOTE,
         tables=(_table(mean),),
-        pictures=tuple(_picture(used, r, resource) for r, resource in enumerate(("CPU", "memory"))),
         data={
             "edges": used["drf/best-fit"].edges,
             "utilization": {name: u.share.T for name, u in used.items()},
@@ -97,22 +94,6 @@ def judge_uses(share: FloatArray, mean: FloatArray) -> tuple[PrintedClaim, ...]:
 def _table(mean: FloatArray) -> TextTable:
     rows = [
         [name, *(percent(value) for value in row.tolist())]
-        for (name, _, _), row in zip(POLICIES.values(), mean, strict=True)
+        for name, row in zip(POLICIES.values(), mean, strict=True)
     ]
     return TextTable("Mean use over the 24 hours.", ["policy", "CPU used", "memory used"], rows)
-
-
-def _picture(used: dict[str, Utilization], r: int, resource: str) -> Picture:
-    traces = []
-    for policy, (name, colour, dash) in POLICIES.items():
-        edges, share = used[policy].edges / SECONDS_PER_HOUR, used[policy].share[:, r]
-        hours = (edges[1:] + edges[:-1]) / 2
-        hover = [
-            f"<b>{name}</b><br>{resource} {percent(s)}<br>at {t:.1f} h"
-            for s, t in zip(share.tolist(), hours.tolist(), strict=True)
-        ]
-        traces.append(line(name, hours, share, hover, colour=colour, dash=dash))
-    drawn = layout("hours", f"{resource} used", height=290, share=True, legend=True)
-    drawn["yaxis"]["range"] = [0, 1.02]
-    about = f"Use of {resource} over the day under three policies; means are in the table"
-    return Picture(f"Use of {resource}.", {"data": traces, "layout": drawn}, about)

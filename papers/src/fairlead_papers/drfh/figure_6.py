@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from fairlead.model.cluster import FloatArray
-from fairlead.report.charts import COLOURS, bars, layout, line
 from fairlead.report.numbers import number, percent
 from fairlead.simulation.metrics.distribution import cumulative_distribution, percentile
 from fairlead.simulation.metrics.job_times import JobTimes
 from fairlead.simulation.metrics.size_classes import Reduction, reduction_by_size
 from fairlead.simulation.metrics.summary import Summary
-from fairlead_papers.drfh import BEST, PAPER, SLOTS
-from fairlead_papers.reproduction import Picture, Reproduction, TextTable
+from fairlead_papers.drfh import PAPER
+from fairlead_papers.reproduction import Reproduction, TextTable
 from fairlead_papers.setting import DAY, Setting
 from fairlead_papers.verdict import PrintedClaim
 
@@ -54,7 +53,6 @@ def reproduce(setting: Setting) -> Reproduction:
         claims=judge_times(ours, theirs, reduction),
         note=NOTE,
         tables=(_table(reduction),),
-        pictures=(_distributions(ours, theirs), _reductions(reduction)),
         data={
             "completion_time": {
                 name: dict(
@@ -135,46 +133,3 @@ def _table(reduction: Reduction) -> TextTable:
 
 def _share(value: float) -> str:
     return "no job" if np.isnan(value) else percent(value)
-
-
-def _distributions(ours: FloatArray, theirs: FloatArray) -> Picture:
-    traces = []
-    for name, values, colour, dash in (
-        ("Best-Fit DRFH", ours, BEST, "solid"),
-        ("Slots, 14", theirs, SLOTS, "dot"),
-    ):
-        seconds, part = cumulative_distribution(values, POINTS)
-        hover = [
-            f"<b>{name}</b><br>{percent(p)} of the jobs within {number(s)} s"
-            for s, p in zip(seconds.tolist(), part.tolist(), strict=True)
-        ]
-        traces.append(line(name, seconds, part, hover, colour=colour, dash=dash, steps=True))
-    drawn = layout(
-        "completion time, seconds", "part of the jobs", height=340, share=True, legend=True
-    )
-    drawn["xaxis"] |= {"type": "log", "dtick": 1}
-    about = "Cumulative distribution of completion times; quantiles are among the statements"
-    return Picture("(a) Job completion times.", {"data": traces, "layout": drawn}, about)
-
-
-def _reductions(reduction: Reduction) -> Picture:
-    traces = []
-    for name, values, colour in (
-        ("mean of the reductions", reduction.mean, BEST),
-        ("reduction of the mean", reduction.of_means, COLOURS[4]),
-    ):
-        hover = [
-            f"<b>{label} tasks</b><br>{name}: {_share(value)}<br>{jobs:,} jobs"
-            for label, value, jobs in zip(
-                reduction.labels, values.tolist(), reduction.jobs.tolist(), strict=True
-            )
-        ]
-        traces.append(bars(name, reduction.labels, values, hover, colour))
-    drawn = layout(
-        "tasks of the job", "completion time reduction", height=320, share=True, legend=True
-    )
-    drawn["xaxis"]["type"] = "category"
-    about = "Reduction of completion times by size of job; the numbers are in the table"
-    return Picture(
-        "(b) Completion time reduction by job size.", {"data": traces, "layout": drawn}, about
-    )

@@ -6,11 +6,9 @@ import numpy as np
 
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.workload import Workload
-from fairlead.report.charts import bubbles, diagonal, plain, square
 from fairlead.report.numbers import percent
-from fairlead.simulation.metrics.summary import Summary
 from fairlead_papers.drfh import PAPER
-from fairlead_papers.reproduction import Picture, Reproduction, TextTable
+from fairlead_papers.reproduction import Reproduction, TextTable
 from fairlead_papers.setting import DAY, Setting
 from fairlead_papers.verdict import PrintedClaim, Reading
 
@@ -61,14 +59,6 @@ def reproduce(setting: Setting) -> Reproduction:
         claims=judge_ratios(best, slots),
         note=NOTE.format(less=percent(less), possible=percent(possible)),
         tables=(ratio_table(best, slots, "under Best-Fit", "in 14 slots"),),
-        pictures=(
-            ratio_picture(
-                summaries[BEST_FIT],
-                best,
-                slots,
-                ("completed under Best-Fit", "completed in 14 slots"),
-            ),
-        ),
         data={
             "completion_ratio": {BEST_FIT: best, SLOTS_14: slots},
             "user_tasks": summaries[BEST_FIT].users.tasks,
@@ -136,23 +126,4 @@ def ratio_table(ours: FloatArray, theirs: FloatArray, here: str, there: str) -> 
         "Users by the part of their tasks that is done after 24 hours.",
         ["users", "number", "share"],
         [[name, f"{int(which.sum()):,}", percent(float(which.mean()))] for name, which in rows],
-    )
-
-
-def ratio_picture(
-    summary: Summary, across: FloatArray, up: FloatArray, names: tuple[str, str]
-) -> Picture:
-    """Draw a circle for each user at its two ratios."""
-    tasks = summary.users.tasks
-    hover = [
-        f"<b>{plain(user)}</b>, {n:,} tasks<br>{names[0]}: {percent(a)}<br>{names[1]}: {percent(b)}"
-        for user, n, a, b in zip(
-            summary.workload.users, tasks.tolist(), across.tolist(), up.tolist(), strict=True
-        )
-    ]
-    return Picture(
-        "Part of the tasks completed, a circle for each user; its size is logarithmic in the "
-        "number of tasks. Below the dotted line the first is larger.",
-        square(names[0], names[1], [diagonal(), bubbles(across, up, np.asarray(tasks), hover)]),
-        f"Part of each user's tasks {names[0]} against {names[1]}; counts are in the table",
     )

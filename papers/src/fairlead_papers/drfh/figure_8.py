@@ -5,7 +5,7 @@ from __future__ import annotations
 from fairlead.model.cluster import FloatArray
 from fairlead.report.numbers import percent
 from fairlead_papers.drfh import PAPER
-from fairlead_papers.drfh.figure_7 import ratio_picture, ratio_table
+from fairlead_papers.drfh.figure_7 import ratio_table
 from fairlead_papers.reproduction import Reproduction
 from fairlead_papers.setting import Setting
 from fairlead_papers.verdict import PrintedClaim, Reading
@@ -46,14 +46,6 @@ def reproduce(setting: Setting) -> Reproduction:
         claims=judge_sharing(shared, alone),
         note=NOTE,
         tables=(ratio_table(shared, alone, "when sharing", "when alone"),),
-        pictures=(
-            ratio_picture(
-                summaries[BEST_FIT],
-                shared,
-                alone,
-                ("completed in the shared cloud", "completed in the dedicated cloud"),
-            ),
-        ),
         data={
             "completion_ratio": {"shared": shared, "dedicated": alone},
             "user_tasks": summaries[BEST_FIT].users.tasks,

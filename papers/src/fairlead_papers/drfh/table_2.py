@@ -6,10 +6,9 @@ import numpy as np
 
 from fairlead.model.cluster import FloatArray
 from fairlead.model.ties import first_largest
-from fairlead.report.charts import COLOURS, layout, line
 from fairlead.report.numbers import percent
-from fairlead_papers.drfh import PAPER, SLOTS
-from fairlead_papers.reproduction import Picture, Reproduction, TextTable
+from fairlead_papers.drfh import PAPER
+from fairlead_papers.reproduction import Reproduction, TextTable
 from fairlead_papers.setting import Setting
 from fairlead_papers.verdict import PrintedClaim, Reading
 
@@ -56,7 +55,6 @@ def reproduce(setting: Setting) -> Reproduction:
         claims=judge_slots(ours, used[BEST_FIT]),
         note=NOTE,
         tables=(_table(ours, used[BEST_FIT]),),
-        pictures=(_picture(ours, used[BEST_FIT]),),
         data={"utilization": used},
     )
 
@@ -103,30 +101,3 @@ def _table(ours: FloatArray, best_fit: FloatArray) -> TextTable:
     rows.append(["Best-Fit DRFH", percent(float(best_fit[0])), "", percent(float(best_fit[1])), ""])
     headings = ["per largest server", "CPU used", "paper", "memory used", "paper"]
     return TextTable("Mean use over the 24 hours.", headings, rows)
-
-
-def _picture(ours: FloatArray, best_fit: FloatArray) -> Picture:
-    sizes = np.array(list(PRINTED), dtype=float)
-    paper = np.array(list(PRINTED.values()))
-    traces = []
-    for r, (resource, colour) in enumerate((("CPU", SLOTS), ("memory", COLOURS[0]))):
-        for whose, values, dash in (("ours", ours[:, r], "solid"), ("paper", paper[:, r], "dot")):
-            hover = [
-                f"<b>{resource}, {whose}</b><br>{slots:g} slots: {percent(value)}"
-                for slots, value in zip(sizes.tolist(), values.tolist(), strict=True)
-            ]
-            drawn = line(f"{resource}, {whose}", sizes, values, hover, colour=colour, dash=dash)
-            traces.append(drawn | {"mode": "lines+markers", "marker": {"size": 7, "color": colour}})
-        level = np.full(len(sizes), best_fit[r])
-        text = f"<b>{resource}, Best-Fit</b><br>{percent(float(best_fit[r]))}"
-        name = f"{resource}, Best-Fit"
-        traces.append(
-            line(name, sizes, level, [text] * len(sizes), colour=colour, width=1.5, dash="dash")
-        )
-    drawn = layout("slots of the largest server", "used", height=360, share=True, legend=True)
-    drawn["xaxis"]["tickvals"] = sizes.tolist()
-    return Picture(
-        "Use of CPU and memory by the number of slots; dotted, the paper's; dashed, Best-Fit.",
-        {"data": traces, "layout": drawn},
-        "Use of CPU and memory by the number of slots; the numbers are in the table",
-    )

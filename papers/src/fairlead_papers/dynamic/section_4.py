@@ -8,11 +8,10 @@ import numpy as np
 
 from fairlead.mechanisms.dynamic_ratio import full_knowledge_levels, worst_case_max_sum
 from fairlead.model.cluster import FloatArray
-from fairlead.report.charts import COLOURS, layout, line
 from fairlead.report.numbers import number
 from fairlead_papers.dynamic import PAPER
 from fairlead_papers.dynamic.sequences import divide
-from fairlead_papers.reproduction import Picture, Reproduction, TextTable
+from fairlead_papers.reproduction import Reproduction, TextTable
 from fairlead_papers.setting import Setting
 from fairlead_papers.verdict import PrintedClaim, Reading
 
@@ -57,7 +56,6 @@ def reproduce(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothing here i
         claims=judge_sums({m: shares.sums for m, shares in found.items()}),
         note=NOTE,
         tables=(_table(found),),
-        pictures=(_picture(found),),
         data={
             str(m): {"first": s.first, "last": s.last, "full_knowledge": s.known}
             for m, s in found.items()
@@ -115,27 +113,3 @@ def _table(found: dict[int, SharesInTheEnd]) -> TextTable:
         )
     headings = ["m", "sum of shares", "under DRF", "ratio", "2 (m² + 1) / (m + 1)²"]
     return TextTable("Sums of dominant shares in the end.", headings, rows)
-
-
-def _picture(found: dict[int, SharesInTheEnd]) -> Picture:
-    m = np.array(list(found), dtype=float)
-    sums = np.array([shares.sums for shares in found.values()])
-    traces = [
-        line(
-            name,
-            m,
-            sums[:, k],
-            [
-                f"<b>{name}</b><br>m = {x:g}: {number(y)}"
-                for x, y in zip(m, sums[:, k], strict=True)
-            ],
-            colour=COLOURS[k],
-        )
-        for k, name in enumerate(("dynamic DRF", "DRF with full knowledge"))
-    ]
-    drawn = layout("resources, m", "sum of dominant shares", legend=True)
-    return Picture(
-        "Sums of dominant shares by the number of resources.",
-        {"data": traces, "layout": drawn},
-        "Sums of dominant shares; the numbers are in the table",
-    )

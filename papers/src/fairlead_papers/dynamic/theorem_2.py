@@ -14,12 +14,11 @@ from fairlead.mechanisms.dynamic_ratio import (
     worst_case_max_min,
 )
 from fairlead.model.cluster import FloatArray
-from fairlead.report.charts import COLOURS, layout, line
 from fairlead.report.numbers import number
 from fairlead_papers.dynamic import PAPER
 from fairlead_papers.dynamic.fixed_instance import best_course
 from fairlead_papers.dynamic.sequences import divide, draw_demands
-from fairlead_papers.reproduction import Finding, Picture, Reproduction, TextTable
+from fairlead_papers.reproduction import Finding, Reproduction, TextTable
 from fairlead_papers.setting import Setting
 from fairlead_papers.verdict import PrintedClaim, Reading
 
@@ -84,7 +83,6 @@ def reproduce(setting: Setting) -> Reproduction:
         findings=(_tighter(found), _other_mechanism()),
         note=NOTE,
         tables=(_table(found),),
-        pictures=(_picture(found),),
         data={str(m): vars(worst) for m, worst in found.items()},
     )
 
@@ -215,31 +213,3 @@ def _table(found: dict[int, Worst]) -> TextTable:
     ]
     headings = ["m", "1/m", "longer", "instance", "(m+1)/(m²+1)", "random, least"]
     return TextTable("Least share over DRF's, at the worst step.", headings, rows)
-
-
-def _picture(found: dict[int, Worst]) -> Picture:
-    m = np.array(list(found), dtype=float)
-    series = (
-        ("the paper's upper bound (m+1)/(m²+1)", (m + 1) / (m * m + 1), "dash"),
-        ("its instance", np.array([w.ratio for w in found.values()]), "solid"),
-        ("longer sequences", np.array([w.longer for w in found.values()]), "solid"),
-        ("least of random sequences", np.array([w.random for w in found.values()]), "dot"),
-        ("the lower bound 1/m", 1 / m, "dash"),
-    )
-    traces = [
-        line(
-            name,
-            m,
-            values,
-            [f"<b>{name}</b><br>m = {x:g}: {y:.5f}" for x, y in zip(m, values, strict=True)],
-            colour=COLOURS[k],
-            dash=dash,
-        )
-        for k, (name, values, dash) in enumerate(series)
-    ]
-    drawn = layout("resources, m", "least share over DRF's", height=380, legend=True)
-    return Picture(
-        "The competitive ratio by the number of resources, between its bounds.",
-        {"data": traces, "layout": drawn},
-        "The competitive ratio by the number of resources; the numbers are in the table",
-    )

@@ -13,9 +13,8 @@ from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import FloatArray
 from fairlead.model.fitting import use_per_task
 from fairlead.model.problem import Problem
-from fairlead.report.charts import COLOURS, bars, layout
-from fairlead.report.numbers import number, percent
-from fairlead_papers.reproduction import Picture, TextTable
+from fairlead.report.numbers import number
+from fairlead_papers.reproduction import TextTable
 
 # What is printed as a short decimal fraction, and follows from whole numbers, is meant exactly.
 EXACT = 1e-6
@@ -109,31 +108,6 @@ def possible_tasks(problem: Problem, user_tasks: FloatArray) -> FloatArray:
     shape = (problem.n_users, problem.n_groups)
     one_each = np.eye(shape[0] * shape[1]).reshape(-1, *shape)
     return range_over_placements(problem, user_tasks, one_each).reshape(*shape, 2)
-
-
-def picture_of_servers(allocation: Allocation, title: str) -> Picture:
-    """Draw, of each resource of each server, what each user holds; O(N G R)."""
-    problem = allocation.problem
-    labels = [
-        f"{group}, {resource}"
-        for g, group in enumerate(problem.cluster.groups)
-        for r, resource in enumerate(problem.cluster.resources)
-        if problem.group_capacity[g, r] > 0
-    ]
-    traces = []
-    for n, name in enumerate(problem.users.names):
-        held = allocation.tasks[n][:, None] * problem.demand[n]
-        there = problem.group_capacity > 0
-        share = (held / np.where(there, problem.group_capacity, 1.0))[there]
-        hover = [
-            f"<b>{name}</b><br>{label}: {percent(part)}"
-            for label, part in zip(labels, share.tolist(), strict=True)
-        ]
-        traces.append(bars(name, labels, share, hover, COLOURS[n]))
-    drawn = layout("", "held", height=320, share=True, legend=True) | {"barmode": "stack"}
-    drawn["yaxis"]["range"] = [0, 1.0]
-    about = f"{title}: what each user holds of each server; tasks are in the table"
-    return Picture(f"{title}.", {"data": traces, "layout": drawn}, about)
 
 
 def table_of_tasks(allocation: Allocation, caption: str) -> TextTable:

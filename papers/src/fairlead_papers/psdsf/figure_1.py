@@ -15,7 +15,6 @@ from fairlead_papers.psdsf.examples import (
     EXACT,
     THIRD_DECIMAL,
     example_of_figure_1,
-    picture_of_servers,
     table_of_tasks,
 )
 from fairlead_papers.reproduction import Reproduction
@@ -58,7 +57,6 @@ def reproduce(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothing here i
         readings=readings(answers, problem),
         claims=judge_fairness(fair, dominant, bottlenecks(problem)),
         tables=tuple(table_of_tasks(answer, f"{name}.") for name, answer in answers.items()),
-        pictures=tuple(picture_of_servers(answer, name) for name, answer in answers.items()),
         data={
             "tasks": {name: answer.tasks for name, answer in answers.items()},
             "bottleneck_fair": fair,

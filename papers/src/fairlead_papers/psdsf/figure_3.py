@@ -12,7 +12,6 @@ from fairlead_papers.psdsf.definition import largest_gain, virtual_shares
 from fairlead_papers.psdsf.examples import (
     EXACT,
     example_of_figure_2,
-    picture_of_servers,
     table_of_tasks,
 )
 from fairlead_papers.reproduction import Finding, Reproduction, TextTable
@@ -88,7 +87,6 @@ def reproduce(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothing here i
         ),
         note="One printed share is a misprint, so that not all numbers are as printed.",
         tables=(table_of_tasks(answer, "Tasks."), _table(shares)),
-        pictures=(picture_of_servers(answer, "PS-DSF"),),
         data={
             "tasks": answer.tasks,
             "virtual_dominant_share": np.where(problem.runnable, shares, np.nan),

@@ -6,12 +6,10 @@ import numpy as np
 
 from fairlead.mechanisms.catalogue import solve
 from fairlead.model.cluster import FloatArray
-from fairlead.model.problem import Problem
-from fairlead.report.charts import COLOURS, bars, layout
 from fairlead.report.numbers import number, percent
 from fairlead_papers.psdsf import PAPER
 from fairlead_papers.psdsf.examples import EXACT, channels_of_figure_4
-from fairlead_papers.reproduction import Picture, Reproduction, TextTable
+from fairlead_papers.reproduction import Reproduction, TextTable
 from fairlead_papers.setting import Setting
 from fairlead_papers.verdict import PrintedClaim, Reading
 
@@ -59,25 +57,8 @@ def reproduce(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothing here i
         tables=(
             TextTable("Rates, and who has the channels.", ["", *problem.cluster.groups], rates),
         ),
-        pictures=(_picture(problem, time),),
         data={"rates": problem.gamma, "time": time, "served": answer.tasks},
     )
-
-
-def _picture(problem: Problem, time: FloatArray) -> Picture:
-    labels = problem.cluster.groups
-    traces = []
-    for n, name in enumerate(problem.users.names):
-        hover = [
-            f"<b>{name}</b><br>{number(rate)} Mb/s when alone, {percent(part)} of the time"
-            for rate, part in zip(problem.gamma[n].tolist(), time[n].tolist(), strict=True)
-        ]
-        traces.append(bars(name, labels, time[n], hover, COLOURS[n]))
-    drawn = layout("", "part of the time", height=260, share=True, legend=True) | {
-        "barmode": "stack"
-    }
-    about = "Who has how much of each channel's time; the numbers are in the table"
-    return Picture("Time of the channels.", {"data": traces, "layout": drawn}, about)
 
 
 def judge_channels(time: FloatArray, apart: float) -> tuple[PrintedClaim, ...]:

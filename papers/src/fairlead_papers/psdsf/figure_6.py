@@ -21,15 +21,18 @@ from fairlead.model.fitting import use_per_task
 from fairlead.model.problem import Problem
 from fairlead.report.numbers import number, percent
 from fairlead_papers.distributed.asynchronous import run_asynchronously
-from fairlead_papers.distributed.convergence import COMPARED, Settlement, compare_with_exact
-from fairlead_papers.distributed.figures import utilisation_figure
+from fairlead_papers.distributed.convergence import (
+    COMPARED,
+    Settlement,
+    changes_text,
+    compare_with_exact,
+)
 from fairlead_papers.distributed.messages import Delay
-from fairlead_papers.distributed.page import changes_text
 from fairlead_papers.distributed.presence import JoinOrLeave
 from fairlead_papers.distributed.setting import AsynchronousSetting
 from fairlead_papers.psdsf import PAPER
 from fairlead_papers.psdsf.examples import range_over_placements
-from fairlead_papers.reproduction import Picture, Reproduction, TextTable
+from fairlead_papers.reproduction import Reproduction, TextTable
 from fairlead_papers.setting import Setting
 from fairlead_papers.verdict import PrintedClaim
 
@@ -61,16 +64,6 @@ CPU_OF_USER_2 = 2 / 15
 def reproduce(setting: Setting) -> Reproduction:
     """Let 120 servers divide themselves, beside exact answers at each second; two seconds."""
     figure = figure_6(seed=setting.seed)
-    settlement = figure.settlement
-    names = ("C", "D")
-    pictures = tuple(
-        Picture(
-            f"Class {name}, CPU used.",
-            utilisation_figure(settlement, group, CPU, legend=True),
-            f"Use of CPU on class {name} over time; means are in the table",
-        )
-        for name, group in zip(names, CLASSES_SHOWN, strict=True)
-    )
     return Reproduction(
         setting=(
             "120 servers in classes A to D, each by itself, once a second; user 4 away from 100 to "
@@ -79,7 +72,6 @@ def reproduce(setting: Setting) -> Reproduction:
         claims=_claims(figure),
         note=NOTE,
         tables=(_table(figure),),
-        pictures=pictures,
         data={
             "times": figure.times,
             "ps_dsf": figure.ps_dsf.T,

@@ -10,7 +10,7 @@ from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
 from fairlead.report.numbers import number, percent
 from fairlead_papers.psdsf import PAPER
-from fairlead_papers.psdsf.examples import EXACT, picture_of_servers, possible_tasks
+from fairlead_papers.psdsf.examples import EXACT, possible_tasks
 from fairlead_papers.psdsf.figure_6 import cluster_of_section_5
 from fairlead_papers.psdsf.section_5 import (
     CLASSES,
@@ -68,7 +68,6 @@ def reproduce(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothing here i
             _range_table(ends),
             _use_table(used),
         ),
-        pictures=(picture_of_servers(ps_dsf, "PS-DSF"), picture_of_servers(tsf, "TSF")),
         data={"ps_dsf": ps_dsf.tasks, "tsf": tsf.tasks, "tsf_range": ends},
     )
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from fairlead.cli.executor_option import RayAddress, executor_on
-from fairlead.cli.options import MOST_REPEATS, AsJson, ReportPath
+from fairlead.cli.options import MOST_REPEATS, AsJson
 from fairlead.cli.parameters import Option
 from fairlead.cli.progress import stages_bar
-from fairlead.cli.streams import check_report, complain, show
+from fairlead.cli.streams import complain, show
 
 # Those of Khamse-Ashari et al. 2017, Table I.
 SURVEYED = ("drfh", "tsf", "ps-dsf", "ps-dsf-tdm")
@@ -82,7 +82,6 @@ def survey_random_problems(
     rated: Annotated[float | None, _part("Users with rates, not demands. [default: 0]")] = None,
     ray: RayAddress = None,
     as_json: AsJson = False,
-    report: ReportPath = None,
     save_witness: Annotated[
         Path | None,
         Option(
@@ -104,7 +103,6 @@ def survey_random_problems(
     from fairlead.properties.audit import PROPERTIES, check_properties
     from fairlead.properties.witness_files import check_folder
 
-    check_report(report)
     if save_witness is not None:
         check_folder(save_witness)
     names = list(dict.fromkeys(mechanism or SURVEYED))
@@ -123,8 +121,8 @@ def survey_random_problems(
         "rated": rated,
     }
     from fairlead.report.numbers import counted
+    from fairlead_papers.surveys._survey_document import survey_document
     from fairlead_papers.surveys.drawing import Distribution
-    from fairlead_papers.surveys.page import survey_document
     from fairlead_papers.surveys.survey import survey
     from fairlead_papers.surveys.witnesses import save_survey_witnesses
 
@@ -141,7 +139,7 @@ def survey_random_problems(
             on_progress=on_progress,
         )
     try:
-        show(survey_document(found, counted(random, "random problem")), as_json, report)
+        show(survey_document(found, counted(random, "random problem")), as_json)
     finally:
         if save_witness is not None:
             paths = save_survey_witnesses(found, save_witness)

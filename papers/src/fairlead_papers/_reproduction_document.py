@@ -8,9 +8,7 @@ from typing import Any
 from fairlead.report.document import (
     FAILS,
     HOLDS,
-    PAGE,
     ROOMY,
-    TERMINAL,
     Block,
     Cell,
     Column,
@@ -89,23 +87,22 @@ def reproductions_document(
     found : mapping of str to (Entry, Reproduction)
         By name.
     details : bool
-        Whether a terminal shows more than the verdicts, their reasons, and what papers got wrong.
+        Whether to show more than the verdicts, their reasons, and what papers got wrong.
     values : callable
         Returns the answer as plain values.
     """
     one = len(found) == 1
     blocks: list[Block] = [] if one else [_verdicts(found)]
-    for entry, reproduction in found.values():
-        blocks.append(
+    if details:
+        blocks += [
             Section(
                 f"{entry.key}: {entry.shows}",
                 list(_one(entry, reproduction)),
-                anchor=_anchor(entry),
-                only="" if details else PAGE,
             )
-        )
-    if not details:
-        blocks.append(Section("", list(_in_short(found)), only=TERMINAL))
+            for entry, reproduction in found.values()
+        ]
+    else:
+        blocks += _in_short(found)
     return Document(
         next(iter(found)) if one else "Papers beside ours",
         "papers, reproduced",
@@ -114,10 +111,6 @@ def reproductions_document(
         blocks,
         values,
     )
-
-
-def _anchor(entry: Entry) -> str:
-    return entry.key.replace("/", "-")
 
 
 def _kind(reproduction: Reproduction) -> str:
@@ -143,21 +136,20 @@ def _opening(found: Mapping[str, tuple[Entry, Reproduction]]) -> Statement:
 def _verdicts(found: Mapping[str, tuple[Entry, Reproduction]]) -> Table:
     rows: list[list[Content]] = [
         [
-            Cell(key, link=_anchor(entry)),
-            f"{entry.paper.authors}, {entry.number}",
+            key,
             entry.shows,
             Cell(reproduction.verdict, kind="bad" if _kind(reproduction) == FAILS else "good"),
         ]
         for key, (entry, reproduction) in found.items()
     ]
-    columns = [words("name"), words("paper", PAGE), words("what it shows"), words("verdict")]
+    columns = [words("name"), words("what it shows"), words("verdict")]
     return table_of("What was reproduced", columns, rows, on_terminal=10_000)
 
 
 def _one(entry: Entry, reproduction: Reproduction) -> Iterator[Block]:
-    """Show one: pictures, numbers, statements, tables, and what the paper got wrong."""
+    """Show one: numbers, statements, tables, and what the paper got wrong."""
     paper = entry.paper
-    yield Prose(f"{entry.key}: {entry.shows}", "strong", only=TERMINAL)
+    yield Prose(f"{entry.key}: {entry.shows}", "strong")
     yield Prose(f"{paper.authors}, “{paper.title}”, {paper.venue}, {entry.number}.", "small")
     yield Prose(f"The paper: {entry.printed}.")
     yield Prose(f"Here: {reproduction.setting}")
@@ -167,7 +159,6 @@ def _one(entry: Entry, reproduction: Reproduction) -> Iterator[Block]:
     )
     if reproduction.note:
         yield Prose(reproduction.note, "small")
-    yield from reproduction.pictures
     for claim in reproduction.claims:
         yield Statement(HOLDS if claim.holds else FAILS, claim.sentence, detail=claim.measured)
     if reproduction.readings:

@@ -5,23 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from fairlead.mechanisms.catalogue import CATALOGUE
 from fairlead.report.document import (
     FAILS,
     HOLDS,
-    PAGE,
-    TERMINAL,
     Block,
     Cards,
     Cell,
     Column,
     Content,
     Document,
-    Facts,
     Listing,
     Prose,
     Section,
     Statement,
+    Table,
     table_of,
     words,
 )
@@ -30,29 +27,9 @@ from fairlead.report.witness import problem_blocks, problem_line, witness_blocks
 from fairlead_papers.surveys.survey import Survey
 from fairlead_papers.surveys.work import SurveyCell
 
-# What the parameters of random problems are, for a reader.
-PARAMETERS = {
-    "users": "users at most",
-    "servers": "servers at most",
-    "resources": "resources at most",
-    "heterogeneity": "orders of magnitude over which amounts spread",
-    "constrained": "chance that a user may run on some servers only",
-    "zero_demand": "chance that a task takes nothing of a resource, and that a server has none",
-    "limited": "chance that a user has finitely many tasks",
-    "weighted": "chance that users have weights",
-    "rated": "chance that users have rates, not demands",
-}
-
 
 def survey_document(survey: Survey, title: str) -> Document:
-    """Show a table of mechanisms and properties, and below it the smallest witnesses.
-
-    Parameters
-    ----------
-    survey : Survey
-    title : str
-        What was surveyed.
-    """
+    """Show a table of mechanisms and properties, and below it the smallest witnesses."""
     properties = "1 property"
     if len(survey.properties) != 1:
         properties = f"{len(survey.properties)} properties"
@@ -62,11 +39,7 @@ def survey_document(survey: Survey, title: str) -> Document:
         "properties of mechanisms",
         f"{mechanisms}, {properties} (seed {survey.seed})",
         _opening(survey),
-        [
-            Section("Which mechanism has which property", list(_findings(survey))),
-            Section("The smallest witnesses", list(_witnesses(survey))),
-            Section("What was searched", list(_searched(survey))),
-        ],
+        [*_findings(survey), *_witnesses(survey), _searched(survey)],
         survey.to_dict,
     )
 
@@ -85,7 +58,7 @@ def _opening(survey: Survey) -> Statement:
 def _findings(survey: Survey) -> Iterator[Block]:
     """Yield the table of mechanisms and properties, and what its marks mean."""
     rows: list[list[Content]] = [
-        [name, *(_finding(survey, survey.cells[name, of]) for of in survey.properties)]
+        [name, *(_finding(survey.cells[name, of]) for of in survey.properties)]
         for name in survey.mechanisms
     ]
     columns = [words("mechanism"), *map(Column, survey.properties)]
@@ -106,38 +79,23 @@ def _findings(survey: Survey) -> Iterator[Block]:
         yield Listing(conditions, kind="small")
 
 
-def _finding(survey: Survey, cell: SurveyCell) -> Cell:
+def _finding(cell: SurveyCell) -> Cell:
     """Describe the claim on a mechanism and property, and the result."""
     count = f"{cell.violations:,}/{cell.asked:,}" if cell.asked else "not asked"
-    part = cell.violations / cell.asked if cell.asked else 0.0
     kind, mark = "" if cell.violations else "dim", ""
     if cell.refutations:
         kind, mark, count = "bad", "REFUTED ", f"{cell.refutations:,}/{cell.covered:,}"
     elif cell.claim is not None:
         kind, mark = "good", "✓* " if cell.claim.without else "✓ "
-    link = _anchor(survey, cell) if cell.witness is not None else ""
-    return Cell(f"{mark}{count}", part, kind=kind, link=link)
-
-
-def _anchor(survey: Survey, cell: SurveyCell) -> str:
-    """Name the place of a cell's witness on the page."""
-    row, column = survey.mechanisms.index(cell.mechanism), survey.properties.index(cell.property)
-    return f"witness-{row}-{column}"
+    return Cell(f"{mark}{count}", kind=kind)
 
 
 def _witnesses(survey: Survey) -> Iterator[Block]:
-    """Yield the witnesses by mechanism, each mechanism with its idea."""
-    for name in survey.mechanisms:
-        cells = [survey.cells[name, of] for of in survey.properties]
-        cards = [
-            ("", Section(f"{name}, {cell.property}", list(_witness(cell)), 4, kind, anchor))
-            for cell in cells
-            if cell.witness is not None
-            for kind, anchor in [("fails" if cell.refutations else "", _anchor(survey, cell))]
-        ]
-        if cards:
-            about = [Prose(CATALOGUE[name].summary, "small", PAGE)] if name in CATALOGUE else []
-            yield Section(name, [*about, Cards(cards)], level=3)
+    """Yield the smallest witness against each property of each mechanism."""
+    for cell in survey.cells.values():
+        if cell.witness is not None:
+            heading = f"{cell.mechanism}, {cell.property}"
+            yield Cards([("", Section(heading, list(_witness(cell))))])
 
 
 def _witness(cell: SurveyCell) -> Iterator[Block]:
@@ -153,29 +111,25 @@ def _witness(cell: SurveyCell) -> Iterator[Block]:
     elif cell.claim is not None:
         yield Prose("fails where it is not claimed", "small")
     yield Prose(witness.verdict.sentence)
-    yield Prose(problem_line(witness.problem), "small", TERMINAL)
+    yield Prose(problem_line(witness.problem), "small")
     yield from problem_blocks(witness.problem)
     for table in witness_blocks(witness.verdict, witness.problem):
-        yield replace(table, folded=table.about, captioned=False)
-    yield Prose(f"shrunk from random problem {witness.number}", "small", PAGE)
+        yield replace(table, captioned=False)
 
 
-def _searched(survey: Survey) -> Iterator[Block]:
-    """Yield how many problems each mechanism answered, and what the problems were."""
+def _searched(survey: Survey) -> Table:
+    """Count the problems that each mechanism answered."""
 
     def row(name: str) -> list[Content]:
         refused, unproved = survey.refused[name], survey.unproved[name]
         answered = survey.problems - refused - unproved
-        cells = [Cell(f"{count:,}", count) for count in (answered, refused)]
-        return [name, *cells, Cell(f"{unproved:,}", unproved, kind="bad" if unproved else "")]
+        return [
+            name,
+            f"{answered:,}",
+            f"{refused:,}",
+            Cell(f"{unproved:,}", kind="bad" if unproved else ""),
+        ]
 
     headings = ("problems answered", "refused by its definition", "without a certified answer")
     rows = [row(name) for name in survey.mechanisms]
-    columns = [words("mechanism"), *map(Column, headings)]
-    yield table_of("Answers of each mechanism", columns, rows)
-    parameters = [
-        (PARAMETERS.get(name, name), f"{value:g}")
-        for name, value in survey.distribution.to_dict().items()
-    ]
-    facts = Facts([*parameters, ("seed", str(survey.seed))])
-    yield Section("Random problems", [facts], level=3, only=PAGE)
+    return table_of("Answers of each mechanism", [words("mechanism"), *map(Column, headings)], rows)

@@ -1,0 +1,221 @@
+"""Describe how servers that divide themselves settled, for a terminal and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isfinite
+
+import numpy as np
+
+from fairlead.report.allocation import size_of
+from fairlead.report.document import (
+    FAILS,
+    HOLDS,
+    Column,
+    Content,
+    Document,
+    Listing,
+    Prose,
+    Statement,
+    Table,
+    proof,
+    table_of,
+    words,
+)
+from fairlead.report.numbers import counted, number, percent, precise_percent
+from fairlead_papers.distributed.asynchronous import ActorCount, AsynchronousRun
+from fairlead_papers.distributed.convergence import Settlement, changes_text
+
+NAMES = {"ps-dsf": "PS-DSF", "ps-dsf-tdm": "PS-DSF (TDM)", "tsf": "TSF", "drfh": "C-DRFH"}
+# With more servers than this running while a message is under way they tend to overreact.
+CROWDED = 1.0
+
+
+def convergence_document(
+    settlement: Settlement, title: str, left_out: Sequence[str] = ()
+) -> Document:
+    """Show how the servers follow users that come and go, beside exact answers."""
+    run = settlement.run
+    setting = run.setting
+    refused = [
+        f"{_name(mechanism)}: {reason.removeprefix(f'{mechanism}: ')}"
+        for mechanism, reason in settlement.refused.items()
+    ]
+    return Document(
+        title,
+        "servers on their own",
+        f"{size_of(setting.problem)}; the servers divide themselves, by {NAMES[setting.mechanism]}",
+        _verdict(settlement),
+        [
+            Prose(
+                f"No server is in charge: {setting_text(run)}. Settled means that the violation "
+                "stays below a bound until the next change. Servers ran their procedure "
+                f"{run.runs:,} times in all."
+            ),
+            _phases(settlement),
+            *([_actors(run.actors)] if run.actors else []),
+            _users(settlement),
+            Prose(
+                "Exact is the answer of a mechanism that knows all servers at once, for the users "
+                f"present. Under {NAMES[setting.mechanism]} several answers can be right, and "
+                "servers need not come to the same.",
+                "small",
+            ),
+            *([Listing(refused, "no exact answer from", "warning")] if refused else []),
+            _use(settlement),
+            proof(run.certificate, "any server, as none knows all"),
+        ],
+        settlement.to_dict,
+        left_out,
+    )
+
+
+def _verdict(settlement: Settlement) -> Statement:
+    """Describe whether and when the servers settled, and if not, what may help."""
+    setting, last = settlement.run.setting, settlement.settled[-1]
+    name = NAMES[setting.mechanism]
+    if settlement.converged:
+        when = ""
+        if last.certified is not None:
+            since = "the last change" if last.phase.changes else "the start"
+            when = f" {number(last.certified)} s after {since}"
+        return Statement(HOLDS, f"The servers settled on {name}{when} (violation below 1e-6).")
+    violation = settlement.run.certificate.violation
+    missed = f"violation {violation:.1e}" if isfinite(violation) else "somebody has nothing"
+    said = f"The servers have not settled on {name} ({missed} in the end): "
+    if setting.crowd > CROWDED:
+        said += (
+            f"about {number(setting.crowd)} servers decide while a message is under way, and all "
+            "of them answer the same news. A longer --period or more --damping calms them."
+        )
+    else:
+        said += "it may only need longer (--until)."
+    return Statement(FAILS, said)
+
+
+def setting_text(run: AsynchronousRun) -> str:
+    """Describe how the servers run and exchange messages."""
+    setting = run.setting
+    clocks, delay = setting.clocks, setting.delay
+    varies = f" (up to {percent(clocks.jitter)} more or less)" if clocks.jitter else ""
+    if run.actors:
+        sent = sum(actor.messages for actor in run.actors)
+        messages = f"{counted(len(run.actors), 'actor')} sent each other {counted(sent, 'message')}"
+    elif not delay.longest:
+        messages = "messages arrive at once"
+    elif delay.varies:
+        messages = f"messages take {delay.shortest:g} s to {delay.longest:g} s"
+    else:
+        messages = f"messages take {delay.longest:g} s"
+    damping = f"; damping {setting.damping:g}" if setting.damping else ""
+    who = "each server" if setting.apart else "each group, as one server,"
+    return f"{who} divides itself every {clocks.period:g} s{varies}; {messages}{damping}"
+
+
+def _actors(actors: Sequence[ActorCount]) -> Table:
+    rows: list[list[Content]] = [
+        [
+            f"{n}, lost" if actor.lost else str(n),
+            actor.node,
+            f"{actor.servers:,}",
+            f"{actor.rounds:,}",
+            f"{actor.messages:,}",
+        ]
+        for n, actor in enumerate(actors)
+    ]
+    return table_of(
+        "Actors on Ray",
+        (
+            words("actor"),
+            words("node"),
+            Column("servers"),
+            Column("rounds"),
+            Column("messages sent"),
+        ),
+        rows,
+        each="actor",
+    )
+
+
+def _phases(settlement: Settlement) -> Table:
+    rows: list[list[Content]] = [
+        [
+            f"{settled.phase.begin:g} s",
+            changes_text(settlement, settled.phase),
+            f"{len(settled.phase.users):,}",
+            _seconds(settled.close),
+            _seconds(settled.certified),
+        ]
+        for settled in settlement.settled
+    ]
+    return table_of(
+        "How soon it settled after each change",
+        (
+            Column("from"),
+            words("what changes"),
+            Column("users there"),
+            Column("below 1e-3 after"),
+            Column("below 1e-6 after"),
+        ),
+        rows,
+        each="change",
+        rest="after them",
+        keys=2,
+    )
+
+
+def _seconds(seconds: float | None) -> str:
+    return "not by then" if seconds is None else f"{number(seconds)} s"
+
+
+def _users(settlement: Settlement) -> Table:
+    run = settlement.run
+    last = len(run.phases) - 1
+    share = run.dominant_share[-1]
+    there = np.flatnonzero(run.phases[last].active)
+    exact = [settlement.exact_tasks(name, last) for name in settlement.exact]
+
+    def row(k: int) -> list[Content]:
+        n = int(there[k])
+        tasks = [float(answer[n]) for answer in (run.user_tasks[-1], *exact)]
+        return [
+            run.setting.problem.users.names[n],
+            precise_percent(float(share[n])),
+            *map(number, tasks),
+        ]
+
+    headings = ("dominant share", "tasks", *(f"exact {_name(name)}" for name in settlement.exact))
+    return Table(
+        "Users in the end",
+        (words("user"), *map(Column, headings)),
+        len(there),
+        row,
+        size=share[there],
+        each="user",
+    )
+
+
+def _use(settlement: Settlement) -> Table:
+    run = settlement.run
+    cluster = run.setting.problem.cluster
+
+    def row(g: int) -> list[Content]:
+        used, has = run.utilisation[-1, g].tolist(), cluster.capacity[g] > 0
+        return [
+            cluster.groups[g],
+            *(percent(u) if h else "" for u, h in zip(used, has, strict=True)),
+        ]
+
+    return Table(
+        "Used of each group in the end",
+        (words("group"), *(Column(f"{name} used") for name in cluster.resources)),
+        len(cluster.groups),
+        row,
+        size=run.setting.problem.count.astype(float),
+        each="group",
+        rest="of fewer servers",
+    )
+
+
+def _name(mechanism: str) -> str:
+    return NAMES.get(mechanism, mechanism)

@@ -1,0 +1,70 @@
+"""The text of servers that divide themselves shows their numbers."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from fairlead.model.problem import Problem
+from fairlead.report.terminal import to_terminal
+from fairlead_papers.distributed._convergence_document import convergence_document
+from fairlead_papers.distributed.asynchronous import run_asynchronously
+from fairlead_papers.distributed.convergence import Settlement, changes_text, compare_with_exact
+from fairlead_papers.distributed.messages import Delay
+from fairlead_papers.distributed.presence import JoinOrLeave
+from fairlead_papers.distributed.setting import AsynchronousSetting
+from random_problems import random_problem
+
+
+@cache
+def settlement_of(users: int, groups: int, until: float) -> Settlement:
+    problem = random_problem(np.random.default_rng(1), users, groups, 2)
+    changes = [JoinOrLeave(7.0, 0, False), JoinOrLeave(19.0, 0, True)]
+    changes += [JoinOrLeave(7.0, n, False) for n in range(1, 6) if users > 20]
+    setting = AsynchronousSetting(problem, until, tuple(changes), delay=Delay(0.02, 0.1))
+    return compare_with_exact(run_asynchronously(setting, sample=0.5))
+
+
+def text_of(settlement: Settlement, width: int | None = None) -> str:
+    return to_terminal(convergence_document(settlement, "x"), width=width, plain=True)
+
+
+def test_a_mechanism_without_an_answer_is_named() -> None:
+    problem = Problem.from_arrays([[1.0]], [[1.0]] * 2, rates=[[1.0], [2.0]])
+    run = run_asynchronously(AsynchronousSetting(problem, 5.0, time_shared=True))
+    refused = "TSF: its definition does not admit given rates"
+    assert refused in text_of(compare_with_exact(run))
+
+
+@pytest.mark.parametrize(("width", "listed"), [(None, 55), (160, 40)])
+def test_a_terminal_shows_the_largest_of_many_users(width: int | None, listed: int) -> None:
+    settlement = settlement_of(60, 12, 30.0)
+    assert changes_text(settlement, settlement.run.phases[1]) == "6 users leave"
+    text = text_of(settlement, width)
+    rows = [line for line in text.splitlines() if line.count("%") == 1]  # groups have two
+    assert len(rows) == listed
+    assert ("and 15 users with smaller shares" in text) == (listed == 40)
+
+
+def test_phases_users_and_groups_are_listed() -> None:
+    settlement = settlement_of(4, 2, 60.0)
+    run = settlement.run
+    lines = [" ".join(line.split()) for line in text_of(settlement).splitlines()]
+    for settled, begin in zip(settlement.settled, ("0 s", "7 s", "19 s"), strict=True):
+        seconds = [
+            "not by then" if s is None else f"{s:.4g} s" for s in (settled.close, settled.certified)
+        ]
+        present, changes = len(settled.phase.users), changes_text(settlement, settled.phase)
+        assert f"{begin} {changes} {present} {' '.join(seconds)}" in lines
+    for g, group in enumerate(run.setting.problem.cluster.groups):
+        used = " ".join(f"{100 * part:.2f} %" for part in run.utilisation[-1, g])
+        assert f"{group} {used}" in lines
+    for n, user in enumerate(run.setting.problem.users.names):
+        (row,) = [line.split() for line in lines if line.startswith(f"{user} ")]
+        tasks = [
+            run.user_tasks[-1, n],
+            *(settlement.exact_tasks(m, 2)[n] for m in settlement.exact),
+        ]
+        assert [float(cell) for cell in row[3:]] == pytest.approx(tasks, rel=1e-3)
