@@ -17,7 +17,7 @@ TESTS_OF_LOOPS := $(addprefix tests/,solvers/test_stairs_kept.py solvers/test_tu
 # Tests start hundreds of processes; each would compile all of the source again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup built wheels demo test test-plain test-deep test-wheel test-traces test-ray test-newest test-oldest soak traces-named tried lock check bench peers clean
+.PHONY: help setup built wheels demo test test-plain test-deep test-wheel test-traces test-ray test-newest test-oldest soak traces-named tried lock check site bench peers clean
 
 help:  ## Show the targets.
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1  \2/p' "$(ROOT)/Makefile"
@@ -100,6 +100,9 @@ check: $(STAMP)  ## Lint, check the format, the types and the layers.
 	$(IN_ROOT) .venv/bin/ruff format --check .
 	$(IN_ROOT) .venv/bin/mypy
 	$(IN_ROOT) .venv/bin/lint-imports
+
+site: built  ## Build the documentation as pages that open without a network: build/site/index.html.
+	$(IN_ROOT) NO_MKDOCS_2_WARNING=1 .venv/bin/python -m mkdocs build --strict --quiet -f site/mkdocs.yml
 
 bench: built  ## Run the benchmarks.
 	$(IN_ROOT) .venv/bin/python -m pytest benchmarks
