@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from fairlead.service.exchange import Reply
+from fairlead.service.client.exchange import Reply
 from fairlead.service.http.access import Limits
 from fairlead.service.http.api import application
 from fairlead.service.journal.event_journal import Journal
@@ -24,11 +24,9 @@ class OverHttpx:
     def __init__(self, client: httpx.AsyncClient) -> None:
         self.client, self.url = client, str(client.base_url)
 
-    async def send(
-        self, method: str, target: str, headers: Mapping[str, str], body: bytes, wait: float
-    ) -> Reply:
+    async def ask(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
         answer = await self.client.request(
-            method, target, headers=dict(headers), content=body, timeout=30.0 + wait
+            method, target, headers=dict(headers), content=body, timeout=40.0
         )
         return Reply(answer.status_code, answer.headers, answer.content)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fairlead.cli.main import run
-from fairlead.service.exchange import Reply
+from fairlead.service.client.exchange import Reply
 from fairlead.service.messages import JobView
 
 BAD = "a\x1b]0;title\x07\x9b31m\x7f\u202e\rb"
@@ -43,7 +43,7 @@ def test_texts_of_a_service_are_printable(
     is_json: bool,
 ) -> None:
     reply = Reply(200, {}, json.dumps(answer).encode())
-    monkeypatch.setattr("fairlead.service.exchange.Channel.ask", lambda *_: reply)
+    monkeypatch.setattr("fairlead.service.client.exchange.Channel.ask", lambda *_: reply)
     assert run([words[0], *(["--json"] if is_json else []), *words[1:]]) in (0, 3)
     said = "".join(capsys.readouterr())
     assert said.replace("\n", "").isprintable()

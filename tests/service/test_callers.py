@@ -19,10 +19,16 @@ import httpx
 import pytest
 
 from fairlead.errors import InputError
-from fairlead.service import addresses, certificate
-from fairlead.service.addresses import check_socket, find_socket, listen_tcp, listen_unix
-from fairlead.service.connecting import Address
-from fairlead.service.exchange import Channel, NotReachedError
+from fairlead.service import certificate
+from fairlead.service.client import addresses
+from fairlead.service.client.addresses import (
+    Address,
+    check_socket,
+    find_socket,
+    listen_tcp,
+    listen_unix,
+)
+from fairlead.service.client.exchange import Channel, NotReachedError
 from fairlead.service.http._peers import Peer, account_name
 from live_cluster import NOBODY, Cluster, as_ordinary_user
 

@@ -20,8 +20,8 @@ from fairlead.cli.main import run
 from fairlead.errors import InputError
 from fairlead.report.live import said_when
 from fairlead.service.client import RefusedError
-from fairlead.service.connecting import Address
-from fairlead.service.exchange import Reply
+from fairlead.service.client.addresses import Address
+from fairlead.service.client.exchange import Reply
 from fairlead.service.journal.event_journal import reading
 from fairlead.service.messages import JobRequest
 from live_cluster import Cluster, free_port, until
@@ -152,7 +152,7 @@ def test_a_file_of_jobs_is_taken_whole_or_not(
 def test_a_file_in_several_requests_is_checked_before_the_first(
     typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairlead.service.calls.LARGEST_PART", 200)
+    monkeypatch.setattr("fairlead.service.client.calls.LARGEST_PART", 200)
     path = tmp_path / "jobs.json"
     job = {"command": ["true"], "user": "ana", "where": ["nowhere-else"]}
     path.write_text(json.dumps([*[job] * 9, job | {"cpu": "lots"}]))
@@ -179,7 +179,9 @@ def test_without_a_service_an_option_is_at_fault(
     typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAIRLEAD_SERVER", f"http://127.0.0.1:{free_port()}")
-    monkeypatch.setattr("fairlead.service.plain_client.Repetition.pause_after", lambda *_: None)
+    monkeypatch.setattr(
+        "fairlead.service.client.plain_client.Repetition.pause_after", lambda *_: None
+    )
     status, out, err = typed("submit", "--user", "ana", "--cpu", "lots", "--", "true")
     assert (status, out) == (2, "")
     assert err.startswith("fairlead: --cpu: ")
@@ -191,7 +193,7 @@ def test_an_answer_of_another_kind_is_one_line(
     words: list[str], answer: str, typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reply = Reply(200, {}, answer.encode())
-    monkeypatch.setattr("fairlead.service.exchange.Channel.ask", lambda *_: reply)
+    monkeypatch.setattr("fairlead.service.client.exchange.Channel.ask", lambda *_: reply)
     status, out, err = typed(*words)
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert "does not answer as a fairlead service of this version" in err
@@ -304,7 +306,9 @@ def test_without_a_service_it_says_where_it_looked(
     verb: str, typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nowhere = f"http://127.0.0.1:{free_port()}"
-    monkeypatch.setattr("fairlead.service.plain_client.Repetition.pause_after", lambda *_: None)
+    monkeypatch.setattr(
+        "fairlead.service.client.plain_client.Repetition.pause_after", lambda *_: None
+    )
     monkeypatch.setenv("FAIRLEAD_SERVER", nowhere)
     status, out, err = typed(*verb.split())
     assert (status, out) == (2, "")
@@ -356,9 +360,9 @@ def test_a_wait_for_a_service_is_not_logged_into_a_pipe(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("FAIRLEAD_SERVER", f"http://127.0.0.1:{free_port()}")
-    monkeypatch.setattr("fairlead.service.plain_client.STARTING_SECONDS", 0.5)
-    monkeypatch.setattr("fairlead.service.plain_client.TOLD_AFTER", 0.0)
-    monkeypatch.setattr("fairlead.service.plain_client.TRIES", 1)
+    monkeypatch.setattr("fairlead.service.client.plain_client.STARTING_SECONDS", 0.5)
+    monkeypatch.setattr("fairlead.service.client.plain_client.REPORT_AFTER", 0.0)
+    monkeypatch.setattr("fairlead.service.client.plain_client.TRIES", 1)
     assert run(["jobs"]) == 2
     assert not caplog.records
 
@@ -428,7 +432,7 @@ def test_many_jobs_are_taken_together_or_it_is_said_which_were(
         with pytest.raises(RefusedError, match=r"no job 999999$"):
             client.submit([held] * 1500 + [wrong])
         assert {view.id for view in client.jobs()} == before
-        monkeypatch.setattr("fairlead.service.calls.LARGEST_PART", 200)
+        monkeypatch.setattr("fairlead.service.client.calls.LARGEST_PART", 200)
         with pytest.raises(RefusedError, match="no job 999999; before that, jobs") as fault:
             client.submit([held] * 9 + [wrong])
         taken = [view.id for view in client.jobs() if view.id not in before]

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from fairlead.service import exchange
-from fairlead.service.connecting import Address
-from fairlead.service.exchange import Channel, NotReachedError, OtherProgramError, Reply
+from fairlead.service.client import exchange
+from fairlead.service.client.addresses import Address
+from fairlead.service.client.exchange import Channel, NotReachedError, OtherProgramError, Reply
 
 
 @contextmanager

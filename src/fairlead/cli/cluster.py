@@ -10,8 +10,8 @@ from fairlead.cli.options import AsJson
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import emit, emit_lines, show_table
 from fairlead.errors import InputError
-from fairlead.service import calls
 from fairlead.service.bounds import check_weight
+from fairlead.service.client import calls
 
 OF_WEIGHT = "2 is for twice the share of 1; 0 for what no other user can use."
 ServerName = Annotated[str, Argument(metavar="NAME", help="As fairlead servers lists it.")]

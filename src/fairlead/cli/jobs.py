@@ -26,9 +26,9 @@ from fairlead.cli.streams import (
 )
 from fairlead.errors import FairleadError, InputError
 from fairlead.model.quantity import typed_number
-from fairlead.service import calls
 from fairlead.service.bounds import JOB_ID, MOST_TASKS
-from fairlead.service.plain_client import PlainClient, RefusedError, is_over, unlike
+from fairlead.service.client import calls
+from fairlead.service.client.plain_client import PlainClient, RefusedError, is_over, other_version
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -411,7 +411,7 @@ def client(server: str | None) -> Iterator[PlainClient]:
         try:
             yield service
         except (KeyError, TypeError) as fault:  # a field is missing in the answer
-            raise unlike(200, service.address.url) from fault
+            raise other_version(200, service.url) from fault
 
 
 def where_of(texts: list[str] | None) -> dict[str, str] | list[str] | None:
@@ -563,7 +563,7 @@ def _tell(what: str, jobs: list[str], server: str | None, as_json: bool) -> None
         if len(jobs) > 1:
             for job in jobs:  # before any of them is told
                 service.ask(calls.job(job))
-        rows = [service.ask(calls.tell_job(job, what)) for job in jobs]
+        rows = [service.ask(calls.act_on_job(job, what)) for job in jobs]
         for row in rows:
             if what == "cancel" and row["state"] in ("finished", "failed"):
                 complain(f"job {row['id']} is {row['state']} already")

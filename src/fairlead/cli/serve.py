@@ -98,7 +98,7 @@ def serve(
       fairlead serve --policy ps-dsf/best-fit
     """  # noqa: D301 (the help formatter reads \b as "keep these lines")
     _need("fastapi", "uvicorn", "sqlalchemy", "httpx", "prometheus_client", "cryptography")
-    from fairlead.service import addresses
+    from fairlead.service.client import addresses
 
     _log(json_logs)
     # Clients that come while the rest is imported and the journal is read wait for their answers.
@@ -138,7 +138,7 @@ def serve(
 
 def _unix_sockets(path: Path | None) -> list[socket.socket]:
     """Listen on the Unix socket that was asked for, or on the default one if it can be had."""
-    from fairlead.service import addresses
+    from fairlead.service.client import addresses
 
     if path is not None:
         return [addresses.listen_unix(path)]
@@ -176,7 +176,7 @@ def token(
 
     from fairlead.service import certificate
     from fairlead.service.bounds import LONGEST_NAME, NAME
-    from fairlead.service.connecting import PREFIX
+    from fairlead.service.client.addresses import PREFIX
     from fairlead.service.journal.event_journal import Journal
     from fairlead.service.journal.tokens import Token, check_name
 

@@ -90,8 +90,8 @@ def worker(
     _need("h11", "psutil")
     import asyncio
 
-    from fairlead.service.connecting import Address
-    from fairlead.service.engines.connections import Connections
+    from fairlead.service.client.addresses import Address
+    from fairlead.service.client.connections import Connections
     from fairlead.service.engines.following import Follower
     from fairlead.service.engines.links import OverHttp
     from fairlead.service.worker.accounts import Accounts

@@ -26,8 +26,10 @@ from pydantic import ValidationError
 
 from fairlead.errors import FairleadError, InputError
 from fairlead.ray.cluster import AGENT, RayCluster
-from fairlead.service.connecting import Address
-from fairlead.service.engines.connections import Connections
+from fairlead.service.client import calls
+from fairlead.service.client.addresses import Address
+from fairlead.service.client.connections import Connections
+from fairlead.service.client.exchange import AwaitedExchange, Reply
 from fairlead.service.engines.following import Follower
 from fairlead.service.engines.links import InProcess, Link, OverHttp
 from fairlead.service.engines.protocol import Ending
@@ -169,13 +171,13 @@ class Dispatcher:
     ) -> Answer:
         """Ask the service; return status and answer."""
         await self._ready()
-        answer = await self._http.request(method, path, content=content, headers=dict(headers))
-        return answer.status_code, answer.content
+        reply = await self._exchange.ask(method, path, headers, content)
+        return reply.status, reply.content
 
     async def state(self) -> dict[str, Any]:
         """Return what this dispatcher is, and who is there."""
         await self._ready()
-        ready = (await self._http.get("/readyz")).json()
+        ready = json.loads((await self.ask("GET", "/readyz"))[1])
         times = os.times()
         return {
             "version": VERSION,
@@ -197,9 +199,12 @@ class Dispatcher:
         """Restrict submission to these users, with these weights."""
         await self._ready()
         for name, weight in users.items():
-            answer = await self._http.put(f"/v1/users/{name}", json={"weight": weight})
-            if not answer.is_success:
-                raise InputError(str(answer.json().get("detail", answer.text)), name)
+            call = calls.set_user(name, weight)
+            status, answer = await self.ask(
+                call.method, call.target, call.body.encode(), call.headers
+            )
+            if status != 200:
+                raise InputError(str(json.loads(answer)["detail"]), name)
         self._keep_users((self._users or set()) | set(users))
 
     # How it is done
@@ -227,7 +232,7 @@ class Dispatcher:
             await self._serve()
         else:
             address = Address.of(self._remote, self._token)
-            self._http = address.async_client()
+            self._exchange: AwaitedExchange = Connections(address)
             self._link: Link = OverHttp(Connections(address))
             self._address = self._remote
         await self._engine.look()
@@ -252,8 +257,7 @@ class Dispatcher:
         # The journal's policy may be another until the engine has had its first turn.
         await asyncio.wrap_future(service.engine.ask(lambda _turn: None))
         self._link = InProcess(service, ADMIN)
-        transport = httpx.ASGITransport(inside(app))
-        self._http = httpx.AsyncClient(transport=transport, base_url=self._address)
+        self._exchange = _ToApplication(inside(app), self._address)
 
     async def _follow(self, follower: Follower) -> None:
         """Follow the service; end where that is no use, so that Ray begins anew."""
@@ -283,6 +287,19 @@ class Dispatcher:
         with suppress(ray.exceptions.RayError):
             await handle.live.remote()
         await self.leave(name)
+
+
+class _ToApplication:
+    """Requests to an application in this process; see `AwaitedExchange`."""
+
+    def __init__(self, application: Any, url: str) -> None:
+        self.url = url
+        transport = httpx.ASGITransport(application)
+        self._http = httpx.AsyncClient(transport=transport, base_url=url)
+
+    async def ask(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
+        answer = await self._http.request(method, target, content=body, headers=dict(headers))
+        return Reply(answer.status_code, answer.headers, answer.content)
 
 
 def _folder() -> Path:

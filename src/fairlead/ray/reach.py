@@ -22,7 +22,7 @@ from fairlead.scheduler.policies import parse_policy
 from fairlead.service.bounds import NAME as NAME_OF_USER
 from fairlead.service.bounds import check_weight
 from fairlead.service.client import Client
-from fairlead.service.exchange import TIMEOUT, Reply
+from fairlead.service.client.exchange import TIMEOUT, Reply
 
 NAME = NAMESPACE = "fairlead"
 AT_ONCE = 100_000  # calls of an actor that wait
@@ -190,8 +190,10 @@ class RayExchange:
     def __init__(self, dispatcher: Any) -> None:
         self._dispatcher = dispatcher
 
+    url = "the dispatcher in this Ray cluster"
+
     def ask(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
-        """Ask the dispatcher."""
+        """Send a request to the dispatcher."""
         asked = self._dispatcher.ask.remote(method, target, body, dict(headers))
         status, content = answer(asked, TIMEOUT)
         return Reply(status, {}, content)
@@ -202,7 +204,7 @@ class RayExchange:
 
 def client_of(dispatcher: Any) -> Client:
     """Return a client of the service behind a dispatcher."""
-    return Client("http://127.0.0.1", "", RayExchange(dispatcher))
+    return Client(exchange=RayExchange(dispatcher))
 
 
 def _last_line(fault: Exception) -> str:

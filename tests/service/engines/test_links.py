@@ -6,14 +6,12 @@ import asyncio
 import gzip
 from collections.abc import AsyncIterator, Callable
 
-import httpx
 import pytest
 
-from fairlead.service import exchange
-from fairlead.service.client import AsyncClient, NoServiceError
-from fairlead.service.connecting import Address
-from fairlead.service.engines import connections, links
-from fairlead.service.engines.connections import Connections
+from fairlead.service.client import connections, exchange
+from fairlead.service.client.addresses import Address
+from fairlead.service.client.connections import Connections
+from fairlead.service.engines import links
 from fairlead.service.engines.links import OverHttp
 from fairlead.service.messages import UnavailableError
 
@@ -99,7 +97,7 @@ def test_an_answer_of_chunks_after_an_interim_one_is_read() -> None:
 
 
 def test_an_answer_is_read_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "LARGEST_ANSWER", 1000)
+    monkeypatch.setattr(exchange, "LARGEST_ANSWER", 1000)
 
     async def endless() -> AsyncIterator[bytes]:
         yield CHUNKED
@@ -134,22 +132,6 @@ def test_no_answer_of_another_program_is_believed(answer: bytes) -> None:
         ask(once, times=2)
 
 
-@pytest.mark.parametrize(("name", "limit"), [("LARGEST_ANSWER", 1000), ("LONGEST_ANSWER", -1.0)])
-def test_an_async_client_gives_up_an_answer(
-    monkeypatch: pytest.MonkeyPatch, name: str, limit: float
-) -> None:
-    monkeypatch.setattr(exchange, name, limit)
-    transport = httpx.MockTransport(lambda _: httpx.Response(200, content=b"[" * 1001))
-
-    async def whole() -> None:
-        async with AsyncClient("http://false") as client:
-            client._http = httpx.AsyncClient(transport=transport, base_url="http://false")
-            await client.users()
-
-    with pytest.raises(NoServiceError):
-        asyncio.run(whole())
-
-
 @pytest.mark.parametrize("status", [200, 401, 500])
 def test_an_answer_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch, status: int) -> None:
     monkeypatch.setattr(links, "LONGEST_EXCHANGE", 0.05)
@@ -165,7 +147,7 @@ def test_an_answer_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch, s
 
 
 def test_an_answer_that_does_not_begin_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "OTHER_TIME", 0.05)
+    monkeypatch.setattr(connections, "TIMEOUT", 0.05)
 
     async def never() -> AsyncIterator[bytes]:
         await asyncio.sleep(60)

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fairlead.errors import FairleadError, InputError
+from fairlead.service.client.exchange import AwaitedExchange, OtherProgramError
 from fairlead.service.engines.orders import one_line
-from fairlead.service.exchange import OtherProgramError, Reply
 from fairlead.service.messages import (
     JobsRequest,
     JoinRequest,
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fairlead.service.journal.tokens import Token
     from fairlead.service.service import Service
 
-LONGEST_EXCHANGE = 120.0  # seconds for all of a request and its answer beyond its wait
+LONGEST_EXCHANGE = 130.0  # seconds for all of a request and its answer
 REFUSED = (401, 403, 404, 421, 422)
 Body = Mapping[str, Any]
 
@@ -64,26 +64,11 @@ class Link(Protocol):
         ...
 
 
-class Sender(Protocol):
-    """Sends requests to a service in another process."""
-
-    @property
-    def url(self) -> str:
-        """The service's address, for people."""
-        ...
-
-    async def send(
-        self, method: str, target: str, headers: Mapping[str, str], body: bytes, wait: float
-    ) -> Reply:
-        """Send a request and return its answer; see `fairlead.service.engines.connections`."""
-        ...
-
-
 class OverHttp:
     """A service in another process; see `Link`."""
 
-    def __init__(self, sender: Sender) -> None:
-        self._sender = sender
+    def __init__(self, exchange: AwaitedExchange) -> None:
+        self._exchange = exchange
 
     async def join(self, asked: Body) -> object:
         """Register a worker's servers."""
@@ -91,8 +76,7 @@ class OverHttp:
 
     async def sync(self, asked: Body) -> object:
         """Report ended tasks, and return the next orders."""
-        wait = float(asked.get("wait", 0.0))
-        return await self._ask("POST", "/v1/workers/sync", asked, wait)
+        return await self._ask("POST", "/v1/workers/sync", asked)
 
     async def logs(self, asked: Body) -> None:
         """Hand over a piece of output."""
@@ -123,17 +107,15 @@ class OverHttp:
             beyond = answer["next"]
         return ids
 
-    async def _ask(
-        self, method: str, path: str, body: Body | None = None, wait: float = 0.0, key: str = ""
-    ) -> Any:
+    async def _ask(self, method: str, path: str, body: Body | None = None, key: str = "") -> Any:
         headers = {"Idempotency-Key": key} if key else {}
         content = b"" if body is None else json.dumps(body).encode()
         if content:
             headers["Content-Type"] = "application/json"
-        url = self._sender.url
+        url = self._exchange.url
         try:
-            async with asyncio.timeout(LONGEST_EXCHANGE + wait):
-                answer = await self._sender.send(method, path, headers, content, wait)
+            async with asyncio.timeout(LONGEST_EXCHANGE):
+                answer = await self._exchange.ask(method, path, headers, content)
         except OtherProgramError as fault:
             raise UnavailableError(str(fault)) from None
         except OSError as fault:  # TimeoutError is one

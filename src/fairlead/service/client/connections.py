@@ -7,17 +7,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
-from fairlead.service.addresses import check_socket
-from fairlead.service.exchange import HttpState, Reply
+from fairlead.service.client.addresses import Address, check_socket
+from fairlead.service.client.exchange import PART, HttpState, NotReachedError, Reply
 
-if TYPE_CHECKING:
-    from fairlead.service.connecting import Address
-
-OTHER_TIME = 30.0  # seconds for a part of a request beyond its wait
-LARGEST_ANSWER = 32 * 2**20  # bytes; the service sends larger orders in several answers
-PART = 2**16  # bytes that are read at once
+TIMEOUT = 40.0  # seconds for a part of an answer, more than any wait
+MOST_CONNECTIONS = 100
 
 
 class Connections:
@@ -26,22 +21,24 @@ class Connections:
     Parameters
     ----------
     address : Address
-        Another address may be looked for when the service does not answer.
+        Where it is the default, it is looked up again when the service does not answer.
+    timeout : float, optional
+        Seconds to connect, and for each part of an answer; `TIMEOUT` when absent.
     """
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, timeout: float | None = None) -> None:
         self._address = address
+        self._timeout = TIMEOUT if timeout is None else timeout
         self._idle: list[_Connection] = []
+        self._slots = asyncio.Semaphore(MOST_CONNECTIONS)
 
     @property
     def url(self) -> str:
         """The address, for people."""
         return self._address.url
 
-    async def send(
-        self, method: str, target: str, headers: Mapping[str, str], body: bytes, wait: float
-    ) -> Reply:
-        """Send a request and return its answer, which the service may give only after a wait.
+    async def ask(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
+        """Send a request and return its answer.
 
         Raises
         ------
@@ -52,38 +49,47 @@ class Connections:
         """
         self._address.check()  # each time, as folders may have changed
         try:
-            connection = await self._free_connection()
-            reply = await connection.ask(method, target, headers, body, OTHER_TIME + wait)
+            async with self._slots:
+                connection = await self._free_connection()
+                reply = await connection.ask(method, target, headers, body)
         except OSError:
-            self._look_again()
+            if (address := self._address.after_failure()) != self._address:
+                self._address = address
+                self.close()
             raise
         if connection.is_open:
             self._idle.append(connection)
         return reply
 
+    def close(self) -> None:
+        """Close the connections that carry no request."""
+        while self._idle:
+            self._idle.pop().close()
+
     async def _free_connection(self) -> _Connection:
         while self._idle:
             if (connection := self._idle.pop()).is_open:
                 return connection
-        async with asyncio.timeout(OTHER_TIME):
-            return _Connection(*await _open(self._address), self._address)
-
-    def _look_again(self) -> None:
-        """Ask at another address from now on, if none was given and the service is elsewhere."""
-        if (address := self._address.again()) != self._address:
-            self._address = address
-            while self._idle:
-                self._idle.pop().close()
+        try:
+            async with asyncio.timeout(self._timeout):
+                reader, writer = await _open(self._address)
+        except (OSError, ValueError) as fault:  # also for a host that no name server can be asked
+            raise NotReachedError(str(fault) or type(fault).__name__) from fault
+        return _Connection(reader, writer, self._address, self._timeout)
 
 
 class _Connection:
     """A connection, and the state of HTTP on it."""
 
     def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, address: Address
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        address: Address,
+        timeout: float,
     ) -> None:
-        self._reader, self._writer = reader, writer
-        self._http = HttpState(address, LARGEST_ANSWER)
+        self._reader, self._writer, self._timeout = reader, writer, timeout
+        self._http = HttpState(address)
 
     @property
     def is_open(self) -> bool:
@@ -94,15 +100,13 @@ class _Connection:
         """Close the connection."""
         self._writer.close()
 
-    async def ask(
-        self, method: str, target: str, headers: Mapping[str, str], body: bytes, seconds: float
-    ) -> Reply:
-        """Send a request and return its answer, each part of it within some seconds."""
+    async def ask(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
+        """Send a request and return its answer."""
         try:
             self._writer.write(self._http.request(method, target, headers, body))
             reply = None
             while reply is None:
-                async with asyncio.timeout(seconds):
+                async with asyncio.timeout(self._timeout):
                     reply = self._http.receive(await self._reader.read(PART))
         finally:
             if not self.is_open:

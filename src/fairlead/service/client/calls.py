@@ -1,4 +1,4 @@
-"""Requests of the API that clients make: their paths, and which of them change something."""
+"""Requests of the API that clients make, each with its path and its body."""
 
 from __future__ import annotations
 
@@ -17,22 +17,12 @@ Row = Mapping[str, object]
 
 
 class Call(NamedTuple):
-    """A request.
-
-    Attributes
-    ----------
-    method, target : str
-        As in HTTP.
-    body : str
-        JSON, or empty.
-    key : str
-        The idempotency key of a request that changes something; empty for another one.
-    """
+    """A request of the API."""
 
     method: str
     target: str
-    body: str = ""
-    key: str = ""
+    body: str = ""  # JSON, or empty
+    key: str = ""  # the idempotency key of a request that changes something
 
     @property
     def headers(self) -> dict[str, str]:
@@ -54,70 +44,70 @@ def submit(jobs: Sequence[str]) -> Call:
 
 def list_jobs(user: str | None, is_all: bool, beyond: str = "0") -> Call:
     """List jobs, from an id on."""
-    asked = {"all": "true" if is_all else "false", "beyond": beyond}
-    return Call("GET", f"/v1/jobs?{urlencode(asked | ({} if user is None else {'user': user}))}")
+    query = {"all": "true" if is_all else "false", "beyond": beyond}
+    return Call("GET", f"/v1/jobs?{urlencode(query | ({} if user is None else {'user': user}))}")
 
 
 def job(job: str) -> Call:
-    """Ask for a job."""
+    """Read a job."""
     return Call("GET", _of_job(job))
 
 
 def wait(job: str, seconds: float) -> Call:
-    """Ask for a job when it is over, or after some seconds."""
+    """Read a job when it is over, or after some seconds."""
     return Call("GET", f"{_of_job(job)}/wait?seconds={seconds}")
 
 
 def explain(job: str) -> Call:
-    """Ask why a job waits."""
+    """Explain why a job waits."""
     return Call("GET", f"{_of_job(job)}/explain")
 
 
 def when(job: str) -> Call:
-    """Ask when a job starts."""
+    """Predict when a job starts."""
     return Call("GET", f"{_of_job(job)}/when")
 
 
-def tell_job(job: str, what: str) -> Call:
+def act_on_job(job: str, what: str) -> Call:
     """Cancel, hold or release a job."""
     return _change("POST", f"{_of_job(job)}/{what}")
 
 
 def modify(job: str, change: Row) -> Call:
-    """Change what a job asks for."""
+    """Change the request of a waiting job."""
     return _change("PATCH", _of_job(job), json.dumps(change))
 
 
 def logs(job: str, stream: str, index: int, attempt: int | None, offset: int) -> Call:
-    """Ask for a piece of a task's output."""
-    asked: dict[str, str | int] = {"stream": stream, "index": index, "offset": offset}
+    """Read a piece of a task's output."""
+    query: dict[str, str | int] = {"stream": stream, "index": index, "offset": offset}
     if attempt is not None:
-        asked["attempt"] = attempt
-    return Call("GET", f"{_of_job(job)}/logs?{urlencode(asked)}")
+        query["attempt"] = attempt
+    return Call("GET", f"{_of_job(job)}/logs?{urlencode(query)}")
 
 
 def set_user(name: str, weight: float) -> Call:
     """Set the weight of a user."""
-    return _change("PUT", f"/v1/users/{_word(name)}", json.dumps({"weight": weight}))
+    return _change("PUT", f"/v1/users/{_quoted(name)}", json.dumps({"weight": weight}))
 
 
 def drain(name: str) -> Call:
-    """Start no more tasks on a server."""
-    return _change("POST", f"/v1/servers/{_word(name)}/drain")
+    """Drain a server: start no more tasks there."""
+    return _change("POST", f"/v1/servers/{_quoted(name)}/drain")
 
 
 def undrain(name: str) -> Call:
-    """Start tasks on a server again."""
-    return _change("POST", f"/v1/servers/{_word(name)}/undrain")
+    """End the drain of a server."""
+    return _change("POST", f"/v1/servers/{_quoted(name)}/undrain")
 
 
 def remove(name: str) -> Call:
-    """Report that a server is lost for good."""
-    return _change("DELETE", f"/v1/servers/{_word(name)}")
+    """Remove a server that is lost for good."""
+    return _change("DELETE", f"/v1/servers/{_quoted(name)}")
 
 
 def parts_of(jobs: Iterable[Row]) -> Iterator[list[str]]:
-    """Yield jobs, as texts of JSON objects, in parts that one request may hold."""
+    """Yield jobs as JSON texts, in parts that one request may hold."""
     part: list[str] = []
     size = 0
     for job in jobs:
@@ -141,7 +131,7 @@ def _of_job(job: str) -> str:
     return f"/v1/jobs/{job}"
 
 
-def _word(text: str) -> str:
+def _quoted(text: str) -> str:
     """Quote a name for a path."""
     if not isinstance(text, str):
         raise InputError(f"must be text, not {text!r:.60}", "name or id")

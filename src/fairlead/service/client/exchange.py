@@ -19,10 +19,10 @@ import h11
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fairlead.service.connecting import Address
+    from fairlead.service.client.addresses import Address
 
 TIMEOUT = 70.0  # seconds, more than any wait
-LARGEST_ANSWER = 64 * 2**20  # bytes
+LARGEST_ANSWER = 64 * 2**20  # bytes; the service sends larger orders in several answers
 LONGEST_ANSWER = 300.0  # seconds
 PART = 2**16  # bytes that are read at once
 HTTP = b"HTTP/"  # begins each answer
@@ -45,7 +45,12 @@ class Reply(NamedTuple):
 
 
 class Exchange(Protocol):
-    """A way to send requests and to get their answers."""
+    """Sends requests and returns their answers: over a connection, or through Ray."""
+
+    @property
+    def url(self) -> str:
+        """The service's address, for people."""
+        ...
 
     def ask(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
         """Send a request and return its answer.
@@ -64,45 +69,29 @@ class Exchange(Protocol):
         ...
 
 
-class Content:
-    """The content of an answer, as far as it is read; too much of it raises an error."""
+class AwaitedExchange(Protocol):
+    """`Exchange`, whose answers are awaited."""
 
-    def __init__(self, url: str, headers: Mapping[str, str], largest: int) -> None:
-        self._url, self._largest, self._parts = url, largest, bytearray()
-        self._latest = monotonic() + LONGEST_ANSWER
-        if headers.get("content-encoding", "identity") != "identity":
-            raise OtherProgramError(f"{url} sends compressed answers")
+    @property
+    def url(self) -> str:
+        """The service's address, for people."""
+        ...
 
-    def add(self, part: bytes) -> None:
-        """Add a part."""
-        self._parts += part
-        if len(self._parts) > self._largest:
-            raise OtherProgramError(f"{self._url} sends more than {self._largest:,} bytes")
-        if monotonic() > self._latest:
-            raise OtherProgramError(f"{self._url} takes more than {LONGEST_ANSWER:.0f} s")
-
-    def whole(self) -> bytes:
-        """Return all of it."""
-        return bytes(self._parts)
+    async def ask(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
+        """Send a request and return its answer; see `Exchange`."""
+        ...
 
 
 class HttpState:
-    """The state of HTTP on one connection; its bytes are sent and received elsewhere.
-
-    Parameters
-    ----------
-    address : Address
-        The service at the other end.
-    largest : int
-        Bytes of the content of an answer.
-    """
+    """The state of HTTP on one connection; its bytes are sent and received elsewhere."""
 
     _reply: Reply  # the answer that is being received, as yet without its content
-    _content: Content
 
-    def __init__(self, address: Address, largest: int) -> None:
-        self._address, self._largest = address, largest
+    def __init__(self, address: Address) -> None:
+        self._address = address
         self._http = h11.Connection(h11.CLIENT)
+        self._content = bytearray()
+        self._latest = 0.0
 
     @property
     def is_ready(self) -> bool:
@@ -140,58 +129,78 @@ class HttpState:
                     case h11.Response():
                         self._begin(event)
                     case h11.Data():
-                        self._content.add(event.data)
+                        self._add(event.data)
                     case h11.EndOfMessage():
-                        return self._end()
+                        if self._http.our_state is self._http.their_state is h11.DONE:
+                            self._http.start_next_cycle()
+                        return self._reply._replace(content=bytes(self._content))
         except h11.RemoteProtocolError:
             if received:
-                raise self._strange() from None
+                raise self._other_program("does not answer in HTTP") from None
             raise ConnectionResetError("the connection was closed before an answer") from None
         # h11 looks at a line only when all headers are there, and other programs may send one line.
         is_begun = self._http.their_state is not h11.SEND_RESPONSE
         if not (is_begun or HTTP.startswith(self._http.trailing_data[0][: len(HTTP)])):
-            raise self._strange()
+            raise self._other_program("does not answer in HTTP")
         return None
-
-    def _strange(self) -> OtherProgramError:
-        return OtherProgramError(f"{self._address.url} does not answer in HTTP")
 
     def _begin(self, response: h11.Response) -> None:
         headers = {name.decode(): value.decode("latin-1") for name, value in response.headers}
+        if headers.get("content-encoding", "identity") != "identity":
+            raise self._other_program("sends compressed answers")
         self._reply = Reply(response.status_code, headers, b"")
-        self._content = Content(self._address.url, headers, self._largest)
+        self._content.clear()
+        self._latest = monotonic() + LONGEST_ANSWER
 
-    def _end(self) -> Reply:
-        if self._http.our_state is self._http.their_state is h11.DONE:
-            self._http.start_next_cycle()
-        return self._reply._replace(content=self._content.whole())
+    def _add(self, part: bytes) -> None:
+        self._content += part
+        if len(self._content) > LARGEST_ANSWER:
+            raise self._other_program(f"sends more than {LARGEST_ANSWER:,} bytes")
+        if monotonic() > self._latest:
+            raise self._other_program(f"takes more than {LONGEST_ANSWER:.0f} s")
+
+    def _other_program(self, what: str) -> OtherProgramError:
+        return OtherProgramError(f"{self._address.url} {what}")
 
 
 class Channel:
-    """A connection to a service; it is opened by the first request, and again where it was lost."""
+    """A connection to a service; it is opened by the first request, and again where it was lost.
+
+    Parameters
+    ----------
+    address : Address
+        Where it is the default, it is looked up again when the service does not answer.
+    """
 
     def __init__(self, address: Address) -> None:
         self._address = address
         self._socket: socket.socket | None = None
-        self._http = HttpState(address, LARGEST_ANSWER)
+        self._http = HttpState(address)
+
+    @property
+    def url(self) -> str:
+        """The address, for people."""
+        return self._address.url
 
     def ask(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
         """Send a request and return its answer; see `Exchange`."""
         self._address.check()  # each time, as folders may have changed
         if self._socket is not None and select.select([self._socket], [], [], 0)[0]:
             self.close()  # the service has closed it
-        if self._socket is None:
-            self._socket = self._open()
-            self._http = HttpState(self._address, LARGEST_ANSWER)
         try:
+            if self._socket is None:
+                self._socket = self._open()
+                self._http = HttpState(self._address)
             asked = self._http.request(method, target, headers, body)
             # The service may have refused the request before its end, and then says why.
             with suppress(BrokenPipeError, ConnectionResetError):
                 self._socket.sendall(asked)
             while (reply := self._http.receive(self._socket.recv(PART))) is None:
                 pass
-        except BaseException:
+        except BaseException as fault:
             self.close()  # the rest of an answer would be taken for the next one
+            if isinstance(fault, OSError):
+                self._address = self._address.after_failure()
             raise
         if not self._http.is_ready:
             self.close()

@@ -1,0 +1,306 @@
+"""A client of a running service whose answers are plain values, as they come in JSON.
+
+It imports little, so that commands start quickly; `Client` and `AsyncClient` are for programs.
+
+`Requests` is the core of all three: each request is written once, as a coroutine. `AsyncClient`
+awaits it. The other two drive it with an exchange that blocks, so that it never suspends and
+`blocking` runs it to its end. No method is written twice or generated.
+
+A request that changes something carries an idempotency key. So it is sent again, for a while, when
+its answer was lost.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
+
+from fairlead.errors import FairleadError
+from fairlead.service.client import calls
+from fairlead.service.client.addresses import Address
+from fairlead.service.client.calls import Call
+from fairlead.service.client.exchange import (
+    AwaitedExchange,
+    Channel,
+    Exchange,
+    NotReachedError,
+    OtherProgramError,
+    Reply,
+)
+
+TRIES = 6
+OUTAGE_TRIES = 200  # to wait for a job: ten minutes without a service
+STARTING_SECONDS = 10.0  # in which a service that is being started begins to listen
+STARTING_PAUSE = 0.2
+REPORT_AFTER = 2.0  # seconds of such a wait
+REPEATED = (429, 502, 503, 504)
+Report = Callable[[str], None]
+Steps = ParamSpec("Steps")
+Value = TypeVar("Value")
+Owner_co = TypeVar("Owner_co", covariant=True)
+
+
+class NoServiceError(FairleadError):
+    """The service does not answer."""
+
+
+class RefusedError(FairleadError):
+    """The service refuses: ``status`` is that of HTTP."""
+
+    def __init__(self, status: int, detail: str) -> None:
+        self.status = status
+        super().__init__(detail)
+
+
+class Requests:
+    """Requests to a service, and their repetition.
+
+    Parameters
+    ----------
+    exchange : AwaitedExchange
+    sleep : callable
+        Pauses for some seconds.
+    report : callable
+        Called once with a line where a request waits for a service that may be starting.
+    """
+
+    def __init__(
+        self,
+        exchange: AwaitedExchange,
+        sleep: Callable[[float], Awaitable[None]],
+        report: Report,
+    ) -> None:
+        self._exchange, self._sleep, self._report = exchange, sleep, report
+
+    @property
+    def url(self) -> str:
+        """The service's address, for people."""
+        return self._exchange.url
+
+    async def ask(self, call: Call, tries: int = TRIES) -> Any:
+        """Make a request and return its answer."""
+        repetition = Repetition(tries, self._report)
+        while True:
+            outcome = await self._send(call)
+            pause = repetition.pause_after(outcome)
+            if pause is None:
+                return _content_of(outcome, self.url)
+            await self._sleep(pause)
+
+    async def submit(self, parts: Iterable[Sequence[str]]) -> list[str]:
+        """Submit jobs, in parts as `calls.parts_of` makes them; return their ids, in order.
+
+        A part is accepted as a whole or not at all. An error names the jobs accepted before it.
+        """
+        ids: list[str] = []
+        for part in parts:
+            with _naming(ids):
+                ids += (await self.ask(calls.submit(part)))["ids"]
+        return ids
+
+    async def jobs(self, user: str | None, is_all: bool) -> list[dict[str, Any]]:
+        """Return jobs that wait or run, and, if asked for, the latest that ended."""
+        first = await self.ask(calls.list_jobs(user, is_all))
+        live = [row for row in first["jobs"] if not is_over(row["state"])]
+        ended, beyond = [row for row in first["jobs"] if is_over(row["state"])], first["next"]
+        while beyond is not None:
+            part = await self.ask(calls.list_jobs(user, False, beyond))
+            live, beyond = live + part["jobs"], part["next"]
+        return live + ended
+
+    async def wait(self, job: str, seconds: float | None) -> dict[str, Any]:
+        """Return a job when it is over, or as it is after some seconds."""
+        deadline = None if seconds is None else time.monotonic() + seconds
+        left, tries = 0.0, TRIES
+        while True:
+            row: dict[str, Any] = await self.ask(calls.wait(job, left), tries)
+            if is_over(row["state"]) or (deadline is not None and time.monotonic() >= deadline):
+                return row
+            left, tries = 30.0, OUTAGE_TRIES
+            if deadline is not None:
+                left = min(30.0, max(0.0, deadline - time.monotonic()))
+                tries = TRIES + int(left)
+
+    async def _send(self, call: Call) -> Reply | OSError:
+        try:
+            body = call.body.encode()
+            return await self._exchange.ask(call.method, call.target, call.headers, body)
+        except OtherProgramError as fault:
+            fault_text = f"{fault}, unlike a fairlead service; check --server"
+            raise NoServiceError(fault_text) from None
+        except OSError as fault:
+            return fault
+
+
+class BlockingRequests(Protocol[Owner_co]):
+    """A client that runs the coroutines of `Owner_co` to their end."""
+
+    @property
+    def coroutines(self) -> Owner_co:
+        """The object whose coroutines it runs."""
+        ...
+
+
+def blocking(
+    method: Callable[Concatenate[Owner_co, Steps], Coroutine[Any, Any, Value]],
+) -> Callable[Concatenate[BlockingRequests[Owner_co], Steps], Value]:
+    """Return a method that runs a coroutine of `coroutines` to its end."""
+
+    @wraps(method)
+    def call(
+        self: BlockingRequests[Owner_co], /, *args: Steps.args, **kwargs: Steps.kwargs
+    ) -> Value:
+        try:
+            method(self.coroutines, *args, **kwargs).send(None)
+        except StopIteration as end:
+            value: Value = end.value
+            return value
+        raise RuntimeError("a blocking exchange has suspended")
+
+    return call
+
+
+class _Blocking:
+    """An exchange whose answers are there when they are awaited."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+
+    @property
+    def url(self) -> str:
+        return self._exchange.url
+
+    async def ask(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
+        return self._exchange.ask(method, target, headers, body)
+
+
+async def _sleep(seconds: float) -> None:
+    time.sleep(seconds)
+
+
+class PlainClient:
+    """Sends requests to a service and waits for each answer.
+
+    Parameters
+    ----------
+    server, token : str, optional
+        See `Client`.
+    exchange : Exchange, optional
+        Carries requests in place of a connection; then no address is looked up.
+    report : callable
+        See `Requests`.
+
+    Raises
+    ------
+    NoServiceError, RefusedError
+        From every method: the service does not answer, or refuses.
+    """
+
+    def __init__(
+        self,
+        server: str | None = None,
+        token: str | None = None,
+        exchange: Exchange | None = None,
+        report: Report = lambda _: None,
+    ) -> None:
+        self._exchange = exchange or Channel(Address.of(server, token))
+        self.coroutines = Requests(_Blocking(self._exchange), _sleep, report)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def url(self) -> str:
+        """The service's address, for people."""
+        return self._exchange.url
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._exchange.close()
+
+    ask = blocking(Requests.ask)
+    submit = blocking(Requests.submit)
+    jobs = blocking(Requests.jobs)
+    wait = blocking(Requests.wait)
+
+
+def is_over(state: str) -> bool:
+    """Return whether a job in this state has ended."""
+    return state not in ("pending", "held", "running")
+
+
+def _content_of(outcome: Reply | OSError, url: str) -> Any:
+    """Return the values of an answer; raise an error where there is none, or a refusal."""
+    if isinstance(outcome, OSError):
+        why = str(outcome) or type(outcome).__name__
+        raise NoServiceError(f"no service at {url} ({why}); start one with fairlead serve")
+    is_success = 200 <= outcome.status < 300
+    try:
+        found = json.loads(outcome.content)
+        if is_success and isinstance(found, dict):
+            return found
+        detail = str(found["detail"])
+    except (ValueError, RecursionError, KeyError, TypeError):
+        if is_success:
+            raise other_version(outcome.status, url) from None
+        detail = f"{url} answers {outcome.status}, not as a fairlead service"
+    raise RefusedError(outcome.status, detail)
+
+
+def other_version(status: int, url: str) -> RefusedError:
+    """Return the error for an answer that this version does not know."""
+    return RefusedError(status, f"{url} does not answer as a fairlead service of this version")
+
+
+@contextmanager
+def _naming(accepted: Sequence[str]) -> Iterator[None]:
+    """Add the jobs that were accepted before it to an error."""
+    try:
+        yield
+    except FairleadError as fault:
+        if not accepted:
+            raise
+        text = f"{fault}; before that, jobs {accepted[0]} to {accepted[-1]} were taken"
+        if isinstance(fault, RefusedError):
+            raise RefusedError(fault.status, text) from None
+        raise NoServiceError(text) from None
+
+
+class Repetition:
+    """Decides whether a request is sent again, and after how many seconds."""
+
+    def __init__(self, tries: int, report: Report) -> None:
+        self._tries, self._tried, self._began = tries, 0, time.monotonic()
+        self._report: Report | None = report
+
+    def pause_after(self, outcome: Reply | OSError) -> float | None:
+        """Return seconds until the request is sent again, or None where the outcome stands."""
+        self._tried += 1
+        longest = 0.1 * 2.0 ** min(self._tried - 1, TRIES - 1)
+        if isinstance(outcome, Reply):
+            if outcome.status not in REPEATED:
+                return None
+            after = outcome.headers.get("retry-after", "")
+            longest = max(longest, min(float(after), 5.0) if after.isdigit() else 0.0)
+        elif isinstance(outcome, NotReachedError):
+            if "certificate" in str(outcome).lower():
+                return None
+            if time.monotonic() - self._began < STARTING_SECONDS:
+                return self._pause_while_starting()
+        if self._tried >= self._tries:
+            return None
+        return longest * (0.75 + os.urandom(1)[0] / 512)  # clients do not ask at the same moment
+
+    def _pause_while_starting(self) -> float:
+        if self._report is not None and time.monotonic() - self._began > REPORT_AFTER:
+            self._report("waiting for a service that may be starting")
+            self._report = None
+        return STARTING_PAUSE
