@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead.errors import InputError
-from fairlead.formats import kubernetes_census, kubernetes_documents
+from fairlead.formats import _kubernetes_census, _kubernetes_files
 from fairlead.formats.kubernetes import read_kubernetes
 from fairlead.model.holdings import Holdings
 from kubernetes_dumps import affinity, container, dump, expression, node, pod, write
@@ -546,7 +546,7 @@ def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(InputError, match="is not the name of a file"):
         read_kubernetes("a\0b")
     path = write(tmp_path, *GOOD)
-    monkeypatch.setattr(kubernetes_documents, "LARGEST_DUMP", 100)
+    monkeypatch.setattr(_kubernetes_files, "LARGEST_DUMP", 100)
     assert fault_of(path).startswith("is larger than 0 GiB; drop the managed fields")
 
 
@@ -570,7 +570,7 @@ def test_dumps_that_lack_pods(tmp_path: Path) -> None:
 
 
 def test_tables_too_large_for_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kubernetes_census, "MOST_CELLS", 5)
+    monkeypatch.setattr(_kubernetes_census, "MOST_CELLS", 5)
     assert fault_of(write(tmp_path, *GOOD)) == (
         "has too many users (1) and resources (3) for its 2 nodes and 1 pods"
     )
@@ -800,7 +800,7 @@ def spoiled(draw: st.DrawFn) -> Any:
 @given(document=spoiled(), lenient=st.booleans())
 def test_a_spoiled_dump_is_read_or_refused_in_one_line(document: Any, lenient: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kubernetes_documents, "_load", lambda _: [document])
+        patch.setattr(_kubernetes_files, "_load", lambda _: [document])
         try:
             held = read_kubernetes("spoiled.json", lenient=lenient)
         except InputError as error:

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from fairlead.errors import InputError, ProblemError
 from fairlead.formats import problem_file
+from fairlead.formats.documents import read_document
 from fairlead.formats.problem_file import dump, load, load_with_report
-from fairlead.formats.text import read_document
 from fairlead.model.problem import Problem
 from fairlead.model.reductions import merge_groups
 

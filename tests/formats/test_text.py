@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from fairlead.errors import InputError
-from fairlead.formats import text
+from fairlead.formats import documents
+from fairlead.formats.documents import LARGEST_FILE, read_document
 from fairlead.formats.problem_file import load
-from fairlead.formats.text import LARGEST_FILE, read_document
 
 
 def fault_of(tmp_path: Path, content: str | bytes, name: str = "p.yaml") -> str:
@@ -147,7 +147,7 @@ def test_endless_input_is_refused_at_the_limit(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_too_many_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text, "MOST_ENTRIES", 10)
+    monkeypatch.setattr(documents, "MOST_ENTRIES", 10)
     assert fault_of(tmp_path, "- 1\n" * 11) == (
         "has more than 10 entries; list identical servers once, with a count"
     )

@@ -9,7 +9,7 @@ from threading import Thread
 import pytest
 
 from fairlead.errors import InputError
-from fairlead.formats.replacing import check_writable, write_text
+from fairlead.formats.atomic_files import check_writable, write_text
 
 
 def test_a_page_replaces_an_older_one(tmp_path: Path) -> None:

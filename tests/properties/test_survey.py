@@ -13,7 +13,7 @@ import fairlead
 from fairlead import Problem
 from fairlead.errors import InputError
 from fairlead.executors.local_processes import Processes
-from fairlead.formats.writing import document_of
+from fairlead.formats.problem_file import document_of
 from fairlead.mechanisms.catalogue import find_mechanism
 from fairlead.model.verdict import Verdict
 from fairlead.properties.audit import PROPERTIES, audit, audit_subject

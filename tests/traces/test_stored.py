@@ -16,7 +16,7 @@ from hand_written_logs import log_row, write_log
 from random_workloads import assert_equal, random_workload
 
 from fairlead.errors import InputError
-from fairlead.formats.text import LARGEST_FILE
+from fairlead.formats.documents import LARGEST_FILE
 from fairlead.traces import lines
 from fairlead.traces.csv_folder import write_folder
 from fairlead.traces.reading import read_workload

@@ -12,8 +12,8 @@ from pkgutil import iter_modules
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from fairlead.errors import InputError
-from fairlead.formats.replacing import write_text
-from fairlead.formats.schema import did_you_mean
+from fairlead.formats.atomic_files import write_text
+from fairlead.formats.file_faults import did_you_mean
 from fairlead.simulation.metrics.plain_values import plain
 from fairlead.simulation.run_folder import check_folder, open_folder
 from fairlead.source_digest import digest_of_sources

@@ -102,7 +102,7 @@ def _check_outputs(
     """Refuse what cannot be written before any work is done for it."""
     if report is None and order is None:
         return
-    from fairlead.formats.replacing import check_writable
+    from fairlead.formats.atomic_files import check_writable
 
     for path in (report, order):
         if path is not None:

@@ -453,7 +453,7 @@ def jobs_of(file: Path) -> list[Row]:
     InputError
         When it cannot be read, or has no such list.
     """
-    from fairlead.formats.text import read_document
+    from fairlead.formats.documents import read_document
 
     found = []
     try:

@@ -102,7 +102,7 @@ def emit_and_write(text: str, *files: tuple[Path | None, str | None]) -> None:
     Raises ReaderGoneError when nobody reads standard output any more. Raises InputError when a file
     cannot be written.
     """
-    from fairlead.formats.replacing import write_text
+    from fairlead.formats.atomic_files import write_text
 
     with ExitStack() as afterwards:
         for path, content in reversed(files):
@@ -146,7 +146,7 @@ def check_report(report: Path | None, source: str = "-", what: str = "problem fi
     Raises InputError when that is so.
     """
     if report is not None:
-        from fairlead.formats.replacing import check_writable
+        from fairlead.formats.atomic_files import check_writable
 
         check_writable(report, source=source, what=what)
 

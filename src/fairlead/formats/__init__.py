@@ -1,1 +1,16 @@
-"""Files: problems and allocations, read and written."""
+"""Files of users: problems, allocations, Kubernetes dumps and run logs.
+
+Every fault of a file is an `InputError` of one line: file, place in it, fault.
+"""
+
+__all__ = [
+    "allocation_file",
+    "atomic_files",
+    "documents",
+    "file_faults",
+    "kubernetes",
+    "order_file",
+    "parquet_file",
+    "problem_file",
+    "run_log_file",
+]

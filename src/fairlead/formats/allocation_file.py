@@ -1,11 +1,10 @@
-"""Allocation files: what users hold of the servers of a problem, by whoever's decision.
+"""Allocation files: the tasks that users have on the servers of a problem.
 
 The layout is that of ``allocate --json`` and ``fill --json``, but little of it is needed::
 
     {"users": [{"name": "ana", "servers": {"big": 3, "old": 0.5}}]}
 
-Others write these files too: further keys are ignored, and what is there is checked against the
-problem.
+Other programs write these files too: further keys are ignored.
 """
 
 from __future__ import annotations
@@ -18,23 +17,31 @@ from typing import Any
 import numpy as np
 
 from fairlead.errors import InputError, ProblemError
-from fairlead.formats.row_faults import RowFaults
-from fairlead.formats.schema import FORMAT_VERSION, did_you_mean, keyed_by_text, short, text_of
-from fairlead.formats.text import read_document, source_name
+from fairlead.formats._problem_shape import check_version
+from fairlead.formats.documents import read_document, source_name
+from fairlead.formats.file_faults import (
+    RowFaults,
+    did_you_mean,
+    is_name,
+    keyed_by_text,
+    number_at,
+    short,
+    text_of,
+)
 from fairlead.model.holdings import Holdings
 from fairlead.model.problem import Problem
 from fairlead.model.quantity import LARGEST_AMOUNT, read_number, show
 from fairlead.model.ties import first_smallest
 
-# What mechanisms that see all servers as one pool call their only group.
+# The only group of mechanisms that see all servers as one pool.
 POOL = "pool"
 
-# Sums of tasks that were rounded when they were written.
+# Tasks in a file were rounded when they were written.
 _ROUNDING = 1e-6
 _SAME_WEIGHT = 1e-9
 
-# Keys that say that an answer was filled task by task.
-_OF_FILLINGS = frozenset(("trials", "criterion", "select"))
+# Keys of an allocation that was filled task by task.
+_FILLING_KEYS = frozenset(("trials", "criterion", "select"))
 
 
 def read_allocation(
@@ -44,7 +51,7 @@ def read_allocation(
     lenient: bool = False,
     whole_tasks: bool | None = None,
 ) -> Holdings:
-    """Read who holds what from a file in the layout of an allocation.
+    """Read the holdings of users from a file in the layout of an allocation.
 
     Parameters
     ----------
@@ -53,11 +60,11 @@ def read_allocation(
     problem : Problem
         Users that the file does not name hold nothing.
     lenient : bool
-        Pass over users, and groups of a user, that are at fault, and say so in
-        `Holdings.skipped`. Faults of the whole file are still raised.
+        List users, and groups of a user, that are at fault in `Holdings.skipped` instead of
+        refusing the file. Faults of the whole file are still raised.
     whole_tasks : bool, optional
-        Whether tasks run as a whole or not at all. When absent the file decides: they do in what
-        ``fill`` writes.
+        Whether tasks are indivisible. When absent the file decides: they are in allocations of
+        ``fill``.
 
     Returns
     -------
@@ -69,25 +76,24 @@ def read_allocation(
     ------
     InputError
         For a file that cannot be read, is not laid out like an allocation or belongs to another
-        problem; for an unknown or repeated user, an unknown group, an amount that is none, tasks
-        that contradict those by group, more tasks than the user has, or more on a group than it
-        could run there if the group were its own. Names the file, the key path and the fault.
+        problem; for an unknown or repeated user, an unknown group, a malformed amount, tasks that
+        contradict those by group, more tasks than the user has, or more on a group than it could
+        run there alone. Names the file, the key path and the fault.
 
     Notes
     -----
-    Where a placement constraint forbids a group, or users together overuse one, the file may still
-    say so: an audit tells. Tasks may differ by 1e-6 of themselves, weights by 1e-9. Cost O(rows +
-    N G).
+    Forbidden groups and overused ones are left to an audit. Tasks may differ by 1e-6 of themselves,
+    weights by 1e-9. Cost O(rows + N G).
     """
     try:
         document = _check_layout(read_document(path))
         rows = document["users"]
         _check_same_problem(rows, problem)
-        shared, groups = _what_is_shared(rows, problem)
+        shared, groups = _shared_servers(rows, problem)
         reading = _Reading(shared, groups, RowFaults(lenient))
         for row, source in enumerate(rows):
             with reading.faults.passed_over():
-                reading.take(source, f"users[{row}]")
+                reading.add_row(source, f"users[{row}]")
         reading.faults.check_left(len(reading.row_of))
     except InputError as error:
         raise error.within(source_name(path)) from None
@@ -95,13 +101,13 @@ def read_allocation(
         problem=shared,
         tasks=reading.tasks,
         source=document.get("mechanism", "the file"),
-        whole_tasks=bool(_OF_FILLINGS & document.keys()) if whole_tasks is None else whole_tasks,
+        whole_tasks=bool(_FILLING_KEYS & document.keys()) if whole_tasks is None else whole_tasks,
         skipped=tuple(reading.faults.skipped),
     )
 
 
 class _Reading:
-    """Tasks (N, G) on whole groups as rows are read; `row_of` has the place of each user's row."""
+    """Tasks (N, G) on whole groups, filled row by row; `row_of` maps users to their rows."""
 
     def __init__(self, problem: Problem, groups: Mapping[str, int], faults: RowFaults) -> None:
         self.problem = problem
@@ -111,17 +117,16 @@ class _Reading:
         self.tasks = np.zeros((problem.n_users, problem.n_groups))
         self.row_of: dict[int, str] = {}
 
-    def take(self, row: object, place: str) -> None:
-        """Read one row of ``users``."""
+    def add_row(self, row: object, place: str) -> None:
         if not isinstance(row, dict):
             raise InputError(f"must be a mapping, not {show(row)}", place)
         n = self._user(row, place)
         if "weight" in row:
-            _number(row["weight"], f"{place}.weight")
+            _amount(row["weight"], f"{place}.weight")
         held, complete = self._held(row, n, place)
         total = math.fsum(held.values())
         if complete and "tasks" in row:
-            stated = _number(row["tasks"], f"{place}.tasks")
+            stated = _amount(row["tasks"], f"{place}.tasks")
             if abs(stated - total) > _ROUNDING * max(stated, total):
                 raise InputError(
                     f"says {stated:.12g} where servers hold {total:.12g}", f"{place}.tasks"
@@ -141,7 +146,7 @@ class _Reading:
         if "name" not in row:
             raise InputError("the key 'name' is missing", place)
         name = row["name"]
-        if isinstance(name, bool) or not isinstance(name, str | int):
+        if not is_name(name):
             raise InputError(f"must be the name of a user, not {show(name)}", f"{place}.name")
         text = text_of(name, f"{place}.name")
         if text not in self.users:
@@ -171,7 +176,7 @@ class _Reading:
                     raise InputError(
                         f"no group is named {show(name)}{self._hint(name, self.groups)}", here
                     )
-                tasks, g = _number(value, here), self.groups[name]
+                tasks, g = _amount(value, here), self.groups[name]
                 if tasks > self.problem.unconstrained_gamma[n, g] * (1 + _ROUNDING):
                     raise ProblemError(self._too_many(tasks, n, g), here)
                 held[g] = tasks
@@ -197,15 +202,11 @@ class _Reading:
 
 
 def _check_layout(document: object) -> dict[str, Any]:
-    """Check what holds for the whole file: its keys, their kinds, its version."""
+    """Check the version and the keys of the whole file."""
     if not isinstance(document, dict):
         raise InputError(f"must be one mapping with users, not {show(document)}")
-    version = document.get("fairlead", FORMAT_VERSION)
-    if type(version) is not int or version != FORMAT_VERSION:
-        raise InputError(
-            f"unknown format version {show(version)}; this reader knows {FORMAT_VERSION}",
-            "fairlead",
-        )
+    if "fairlead" in document:
+        check_version(document["fairlead"])
     if "users" not in document:
         if isinstance(document.get("mechanisms"), dict):
             raise InputError(
@@ -234,7 +235,7 @@ def _check_same_problem(rows: Sequence[object], problem: Problem) -> None:
         if not isinstance(source, dict):
             continue
         name = source.get("name")
-        if isinstance(name, bool) or not isinstance(name, str | int):
+        if not is_name(name):
             continue
         n = users.get(name if isinstance(name, str) else text_of(name, f"users[{row}].name"))
         if n is None:
@@ -265,8 +266,8 @@ def _check_weight(source: Mapping[Any, Any], weight: float, row: int) -> None:
         )
 
 
-def _what_is_shared(rows: Sequence[object], problem: Problem) -> tuple[Problem, Mapping[str, int]]:
-    """Return the problem, or its pool where the file speaks of one, and its groups by name."""
+def _shared_servers(rows: Sequence[object], problem: Problem) -> tuple[Problem, Mapping[str, int]]:
+    """Return the problem, or its pool where the file names a pool, and its groups by name."""
     groups = {name: g for g, name in enumerate(problem.cluster.groups)}
     named = set[object]()
     for row in rows:
@@ -277,14 +278,11 @@ def _what_is_shared(rows: Sequence[object], problem: Problem) -> tuple[Problem, 
     return problem, groups
 
 
-def _number(value: object, place: str) -> float:
-    """Read an amount of tasks."""
+def _amount(value: object, place: str) -> float:
+    """Read an amount of tasks from 0."""
     if isinstance(value, float) and abs(value) <= 1 / LARGEST_AMOUNT:
-        return 0.0  # what rounding left of nothing
-    try:
-        number = read_number(value)
-    except ProblemError as error:
-        raise ProblemError(error.fault, place) from None
+        return 0.0  # the rest of a rounded difference
+    number = number_at(value, place)
     if number < 0:
         raise ProblemError(f"must not be negative, not {show(value)}", place)
     return number

@@ -1,9 +1,9 @@
 """Read the holdings of a Kubernetes cluster: namespaces or labels as users, nodes as groups.
 
 A namespace has pods of many shapes, a user has tasks of one. So a user's task is the mean of its
-pods that hold a node or wait for one; what its pods really hold, and where, is kept beside that.
+pods that hold a node or wait for one; the amounts that its pods hold are kept beside that.
 Not modelled: affinity between pods, topology spread, volumes, priorities and preemption, quotas,
-dynamic resource allocation, parts of GPUs, and what pods use beyond their requests.
+dynamic resource allocation, parts of GPUs, and use of pods beyond their requests.
 """
 
 from __future__ import annotations
@@ -14,16 +14,15 @@ from pathlib import Path
 import numpy as np
 
 from fairlead.errors import InputError, ProblemError
-from fairlead.formats.kubernetes_census import Census, take_census
-from fairlead.formats.kubernetes_dump import BY_NAMESPACE, Dump, UserRule, read_dump
-from fairlead.formats.kubernetes_unmodelled import SHARED_GPU
-from fairlead.formats.row_faults import RowFaults
-from fairlead.formats.schema import did_you_mean
-from fairlead.formats.text import source_name
+from fairlead.formats._kubernetes_census import Census, take_census
+from fairlead.formats._kubernetes_objects import BY_NAMESPACE, Dump, UserRule, read_dump
+from fairlead.formats._kubernetes_unmodelled import SHARED_GPU
+from fairlead.formats.documents import source_name
+from fairlead.formats.file_faults import RowFaults, did_you_mean, number_at
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.holdings import Doubts, Holdings, IdleUser, UnrunnableTask, WaitingTask
 from fairlead.model.problem import Problem
-from fairlead.model.quantity import read_number, show
+from fairlead.model.quantity import show
 from fairlead.model.ties import first_largest_of_rows
 
 _EQUAL_WEIGHTS: Mapping[str, float] = {}
@@ -38,18 +37,18 @@ def read_kubernetes(
     ignore: Collection[str] = (),
     user_from: str = BY_NAMESPACE,
 ) -> Holdings:
-    """Read who holds what from a dump of a Kubernetes cluster.
+    """Read the holdings of users from a dump of a Kubernetes cluster.
 
     Parameters
     ----------
     path : str, Path or sequence of these
-        What ``kubectl get nodes,pods -A -o json`` or ``-o yaml`` writes, in one file or several, at
+        Output of ``kubectl get nodes,pods -A -o json`` or ``-o yaml``, in one file or several, at
         most 1 GiB each; ``-`` for standard input. Lists of one kind, single objects, several
         documents one after the other, and gzipped files are read, too. Objects of other kinds are
         ignored.
     lenient : bool
-        Pass over nodes and pods at fault, and say so in `Holdings.skipped`. Faults of a whole file
-        are still raised. `Holdings.doubts` lists the parts in doubt.
+        List nodes and pods at fault in `Holdings.skipped` instead of refusing the file. Faults of a
+        whole file are still raised. `Holdings.doubts` lists the parts in doubt.
     weights : mapping
         Weights of users; 1 where absent.
     resources : collection of str, optional
@@ -57,8 +56,8 @@ def read_kubernetes(
     ignore : collection of str
         Resources that do not count, such as ``pods``.
     user_from : str
-        Which user a pod is of: ``namespace``, or ``label:KEY`` for the value of a label. A pod
-        without the label is of the user ``namespace:NAME``.
+        The user of a pod: ``namespace``, or ``label:KEY`` for the value of a label. A pod without
+        the label belongs to the user ``namespace:NAME``.
 
     Returns
     -------
@@ -66,22 +65,21 @@ def read_kubernetes(
         Of N users in order of first appearance, G nodes in the files' order (groups of one server
         each) and the R resources that count.
 
-        A user's demand is the mean effective request of its pods. ``tasks`` counts what it holds on
-        a node in such tasks, by the resource where the mean task takes the largest share of the
-        cluster; ``task_limit`` counts all its pods in the same way, and so is their number.
-        ``amounts`` is what its pods hold, or None where the pods of every user are of one shape:
-        then ``tasks`` are its pods, and say all.
+        A user's demand is the mean effective request of its pods. ``tasks`` is its holding on a
+        node in such tasks, by the resource where the mean task takes the largest share of the
+        cluster; ``task_limit`` is the number of its pods. ``amounts`` are the holdings of its pods,
+        or None where the pods of every user are of one shape: then ``tasks`` are its pods.
 
         A user may run on a node where some pod of it may run, or does. ``waiting`` are the pods
-        without a node, except gated ones. ``unrunnable`` are waiting pods that fit no
-        node, however empty; they count for nothing else. ``idle`` are users without any pod that
-        counts.
+        without a node, except gated ones. ``unrunnable`` are waiting pods that fit no node, however
+        empty; they count for nothing else. ``idle`` are users without any pod that counts.
 
     Raises
     ------
     InputError
-        For files that `read_dump` refuses; an unknown operator of a placement constraint; files
-        in which no pod counts; an unknown user or a bad weight in `weights`; an unknown resource.
+        For a file that cannot be read or is no dump; a node or pod that is malformed or repeated; a
+        pod on an unknown node; an unknown operator of a placement constraint; files in which no pod
+        counts; an unknown user or resource; a bad weight.
 
     Notes
     -----
@@ -114,7 +112,7 @@ def _names(given: Collection[str], what: str) -> list[str]:
 def _counted(
     columns: Sequence[str], dump: Dump, chosen: list[str] | None, ignored: list[str]
 ) -> BoolArray:
-    """Return (R,) bool: which of the requested resources count."""
+    """Return (R,) bool: the requested resources that count."""
     known = {*columns, *(name for node in dump.nodes.values() for name in node.allocatable)}
     for what, names in (("resources", chosen or []), ("ignore", ignored)):
         for name in names:
@@ -131,12 +129,12 @@ def _counted(
 def _holdings(
     census: Census, counted: BoolArray, weight: Mapping[str, float], skipped: tuple[str, ...]
 ) -> Holdings:
-    """Make a user's task of the pods that count, and tell what it holds."""
+    """Compute each user's mean task and its holdings from the pods that count."""
     runnable = np.array([p not in census.unrunnable for p in range(len(census.pods))])
     counts = runnable & (census.request[:, counted] > 0).any(axis=1)
     if not counts.any():
         raise _nothing_counts(census)
-    # Resources that only pods without effect ask for say nothing.
+    # Resources that only uncounted pods ask for are left out.
     asked = counted & (census.request[counts] > 0).any(axis=0)
     stranded = counts & _stranded(census, counts, asked)[census.user]
     counts &= ~stranded
@@ -209,7 +207,7 @@ def _holdings(
 
 
 def _stranded(census: Census, counts: BoolArray, asked: BoolArray) -> BoolArray:
-    """Return (N,) bool: users whose nodes have no longer any of the resources that they hold."""
+    """Return (N,) bool: users whose nodes no longer have any of the resources that they hold."""
     n_users = len(census.names)
     asks = np.zeros((n_users, int(asked.sum())), dtype=bool)
     pods = np.flatnonzero(counts)
@@ -221,7 +219,7 @@ def _stranded(census: Census, counts: BoolArray, asked: BoolArray) -> BoolArray:
 
 
 def _outside(census: Census, stranded: BoolArray, asked: BoolArray) -> FloatArray | None:
-    """Return (G, R) what stranded pods hold; None where there are none."""
+    """Return (G, R) holdings of stranded pods; None without such pods."""
     pods = np.flatnonzero(stranded)
     held = np.zeros((len(census.cluster.groups), int(asked.sum())))
     np.add.at(held, census.node[pods], census.request[pods][:, asked])
@@ -231,9 +229,9 @@ def _outside(census: Census, stranded: BoolArray, asked: BoolArray) -> FloatArra
 def _where(
     census: Census, asked: BoolArray, number: IntArray, n_users: int
 ) -> tuple[BoolArray, BoolArray]:
-    """Return (N, G) bool twice: where users may run, and where a pod of theirs finds what it asks.
+    """Return (N, G) bool twice: nodes open to users, and those with all resources of some pod.
 
-    Resources that do not count are looked at, too: a node without them runs no such pod.
+    Resources that do not count matter, too: a node without them runs no such pod.
     """
     eligible = np.zeros((n_users, len(census.cluster.groups)), dtype=bool)
     able = np.zeros_like(eligible)
@@ -249,10 +247,10 @@ def _where(
 def _fit_to_some_node(
     mean: FloatArray, user: IntArray, request: FloatArray, eligible: BoolArray, has: BoolArray
 ) -> dict[int, BoolArray]:
-    """Leave out of a user's mean what no node has with the rest; return that by user, (R,) bool.
+    """Remove resources from a user's mean that no node has with the rest; return them by user.
 
-    Its pods ask for things that no node has together, or no longer. What stays is what the node has
-    that could run most of its pods, the first of these.
+    Its pods ask for resources that no node has together, or no longer. The resources of the first
+    node that could run most of its pods stay.
     """
     cut: dict[int, BoolArray] = {}
     asks = mean > 0
@@ -270,7 +268,7 @@ def _fit_to_some_node(
 
 
 def _left_out(cut: Mapping[int, BoolArray], names: Sequence[str], problem: Problem) -> list[str]:
-    """Describe what the mean tasks of users leave out."""
+    """Describe the resources removed from mean tasks."""
     columns = np.array(problem.cluster.resources, dtype=object)
     return [
         f"the mean task of {names[n]} leaves out {' and '.join(columns[missing])}, "
@@ -282,7 +280,7 @@ def _left_out(cut: Mapping[int, BoolArray], names: Sequence[str], problem: Probl
 def _waiting(
     census: Census, counts: BoolArray, asked: BoolArray, number: IntArray
 ) -> tuple[WaitingTask, ...]:
-    """Return the waiting pods that count, each where it finds what it asks of other resources."""
+    """Return the waiting pods that count, each allowed where its uncounted resources are free."""
     rest = ~asked
     on = np.flatnonzero(census.node >= 0)
     free = census.capacity[:, rest]
@@ -314,7 +312,7 @@ def _idle(
     stranded: BoolArray,
     asked: BoolArray,
 ) -> tuple[IdleUser, ...]:
-    """Return the users to which nothing is due, and why."""
+    """Return the users without a pod that counts, with the reason."""
     idle = []
     resources = np.array(census.cluster.resources, dtype=object)[asked]
     for n, name in enumerate(census.names):
@@ -343,9 +341,9 @@ def _doubts(census: Census, asked: BoolArray, number: IntArray, n_users: int) ->
         n = index.get(lost.user, -1)
         users |= n < 0
         if n >= 0 or not lost.user:
-            whose = n if n >= 0 else slice(None)  # of an unknown user: of any
-            holds[whose] |= lost.holds
-            wants[whose] |= not lost.holds or lost.waits
+            owners = n if n >= 0 else slice(None)  # an unknown user may be any
+            holds[owners] |= lost.holds
+            wants[owners] |= not lost.holds or lost.waits
         waits |= lost.waits
         repels |= lost.repels
         if lost.node in nodes:
@@ -373,7 +371,7 @@ def _name(census: Census, p: int) -> str:
 
 
 def _nothing_counts(census: Census) -> InputError:
-    """Return the error of files in which no pod runs and no waiting pod could."""
+    """Return the error for files without any running or runnable pod."""
     runs = "no pod that runs asks for what counts" if (census.node >= 0).any() else "no pod runs"
     for p, why in census.unrunnable.items():
         fault = f"{runs}, and none that waits fits any node: {why}"
@@ -390,10 +388,7 @@ def _weights(weights: Mapping[str, float], dump: Dump, rule: UserRule) -> dict[s
             raise InputError(
                 f"no pod is of the {what} {show(name)}{did_you_mean(name, dump.users)}", place
             )
-        try:
-            checked[name] = read_number(value, "a positive number")
-        except ProblemError as error:
-            raise ProblemError(error.fault, place) from None
+        checked[name] = number_at(value, place, "a positive number")
         if checked[name] <= 0:
             raise ProblemError(f"must be a positive number, not {show(value)}", place)
     return checked

@@ -10,10 +10,10 @@ from fairlead.model.problem import Problem
 
 
 def order_text(problem: Problem, order: IntArray) -> str:
-    """Return who got a task where, one line a placement: step, user, group, server.
+    """Return a CSV of placements with the columns step, user, group and server.
 
-    `order` is (P, 2): user and server of each, with servers counted through all groups. Has a
-    heading; servers of the group ``big`` are ``big-0``, ``big-1``, ...
+    `order` is (P, 2): user and server of each, with servers counted through all groups. Servers of
+    the group ``big`` are ``big-0``, ``big-1``, ...
     """
     first = np.cumsum(problem.count) - problem.count
     group = np.searchsorted(first, order[:, 1], side="right") - 1

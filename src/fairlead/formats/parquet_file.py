@@ -1,6 +1,6 @@
-"""A Parquet file with a header of its own and a checksum, all of it or nothing.
+"""Parquet files with a JSON header and a checksum in their metadata.
 
-The header is a JSON text in the file's metadata, under a key that tells what kind of file it is.
+The key of the header in the metadata tells the kind of the file.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from fairlead.errors import InputError
-from fairlead.formats.replacing import replaced_file
+from fairlead.formats.atomic_files import replaced_file
 
 MAGIC = b"PAR1"
-# A checksum of the file in which it is itself zeros. Damaged pages are found before they are
+# The checksum is that of the file with zeros in its place. It finds damaged pages before they are
 # decoded: the decoder prints its own complaints about them, in many lines.
 CHECKSUM_KEY = "fairlead_checksum"
 _CHECKSUM = re.compile(rb"blake2b:([0-9a-f]{32})")
@@ -35,7 +35,7 @@ class ParquetKind(NamedTuple):
 
 
 class ParquetContent(NamedTuple):
-    """What a file holds, and its length in bytes."""
+    """The content of a file."""
 
     header: Mapping[str, Any]
     frame: pl.DataFrame
@@ -45,7 +45,7 @@ class ParquetContent(NamedTuple):
 def write_parquet_file(
     frame: pl.DataFrame, header: Mapping[str, Any], kind: ParquetKind, path: Path
 ) -> None:
-    """Write a table and its header of plain values, replacing an older file at the end.
+    """Write a table and its header of plain values, all of it or nothing.
 
     Adds the version to the header. Raises InputError when the file cannot be written.
     """
@@ -58,10 +58,10 @@ def write_parquet_file(
 
 
 def read_parquet_file(path: Path, kind: ParquetKind) -> ParquetContent:
-    """Read a file that `write_parquet_file` wrote, or another program without a checksum.
+    """Read a file of `write_parquet_file`, or of another program without a checksum.
 
-    Raises InputError for a file that cannot be read, is no Parquet file, is damaged, is of another
-    kind or of another version. It names the file.
+    Raises InputError for a file that cannot be read, is no Parquet file, is damaged, or is of
+    another kind or version. It names the file.
     """
     source = str(path)
     content = _read_content(path)
@@ -70,15 +70,12 @@ def read_parquet_file(path: Path, kind: ParquetKind) -> ParquetContent:
 
 
 def read_parquet_header(path: Path, kind: ParquetKind) -> Mapping[str, Any]:
-    """Return the header of a file of a kind, without reading its table.
-
-    Raises InputError as `read_parquet_file`, but for damage that only the table shows.
-    """
+    """Return the header of a file of a kind, without reading its table."""
     return _read_header(_read_content(path), kind, str(path))
 
 
 def _with_checksum(content: bytes) -> bytes:
-    """Put the checksum in the place of the last zeros that stand for it."""
+    """Put the checksum in place of the last zeros reserved for it."""
     place = content.rindex(_NO_CHECKSUM)
     digest = blake2b(content, digest_size=16).hexdigest().encode()
     begin, end = place + len(_NO_CHECKSUM) - len(digest), place + len(_NO_CHECKSUM)
@@ -86,7 +83,7 @@ def _with_checksum(content: bytes) -> bytes:
 
 
 def _check_checksum(content: bytes, source: str) -> None:
-    """Refuse a file whose checksum is another; one without it was written by another program."""
+    """Refuse a file of another checksum; files of other programs have none."""
     places = list(_CHECKSUM.finditer(content))
     if not places:
         return

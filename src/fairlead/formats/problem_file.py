@@ -9,14 +9,16 @@ The format is YAML or JSON, version 1::
     users:
       - {name: ana, demand: {cpu: 500m, memory: 2Gi}, weight: 2, servers: {gpu: T4}, tasks: 40}
 
-A file describes real tasks, so it is held to more than `Problem.from_arrays`: one whole task of
-each user must fit on one server that it may use, or the user must give a positive rate there; a
-user without tasks is idle, and places nothing.
+A file is held to more than `Problem.from_arrays`: one whole task of each user must fit on one
+server that it may use, or the user must give a positive rate there. A user without tasks is idle.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,18 +26,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairlead.errors import InputError, ProblemError
-from fairlead.formats.amounts import Resources
-from fairlead.formats.placement import NamedGroups, find_unplaceable, read_labels
-from fairlead.formats.schema import (
+from fairlead.formats._amounts import Resources
+from fairlead.formats._placement import NamedGroups, find_unplaceable, read_labels
+from fairlead.formats._problem_shape import (
+    FORMAT_VERSION,
     ProblemDocument,
     ServerRow,
     UserRow,
     check_shape,
-    keyed_by_text,
-    text_of,
 )
-from fairlead.formats.text import read_document, source_name
-from fairlead.formats.writing import document_of, write_document
+from fairlead.formats.atomic_files import write_text
+from fairlead.formats.documents import read_document, source_name
+from fairlead.formats.file_faults import keyed_by_text, text_of
 from fairlead.garbage_collection import garbage_collection_paused
 from fairlead.model.arguments import file_name, switch
 from fairlead.model.cluster import BoolArray, Cluster, FloatArray
@@ -47,6 +49,10 @@ MOST_PAIRS = 200_000_000
 # Pairs of a row and a resource, likewise.
 MOST_CELLS = 50_000_000
 
+# Text that YAML 1.1 and 1.2 both read as itself without quotes.
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
+_WORDS = frozenset(("true", "false", "null", "yes", "no", "on", "off", "y", "n"))
+
 
 def load(path: str | Path, *, skip_unplaceable: bool = False) -> Problem:
     """Read a problem file.
@@ -57,7 +63,7 @@ def load(path: str | Path, *, skip_unplaceable: bool = False) -> Problem:
         A YAML or JSON file, or ``-`` for standard input.
     skip_unplaceable : bool
         Leave out users without a task that fits on any server, instead of refusing the file;
-        `load_with_report` also tells which.
+        `load_with_report` also names them.
 
     Returns
     -------
@@ -83,10 +89,7 @@ def load(path: str | Path, *, skip_unplaceable: bool = False) -> Problem:
 def load_with_report(
     path: str | Path, *, skip_unplaceable: bool = False
 ) -> tuple[Problem, list[str]]:
-    """Read a problem file as `load` does, and say in a line each who was left out, and why.
-
-    The list is empty unless `skip_unplaceable`.
-    """
+    """Read a problem file as `load` does; also return a line for each user left out."""
     file_name(path, "path")
     switch(skip_unplaceable, "skip_unplaceable")
     try:
@@ -101,7 +104,7 @@ def dump(problem: Problem, path: str | Path) -> None:
 
     JSON when the path ends in ``.json``, else YAML; ``-`` is standard output. Amounts are plain
     numbers in the declared units. Raises InputError when the file cannot be written, ProblemError
-    when it cannot say the problem, such as a user without a whole task that fits on any server.
+    when it cannot state the problem, such as a user without a whole task that fits on any server.
     """
     file_name(path, "path")
     document = document_of(problem)
@@ -117,7 +120,7 @@ def _assemble(document: ProblemDocument, skip_unplaceable: bool) -> tuple[Proble
     servers, users = document["servers"], document["users"]
     groups = _names(servers, "servers")
     names = _names(users, "users")
-    resources = Resources(document["resources"]) if "resources" in document else Resources()
+    resources = Resources(document)
     tables = (
         resources.read(servers, "servers", "capacity"),
         resources.read(users, "users", "demand"),
@@ -182,18 +185,15 @@ def _count(row: ServerRow, g: int) -> int:
     count = row.get("count", 1)
     whole = isinstance(count, int | float) and not isinstance(count, bool) and count == count // 1
     if not (whole and 0 <= count <= LARGEST_COUNT):
-        wanted = "a whole number from 0"
-        if whole and count > LARGEST_COUNT:
-            wanted = f"at most {LARGEST_COUNT:,}"
-        raise ProblemError(
-            f"must be {wanted}, not {show(count)} (group {show(row['name'])})",
-            f"servers[{g}].count",
-        )
+        too_large = whole and count > LARGEST_COUNT
+        wanted = f"at most {LARGEST_COUNT:,}" if too_large else "a whole number from 0"
+        fault = f"must be {wanted}, not {show(count)} (group {show(row['name'])})"
+        raise ProblemError(fault, f"servers[{g}].count")
     return int(count)
 
 
 def _from_zero(value: object, place: str, name: object) -> float:
-    """Return a number from 0 of a user; raise ProblemError that names the user."""
+    """Read a number from 0 of a user, named in the fault."""
     try:
         number = read_number(value, "a number from 0")
     except ProblemError as error:
@@ -253,7 +253,7 @@ def _placement(users: Sequence[UserRow], cluster: Cluster) -> tuple[BoolArray, F
 def _placeable(
     names: Sequence[str], unplaceable: Mapping[int, str], skip: bool
 ) -> tuple[NDArray[Any], list[str]]:
-    """Return which users to keep, and a line for each that is left out."""
+    """Return the users to keep, and a line for each that is left out."""
     lines = {n: f"user {names[n]!r} fits no server: {why}" for n, why in unplaceable.items()}
     for n, line in lines.items():
         if not skip:
@@ -261,3 +261,93 @@ def _placeable(
         if len(lines) == len(names):
             raise ProblemError(f"no user is left: {line}", f"users[{n}]")
     return np.array([n for n in range(len(names)) if n not in lines]), list(lines.values())
+
+
+def document_of(problem: Problem) -> dict[str, Any]:
+    """Return the plain values of a problem file: plain numbers in declared units, no defaults."""
+    cluster, units = problem.cluster, problem.cluster.units
+    resources: Any = list(cluster.resources)
+    if any(units):
+        resources = {r: u or None for r, u in zip(resources, units, strict=True)}
+    return {
+        "fairlead": FORMAT_VERSION,
+        "resources": resources,
+        "servers": [_server_row(problem, g) for g in range(problem.n_groups)],
+        "users": [_user_row(problem, n) for n in range(problem.n_users)],
+    }
+
+
+def write_document(document: Mapping[str, Any], path: str | Path) -> None:
+    """Write plain values, replacing the file at once or not at all.
+
+    JSON when the path ends in ``.json``, else YAML with one row a line; ``-`` is standard output.
+    """
+    if str(path).lower().endswith(".json"):
+        text = json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    else:
+        text = "".join(_yaml_lines(document))
+    if str(path) == "-":
+        sys.stdout.write(text)
+    else:
+        write_text(Path(path), text)
+
+
+def _server_row(problem: Problem, g: int) -> dict[str, Any]:
+    cluster = problem.cluster
+    row: dict[str, Any] = {"name": cluster.groups[g]}
+    if cluster.count[g] != 1:
+        row["count"] = int(cluster.count[g])
+    row["capacity"] = _amounts(cluster.resources, cluster.capacity[g])
+    if cluster.labels[g]:
+        row["labels"] = dict(cluster.labels[g])
+    return row
+
+
+def _user_row(problem: Problem, n: int) -> dict[str, Any]:
+    users, groups = problem.users, np.array(problem.cluster.groups, dtype=object)
+    row: dict[str, Any] = {"name": users.names[n]}
+    if (users.demand[n] > 0).any():
+        row["demand"] = _amounts(problem.cluster.resources, users.demand[n])
+    if users.resource_weight is not None:
+        weights = map(_plain, users.resource_weight[n])
+        row["weight"] = dict(zip(problem.cluster.resources, weights, strict=True))
+    elif users.weight[n] != 1:
+        row["weight"] = _plain(users.weight[n])
+    if not users.eligible[n].all():
+        row["servers"] = groups[users.eligible[n]].tolist()
+    if np.isfinite(users.task_limit[n]):
+        row["tasks"] = _plain(users.task_limit[n])
+    if users.rates is not None and not np.isnan(users.rates[n, 0]):
+        row["rates"] = {groups[g]: _plain(users.rates[n, g]) for g in users.rates[n].nonzero()[0]}
+    return row
+
+
+def _amounts(resources: tuple[str, ...], amounts: Any) -> dict[str, float]:
+    return {r: _plain(a) for r, a in zip(resources, amounts, strict=True) if a != 0}
+
+
+def _plain(number: float) -> float:
+    """Return a number as Python's own, whole where it is whole and short."""
+    value = float(number)
+    return int(value) if value.is_integer() and abs(value) < 1e15 else value
+
+
+def _yaml_lines(document: Mapping[str, Any]) -> Iterator[str]:
+    for key, value in document.items():
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            yield f"{key}:\n"
+            for row in value:
+                yield f"  - {_flow(row)}\n"
+        else:
+            yield f"{key}: {_flow(value)}\n"
+
+
+def _flow(value: Any) -> str:
+    """Return a value in YAML's flow style, text without quotes where it needs none."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_flow(k)}: {_flow(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(_flow(item) for item in value) + "]"
+    if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
+        return value
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from fairlead.errors import InputError
-from fairlead.formats.writing import document_of, write_document
+from fairlead.formats.problem_file import document_of, write_document
 from fairlead.model.problem import Problem
 from fairlead.properties.audit import Audit
 from fairlead.properties.lies import Lie, tell

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from fairlead.errors import InputError
-from fairlead.formats.replacing import writing_faults
+from fairlead.formats.atomic_files import writing_faults
 from fairlead.formats.run_log_file import read_fingerprint, read_run_log, write_run_log
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload

@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 
 from fairlead.errors import InputError, ProblemError
-from fairlead.formats.replacing import replaced_folder
-from fairlead.formats.text import LARGEST_FILE, parse_json
+from fairlead.formats.atomic_files import replaced_folder
+from fairlead.formats.documents import LARGEST_FILE, parse_json
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import EVENT_NAMES, IndexArray, Workload
 from fairlead.traces.lines import ProgressReport

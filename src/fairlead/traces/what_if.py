@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from fairlead.errors import InputError, ProblemError
-from fairlead.formats.schema import did_you_mean
+from fairlead.formats.file_faults import did_you_mean
 from fairlead.model.quantity import typed_number
 from fairlead.model.workload import Workload
 from fairlead.model.workload_checks import check_cluster, check_weights

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fairlead.errors import CertificateError, RefusalError
-from fairlead.formats.writing import document_of
+from fairlead.formats.problem_file import document_of
 from fairlead.mechanisms.catalogue import find_mechanism
 from fairlead.mechanisms.mechanism import Claim
 from fairlead.model.problem import Problem

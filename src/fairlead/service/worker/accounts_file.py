@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fairlead.errors import InputError
-from fairlead.formats.text import read_document
+from fairlead.formats.documents import read_document
 
 
 def read_accounts(path: Path) -> dict[str, str]:

@@ -1,7 +1,7 @@
-"""What pods ask for beyond the model: constraints and amounts that are only seen, never judged.
+"""Constraints and amounts of pods that are not modelled, only reported.
 
-A waiting pod with one of these may be kept from a node that looks free, so nothing is concluded
-from it. Sources: Kubernetes documentation, "Assigning Pods to Nodes", "Pod Topology Spread
+A waiting pod with one of these may be kept from a node that looks free, so an audit concludes
+nothing from it. Sources: Kubernetes documentation, "Assigning Pods to Nodes", "Pod Topology Spread
 Constraints", "Dynamic Resource Allocation", "Gang Scheduling"; KEP-5004 (extended resources by
 claims); KAI scheduler, "GPU Sharing"; HAMi, "Configuration"; the group annotations and labels of
 Volcano, KAI, YuniKorn, Koordinator and the coscheduling plugin.
@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fairlead.formats.kubernetes_requests import Amounts
-from fairlead.formats.kubernetes_shapes import PodSpec
+from fairlead.formats._kubernetes_requests import Amounts
+from fairlead.formats._kubernetes_shapes import PodSpec
 
 # Annotations by which KAI gives out parts of a GPU.
 GPU_PARTS = ("gpu-fraction", "gpu-memory")
@@ -46,7 +46,7 @@ _DEVICE_PARTS = frozenset(
         "priority",
     )
 )
-# Annotations and labels that make a pod a member of a group, which a scheduler places as a whole.
+# Annotations and labels of pods in a group that a scheduler places as a whole.
 _GROUP_ANNOTATIONS = (
     "scheduling.k8s.io/group-name",
     "scheduling.volcano.sh/group-name",
@@ -125,7 +125,7 @@ def _group(spec: PodSpec, annotations: Mapping[str, Any], labels: Mapping[str, s
 
 
 def claimed_resources(pod: Mapping[str, Any]) -> frozenset[str]:
-    """Return the extended resources that a pod, of any shape, holds or held by a claim."""
+    """Return the extended resources that a pod, valid or not, holds or held by a claim."""
     status = pod.get("status")
     claim = status.get("extendedResourceClaimStatus") if isinstance(status, dict) else None
     mappings = _mappings(claim.get("requestMappings")) if isinstance(claim, dict) else []
@@ -133,7 +133,7 @@ def claimed_resources(pod: Mapping[str, Any]) -> frozenset[str]:
 
 
 def may_repel(spec: object) -> bool:
-    """Return whether a pod that could not be read may state required anti-affinity."""
+    """Return whether an unreadable pod may have required anti-affinity."""
     if not isinstance(spec, dict):
         return True
     affinity = spec.get("affinity") or {}
@@ -147,8 +147,8 @@ def may_repel(spec: object) -> bool:
 class Repulsion:
     """The required anti-affinity of running pods, which keeps other pods away from them."""
 
-    # Each term once, by the namespace of the pods that it is against ("" for any namespace): its
-    # selector, and the pod that was first to state it.
+    # Each term once, by the namespace of the pods it keeps away ("" for any): its selector, and the
+    # first pod with it.
     _against: dict[str, dict[str, tuple[object, str]]] = field(default_factory=dict)
 
     def add(self, spec: PodSpec, namespace: str, name: str) -> None:
@@ -172,7 +172,7 @@ class Repulsion:
 
 
 def _may_select(selector: object, labels: Mapping[str, str]) -> bool:
-    """Return whether a label selector may select these labels; without a selector, it does not."""
+    """Return whether a label selector may select these labels; no selector selects none."""
     if not isinstance(selector, dict):
         return False
     wanted = selector.get("matchLabels")
@@ -198,7 +198,7 @@ def _mappings(found: object) -> list[Mapping[str, Any]]:
 
 @dataclass
 class UnmodelledNotes:
-    """Counts of what pods ask for that is not modelled, for one line each."""
+    """Counts of pods with unmodelled requests, a line for each kind."""
 
     _found: dict[str, tuple[int, str]] = field(default_factory=dict)
 
@@ -218,7 +218,7 @@ class UnmodelledNotes:
 def split_request(
     request: Amounts, listed: frozenset[str], claimed: frozenset[str]
 ) -> tuple[dict[str, int], dict[str, str]]:
-    """Split a request into its counted amounts and, by resource, why others do not count.
+    """Split a request into its counted amounts and the uncounted resources with the reason.
 
     Not counted are parts of devices that no node lists, and resources allocated by claims.
     """

@@ -1,4 +1,4 @@
-"""On which nodes a pod may run: node selectors, node affinity, taints and tolerations.
+"""Nodes open to a pod: node selectors, node affinity, taints and tolerations.
 
 Source: Kubernetes documentation, "Assigning Pods to Nodes" and "Taints and Tolerations".
 """
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from fairlead.errors import InputError
-from fairlead.formats.kubernetes_shapes import (
+from fairlead.formats._kubernetes_shapes import (
     KubernetesNodeSpec,
     NodeSelector,
     NodeSelectorTerm,
@@ -20,13 +20,13 @@ from fairlead.formats.kubernetes_shapes import (
     Taint,
     Toleration,
 )
-from fairlead.formats.placement import NamedGroups
+from fairlead.formats._placement import NamedGroups
 from fairlead.model.cluster import BoolArray
 from fairlead.model.quantity import show
 
 NAME_FIELD = "metadata.name"
 
-# What marks a cordoned node, to those pods that tolerate it.
+# The taint of a cordoned node, which pods may tolerate.
 CORDONED: Taint = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 # Effects that keep pods away; others only discourage them.
@@ -40,7 +40,7 @@ TaintKey = tuple[str, str, str]
 
 
 def forbidding_taints(spec: KubernetesNodeSpec) -> frozenset[TaintKey]:
-    """Return the taints that keep pods from a node, that of a cordoned node among them."""
+    """Return the taints that keep pods from a node, including that of a cordoned node."""
     taints = [*(spec.get("taints") or ()), *([CORDONED] if spec.get("unschedulable") else ())]
     return frozenset(
         (taint["key"], taint.get("value") or "", taint["effect"])
@@ -60,10 +60,9 @@ class NodeChoice:
         self._known: dict[str, BoolArray] = {}
 
     def allowed(self, spec: PodSpec, place: str) -> BoolArray:
-        """Return on which nodes a pod may run, (G,) bool; not to be written to.
+        """Return the nodes open to a pod, (G,) bool, read-only.
 
-        Raises InputError for an operator, a field or a value that has no meaning. O(G): every part
-        is worked out once for all pods that share it.
+        O(G): every part is computed once for all pods that share it.
         """
         affinity = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
             "requiredDuringSchedulingIgnoredDuringExecution"
@@ -127,7 +126,7 @@ class NodeChoice:
             for k, requirement in enumerate(term.get("matchExpressions") or ())
         ]
         for k, requirement in enumerate(term.get("matchFields") or ()):
-            # Not kept: every pod of a daemon set has one of its own.
+            # Not cached: every pod of a daemon set has one of its own.
             conditions.append(self._of_field(requirement, f"{place}.matchFields[{k}]"))
         return self._all(conditions) if conditions else self._none()
 

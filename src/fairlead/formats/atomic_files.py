@@ -1,4 +1,4 @@
-"""Texts and folders that are written whole or not at all."""
+"""Write files and folders whole or not at all."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from fairlead.errors import InputError
 
 @contextmanager
 def replaced_file(path: Path) -> Iterator[Path]:
-    """Yield a draft to write, which takes the place of the file, and its mode, if all went well.
+    """Yield a draft to write, which replaces the file and keeps its mode if all went well.
 
-    Raises InputError when nothing can be written there; an older file is then left as it was.
+    Raises InputError when nothing can be written there; an older file then stays.
     """
     target = path.resolve()
     draft = target.with_name(f".{target.name}.{os.getpid()}.part")
@@ -31,10 +31,10 @@ def replaced_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def replaced_folder(path: Path, marker: str) -> Iterator[Path]:
-    """Yield an empty folder to fill, which takes the place of the folder if all went well.
+    """Yield an empty folder to fill, which replaces the folder if all went well.
 
     Raises InputError when the path is a file, cannot be written, or is a folder that is not empty
-    and lacks a file `marker`, so that no folder of another kind is ever replaced.
+    and lacks a file `marker`: no folder of another kind is ever replaced.
     """
     if path.exists() and not path.is_dir():
         raise InputError("is a file, not a folder", "", str(path))
@@ -61,7 +61,7 @@ def replaced_folder(path: Path, marker: str) -> Iterator[Path]:
 
 @contextmanager
 def writing_faults(path: Path) -> Iterator[None]:
-    """Turn what the system says against writing a file into one clear line."""
+    """Turn a system error while a file is written into an InputError of one line."""
     try:
         yield
     except OSError as error:
@@ -73,7 +73,7 @@ def writing_faults(path: Path) -> Iterator[None]:
 def check_writable(path: Path, source: str = "-", what: str = "problem file") -> None:
     """Raise InputError for a path that cannot be written, before any work is done for it.
 
-    `source` is what is read (`what`, in words), or a folder of it, which the text must not replace.
+    `source` is the file that is read (a `what`), or its folder; the output must not replace it.
     """
     folder = path.parent
     if path.is_dir():
@@ -94,7 +94,7 @@ def write_text(path: Path, text: str) -> None:
     """Write a text to a file, all of it or nothing; raise InputError when that cannot be done.
 
     A link is followed; a device or a pipe takes the text itself; a file that is replaced keeps its
-    mode. What is no character is written as a question mark.
+    mode. Lone surrogates become question marks.
     """
     content = text.encode("utf-8", "replace")
     if path.exists() and not path.is_file():

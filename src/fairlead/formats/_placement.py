@@ -1,4 +1,4 @@
-"""Read where users may run, how fast, and whether one task of theirs fits there."""
+"""Placement constraints and rates of users, and the users without a server for one task."""
 
 from __future__ import annotations
 
@@ -8,9 +8,15 @@ from typing import Any
 import numpy as np
 
 from fairlead.errors import InputError, ProblemError
-from fairlead.formats.schema import did_you_mean, keyed_by_text, text_of
+from fairlead.formats.file_faults import (
+    did_you_mean,
+    is_name,
+    keyed_by_text,
+    number_at,
+    text_of,
+)
 from fairlead.model.cluster import BoolArray, Cluster, FloatArray
-from fairlead.model.quantity import read_number, show
+from fairlead.model.quantity import show
 
 # A task that takes a whole server still fits after a conversion of units rounded up.
 _ROUNDING = 1e-12
@@ -18,10 +24,8 @@ _ROUNDING = 1e-12
 
 def read_labels(rows: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, str], ...]:
     """Read the labels of groups; whole numbers and ``true`` stand for their text."""
-    nothing: Mapping[str, str] = {}
     return tuple(
-        _labels(row["labels"], f"servers[{g}].labels") if "labels" in row else nothing
-        for g, row in enumerate(rows)
+        _labels(row.get("labels", {}), f"servers[{g}].labels") for g, row in enumerate(rows)
     )
 
 
@@ -47,10 +51,9 @@ class NamedGroups:
                 self.by_label.setdefault(key, {}).setdefault(value, []).append(g)
 
     def eligible(self, constraint: object, place: str) -> BoolArray:
-        """Return which groups a constraint allows, (G,) bool.
+        """Return the groups that a constraint allows, (G,) bool.
 
-        `constraint` is a list of names of groups, or a mapping of labels that must all match.
-        Raises InputError for anything else, and for an unknown group or label.
+        It is a list of names of groups, or a mapping of labels that must all match.
         """
         allowed = np.zeros(len(self.index), dtype=bool)
         if isinstance(constraint, list):
@@ -81,21 +84,18 @@ class NamedGroups:
         return allowed
 
     def rates(self, given: Mapping[Any, Any], place: str) -> FloatArray:
-        """Return (G,) tasks that the user completes on one server of each group; 0 if not named."""
+        """Return (G,) rates of a user on one server of each group; 0 if not named."""
         rates = np.zeros(len(self.index))
         for name, value in keyed_by_text(given, place).items():
             here = f"{place}.{name}"
             g = self._group(name, here)
-            try:
-                rates[g] = read_number(value)
-            except ProblemError as error:
-                raise ProblemError(error.fault, here) from None
+            rates[g] = number_at(value, here)
             if rates[g] < 0:
                 raise ProblemError(f"must not be negative, not {show(value)}", here)
         return rates
 
     def _group(self, name: object, place: str) -> int:
-        if isinstance(name, bool) or not isinstance(name, str | int):
+        if not is_name(name):
             raise InputError(f"must be the name of a group, not {show(name)}", place)
         text = text_of(name, place)
         if text not in self.index:
@@ -108,10 +108,10 @@ class NamedGroups:
 def find_unplaceable(
     cluster: Cluster, demand: FloatArray, eligible: BoolArray, rates: FloatArray | None
 ) -> dict[int, str]:
-    """Find the users without a task that fits on any server, and say what excludes each.
+    """Return the users without a server for one task, with the reason of each.
 
-    Rates are (N, G), NaN in the rows of users that give none. Users that give them need a positive
-    one, and their demand, (N, R) per task, is not asked. O(N (G + K R)) for K distinct capacities.
+    Rates are (N, G), NaN in the rows of users without any. A user with rates needs a positive one,
+    whatever its demand, (N, R) per task. O(N (G + K R)) for K distinct capacities.
     """
     open_to = eligible & (cluster.count > 0)
     kinds: dict[bytes, int] = {}

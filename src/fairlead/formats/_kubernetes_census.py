@@ -1,4 +1,4 @@
-"""The pods of a Kubernetes cluster as arrays: what each takes, and where it may run."""
+"""The pods of a Kubernetes cluster as arrays of requests and of nodes open to them."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairlead.errors import InputError
-from fairlead.formats.kubernetes_dump import Dump, LostPod, Pod
-from fairlead.formats.kubernetes_placement import NodeChoice
-from fairlead.formats.kubernetes_requests import PODS, Amounts, unit_of
-from fairlead.formats.kubernetes_unmodelled import (
+from fairlead.formats._kubernetes_objects import Dump, LostPod, Pod
+from fairlead.formats._kubernetes_placement import NodeChoice
+from fairlead.formats._kubernetes_requests import PODS, Amounts, unit_of
+from fairlead.formats._kubernetes_unmodelled import (
     Repulsion,
     UnmodelledNotes,
     gpu_part,
     split_request,
     unmodelled_constraint,
 )
-from fairlead.formats.placement import NamedGroups, find_unplaceable
-from fairlead.formats.row_faults import RowFaults
+from fairlead.formats._placement import NamedGroups, find_unplaceable
+from fairlead.formats.file_faults import RowFaults
 from fairlead.model.cluster import BoolArray, Cluster, FloatArray, IntArray
 
 # Cells of the table of what each user holds of each resource of each node: 0.8 GB.
@@ -37,29 +37,28 @@ class Census:
     pods: list[Pod]  # (P,)
     user: IntArray  # (P,): user of each pod
     node: IntArray  # (P,): node of each pod, -1 where it waits
-    # (P, R): what each takes, in whole units: thousandths of a core, bytes, pieces.
-    request: FloatArray
+    request: FloatArray  # (P, R), in whole units: thousandths of a core, bytes, pieces
     size: FloatArray  # (R,): whole units in the unit in which each resource is shown
-    allowed: dict[int, BoolArray]  # of each pod that waits, where it may run, (G,) bool
-    # Where pods of a user that take the same resources may run, or run, (G,) bool; by the user and
-    # the resources, (R,) bool, as bytes.
+    allowed: dict[int, BoolArray]  # (G,): nodes open to each waiting pod
+    # (G,): nodes where pods of a user with the same resources run or may run; by the user and the
+    # resources, (R,) bool, as bytes.
     reach: dict[tuple[int, bytes], BoolArray]
-    unrunnable: dict[int, str]  # pods that wait and fit no node, and why
-    undecided: dict[int, str]  # pods that wait under a constraint that is not modelled
-    gpu_parts: list[int]  # pods that take parts of GPUs that are not counted
+    unrunnable: dict[int, str]  # waiting pods that fit no node, with the reason
+    undecided: dict[int, str]  # waiting pods under a constraint that is not modelled
+    gpu_parts: list[int]  # pods with parts of GPUs that are not counted
     notes: UnmodelledNotes
-    lost: list[LostPod]  # pods that were passed over, and running ones of unknown placement
+    lost: list[LostPod]  # skipped pods, and running ones of unknown placement
     lost_nodes: bool
 
     @property
     def capacity(self) -> FloatArray:
-        """(G, R) float: what each node has for pods, in whole units."""
+        """(G, R) float: capacity of each node for pods, in whole units."""
         capacity: FloatArray = np.rint(self.cluster.capacity * self.size)
         return capacity
 
 
 def take_census(dump: Dump, faults: RowFaults) -> Census:
-    """Lay out the pods of a dump, and find out where each may run. O(P G + P R)."""
+    """Lay out the pods of a dump, and find the nodes open to each. O(P G + P R)."""
     nodes, notes = list(dump.nodes.values()), UnmodelledNotes()
     placement = NamedGroups(list(dump.nodes), [node.labels for node in nodes])
     choice = NodeChoice(placement, [node.taints for node in nodes])
@@ -87,7 +86,7 @@ def take_census(dump: Dump, faults: RowFaults) -> Census:
             lost.append(LostPod(pod.user, "", holds=False, waits=waits, repels=False))
             if waits:
                 continue
-            allowed = np.zeros(len(nodes), dtype=bool)  # it holds its node, whatever it states
+            allowed = np.zeros(len(nodes), dtype=bool)  # it holds its node in any case
         n = names.setdefault(pod.user, len(names))
         if pod.node:
             allowed = allowed.copy()
@@ -139,7 +138,7 @@ def take_census(dump: Dump, faults: RowFaults) -> Census:
 
 
 def _requests(dump: Dump, notes: UnmodelledNotes) -> tuple[list[Amounts], dict[int, str]]:
-    """Return what each pod takes, and the pods of whose request a part is not modelled."""
+    """Return the request of each pod, and the pods with a part of it that is not modelled."""
     listed = frozenset(name for node in dump.nodes.values() for name in node.allocatable)
     requests: list[Amounts] = []
     partial: dict[int, str] = {}
@@ -192,7 +191,7 @@ def _extend(
 def _unrunnable(
     cluster: Cluster, demand: FloatArray, allowed_of: Mapping[int, BoolArray], but: str
 ) -> dict[int, str]:
-    """Find the waiting pods that no node could run, however empty; return why, and `but`."""
+    """Return the waiting pods that no empty node could run, with the reason and `but`."""
     alike: dict[tuple[bytes, bytes], list[int]] = {}
     for k, allowed in allowed_of.items():
         alike.setdefault((demand[k].tobytes(), allowed.tobytes()), []).append(k)

@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from fairlead.errors import InputError
-from fairlead.formats.kubernetes_documents import MADE_BY, ListedObject, read_items
-from fairlead.formats.kubernetes_documents import NODE as NODE_KIND
-from fairlead.formats.kubernetes_documents import POD as POD_KIND
-from fairlead.formats.kubernetes_placement import TaintKey, forbidding_taints
-from fairlead.formats.kubernetes_requests import Amounts, allocatable, effective_request
-from fairlead.formats.kubernetes_shapes import NODE, POD, Metadata, PodSpec, check_object
-from fairlead.formats.kubernetes_unmodelled import claimed_resources, may_repel
-from fairlead.formats.row_faults import RowFaults
-from fairlead.formats.schema import text_of
+from fairlead.formats._kubernetes_files import MADE_BY, ListedObject, read_items
+from fairlead.formats._kubernetes_files import NODE as NODE_KIND
+from fairlead.formats._kubernetes_files import POD as POD_KIND
+from fairlead.formats._kubernetes_placement import TaintKey, forbidding_taints
+from fairlead.formats._kubernetes_requests import Amounts, allocatable, effective_request
+from fairlead.formats._kubernetes_shapes import NODE, POD, PodSpec, check_object
+from fairlead.formats._kubernetes_unmodelled import claimed_resources, may_repel
+from fairlead.formats.file_faults import RowFaults, text_of
 from fairlead.garbage_collection import garbage_collection_paused
 from fairlead.model.quantity import show
 
@@ -28,7 +27,7 @@ _TERMINATED = ("Succeeded", "Failed")
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """A node, with the taints that keep pods away, and what it has for pods, in whole units."""
+    """A node, with the taints that keep pods away."""
 
     name: str
     labels: Mapping[str, str]
@@ -41,23 +40,23 @@ class Pod:
     """A pod that holds its node, or waits for one."""
 
     source: str  # the file, where several were given
-    place: str  # where it stands in the file
+    place: str  # key path in the file
     namespace: str
     name: str
-    user: str  # who holds what it holds
+    user: str
     node: str  # name of the node that it holds; empty when it waits
-    request: Amounts  # what it takes, in whole units
+    request: Amounts
     claimed: frozenset[str]  # extended resources that it holds by a resource claim
-    spec: PodSpec  # where it may run
+    spec: PodSpec
     labels: Mapping[str, str]
     annotations: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class LostPod:
-    """A pod that could not be read, as far as it can be told what it takes part in."""
+    """The known effects of a pod that could not be read."""
 
-    user: str  # empty where that cannot be told
+    user: str  # empty if unknown
     node: str  # the node that it names; empty where it names none
     holds: bool  # whether it may hold something
     waits: bool  # whether it may wait
@@ -66,25 +65,25 @@ class LostPod:
 
 @dataclass(frozen=True, eq=False)
 class Dump:
-    """What files say of a cluster."""
+    """The objects of all files."""
 
     nodes: dict[str, Node]  # by name, in the files' order
     pods: list[Pod]  # pods that hold a node or wait for one, in the files' order
-    users: dict[str, None]  # every user that a pod is of, whatever the pod does, to None
-    lost_nodes: bool  # whether nodes were passed over
-    lost_pods: list[LostPod]  # pods that were passed over
+    users: dict[str, None]  # users of all pods, terminated ones included
+    lost_nodes: bool  # whether nodes were skipped
+    lost_pods: list[LostPod]
     claimed: frozenset[str]  # extended resources that any pod holds, or held, by a resource claim
 
 
 @dataclass(frozen=True)
 class UserRule:
-    """Which user a pod is of: its namespace, or one of its labels."""
+    """The user of a pod: its namespace, or the value of a label."""
 
     label: str  # the label's key; empty where namespaces are the users
 
     @classmethod
     def parse(cls, text: object) -> UserRule:
-        """Read ``namespace`` or ``label:KEY``; raise InputError for anything else."""
+        """Read ``namespace`` or ``label:KEY``."""
         if text == BY_NAMESPACE:
             return cls("")
         key = text.removeprefix(BY_LABEL) if isinstance(text, str) else ""
@@ -93,7 +92,7 @@ class UserRule:
         return cls(key)
 
     def user(self, namespace: str, labels: Mapping[str, Any]) -> str:
-        """Return the user of a pod; without the label that is ``namespace:NAME``."""
+        """Return the user of a pod; without the label it is ``namespace:NAME``."""
         if not self.label:
             return namespace
         value = labels.get(self.label)
@@ -103,31 +102,9 @@ class UserRule:
 def read_dump(paths: Sequence[str | Path], rule: UserRule, faults: RowFaults) -> Dump:
     """Read the nodes and pods of one or several files.
 
-    Parameters
-    ----------
-    paths : sequence of str or Path
-        See `read_items`.
-    rule : UserRule
-        Which user a pod is of.
-    faults : RowFaults
-        What becomes of a node or pod at fault.
+    Terminated pods are left out, and pods without a node that are gated (``schedulingGates``) or
+    being deleted: they hold nothing and want nothing. Pods of other phases hold their node.
 
-    Returns
-    -------
-    Dump
-        Without pods that have terminated, and those without a node that are gated
-        (``schedulingGates``) or being deleted, and so do not want to run. A pod of a terminated
-        phase holds nothing, one of any other phase that has a node holds it.
-
-    Raises
-    ------
-    InputError
-        For a file that `read_items` refuses, or files without nodes or pods; for a node or pod
-        without a name, of the wrong shape, with an amount that is none, or of a name that another
-        has; for a pod on a node that is not there.
-
-    Notes
-    -----
     Cost O(file): for 10,000 pods on 500 nodes half a second for each 100 MB of JSON and half a
     second for the rest, and memory of some four times the file; seven seconds for 100 MB of YAML.
     """
@@ -147,10 +124,11 @@ class _DumpReading:
 
     def read(self, items: list[ListedObject]) -> Dump:
         faults = self.faults
-        # Objects of which not even the kind could be told may have been pods or nodes.
+        # Objects of unknown kind may have been pods or nodes.
         unknown = LostPod("", "", holds=True, waits=True, repels=True)
         self.lost += [unknown for _ in faults.skipped]
         of_nodes = [item for item in items if item.kind == NODE_KIND]
+        of_pods = [item for item in items if item.kind == POD_KIND]
         for item in of_nodes:
             with faults.passed_over(item.source):
                 node = _node(item.content, item.place)
@@ -161,23 +139,20 @@ class _DumpReading:
         if not self.nodes:
             raise InputError(f"holds no nodes; {MADE_BY}")
         pods: list[Pod] = []
-        for item in items:
-            if item.kind == NODE_KIND:
-                continue
+        for item in of_pods:
             pod, n_faults = None, len(faults.skipped)
             with faults.passed_over(item.source):
                 pod = self._pod(item)
             if pod is not None:
                 pods.append(pod)
             elif len(faults.skipped) > n_faults:
-                self._lose(item.content)
+                self._note_lost(item.content)
         faults.check_left(len(pods))
         if not pods:
             fate = "holds no pod that runs or wants to" if self.seen else "holds no pods"
             raise InputError(f"{fate}; {MADE_BY}")
         lost_nodes = unknown in self.lost or len(self.nodes) < len(of_nodes)
-        of_pods = (item.content for item in items if item.kind == POD_KIND)
-        claimed = frozenset[str]().union(*map(claimed_resources, of_pods))
+        claimed = frozenset[str]().union(*(claimed_resources(item.content) for item in of_pods))
         return Dump(self.nodes, pods, self.users, lost_nodes, self.lost, claimed)
 
     def _pod(self, item: ListedObject) -> Pod | None:
@@ -185,7 +160,12 @@ class _DumpReading:
         place = item.place
         found = check_object(POD, item.content, place)
         metadata = found["metadata"]
-        namespace, name = _names(metadata, place)
+        # As everywhere in Kubernetes where no namespace is named.
+        namespace = metadata.get("namespace")
+        if namespace is None:
+            namespace = "default"
+        namespace = text_of(namespace, f"{place}.metadata.namespace")
+        name = text_of(metadata["name"], f"{place}.metadata.name")
         if (namespace, name) in self.seen:
             raise InputError("a pod of that name came before", place)
         self.seen[namespace, name] = item.content
@@ -216,8 +196,8 @@ class _DumpReading:
             annotations=metadata.get("annotations") or {},
         )
 
-    def _lose(self, content: Mapping[str, Any]) -> None:
-        """Note what a pod that was passed over may hold or want, from what of it can be read."""
+    def _note_lost(self, content: Mapping[str, Any]) -> None:
+        """Record the possible effects of a pod that was skipped."""
         metadata, spec, status = (
             part if isinstance(part := content.get(key), dict) else {}
             for key in ("metadata", "spec", "status")
@@ -231,22 +211,22 @@ class _DumpReading:
                 return  # the same object twice: the first of them was read
         node = spec.get("nodeName")
         named = isinstance(node, str) and bool(node)
-        # Without a name of a node it waits, unless what names the node cannot be read.
-        silent = bool(spec) and (node is None or node == "")
-        if silent and (spec.get("schedulingGates") or metadata.get("deletionTimestamp")):
+        # Without the name of a node it waits, unless the name cannot be read.
+        waits_surely = bool(spec) and (node is None or node == "")
+        if waits_surely and (spec.get("schedulingGates") or metadata.get("deletionTimestamp")):
             return
         self.lost.append(
             LostPod(
                 self._user_of_lost(content),
                 str(node) if named else "",
-                holds=not silent,
+                holds=not waits_surely,
                 waits=not named,
-                repels=not silent and may_repel(content.get("spec")),
+                repels=not waits_surely and may_repel(content.get("spec")),
             )
         )
 
     def _user_of_lost(self, content: Mapping[str, Any]) -> str:
-        """Return the user of a pod that was passed over; empty where that cannot be told."""
+        """Return the user of a pod that was skipped; empty if unknown."""
         metadata = content.get("metadata")
         if not isinstance(metadata, dict):
             return ""
@@ -279,13 +259,4 @@ def _node(item: Mapping[str, Any], place: str) -> Node:
         labels=labels,
         taints=forbidding_taints(found.get("spec") or {}),
         allocatable=allocatable(amounts, f"{place}.status.{key}"),
-    )
-
-
-def _names(metadata: Metadata, place: str) -> tuple[str, str]:
-    namespace = metadata.get("namespace")
-    return (
-        # As everywhere in Kubernetes where none is named.
-        "default" if namespace is None else text_of(namespace, f"{place}.metadata.namespace"),
-        text_of(metadata["name"], f"{place}.metadata.name"),
     )

@@ -1,7 +1,7 @@
 """Parse YAML or JSON files into plain values; raise InputError for any other content.
 
-A key that appears twice is an error in both. What a file may cost is bounded before it is parsed:
-its size and its entries, and for YAML more (`fairlead.formats.yaml_text`).
+A key that appears twice is an error in both. The cost of a file is bounded before it is parsed: by
+size and entries, and for YAML more (`fairlead.formats._yaml_documents`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 import stat
 import sys
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from fairlead.errors import InputError
 from fairlead.model.quantity import show
@@ -24,7 +24,7 @@ STANDARD_INPUT = "-"
 LARGEST_FILE = 32 * 2**20
 MOST_ENTRIES = 1_500_000
 
-# By first bytes: what a file is instead of text in UTF-8, and what to do.
+# Forms of a file that are not text in UTF-8, by first bytes, and the remedy.
 _OTHER_FORMS = {
     b"\x1f\x8b": "is compressed by gzip; decompress it first",
     b"BZh": "is compressed by bzip2; decompress it first",
@@ -41,7 +41,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 def source_name(path: str | Path) -> str:
-    """Return what to call a source in an error: its path, or ``standard input`` for ``-``."""
+    """Return the name of a source in an error: its path, or ``standard input`` for ``-``."""
     return "standard input" if str(path) == STANDARD_INPUT else str(path)
 
 
@@ -64,7 +64,13 @@ def read_document(path: str | Path) -> Any:
     -----
     At worst some seconds and some hundred MB, whatever the source.
     """
-    text = _decode(_read_bytes(path))
+    content = read_bytes(path, LARGEST_FILE)
+    if len(content) > LARGEST_FILE:
+        raise InputError(
+            f"is larger than {LARGEST_FILE // 2**20} MiB; in a problem file, identical servers may "
+            "be one group with a count"
+        )
+    text = _decode(content)
     if text.count("\n") + text.count(",") > MOST_ENTRIES:
         raise InputError(
             f"has more than {MOST_ENTRIES:,} entries; list identical servers once, with a count"
@@ -77,7 +83,7 @@ def read_document(path: str | Path) -> Any:
             return parse_json(text)
         except _NotJsonError:
             pass
-    from fairlead.formats.yaml_text import parse_yaml
+    from fairlead.formats._yaml_documents import parse_yaml
 
     return parse_yaml(text)
 
@@ -90,37 +96,21 @@ class _RepeatedKeyError(InputError):
     """A key that appears twice in one JSON mapping; it is the fault."""
 
 
-def _read_bytes(path: str | Path) -> bytes:
+def read_bytes(path: str | Path, most: int) -> bytes:
+    """Return the first bytes of a file or of standard input: one more than `most`, if there are."""
     try:
         if str(path) == STANDARD_INPUT:
-            return _read_bounded(sys.stdin.buffer)
-        found = os.stat(path)
-        if stat.S_ISDIR(found.st_mode):
+            return sys.stdin.buffer.read(most + 1)
+        if stat.S_ISDIR(os.stat(path).st_mode):
             raise InputError("is a directory, not a file")
-        if found.st_size > LARGEST_FILE:
-            raise _too_large()
         with open(path, "rb") as file:
-            return _read_bounded(file)
+            return file.read(most + 1)
     except FileNotFoundError:
         raise InputError("no such file") from None
     except OSError as error:
         raise InputError(f"cannot be read: {(error.strerror or str(error)).lower()}") from None
     except ValueError:  # a null character in the path
         raise InputError("is not the name of a file") from None
-
-
-def _read_bounded(file: BinaryIO) -> bytes:
-    content = file.read(LARGEST_FILE + 1)
-    if len(content) > LARGEST_FILE:
-        raise _too_large()
-    return content
-
-
-def _too_large() -> InputError:
-    return InputError(
-        f"is larger than {LARGEST_FILE // 2**20} MiB; in a problem file, identical servers may be "
-        "one group with a count"
-    )
 
 
 def _decode(content: bytes) -> str:
@@ -140,31 +130,34 @@ def _decode(content: bytes) -> str:
 
 def check_characters(text: str) -> None:
     """Refuse control characters other than tabs and line ends."""
-    strange = _CONTROL.search(text)
-    if strange:
-        line = text.count("\n", 0, strange.start()) + 1
+    control = _CONTROL.search(text)
+    if control:
+        line = text.count("\n", 0, control.start()) + 1
         raise InputError(
-            f"is not a text file: it holds the control character {ord(strange[0]):#04x}",
+            f"is not a text file: it holds the control character {ord(control[0]):#04x}",
             f"line {line}",
         )
 
 
 def parse_json(text: str) -> Any:
-    """Read JSON text into plain values; InputError for text that is none, or repeats a key."""
+    """Read JSON text into plain values; InputError for other text, or a repeated key."""
     try:
         return json.loads(text, object_pairs_hook=_without_repeats)
     except _RepeatedKeyError as repeated:
         first = json.loads(text, object_pairs_hook=lambda pairs: dict(reversed(pairs)))
-        raise twice(repeated.fault, first, json.loads(text)) from None
-    except json.JSONDecodeError as error:
-        fault = error.msg[:1].lower() + error.msg[1:]
-        raise _NotJsonError(
-            f"is not JSON: {fault}", f"line {error.lineno}, column {error.colno}"
-        ) from None
-    except RecursionError:
-        raise InputError("is nested too deeply") from None
-    except ValueError:
-        raise InputError("holds a whole number of thousands of digits") from None
+        raise repeated_key(repeated.fault, first, json.loads(text)) from None
+    except (ValueError, RecursionError) as error:
+        raise json_fault(error) from None
+
+
+def json_fault(error: Exception, remedy: str = "") -> InputError:
+    """Return the fault of text that the decoder of JSON refused."""
+    if isinstance(error, json.JSONDecodeError):
+        fault = f"is not JSON: {error.msg[:1].lower()}{error.msg[1:]}{remedy}"
+        return _NotJsonError(fault, f"line {error.lineno}, column {error.colno}")
+    if isinstance(error, RecursionError):
+        return InputError("is nested too deeply")
+    return InputError("holds a whole number of thousands of digits")
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -179,21 +172,19 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _place_of_repeat(key: str, first: Any, last: Any, place: str = "") -> str:
-    """Find the key that appears twice, given what the text says by its first and last values.
+    """Find the key that appears twice, given the values of the text by its first and last values.
 
-    The parsers do not say where it is. Where the two values are equal the place stays empty.
+    The parsers do not name the place. Where the two values are equal it stays empty.
     """
     if first == last:
         return ""
     if isinstance(first, dict) and isinstance(last, dict):
         for name in first:
-            below = f"{place}.{name}" if place else str(name)
             if first[name] != last.get(name):
-                return (
-                    below
-                    if str(name) == key
-                    else _place_of_repeat(key, first[name], last.get(name), below)
-                )
+                below = f"{place}.{name}" if place else str(name)
+                if str(name) == key:
+                    return below
+                return _place_of_repeat(key, first[name], last.get(name), below)
     if isinstance(first, list) and isinstance(last, list):
         for index, (one, other) in enumerate(zip(first, last, strict=False)):
             if one != other:
@@ -201,7 +192,7 @@ def _place_of_repeat(key: str, first: Any, last: Any, place: str = "") -> str:
     return ""
 
 
-def twice(key: str, first: Any, last: Any) -> InputError:
+def repeated_key(key: str, first: Any, last: Any) -> InputError:
     """Return the error for a key that appears twice, given the text's values by each of the two."""
     return InputError(
         f"the key {show(key)} appears twice in one mapping", _place_of_repeat(key, first, last)

@@ -5,10 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import os
 import re
-import stat
-import sys
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from fairlead.errors import InputError
-from fairlead.formats.row_faults import RowFaults
-from fairlead.formats.text import STANDARD_INPUT, source_name
-from fairlead.formats.yaml_text import parse_yaml_documents
+from fairlead.formats._yaml_documents import parse_yaml_documents
+from fairlead.formats.documents import STANDARD_INPUT, json_fault, read_bytes, source_name
+from fairlead.formats.file_faults import RowFaults
 from fairlead.model.quantity import show
 
 MADE_BY = "make it with kubectl get nodes,pods -A -o json"
@@ -37,41 +34,21 @@ _DEEPEST_LIST = 10
 
 @dataclass(frozen=True, slots=True)
 class ListedObject:
-    """A node or a pod, as a file states it."""
+    """A node or a pod of a file, not yet checked."""
 
     source: str  # the file, where several were given; else empty
-    place: str  # where it stands in the file, with its name if it has one
+    place: str  # key path in the file, with the object's name if it has one
     kind: str  # ``Node`` or ``Pod``
     content: Mapping[str, Any]
 
 
 def read_items(paths: Sequence[str | Path], faults: RowFaults) -> list[ListedObject]:
-    """Read the nodes and pods of one or several files.
+    """Read the nodes and pods of one or several files, in the files' order.
 
-    Parameters
-    ----------
-    paths : sequence of str or Path
-        Files, or ``-`` for standard input. Each holds JSON (one value, or several one after the
-        other) or YAML (one or several documents), gzipped or plain by its first bytes. A value is
-        a list of objects or one object.
-    faults : RowFaults
-        What becomes of an object whose kind cannot be told.
-
-    Returns
-    -------
-    list of ListedObject
-        In the files' order. Objects of other kinds are left out.
-
-    Raises
-    ------
-    InputError
-        For a file that cannot be read, is empty, larger than `LARGEST_DUMP` (unpacked, too), a
-        damaged gzip file, neither JSON nor YAML, or that holds something other than objects.
-
-    Notes
-    -----
-    An object without a kind takes the kind of its typed list (``PodList``), or else that of its
-    shape. A repeated JSON key has its last value.
+    Each holds JSON (one value, or several one after the other) or YAML (one or several documents),
+    gzipped or plain by its first bytes; ``-`` is standard input. A value is a list of objects or
+    one object; objects of other kinds are left out. An object without a kind takes the kind of its
+    typed list (``PodList``), or else that of its shape. A repeated JSON key has its last value.
     """
     if not paths:
         raise InputError(f"name at least one file; {MADE_BY}", "kubernetes")
@@ -99,7 +76,7 @@ def read_items(paths: Sequence[str | Path], faults: RowFaults) -> list[ListedObj
 def _flatten(
     found: object, place: str, source: str, faults: RowFaults, kind: str = "", depth: int = 0
 ) -> Iterator[ListedObject]:
-    """Yield the nodes and pods of an object, a list object or an array; `kind` is of the list."""
+    """Yield the nodes and pods of an object, a list object or an array; `kind` is the list's."""
     if depth > _DEEPEST_LIST:
         raise InputError("is nested too deeply", place)
     if isinstance(found, list):
@@ -137,7 +114,7 @@ def _item(found: object, place: str, source: str, kind: str) -> ListedObject | N
 
 
 def _check_whole(found: Mapping[str, Any], place: str) -> None:
-    """Raise InputError for one page of a longer list, as the API server answers with a limit."""
+    """Refuse one page of a longer list, as the API server returns with a limit."""
     kind, metadata = found.get("kind"), found.get("metadata")
     if not isinstance(metadata, dict) or (kind is not None and kind not in _LISTS):
         return
@@ -158,7 +135,7 @@ def _is_list(found: Mapping[str, Any]) -> bool:
 
 
 def _is_no_object(document: object) -> bool:
-    """Return whether a mapping has nothing of a Kubernetes object, as the text of an error."""
+    """Return whether a mapping is no Kubernetes object, such as a logged error."""
     if not isinstance(document, dict) or "kind" in document or _is_list(document):
         return False
     return not _kind_of_shape(document)
@@ -183,13 +160,14 @@ def _named(place: str, kind: str, item: Mapping[str, Any]) -> str:
     named = [part for part in parts if isinstance(part, str) and part.isprintable()]
     if not named or len(named) < len(parts) or "name" not in names:
         return place
-    who = "/".join(named)
-    return f"{place} ({kind.lower()} {who if len(who) <= 120 else who[:117] + '...'})"
+    full_name = "/".join(named)
+    shown = full_name if len(full_name) <= 120 else full_name[:117] + "..."
+    return f"{place} ({kind.lower()} {shown})"
 
 
 def _load(path: str | Path) -> list[Any]:
     """Parse all documents of a file, the empty ones left out."""
-    text = _decode(_read_bytes(path))
+    text = _decode(_read_content(path))
     start = _first(text, 0)
     if start == len(text):
         raise InputError(f"is empty; {MADE_BY}")
@@ -210,15 +188,8 @@ def _parse_json(text: str, start: int) -> list[Any]:
             document, end = decoder.raw_decode(text, start)
             documents.append(document)
             start = _first(text, end)
-    except json.JSONDecodeError as error:
-        fault = error.msg[:1].lower() + error.msg[1:]
-        raise InputError(
-            f"is not JSON: {fault}; {MADE_BY}", f"line {error.lineno}, column {error.colno}"
-        ) from None
-    except RecursionError:
-        raise InputError("is nested too deeply") from None
-    except ValueError:
-        raise InputError("holds a whole number of thousands of digits") from None
+    except (ValueError, RecursionError) as error:
+        raise json_fault(error, f"; {MADE_BY}") from None
     return documents
 
 
@@ -236,21 +207,8 @@ def _decode(content: bytes) -> str:
         raise InputError("is not a text file", f"byte {error.start + 1}") from None
 
 
-def _read_bytes(path: str | Path) -> bytes:
-    try:
-        if str(path) == STANDARD_INPUT:
-            content = sys.stdin.buffer.read(LARGEST_DUMP + 1)
-        else:
-            if stat.S_ISDIR(os.stat(path).st_mode):
-                raise InputError("is a directory, not a file")
-            with open(path, "rb") as file:
-                content = file.read(LARGEST_DUMP + 1)
-    except FileNotFoundError:
-        raise InputError("no such file") from None
-    except OSError as error:
-        raise InputError(f"cannot be read: {(error.strerror or str(error)).lower()}") from None
-    except ValueError:  # a null character in the path
-        raise InputError("is not the name of a file") from None
+def _read_content(path: str | Path) -> bytes:
+    content = read_bytes(path, LARGEST_DUMP)
     if content.startswith(_GZIP_MAGIC) and len(content) <= LARGEST_DUMP:
         content = _unpack(content)
     if len(content) > LARGEST_DUMP:

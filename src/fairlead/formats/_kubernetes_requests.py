@@ -1,14 +1,13 @@
-"""What a pod takes of a node, by the rule of the Kubernetes scheduler, in whole units.
+"""Effective requests of pods, by the rule of the Kubernetes scheduler, in whole units.
 
-A pod's effective request, of each resource, is the larger of what it needs when it runs (its
-containers and sidecars together) and what it needs at any moment before (an init container together
-with the sidecars started before it); a request of the whole pod replaces that, and its overhead is
-added. Source: Kubernetes documentation, "Effective Pod requests and limits" and "Assign Pod-level
-CPU and memory resources"; KEP-753 (sidecars), KEP-2837 (requests of whole pods).
+A pod's effective request, of each resource, is the larger of its need while it runs (containers and
+sidecars together) and its need at any moment before (an init container together with the sidecars
+started before it); a request of the whole pod replaces that, and its overhead is added. Source:
+Kubernetes documentation, "Effective Pod requests and limits" and "Assign Pod-level CPU and memory
+resources"; KEP-753 (sidecars), KEP-2837 (requests of whole pods).
 
-Amounts are summed as whole nano-units, and a pod's sum is rounded up to what the scheduler counts
-in: thousandths of a core, bytes, pieces. So sums are exact, and pods that ask for the same take the
-same.
+Amounts are summed as whole nano-units, and a pod's sum is rounded up to the scheduler's units:
+thousandths of a core, bytes, pieces. So sums are exact, and equal pods take equal amounts.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from functools import lru_cache
 from typing import Any
 
 from fairlead.errors import ProblemError
-from fairlead.formats.kubernetes_shapes import Container, PodSpec, ResourceRequirements
-from fairlead.formats.schema import short, text_of
+from fairlead.formats._kubernetes_shapes import Container, PodSpec, ResourceRequirements
+from fairlead.formats.file_faults import short, text_of
 from fairlead.model.quantity import parse_quantity, read_amount
 
 PODS = "pods"
@@ -33,17 +32,14 @@ _NANO = 10**9
 _BYTES = ("memory", "ephemeral-storage")
 _HUGE_PAGES = "hugepages-"
 
-# What a whole pod may ask for; other resources are asked for by its containers alone.
+# Resources of a request of a whole pod; others are requested by its containers alone.
 _OF_WHOLE_PODS = ("cpu", "memory")
 
 _NO_RESOURCES: ResourceRequirements = {}
 
 
 def unit_of(resource: str) -> tuple[str, int]:
-    """Return the unit in which to show a resource, and how many whole units it has.
-
-    ``cores``, ``GiB``, or nothing for pieces; with thousandths of a core, bytes or pieces in it.
-    """
+    """Return the displayed unit of a resource, and the number of whole units in it."""
     if resource == "cpu":
         return "cores", 1000
     if resource in _BYTES or resource.startswith(_HUGE_PAGES):
@@ -52,30 +48,15 @@ def unit_of(resource: str) -> tuple[str, int]:
 
 
 def allocatable(quantities: Mapping[str, Any], place: str) -> dict[str, int]:
-    """Return a node's amounts in whole units; raise ProblemError, with the place, for a bad one."""
+    """Return a node's amounts in whole units."""
     return _whole_units(_nanos(quantities, place))
 
 
 def effective_request(spec: PodSpec, place: str) -> dict[str, int]:
-    """Return what a pod takes of its node, in whole units.
+    """Return the amounts that a pod takes of its node, in whole units, with 1 of ``pods``.
 
-    Parameters
-    ----------
-    spec : PodSpec
-        What it asks for. A container that states a limit and no request requests its limit; a
-        resize that is under way counts by what is asked for.
-    place : str
-        Where the pod stands.
-
-    Returns
-    -------
-    dict
-        By resource, with 1 of ``pods``.
-
-    Raises
-    ------
-    ProblemError
-        For an amount that is none.
+    A container that states a limit and no request requests its limit. During a resize the requested
+    amounts count.
     """
     running: Counter[str] = Counter()
     for k, container in enumerate(spec["containers"]):
@@ -96,11 +77,11 @@ def effective_request(spec: PodSpec, place: str) -> dict[str, int]:
 
 
 def _of_whole_pod(spec: PodSpec, summed: Mapping[str, int], place: str) -> dict[str, int]:
-    """Return by how much the request of a whole pod exceeds that of its containers."""
+    """Return the excess of the request of a whole pod over that of its containers."""
     resources = spec.get("resources") or _NO_RESOURCES
     asked = _nanos(resources.get("requests") or {}, f"{place}.requests")
     for name, most in _nanos(resources.get("limits") or {}, f"{place}.limits").items():
-        # As the API server completes it: a limit stands in where no container requests anything.
+        # As in the API server, the limit is the request where no container requests anything.
         if name not in asked and not summed.get(name):
             asked[name] = most
     return {

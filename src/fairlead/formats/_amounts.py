@@ -1,4 +1,4 @@
-"""Read amounts of resources into columns, in the unit of each resource."""
+"""Amounts of resources as columns, each in the unit of its resource."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from typing import Any, Literal
 import numpy as np
 
 from fairlead.errors import InputError, ProblemError
-from fairlead.formats.schema import did_you_mean, short, text_of
+from fairlead.formats.file_faults import did_you_mean, is_name, short, text_of
 from fairlead.model.cluster import FloatArray
 from fairlead.model.quantity import LARGEST_AMOUNT, read_amount, show
 
 _NOTHING: Mapping[Any, Any] = {}
-_UNDECLARED = object()
 
 Row = Mapping[str, Any]
 
@@ -23,11 +22,10 @@ Row = Mapping[str, Any]
 class AmountTable:
     """Amounts as they stand in the file, cell by cell."""
 
-    # Where they stand: ``servers`` and ``capacity``, or ``users`` and ``demand``.
     what: Literal["servers", "users"]
     key: Literal["capacity", "demand"]
     source: Sequence[Row]  # the rows as the file lists them
-    # Each cell's row, column, amount in the resource's unit, and whether it was absolute.
+    # Of each cell: row, column, amount in the resource's unit, and whether it was absolute.
     rows: list[int] = field(default_factory=list)
     columns: list[int] = field(default_factory=list)
     values: list[float] = field(default_factory=list)
@@ -39,30 +37,21 @@ class AmountTable:
 
     def fault(self, fault: str, row: int, name: object) -> ProblemError:
         """Return an error that names the cell and its row."""
-        who = "group" if self.what == "servers" else "user"
-        return ProblemError(
-            f"{fault} ({who} {show(self.source[row]['name'])})", self.place(row, name)
-        )
+        kind = "group" if self.what == "servers" else "user"
+        owner = show(self.source[row]["name"])
+        return ProblemError(f"{fault} ({kind} {owner})", self.place(row, name))
 
 
 class Resources:
-    """The resources of a file: their order, units and amounts.
+    """The resources of a file: order, units and amounts.
 
-    Parameters
-    ----------
-    declared : object, optional
-        The file's ``resources``: a mapping of names to units, or a list of names. Without it the
-        columns follow first appearance.
-
-    Raises
-    ------
-    InputError
-        When it is something else.
+    ``resources`` of the file is a mapping of names to units, or a list of names. Without it the
+    columns follow first appearance.
     """
 
-    def __init__(self, declared: object = _UNDECLARED) -> None:
-        self.closed = declared is not _UNDECLARED
-        self.units = _declared_units(declared) if self.closed else {}
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self.closed = "resources" in document
+        self.units = _declared_units(document["resources"]) if self.closed else {}
         self.index = {name: column for column, name in enumerate(self.units)}
 
     @property
@@ -71,8 +60,8 @@ class Resources:
         return tuple(self.index)
 
     def column(self, name: object, place: str) -> int:
-        """Return the column of a resource, opening a new one when none were declared."""
-        if isinstance(name, bool) or not isinstance(name, str | int):
+        """Return the column of a resource; open a new one where none were declared."""
+        if not is_name(name):
             raise InputError("is not the name of a resource", place)
         text = text_of(name, place)
         if text not in self.index and not self.closed:
@@ -92,10 +81,7 @@ class Resources:
         what: Literal["servers", "users"],
         key: Literal["capacity", "demand"],
     ) -> AmountTable:
-        """Read the amounts of all rows; raise InputError for an unknown resource or a bad amount.
-
-        O(cells): 0.1 s for 200,000.
-        """
+        """Read the amounts of all rows, in O(cells): 0.1 s for 200,000."""
         table = AmountTable(what, key, rows)
         index, units = self.index, self.units
         for row, source in enumerate(rows):
@@ -121,7 +107,7 @@ class Resources:
         return table
 
     def matrix(self, table: AmountTable) -> FloatArray:
-        """Return a table's amounts as a (rows, R) array, 0 where the file says nothing."""
+        """Return amounts as (rows, R), 0 where the file names none."""
         matrix = np.zeros((len(table.source), len(self.index)))
         matrix[table.rows, table.columns] = table.values
         return matrix
@@ -178,7 +164,7 @@ def _declared_units(declared: object) -> dict[str, str]:
     units: dict[str, str] = {}
     for position, (name, unit) in enumerate(pairs):
         place = f"resources[{position}]" if isinstance(declared, list) else "resources"
-        if isinstance(name, bool) or not isinstance(name, str | int):
+        if not is_name(name):
             raise InputError(f"must be the name of a resource, not {show(name)}", place)
         text = text_of(name, place)
         if text in units:

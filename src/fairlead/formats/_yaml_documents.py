@@ -1,8 +1,8 @@
-"""Parse YAML text into plain values, whatever the text holds.
+"""Parse YAML 1.2 into plain values.
 
-YAML is version 1.2: ``yes``, ``no``, ``on``, ``off`` and dates are text, ``1e3`` is a number, and
-JSON is a subset. A key that appears twice is an error. Nesting, and what aliases expand to, are
-bounded before the text is parsed.
+``yes``, ``no``, ``on``, ``off`` and dates are text, ``1e3`` is a number, and JSON is a subset. A
+key that appears twice is an error. Nesting and the expansion of aliases are bounded before the text
+is parsed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import yaml_rs
 
 from fairlead.errors import InputError
-from fairlead.formats.text import check_characters, twice
+from fairlead.formats.documents import check_characters, repeated_key
 
 # The parser recurses once for each level of block nesting, and each level takes a column.
 _DEEPEST_INDENT = 200
@@ -23,7 +23,7 @@ _TOO_DEEP = re.compile(
     re.MULTILINE,
 )
 
-# Every alias copies what it stands for, which is no longer than the file.
+# Every alias copies its value, which is no longer than the file.
 _ALIAS_BUDGET = 2**28
 _MOST_ALIASED = 100_000
 
@@ -39,11 +39,7 @@ def parse_yaml(text: str) -> Any:
 
 
 def parse_yaml_documents(text: str) -> list[Any]:
-    """Parse YAML text of one or several documents; an empty one is None.
-
-    Raises InputError for control characters, nesting without bound, aliases that expand to too
-    much, and text that is not YAML or repeats a key.
-    """
+    """Parse YAML text of one or several documents; an empty one is None."""
     check_characters(text)
     deep = _TOO_DEEP.search(text)
     if deep:
@@ -93,15 +89,15 @@ def _load_yaml(
 
 
 def _explain(message: str, text: str) -> InputError:
-    """Turn the parser's message of several lines into one that says where and what."""
+    """Turn the parser's message of several lines into one with place and fault."""
     repeated = re.match(r"duplicate mapping key: (.*)", message, re.DOTALL)
     if repeated:
         policy = yaml_rs.DuplicateKeyPolicy
         try:
             first, last = _load_yaml(text, policy.FirstWins), _load_yaml(text, policy.LastWins)
-        except (TypeError, ValueError):  # there is more at fault further on
+        except (TypeError, ValueError):  # another fault follows
             first = last = None
-        return twice(repeated[1].strip("'\""), first, last)
+        return repeated_key(repeated[1].strip("'\""), first, last)
     if message.startswith("alias"):
         return InputError("expands its aliases to too much for a file of its size")
     where = re.match(r"YAML parse error at (line \d+, column \d+)", message)

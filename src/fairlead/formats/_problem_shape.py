@@ -1,0 +1,130 @@
+"""The shape of a problem file: its keys, and the kind of each value.
+
+pydantic checks the shape; the meaning of the values (amounts, names of groups) is read elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, NotRequired
+
+from pydantic import ConfigDict, FailFast, Field, TypeAdapter, ValidationError
+from typing_extensions import TypedDict
+
+from fairlead.errors import InputError
+from fairlead.formats.file_faults import did_you_mean, key_path, short
+from fairlead.model.quantity import show
+
+FORMAT_VERSION = 1
+
+_SHAPE = ConfigDict(extra="forbid", strict=True)
+
+Name = str | int
+
+
+class ServerRow(TypedDict):
+    """A group of identical servers."""
+
+    __pydantic_config__ = _SHAPE  # type: ignore[misc]
+
+    name: Name
+    count: NotRequired[Any]
+    capacity: dict[Any, Any]
+    labels: NotRequired[dict[Any, Any]]
+
+
+class UserRow(TypedDict):
+    """A user."""
+
+    __pydantic_config__ = _SHAPE  # type: ignore[misc]
+
+    name: Name
+    demand: NotRequired[dict[Any, Any]]
+    weight: NotRequired[Any]
+    servers: NotRequired[Any]
+    tasks: NotRequired[Any]
+    rates: NotRequired[dict[Any, Any]]
+
+
+class ProblemDocument(TypedDict):
+    """A whole problem file."""
+
+    __pydantic_config__ = _SHAPE  # type: ignore[misc]
+
+    fairlead: int
+    resources: NotRequired[Any]
+    servers: Annotated[list[ServerRow], FailFast(), Field(min_length=1)]
+    users: Annotated[list[UserRow], FailFast(), Field(min_length=1)]
+    expect: NotRequired[Any]
+
+
+_DOCUMENT = TypeAdapter(ProblemDocument)
+_KEYS: dict[str, Mapping[str, object]] = {
+    "": ProblemDocument.__annotations__,
+    "servers": ServerRow.__annotations__,
+    "users": UserRow.__annotations__,
+}
+
+
+def check_shape(document: object) -> ProblemDocument:
+    """Check that plain values have the shape of a problem file; raise InputError otherwise."""
+    if not isinstance(document, dict):
+        raise InputError(f"must be one mapping with servers and users, not {show(document)}")
+    if "fairlead" not in document:
+        raise InputError(
+            f"the key 'fairlead', the format's version, is missing: write fairlead: "
+            f"{FORMAT_VERSION}"
+        )
+    check_version(document["fairlead"])
+    _check_keys(document, "", "")
+    for what in ("servers", "users"):
+        if what not in document:
+            raise InputError(f"the key {what!r} is missing")
+        if isinstance(document[what], list):
+            for row, found in enumerate(document[what]):
+                if isinstance(found, dict) and len(found) > len(_KEYS[what]):
+                    _check_keys(found, what, f"{what}[{row}].")
+    try:
+        return _DOCUMENT.validate_python(document)
+    except ValidationError as error:
+        raise _first_fault(error) from None
+
+
+def check_version(version: object) -> None:
+    """Refuse any version of the format but ours."""
+    if type(version) is not int or version != FORMAT_VERSION:
+        raise InputError(
+            f"unknown format version {show(version)}; this reader knows {FORMAT_VERSION}",
+            "fairlead",
+        )
+
+
+def _check_keys(mapping: Mapping[Any, Any], what: str, prefix: str) -> None:
+    """Refuse the first unknown key (pydantic would describe every one of a million)."""
+    for key in mapping:
+        if key not in _KEYS[what]:
+            raise InputError(
+                f"unknown key{did_you_mean(key, _KEYS[what])}", f"{prefix}{short(key)}"
+            )
+
+
+def _first_fault(error: ValidationError) -> InputError:
+    """Turn the first of pydantic's faults into one line; an unknown key explains a missing one."""
+    faults = error.errors(include_url=False, include_context=False)
+    unknown = [fault for fault in faults if fault["type"] == "extra_forbidden"]
+    fault = (unknown or faults)[0]
+    location, kind, found = list(fault["loc"]), fault["type"], fault["input"]
+    place = key_path(location)
+    if kind == "missing":
+        return InputError(f"the key {location[-1]!r} is missing", key_path(location[:-1]))
+    if kind == "extra_forbidden":
+        known = _KEYS[str(location[0])]
+        return InputError(f"unknown key{did_you_mean(location[-1], known)}", place)
+    if kind == "too_short":
+        return InputError("must list at least one", place)
+    if kind == "dict_type":
+        return InputError(f"must be a mapping, not {show(found)}", place)
+    if kind == "list_type":
+        return InputError(f"must be a list, not {show(found)}", place)
+    quotes = "; put it in quotes" if isinstance(found, bool | float) else ""
+    return InputError(f"must be text, not {show(found)}{quotes}", key_path(location[:-1]))

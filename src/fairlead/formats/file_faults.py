@@ -1,0 +1,118 @@
+"""Names, key paths and faults of files that users write."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeGuard
+
+from fairlead.errors import InputError, ProblemError
+from fairlead.model.names import check_name
+from fairlead.model.quantity import read_number, show
+
+LONGEST_NAME = 253
+
+_MOST_CANDIDATES = 10_000
+# A file may hold a hundred thousand faults, and a search for a similar name takes milliseconds.
+_MOST_SUGGESTIONS = 10
+
+
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """Return ``; did you mean 'x'?`` for the nearest known name, or nothing."""
+    candidates = [name for name, _ in zip(known, range(_MOST_CANDIDATES), strict=False)]
+    near = difflib.get_close_matches(str(name)[:LONGEST_NAME], candidates, 1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def is_name(value: object) -> TypeGuard[str | int]:
+    """Return whether a value may be a name: ``name: 7`` is the name ``"7"``.
+
+    Other numbers and ``true`` are refused, since ``1.10`` would become ``1.1``.
+    """
+    return isinstance(value, str | int) and not isinstance(value, bool)
+
+
+def text_of(name: str | int, place: str) -> str:
+    """Return a name as text; refuse empty and very long ones, and control characters."""
+    if isinstance(name, int):
+        if abs(name) >= 10**LONGEST_NAME:
+            raise InputError(f"is too long for a name: {show(name)}", place)
+        return str(name)
+    if not name or name.isspace():
+        raise InputError("is an empty name", place)
+    if len(name) > LONGEST_NAME:
+        raise InputError(f"is longer than {LONGEST_NAME} characters: {show(name)}", place)
+    return check_name(name, place)
+
+
+def keyed_by_text(mapping: Mapping[Any, Any], place: str) -> dict[str, Any]:
+    """Return a mapping with its keys as text; refuse keys that are no names, and ``1`` and "1"."""
+    named: dict[str, Any] = {}
+    for key, value in mapping.items():
+        if not is_name(key):
+            raise InputError(f"must have names as its keys, not {show(key)}", place)
+        text = text_of(key, f"{place}.{short(key)}")
+        if text in named:
+            raise InputError(f"the key {text!r} appears twice in one mapping", place)
+        named[text] = value
+    return named
+
+
+def number_at(value: object, place: str, expected: str = "a number") -> float:
+    """Read a number; its fault names the place."""
+    try:
+        return read_number(value, expected)
+    except ProblemError as error:
+        raise ProblemError(error.fault, place) from None
+
+
+def short(key: object) -> str:
+    """Return a key as a part of a key path, on one line and not too long."""
+    text = str(key) if isinstance(key, str) else show(key)
+    return text if text.isprintable() and len(text) <= 80 else show(text)
+
+
+def key_path(location: Sequence[str | int], start: str = "") -> str:
+    """Return the path of a value, such as ``users[3].demand.cpu``."""
+    path = start
+    for part in location:
+        if isinstance(part, int):
+            path += f"[{part}]"
+        else:
+            path += f".{short(part)}" if path else short(part)
+    return path
+
+
+class RowFaults:
+    """Faults of single rows: raised, or with `lenient` collected in `skipped`, a line each."""
+
+    def __init__(self, lenient: bool) -> None:
+        self.lenient = lenient
+        self.skipped: list[str] = []
+
+    @contextmanager
+    def passed_over(self, source: str = "") -> Iterator[None]:
+        """Raise the fault of the row that the block reads, or skip the row if lenient.
+
+        `source` names the file of the row, where there are several.
+        """
+        try:
+            yield
+        except InputError as error:
+            fault = error.within(source) if source else error
+            if not self.lenient:
+                raise fault from None
+            self.skipped.append(str(fault))
+
+    @property
+    def worth_a_suggestion(self) -> bool:
+        """Whether to search for a similar name."""
+        return len(self.skipped) < _MOST_SUGGESTIONS
+
+    def check_left(self, left: int) -> None:
+        """Raise InputError when all rows of a source were skipped."""
+        if not left and self.skipped:
+            rest = len(self.skipped) - 1
+            more = f" (and {rest:,} more)" if rest else ""
+            raise InputError(f"nothing of it can be used: {self.skipped[0]}{more}")
