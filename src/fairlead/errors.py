@@ -1,13 +1,13 @@
-"""What can go wrong, as one tree.
+"""The exceptions of fairlead, as one tree.
 
 ::
 
     FairleadError
-    ├── InputError            unusable input: says the source, the place in it and the fault
-    │   └── ProblemError      values without meaning (a NaN, a user that fits nowhere)
-    ├── RefusalError          a mechanism whose definition does not admit this problem
-    └── CertificateError      an answer that failed its own proof; never returned silently
-        └── NoConvergenceError    a solver stopped before it had an answer to prove
+    ├── InputError            unusable input; names the source, the place in it and the fault
+    │   └── ProblemError      meaningless values (a NaN, a user that fits no server)
+    ├── RefusalError          a problem that the mechanism's definition does not admit
+    └── CertificateError      an answer that failed its own proof
+        └── NoConvergenceError    a solver that stopped before it had an answer
 
 The command line turns `InputError` and `RefusalError` into one line on standard error and exit
 status 2.
@@ -17,7 +17,11 @@ from __future__ import annotations
 
 
 class FairleadError(Exception):
-    """The root of everything that fairlead raises on purpose."""
+    """Base class of all errors that fairlead raises on purpose.
+
+    >>> issubclass(InputError, FairleadError)
+    True
+    """
 
 
 class InputError(FairleadError):
@@ -26,11 +30,16 @@ class InputError(FairleadError):
     Parameters
     ----------
     fault : str
-        What is wrong, in a few words.
+        The fault in a few words.
     place : str
-        Where in the source: a key path such as ``users[3].demand.cpu``, or a row number.
+        Place in the source: a key path such as ``users[3].demand.cpu``, or a row number.
     source : str
-        The file, or empty when the values came from Python.
+        The file; empty for values from Python.
+
+    Examples
+    --------
+    >>> print(InputError("must be a number", "users[3].weight", "cluster.yaml"))
+    cluster.yaml: users[3].weight: must be a number
     """
 
     def __init__(self, fault: str, place: str = "", source: str = "") -> None:
@@ -40,7 +49,7 @@ class InputError(FairleadError):
         super().__init__(": ".join(part for part in (source, place, fault) if part))
 
     def __reduce__(self) -> tuple[type[InputError], tuple[str, str, str]]:
-        """Travel between processes whole."""
+        """Pickle the three arguments, not the message."""
         return type(self), (self.fault, self.place, self.source)
 
     def within(self, source: str) -> InputError:
@@ -49,18 +58,29 @@ class InputError(FairleadError):
 
 
 class ProblemError(InputError):
-    """A problem whose values have no meaning."""
+    """A problem with meaningless values.
+
+    >>> import fairlead
+    >>> fairlead.Problem.from_arrays([[4, 0]], [[1, 1]], users=["bo"])
+    Traceback (most recent call last):
+    fairlead.errors.ProblemError: users[0]: user 'bo' fits no server: no server has r2
+    """
 
 
 class RefusalError(FairleadError):
-    """A mechanism was asked for something that its definition does not admit.
+    """A problem that the definition of a mechanism does not admit.
 
     Parameters
     ----------
     mechanism : str
-        The mechanism's name.
+        Name of the mechanism.
     reason : str
-        What of the problem it does not admit.
+        The part of the problem that it does not admit.
+
+    Examples
+    --------
+    >>> print(RefusalError("drf-tasks", "placement constraints are not admitted"))
+    drf-tasks: placement constraints are not admitted
     """
 
     def __init__(self, mechanism: str, reason: str) -> None:
@@ -69,18 +89,22 @@ class RefusalError(FairleadError):
         super().__init__(f"{mechanism}: {reason}")
 
     def __reduce__(self) -> tuple[type[RefusalError], tuple[str, str]]:
-        """Travel between processes whole."""
+        """Pickle the two arguments, not the message."""
         return type(self), (self.mechanism, self.reason)
 
 
 def how_to_install(extra: str) -> str:
-    """Return how to install the packages of an extra: from the source, as no index has fairlead."""
+    """Return how to install an extra: from the source, as no package index has fairlead."""
     return f"run pip install '.[{extra}]' in the folder of fairlead's source"
 
 
 class CertificateError(FairleadError):
-    """An answer violates the condition that would prove it, by more than the tolerance."""
+    """An answer that violates its certificate by more than the tolerance.
+
+    >>> print(CertificateError("ps-dsf: no certified answer was found"))
+    ps-dsf: no certified answer was found
+    """
 
 
 class NoConvergenceError(CertificateError):
-    """A solver stopped before its residuals were small: the numbers are too far apart for it."""
+    """A solver that stopped with large residuals: the numbers differ too much in size for it."""

@@ -1,1 +1,20 @@
-"""What is shared, who shares it, and who gets what: values only."""
+"""Values without algorithms: problems, workloads, allocations, holdings, verdicts, amounts."""
+
+__all__ = [
+    "allocation",
+    "arguments",
+    "cluster",
+    "fitting",
+    "frames",
+    "holdings",
+    "names",
+    "problem",
+    "quanta",
+    "quantity",
+    "reductions",
+    "run_log",
+    "ties",
+    "verdict",
+    "workload",
+    "workload_checks",
+]

@@ -1,4 +1,4 @@
-"""Who gets what, and the proof of it."""
+"""An allocation of tasks to users, and its proof."""
 
 from __future__ import annotations
 
@@ -18,19 +18,24 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True)
 class Certificate:
-    """The condition that makes an allocation right, and by how much it is missed.
+    """The condition that makes an allocation right, and the measured violation of it.
 
     Attributes
     ----------
     condition : str
-        In words, with its source.
+        The condition in words, with its source.
     violation : float
-        The largest relative amount by which the allocation misses the condition, computed from
-        the definition, not by the solver that found the allocation.
+        Largest relative violation, measured by the definition and not by the solver.
     tolerance : float
-        The largest violation that still counts as holding.
+        Largest violation that counts as rounding.
     detail : mapping
-        What the violation consists of, or where it is largest.
+        Parts of the violation, or where it is largest.
+
+    Examples
+    --------
+    >>> certificate = Certificate("no user can gain", violation=1e-12, tolerance=1e-9)
+    >>> certificate.holds
+    True
     """
 
     condition: str
@@ -56,19 +61,30 @@ class Certificate:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Allocation(ReadOnlyArrays):
-    """Tasks of every user on every group, with their proof.
+    """Tasks of each user on each group, with a certificate.
 
     Attributes
     ----------
     problem : Problem
-        The problem that was solved. For mechanisms that see all servers as one pool it is the
-        pooled problem, with one group.
+        The solved problem; the pooled one, with one group, for one-pool mechanisms.
     mechanism : str
-        Its name.
+        Name of the mechanism.
     tasks : (N, G) float
-        Tasks of each user on each whole group (on all its servers together).
+        Tasks of each user on all servers of each group together.
     certificate : Certificate
-        Why this is the mechanism's answer.
+        Proof that this is the mechanism's answer.
+
+    Examples
+    --------
+    >>> import fairlead
+    >>> problem = fairlead.Problem.from_arrays([[9, 18]], [[1, 4], [3, 1]], users=["ana", "bo"])
+    >>> allocation = fairlead.solve(problem, "drf")
+    >>> allocation.tasks.round(6).tolist()
+    [[3.0], [2.0]]
+    >>> allocation.dominant_share.round(4).tolist(), allocation.dominant_resource
+    ([0.6667, 0.6667], ('r2', 'r1'))
+    >>> allocation.certificate.holds
+    True
     """
 
     problem: Problem
@@ -91,12 +107,12 @@ class Allocation(ReadOnlyArrays):
 
     @cached_property
     def usage(self) -> FloatArray:
-        """(G, R) float: amount of each resource that is used on each whole group."""
+        """(G, R) float: used amount of each resource of each whole group."""
         return sealed(self.tasks.T @ self.problem.demand)
 
     @cached_property
     def utilization(self) -> dict[str, float]:
-        """Fraction of each resource of the whole cluster that is used, by resource name."""
+        """Used fraction of the cluster's total of each resource, by name."""
         total = self.problem.total_capacity
         used = self.usage.sum(axis=0)
         share = np.divide(used, total, out=np.zeros_like(total), where=total > 0)
@@ -104,7 +120,7 @@ class Allocation(ReadOnlyArrays):
 
     @cached_property
     def dominant_resource(self) -> tuple[str, ...]:
-        """Per user, the resource where one task takes the largest share of the cluster."""
+        """Per user, the resource of which one task takes the largest share of the cluster."""
         per_task = self._share_per_task()
         return tuple(self.problem.cluster.resources[r] for r in first_largest_of_rows(per_task))
 

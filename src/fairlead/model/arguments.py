@@ -1,4 +1,4 @@
-"""Single values and names that a caller gives: as they are meant, or an error that names them."""
+"""Check arguments of public functions; errors name the argument."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fairlead.model.quantity import show
 
 
 def whole_number(value: Any, name: str, least: int = 0, most: int | None = None) -> int:
-    """Return a whole number from `least` to `most`, or raise `InputError`; True is none."""
+    """Return a whole number from `least` to `most`, or raise InputError; a bool is none."""
     if type(value) is int and least <= value and (most is None or value <= most):
         return value  # mostly; abstract classes take long to ask
     is_whole = isinstance(value, Integral) and not isinstance(value, bool)
@@ -27,7 +27,7 @@ def whole_number(value: Any, name: str, least: int = 0, most: int | None = None)
 
 
 def number(value: Any, name: str) -> float:
-    """Return a number, or raise `InputError`; neither text nor True is one."""
+    """Return a number, or raise InputError; neither text nor a bool is one."""
     try:
         if isinstance(value, Real) and not isinstance(value, bool):
             return float(value)
@@ -37,28 +37,28 @@ def number(value: Any, name: str) -> float:
 
 
 def switch(value: Any, name: str) -> bool:
-    """Return True or False, or raise `InputError` for what is neither."""
+    """Return a bool, or raise InputError."""
     if not isinstance(value, bool | np.bool_):
         raise InputError(f"must be True or False, not {value!r:.60}", name)
     return bool(value)
 
 
 def file_name(value: Any, name: str) -> str | os.PathLike[str]:
-    """Return the name of a file or folder, or raise `InputError`."""
+    """Return the path of a file or folder, or raise InputError."""
     if not isinstance(value, str | os.PathLike):
         raise InputError(f"must be the name of a file, not {value!r:.60}", name)
     return value
 
 
 def several(values: Any, name: str, what: str = "names") -> tuple[Any, ...]:
-    """Return what has an order and an end as a tuple, or raise `ProblemError`."""
+    """Return a sequence as a tuple; raise ProblemError for text, sets and iterators."""
     if isinstance(values, str | bytes | set | frozenset) or not hasattr(values, "__len__"):
         raise ProblemError(f"must be a list of {what}, not {values!r:.60}", name)
     return tuple(values)
 
 
 def text(value: Any, place: str) -> str:
-    """Return a name as text, whole numbers as they are written; raise `ProblemError` for others."""
+    """Return a name as text; raise ProblemError unless it is text or a whole number."""
     if isinstance(value, Integral) and not isinstance(value, bool):
         return str(int(value))
     if not isinstance(value, str):
@@ -67,5 +67,5 @@ def text(value: Any, place: str) -> str:
 
 
 def texts(values: Any, name: str, part: str = "") -> tuple[str, ...]:
-    """Return names as text; one that is none is named by its place, such as ``users[1].name``."""
+    """Return names as text; errors name the entry, such as ``users[1].name``."""
     return tuple(text(value, f"{name}[{k}]{part}") for k, value in enumerate(several(values, name)))

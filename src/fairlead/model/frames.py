@@ -1,7 +1,7 @@
-"""Tables whose rows and columns have labels, laid out by name: frames and series.
+"""Read arrays, frames and series, and arrange labelled ones by name.
 
-Neither pandas nor polars is imported: whatever has ``to_numpy`` and ``columns`` is a frame. Its
-``index`` names its rows, and its only column of text where it has none or one that merely counts.
+Neither pandas nor polars is imported: a frame is an object with ``to_numpy`` and ``columns``. Its
+rows are named by its ``index``, or by its only column of text if the index merely counts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fairlead.model.names import check_name
 
 @dataclass(frozen=True)
 class Labels:
-    """Labels of one axis; `chosen` where somebody chose them, and they do not merely count."""
+    """Labels of one axis; `chosen` unless they merely count."""
 
     names: tuple[str, ...]
     chosen: bool
@@ -28,14 +28,14 @@ class Labels:
 
 @dataclass(frozen=True, eq=False)
 class LabelledTable:
-    """Values with what their axes are called, None where an axis has no labels."""
+    """A table and the labels of its rows and columns, None for an axis without labels."""
 
     name: str
     values: Any
     axes: tuple[Labels | None, Labels | None] = (None, None)
 
     def laid_out(self, rows: Sequence[str] | None, columns: Sequence[str] | None = None) -> Any:
-        """Return the values in the order of these names; as they are where there are no labels."""
+        """Return the values in the order of these names; unchanged without labels."""
         values = self.values
         for axis, names in enumerate((rows, columns)):
             labels = self.axes[axis]
@@ -50,23 +50,20 @@ class LabelledTable:
 
 
 def read_table(values: Any, name: str, *, vector: bool = False) -> LabelledTable:
-    """Take an array, a frame or a series; a frame of one column is a vector, a series a row.
+    """Read an array, a frame or a series. A frame of one column is a vector, a series a row.
 
-    Raises ProblemError for labels that stand twice, and for text where numbers should be.
+    Raises ProblemError for a duplicate label, and for text among the numbers.
     """
     if not hasattr(values, "to_numpy"):
         return LabelledTable(name, values)
     index, columns = getattr(values, "index", None), getattr(values, "columns", None)
-    if columns is None:
-        row = None if index is None else _labels(index, name)
-        content = np.asarray(values.to_numpy())
-        return (
-            LabelledTable(name, content, (row, None))
-            if vector
-            else LabelledTable(name, content[None], (None, row))
-        )
-    content, columns = np.asarray(values.to_numpy()), tuple(columns)
     row = None if index is None else _labels(index, name)
+    content = np.asarray(values.to_numpy())
+    if columns is None:  # a series
+        if vector:
+            return LabelledTable(name, content, (row, None))
+        return LabelledTable(name, content[None], (None, row))
+    columns = tuple(columns)
     texts = _columns_of_text(content)
     if len(texts) == 1 and (row is None or not row.chosen):
         (names,) = texts
@@ -81,10 +78,7 @@ def read_table(values: Any, name: str, *, vector: bool = False) -> LabelledTable
 
 
 def read_numbers(values: Any, name: str) -> FloatArray:
-    """Return a copy of a table of numbers that cannot be written into.
-
-    Raises ProblemError for what is no table of numbers, such as dates, and for masked values.
-    """
+    """Return a read-only copy of a table of numbers, or raise ProblemError."""
     rows = values if isinstance(values, list | tuple) else (values,)
     if any(np.ma.is_masked(row) for row in rows):
         raise ProblemError("has masked values, where there must be numbers", name)
@@ -98,7 +92,7 @@ def read_numbers(values: Any, name: str) -> FloatArray:
 
 
 def read_switches(values: Any, name: str) -> BoolArray:
-    """Return a copy of a table of True and False, or 1 and 0, that cannot be written into."""
+    """Return a read-only copy of a table of bools, or 1 and 0; or raise ProblemError."""
     if isinstance(values, np.ndarray) and values.dtype == bool and not np.ma.is_masked(values):
         return sealed(np.array(values))
     numbers = read_numbers(values, name)
@@ -110,7 +104,7 @@ def read_switches(values: Any, name: str) -> BoolArray:
 def name_axis(
     given: Sequence[str] | None, tables: Sequence[tuple[LabelledTable, int]]
 ) -> Sequence[str] | None:
-    """Return the names of an axis: those given, or else the first that a table has."""
+    """Return the given names of an axis, or else the labels of the first table that has some."""
     if given is not None:
         return given
     for table, axis in tables:
@@ -121,14 +115,14 @@ def name_axis(
 
 
 def _columns_of_text(content: NDArray[Any]) -> list[int]:
-    """Return the columns in which there is text; numbers beside text are objects."""
+    """Return the columns that contain text; numbers beside text are objects."""
     if content.dtype.kind not in "OUT":
         return []
     return [k for k, column in enumerate(content.T) if any(isinstance(x, str) for x in column)]
 
 
 def _labels(labels: Any, name: str) -> Labels:
-    """Read labels; 0, 1, 2, ... and column_0, column_1, ... are what frames call the nameless."""
+    """Read labels; ``0, 1, ...`` and ``column_0, ...`` are the default names of frames."""
     names = tuple(check_name(str(label), name) for label in labels)
     if len(set(names)) < len(names):
         twice = next(label for k, label in enumerate(names) if label in names[:k])
@@ -140,7 +134,7 @@ def _labels(labels: Any, name: str) -> Labels:
 
 
 def _difference(labels: Sequence[str], names: Sequence[str]) -> str:
-    """Raise for a missing or unknown label."""
+    """Describe the first unknown or missing label."""
     known = set(names)
     for label in labels:
         if label not in known:

@@ -1,4 +1,4 @@
-"""What users hold of a cluster, by whoever's decision: the subject of an audit."""
+"""What users hold of a cluster, whether a mechanism or a real system gave it to them."""
 
 from __future__ import annotations
 
@@ -15,29 +15,28 @@ from fairlead.model.ties import first_largest_of_rows
 
 @dataclass(frozen=True, eq=False)
 class WaitingTask(ReadOnlyArrays):
-    """A task that wants to run and does not."""
+    """A task that waits for a server."""
 
     name: str  # what its scheduler calls it
     user: int  # an index into the problem's users
     request: FloatArray  # (R,): amount of each resource that it takes
     allowed: BoolArray  # (G,): the groups on which it may run
-    # The constraint on where it may run that is not modelled; empty where all are. It may be kept
-    # from a group that `allowed` names.
+    # A constraint that is not modelled and may exclude a group of `allowed`; empty without one.
     undecided: str = ""
 
 
 @dataclass(frozen=True)
 class UnrunnableTask:
-    """A task that waits and could run on no server, even an empty one: nothing is due for it."""
+    """A waiting task that fits no server, even an empty one: nothing is due for it."""
 
     name: str  # what its scheduler calls it
-    user: str  # the user's name; it need not be one of the problem's
-    why: str  # what keeps it from every server
+    user: str  # name of the user, which may be outside of the problem
+    why: str  # what excludes it from every server
 
 
 @dataclass(frozen=True)
 class IdleUser:
-    """A user outside of the problem: no server could run a task of it, so nothing is due to it."""
+    """A user outside of the problem: none of its tasks fits a server, so nothing is due to it."""
 
     name: str
     weight: float
@@ -47,7 +46,18 @@ class IdleUser:
 
 @dataclass(frozen=True, eq=False)
 class Doubts(ReadOnlyArrays):
-    """What holdings are known to leave out, because their source could not be read in full."""
+    """What holdings may leave out, because part of their source could not be read.
+
+    A verdict on incomplete holdings is "holds" or "fails" only if no reading of the missing part
+    could change it. For a user, it could change:
+
+    - by its own missing pods: its holdings, its average task, and where it may run;
+    - by a missing node: its slice, its dominant resource, and whether an unrunnable pod could run;
+    - by other users' missing pods: the bundles that it may envy, and by anti-affinity whether its
+      waiting pods could run.
+
+    A user without waiting pods cannot lack tasks, even where pods of other users are missing.
+    """
 
     why: str  # in a few words
     used: BoolArray  # (G, R): where more may be used than is counted
@@ -61,30 +71,29 @@ class Doubts(ReadOnlyArrays):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Holdings(ReadOnlyArrays):
-    """Who holds what, where."""
+    """The tasks and amounts that each user holds on each group."""
 
-    problem: Problem  # who shares what
+    problem: Problem
     tasks: FloatArray  # (N, G): tasks of each user on each whole group
-    source: str = ""  # who decided it, in a word or two: a mechanism's name, or what the file says
+    source: str = ""  # the mechanism's name, or what the file says
     whole_tasks: bool = False  # whether tasks run as a whole or not at all
-    # (N, G, R): what each user holds of each resource of each group, where its tasks are of several
-    # shapes; otherwise its tasks times its demand. ``tasks`` then counts average tasks.
+    # (N, G, R): amounts held, where users have tasks of several shapes; ``tasks`` then counts
+    # average tasks. None: tasks times demand.
     amounts: FloatArray | None = None
-    waiting: tuple[WaitingTask, ...] = ()  # tasks that are known to wait
-    # What of the source could not be used, one line each, with its place.
+    waiting: tuple[WaitingTask, ...] = ()
+    # Entries of the source that could not be used, one line each, with their place.
     skipped: tuple[str, ...] = field(default=())
-    unrunnable: tuple[UnrunnableTask, ...] = ()  # waiting tasks for which nothing is due
-    idle: tuple[IdleUser, ...] = ()  # users that are none of the problem's
-    # (G, R): what users outside of the problem hold of each group; None where they hold nothing.
+    unrunnable: tuple[UnrunnableTask, ...] = ()
+    idle: tuple[IdleUser, ...] = ()
+    # (G, R): amounts that users outside of the problem hold; None where they hold nothing.
     outside: FloatArray | None = None
-    # What tasks take or ask for that is not modelled, one line each.
+    # Requests and constraints of tasks that are not modelled, one line each.
     not_modelled: tuple[str, ...] = ()
-    # (N,): users with tasks that could run on a server where the average one could not. Their
-    # slices and bundles are then counted too small. None where there are no such users.
+    # (N,): users with tasks that fit where their average task does not: their slices and bundles
+    # are counted too small. None without such users.
     partial: BoolArray | None = None
-    doubts: Doubts | None = None  # None where nothing is left out
-    # (R,): the unit in which the source counts each resource in whole numbers; None where amounts
-    # may be any numbers.
+    doubts: Doubts | None = None  # None where the source was read in full
+    # (R,): the unit in which the source counts each resource; None where amounts are continuous.
     grain: FloatArray | None = None
 
     def __repr__(self) -> str:
@@ -132,9 +141,33 @@ class Holdings(ReadOnlyArrays):
 
     @cached_property
     def waiting_per_user(self) -> IntArray:
-        """(N,) int: how many tasks of each user are known to wait."""
+        """(N,) int: waiting tasks of each user."""
         users = np.array([task.user for task in self.waiting], dtype=np.int64)
         return sealed(np.bincount(users, minlength=self.problem.n_users))
+
+    @cached_property
+    def unsettled_users(self) -> BoolArray:
+        """(N,) bool: users whose tasks, running or due, may differ from the counted ones."""
+        doubts, waits = self.doubts, self.waiting_per_user > 0
+        if doubts is None:
+            return np.zeros_like(waits)
+        return doubts.holds | doubts.wants | doubts.servers | (waits & doubts.repels)
+
+    @cached_property
+    def users_that_may_lack(self) -> BoolArray:
+        """(N,) bool: users that may lack tasks of their slice, by missing nodes or pods."""
+        doubts, waits = self.doubts, self.waiting_per_user > 0
+        if doubts is None:
+            return np.zeros_like(waits)
+        return doubts.wants | (waits & (doubts.holds | doubts.servers))
+
+    @property
+    def others_may_lack(self) -> bool:
+        """Whether users outside of the problem may want tasks, by missing nodes or pods."""
+        doubts = self.doubts
+        if doubts is None:
+            return False
+        return (doubts.users and doubts.waits) or (doubts.servers and bool(self.unrunnable))
 
     @cached_property
     def certain_limit(self) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Names of anything: text without control characters, which would change what terminals show."""
+"""Check names: no control characters, which would change what terminals show."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def check_name(name: str, place: str) -> str:
-    """Return a name; raise `ProblemError` if it has control characters."""
+    """Return a name; raise ProblemError if it has control characters."""
     if CONTROL.search(name):
         raise ProblemError(f"must not have control characters: {name!r:.60}", place)
     return name
 
 
 def check_names(names: Sequence[str], what: str) -> None:
-    """Raise `ProblemError` for the first of many names that has control characters."""
+    """Raise ProblemError for the first of many names that has control characters."""
     if CONTROL.search("".join(names)):  # mostly none has, and one search is fast
         for row, name in enumerate(names):
             check_name(name, f"{what}[{row}].name")

@@ -1,11 +1,11 @@
-"""A cluster and its users as arrays: all validation, once."""
+"""A cluster and its users as arrays, validated once."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,34 +28,40 @@ from fairlead.model.workload_checks import usable_amounts
 # Servers beyond this are no longer counted exactly by a float.
 LARGEST_COUNT = 2**53
 
-_Given = TypeVar("_Given")
+_Array = TypeVar("_Array", FloatArray, BoolArray)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Problem(ReadOnlyArrays):
-    """Who shares what: a cluster, its users, and everything derived from the two.
+    """A cluster and the users who share it; arrays are read-only.
 
-    Letters used everywhere: N users, G groups of identical servers, R resources.
-
-    Build one with `Problem.from_arrays` or `fairlead.load`; both validate, so that no mechanism
-    has to.
+    Letters used everywhere: N users, G groups of identical servers, R resources. Build a problem
+    with `Problem.from_arrays` or `fairlead.load`, which validate it.
 
     Attributes
     ----------
     cluster : Cluster
-        ``capacity`` (G, R) of one server of each group, ``count`` (G,), names of ``groups`` and
-        ``resources``, ``units``, ``labels``.
+        ``capacity`` (G, R) of one server of each group, ``count`` (G,), ``groups``, ``resources``,
+        ``units``, ``labels``.
     users : Users
-        ``demand`` (N, R) of one task, ``weight`` (N,), ``eligible`` (N, G), ``task_limit`` (N,),
-        ``rates`` (N, G) or None, ``names``.
+        ``names``, ``demand`` (N, R) of one task, ``weight`` (N,), ``eligible`` (N, G),
+        ``task_limit`` (N,), ``rates`` (N, G) or None.
     n_users, n_groups, n_resources : int
     demand, weight, task_limit, count
-        Those of the users and of the cluster.
+        Short for those of `users` and `cluster`.
     group_capacity : (G, R) float
-        Of all servers of each group.
+        Capacity of all servers of each group.
     total_capacity : (R,) float
     gamma : (N, G) float
         Tasks that each user could run alone on all servers of each group; 0 where it may not run.
+
+    Examples
+    --------
+    >>> problem = Problem.from_arrays([[9, 18]], [[1, 4], [3, 1]], users=["ana", "bo"])
+    >>> problem
+    <Problem: N=2 users, G=1 groups of 1 servers, R=2 resources>
+    >>> problem.gamma.tolist()
+    [[4.5], [3.0]]
     """
 
     cluster: Cluster
@@ -78,7 +84,7 @@ class Problem(ReadOnlyArrays):
         users: Sequence[str] | None = None,
         labels: Sequence[Mapping[str, str]] | None = None,
     ) -> Problem:
-        """Build and validate a problem.
+        """Build and validate a problem; O(N G R).
 
         Parameters
         ----------
@@ -87,38 +93,52 @@ class Problem(ReadOnlyArrays):
         demand : (N, R) array
             Amount of each resource that one task of each user takes.
         count : (G,) array of int, optional
-            Servers in each group; 1 when absent. A group of 0 has no capacity; one group at least
-            has a server.
+            Servers in each group, by default 1; 0 in some groups, but not in all.
         weight : (N,) or (N, R) array, optional
-            Weight of each user, or of each user per resource; 1 when absent. A user of weight 0
-            is due nothing.
+            Weight of each user, or of each user per resource, by default 1. A user of weight 0 is
+            due nothing.
         eligible : (N, G) array of bool, optional
-            Where each user may run; everywhere when absent.
+            Groups where each user may run, by default all.
         task_limit : (N,) array, optional
-            Tasks each user has in all; infinite when absent. A user with 0 is idle: it gets
-            nothing, and need fit no server.
+            Tasks that each user has in all, by default infinite. A user with 0 gets nothing, and
+            need not fit a server.
         rates : (N, G) array, optional
-            Tasks each user completes when it has one server of the group to itself, given
-            directly instead of through demands; NaN rows for users that give none.
+            Tasks that each user completes per unit of time with one server of the group to itself,
+            instead of those computed from demands; NaN rows for users without given rates.
         resources, units, groups, users : sequences of str, optional
-            Names; ``r1, r2, ...``, no units, ``g1, ...`` and ``u1, ...`` when absent.
+            Names, by default ``r1, r2, ...``, no units, ``g1, ...`` and ``u1, ...``.
         labels : sequence of mappings, optional
             Labels of each group.
 
         Raises
         ------
         ProblemError
-            For labels that differ between tables, a wrong shape, a negative, NaN, infinite or
-            absurdly large amount, a negative weight, a duplicate name, a user without any demand, a
-            user with tasks that no server can serve, or when there is no server.
+            For a wrong shape, a negative, NaN, infinite or absurdly large amount, a duplicate name,
+            labels that differ between tables, a user without demand, a user with tasks that no
+            server can run, or a cluster without servers.
 
         Notes
         -----
-        Frames and series of pandas or polars are laid out by their labels: the resources, groups
-        and users are those given by name, or else those of the first table that names them, and
-        every other table is put in that order. A table that names others is refused; one without
-        labels, or with labels that merely count, is taken in order. The rows of a polars frame go
-        by its only column of text. Cost O(N G R).
+        Frames and series of pandas or polars are arranged by their labels. The names of resources,
+        groups and users are those given, or else those of the first table that has labels; a table
+        with other labels is refused. The rows of a polars frame are named by its only column of
+        text.
+
+        Examples
+        --------
+        Three large servers and one old one; the second user may run on the large ones only:
+
+        >>> problem = Problem.from_arrays(
+        ...     capacity=[[64, 512], [16, 64]],
+        ...     count=[3, 1],
+        ...     demand=[[1, 2], [4, 1]],
+        ...     eligible=[[True, True], [True, False]],
+        ...     resources=["cpu", "memory"],
+        ... )
+        >>> problem.total_capacity.tolist()
+        [208.0, 1600.0]
+        >>> problem.gamma.tolist()
+        [[192.0, 16.0], [48.0, 0.0]]
         """
         resources, groups, users = (
             None if names is None else texts(names, what, ".name")
@@ -221,25 +241,14 @@ class Problem(ReadOnlyArrays):
 
     @cached_property
     def fitting(self) -> FloatArray:
-        """(N, G) float: tasks that would fit on each whole group by capacity alone.
-
-        Placement constraints and given rates are ignored.
-        """
-        fitting = np.full((self.n_users, self.n_groups), np.inf)
-        for r in range(self.n_resources):
-            demand = self.demand[:, r]
-            asks = demand > 0
-            ratio = self.group_capacity[None, :, r] / np.where(asks, demand, 1.0)[:, None]
-            np.minimum(fitting, np.where(asks[:, None], ratio, np.inf), out=fitting)
+        """(N, G) float: tasks that fit on each whole group by capacity alone."""
+        fitting = tasks_within(self.group_capacity, self.demand)
         fitting[~(self.demand > 0).any(axis=1)] = 0.0
         return sealed(fitting)
 
     @cached_property
     def unconstrained_gamma(self) -> FloatArray:
-        """(N, G) float: tasks each user could run alone on each whole group, were it allowed to.
-
-        Given rates replace what capacity and demand would say.
-        """
+        """(N, G) float: gamma without placement constraints; given rates replace demands."""
         if self.users.rates is None:
             return self.fitting
         given = self.users.rates * self.count[None, :]
@@ -263,7 +272,7 @@ class Problem(ReadOnlyArrays):
 
     @property
     def has_constraints(self) -> bool:
-        """Whether any user is kept from any group by a placement constraint."""
+        """Whether any placement constraint excludes a user from a group."""
         return not bool(self.users.eligible.all())
 
     @property
@@ -285,6 +294,16 @@ class Problem(ReadOnlyArrays):
         return Problem(cluster, replace(self.users, eligible=eligible, rates=None))
 
 
+def tasks_within(amounts: FloatArray, demand: FloatArray) -> FloatArray:
+    """Return (N, G) how often demands (N, R) fit into amounts (G, R); infinite for no demand."""
+    tasks = np.full((len(demand), len(amounts)), np.inf)
+    for amount, wanted in zip(amounts.T, demand.T, strict=True):
+        asks = wanted > 0
+        ratio = amount[None, :] / np.where(asks, wanted, 1.0)[:, None]
+        np.minimum(tasks, np.where(asks[:, None], ratio, np.inf), out=tasks)
+    return tasks
+
+
 def _matrix(values: ArrayLike, name: str) -> FloatArray:
     matrix = np.atleast_2d(read_numbers(values, name))
     if matrix.ndim != 2 or 0 in matrix.shape:
@@ -292,24 +311,32 @@ def _matrix(values: ArrayLike, name: str) -> FloatArray:
     return matrix
 
 
+def _shaped(table: _Array, shape: tuple[int, ...], name: str) -> _Array:
+    if table.shape != shape:
+        raise ProblemError(f"must have shape {shape}, not {table.shape}", name)
+    return table
+
+
 def _names(names: Sequence[str] | None, length: int, prefix: str, what: str) -> tuple[str, ...]:
     if names is None:
         return tuple(f"{prefix}{k + 1}" for k in range(length))
     if len(names) != length:
         raise ProblemError(f"{len(names)} names for {length} rows", what)
-    if len(set(names)) != length:
-        seen: set[str] = set()
-        for k, name in enumerate(names):
-            if name in seen:
-                raise ProblemError(f"duplicate name {name!r}", f"{what}[{k}].name")
-            seen.add(name)
+    seen: set[str] = set()
+    for k, name in enumerate(names):
+        if name in seen:
+            raise ProblemError(f"duplicate name {name!r}", f"{what}[{k}].name")
+        seen.add(name)
     return tuple(names)
 
 
 def _units(units: Sequence[str] | None, n_resources: int) -> tuple[str, ...]:
     if units is None:
         return ("",) * n_resources
-    return _as_many(texts(units, "units"), n_resources, "units")
+    given = texts(units, "units")
+    if len(given) != n_resources:
+        raise ProblemError(f"{len(given)} units for {n_resources} rows", "units")
+    return given
 
 
 def _labels(
@@ -317,46 +344,32 @@ def _labels(
 ) -> tuple[Mapping[str, str], ...]:
     if labels is None:
         return ({},) * n_groups
-    given = _as_many(several(labels, "labels", "mappings"), n_groups, "labels")
+    given = several(labels, "labels", "mappings")
+    if len(given) != n_groups:
+        raise ProblemError(f"{len(given)} labels for {n_groups} rows", "labels")
+    rows = []
     for g, row in enumerate(given):
         if not isinstance(row, Mapping):
             raise ProblemError(f"must be a mapping, not {show(row)}", f"labels[{g}]")
-    return tuple(
-        {
-            text(key, f"labels[{g}]"): show(value)
-            if isinstance(value, bool)
-            else text(value, f"labels[{g}].{key}")
-            for key, value in row.items()
-        }
-        for g, row in enumerate(given)
-    )
-
-
-def _as_many(given: tuple[_Given, ...], length: int, name: str) -> tuple[_Given, ...]:
-    if len(given) != length:
-        raise ProblemError(f"{len(given)} {name} for {length} rows", name)
-    return given
-
-
-def _vector(values: ArrayLike, length: int, name: str) -> FloatArray:
-    vector = read_numbers(values, name)
-    if vector.shape != (length,):
-        raise ProblemError(f"must have shape ({length},), not {vector.shape}", name)
-    return vector
+        named = {}
+        for key, value in row.items():
+            label = show(value) if isinstance(value, bool) else value
+            named[text(key, f"labels[{g}]")] = text(label, f"labels[{g}].{key}")
+        rows.append(named)
+    return tuple(rows)
 
 
 def _count(count: ArrayLike | None, n_groups: int) -> IntArray:
     if count is None:
         return np.ones(n_groups, dtype=np.int64)
-    given = _vector(count, n_groups, "count")
-    for g in np.flatnonzero(~((given >= 0) & (given == np.floor(given)) & np.isfinite(given))):
-        raise ProblemError(
-            f"must be a whole number from 0, not {given[g]:g}", f"servers[{g}].count"
-        )
+    given = _shaped(read_numbers(count, "count"), (n_groups,), "count")
+    whole = (given >= 0) & (given == np.floor(given)) & np.isfinite(given)
+    for g in np.flatnonzero(~whole):
+        fault = f"must be a whole number from 0, not {given[g]:g}"
+        raise ProblemError(fault, f"servers[{g}].count")
     for g in np.flatnonzero(given > LARGEST_COUNT):
-        raise ProblemError(
-            f"must be at most {LARGEST_COUNT:,}, not {given[g]:g}", f"servers[{g}].count"
-        )
+        fault = f"must be at most {LARGEST_COUNT:,}, not {given[g]:g}"
+        raise ProblemError(fault, f"servers[{g}].count")
     if not given.any():
         raise ProblemError("there is no server: every group has a count of 0", "servers")
     return given.astype(np.int64)
@@ -365,17 +378,15 @@ def _count(count: ArrayLike | None, n_groups: int) -> IntArray:
 def _weight(
     weight: ArrayLike | None, n_users: int, n_resources: int
 ) -> tuple[FloatArray, FloatArray | None]:
+    """Return the weights (N,), and those per resource (N, R) where they differ."""
     if weight is None:
         return np.ones(n_users), None
     given = read_numbers(weight, "weight")
     if given.shape not in ((n_users,), (n_users, n_resources)):
-        raise ProblemError(
-            f"must have shape ({n_users},) or ({n_users}, {n_resources}), not {given.shape}",
-            "weight",
-        )
+        shapes = f"({n_users},) or ({n_users}, {n_resources})"
+        raise ProblemError(f"must have shape {shapes}, not {given.shape}", "weight")
     for index in np.argwhere(~usable_amounts(given)):
-        value = given[tuple(index)]
-        fault = f"must be a number from 0, not {value}"
+        fault = f"must be a number from 0, not {given[tuple(index)]}"
         raise ProblemError(fault, f"users[{index[0]}].weight")
     if given.ndim == 1:
         return given, None
@@ -390,18 +401,13 @@ def _weight(
 def _eligible(eligible: ArrayLike | None, n_users: int, n_groups: int) -> BoolArray:
     if eligible is None:
         return np.ones((n_users, n_groups), dtype=bool)
-    given = read_switches(eligible, "eligible")
-    if given.shape != (n_users, n_groups):
-        raise ProblemError(
-            f"must have shape ({n_users}, {n_groups}), not {given.shape}", "eligible"
-        )
-    return given
+    return _shaped(read_switches(eligible, "eligible"), (n_users, n_groups), "eligible")
 
 
 def _task_limit(task_limit: ArrayLike | None, n_users: int) -> FloatArray:
     if task_limit is None:
         return np.full(n_users, np.inf)
-    given = _vector(task_limit, n_users, "task_limit")
+    given = _shaped(read_numbers(task_limit, "task_limit"), (n_users,), "task_limit")
     for n in np.flatnonzero(~(given >= 0)):
         raise ProblemError(f"must be a number from 0, not {given[n]}", f"users[{n}].tasks")
     return given
@@ -410,9 +416,7 @@ def _task_limit(task_limit: ArrayLike | None, n_users: int) -> FloatArray:
 def _rates(rates: ArrayLike | None, n_users: int, n_groups: int) -> FloatArray | None:
     if rates is None:
         return None
-    given = read_numbers(rates, "rates")
-    if given.shape != (n_users, n_groups):
-        raise ProblemError(f"must have shape ({n_users}, {n_groups}), not {given.shape}", "rates")
+    given = _shaped(read_numbers(rates, "rates"), (n_users, n_groups), "rates")
     absent = np.isnan(given)
     wrong = np.isinf(given) | (given < 0) | (absent & ~absent.all(axis=1, keepdims=True))
     for n, g in np.argwhere(wrong):
@@ -422,11 +426,10 @@ def _rates(rates: ArrayLike | None, n_users: int, n_groups: int) -> FloatArray |
 
 def _check_amounts(problem: Problem) -> None:
     """Refuse negative, NaN, infinite and absurdly large or small amounts."""
-    tables: tuple[tuple[str, str, Any], ...] = (
+    for what, kind, amounts in (
         ("servers", "capacity", problem.cluster.capacity),
         ("users", "demand", problem.demand),
-    )
-    for what, kind, amounts in tables:
+    ):
         for row, r in np.argwhere(~usable_amounts(amounts)):
             raise ProblemError(
                 f"must be 0 or a number between {1 / LARGEST_AMOUNT:g} and {LARGEST_AMOUNT:g}, "
@@ -441,14 +444,14 @@ def _check_amounts(problem: Problem) -> None:
 
 
 def check_problem(problem: object) -> None:
-    """Raise InputError for what is no problem, such as a file's name, and say what would be one."""
+    """Raise InputError for anything but a Problem, such as the name of a file."""
     if not isinstance(problem, Problem):
         fault = f"must be a Problem, such as fairlead.load(file) gives, not {problem!r:.60}"
         raise InputError(fault, "problem")
 
 
 def _check_placeable(problem: Problem) -> None:
-    """Refuse users that no server can serve, and say what excludes them."""
+    """Refuse users that no server can serve, naming what excludes them."""
     # The same as gamma > 0, without the large tables that gamma would leave behind.
     asks, lacks = problem.demand > 0, ~(problem.cluster.capacity > 0)
     open_to = problem.users.eligible & (problem.count > 0)

@@ -1,8 +1,8 @@
 """Amounts as whole numbers of a quantum, so that whole tasks fill a server without rounding.
 
-A server of 0.5 holds five tasks of 0.1. In floats it may hold four: 0.1 is not 0.1 there, and
-subtractions leave a little less. So amounts are read as the numbers that their writers meant, and
-each resource gets a quantum that divides all its amounts.
+A server of 0.5 holds five tasks of 0.1. In floats it may hold four, as subtractions leave a little
+less. So amounts are read as the exact decimals that were written (`fairlead.model.quantity.exact`),
+and each resource gets a quantum that divides all its amounts.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.problem import Problem
 from fairlead.model.quantity import DECIMAL_DIGITS, exact, ratio
 
+# Larger integers do not fit a machine word with room for one sum.
 LARGEST_QUANTA = 2**62
 
 
@@ -29,24 +30,20 @@ class Quanta:
     capacity: IntArray  # (G, R): of one server of each group
     demand: IntArray  # (N, R): of one task of each user; positive where the demand is
     per_unit: tuple[Fraction, ...]  # (R,): quanta per unit of the resource
-    # Whether every amount is a whole number of quanta. If not, all servers together, or the largest
-    # task, have 2**61 to 2**62 quanta of some resource, and amounts are rounded down, positive ones
-    # to at least one, so that equal amounts stay equal. The quantum is then the exact one doubled
-    # as often as it takes: most decimals stay whole beside an amount that does not.
+    # Whether every amount is a whole number of quanta. If not, amounts are rounded down, positive
+    # ones to at least one, so that equal amounts stay equal. The quantum is then the exact one,
+    # doubled until the total and the largest task are at most 2**62.
     is_exact: bool
 
     def total(self, count: IntArray) -> list[int]:
-        """Return R whole numbers, the quanta of all servers with (G,) `count` in each group."""
+        """Return (R,) the quanta of all servers, with (G,) `count` in each group."""
         counts = count.tolist()
         columns = self.capacity.T.tolist()
         return [sum(k * c for k, c in zip(counts, column, strict=True)) for column in columns]
 
 
 def to_quanta(problem: Problem) -> Quanta:
-    """Express capacities of single servers and demands of single tasks in whole quanta.
-
-    O((N + G) R), with rational arithmetic for each distinct amount.
-    """
+    """Express capacities of single servers and demands of single tasks in whole quanta."""
     columns = [
         _column(problem.cluster.capacity[:, r], problem.count, problem.demand[:, r])
         for r in range(problem.n_resources)
@@ -60,7 +57,7 @@ def to_quanta(problem: Problem) -> Quanta:
 def _column(
     capacity: FloatArray, servers: IntArray, demand: FloatArray
 ) -> tuple[IntArray, IntArray, Fraction, bool]:
-    """Find a quantum for one resource and count in it."""
+    """Return capacities, demands, quanta per unit and exactness for one resource."""
     there, taken = capacity.tolist(), demand.tolist()
     amounts = {a: ratio(a) for a in {*there, *taken}}
     above = lcm(*(over for _, over in amounts.values()))
@@ -80,8 +77,6 @@ def _column(
 # int64, or Python's integers in an array of objects.
 WholeArray = NDArray[Any]
 
-# Larger integers do not fit a machine word with room to spare for one sum.
-LARGEST_WORD = 2**62
 # Below this, floats hold all integers.
 LARGEST_WHOLE_FLOAT = 2.0**53
 # Shares closer than this (relative) are compared in integers: four roundings are behind each.
@@ -90,16 +85,20 @@ NEAR = 1e-14
 
 @dataclass(frozen=True, eq=False)
 class WholePool:
-    """All servers as one pool, in integers."""
+    """All servers as one pool, in integers, for whole tasks.
 
-    capacity: WholeArray  # (R,): what the pool has, in quanta
-    demand: WholeArray  # (N, R): what one task takes, in quanta
+    The order of users and whether a task fits is decided in integers. Arrays are int64 where that
+    suffices, otherwise arrays of Python's integers.
+    """
+
+    capacity: WholeArray  # (R,): quanta of the pool
+    demand: WholeArray  # (N, R): quanta of one task
     limit: FloatArray  # (N,): whole tasks that each user has; infinite for no limit
     # (N,): the weighted dominant share of one task, ``max_r d / (phi C)``, as a fraction; all
     # shares are scaled by the same number, which changes no comparison.
     numerator: WholeArray
     denominator: WholeArray
-    share: FloatArray  # (N, R): what one task takes of each of the pool's resources, rounded
+    share: FloatArray  # (N, R): fraction of the pool that one task takes, rounded
     step: FloatArray  # (N,): ``numerator / denominator``, rounded
 
     @property
@@ -116,22 +115,12 @@ class WholePool:
 
 
 def to_whole_pool(problem: Problem) -> WholePool:
-    """Express the pool of all servers in integers.
-
-    Parameters
-    ----------
-    problem : Problem
-        Pooled already or not; groups are added up without rounding.
-
-    Notes
-    -----
-    O((N + G) R); rational arithmetic only for amounts that are not decimals of few digits.
-    """
+    """Express the pool of all servers in integers, summed without rounding; O((N + G) R)."""
     one_server, demand = _in_quanta(problem.cluster.capacity, problem.demand)
     total = _add_up(one_server, problem.count)
     weight = _whole_weights(problem)
     largest = max(total) * int(weight.max())
-    if demand.dtype != object and max(largest, int(demand.max())) > LARGEST_WORD:
+    if demand.dtype != object and max(largest, int(demand.max())) > LARGEST_QUANTA:
         demand = demand.astype(object)
     if demand.dtype == object:
         weight = weight.astype(object)
@@ -157,11 +146,7 @@ def _in_quanta(capacity: FloatArray, demand: FloatArray) -> tuple[WholeArray, Wh
 
 
 def count_quanta(amounts: FloatArray) -> WholeArray | None:
-    """Return decimals of few digits as multiples of a power of ten, in int64; otherwise None.
-
-    Division of whole floats rounds correctly, so a float that equals such a quotient is the float
-    that the decimal is read as.
-    """
+    """Return decimals of few digits as multiples of a power of ten, in int64; otherwise None."""
     for places in range(DECIMAL_DIGITS + 1):
         scale = 10.0**places
         whole = np.rint(amounts * scale)
@@ -181,13 +166,13 @@ def _count_exactly(amounts: FloatArray) -> WholeArray:
     whole = [f.numerator * (divisor // f.denominator) for f in fractions]
     common = gcd(*whole) or 1
     largest = max(whole) // common
-    kind = np.int64 if largest <= LARGEST_WORD else object
+    kind = np.int64 if largest <= LARGEST_QUANTA else object
     return np.array([w // common for w in whole], dtype=kind)[index.reshape(-1)]
 
 
 def _add_up(one_server: WholeArray, count: NDArray[np.int64]) -> list[int]:
-    """Return what all servers have together, in Python's integers."""
-    if float(one_server.max()) * float(count.sum(dtype=np.float64)) >= LARGEST_WORD:
+    """Return the total over all servers, in Python's integers."""
+    if float(one_server.max()) * float(count.sum(dtype=np.float64)) >= LARGEST_QUANTA:
         one_server, count = one_server.astype(object), count.astype(object)
     return [int(total) for total in count @ one_server]
 

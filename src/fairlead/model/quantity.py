@@ -1,13 +1,12 @@
-"""Amounts of a resource: plain numbers, Kubernetes quantities, and units.
+"""Amounts of a resource: plain numbers, Kubernetes quantities, units, and exact ratios.
 
 A plain number (``0.5``, ``16``, ``1e3``, in quotes or not) is in whatever unit the resource was
 declared with. A number with a suffix (``500m``, ``4Gi``, ``100M``) is absolute, in the base unit:
 cores, bytes, or bits a second. An exponent is not a suffix: as in Kubernetes, ``1E3`` is a
 thousand and ``1E`` an exa.
 
-Source: the serialisation format of ``resource.Quantity`` in the Kubernetes API. Amounts are worked
-out in whole numbers and rounded once, so that ``500m`` is exactly 0.5; Kubernetes' own rounding up
-to a nano-unit is left out.
+Source: the serialisation format of ``resource.Quantity`` in the Kubernetes API. Arithmetic is exact
+and rounds once, so that ``500m`` is 0.5. Kubernetes' rounding up to a nano-unit is left out.
 """
 
 from __future__ import annotations
@@ -35,38 +34,31 @@ _QUANTITY = re.compile(
     r"(?:[eE](?P<exponent>[+-]?[0-9]+)|(?P<suffix>[KMGTPE]i|[numkMGTPE]))?"
 )
 
-Ratio = tuple[int, int]
 
-
-def _factors() -> dict[str, Ratio]:
-    """Units by name, each as (numerator, denominator) of its size in the base unit."""
-    factors: dict[str, Ratio] = {"millicores": (1, 1000), "millicore": (1, 1000)}
-    for word in ("core", "cpu", "vcpu", "gpu", "device", "piece"):
-        factors[word] = factors[f"{word}s"] = (1, 1)
-    for word in ("bytes", "byte", "B", "B/s", "bits", "bit", "b/s", "bps"):
-        factors[word] = (1, 1)
-    for suffix, power in _DECIMAL.items():
-        if power > 0:
-            for ending in ("B", "B/s", "b/s", "bps"):
-                factors[suffix + ending] = (10**power, 1)
-    factors["KB"] = factors["kB"]
+def _unit_sizes() -> dict[str, Fraction]:
+    """Return the size of each unit in cores, bytes or bits a second."""
+    sizes = {"millicores": Fraction(1, 1000), "millicore": Fraction(1, 1000)}
+    for word in ("core", "cpu", "vcpu", "gpu", "device", "piece", "byte", "bit"):
+        sizes[word] = sizes[f"{word}s"] = Fraction(1)
+    for word in ("B", "B/s", "b/s", "bps"):
+        sizes[word] = Fraction(1)
+        for suffix, power in _DECIMAL.items():
+            if power > 0:
+                sizes[suffix + word] = Fraction(10**power)
+    sizes["KB"] = sizes["kB"]
     for suffix, power in _BINARY.items():
         for ending in ("", "B", "B/s"):
-            factors[suffix + ending] = (2**power, 1)
-    return factors
+            sizes[suffix + ending] = Fraction(2**power)
+    return sizes
 
 
-_UNITS = _factors()
+_UNITS = _unit_sizes()
 
 
-def unit_size(unit: str) -> Ratio | None:
-    """Return the size of a unit in cores, bytes or bits a second, as a ratio of integers.
-
-    An empty unit is the base unit itself. None is for what nothing absolute can be converted to
-    (``of the largest server``).
-    """
+def unit_size(unit: str) -> Fraction | None:
+    """Return the size of a unit in the base unit; None for one without an absolute size."""
     if not unit:
-        return (1, 1)
+        return Fraction(1)
     return _UNITS.get(unit) or _UNITS.get(unit.lower() if len(unit) > 3 else unit)
 
 
@@ -74,24 +66,18 @@ def unit_size(unit: str) -> Ratio | None:
 def parse_quantity(text: str, unit: str = "") -> tuple[float, bool]:
     """Read a quantity such as ``500m`` in a unit, correctly rounded, and whether it had a suffix.
 
-    It may be negative. Raises ProblemError for text that is no quantity, a size beyond
-    `LARGEST_AMOUNT` or below its inverse, or a suffix where the unit has no absolute size. Long
-    texts and large exponents are refused before any arithmetic.
+    It may be negative. Raises ProblemError for other text, a size out of range, or a suffix where
+    the unit has no absolute size. Refuses long texts and large exponents before any arithmetic.
     """
     match = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST_TEXT else None
     if match is None or not (match["whole"] or match["part"]):
         raise ProblemError(f"must be a number or a quantity such as 500m or 4Gi, not {show(text)}")
-    whole, part, suffix = match["whole"], match["part"] or "", match["suffix"]
-    digits = int(whole + part)
-    exponent = match["exponent"] or "0"
+    part, suffix, exponent = match["part"] or "", match["suffix"], match["exponent"] or "0"
+    digits = int(match["whole"] + part)
     if digits and (len(exponent) > 8 or abs(int(exponent)) > _LARGEST_EXPONENT):
         raise out_of_range(text)
-    numerator, denominator = (-digits if match["sign"] == "-" else digits), 1
     power = (int(exponent) if digits else 0) - len(part) + _DECIMAL.get(suffix or "", 0)
-    if power >= 0:
-        numerator *= 10**power
-    else:
-        denominator *= 10**-power
+    exactly = Fraction(-digits if match["sign"] == "-" else digits) * Fraction(10) ** power
     if suffix:
         size = unit_size(unit)
         if size is None:
@@ -99,10 +85,9 @@ def parse_quantity(text: str, unit: str = "") -> tuple[float, bool]:
                 f"must be a plain number, not {show(text)}: "
                 f"an absolute quantity has no meaning in the unit {show(unit)}"
             )
-        numerator *= 2 ** _BINARY.get(suffix, 0) * size[1]
-        denominator *= size[0]
+        exactly *= 2 ** _BINARY.get(suffix, 0) / size
     try:
-        amount = numerator / denominator
+        amount = float(exactly)
     except OverflowError:
         raise out_of_range(text) from None
     _check_range(amount, text)
@@ -110,26 +95,9 @@ def parse_quantity(text: str, unit: str = "") -> tuple[float, bool]:
 
 
 def read_amount(value: object, unit: str = "") -> tuple[float, bool]:
-    """Read an amount as a file gives it: a number, or a quantity as text.
+    """Read a non-negative number or quantity from a file, in a unit, and whether it had a suffix.
 
-    Parameters
-    ----------
-    value : object
-        An int, a float, or a str; a bool is not a number.
-    unit : str
-        The unit to express it in.
-
-    Returns
-    -------
-    amount : float
-        In the unit, not negative.
-    suffixed : bool
-        Whether it was absolute.
-
-    Raises
-    ------
-    ProblemError
-        For anything else, or a negative, NaN, infinite or absurdly large or small amount.
+    Raises ProblemError for anything else, a bool included.
     """
     if isinstance(value, str):
         amount, suffixed = parse_quantity(value, unit)
@@ -141,20 +109,15 @@ def read_amount(value: object, unit: str = "") -> tuple[float, bool]:
 
 
 def typed_number(text: str) -> float:
-    """Read a number as people type it; raise ValueError for anything else.
-
-    Python alone reads 1_0, digits of other scripts, and blanks around a number.
-    """
+    """Read a number from the command line; raise ValueError for digits that only Python reads."""
+    # Python alone reads 1_0, digits of other scripts, and blanks around a number.
     if "_" in text or not text.isascii() or text != text.strip():
         raise ValueError(f"is no plain number: {text!r:.60}")
     return float(text)
 
 
 def read_number(value: object, wanted: str = "a number") -> float:
-    """Read a plain number, no bool; `wanted` is what to ask for when it is none.
-
-    Raises ProblemError for anything else, or a NaN, infinite, or absurdly large or small number.
-    """
+    """Return a finite number of usable size; ProblemError, naming `wanted`, for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ProblemError(f"must be {wanted}, not {show(value)}")
     try:
@@ -168,7 +131,7 @@ def read_number(value: object, wanted: str = "a number") -> float:
 
 
 def out_of_range(value: object) -> ProblemError:
-    """Return the refusal of an absurdly large or small number."""
+    """Return the error for an absurdly large or small number."""
     return ProblemError(
         f"must be 0 or a number between {1 / LARGEST_AMOUNT:g} and {LARGEST_AMOUNT:g}, "
         f"not {show(value)}"
@@ -176,7 +139,7 @@ def out_of_range(value: object) -> ProblemError:
 
 
 def show(value: object) -> str:
-    """Return what was found on one short line: text quoted, containers named, the long cut."""
+    """Describe a faulty value on one short line, for an error message."""
     if value is None:
         return "empty"
     if isinstance(value, bool):
@@ -209,19 +172,16 @@ DECIMAL_DIGITS = 12
 
 
 def exact(amount: float) -> Fraction:
-    """Return the number that an amount, finite and not negative, stands for.
+    """Return the number that a finite, non-negative float stands for.
 
-    Returns
-    -------
-    Fraction
-        The decimal of at most twelve digits that the float was written as, if there is one (0.1 is
-        1/10); otherwise the binary fraction that the float is (a third of a GiB, a measurement).
+    A decimal of at most twelve digits, if the float is one as printed (0.1 is 1/10); otherwise the
+    binary fraction that the float is (a third of a GiB, a measurement).
     """
     return Fraction(*ratio(float(amount)))
 
 
 def ratio(amount: float) -> tuple[int, int]:
-    """Return the number that an amount stands for as numerator and denominator."""
+    """Return the number that a float stands for, as numerator and denominator."""
     shortest = repr(amount)
     digits = shortest.partition("e")[0].replace(".", "").strip("0")
     number = Decimal(shortest) if len(digits) <= DECIMAL_DIGITS else amount

@@ -1,4 +1,8 @@
-"""Restrict, split and merge the users and the groups of servers of a problem."""
+"""Restrict, split and merge the users and the groups of servers of a problem.
+
+Merging keeps divisible allocations exact: identical servers receive identical shares, and identical
+users run the same number of tasks per unit of weight.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairlead.errors import ProblemError
-from fairlead.model.cluster import Cluster, FloatArray, IntArray
+from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.problem import Problem
 
 NO_USER_IS_DUE = "no user is due anything: all of them have 0 tasks or weight 0"
@@ -23,21 +27,9 @@ def restrict(
     groups: Sequence[int] | None = None,
     resources: Sequence[int] | None = None,
 ) -> Problem:
-    """Return the problem with only these users, groups of servers and resources.
+    """Return the problem with only these users, groups and resources, by index, in this order.
 
-    Parameters
-    ----------
-    users, groups, resources : sequences of int, optional
-        What stays, by index, in the order given; all of them when absent.
-
-    Raises
-    ------
-    ProblemError
-        When nothing is left, or a user demands nothing any more or fits no server.
-
-    Notes
-    -----
-    Cost O(N G R).
+    Raises ProblemError when nothing is left, or a user demands nothing any more or fits no server.
     """
     n = np.arange(problem.n_users) if users is None else np.asarray(users, dtype=np.int64)
     g = np.arange(problem.n_groups) if groups is None else np.asarray(groups, dtype=np.int64)
@@ -63,23 +55,10 @@ def restrict(
 
 
 def active_part(problem: Problem) -> tuple[Problem, IntArray, IntArray]:
-    """Return the problem without users that are due nothing and groups without a server.
+    """Remove users that are due nothing and groups without a server.
 
-    Returns
-    -------
-    part : Problem
-        The same object when nothing is left out.
-    users, groups : (N',) and (G',) int
-        Which users and groups of `problem` are left.
-
-    Raises
-    ------
-    ProblemError
-        When all users are due nothing.
-
-    Notes
-    -----
-    Cost O(N G R) where something is left out.
+    Returns the problem (the same object when nothing is removed) and the indices of the remaining
+    users and groups. Raises ProblemError when all users are due nothing.
     """
     users, groups = np.flatnonzero(~problem.due_nothing), np.flatnonzero(problem.count)
     if len(users) == problem.n_users and len(groups) == problem.n_groups:
@@ -90,61 +69,30 @@ def active_part(problem: Problem) -> tuple[Problem, IntArray, IntArray]:
 
 
 def split_groups(problem: Problem) -> tuple[Problem, IntArray]:
-    """Return the problem with every server as a group of its own.
+    """Make every server a group of its own, named ``name-0``, ``name-1``, ... in larger groups.
 
-    Returns
-    -------
-    split : Problem
-        With S groups of one server each, in order; those of a group of several are named
-        ``name-0``, ``name-1``, ...
-    group_of : (S,) int
-        The group that each server belongs to in `problem`.
-
-    Notes
-    -----
-    Cost O(S (N + R)).
+    Also returns (S,) the former group of each server.
     """
-    cluster, users = problem.cluster, problem.users
+    cluster = problem.cluster
     group_of = np.repeat(np.arange(problem.n_groups), cluster.count)
-    servers = Cluster(
-        groups=tuple(
-            f"{name}-{k}" if count > 1 else name
-            for name, count in zip(cluster.groups, cluster.count.tolist(), strict=True)
-            for k in range(count)
-        ),
-        resources=cluster.resources,
-        capacity=cluster.capacity[group_of],
-        count=np.ones(len(group_of), dtype=np.int64),
-        units=cluster.units,
-        labels=tuple(cluster.labels[g] for g in group_of),
+    names = tuple(
+        f"{name}-{k}" if count > 1 else name
+        for name, count in zip(cluster.groups, cluster.count.tolist(), strict=True)
+        for k in range(count)
     )
-    members = replace(
-        users,
-        eligible=users.eligible[:, group_of],
-        rates=None if users.rates is None else users.rates[:, group_of],
-    )
-    return Problem(servers, members), group_of
+    servers = cluster.select(group_of, np.ones(len(group_of), dtype=np.int64))
+    return Problem(replace(servers, groups=names), problem.users.on_groups(group_of)), group_of
 
 
 def merge_groups(problem: Problem) -> tuple[Problem, IntArray]:
-    """Merge groups of servers that no user can tell apart.
+    """Merge groups of servers with equal capacity, eligible users and rates.
 
-    Groups with the same capacity of one server, the same eligible users and the same rates become
-    one group with the sum of their counts, under the name and labels of the first of them.
-
-    Returns
-    -------
-    merged : Problem
-        With groups in order of first appearance; the same object when all groups differ.
-    merged_index : (G,) int
-        For each group, its group in `merged`.
-
-    Notes
-    -----
-    Cost O(G (N / 8 + R)) for constraints kept as bits, plus O(N G) for rates when given.
+    Returns the problem (the same object when all groups differ), with groups under the name and
+    labels of the first of each kind, and (G,) the merged group of each group. O(G (N / 8 + R)) for
+    constraints kept as bits, plus O(N G) for rates.
     """
-    users = problem.users
-    columns: list[NDArray[Any]] = [problem.cluster.capacity]
+    users, cluster = problem.users, problem.cluster
+    columns: list[NDArray[Any]] = [cluster.capacity]
     if problem.has_constraints:
         columns.append(np.packbits(users.eligible.T, axis=1))
     if users.rates is not None:
@@ -152,23 +100,9 @@ def merge_groups(problem: Problem) -> tuple[Problem, IntArray]:
     first, index = _distinct_rows(columns, problem.n_groups)
     if len(first) == problem.n_groups:
         return problem, index
-    cluster = problem.cluster
     count = np.zeros(len(first), dtype=np.int64)
     np.add.at(count, index, cluster.count)
-    merged = Cluster(
-        groups=tuple(cluster.groups[g] for g in first),
-        resources=cluster.resources,
-        capacity=cluster.capacity[first],
-        count=count,
-        units=cluster.units,
-        labels=tuple(cluster.labels[g] for g in first),
-    )
-    members = replace(
-        users,
-        eligible=users.eligible[:, first],
-        rates=None if users.rates is None else users.rates[:, first],
-    )
-    return Problem(merged, members), index
+    return Problem(cluster.select(first, count), users.on_groups(first)), index
 
 
 def spread_groups(tasks: FloatArray, count: IntArray, merged_index: IntArray) -> FloatArray:
@@ -179,24 +113,11 @@ def spread_groups(tasks: FloatArray, count: IntArray, merged_index: IntArray) ->
 
 
 def merge_users(problem: Problem) -> tuple[Problem, IntArray, FloatArray]:
-    """Merge users that differ only in name and in how much of the same claim they hold.
+    """Merge users with equal demand, eligibility, rates and task limit per unit of weight.
 
-    Users with equal demand, eligibility and rates, and equal task limit per unit of weight, become
-    one user with the sums of their weights and limits, under the name of the first of them.
-
-    Returns
-    -------
-    merged : Problem
-        With users in order of first appearance; the same object when all users differ or weights
-        are given per resource.
-    merged_index : (N,) int
-        For each user, its user in `merged`.
-    share : (N,) float
-        The user's part of the merged user's tasks: its weight over the sum of weights.
-
-    Notes
-    -----
-    Cost O(N (G / 8 + R)) for constraints kept as bits, plus O(N G) for rates when given.
+    Returns the problem (the same object when all users differ, or weights are per resource), with
+    summed weights and limits under the name of the first of each kind, (N,) the merged user of each
+    user, and (N,) its part of that user's tasks. Cost as of `merge_groups`.
     """
     users, n_users = problem.users, problem.n_users
     if users.resource_weight is not None:

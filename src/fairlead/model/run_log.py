@@ -6,45 +6,28 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.workload import IndexArray, Workload
 
-# The policy that replays nothing: what the log of the trace says happened.
+# The policy that replays nothing: the log of the trace itself.
 RECORDED = "recorded"
 
 
 @dataclass(frozen=True, eq=False)
 class RunLog:
-    """Every start of a task, in the order of the decisions; P starts, T tasks, K sets.
+    """Every start of a task, in the order of the decisions: P starts, T tasks, K sets.
 
-    A task starts once, or again after the server on which it ran had left. What waits at the end
-    has no start.
-
-    Attributes
-    ----------
-    policy : str
-        What decided, such as ``drf/best-fit``, or ``recorded``.
-    task : (P,) int32
-        Which task started, numbered as in the workload.
-    server : (P,) int32
-        Where; -1 in a log that is recorded, where the trace does not say.
-    start, end : (P,) float
-        When it started, and when it ended or was lost; seconds.
-    lost : (P,) bool
-        Whether it was lost with its server before it was done.
-    set_unplaceable : (K,) bool
-        Sets that could not run on the empty cluster, with all the servers it ever has: a task
-        fits nowhere that it may run, or a gang needs more at once than there is.
+    A task starts again after it lost its server. Tasks that still wait at the end have no start.
     """
 
-    policy: str
-    task: IndexArray
-    server: IndexArray
-    start: FloatArray
-    end: FloatArray
-    lost: NDArray[np.bool_]
+    policy: str  # such as ``drf/best-fit``, or ``recorded``
+    task: IndexArray  # (P,): the task that started, numbered as in the workload
+    server: IndexArray  # (P,): its server; -1 where a recorded log does not say
+    start: FloatArray  # (P,): seconds
+    end: FloatArray  # (P,): when the task ended or was lost, seconds
+    lost: BoolArray  # (P,): whether the task was lost with its server
+    # (K,): sets that could not run even on the empty cluster with all its servers.
     set_unplaceable: BoolArray
 
     @property
@@ -53,10 +36,7 @@ class RunLog:
         return self.policy == RECORDED
 
     def task_times(self, workload: Workload) -> tuple[FloatArray, FloatArray]:
-        """Return when each task began the run that ended well, and when that ended.
-
-        Both are (T,), in seconds; not a number for tasks that never ended well.
-        """
+        """Return (T,) start and end of each task's completed run; NaN for tasks without one."""
         start, end = np.full((2, workload.n_tasks), np.nan)
         done = ~self.lost
         start[self.task[done]] = self.start[done]

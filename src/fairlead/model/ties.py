@@ -1,7 +1,7 @@
-"""Who comes first where amounts tie: of those that rounding alone tells apart, the first in order.
+"""Ranking with ties: of numbers that differ by rounding only, the first in order wins.
 
-What a person sees (a witness, a table's rows, colours) must not depend on how a processor adds.
-Relative changes have no scale of their own: pass the factor, ``1 + change``.
+What a person sees (a witness, the rows of a table, colours) must not depend on how a processor
+adds. Relative changes have no scale of their own, so pass the factor ``1 + change``.
 """
 
 from __future__ import annotations
@@ -12,31 +12,31 @@ import numpy as np
 
 from fairlead.model.cluster import FloatArray, IntArray
 
-# Numbers this close (relative) tie: answers are rarely closer, and no verdict hangs on so little.
+# Relative. Answers are rarely closer than this, and no verdict depends on so little.
 TIE = 1e-8
 
 
 def first_largest(values: FloatArray) -> int:
-    """Return the flat index of the first of the largest numbers, NaN aside."""
+    """Return the flat index of the first of the largest numbers, ignoring NaN."""
     best = float(np.nanmax(values))
     least = best - TIE * abs(best) if math.isfinite(best) else best
     return int(np.argmax(values >= least))
 
 
 def first_smallest(values: FloatArray) -> int:
-    """Return the flat index of the first of the smallest numbers, NaN aside."""
+    """Return the flat index of the first of the smallest numbers, ignoring NaN."""
     return first_largest(-values)
 
 
 def first_largest_of_rows(values: FloatArray) -> IntArray:
-    """Return the index of the first of the largest numbers of each row; none is negative."""
+    """Return the index of the first of the largest numbers of each row of a table without signs."""
     best = values.max(axis=1, keepdims=True)
     first: IntArray = (values >= best * (1 - TIE)).argmax(axis=1)
     return first
 
 
 def largest_first(values: FloatArray) -> IntArray:
-    """Return indices by value, the largest first, NaN last; neighbours that tie by index."""
+    """Sort indices by value, largest first and NaN last; ties by index."""
     order = np.argsort(-values, kind="stable")
     ranked = values[order]
     with np.errstate(invalid="ignore"):  # equal infinities are in order already
@@ -46,5 +46,5 @@ def largest_first(values: FloatArray) -> IntArray:
 
 
 def smallest_first(values: FloatArray) -> IntArray:
-    """Return indices by value, the smallest first, NaN last; neighbours that tie by index."""
+    """Sort indices by value, smallest first and NaN last; ties by index."""
     return largest_first(-values)

@@ -1,4 +1,4 @@
-"""Whether an answer has a property, and what shows it."""
+"""The result of checking one property."""
 
 from __future__ import annotations
 
@@ -10,55 +10,33 @@ Finding = Literal["holds", "fails", "unknown"]
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a check of one property came to.
+    """Whether a property holds, with a witness where it fails."""
 
-    Attributes
-    ----------
-    name : str
-        The property.
-    verdict : str
-        ``"holds"`` when everything there is to check was checked, ``"fails"`` when a witness
-        against it was found, ``"unknown"`` when a search found none.
-    witness : dict
-        What shows that it fails, in plain values; empty otherwise.
-    searched : int
-        How many cases were looked at.
-    detail : str
-        What was looked at, in words.
-    sentence : str
-        The finding in one sentence; empty where whoever shows the verdict words it.
-    applies : bool
-        Whether the property's premise is met; a property holds where it is not.
-    severity : float
-        By what fraction of what it has, or should have, the user of the witness is wronged;
-        infinite where it has nothing, 0 where nobody is.
-    vacuous : tuple of str
-        Users about which the verdict says nothing: whatever others had, they could not have been
-        wronged as the property counts it.
-    """
-
-    name: str
+    name: str  # of the property
+    # "holds" after an exhaustive check, "fails" with a witness, "unknown" when a search found none.
     verdict: Finding
-    witness: dict[str, Any] = field(default_factory=dict)
-    searched: int = 0
-    detail: str = ""
-    sentence: str = ""
-    applies: bool = True
+    witness: dict[str, Any] = field(default_factory=dict)  # plain values; empty unless it fails
+    searched: int = 0  # cases checked
+    detail: str = ""  # which cases were checked, in words
+    sentence: str = ""  # the finding in a sentence; empty where the report words it
+    applies: bool = True  # False where the property's premise is not met, so that it holds
+    # By what fraction of its due the user of the witness is wronged; infinite where it has nothing.
     severity: float = 0.0
+    # Users about whom the verdict says nothing: the property could not fail for them.
     vacuous: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict as plain values, for JSON."""
-        return {
+        values: dict[str, Any] = {
             "name": self.name,
             "verdict": self.verdict,
             "witness": self.witness,
             "searched": self.searched,
-            **({"sentence": self.sentence} if self.sentence else {}),
-            **({} if self.applies else {"applies": False}),
-            **(
-                {"vacuous": {"count": len(self.vacuous), "users": list(self.vacuous)}}
-                if self.vacuous
-                else {}
-            ),
         }
+        if self.sentence:
+            values["sentence"] = self.sentence
+        if not self.applies:
+            values["applies"] = False
+        if self.vacuous:
+            values["vacuous"] = {"count": len(self.vacuous), "users": list(self.vacuous)}
+        return values

@@ -1,9 +1,9 @@
-"""What happens to a cluster over time: jobs of many tasks, and servers that come and go."""
+"""Jobs of many tasks, and the servers that join and leave a cluster, over time."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -35,86 +35,44 @@ EVENT_NAMES = ("join", "leave", "drain")
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """Everything that a simulation is given, as arrays; times are seconds from the start.
+    """The input of a simulation as arrays; times are seconds from the start.
 
     Letters: N users, J jobs, K sets of equal tasks, T tasks, D shapes, E places, G groups of
     identical servers, R resources, X events of servers. A job has one or more sets; the sets
     follow each other job by job, the tasks set by set. Servers are numbered through all groups:
-    those of group g are ``first_server[g]`` up to ``first_server[g + 1]``, without it.
+    those of group g are ``first_server[g]`` up to ``first_server[g + 1]``, exclusive.
 
     Build one with `Workload.from_arrays`, which validates.
-
-    Attributes
-    ----------
-    cluster : Cluster
-        All servers that are there at any time.
-    users : tuple of str, length N
-    weight : (N,) float
-    job_names : (J,) str
-        Names, each once.
-    job_user : (J,) int32
-        Whose job it is.
-    job_submit : (J,) float
-        When it arrives, ascending.
-    job_gang : (J,) bool
-        Whether all of its tasks start together or none does.
-    job_cancel : (J,) float
-        When its user withdraws it; infinite if never.
-    job_limit : (J,) float
-        Seconds for which its user said that each of its tasks runs at the most, which a policy may
-        go by, and nothing is stopped for; infinite if nobody said.
-    set_job : (K,) int32
-        Whose set it is, ascending.
-    set_shape, set_place : (K,) int32
-        What one task takes (a row of `shapes`) and where it may run (a row of `places`).
-    set_tasks : (K,) int32
-        Number of tasks.
-    shapes : (D, R) float
-        Amount of each resource that one task takes; every row once, in order of first use.
-    places : (E, G) bool
-        Groups that are allowed; every row once, in order of first use.
-    task_duration : (T,) float
-        How long each task runs once started, seconds.
-    task_start : (T,) float
-        When each task started by the log that the workload was read from, seconds: what happened,
-        and no replay knows of it. Infinite where it never did, not a number where the log does not
-        say.
-    task_server : (T,) int32
-        On which server, by that log; -1 where it does not say.
-    server_time : (X,) float
-        When something happens to a server, ascending.
-    server_event : (X,) int8
-        0 it joins, 1 it leaves (what runs there is lost), 2 it drains (what runs there may end).
-    server : (X,) int32
-        Which server. One whose first event is a join is absent at time 0.
-    origin : str
-        Where the workload comes from, for people.
-    notes : mapping of str to int
-        What was dropped, repaired or simplified on reading, with counts, for people.
     """
 
-    cluster: Cluster
-    users: tuple[str, ...]
-    weight: FloatArray
-    job_names: NameArray
-    job_user: IndexArray
-    job_submit: FloatArray
-    job_gang: BoolArray
-    job_cancel: FloatArray
+    cluster: Cluster  # every server that is present at any time
+    users: tuple[str, ...]  # length N
+    weight: FloatArray  # (N,)
+    job_names: NameArray  # (J,): unique
+    job_user: IndexArray  # (J,): the user of the job
+    job_submit: FloatArray  # (J,): submission, ascending
+    job_gang: BoolArray  # (J,): whether all tasks start together
+    job_cancel: FloatArray  # (J,): when its user withdraws the job; infinite if never
+    # (J,): the declared longest run of a task, seconds; infinite if none. A policy may use it;
+    # nothing is stopped for it.
     job_limit: FloatArray
-    set_job: IndexArray
-    set_shape: IndexArray
-    set_place: IndexArray
-    set_tasks: IndexArray
-    shapes: FloatArray
-    places: BoolArray
-    task_duration: FloatArray
+    set_job: IndexArray  # (K,): the job of the set, ascending
+    set_shape: IndexArray  # (K,): the demand of one task, a row of `shapes`
+    set_place: IndexArray  # (K,): where a task may run, a row of `places`
+    set_tasks: IndexArray  # (K,): number of tasks
+    shapes: FloatArray  # (D, R): amounts of one task; distinct rows in order of first use
+    places: BoolArray  # (E, G): groups that are allowed; distinct rows in order of first use
+    task_duration: FloatArray  # (T,): seconds from start to end
+    # (T,): recorded start, unknown to every replay. Infinite if the task never started, NaN if the
+    # log does not say.
     task_start: FloatArray
-    task_server: IndexArray
-    server_time: FloatArray
+    task_server: IndexArray  # (T,): recorded server; -1 if the log does not say
+    server_time: FloatArray  # (X,): time of the event, ascending
+    # (X,): JOIN; LEAVE, which loses the running tasks; or DRAIN, which lets them finish.
     server_event: NDArray[np.int8]
-    server: IndexArray
-    origin: str = ""
+    server: IndexArray  # (X,): a server whose first event is a join is absent at time 0
+    origin: str = ""  # source of the workload, for reports
+    # Counts of what was dropped, repaired or simplified on reading, for reports.
     notes: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
@@ -145,45 +103,44 @@ class Workload:
         origin: str = "",
         notes: Mapping[str, int] | None = None,
     ) -> Workload:
-        """Validate the arrays, and write them one way only.
+        """Validate the arrays and bring them into one normal form.
 
-        Equal shapes are shared, and so are equal places; those that nobody uses go; adjacent sets
-        of a job with one shape and one place become one set. So equal workloads have equal arrays.
+        Equal shapes are shared, and so are equal places; unused ones are removed; adjacent sets of
+        a job with one shape and one place become one set. So equal workloads have equal arrays.
 
         Parameters
         ----------
         cluster, users, job_user, job_submit, set_job, set_tasks, shapes, task_duration
-            See the attributes.
+            See the fields.
         set_shape : (K,) array of int, optional
-            Rows of `shapes`; when absent `shapes` has a row for each set.
+            Rows of `shapes`, by default a row for each set.
         places, set_place : arrays, optional
-            Everywhere when both are absent; a row of `places` for each set when `set_place` is.
+            By default everywhere; `places` alone has a row for each set.
         weight : (N,) array, optional
-            1 when absent.
+            By default 1.
         job_names : (J,) array of str, optional
-            ``job-0``, ``job-1``, ... when absent.
+            By default ``job-0``, ``job-1``, ...
         job_gang, job_cancel, job_limit : (J,) arrays, optional
-            No gangs, never, and no limits when absent.
+            By default no gangs, no cancellations, no limits.
         task_start, task_server : (T,) arrays, optional
-            Not known when absent. Of a task that never started, or nobody knows when, the server
-            is not known either.
+            By default unknown. The server of a task without a start is unknown, too.
         server_time, server_event, server : (X,) arrays, optional
-            No events when absent.
+            By default no events.
         origin, notes
-            For people.
+            See the fields.
 
         Raises
         ------
         ProblemError
-            For wrong lengths, numbers that are not finite or not in range, times that run
-            backwards, a job without tasks, a task that takes nothing, a task that started before
-            its job came or after it was withdrawn, a place without a group, a name that occurs
-            twice, or a server that leaves before it is there. It names the entry.
+            For wrong lengths, numbers out of range, times that run backwards, a job without tasks,
+            a task that takes nothing, a task that starts before its job's submission or after its
+            cancellation, a place without a group, a duplicate name, or an impossible server event.
+            It names the entry.
 
         Notes
         -----
-        Cost O(J log J + K log K + T + X log X); about a second and 85 MB for a million
-        jobs of one task, 0.03 s and 12 MB for a million tasks in 50,000 jobs.
+        O(J log J + K log K + T + X log X); about a second and 85 MB for a million jobs of one task,
+        0.03 s and 12 MB for a million tasks in 50,000 jobs.
         """
         check_cluster(cluster)
         names = tuple(map(str, users))
@@ -277,7 +234,7 @@ class Workload:
 
     @cached_property
     def has_starts(self) -> bool:
-        """Whether the log says of any task when it started, or that it never did."""
+        """Whether the log records the start of any task, or that it never started."""
         return not bool(np.isnan(self.task_start).all())
 
     @property
@@ -288,17 +245,17 @@ class Workload:
 
     @cached_property
     def first_task(self) -> IntArray:
-        """(K + 1,) int: where the tasks of each set begin, and their number at the end."""
+        """(K + 1,) int: first task of each set, and T at the end."""
         return _starts(self.set_tasks)
 
     @cached_property
     def first_set(self) -> IntArray:
-        """(J + 1,) int: where the sets of each job begin, and their number at the end."""
+        """(J + 1,) int: first set of each job, and K at the end."""
         return np.searchsorted(self.set_job, np.arange(self.n_jobs + 1)).astype(np.int64)
 
     @cached_property
     def first_server(self) -> IntArray:
-        """(G + 1,) int: where the servers of each group begin, and their number at the end."""
+        """(G + 1,) int: first server of each group, and the number of servers at the end."""
         return _starts(self.cluster.count)
 
     @cached_property
@@ -309,7 +266,7 @@ class Workload:
 
     @cached_property
     def there_at_start(self) -> BoolArray:
-        """(servers,) bool: whether each server is there at time 0."""
+        """(servers,) bool: whether each server is present at time 0."""
         there = np.ones(self.n_servers, dtype=bool)
         first = np.unique(self.server, return_index=True)[1]
         there[self.server[first]] = self.server_event[first] != JOIN
@@ -317,16 +274,13 @@ class Workload:
 
     @cached_property
     def fits(self) -> BoolArray:
-        """(D, G) bool: whether one task of each shape fits on an empty server of each group.
-
-        An excess of rounding, `fairlead.model.fitting.ROUNDING` of the capacity, is none.
-        """
+        """(D, G) bool: whether one task of each shape fits on an empty server of each group."""
         room = self.cluster.capacity * (1 + ROUNDING)
         return np.stack([(self.shapes <= row).all(axis=1) for row in room], axis=1)
 
     @cached_property
     def set_too_large(self) -> BoolArray:
-        """(K,) bool: sets with a task that fits on no server where it may run, or a gang on all."""
+        """(K,) bool: sets that cannot run, as a task, or a whole gang, fits no allowed servers."""
         taken = np.where(self.shapes > 0, self.shapes, np.nan)
         room = self.cluster.capacity[:, None, :] * (1 + ROUNDING) / taken
         per_server = np.floor(np.nanmin(room, axis=2, initial=np.inf))  # (G, D)
@@ -445,45 +399,21 @@ def _task_servers(task_server: ArrayLike | None, start: FloatArray, n_servers: i
 
 @dataclass(frozen=True, eq=False)
 class Excerpt:
-    """A part of a workload, and the numbers of its tasks (T',) and servers (S',) in the whole.
-
-    Both ascend; the part's users are those of the whole.
-    """
+    """A part of a workload, with the users of the whole."""
 
     workload: Workload
-    task: IntArray
-    server: IntArray
+    task: IntArray  # (T',): number of each of its tasks in the whole, ascending
+    server: IntArray  # (S',): number of each of its servers in the whole, ascending
 
 
 def excerpt(
     workload: Workload, sets: BoolArray, servers: BoolArray, events: BoolArray | None = None
 ) -> Excerpt:
-    """Take some sets of tasks and some servers, with the jobs and groups they need.
+    """Take some sets (K,) and servers (S,), with their jobs and groups and all or some events (X,).
 
-    Parameters
-    ----------
-    sets : (K,) bool
-        Sets to take, at least one.
-    servers : (servers,) bool
-        Servers to take, at least one.
-    events : (X,) bool, optional
-        Events to take, of servers that are taken; all of theirs when absent.
-
-    Returns
-    -------
-    Excerpt
-        Adjacent sets of a job that differ only in groups that are gone become one.
-
-    Raises
-    ------
-    ProblemError
-        When one of the sets may run on none of the servers.
-
-    Notes
-    -----
-    Cost O(J + K + T + X + servers).
+    Adjacent sets of a job that differ only in removed groups become one. Raises ProblemError when a
+    set may run on none of the servers. O(J + K + T + X + servers).
     """
-    cluster = workload.cluster
     jobs = np.zeros(workload.n_jobs, dtype=bool)
     jobs[workload.set_job[sets]] = True
     count = np.diff(np.append(0, np.cumsum(servers))[workload.first_server])
@@ -492,13 +422,7 @@ def excerpt(
     of_them = servers[workload.server] & (True if events is None else events)
     places, set_place = np.unique(workload.set_place[sets], return_inverse=True)
     part = Workload.from_arrays(
-        replace(
-            cluster,
-            groups=tuple(cluster.groups[g] for g in groups),
-            capacity=cluster.capacity[groups],
-            count=count[groups],
-            labels=tuple(cluster.labels[g] for g in groups),
-        ),
+        workload.cluster.select(groups, count[groups]),
         workload.users,
         weight=workload.weight,
         job_names=workload.job_names[jobs],
@@ -515,7 +439,7 @@ def excerpt(
         places=workload.places[places][:, groups],
         task_duration=workload.task_duration[tasks],
         task_start=workload.task_start[tasks],
-        # Who ran on none of the servers kept, or nobody knows where, is on number -1.
+        # Server -1: not recorded, or not taken.
         task_server=np.append(np.where(servers, np.cumsum(servers) - 1, -1), -1)[
             workload.task_server[tasks]
         ],
@@ -529,11 +453,11 @@ def excerpt(
 
 
 def first_seconds(workload: Workload, seconds: float) -> Workload:
-    """Return the workload as if it had ended then: no job and no event of a server comes later.
+    """Return the workload without the jobs and server events that come later.
 
-    Tasks submitted before run as long as they do. Servers that would first join later go, but a
-    group without others keeps the first of them, which joins when it would have. Raises InputError
-    for no positive number, or when no job is submitted before.
+    Earlier tasks keep their durations. Servers that would first join later are removed, except the
+    first of a group without others, which joins when it would have. Raises InputError for no
+    positive number, or when no job is submitted before.
     """
     if not 0 < seconds < np.inf:
         raise InputError(f"must be a positive number, not {seconds:g}", "until")
@@ -552,6 +476,6 @@ def first_seconds(workload: Workload, seconds: float) -> Workload:
 
 
 def _renumbered(numbers: IndexArray, kept: BoolArray) -> IntArray:
-    """Return what the numbers are when only some of the numbered are kept."""
+    """Return the new numbers after some of the numbered things were removed."""
     among: IntArray = np.cumsum(kept)[numbers] - 1
     return among

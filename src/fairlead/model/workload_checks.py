@@ -1,4 +1,4 @@
-"""What `fairlead.model.workload` asks of its arrays, checked whole arrays at a time."""
+"""Checks of the arrays of a workload."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def fail_at(wrong: BoolArray, values: NDArray[Any], what: str, field: str, fault
 
 
 def vector(values: ArrayLike, length: int | None, name: str) -> FloatArray:
-    """Return a copy as a (length,) float array; raise ProblemError for what is none."""
+    """Return a copy as a (length,) float array, or raise ProblemError."""
     try:
         found = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
@@ -42,7 +42,7 @@ def vector(values: ArrayLike, length: int | None, name: str) -> FloatArray:
 
 
 def ascending(values: ArrayLike, length: int | None, what: str, field: str) -> FloatArray:
-    """Return times, finite and ascending from 0; raise ProblemError that names the first other."""
+    """Return finite times that ascend from 0; raise ProblemError naming the first other."""
     times = vector(values, length, f"{what} {field}")
     usable = (times >= 0) & np.isfinite(times)
     fail_at(~usable, times, what, field, "must be a number of seconds from 0, not")
@@ -51,10 +51,7 @@ def ascending(values: ArrayLike, length: int | None, what: str, field: str) -> F
 
 
 def index(values: ArrayLike, length: int | None, bound: int, what: str, field: str) -> IndexArray:
-    """Return whole numbers from 0 up to `bound`, without it, as int32.
-
-    Raises ProblemError for a wrong shape; it names the first value that is no such number.
-    """
+    """Return whole numbers from 0 up to `bound`, exclusive, as int32, or raise ProblemError."""
     found = np.asarray(values)
     if found.ndim != 1 or (length is not None and len(found) != length):
         expected = "one dimension" if length is None else f"shape ({length},)"
@@ -77,11 +74,7 @@ def usable_amounts(values: FloatArray) -> BoolArray:
 
 
 def amounts(values: ArrayLike, resources: Sequence[str], what: str) -> FloatArray:
-    """Return a (rows, R) float array of usable amounts, each row with something in it.
-
-    Raises ProblemError for an amount that is negative, NaN, infinite or beyond `LARGEST_AMOUNT`, or
-    a row of zeros; it names row and resource.
-    """
+    """Return usable amounts (rows, R) without empty rows, or raise ProblemError."""
     rows = np.array(values, dtype=np.float64)
     if rows.ndim != 2 or rows.shape[1] != len(resources):
         raise ProblemError(f"must have shape (rows, {len(resources)}), not {rows.shape}", what)
@@ -93,7 +86,7 @@ def amounts(values: ArrayLike, resources: Sequence[str], what: str) -> FloatArra
     nothing = np.flatnonzero(~(rows > 0).any(axis=1))
     if len(nothing):
         raise ProblemError("takes nothing of any resource", f"{what}[{nothing[0]}]")
-    # Adding turns -0.0 into 0.0, which is equal to it and must look so.
+    # Adding turns -0.0 into 0.0, so that equal rows have equal bytes.
     return rows + 0.0
 
 
@@ -139,7 +132,7 @@ def check_cluster(cluster: Cluster) -> None:
 
 
 def check_weights(weight: ArrayLike | None, n_users: int) -> FloatArray:
-    """Return the (N,) weights, 1 when absent; raise ProblemError for one that is negative."""
+    """Return the (N,) weights, by default 1; raise ProblemError for a negative one."""
     if weight is None:
         return np.ones(n_users)
     found = vector(weight, n_users, "weight")
@@ -149,10 +142,7 @@ def check_weights(weight: ArrayLike | None, n_users: int) -> FloatArray:
 
 
 def check_server_events(server: IndexArray, event: IndexArray, names: Sequence[str]) -> None:
-    """Raise ProblemError for the first event, in order of time, that cannot happen to its server.
-
-    Who joins (0) was away, who leaves (1) or drains (2) was there. O(X log X).
-    """
+    """Raise ProblemError for the first impossible event: only an absent server can join."""
     join, leave, drain = range(3)
     order = np.argsort(server, kind="stable")
     before, after = event[order][:-1], event[order][1:]
@@ -172,7 +162,7 @@ def check_server_events(server: IndexArray, event: IndexArray, names: Sequence[s
 
 
 def shared(rows: Rows, of: IndexArray) -> tuple[Rows, IndexArray]:
-    """Return the distinct of M rows and the indices (K,) among them; O(M log M) per column."""
+    """Return the distinct rows and the indices (K,) among them; O(M log M) per column."""
     order = np.lexsort(rows.T[::-1])
     ordered = rows[order]
     opens = np.ones(len(rows), dtype=bool)
@@ -183,7 +173,7 @@ def shared(rows: Rows, of: IndexArray) -> tuple[Rows, IndexArray]:
 
 
 def used_only(rows: Rows, of: IndexArray) -> tuple[Rows, IndexArray]:
-    """Keep the rows that are referred to, in the order of their first use: O(K + rows log rows)."""
+    """Remove unused rows and order the others by first use; O(K + rows log rows)."""
     first = np.full(len(rows), len(of), dtype=np.int64)
     np.minimum.at(first, of, np.arange(len(of)))
     kept = np.flatnonzero(first < len(of))
