@@ -19,8 +19,8 @@ import httpx
 
 from fairlead.cli.main import run
 from fairlead.service.client import Client, NoServiceError, RefusedError
-from fairlead.service.worker.processes import state_of
-from fairlead.service.worker.record import read_record
+from fairlead.service.worker._record import read_record
+from fairlead.service.worker.machine import state_of
 
 PATIENCE = 60.0
 NOBODY = 65534  # an account that is not root's

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import psutil
 
+from fairlead.service.worker._attempts import Attempt
+from fairlead.service.worker._record import AttemptEnd
 from fairlead.service.worker.accounts import Account
-from fairlead.service.worker.attempts import Attempt
-from fairlead.service.worker.record import AttemptEnd
 from live_cluster import until
 
 KEY = (7, 0, 1)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from fairlead.service.engines.orders import JobSpec
-from fairlead.service.engines.protocol import Start
+from fairlead.service.engines.protocol import JobSpec, Start
 from fairlead.service.worker.accounts import Accounts
 from fairlead.service.worker.worker import Declaration, LocalProcesses
 

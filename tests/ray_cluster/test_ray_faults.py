@@ -26,8 +26,7 @@ from fairlead.ray import Fair
 from fairlead.ray.agent import LostError
 from fairlead.ray.cluster import AGENT, RayCluster
 from fairlead.ray.reach import NoDispatcherError, answer, found, stop
-from fairlead.service.engines.orders import JobSpec
-from fairlead.service.engines.protocol import Start
+from fairlead.service.engines.protocol import JobSpec, Start
 
 pytestmark = pytest.mark.timeout(120)
 Connect = Callable[..., Fair]

@@ -10,10 +10,8 @@ from pathlib import Path
 import pytest
 
 from fairlead.errors import InputError
-from fairlead.service.engines.orders import JobSpec
-from fairlead.service.engines.protocol import Start
-from fairlead.service.worker.accounts import Account, Accounts, folder_name
-from fairlead.service.worker.accounts_file import read_accounts
+from fairlead.service.engines.protocol import JobSpec, Start
+from fairlead.service.worker.accounts import Account, Accounts, folder_name, read_accounts
 from fairlead.service.worker.worker import Declaration, LocalProcesses
 from live_cluster import Cluster, until
 from real_attempts import IS_ROOT, KEY, ended, found_again, shell, text

@@ -13,13 +13,11 @@ from pathlib import Path
 import pytest
 
 from fairlead.errors import InputError
-from fairlead.service.engines.orders import JobSpec
-from fairlead.service.engines.protocol import Start
+from fairlead.service.engines.protocol import JobSpec, Start
+from fairlead.service.worker._files import create, give, make_folder
 from fairlead.service.worker.accounts import Account, Accounts
-from fairlead.service.worker.files import create, give
-from fairlead.service.worker.folders import make_folder
-from fairlead.service.worker.token_file import read_token
 from fairlead.service.worker.worker import Declaration, LocalProcesses
+from fairlead.service.worker.worker_token import read_token
 from live_cluster import NOBODY, Cluster, as_ordinary_user, until
 from real_attempts import IS_ROOT
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.service.worker.record import (
+from fairlead.service.worker._record import (
     NAME,
     AttemptEnd,
     Leader,

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.service.worker import removal
-from fairlead.service.worker.removal import DISCARDED, discard, remove_discarded
+from fairlead.service.worker import _removal as removal
+from fairlead.service.worker._removal import DISCARDED, discard, remove_discarded
 from live_cluster import NOBODY, as_ordinary_user
 from real_attempts import IS_ROOT, nest
 
@@ -56,7 +56,7 @@ def test_an_ordinary_account_removes_what_it_locked(root: Path) -> None:
     root.chmod(0o777)
     code = (
         "import os, sys; from pathlib import Path; from test_removal import left_of; "
-        "from fairlead.service.worker.hidden_memory import hide_memory; hide_memory(); "
+        "from fairlead.service.worker.worker_token import hide_memory; hide_memory(); "
         "root = Path(sys.argv[1]); os.makedirs(root / 'tree' / 'a' / 'b' / 'c'); "
         "[p.chmod(0) for p in (root / 'tree' / 'a' / 'b', root / 'tree' / 'a')]; "
         "sys.exit(str(left_of(root)) if left_of(root) else 0)"

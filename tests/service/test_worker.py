@@ -17,11 +17,13 @@ import pytest
 
 from fairlead.errors import InputError
 from fairlead.service.engines.protocol import Start
-from fairlead.service.worker import attempts, machine, programs, record
+from fairlead.service.worker import _attempts as attempts
+from fairlead.service.worker import _record as record
+from fairlead.service.worker import machine
 from fairlead.service.worker import worker as worker_module
-from fairlead.service.worker.attempts import KILLED, Attempt
-from fairlead.service.worker.record import AttemptEnd, append_field
-from fairlead.service.worker.removal import DISCARDED
+from fairlead.service.worker._attempts import KILLED, Attempt
+from fairlead.service.worker._record import AttemptEnd, append_field
+from fairlead.service.worker._removal import DISCARDED
 from live_cluster import Cluster, until
 from real_attempts import (
     KEY,
@@ -348,7 +350,7 @@ def test_a_machine_says_what_it_has(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     assert machine.gpus() == [], "a folder that a user may write is not looked at"
-    monkeypatch.setattr(programs, "FOLDERS", str(tmp_path))
+    monkeypatch.setattr(machine, "FOLDERS", str(tmp_path))
     assert machine.gpus() == ["NVIDIA A100", "NVIDIA A100"]
     fake.write_text("#!/bin/sh\nexit 9\n")
     assert machine.gpus() == []

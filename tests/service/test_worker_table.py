@@ -17,9 +17,9 @@ from fairlead.service.engines import loops
 from fairlead.service.engines.protocol import Start
 from fairlead.service.messages import LogsPiece
 from fairlead.service.worker import worker as worker_module
-from fairlead.service.worker.attempts import Attempt
-from fairlead.service.worker.record import time_of_last_change
-from fairlead.service.worker.removal import DISCARDED, remove_discarded
+from fairlead.service.worker._attempts import Attempt
+from fairlead.service.worker._record import time_of_last_change
+from fairlead.service.worker._removal import DISCARDED, remove_discarded
 from live_cluster import until
 from real_attempts import KEY, ended, nest
 from real_workers import a_job, full, run, worker_in

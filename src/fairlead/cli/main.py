@@ -55,7 +55,7 @@ def run(arguments: list[str] | None = None) -> int:
 def _run(arguments: list[str]) -> int:
     try:
         if "worker" in arguments:  # before imports that take long: it may have a token
-            from fairlead.service.worker.hidden_memory import hide_memory
+            from fairlead.service.worker.worker_token import hide_memory
 
             hide_memory()
         from fairlead.cli import application

@@ -92,12 +92,11 @@ def worker(
 
     from fairlead.service.client.addresses import Address
     from fairlead.service.client.connections import Connections
-    from fairlead.service.engines.following import Follower
     from fairlead.service.engines.links import OverHttp
+    from fairlead.service.engines.worker_loop import WorkerLoop
     from fairlead.service.worker.accounts import Accounts
-    from fairlead.service.worker.hidden_memory import hide_memory
-    from fairlead.service.worker.token_file import read_token
     from fairlead.service.worker.worker import SECRETS, LocalProcesses
+    from fairlead.service.worker.worker_token import hide_memory, read_token
 
     _log(json_logs)
     if fault := hide_memory():
@@ -123,13 +122,13 @@ def worker(
     folder = state or _own_folder(machine.name, is_root=who.is_root)
     engine = LocalProcesses(machine, folder, who, output * 2**20, keep * 86400.0)
     try:
-        asyncio.run(Follower(OverHttp(Connections(address)), engine).run())
+        asyncio.run(WorkerLoop(OverHttp(Connections(address)), engine).run())
     except ExceptionGroup as faults:
         raise _first_of(faults.subgroup(InputError) or faults) from None
 
 
 def _read_accounts(path: Path) -> dict[str, str]:
-    from fairlead.service.worker.accounts_file import read_accounts
+    from fairlead.service.worker.accounts import read_accounts
 
     return read_accounts(path)
 

@@ -30,9 +30,9 @@ from fairlead.service.client import calls
 from fairlead.service.client.addresses import Address
 from fairlead.service.client.connections import Connections
 from fairlead.service.client.exchange import AwaitedExchange, Reply
-from fairlead.service.engines.following import Follower
 from fairlead.service.engines.links import InProcess, Link, OverHttp
 from fairlead.service.engines.protocol import Ending
+from fairlead.service.engines.worker_loop import WorkerLoop
 from fairlead.service.http.access import ADMIN, Limits, inside
 from fairlead.service.http.api import application
 from fairlead.service.http.http_server import HttpServer
@@ -236,7 +236,7 @@ class Dispatcher:
             self._link: Link = OverHttp(Connections(address))
             self._address = self._remote
         await self._engine.look()
-        follower = Follower(self._link, self._engine)
+        follower = WorkerLoop(self._link, self._engine)
         self._tasks.append(asyncio.create_task(self._follow(follower)))
         self._tasks.append(asyncio.create_task(self._tell_what_is_over()))
 
@@ -259,7 +259,7 @@ class Dispatcher:
         self._link = InProcess(service, ADMIN)
         self._exchange = _ToApplication(inside(app), self._address)
 
-    async def _follow(self, follower: Follower) -> None:
+    async def _follow(self, follower: WorkerLoop) -> None:
         """Follow the service; end where that is no use, so that Ray begins anew."""
         try:
             await follower.run()

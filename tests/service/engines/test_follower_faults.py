@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from fairlead.errors import InputError
-from fairlead.service.engines import following, loops
-from fairlead.service.engines.following import Follower
-from fairlead.service.engines.memory import InMemory
+from fairlead.service.engines import loops, worker_loop
 from fairlead.service.engines.protocol import EngineNode, Start
+from fairlead.service.engines.worker_loop import WorkerLoop
+from memory_engine import InMemory
 
 JOB = {"user": "ana", "command": ["true"], "environment": {}, "directory": "/", "tasks": 1}
 NONE: dict[str, Any] = {"seen": 0, "start": [], "stop": [], "logs": [], "jobs": {}}
@@ -88,7 +88,7 @@ def follow(link: Scripted, engine: InMemory, is_over: Callable[[], bool]) -> Non
     """Follow until something is so."""
 
     async def whole() -> None:
-        running = asyncio.create_task(Follower(link, engine).run())
+        running = asyncio.create_task(WorkerLoop(link, engine).run())
         async with asyncio.timeout(30):
             while not is_over():
                 await asyncio.sleep(0.001)
@@ -103,7 +103,7 @@ def follow(link: Scripted, engine: InMemory, is_over: Callable[[], bool]) -> Non
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loops, "FAULT_PAUSE", 0.0)
-    monkeypatch.setattr(following, "LONGEST_PAUSE", 0.01)
+    monkeypatch.setattr(worker_loop, "LONGEST_PAUSE", 0.01)
 
 
 @pytest.mark.parametrize("is_output_lost", [False, True])
@@ -113,7 +113,7 @@ def test_bad_output_holds_up_no_start(
     async def never(_: float) -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(following, "_about", never)
+    monkeypatch.setattr(worker_loop, "_sleep_about", never)
     link, engine = Scripted(LOGS, start(7)), Faulty()
     engine.is_output_lost = is_output_lost
     follow(link, engine, lambda: bool(engine.started))
@@ -148,7 +148,7 @@ def test_a_refusal_ends_a_follower_that_never_joined() -> None:
 
 def test_a_refusal_ends_no_follower_that_joined() -> None:
     """Another program may answer at the address while the service is away."""
-    stale = following.StaleSessionError("join again")
+    stale = worker_loop.StaleSessionError("join again")
     link, engine = Scripted(stale, start(7)), Faulty()
     link.joins = [JOINED, InputError("no such token"), InputError("not found")]
     follow(link, engine, lambda: bool(engine.started))

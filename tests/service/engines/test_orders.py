@@ -12,15 +12,14 @@ import httpx
 import pytest
 
 from asked_service import OverHttpx
-from fairlead.service.engines import following
-from fairlead.service.engines.following import Follower
+from fairlead.service.engines import worker_loop
 from fairlead.service.engines.links import OverHttp
-from fairlead.service.engines.memory import InMemory
-from fairlead.service.engines.orders import Orders
-from fairlead.service.engines.protocol import EngineNode
+from fairlead.service.engines.protocol import EngineNode, Orders
+from fairlead.service.engines.worker_loop import WorkerLoop
+from fairlead.service.worker._attempts import Attempt
 from fairlead.service.worker.accounts import Accounts
-from fairlead.service.worker.attempts import Attempt
 from fairlead.service.worker.worker import Declaration, LocalProcesses
+from memory_engine import InMemory
 
 KEY = [7, 0, 1]
 JOB = {"user": "ana", "command": ["true"], "environment": {}, "directory": "/", "tasks": 1}
@@ -49,7 +48,7 @@ def follow(
     monkeypatch: pytest.MonkeyPatch, bad: object, path: str, engine: InMemory | LocalProcesses
 ) -> int:
     """Follow a service whose first answer at a path is bad; return how often it was joined."""
-    monkeypatch.setattr(following, "LONGEST_PAUSE", 0.01)
+    monkeypatch.setattr(worker_loop, "LONGEST_PAUSE", 0.01)
     joins, bads = 0, [bad]
     over = asyncio.Event()
 
@@ -70,7 +69,7 @@ def follow(
     async def whole() -> None:
         transport = httpx.MockTransport(answer)
         async with httpx.AsyncClient(transport=transport, base_url="http://false") as client:
-            running = asyncio.create_task(Follower(OverHttp(OverHttpx(client)), engine).run())
+            running = asyncio.create_task(WorkerLoop(OverHttp(OverHttpx(client)), engine).run())
             waiting = asyncio.create_task(over.wait())
             await asyncio.wait({running, waiting}, return_when="FIRST_COMPLETED", timeout=30)
             assert over.is_set(), running

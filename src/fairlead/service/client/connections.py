@@ -38,15 +38,7 @@ class Connections:
         return self._address.url
 
     async def ask(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
-        """Send a request and return its answer.
-
-        Raises
-        ------
-        OSError
-            When there is none; the next request may go to another address.
-        OtherProgramError
-            When it is none of a fairlead service.
-        """
+        """Send a request and return its answer."""
         self._address.check()  # each time, as folders may have changed
         try:
             async with self._slots:

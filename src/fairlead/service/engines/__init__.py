@@ -1,1 +1,3 @@
-"""Where tasks really run: what an engine must do, and those that there are."""
+"""Engines that run tasks: their interface, and the loop that applies a service's orders to one."""
+
+__all__ = ["links", "loops", "protocol", "worker_loop"]

@@ -1,4 +1,4 @@
-"""How a service is asked by who follows it, and by a dispatcher: over HTTP, or in this process."""
+"""Requests of a worker or a dispatcher to its service: over HTTP, or in this process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from fairlead.errors import FairleadError, InputError
 from fairlead.service.client.exchange import AwaitedExchange, OtherProgramError
-from fairlead.service.engines.orders import one_line
+from fairlead.service.engines.protocol import one_line
 from fairlead.service.messages import (
     JobsRequest,
     JoinRequest,
@@ -29,26 +29,26 @@ Body = Mapping[str, Any]
 
 
 class Link(Protocol):
-    """A service as it is asked.
+    """A worker's requests to its service.
 
-    Each call raises `InputError` where it is refused, `StaleSessionError` where one has to join
-    again, and `UnavailableError` where asking again may help.
+    Each raises `InputError` where it is refused, `StaleSessionError` where the worker has to join
+    again, and `UnavailableError` where another try may help.
     """
 
-    async def join(self, asked: Body) -> object:
+    async def join(self, body: Body) -> object:
         """Register a worker's servers."""
         ...
 
-    async def sync(self, asked: Body) -> object:
+    async def sync(self, body: Body) -> object:
         """Report ended tasks, and return the next orders."""
         ...
 
-    async def logs(self, asked: Body) -> None:
+    async def logs(self, body: Body) -> None:
         """Hand over a piece of output."""
         ...
 
     async def submit(self, jobs: Sequence[Body], key: str) -> list[str]:
-        """Submit jobs; return their ids. A key is the same where the same is sent again."""
+        """Submit jobs; return their ids. Repeated requests carry the same key."""
         ...
 
     async def skip(self, tasks: Mapping[str, Sequence[int]]) -> None:
@@ -56,7 +56,7 @@ class Link(Protocol):
         ...
 
     async def cancel(self, jobs: Sequence[str]) -> None:
-        """Drop jobs, and stop what runs of them; those that are over stay as they are."""
+        """Cancel jobs; those that are over stay as they are."""
         ...
 
     async def live(self) -> set[str]:
@@ -65,40 +65,33 @@ class Link(Protocol):
 
 
 class OverHttp:
-    """A service in another process; see `Link`."""
+    """Requests to a service in another process."""
 
     def __init__(self, exchange: AwaitedExchange) -> None:
         self._exchange = exchange
 
-    async def join(self, asked: Body) -> object:
-        """Register a worker's servers."""
-        return await self._ask("POST", "/v1/workers/join", asked)
+    async def join(self, body: Body) -> object:
+        return await self._ask("POST", "/v1/workers/join", body)
 
-    async def sync(self, asked: Body) -> object:
-        """Report ended tasks, and return the next orders."""
-        return await self._ask("POST", "/v1/workers/sync", asked)
+    async def sync(self, body: Body) -> object:
+        return await self._ask("POST", "/v1/workers/sync", body)
 
-    async def logs(self, asked: Body) -> None:
-        """Hand over a piece of output."""
-        await self._ask("POST", "/v1/workers/logs", asked)
+    async def logs(self, body: Body) -> None:
+        await self._ask("POST", "/v1/workers/logs", body)
 
     async def submit(self, jobs: Sequence[Body], key: str) -> list[str]:
-        """Submit jobs."""
         answer = await self._ask("POST", "/v1/jobs", {"jobs": list(jobs)}, key=key)
         return list(answer["ids"])
 
     async def skip(self, tasks: Mapping[str, Sequence[int]]) -> None:
-        """Count waiting tasks as done."""
         for job, indices in tasks.items():
             await self._ask("POST", f"/v1/jobs/{job}/skip", {"tasks": list(indices)})
 
     async def cancel(self, jobs: Sequence[str]) -> None:
-        """Drop jobs."""
         for job in jobs:
             await self._ask("POST", f"/v1/jobs/{job}/cancel")
 
     async def live(self) -> set[str]:
-        """Return the ids of jobs that wait or run."""
         ids: set[str] = set()
         beyond = "0"
         while beyond is not None:
@@ -137,46 +130,39 @@ class OverHttp:
 
 
 class InProcess:
-    """A service in this process, asked in its event loop's thread; see `Link`."""
+    """Requests to a service in this process, in the thread of its event loop."""
 
     def __init__(self, service: Service, who: Token) -> None:
         self._service, self._who = service, who
 
-    async def join(self, asked: Body) -> dict[str, Any]:
-        """Register a worker's servers."""
-        return await self._service.workers.join(JoinRequest.model_validate(asked), self._who)
+    async def join(self, body: Body) -> dict[str, Any]:
+        return await self._service.workers.join(JoinRequest.model_validate(body), self._who)
 
-    async def sync(self, asked: Body) -> dict[str, Any]:
-        """Report ended tasks, and return the next orders."""
-        orders = await self._service.workers.sync(SyncRequest.model_validate(asked), self._who)
+    async def sync(self, body: Body) -> dict[str, Any]:
+        orders = await self._service.workers.sync(SyncRequest.model_validate(body), self._who)
         return orders | {"jobs": {str(job): spec for job, spec in orders["jobs"].items()}}
 
-    async def logs(self, asked: Body) -> None:
-        """Hand over a piece of output."""
-        self._service.workers.take_logs(LogsPiece.model_validate(asked), self._who)
+    async def logs(self, body: Body) -> None:
+        self._service.workers.take_logs(LogsPiece.model_validate(body), self._who)
 
     async def submit(self, jobs: Sequence[Body], key: str) -> list[str]:
-        """Submit jobs."""
         asked = JobsRequest.model_validate({"jobs": jobs}).jobs
         return await self._service.submit(asked, self._who, key, key)
 
     async def skip(self, tasks: Mapping[str, Sequence[int]]) -> None:
-        """Count waiting tasks as done."""
         skip = self._service.skip
         await _all(*(skip(int(job), self._who, these) for job, these in tasks.items()))
 
     async def cancel(self, jobs: Sequence[str]) -> None:
-        """Drop jobs."""
         change = self._service.change
         await _all(*(change(int(job), self._who, "cancel") for job in jobs))
 
     async def live(self) -> set[str]:
-        """Return the ids of jobs that wait or run."""
         return await self._service.live_ids()
 
 
-async def _all(*asked: Any) -> None:
-    """Ask together, so that it is written together; jobs that are over are no fault."""
-    for outcome in await asyncio.gather(*asked, return_exceptions=True):
+async def _all(*requests: Any) -> None:
+    """Await together, so that one sync serves all; jobs that are over are no fault."""
+    for outcome in await asyncio.gather(*requests, return_exceptions=True):
         if isinstance(outcome, BaseException) and not isinstance(outcome, FairleadError):
             raise outcome

@@ -1,4 +1,4 @@
-"""Loops of a worker that no fault ends."""
+"""Loops of a worker that go on after faults."""
 
 from __future__ import annotations
 
@@ -15,16 +15,7 @@ Item = TypeVar("Item")
 async def repeat(
     step: Callable[[], Awaitable[None]], pause: float = 0.0, last: type[Exception] | None = None
 ) -> NoReturn:
-    """Repeat a step for ever; log its faults and go on.
-
-    Parameters
-    ----------
-    step : callable
-    pause : float
-        Seconds between steps.
-    last : exception class, optional
-        The fault that ends the loop.
-    """
+    """Repeat a step for ever; log its faults and go on, but raise one of type `last`."""
     while True:
         try:
             await step()

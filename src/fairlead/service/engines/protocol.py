@@ -1,20 +1,98 @@
-"""What an engine must do: nodes come and go, tasks start and stop, and it says how they ended.
+"""The interface of an engine, and the service's orders to it.
 
-An engine decides nothing. It is told which task starts on which node, under which attempt, and
-tells what became of it until that was heard. `following.py` has it do what a service says. There
-are three: processes of this machine (`worker/`), tasks that only last (`memory.py`), and a Ray
-cluster (`ray/`).
+An engine runs tasks: it has nodes, starts and stops tasks, and reports how they ended until that is
+acknowledged. It decides nothing. `worker_loop.py` applies the service's orders to it. There are
+two: processes of this machine (`worker/`) and a Ray cluster (`ray/`).
+
+Orders are checked whole before any is applied. A worker may be root, and the service may be false
+or of another version. So every number has bounds, and every text a length.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Annotated, Any, Literal, NamedTuple, Protocol
 
-from fairlead.service.engines.orders import JobSpec
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from fairlead.service.bounds import JOB_ID, MOST_TASKS
+from fairlead.service.messages import MOST, Label, Name, Text
+
+MOST_AT_ONCE = 100_000  # orders of a kind in an answer
+MOST_RUNNING = 10**7  # tasks on the servers of one worker
+LARGEST = 2**53  # above it, JSON of some programs is not exact
+LONGEST_FAULT = 200
+
+JobNumber = Annotated[int, Field(ge=1, le=LARGEST, strict=True)]
+Index = Annotated[int, Field(ge=0, le=MOST_TASKS, strict=True)]
+AttemptNumber = Annotated[int, Field(ge=1, le=2**31, strict=True)]
+TaskKey = tuple[JobNumber, Index, AttemptNumber]
+Count = Annotated[int, Field(ge=0, le=LARGEST, strict=True)]
+Amount = Annotated[float, Field(ge=0, le=MOST, strict=True)]
+Demand = Annotated[dict[Label, Amount], Field(max_length=200)]
+TimeLimit = Annotated[float, Field(gt=0, le=1e9, strict=True)]
+Reason = Annotated[str, Field(max_length=1000, pattern=r"^[^\x00]*$")]
+Stream = Literal["stdout", "stderr"]
+# request, server, task, stream, offset
+OutputRequest = tuple[Name, Name, TaskKey, Stream, Count]
 Key = tuple[int, int, int]  # job, index, attempt
+
+
+class ServiceAnswer(BaseModel):
+    """An answer, or a part of one; fields that a worker does not need are ignored."""
+
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
+
+
+class JobSpec(ServiceAnswer):
+    """A job as it was submitted, as far as a worker needs it."""
+
+    user: Name
+    command: Annotated[list[Text], Field(min_length=1, max_length=10_000)]  # no shell reads it
+    environment: Annotated[dict[Name, Text], Field(max_length=10_000)]
+    directory: Text | None = None  # the folder that it was submitted from
+    tasks: Annotated[int, Field(ge=1, le=MOST_TASKS, strict=True)] = 1
+    # Seconds since 1970; tells the job from one of another journal with the same number.
+    submitted: Annotated[float, Field(strict=True)] | None = None
+
+
+class Joined(ServiceAnswer):
+    """The answer to a join."""
+
+    session: Name
+    wait: Annotated[float, Field(ge=0, le=10, strict=True)]  # seconds that a request for news waits
+    # The running tasks, each with its server.
+    tasks: Annotated[list[tuple[Name, TaskKey]], Field(max_length=MOST_RUNNING)]
+
+
+class Orders(ServiceAnswer):
+    """Orders to a worker."""
+
+    seen: Count  # the number of the last order here
+    # server, task, demand, time limit
+    start: Annotated[
+        list[tuple[Name, TaskKey, Demand, TimeLimit | None]], Field(max_length=MOST_AT_ONCE)
+    ]
+    # server, task, reason
+    stop: Annotated[list[tuple[Name, TaskKey, Reason]], Field(max_length=MOST_AT_ONCE)]
+    logs: Annotated[list[OutputRequest], Field(max_length=MOST_AT_ONCE)]
+    # The jobs of the tasks to start; a job that the service does not know is absent.
+    jobs: Annotated[
+        dict[Annotated[str, Field(pattern=JOB_ID)], JobSpec], Field(max_length=MOST_AT_ONCE)
+    ]
+
+
+def first_fault(fault: ValidationError) -> str:
+    """Return the place and the kind of an answer's first fault, in one line."""
+    error = fault.errors(include_url=False, include_context=False, include_input=False)[0]
+    place = ".".join(str(part) for part in error["loc"])
+    return one_line(f"{place}: {error['msg']}")
+
+
+def one_line(text: str) -> str:
+    """Return text of a service as a log can show it: short, without control characters."""
+    return "".join(c if c.isprintable() else " " for c in text[:LONGEST_FAULT])
 
 
 class EngineNode(NamedTuple):
@@ -26,26 +104,13 @@ class EngineNode(NamedTuple):
 
 
 class Start(NamedTuple):
-    """A task that is to run.
-
-    Attributes
-    ----------
-    key : tuple of int
-        Job, index in the job, and which start of this task it is.
-    node : str
-    demand : mapping of str to float
-        What it may use, by resource.
-    time_limit : float or None
-        Seconds after which it is to be ended.
-    job : JobSpec or None
-        The job as it was submitted; None where the service does not know it any more.
-    """
+    """An order to start a task."""
 
     key: Key
     node: str
-    demand: Mapping[str, float]
-    time_limit: float | None
-    job: JobSpec | None
+    demand: Mapping[str, float]  # the most that it may use, by resource
+    time_limit: float | None  # seconds after which it is stopped
+    job: JobSpec | None  # None where the service does not know the job any more
 
 
 class Ending(NamedTuple):
@@ -73,13 +138,13 @@ class TaskEngine(Protocol):
     def nodes(self) -> Sequence[EngineNode]:
         """Return the nodes that are there now.
 
-        What runs on a node that goes has ended, with no status: it may come back before the
-        service hears that it was away.
+        The tasks of a lost node have ended, with no status: the node may come back before the
+        service learns that it was away.
         """
         ...
 
     async def start(self, tasks: Sequence[Start]) -> None:
-        """Run tasks; one that was started before under its attempt is left as it is.
+        """Run tasks, but none twice under the same attempt.
 
         A task that fails to start holds up no other; the first fault is raised after the last task.
         """
@@ -90,11 +155,11 @@ class TaskEngine(Protocol):
         ...
 
     def keep_only(self, keys: Collection[Key]) -> None:
-        """Stop all other tasks, and tell nothing more of them: nobody wants them."""
+        """Stop all other tasks, and report nothing more of them."""
         ...
 
     def endings(self) -> Sequence[Ending]:
-        """Return how tasks ended that `forget` was not told of yet."""
+        """Return how tasks ended, until `forget` acknowledges it."""
         ...
 
     def forget(self, endings: Sequence[Ending]) -> None:
@@ -102,12 +167,12 @@ class TaskEngine(Protocol):
         ...
 
     async def output(self, key: Key, stream: str, offset: int) -> Mapping[str, Any]:
-        """Return a piece of what a task wrote, from a byte on: `data` in base64, `size`, `is_over`.
+        """Return a piece of a task's output, from a byte on: `data` in base64, `size`, `is_over`.
 
         Or a `fault`, where there is none.
         """
         ...
 
     async def attend(self) -> None:
-        """Look after nodes and tasks until cancelled."""
+        """Watch nodes and tasks until cancelled."""
         ...

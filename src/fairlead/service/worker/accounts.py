@@ -1,8 +1,9 @@
-"""Which Unix account runs a user's tasks, and where users without one keep their files."""
+"""The Unix accounts that run users' tasks, and folders for users without an account."""
 
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import pwd
 import re
@@ -11,11 +12,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from fairlead.errors import InputError
-from fairlead.service.worker.files import give
+from fairlead.service.worker._files import give, make_folder
 
-ANYBODY = "*"  # in a map: users that are not named
+LOG = logging.getLogger("fairlead.service.worker")
+OTHER_USERS = "*"  # in a map: users that are not named
 SHARED = "nobody"
 LARGEST_NUMBER = 2**32 - 2  # the one above it means "as it is" to the kernel: root would stay root
 PLAIN_NAME = re.compile(r"[a-z0-9_][a-z0-9_-]{0,99}")
@@ -24,7 +27,7 @@ NOT_PLAIN = re.compile(r"[^A-Za-z0-9_]")
 
 @dataclass(frozen=True)
 class Account:
-    """A Unix account; a shared one is that of all users without one of their own."""
+    """A Unix account; all users without an account share one."""
 
     name: str
     uid: int
@@ -37,23 +40,9 @@ class Account:
 class Accounts:
     """Accounts by user: the worker's own for all, or, where it is root, others; never root.
 
-    Parameters
-    ----------
-    names : mapping of str to str, or None
-        Account by user; ``*`` is for users that are not named. A user that is in neither has the
-        account of the same name. Without a map, users without such an account share `nobody`.
-    is_root : bool, optional
-        Whether the worker may become others; asked of the system when absent.
-
-    Attributes
-    ----------
-    shared : Account or None
-        The account of users without one, where there is no map and the worker is root.
-
-    Raises
-    ------
-    InputError
-        When accounts are given and the worker is not root, or one of them is root, or is not there.
+    `names` maps users to accounts; ``*`` stands for users that are not named. A user that is in
+    neither has the account of the same name. Without a map, a worker that is root runs users
+    without such an account as `nobody`, the account `shared`.
     """
 
     def __init__(self, names: Mapping[str, str] | None, is_root: bool | None = None) -> None:
@@ -72,18 +61,12 @@ class Accounts:
             self.shared = replace(shared, is_shared=True)
 
     def of(self, user: str) -> Account | None:
-        """Return the account for a user's tasks, or None for the worker's own.
-
-        Raises
-        ------
-        InputError
-            When there is none for this user.
-        """
+        """Return the account for a user's tasks, or None for the worker's own."""
         if not self.is_root:
             return None
         if self.shared is not None and not _exists(user):
             return self.shared
-        found = _account(self._names.get(user) or self._names.get(ANYBODY) or user)
+        found = _account(self._names.get(user) or self._names.get(OTHER_USERS) or user)
         if isinstance(found, str):
             raise InputError(found, f"user {user!r}")
         is_shared = self.shared is not None and found.uid == self.shared.uid
@@ -99,13 +82,7 @@ def folder_name(user: str) -> str:
 
 
 def make_home(homes: Path, user: str, account: Account) -> Path:
-    """Return the folder of a user that shares an account, and make it where it is not there.
-
-    Raises
-    ------
-    OSError
-        When it cannot be made, as where the disk is full.
-    """
+    """Return the folder of a user that shares an account, and make it where it is not there."""
     home = homes / folder_name(user)
     with suppress(FileExistsError):
         home.mkdir(mode=0o700)
@@ -113,7 +90,20 @@ def make_home(homes: Path, user: str, account: Account) -> Path:
     return home
 
 
-def can_enter(folder: Path, account: Account) -> bool:
+def make_homes(folder: Path, account: Account) -> None:
+    """Make the folder for the files of users without an account."""
+    try:
+        make_folder(folder, is_root=True)
+        folder.chmod(0o711)
+    except OSError as fault:
+        raise InputError(fault.strerror or str(fault), "", str(folder)) from None
+    if not _can_enter(folder, account):
+        why = f"the account {account.name!r} cannot enter it; give another folder with --state"
+        raise InputError(why, "", str(folder))
+    LOG.info("users without an account run as %s, each in a folder in %s", account.name, folder)
+
+
+def _can_enter(folder: Path, account: Account) -> bool:
     """Return whether an account can go to a folder."""
     tried = subprocess.run(
         ["/bin/sh", "-c", 'cd -- "$1"', "sh", str(folder)],
@@ -126,6 +116,22 @@ def can_enter(folder: Path, account: Account) -> bool:
         extra_groups=account.groups,
     )
     return tried.returncode == 0
+
+
+def read_accounts(path: Path) -> dict[str, str]:
+    """Read a map from users to accounts, YAML or JSON."""
+    from fairlead.formats.documents import read_document  # most workers need no YAML
+
+    try:
+        document: Any = read_document(path)
+    except InputError as fault:
+        raise fault.within(str(path)) from None
+    is_map = isinstance(document, dict) and all(
+        isinstance(user, str) and isinstance(name, str) for user, name in document.items()
+    )
+    if not is_map:
+        raise InputError("must be accounts by user, such as  ana: anab", "", str(path))
+    return dict(document)
 
 
 def _exists(name: str) -> bool:

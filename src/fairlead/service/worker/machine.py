@@ -1,35 +1,43 @@
-"""What a machine has: cores, memory, GPUs."""
+"""Facts of this machine from its kernel: cores, memory, GPUs, and processes."""
 
 from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
+from time import CLOCK_BOOTTIME, clock_gettime
+from typing import NamedTuple
 
 import psutil
 
-from fairlead.service.worker.programs import output_of
-
 GIB = 2**30
 CGROUP = Path("/sys/fs/cgroup")
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+TICKS = os.sysconf("SC_CLK_TCK")
+# Folders that only root writes, as the worker may be root; its own PATH may name others.
+FOLDERS = "/usr/sbin:/usr/bin:/sbin:/bin:/run/current-system/sw/bin:/usr/lib/wsl/lib"
+LONGEST_RUN = 20.0  # seconds
 
 
 def cores() -> float:
     """Return the cores that this process may use: its affinity, or its group's quota if less."""
-    have = float(len(os.sched_getaffinity(0)))
+    found = float(len(os.sched_getaffinity(0)))
     quota, _, period = _group_limit("cpu.max").partition(" ")
     if quota.isdigit() and period.isdigit():
-        have = min(have, int(quota) / int(period))
-    return have
+        found = min(found, int(quota) / int(period))
+    return found
 
 
 def memory() -> float:
     """Return GiB: the machine's, or the limit of this process's group if less."""
-    have = psutil.virtual_memory().total
+    found = psutil.virtual_memory().total
     limit = _group_limit("memory.max")
     if limit.isdigit():
-        have = min(have, int(limit))
-    return have / GIB
+        found = min(found, int(limit))
+    return found / GIB
 
 
 def gpus() -> list[str]:
@@ -46,3 +54,81 @@ def _group_limit(name: str) -> str:
         return (CGROUP / name).read_text(encoding="ascii").strip()
     except OSError:
         return ""
+
+
+class ProcessState(NamedTuple):
+    """The state of a process."""
+
+    state: str  # a letter of the kernel's; Z and X are those of a process that ended
+    threads: int
+    # Clock ticks from the boot of the machine until it began. With its number and the boot's it
+    # tells the process from all others, and the process itself cannot change it.
+    began: int
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all of it has ended. Threads may outlive the first one."""
+        return self.state in "ZX" and self.threads <= 1
+
+    @property
+    def age(self) -> float:
+        """Seconds since it began, whatever was done to the clock."""
+        return clock_gettime(CLOCK_BOOTTIME) - self.began / TICKS
+
+
+def state_of(number: int) -> ProcessState | None:
+    """Return the state of a process, or None where there is none of this number."""
+    try:
+        text = Path(f"/proc/{number}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    fields = text.rpartition(")")[2].split()
+    return ProcessState(fields[0], int(fields[17]), int(fields[19]))
+
+
+def members(number: int) -> list[psutil.Process]:
+    """Return the live processes of a session, uninterruptible ones among them.
+
+    The group of a session's leader is within the session, as no process enters another's group.
+    """
+    found = []
+    for each in psutil.pids():
+        try:
+            if os.getsid(each) != number:
+                continue
+        except OSError:
+            continue
+        state = state_of(each)
+        if state is not None and not state.is_over:
+            with suppress(psutil.Error):
+                found.append(psutil.Process(each))
+    return found
+
+
+@cache
+def boot_id() -> str:
+    """Return the identity of this run of the kernel."""
+    try:
+        return BOOT_ID.read_text(encoding="ascii").strip()
+    except OSError:
+        return str(int(psutil.boot_time()))
+
+
+def output_of(words: Sequence[str], pass_fds: Collection[int] = ()) -> str:
+    """Run a program of the system, without the worker's environment; return its output.
+
+    An absent, failed or slow program raises `OSError` or `subprocess.SubprocessError`.
+    """
+    ran = subprocess.run(
+        words,
+        env={"PATH": FOLDERS, "LC_ALL": "C"},
+        cwd="/",
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=LONGEST_RUN,
+        check=True,
+        pass_fds=pass_fds,
+    )
+    return ran.stdout

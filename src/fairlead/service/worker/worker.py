@@ -1,4 +1,4 @@
-"""Processes of this machine as an engine: each task is a command, in a process group of its own."""
+"""The engine of a worker: each task is a command, in its own process group on this machine."""
 
 from __future__ import annotations
 
@@ -17,14 +17,12 @@ from typing import Any
 
 from fairlead.errors import InputError
 from fairlead.service.engines.loops import do_all, repeat
-from fairlead.service.engines.orders import LARGEST, JobSpec
-from fairlead.service.engines.protocol import Ending, EngineNode, Key, Start
-from fairlead.service.worker.accounts import Account, Accounts, make_home
-from fairlead.service.worker.attempts import CANNOT_START, Attempt
-from fairlead.service.worker.files import first_kept, sync
-from fairlead.service.worker.folders import lock_folder, make_folder, make_homes, read_identity
-from fairlead.service.worker.record import time_of_last_change
-from fairlead.service.worker.removal import discard, remove_discarded
+from fairlead.service.engines.protocol import LARGEST, Ending, EngineNode, JobSpec, Key, Start
+from fairlead.service.worker._attempts import CANNOT_START, Attempt
+from fairlead.service.worker._files import first_kept, lock_folder, make_folder, read_identity, sync
+from fairlead.service.worker._record import time_of_last_change
+from fairlead.service.worker._removal import discard, remove_discarded
+from fairlead.service.worker.accounts import Account, Accounts, make_home, make_homes
 
 LOG = logging.getLogger("fairlead.service.worker")
 GIB = 2**30
@@ -44,7 +42,7 @@ GIVEN_UP = "the service gave it up"
 
 @dataclass(frozen=True)
 class Declaration:
-    """What a worker says of its machine."""
+    """The server that a worker declares."""
 
     name: str
     cpu: float
@@ -55,37 +53,26 @@ class Declaration:
 
 @dataclass
 class Starting:
-    """A task that is being started.
-
-    Attributes
-    ----------
-    task : Start
-    devices : list of int
-    account : Account or None
-    attempt : Attempt or None
-        Set as soon as its directory is made, or cannot be made.
-    why_stopped : str or None
-        Why it is to end, if it is.
-    """
+    """A task that is being started."""
 
     task: Start
     devices: list[int] = field(default_factory=list)
     account: Account | None = None
-    attempt: Attempt | None = None
+    attempt: Attempt | None = None  # set as soon as its directory is made, or cannot be made
     why_stopped: str | None = None
 
 
 class LocalProcesses:
-    """Runs tasks on this machine; see `fairlead.service.engines.protocol.TaskEngine`.
+    """Runs tasks on this machine; see `TaskEngine`.
 
-    Its tables belong to the event loop's thread. Other threads are given attempts, and return what
-    they found.
+    Its tables belong to the event loop's thread. Other threads get attempts as arguments, and
+    return what they found.
 
     Parameters
     ----------
     server : Declaration
     state : Path
-        A folder of its own, kept over restarts.
+        The worker's folder, kept over restarts.
     accounts : Accounts
     largest_output, output_age : float
         Bytes of a stream, and seconds, for which output is kept.
@@ -119,11 +106,11 @@ class LocalProcesses:
             make_homes(self._homes, accounts.shared)
         self.news = asyncio.Event()
         self._attempts: dict[Key, Attempt] = {}
-        self._unreported: dict[Key, Attempt] = {}  # those of whose end the service has not heard
+        self._unreported: dict[Key, Attempt] = {}  # their ends are not acknowledged
         self._starting: dict[Key, Starting] = {}
         for path in sorted(self._root.iterdir()):
             if path.name.startswith("."):
-                with suppress(OSError):  # what stays is no attempt
+                with suppress(OSError):  # a folder that stays is no attempt
                     discard(path)
             elif (attempt := Attempt.found(path)) is not None:
                 self._attempts[attempt.key] = attempt
@@ -132,18 +119,17 @@ class LocalProcesses:
         LOG.info("%d attempts from before", len(self._attempts))
 
     def nodes(self) -> Sequence[EngineNode]:
-        """Return this machine."""
         server = self.server
         amounts = {"cpu": server.cpu, "memory": server.memory, "gpu": len(server.devices)}
         return [EngineNode(server.name, amounts, server.labels)]
 
     async def start(self, tasks: Sequence[Start]) -> None:
-        """Run tasks' commands, unless they were run under these attempts before."""
+        """Run the commands of tasks that did not run under these attempts before."""
         starting = {task.key: Starting(task) for task in tasks if self._is_new(task)}
         self._starting |= starting
         try:
             others = [self._attempts[key] for key in starting if key in self._attempts]
-            if others:  # they are of another journal, or of a later one
+            if others:  # of another journal, whose job had the same number
                 await asyncio.to_thread(do_all, Attempt.drop, others)
                 for other in others:
                     del self._attempts[other.key]
@@ -158,14 +144,14 @@ class LocalProcesses:
                     self._add(each.attempt, each.why_stopped)
 
     def _is_new(self, task: Start) -> bool:
-        """Return whether a task was not started under this attempt, of this journal."""
+        """Return whether a task was not started under this attempt and journal."""
         before = self._attempts.get(task.key)
         if before is None or task.key in self._starting:
             return task.key not in self._starting
         return task.job is not None and before.record.submitted != task.job.submitted
 
     def _add(self, attempt: Attempt, why_stopped: str | None) -> None:
-        """Look after an attempt that was started, or could not be."""
+        """Add an attempt that was started, or could not be."""
         self._attempts[attempt.key] = self._unreported[attempt.key] = attempt
         if why_stopped is not None:
             attempt.stop(why_stopped)
@@ -175,11 +161,11 @@ class LocalProcesses:
             if attempt.outcome.status is None:
                 name = ".".join(map(str, attempt.key))
                 LOG.error("%s %s", name, attempt.outcome.reason)
-                attempt.told_from = monotonic() + PAUSE
-            asyncio.get_running_loop().call_at(attempt.told_from, self.news.set)
+                attempt.reported_from = monotonic() + PAUSE
+            asyncio.get_running_loop().call_at(attempt.reported_from, self.news.set)
 
     def _await_end(self, attempt: Attempt, number: int) -> None:
-        """Look at an attempt as soon as its shell program ends."""
+        """Check an attempt as soon as its shell program ends."""
 
         def ended() -> None:
             loop.remove_reader(waiting)
@@ -187,48 +173,45 @@ class LocalProcesses:
             self._look_at(attempt)
 
         loop = asyncio.get_running_loop()
-        with suppress(OSError):  # too many open files: it is looked at now and then
+        with suppress(OSError):  # too many open files: `_look` notices the end
             waiting = os.pidfd_open(number)
             loop.add_reader(waiting, ended)
 
     def stop(self, key: Key, why: str) -> None:
-        """End a task's processes."""
         if key in self._attempts:
             self._attempts[key].stop(why)
         if key in self._starting:
             self._starting[key].why_stopped = why
 
     def keep_only(self, keys: Collection[Key]) -> None:
-        """End all other tasks."""
         for key in self._starting.keys() - set(keys):
             self._starting[key].why_stopped = GIVEN_UP
         do_all(self._give_up, [a for key, a in self._unreported.items() if key not in keys])
 
     def endings(self) -> Sequence[Ending]:
-        """Return how attempts ended that the service has not acknowledged."""
         now = monotonic()
         return [
             Ending(attempt.key, attempt.outcome.status, attempt.outcome.reason)
             for attempt in self._unreported.values()
-            if attempt.outcome and attempt.told_from <= now
+            if attempt.outcome and attempt.reported_from <= now
         ]
 
     def forget(self, endings: Sequence[Ending]) -> None:
-        """Note that endings were heard."""
         for ending in endings:
             attempt = self._unreported.get(ending.key)
-            if attempt is not None and attempt.outcome is not None:  # else another one came since
+            if (
+                attempt is not None and attempt.outcome is not None
+            ):  # else another attempt has its key since
                 self._note_reported(attempt)
 
     async def output(self, key: Key, stream: str, offset: int) -> Mapping[str, Any]:
-        """Return a piece of what a task wrote."""
         attempt = self._attempts.get(key)
         if attempt is None or stream not in STREAMS:
             return {"fault": "the output is no longer kept"}
         return await asyncio.to_thread(_piece, attempt, stream, offset)
 
     async def attend(self) -> None:
-        """Notice what ends, enforce limits, and drop what is old."""
+        """Notice ends, enforce limits, and delete old output."""
         self.news.set()
         async with asyncio.TaskGroup() as group:
             group.create_task(repeat(self._look, LOOK_SECONDS))
@@ -236,10 +219,8 @@ class LocalProcesses:
             group.create_task(repeat(self._clean, CLEAN_SECONDS))
             group.create_task(repeat(self._remove))
 
-    # What is done
-
     def _start(self, tasks: Sequence[Starting]) -> None:
-        """Run tasks once it is on disk that their attempts began; one sync serves all of them."""
+        """Run tasks once their attempts are on disk; one sync serves all of them."""
         for each in tasks:
             each.attempt = self._make(each)
         made = [each for each in tasks if each.attempt and each.attempt.outcome is None]
@@ -279,9 +260,9 @@ class LocalProcesses:
         return attempt
 
     def _failed(self, key: Key, fault: OSError) -> Attempt:
-        """Return an attempt that cannot be written down."""
+        """Return a failed attempt whose record cannot be written."""
         why = f"cannot be started on {self.server.name}: {fault.strerror}"
-        is_theirs = fault.errno == errno.EDQUOT  # the user's quota, as full elsewhere
+        is_theirs = fault.errno == errno.EDQUOT  # the user's quota is full on other servers, too
         return Attempt.failed(self._root, key, why, CANNOT_START if is_theirs else None)
 
     def _run(self, starting: Starting) -> None:
@@ -317,7 +298,7 @@ class LocalProcesses:
         return {name: value for name, value in environment.items() if name not in SECRETS}
 
     def _free_devices(self, wanted: int) -> list[int]:
-        """Return devices that no task has; the service never asks for more than there are."""
+        """Return free devices; the service never starts more tasks than there are."""
         held = {d for a in self._unreported.values() if a.outcome is None for d in a.record.devices}
         held |= {d for starting in self._starting.values() for d in starting.devices}
         return [d for d in self.server.devices if d not in held][:wanted]
@@ -333,7 +314,7 @@ class LocalProcesses:
         del self._unreported[attempt.key]
 
     async def _look(self) -> None:
-        """Notice tasks that ended, and end those that are over a limit of theirs."""
+        """Notice tasks that ended, and stop those over a limit."""
         do_all(self._look_at, list(self._unreported.values()))
 
     def _look_at(self, attempt: Attempt) -> None:
@@ -345,7 +326,7 @@ class LocalProcesses:
             attempt.kill("memory")
 
     async def _clean(self) -> None:
-        """Drop output that is old, or the older part of what is too much."""
+        """Delete old output, and the front of long output."""
         gone = await asyncio.to_thread(self._trim, list(self._attempts.values()))
         for attempt in gone:
             if self._attempts.get(attempt.key) is attempt:
@@ -365,7 +346,7 @@ class LocalProcesses:
                     return
             if attempt.is_trimmed:
                 return
-            is_over = attempt.is_over  # before, as it may write until then
+            is_over = attempt.is_over  # read before trimming, as a running task may still write
             for stream in STREAMS:
                 attempt.forget_front(stream, self.largest_output)
             attempt.is_trimmed = is_over
@@ -379,12 +360,12 @@ class LocalProcesses:
 
 
 def _too_large(attempts: Sequence[Attempt]) -> list[Attempt]:
-    """Return the attempts that hold more memory than they asked for."""
+    """Return the attempts that hold more memory than their demand."""
     return [attempt for attempt in attempts if attempt.exceeds_memory()]
 
 
 def _piece(attempt: Attempt, stream: str, offset: int) -> dict[str, Any]:
-    """Return a piece of what a task wrote, up to the largest offset that a service takes."""
+    """Return a piece of a task's output, up to the largest offset that a service accepts."""
     is_over, size, data = attempt.is_over, 0, b""
     file = attempt.output(stream)
     if file is not None:

@@ -1,15 +1,15 @@
-"""One start of a task: a directory, a process group, and what outlives the worker.
+"""One start of a task: a directory, a process group, and a record that outlives the worker.
 
-A small shell program is between worker and command, and writes down how the command ended. So a
-task goes on when its worker is killed, and a worker that comes back finds out all of it. No attempt
-runs twice: the shell program waits for a word of the worker that started it, which first writes
+A small shell program runs between worker and command, and writes down how the command ended. So a
+task goes on when its worker is killed, and a restarted worker finds out all of it. No attempt runs
+twice: the shell program waits for a line of the worker that started it, and the worker first writes
 down the program's number, once.
 
-An attempt has ended when no process of its group and session is left, whatever a task writes. So
-the amounts that it holds are free then.
+An attempt has ended when no process of its group and session is left, whatever a task writes. Then
+its amounts are free.
 
-What the task's account may write is in a directory of its own, `task`. The worker may be root, so
-it trusts nothing there; see `files.py`.
+The task's account may write only the directory `task`. The worker may be root, so it trusts no file
+there; see `_files.py`.
 """
 
 from __future__ import annotations
@@ -32,10 +32,8 @@ from typing import Any, BinaryIO
 import psutil
 
 from fairlead.service.engines.protocol import Key
-from fairlead.service.worker.accounts import Account
-from fairlead.service.worker.files import create, forget_front, give, open_plain, read_plain
-from fairlead.service.worker.processes import ProcessState, boot_id, members, state_of
-from fairlead.service.worker.record import (
+from fairlead.service.worker._files import create, forget_front, give, open_plain, read_plain
+from fairlead.service.worker._record import (
     AttemptEnd,
     Leader,
     Record,
@@ -43,14 +41,16 @@ from fairlead.service.worker.record import (
     read_record,
     write_record,
 )
-from fairlead.service.worker.removal import discard
+from fairlead.service.worker._removal import discard
+from fairlead.service.worker.accounts import Account
+from fairlead.service.worker.machine import ProcessState, boot_id, members, state_of
 
 LOG = logging.getLogger("fairlead.service.worker")
-# Arguments: the directory to go to, and the command. The rest is relative to the directory of the
-# task. The worker's word is a line; without one the worker is gone, and nothing may run.
-# `trap :` is for this shell alone: the command gets the signal, and how it ended is still written
-# down. The status goes into a file that is there already, as the disk may be full; where even that
-# fails, the worker hears it from this shell. The rest of the process group ends with the shell.
+# Arguments: the directory of the command, and its words. The rest is relative to the task's
+# directory. Without a line from the worker, the worker is gone and nothing may run.
+# `trap :` is for this shell alone: the command gets the signal, and its end is still written down.
+# The status goes into an existing file, as the disk may be full; where even that fails, this shell
+# exits with it. The rest of the process group ends with the shell.
 SHIM = """
 read -r _ || exit 0
 trap : TERM
@@ -71,34 +71,16 @@ STATUS = re.compile(r"\s*([0-9]{1,3})\s*")
 
 @dataclass
 class Attempt:
-    """A start of a task.
+    """A start of a task."""
 
-    Attributes
-    ----------
-    path : Path
-        Its directory, named after its key.
-    record : Record
-        Its record on disk.
-    told_from : float
-        When its end may be reported, by the monotonic clock.
-    is_trimmed : bool
-        Whether too long an output was shortened after its end, and so for good.
-    process : Popen or None
-        Its shell program, where this worker started it.
-    outcome : AttemptEnd or None
-        None while it runs, as far as this worker knows.
-    asked_to_end : float or None
-        When it was asked to end, by the monotonic clock.
-    """
-
-    path: Path
+    path: Path  # its directory, named after its key
     record: Record
-    told_from: float = 0.0
-    is_trimmed: bool = False
-    process: subprocess.Popen[bytes] | None = None
-    outcome: AttemptEnd | None = None
-    asked_to_end: float | None = None
-    _left_since: float | None = None  # when its shell program was gone and others were not
+    reported_from: float = 0.0  # when its end may be reported, by the monotonic clock
+    is_trimmed: bool = False  # whether its output was shortened after its end, and so for good
+    process: subprocess.Popen[bytes] | None = None  # its shell program, if this worker started it
+    outcome: AttemptEnd | None = None  # None while it runs, as far as this worker knows
+    asked_to_end: float | None = None  # when, by the monotonic clock
+    _rest_since: float | None = None  # when its shell program had ended and other processes had not
 
     @classmethod
     def make(
@@ -111,15 +93,10 @@ class Attempt:
         account: Account | None,
         submitted: float | None = None,
     ) -> Attempt:
-        """Make the directory of an attempt that has none. Sync `root` before `start`.
+        """Make the directory of a new attempt. Sync `root` before `start`.
 
         One sync serves all attempts that are made before it. It keeps their names at least, and an
         attempt whose name is there never starts again.
-
-        Raises
-        ------
-        OSError
-            When there is one, or it cannot be made, as where the disk is full.
         """
         path = root / _name(key)
         if path.exists():
@@ -137,7 +114,7 @@ class Attempt:
         try:
             task = draft / "task"
             task.mkdir(mode=0o700)
-            # All that its end needs is there before it starts.
+            # Its end needs no new file, as the disk may be full then.
             for name, content in (("stdout", ""), ("stderr", ""), ("exit", NO_STATUS)):
                 create(task / name, content, 0o640, account)
             write_record(draft, record)
@@ -151,7 +128,7 @@ class Attempt:
 
     @classmethod
     def failed(cls, root: Path, key: Key, reason: str, status: int | None = None) -> Attempt:
-        """Return an attempt that could not even be written down."""
+        """Return an attempt whose record could not be written."""
         record = Record(key=key, devices=[], time_limit=None, memory=0.0, boot="")
         return cls(root / _name(key), record, outcome=AttemptEnd(status, reason))
 
@@ -233,7 +210,7 @@ class Attempt:
             self._signal(signal.SIGTERM)
 
     def drop(self) -> None:
-        """End it at once, and forget all about it."""
+        """Kill it, and discard its directory."""
         latest = monotonic() + KILL_AFTER
         while self.look() is None and monotonic() < latest:
             self._signal(signal.SIGKILL)
@@ -242,7 +219,7 @@ class Attempt:
             discard(self.path)
 
     def look(self) -> AttemptEnd | None:
-        """Return how it ended, or None while processes of it run; enforce its limits."""
+        """Return how it ended, or None while it has processes; enforce its limits."""
         if self.outcome is not None:
             return self.outcome
         if self.process is not None:
@@ -252,25 +229,25 @@ class Attempt:
         elif self.record.ended is not None:  # a worker before this one noted it
             self.outcome = self.record.ended
         elif self._is_rest_gone():
-            self.outcome = self._how_it_ended()
+            self.outcome = self._read_end()
         return self.outcome
 
     def output(self, stream: str) -> BinaryIO | None:
-        """Open what it wrote to a stream, or why it could not start; None if there is nothing."""
+        """Open its output, or the reason why it could not start; None if there is none."""
         ended = self.record.ended
         if stream == "stderr" and ended is not None and self.record.leader is None:
             return BytesIO(f"fairlead: {ended.reason}\n".encode())
         return open_plain(self.path / "task", stream)
 
     def forget_front(self, stream: str, most: int) -> None:
-        """Give the room of what it wrote first back, so that the last `most` bytes are kept."""
+        """Free the disk space of old output, so that the last `most` bytes are kept."""
         file = open_plain(self.path / "task", stream, os.O_RDWR)
         if file is not None:
             with file:
                 forget_front(file, most)
 
     def processes(self) -> list[psutil.Process]:
-        """Return its processes, the shell program first; none where that is gone."""
+        """Return its processes, the shell program first; none after its end."""
         leader = self.record.leader
         if leader is None or not self._is_led():
             return []
@@ -283,10 +260,7 @@ class Attempt:
         return list(found.values())
 
     def exceeds_memory(self) -> bool:
-        """Return whether it holds more than it asked for. It reads each of its processes.
-
-        Memory that several of them share counts once.
-        """
+        """Return whether it holds more memory than its demand; shared memory counts once."""
         if not self.record.memory or self.outcome is not None or self.asked_to_end is not None:
             return False
         processes, mapped, held = self.processes(), 0, 0
@@ -295,27 +269,25 @@ class Attempt:
                 mapped += process.memory_info().rss
         if mapped <= self.record.memory:
             return False
-        for process in processes:  # slower, and less than what is mapped
+        for process in processes:  # slower, and at most the mapped memory
             with suppress(psutil.Error):
                 held += process.memory_full_info().pss
         return held > self.record.memory
 
     def kill(self, reason: str) -> None:
-        """End it now, without asking."""
+        """Kill it."""
         self.stop(reason)
         self._signal(signal.SIGKILL)
 
-    # How it is done
-
     def _begin(self, process: subprocess.Popen[bytes]) -> None:
-        """Write down which process it is, and only then let the command run."""
+        """Write down the process, and only then let the command run."""
         state = state_of(process.pid)
         if state is None or process.stdin is None:
             raise ChildProcessError(errno.ECHILD, "its process is gone")
         self.record.leader = Leader(process.pid, state.began)
         append_field(self.path, self.record, "leader")
-        with process.stdin as word:
-            word.write(b"\n")
+        with process.stdin as line:
+            line.write(b"\n")
 
     def _is_led(self) -> bool:
         """Return whether its shell program runs."""
@@ -330,7 +302,7 @@ class Attempt:
     def _is_rest_gone(self) -> bool:
         """Kill the remaining processes; return whether there are none.
 
-        A process that the kernel does not let go of may take a while: it holds its amounts.
+        An uninterruptible process may take a while, and holds its amounts until then.
         """
         leader = self.record.leader
         if leader is None or self.record.boot != boot_id():
@@ -351,15 +323,15 @@ class Attempt:
 
     def _note_left(self, left: Sequence[psutil.Process]) -> None:
         now = monotonic()
-        if self._left_since is None:
-            self._left_since = now
-        elif now - self._left_since > KILL_AFTER:
+        if self._rest_since is None:
+            self._rest_since = now
+        elif now - self._rest_since > KILL_AFTER:
             numbers = ", ".join(str(process.pid) for process in left[:5])
             LOG.warning("%s: killed, and still there: %s", self.path.name, numbers)
-            self._left_since = math.inf  # once is enough
+            self._rest_since = math.inf  # once is enough
 
-    def _how_it_ended(self) -> AttemptEnd:
-        """Return how it ended, and write that down where its shell program could not."""
+    def _read_end(self) -> AttemptEnd:
+        """Return how it ended, and record that where its shell program could not."""
         reason = self.record.stop
         returned = -1 if self.process is None else self.process.returncode
         status = STATUS.fullmatch(read_plain(self.path / "task", "exit") or "")
@@ -367,7 +339,7 @@ class Attempt:
             return AttemptEnd(min(int(status[1]), 255), reason)
         if returned >= 0:
             end = AttemptEnd(returned, reason)
-        elif reason or self.process is not None:  # the machine is up, and so is this
+        elif reason or self.process is not None:  # neither the machine nor this worker restarted
             end = AttemptEnd(KILLED, reason or "all of its processes were killed")
         else:
             end = AttemptEnd(None, "it vanished: killed, or its machine went down")
@@ -377,7 +349,7 @@ class Attempt:
 
     def _enforce(self) -> None:
         if self.asked_to_end is None and self.record.stop:
-            self.stop(self.record.stop)  # a worker before this one had asked
+            self.stop(self.record.stop)  # a worker before this one asked
         if self.asked_to_end is not None:
             if monotonic() - self.asked_to_end > KILL_AFTER:
                 self._signal(signal.SIGKILL)
@@ -391,7 +363,7 @@ class Attempt:
     def _signal(self, number: int) -> None:
         processes = self.processes()
         if not processes:
-            return  # `look` ends what its shell program left
+            return  # `look` kills the rest of the group
         group = processes[0].pid
         others = []
         for process in processes[1:]:
@@ -405,19 +377,13 @@ class Attempt:
                 process.send_signal(number)
 
     def _note(self, field: str) -> None:
-        """Write a changed field of the record; on a full disk, the next worker misses it."""
+        """Write a changed field of the record; on a full disk it is lost at a restart."""
         with suppress(OSError):
             append_field(self.path, self.record, field)
 
 
 def _name(key: Key) -> str:
-    """Return the name of an attempt's directory.
-
-    Raises
-    ------
-    ValueError
-        When the key is something else than three numbers.
-    """
+    """Return the name of an attempt's directory."""
     if len(key) != 3 or not all(type(part) is int and part >= 0 for part in key):
         raise ValueError(f"a task's key is three numbers, not {key!r:.80}")
     return ".".join(map(str, key))

@@ -14,60 +14,57 @@ from pydantic import ValidationError
 from fairlead.errors import FairleadError, InputError
 from fairlead.service.engines.links import Link
 from fairlead.service.engines.loops import do_all, repeat
-from fairlead.service.engines.orders import Joined, Orders, Question, first_fault
-from fairlead.service.engines.protocol import EngineNode, Key, Start, TaskEngine
+from fairlead.service.engines.protocol import (
+    EngineNode,
+    Joined,
+    Key,
+    Orders,
+    OutputRequest,
+    Start,
+    TaskEngine,
+    first_fault,
+)
 from fairlead.service.messages import StaleSessionError
 
 LOG = logging.getLogger("fairlead.service.worker")
 LONGEST_PAUSE = 5.0
-LONGEST_REASON = 1000  # of an ending, as the service takes it
-MOST_QUESTIONS = 1000  # for output, that wait for an answer
+LONGEST_REASON = 1000  # characters of an ending, as the service accepts it
+MOST_OUTPUT_REQUESTS = 1000  # that wait for an answer
 ANSWERS_AT_ONCE = 4
-GATHER_SECONDS = 0.003  # in which ends come together; a request takes about as long
-NODES_SECONDS = 0.1  # until an engine without nodes is asked again
+GATHER_SECONDS = 0.003  # in which ends are gathered; a request takes about as long
+NODES_SECONDS = 0.1  # between looks at an engine without nodes
 BASE = {"cpu": 0.0, "memory": 0.0, "gpu": 0}
 ServiceAnswer = TypeVar("ServiceAnswer")
 
 
-class Follower:
-    """A worker's loop: its engine does what the service decides.
-
-    Parameters
-    ----------
-    link : Link
-        To the service.
-    engine : TaskEngine
-    """
+class WorkerLoop:
+    """The loop of a worker: an engine applies the service's orders, and its ends are reported."""
 
     def __init__(self, link: Link, engine: TaskEngine) -> None:
         self.engine = engine
         self._link = link
         self._session, self._wait, self._seen = "", 0.0, 0
         self._declared: list[EngineNode] = []
-        self._in_flight: dict[object, int] = {}  # what requests said they had seen
-        self._started: dict[Key, int] = {}  # tasks that an answer to one of these may name again
+        self._in_flight: dict[object, int] = {}  # by request: the last order seen when it was sent
+        self._started: dict[Key, int] = {}  # and the order; an answer in flight may repeat it
         self._failures = 0
-        self._has_joined_once = False
+        self._has_joined = False
         self._joined = asyncio.Event()
-        self._questions: asyncio.Queue[tuple[str, Question]] = asyncio.Queue(MOST_QUESTIONS)
-        self._one_joins, self._one_carries_out = asyncio.Lock(), asyncio.Lock()
+        self._output_requests: asyncio.Queue[tuple[str, OutputRequest]] = asyncio.Queue(
+            MOST_OUTPUT_REQUESTS
+        )
+        self._join_lock, self._apply_lock = asyncio.Lock(), asyncio.Lock()
 
     async def run(self) -> None:
-        """Follow until cancelled; tasks go on then.
-
-        Raises
-        ------
-        InputError
-            When the service refuses this worker.
-        """
+        """Run until cancelled; tasks go on then. A refused worker raises `InputError`."""
         async with asyncio.TaskGroup() as group:
-            for step in (self._hear, self._report):
+            for step in (self._receive, self._report):
                 group.create_task(repeat(step, last=InputError))
             for _ in range(ANSWERS_AT_ONCE):
-                group.create_task(repeat(self._answer_question))
+                group.create_task(repeat(self._send_output))
             group.create_task(self.engine.attend())
 
-    async def _hear(self) -> None:
+    async def _receive(self) -> None:
         """Join if need be, and apply the next orders."""
         await self._join()
         await self._sync({"wait": self._wait})
@@ -78,41 +75,41 @@ class Follower:
         await self._joined.wait()
         await asyncio.sleep(GATHER_SECONDS)
         self.engine.news.clear()
-        is_heard = False
+        is_acknowledged = False
         try:
             if list(self.engine.nodes()) != self._declared:
                 await self._join()
             endings = self.engine.endings()
             ended = [[*e.key, e.status, e.reason[:LONGEST_REASON]] for e in endings]
-            async with self._one_joins:  # else a join might tell what has ended meanwhile
-                is_heard = not ended or await self._sync({"ended": ended})
-                if is_heard:
+            async with self._join_lock:  # else a join might report running tasks that have ended
+                is_acknowledged = not ended or await self._sync({"ended": ended})
+                if is_acknowledged:
                     self.engine.forget(endings)
         finally:
-            if not is_heard:
+            if not is_acknowledged:
                 self.engine.news.set()
 
-    async def _answer_question(self) -> None:
+    async def _send_output(self) -> None:
         """Send a piece of output; a failure holds up no start and no end.
 
         The service asks again where a reader still waits, so there is no second try.
         """
-        session, (name, _, key, stream, offset) = await self._questions.get()
+        session, (name, _, key, stream, offset) = await self._output_requests.get()
         piece = await self.engine.output(key, stream, offset)
         try:
             await self._link.logs({"session": session, "request": name, **piece})
         except FairleadError as fault:
             LOG.warning("output of %s is not sent: %s", ".".join(map(str, key)), fault)
 
-    async def _sync(self, told: Mapping[str, Any]) -> bool:
-        """Send a report, and carry out the service's orders; return whether it answered."""
+    async def _sync(self, report: Mapping[str, Any]) -> bool:
+        """Send a report, and apply the service's orders; return whether it answered."""
         session, mark = self._session, object()
-        asked = {"session": session, "seen": self._seen, **told}
+        asked = {"session": session, "seen": self._seen, **report}
         self._in_flight[mark] = self._seen
         try:
             orders = await self._ask(self._link.sync(asked), Orders.model_validate)
             if orders is not None:
-                await self._carry_out(session, orders)
+                await self._apply_once(session, orders)
         finally:
             del self._in_flight[mark]
         oldest = min(self._in_flight.values(), default=self._seen)
@@ -120,8 +117,8 @@ class Follower:
         return orders is not None
 
     async def _join(self) -> None:
-        """Come to the service, or come back, or with other nodes; end what it knows nothing of."""
-        async with self._one_joins:
+        """Join the service, again if nodes changed; stop tasks that it does not know."""
+        async with self._join_lock:
             while True:
                 while not (nodes := list(self.engine.nodes())):
                     await asyncio.sleep(NODES_SECONDS)
@@ -135,9 +132,9 @@ class Follower:
                     break
             try:
                 self.engine.keep_only({key for _, key in answer.tasks})
-            except Exception:  # of one task, which is looked at again at the next join
+            except Exception:  # of one task, which the next join checks again
                 LOG.exception("some tasks that the service does not know may run on")
-            self._has_joined_once = True
+            self._has_joined = True
             self._session, self._wait, self._seen = answer.session, answer.wait, 0
             self._declared, self._started = nodes, {}
             self._joined.set()
@@ -148,7 +145,7 @@ class Follower:
     async def _ask(
         self, call: Awaitable[Any], read: Callable[[Any], ServiceAnswer], *, is_join: bool = False
     ) -> ServiceAnswer | None:
-        """Return the service's answer as it is read, or None, after a pause, without one."""
+        """Return the service's checked answer, or None, after a pause, without one."""
         session = self._session
         try:
             answer = await call
@@ -166,7 +163,7 @@ class Follower:
         except ValidationError as fault:
             LOG.error("malformed answer of the service, ignored: %s", first_fault(fault))
             self._leave(session)
-            await _about(LONGEST_PAUSE)
+            await _sleep_about(LONGEST_PAUSE)
             return None
         self._failures = 0
         return checked
@@ -177,29 +174,31 @@ class Follower:
         A worker that has joined before always does: another program may answer at the address
         while the service is away.
         """
-        return self._has_joined_once or "held by another" in str(fault)
+        return self._has_joined or "held by another" in str(fault)
 
     def _leave(self, session: str) -> None:
-        """Join again before anything else is asked, unless that was done since."""
+        """Join again before the next request, unless that was done since."""
         if self._session == session:
             self._session = ""
             self._joined.clear()
 
     async def _pause(self) -> None:
         self._failures += 1
-        await _about(min(LONGEST_PAUSE, 0.1 * 2.0 ** min(self._failures, 10)))
+        await _sleep_about(min(LONGEST_PAUSE, 0.1 * 2.0 ** min(self._failures, 10)))
 
-    async def _carry_out(self, session: str, orders: Orders) -> None:
-        async with self._one_carries_out:  # the same order may be in two answers
+    async def _apply_once(self, session: str, orders: Orders) -> None:
+        async with self._apply_lock:  # two answers may hold the same order
             if session != self._session:
-                return  # all of it was told again since
-            for question in orders.logs:
-                with suppress(asyncio.QueueFull):  # the service tells the reader to ask again
-                    self._questions.put_nowait((session, question))
+                return  # the new session repeats these orders
+            for request in orders.logs:
+                with suppress(
+                    asyncio.QueueFull
+                ):  # the service tells the reader to repeat the request
+                    self._output_requests.put_nowait((session, request))
             try:
                 await self._apply(orders)
             except Exception:
-                self._leave(session)  # the service tells all of it again
+                self._leave(session)  # the next session repeats these orders
                 raise
             self._seen = max(self._seen, orders.seen)
 
@@ -217,8 +216,8 @@ class Follower:
             do_all(lambda stop: self.engine.stop(stop[1], stop[2]), orders.stop)
 
 
-async def _about(seconds: float) -> None:
-    """Pause for that long or up to half as long, so that workers do not come all at once."""
+async def _sleep_about(seconds: float) -> None:
+    """Sleep half to all of that time, so that workers do not come all at once."""
     await asyncio.sleep(seconds * (0.5 + secrets.randbelow(500) / 1000))
 
 

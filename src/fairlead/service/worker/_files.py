@@ -1,20 +1,29 @@
-"""Files of attempts. A root worker reads what a task may have replaced, and trusts none of it."""
+"""Files and folders of a worker.
+
+A worker may be root. So it trusts no file that a task may have replaced, and uses no folder that
+another account could put in its place.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import os
+import secrets
 import stat
 import subprocess
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from fairlead.service.worker.programs import output_of
+from fairlead.errors import InputError
+from fairlead.service.worker.machine import output_of
 
 if TYPE_CHECKING:
     from fairlead.service.worker.accounts import Account
 
 MOST_READ = 2**20  # bytes of a file about an attempt
+FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+IDENTITY = "identity"
 SPARE = 2**20  # bytes; a smaller excess is not worth a hole
 
 
@@ -55,13 +64,7 @@ def read_plain(folder: Path, name: str) -> str | None:
 def create(
     path: Path, content: str = "", mode: int = 0o600, account: Account | None = None
 ) -> None:
-    """Write a file that is not there yet, for an account if given; leave nothing where that fails.
-
-    Raises
-    ------
-    OSError
-        When the file is there, or the disk is full.
-    """
+    """Write a new file, for an account if given; leave nothing where that fails."""
     number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         with os.fdopen(number, "wb") as file:
@@ -74,26 +77,14 @@ def create(
 
 
 def append(path: Path, content: str) -> None:
-    """Write at the end of a file that only the worker's account can write.
-
-    Raises
-    ------
-    OSError
-        When the file is not there, or the disk is full.
-    """
+    """Write at the end of a file that only the worker's account can write."""
     number = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
     with os.fdopen(number, "ab") as file:
         file.write(content.encode("utf-8", errors="replace"))
 
 
 def give(folder: Path, account: Account) -> None:
-    """Make an account the owner of a folder.
-
-    Raises
-    ------
-    OSError
-        When it is no folder, or cannot be given.
-    """
+    """Make an account the owner of a folder."""
     number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         os.fchown(number, account.uid, account.gid)
@@ -102,13 +93,7 @@ def give(folder: Path, account: Account) -> None:
 
 
 def replace(path: Path, content: str) -> None:
-    """Write a file in place of one that may be there, whole or not at all.
-
-    Raises
-    ------
-    OSError
-        When the disk is full.
-    """
+    """Write a file in place of one that may be there, whole or not at all."""
     new = path.with_name(f"{path.name}.new")
     new.unlink(missing_ok=True)
     create(new, content)
@@ -137,15 +122,81 @@ def forget_front(file: BinaryIO, most: int) -> None:
 
 
 def sync(path: Path) -> None:
-    """Wait until a file's content, or a folder's names, are on disk.
-
-    Raises
-    ------
-    OSError
-        When the disk is full.
-    """
+    """Wait until a file's content, or a folder's names, are on disk."""
     number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(number)
     finally:
         os.close(number)
+
+
+def make_folder(path: Path, *, is_root: bool) -> None:
+    """Make a folder, or use one that is there, in which others read and write nothing."""
+    above = os.open("/", os.O_PATH | FOLDER)
+    try:
+        for k, name in enumerate(path.parts[1:], 1):
+            if is_root and _is_open_to_others(os.fstat(above)):
+                place = Path(*path.parts[:k])
+                fault = f"another account can replace it, as it can write {place}"
+                raise InputError(f"{fault}; give another folder with --state", "", str(path))
+            with suppress(FileNotFoundError):
+                above = _step(above, os.open(name, os.O_PATH | FOLDER, dir_fd=above))
+                continue
+            os.mkdir(name, 0o755, dir_fd=above)
+            above = _step(above, os.open(name, os.O_RDONLY | FOLDER, dir_fd=above))
+            os.fchmod(above, 0o711 if k == len(path.parts) - 1 else 0o755)  # for any umask
+        _tighten(above, path)
+    finally:
+        os.close(above)
+
+
+def lock_folder(state: Path) -> int:
+    """Keep other workers out of a folder; return the descriptor that holds the lock."""
+    number = os.open(state / "lock", os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        os.fchmod(number, 0o600)
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as fault:
+        os.close(number)
+        if isinstance(fault, BlockingIOError):
+            raise InputError("another worker uses this folder", "", str(state)) from None
+        raise
+    return number
+
+
+def read_identity(state: Path) -> str:
+    """Return the worker's identity; a process that knows it can take the worker's place."""
+    path = state / IDENTITY
+    if not os.path.lexists(path):
+        replace(path, secrets.token_hex(16))
+    file = open_plain(state, IDENTITY)
+    if file is None:
+        raise InputError("must be a plain file of the worker's; remove it", "", str(path))
+    with file:
+        os.fchmod(file.fileno(), 0o600)
+        return file.read(100).decode("ascii", errors="replace").strip()
+
+
+def _step(above: int, inner: int) -> int:
+    os.close(above)
+    return inner
+
+
+def _is_open_to_others(found: os.stat_result) -> bool:
+    """Return whether another account could put another folder in place of one in this folder.
+
+    A group that may write counts, too: its bits also stand for entries of an access control list.
+    """
+    can_others_write = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    is_open = can_others_write and not found.st_mode & stat.S_ISVTX
+    return bool(is_open) or found.st_uid not in (0, os.geteuid())
+
+
+def _tighten(folder: int, path: Path) -> None:
+    found = os.fstat(folder)
+    if found.st_uid != os.geteuid():
+        raise InputError("belongs to another account; give the worker its own", "", str(path))
+    if found.st_mode & stat.S_IWOTH:
+        raise InputError("everybody can write to it; give the worker its own", "", str(path))
+    if found.st_mode & 0o7777 & ~0o711:
+        os.chmod(f"/proc/self/fd/{folder}", found.st_mode & 0o711)

@@ -1,10 +1,12 @@
-"""Read the worker's token from a file that other accounts cannot read."""
+"""Keep the worker's token from other processes: in a file, and in its memory."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import stat
+import sys
 from pathlib import Path
 
 from fairlead.errors import InputError
@@ -12,18 +14,13 @@ from fairlead.errors import InputError
 TOKEN = re.compile(r"[\x21-\x7e]+")
 LONGEST = 4096  # bytes of a token file that are read
 OPTION = "--token-file"
+PR_SET_DUMPABLE = 4
 
 
 def read_token(path: Path) -> str:
-    """Return the token in the first line of a file.
-
-    Raises
-    ------
-    InputError
-        When other accounts can read the file, it cannot be read, or has no token.
-    """
+    """Return the token in the first line of a file."""
     try:
-        # At once, as a pipe would hold the worker up.
+        # Opened without waiting, as a pipe would block the worker.
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode):
@@ -38,3 +35,15 @@ def read_token(path: Path) -> str:
     if not TOKEN.fullmatch(token):
         raise InputError("its first line must be a token", OPTION, str(path))
     return token
+
+
+def hide_memory() -> str:
+    """Hide this process's memory and environment from others of its account (Linux).
+
+    Call it early: until then a process of the same account can read both. It returns the system's
+    fault, or an empty text.
+    """
+    if sys.platform != "linux":
+        return ""
+    failed = ctypes.CDLL(None, use_errno=True).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    return os.strerror(ctypes.get_errno()) if failed else ""

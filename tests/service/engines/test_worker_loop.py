@@ -12,12 +12,12 @@ import pytest
 
 from asked_service import Asked, OverHttpx, run
 from fairlead.errors import InputError
-from fairlead.service.engines.following import Follower
 from fairlead.service.engines.links import InProcess, OverHttp
-from fairlead.service.engines.memory import InMemory
 from fairlead.service.engines.protocol import EngineNode, Start, TaskEngine
+from fairlead.service.engines.worker_loop import WorkerLoop
 from fairlead.service.http.access import ADMIN
 from fairlead.service.service import Settings
+from memory_engine import InMemory
 
 
 def node(name: str, cpu: float = 2.0, **more: float) -> EngineNode:
@@ -35,7 +35,7 @@ def followed(
 
     async def whole(ask: Asked) -> None:
         link = OverHttp(OverHttpx(ask.http)) if over_http else InProcess(ask.service, ADMIN)
-        following = asyncio.create_task(Follower(link, engine).run())
+        following = asyncio.create_task(WorkerLoop(link, engine).run())
         tested = asyncio.create_task(test(ask))  # type: ignore[arg-type]
         done, _ = await asyncio.wait({following, tested}, return_when="FIRST_COMPLETED", timeout=60)
         for task in (following, tested):

@@ -4,8 +4,8 @@ A task's tree may be deeper than a stack or a path, larger than one turn, and ch
 no tree is descended into: each folder is moved to one place that tasks cannot enter, and emptied
 there. That takes three descriptors, follows no link, and goes on after a restart.
 
-A task may have moved folders of other accounts into its own. A worker that is root does not go into
-these, as the task itself could not: the name of each folder in that place says whose tree it is of.
+A task may have moved folders of other accounts into its own. A worker that is root does not enter
+these, as the task itself could not: the name of each folder in that place holds its account.
 """
 
 from __future__ import annotations
@@ -30,13 +30,7 @@ FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def discard(path: Path) -> None:
-    """Move a folder, which may be absent, out of the way; `remove_discarded` removes it.
-
-    Raises
-    ------
-    OSError
-        When it cannot be moved, as where the disk is full.
-    """
+    """Move a folder, which may be absent, out of the way; `remove_discarded` removes it."""
     place = path.parent / DISCARDED
     if path == place:
         return
