@@ -28,11 +28,11 @@ LOOPS = (
 # The others use packages that are not there when the scheduler is built: NumPy and pydantic.
 INTERPRETED = {
     "__init__.py",
+    "_random_order.py",
+    "_snapshot.py",
     "explanation.py",
-    "random_order.py",
+    "live_shares.py",
     "scheduler.py",
-    "shares.py",
-    "snapshot_rows.py",
 }
 LIBRARY = "fairlead__mypyc"  # the extension beside the package that holds all compiled code
 # Each Python builds separate extensions, so each has a separate record.

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from fairlead.scheduler._state import State
 from fairlead.scheduler.scheduler import Scheduler
-from fairlead.scheduler.state import State
 
 
 def free(state: State) -> None:
@@ -35,7 +35,7 @@ def score(state: State) -> None:
 
 
 def turns(state: State) -> None:
-    state.root.turns.clear()
+    state.root.ranks.clear()
 
 
 @pytest.mark.parametrize("spoil", [free, held, waiting, running, fresh, score, turns])

@@ -11,8 +11,8 @@ from hypothesis.stateful import rule
 
 from effort import cases
 from fairlead.errors import InputError
-from fairlead.scheduler import changes
-from fairlead.scheduler.explanation import NAMED, Change, Explanation, Miss, Reservation
+from fairlead.scheduler import _explain
+from fairlead.scheduler.explanation import NAMED, Change, Explanation, Reservation, ServerShortage
 from fairlead.scheduler.scheduler import Scheduler
 from oracles import plain_explaining
 from scheduler.test_events import POLICIES, ManyGangs
@@ -131,7 +131,7 @@ def test_a_job_that_waits_for_room_is_told_what_is_nearest() -> None:
     why = s.explain(g)
     assert (why.starts, why.held_by, why.never) == (False, "room", False)
     assert (why.servers, why.allowed, why.open, why.fitting) == (2, 1, 1, 0)
-    assert (why.lacking, why.nearest) == ({"cpu": 1}, (Miss("a", {"cpu": 1.0}),))
+    assert (why.lacking, why.nearest) == ({"cpu": 1}, (ServerShortage("a", {"cpu": 1.0}),))
     assert [(c.kind, c.of, c.to, c.starts) for c in why.would_change] == [
         ("resource", "cpu", 1.0, True),
         ("where", "gpu", None, False),
@@ -211,7 +211,7 @@ def test_less_is_what_the_slots_that_are_left_cover() -> None:
     s.submit("ana", {"cpu": 3})
     s.place()
     why = s.explain(s.submit("ana", {"cpu": 10}))
-    assert (why.lacking, why.nearest) == ({"slots": 1}, (Miss("a", {"slots": 1.0}),))
+    assert (why.lacking, why.nearest) == ({"slots": 1}, (ServerShortage("a", {"slots": 1.0}),))
     assert [(c.to, c.starts) for c in why.would_change if c.kind == "resource"] == [(6.0, True)]
 
 
@@ -238,7 +238,9 @@ def test_what_is_not_taken_is_never_lacking() -> None:
     s.place()
     why = s.explain(s.submit("ana", {"cpu": 2}))
     assert (why.fitting, why.lacking) == (0, {"cpu": 2})
-    assert why.nearest == (Miss("a", {"cpu": 2.0}), Miss("b", {"cpu": 1.0}))[::-1]
+    assert (
+        why.nearest == (ServerShortage("a", {"cpu": 2.0}), ServerShortage("b", {"cpu": 1.0}))[::-1]
+    )
     assert tried(why)["resource", "cpu"]  # of b, that lacks it alone
 
 
@@ -593,7 +595,7 @@ def test_what_runs_waits_for_nothing() -> None:
 
 def test_of_many_classes_those_with_most_servers_are_tried() -> None:
     s = full()
-    for k in range(changes.CLASSES):
+    for k in range(_explain.MOST_CLASSES):
         s.add_server(f"s{k}", {"cpu": 1, "memory": 1}, {"rack": str(k)})
     s.add_server("d", {"cpu": 1, "memory": 1}, {"rack": "9"})
     s.place()

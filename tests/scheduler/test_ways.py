@@ -9,8 +9,8 @@ from random import Random
 import pytest
 
 from fairlead.model.quantity import exact
+from fairlead.scheduler._rounds import not_before
 from fairlead.scheduler.criteria.residual import is_less
-from fairlead.scheduler.rounds import not_before
 from fairlead.scheduler.scheduler import Scheduler
 from oracles.plain_gangs import RememberingScheduler
 from scheduler.random_life import RESOURCES, RandomLife, quanta_of

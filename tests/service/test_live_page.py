@@ -14,7 +14,7 @@ import pytest
 
 from asked_service import Asked, run
 from fairlead.report.live import shares_table
-from fairlead.scheduler.shares import QueueShare
+from fairlead.scheduler.live_shares import QueueShare
 
 # Stands in for a browser: the script finds its elements, and is never answered.
 BROWSER = """

@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from asked_service import Asked, as_, run, with_tokens
 from fairlead.errors import CertificateError
-from fairlead.scheduler.shares import SharesQuestion
+from fairlead.scheduler.live_shares import SharesQuestion
 from fairlead.service._metrics_page import OTHERS
 from fairlead.service.journal.journal_tables import JournalError
 

@@ -7,7 +7,7 @@ import pytest
 
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
-from fairlead.scheduler.replaying import PORTION
+from fairlead.scheduler.event_loop import PORTION
 from fairlead.simulation import replay as module
 from oracles.plain_replay import plain_replay
 

@@ -133,14 +133,14 @@ def explain(
 
 def lines_of(why: WaitingJob, policy: str) -> list[str]:
     """Return why a job waits as lines for people."""
-    from fairlead.scheduler.explanation import lasting
+    from fairlead.scheduler.explanation import duration
 
-    after = f"starts {lasting(why.starts - why.moment)} later, at {lasting(why.starts)}"
+    after = f"starts {duration(why.starts - why.moment)} later, at {duration(why.starts)}"
     if why.starts == float("inf"):
         after = "never starts"
     which = f" (set {why.set} of {why.sets})" if why.sets > 1 else ""
     head = (
-        f"{why.job} of {why.user}{which} under {policy}, at {lasting(why.moment)}: "
-        f"it has waited for {lasting(why.moment - why.submitted)}, and {after}."
+        f"{why.job} of {why.user}{which} under {policy}, at {duration(why.moment)}: "
+        f"it has waited for {duration(why.moment - why.submitted)}, and {after}."
     )
     return [head, *str(why.explanation).splitlines()]

@@ -107,7 +107,7 @@ def serve(
         listening += _unix_sockets(unix)
         with garbage_collection_paused():  # until it serves: all that is imported and read stays
             from fairlead import __version__
-            from fairlead.scheduler.arguments import whole
+            from fairlead.scheduler.argument_checks import whole
             from fairlead.scheduler.policies import parse_policy
             from fairlead.service.http.access import Limits
             from fairlead.service.http.serving import serve as run

@@ -17,7 +17,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from fairlead.errors import FairleadError, InputError
 from fairlead.model.arguments import number
 from fairlead.ray.dispatcher import Dispatcher
-from fairlead.scheduler.arguments import whole
+from fairlead.scheduler.argument_checks import whole
 from fairlead.scheduler.policies import parse_policy
 from fairlead.service.bounds import NAME as NAME_OF_USER
 from fairlead.service.bounds import check_weight

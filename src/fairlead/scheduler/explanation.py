@@ -1,4 +1,4 @@
-"""An explanation of why a group of tasks waits: its fields, and the same in sentences.
+"""An explanation of a waiting group of tasks: its fields, and the same in sentences.
 
 This module is never compiled: users read, compare and copy these values like any others.
 """
@@ -10,75 +10,57 @@ from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
 
-NAMED = 10  # servers and queues that are named; all are counted
-PRINTED = 3  # of those in the sentences
+NAMED = 10  # most servers and queues in a list; all are counted
+PRINTED = 3  # most of them in the sentences
 UNITS = (("d", 86400.0), ("h", 3600.0), ("m", 60.0))
 
 
-class Miss(NamedTuple):
-    """A server that does not take a task now: what it lacks of each resource."""
+class ServerShortage(NamedTuple):
+    """The amount of each resource that a server lacks for a task now."""
 
     server: str
     lacks: dict[str, float]
 
 
-class Ahead(NamedTuple):
-    """A queue that is served before: its score is lower, or the same and its turn comes first.
-
-    In a tree it is held against the group's queue, or the one above that has the same parent.
-    """
+class QueueScore(NamedTuple):
+    """A queue and its score as a share; under fifo and easy, a time of submission in seconds."""
 
     queue: str
     score: float
 
-    def said(self, now: float | None) -> str:
-        """Return the score in words; a time of submission as how long ago that is."""
-        return f"{self.score:.4g}" if now is None else f"{lasting(now - self.score)} ago"
+    def in_words(self, now: float | None) -> str:
+        """Return the score as text; a time of submission by its distance from `now`."""
+        return f"{self.score:.4g}" if now is None else f"{duration(now - self.score)} ago"
 
 
 class Standing(NamedTuple):
-    """A queue's place in the order, as its criterion describes it.
+    """A queue's place in the order, as its criterion describes it."""
 
-    Attributes
-    ----------
-    measure : str
-        What scores are.
-    score : float
-    ahead : list of Ahead
-        The first queues before it.
-    n_ahead : int
-        All of them.
-    above : list of Ahead
-        The queues above it, from the root down.
-    is_time : bool
-        Whether scores are times of submission.
-    """
-
-    measure: str
+    measure: str  # the meaning of scores
     score: float
-    ahead: list[Ahead]
-    n_ahead: int
-    above: list[Ahead]
-    is_time: bool = False
+    ahead: list[QueueScore]  # the first queues before it
+    n_ahead: int  # all of them
+    above: list[QueueScore]  # the queues above it, from the root down
+    is_time: bool = False  # scores are times of submission
 
 
-class Hold(NamedTuple):
-    """The reason why a group waits: a word for `Explanation.held_by`, and a sentence."""
+class WaitReason(NamedTuple):
+    """The reason of a waiting group: a word for `Explanation.held_by`, and a sentence."""
 
     held_by: str
     reason: str
 
 
 class Reservation(NamedTuple):
-    """When the first group that does not fit is to start, and where, if tasks end at their limits.
+    """The reserved start of the first group without room, if tasks end at their limits.
 
-    Of a group that is not a gang, that is its first task.
+    Of a group that is not a gang, only its first task has one.
 
     Attributes
     ----------
     queue, group : str, int
     at : float
-        Infinite where tasks in its way have no time limit.
+        Time in seconds; infinite where tasks in its way have no time limit.
     servers : tuple of str
     """
 
@@ -89,7 +71,7 @@ class Reservation(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A change, and whether the group's first task would start at once if it were made.
+    """A change, and whether it would start the group's first task at once.
 
     Attributes
     ----------
@@ -125,7 +107,7 @@ class Explanation:
     starts : bool
         Whether its first task would be placed by the next call of `place`.
     now : float
-        The moment that it is about.
+        The time of the question, in seconds.
     held_by : str
         The reason in a word: ``"nothing"``, ``"where"``, ``"size"``, ``"drained"``, ``"room"``,
         ``"gang"``, ``"strict order"``, ``"fifo"``, ``"reservation"``, ``"declined"``,
@@ -133,30 +115,28 @@ class Explanation:
     reason : str
         The reason in a sentence.
     servers, allowed, open, fitting : int
-        Servers that are there; of those where its first task may run; of those not drained; of
-        those with room for it now.
+        All servers; those where its first task may run; of those the open ones; of those the ones
+        with room for it now.
     lacking : dict of str to int
-        How many of the open ones have too little of each resource. A server may lack several; none
-        lacks what the task does not take.
-    nearest : tuple of Miss
+        How many of the open ones have too little of each resource that the task takes.
+    nearest : tuple of ServerShortage
         Servers without room, ordered by the largest lacking part of the demand.
     score, measure : float, str
-        The queue's score, and what that is.
-    ahead, n_ahead : tuple of Ahead, int
-        Queues with tasks that wait and come before it, in their order; and how many there are.
-    above : tuple of Ahead
-        The queues above the group's own, and their scores, from the root down; none under fifo
-        and easy, where times of submission decide.
+        The queue's score, and its meaning.
+    ahead, n_ahead : tuple of QueueScore, int
+        Queues with waiting tasks before it, in their order; and how many there are.
+    above : tuple of QueueScore
+        The queues above the group's own, from the root down; none under fifo and easy.
     would_change : tuple of Change
-        The changes that were tried; empty where it starts anyway.
+        The tried changes; empty where it starts anyway.
     untried : int
-        Classes of servers that were not tried, where there are many.
+        Classes of servers that were not tried.
     never : bool
-        Whether it fits on no server that is there, emptied and undrained.
+        Whether it fits on no present server, even emptied and open.
     short : dict of str to (float, float)
         Where it never fits: the demand, and the largest capacity of an allowed server.
     reservation : Reservation or None
-        Under easy, if a group waits that came before all others.
+        Under easy: of the first waiting group.
     is_time : bool
         Whether scores are times of submission.
     """
@@ -174,12 +154,12 @@ class Explanation:
     open: int
     fitting: int
     lacking: dict[str, int]
-    nearest: tuple[Miss, ...]
+    nearest: tuple[ServerShortage, ...]
     score: float
     measure: str
-    ahead: tuple[Ahead, ...]
+    ahead: tuple[QueueScore, ...]
     n_ahead: int
-    above: tuple[Ahead, ...] = ()
+    above: tuple[QueueScore, ...] = ()
     would_change: tuple[Change, ...] = ()
     untried: int = 0
     never: bool = False
@@ -193,7 +173,7 @@ class Explanation:
         return "pending" if self.waiting else "running"
 
     def to_dict(self) -> dict[str, object]:
-        """Return all of it as plain values, for JSON."""
+        """Return all fields as plain values, for JSON."""
         return {
             "group": self.group,
             "queue": self.queue,
@@ -260,11 +240,11 @@ class Explanation:
 
     def _order(self) -> str:
         now = self.now if self.is_time else None
-        first = ", ".join(f"{a.queue} ({a.said(now)})" for a in self.ahead[:PRINTED])
+        first = ", ".join(f"{a.queue} ({a.in_words(now)})" for a in self.ahead[:PRINTED])
         more = f" and {self.n_ahead - PRINTED:,} more" if self.n_ahead > PRINTED else ""
         verb = "came" if self.is_time else "has"
-        own = [*self.above, Ahead(self.queue, self.score)]
-        mine = " / ".join(f"{a.queue} {verb} {a.said(now)}" for a in own)
+        own = [*self.above, QueueScore(self.queue, self.score)]
+        mine = " / ".join(f"{a.queue} {verb} {a.in_words(now)}" for a in own)
         return f"Ahead by {self.measure}: {first}{more}; {mine}."
 
     def _reserved(self, held: Reservation) -> str:
@@ -274,11 +254,11 @@ class Explanation:
             return f"{which} can start at no known time: tasks in its way have no time limit."
         names, more = ", ".join(held.servers[:NAMED]), len(held.servers) - NAMED
         names += f" and {more:,} more" if more > 0 else ""
-        when = f"in {lasting(held.at - self.now)}" if held.at > self.now else "at any moment"
+        when = f"in {duration(held.at - self.now)}" if held.at > self.now else "at any moment"
         return f"{which} is to start {when} on {names}, or before if tasks end early."
 
 
-def users_of(queues: tuple[Ahead, ...]) -> list[dict[str, object]]:
+def users_of(queues: tuple[QueueScore, ...]) -> list[dict[str, object]]:
     """Return queues and their scores as plain values."""
     return [{"user": queue, "share": score} for queue, score in queues]
 
@@ -289,8 +269,8 @@ def plain_values(held: Reservation) -> dict[str, object]:
     return {"user": held.queue, "group": held.group, "at": at, "servers": list(held.servers)}
 
 
-def lasting(seconds: float) -> str:
-    """Return a time in words: ``3.5 h``."""
+def duration(seconds: float) -> str:
+    """Return a time as text: ``3.5 h``."""
     for unit, least in UNITS:
         if seconds >= least:
             return f"{seconds / least:.4g} {unit}"
@@ -298,15 +278,15 @@ def lasting(seconds: float) -> str:
 
 
 def tasks_in_words(tasks: int) -> str:
-    """Return a number of tasks in words."""
+    """Return a number of tasks as text."""
     return f"{tasks:,} task{'s' * (tasks != 1)}"
 
 
 def amounts_in_words(amounts: dict[str, float]) -> str:
-    """Return amounts by resource in words."""
+    """Return amounts by resource as text."""
     return list_in_words([f"{amount:.6g} {name}" for name, amount in amounts.items()])
 
 
 def list_in_words(words: list[str]) -> str:
-    """Return a list in words: ``a, b and c``."""
+    """Return a list as text: ``a, b and c``."""
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

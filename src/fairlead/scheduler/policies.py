@@ -1,86 +1,83 @@
-"""The table of policies: a criterion ranks queues, a selection names servers, a way places by both.
-
-Where scores are known before a server is chosen, the way is the `Cycle`.
-"""
+"""The table of policies: a criterion ranks queues, a selection names servers, a cycle places."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-
-from mypy_extensions import i64
+from fractions import Fraction
+from typing import Final
 
 from fairlead.errors import InputError, RefusalError
-from fairlead.scheduler.comparing import Comparison
-from fairlead.scheduler.counting import Counting
+from fairlead.scheduler._cycle import Cycle, QueueCycle, TaskCycle
+from fairlead.scheduler._entities import Counting, zeros
+from fairlead.scheduler._random_order import RandomOrder, Seed
+from fairlead.scheduler._rounds import Rounds
+from fairlead.scheduler._state import State
 from fairlead.scheduler.criteria.criterion import Criterion
 from fairlead.scheduler.criteria.drf import DominantShare
-from fairlead.scheduler.criteria.easy import Backfilling, BackfillingCycle
-from fairlead.scheduler.criteria.fifo import Submission, SubmissionCycle
-from fairlead.scheduler.criteria.ps_dsf import PerServerShare
-from fairlead.scheduler.criteria.residual import ResidualDominantShare, ResidualTaskShare
-from fairlead.scheduler.criteria.server_share import (
+from fairlead.scheduler.criteria.easy import BackfillingCycle, BackfillingTime
+from fairlead.scheduler.criteria.fifo import SubmissionCycle, SubmissionTime
+from fairlead.scheduler.criteria.ps_dsf import (
     ObliviousServerShare,
+    PerServerShare,
     ResidualServerShare,
     ServerShare,
 )
+from fairlead.scheduler.criteria.residual import ResidualDominantShare, ResidualTaskShare
 from fairlead.scheduler.criteria.slots import Slots, SlotShare
 from fairlead.scheduler.criteria.tsf import TaskShare
-from fairlead.scheduler.cycle import Cycle
-from fairlead.scheduler.placing import Placing
-from fairlead.scheduler.rounds import Rounds
 from fairlead.scheduler.selection.best_fit import BestFit
-from fairlead.scheduler.selection.best_fit_first import BestFitFirst, BestFitFirstWay
+from fairlead.scheduler.selection.best_fit_first import BestFitFirst, BestFitFirstCycle
 from fairlead.scheduler.selection.first_fit import FirstFit
 from fairlead.scheduler.selection.joint import Joint
 from fairlead.scheduler.selection.mirrored import Mirrored
 from fairlead.scheduler.selection.offers import Offers
 from fairlead.scheduler.selection.round_robin import RoundRobin
 from fairlead.scheduler.selection.selection import Selection
-from fairlead.scheduler.state import State
-from fairlead.scheduler.tables import zeros
 
-Row = tuple[type[Criterion], type[Selection], type[Placing]]
+REFUSE_SECONDS: Final = Fraction(5)  # until a declined server is offered again
+
+Row = tuple[type[Criterion], type[Selection], type[Cycle]]
 ROWS: dict[str, Row] = {
-    "drf/first-fit": (DominantShare, FirstFit, Cycle),
-    "drf/first-fit/residual": (ResidualDominantShare, FirstFit, Comparison),
-    "drf/best-fit": (DominantShare, BestFit, Cycle),
-    "drf/best-fit/residual": (ResidualDominantShare, BestFit, Comparison),
-    "drf/best-fit-first": (DominantShare, BestFitFirst, BestFitFirstWay),
-    "drf/best-fit-first/residual": (ResidualDominantShare, BestFitFirst, BestFitFirstWay),
+    "drf/first-fit": (DominantShare, FirstFit, QueueCycle),
+    "drf/first-fit/residual": (ResidualDominantShare, FirstFit, TaskCycle),
+    "drf/best-fit": (DominantShare, BestFit, QueueCycle),
+    "drf/best-fit/residual": (ResidualDominantShare, BestFit, TaskCycle),
+    "drf/best-fit-first": (DominantShare, BestFitFirst, BestFitFirstCycle),
+    "drf/best-fit-first/residual": (ResidualDominantShare, BestFitFirst, BestFitFirstCycle),
     "drf/rrr": (DominantShare, FirstFit, RoundRobin),
     "drf/rrr/residual": (ResidualDominantShare, FirstFit, RoundRobin),
     "drf/rrr/oblivious": (DominantShare, FirstFit, Offers),
-    "tsf/first-fit": (TaskShare, FirstFit, Cycle),
-    "tsf/first-fit/residual": (ResidualTaskShare, FirstFit, Comparison),
-    "tsf/best-fit": (TaskShare, BestFit, Cycle),
-    "tsf/best-fit/residual": (ResidualTaskShare, BestFit, Comparison),
-    "tsf/best-fit-first": (TaskShare, BestFitFirst, BestFitFirstWay),
-    "tsf/best-fit-first/residual": (ResidualTaskShare, BestFitFirst, BestFitFirstWay),
+    "tsf/first-fit": (TaskShare, FirstFit, QueueCycle),
+    "tsf/first-fit/residual": (ResidualTaskShare, FirstFit, TaskCycle),
+    "tsf/best-fit": (TaskShare, BestFit, QueueCycle),
+    "tsf/best-fit/residual": (ResidualTaskShare, BestFit, TaskCycle),
+    "tsf/best-fit-first": (TaskShare, BestFitFirst, BestFitFirstCycle),
+    "tsf/best-fit-first/residual": (ResidualTaskShare, BestFitFirst, BestFitFirstCycle),
     "tsf/rrr": (TaskShare, FirstFit, RoundRobin),
     "tsf/rrr/residual": (ResidualTaskShare, FirstFit, RoundRobin),
-    "ps-dsf/first-fit": (PerServerShare, FirstFit, Cycle),
-    "ps-dsf/best-fit": (PerServerShare, BestFit, Cycle),
-    "ps-dsf/best-fit-first": (PerServerShare, BestFitFirst, BestFitFirstWay),
+    "ps-dsf/first-fit": (PerServerShare, FirstFit, QueueCycle),
+    "ps-dsf/best-fit": (PerServerShare, BestFit, QueueCycle),
+    "ps-dsf/best-fit-first": (PerServerShare, BestFitFirst, BestFitFirstCycle),
     "ps-dsf/joint": (ServerShare, FirstFit, Joint),
     "ps-dsf/joint/residual": (ResidualServerShare, FirstFit, Joint),
     "ps-dsf/rrr": (ServerShare, FirstFit, RoundRobin),
     "ps-dsf/rrr/residual": (ResidualServerShare, FirstFit, RoundRobin),
     "ps-dsf/rrr/oblivious": (ObliviousServerShare, FirstFit, Offers),
-    "fifo/first-fit": (Submission, FirstFit, SubmissionCycle),
-    "fifo/best-fit": (Submission, BestFit, SubmissionCycle),
-    "easy/first-fit": (Backfilling, FirstFit, BackfillingCycle),
-    "easy/best-fit": (Backfilling, BestFit, BackfillingCycle),
+    "fifo/first-fit": (SubmissionTime, FirstFit, SubmissionCycle),
+    "fifo/best-fit": (SubmissionTime, BestFit, SubmissionCycle),
+    "easy/first-fit": (BackfillingTime, FirstFit, BackfillingCycle),
+    "easy/best-fit": (BackfillingTime, BestFit, BackfillingCycle),
 }
-SLOTS_ROW: Row = (SlotShare, FirstFit, Cycle)
+SLOTS_ROW: Row = (SlotShare, FirstFit, QueueCycle)
 CRITERIA = list({name.split("/")[0]: None for name in ROWS})
 SELECTIONS = list({name.split("/")[1]: None for name in ROWS})
 FORMS = ("residual", "oblivious")
 MOST_SLOTS = 1_000_000
-WITH_TREES = (DominantShare, Submission)  # under these a `Cycle` serves queues below queues
+WITH_TREES = (DominantShare, SubmissionTime)  # a `QueueCycle` serves trees of queues under these
 
 
 class Policy:
-    """A criterion, a selection and a way of placing that have a meaning together.
+    """A criterion, a selection and a cycle that have a meaning together.
 
     Attributes
     ----------
@@ -98,7 +95,7 @@ class Policy:
     has_trees : bool
         Whether queues may stand below queues.
     makes_reservations : bool
-        Whether it knows when a task that waits is to start, and so time limits matter.
+        Whether it knows when a waiting task is to start, and so time limits matter.
     """
 
     def __init__(self, name: str, criterion: str, select: str, row: Row, slots: int = 0) -> None:
@@ -109,36 +106,43 @@ class Policy:
         self.is_random = select == "rrr"
         self.row = row
         self.slots = slots
-        scores, _, way = row
-        self.has_trees = issubclass(way, Cycle) and issubclass(scores, WITH_TREES)
-        self.is_oblivious = way is Offers
-        self.makes_reservations = scores is Backfilling
+        scores, _, cycle = row
+        self.has_trees = issubclass(cycle, QueueCycle) and issubclass(scores, WITH_TREES)
+        self.is_oblivious = cycle is Offers
+        self.makes_reservations = scores is BackfillingTime
 
     def __reduce__(self) -> tuple[Callable[[object], Policy], tuple[str]]:
         """Pickle by name, so that another process finds the same policy."""
         return parse_policy, (self.name,)
 
-    def make_counting(self, resources: i64, largest: list[int] | None) -> Counting:
-        """Return how it counts amounts."""
-        if self.slots:
-            return Slots(resources, self.slots, largest)
-        return Counting(resources)
+    def make_cycle(
+        self,
+        resources: int,
+        seed: Seed,
+        is_strict: bool = False,
+        refuse_seconds: Fraction = REFUSE_SECONDS,
+        largest: list[int] | None = None,
+    ) -> Cycle:
+        """Return the cycle of a scheduler without servers and queues.
 
-    def make_placing(self, counting: Counting, rounds: Rounds, is_strict: bool) -> Placing:
-        """Return a way of placing, with a state in which nothing is known yet."""
-        make_criterion, make_selection, make_way = self.row
+        `largest` (R,), in quanta, is the server that is cut into slots.
+        """
+        make_criterion, make_selection, make_cycle = self.row
+        counting = Slots(resources, self.slots, largest) if self.slots else Counting(resources)
         width = counting.width
         criterion: Criterion
         selection: Selection
-        if issubclass(make_criterion, Submission):
+        if issubclass(make_criterion, SubmissionTime):
             total = zeros(width)
             mirrored = Mirrored(make_selection(width, total), make_selection(width, total))
             criterion, selection = make_criterion(width, mirrored), mirrored
         else:
             criterion = make_criterion(width)
             selection = make_selection(width, criterion.total)
+        rounds = Rounds(RandomOrder(seed), refuse_seconds)
         is_last_of_equals = make_selection is BestFitFirst
-        return make_way(State(counting, criterion, selection, is_last_of_equals, rounds), is_strict)
+        state = State(counting, criterion, selection, is_last_of_equals, rounds)
+        return make_cycle(state, is_strict)
 
 
 def parse_policy(name: object) -> Policy:
@@ -147,7 +151,7 @@ def parse_policy(name: object) -> Policy:
     Raises
     ------
     InputError
-        When the name is none.
+        When there is no such policy.
     RefusalError
         When its parts have no meaning together.
     """
@@ -170,7 +174,7 @@ def parse_policy(name: object) -> Policy:
 
 
 def slots_of(digits: str) -> int:
-    """Return the number of slots of ``slots:14``."""
+    """Return the number of slots that ``slots:14`` names."""
     is_number = digits.isascii() and digits.isdigit() and len(digits.lstrip("0")) < 8
     if not is_number or not 1 <= int(digits) <= MOST_SLOTS:
         fault = f"takes a number from 1 to {MOST_SLOTS:,} for the largest server, not {digits!r}"

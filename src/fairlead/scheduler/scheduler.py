@@ -13,42 +13,42 @@ from typing import Self, SupportsFloat
 
 from fairlead.errors import InputError, RefusalError
 from fairlead.garbage_collection import garbage_collection_paused
-from fairlead.scheduler.arguments import (
+from fairlead.scheduler._checks import check_state
+from fairlead.scheduler._entities import (
+    ConstraintKey,
+    Gang,
+    Member,
+    Placement,
+    Queue,
+    Server,
+    Task,
+    TaskGroup,
+    Terms,
+    larger,
+)
+from fairlead.scheduler._explain import Explainer
+from fairlead.scheduler._snapshot import read_snapshot, restore_state, snapshot_of
+from fairlead.scheduler._state import WhatIf
+from fairlead.scheduler.argument_checks import (
     LARGEST,
     Amounts,
+    constraint_of,
     labels_of,
     members_of,
     name_of,
     names_of,
     number,
-    place_of,
     positive,
     real,
     truth,
     weight_of,
     whole,
 )
-from fairlead.scheduler.checking import check_state
-from fairlead.scheduler.explain import Question
 from fairlead.scheduler.explanation import Explanation
-from fairlead.scheduler.placement import Placement
+from fairlead.scheduler.live_shares import LiveShares, SharesQuestion, ask_shares
 from fairlead.scheduler.policies import parse_policy
-from fairlead.scheduler.random_order import RandomOrder
-from fairlead.scheduler.rounds import Rounds
-from fairlead.scheduler.shares import LiveShares, SharesQuestion, ask_shares
-from fairlead.scheduler.snapshot import read, restore, written
-from fairlead.scheduler.tables import (
-    UNLIMITED,
-    Gang,
-    Member,
-    PlaceKey,
-    Queue,
-    Server,
-    Task,
-    TaskGroup,
-    larger,
-)
-from fairlead.scheduler.undo import WhatIf
+
+__all__ = ["Placement", "Scheduler"]
 
 
 class Scheduler:
@@ -70,7 +70,7 @@ class Scheduler:
         The server that ``slots:N`` cuts into slots. By default it has the most of each resource
         that any server has, of those resources that all servers have.
     refuse_seconds : number
-        Where demands are unknown: how long a queue is not offered a server again that it declined.
+        Where demands are unknown: seconds until a queue is offered a declined server again.
     """
 
     def __init__(
@@ -87,14 +87,17 @@ class Scheduler:
         self.resources = names_of(resources, "resources")
         self.policy = parse_policy(policy)
         self.seed = whole(seed, "seed")
-        is_strict = truth(strict_fifo, "strict_fifo")
+        self._is_strict = truth(strict_fifo, "strict_fifo")
         self._amounts = Amounts(self.resources, quanta)
         self._largest = None if largest is None else self._amounts.count(largest, "largest")
-        counting = self.policy.make_counting(len(self.resources), self._largest)
-        self._is_strict = is_strict
-        rounds = Rounds(RandomOrder(self.seed), positive(refuse_seconds, "refuse_seconds"))
-        self._placing = self.policy.make_placing(counting, rounds, is_strict)
-        self._state = self._placing.state
+        self._cycle = self.policy.make_cycle(
+            len(self.resources),
+            self.seed,
+            self._is_strict,
+            positive(refuse_seconds, "refuse_seconds"),
+            self._largest,
+        )
+        self._state = self._cycle.state
 
     # Servers
 
@@ -126,12 +129,9 @@ class Scheduler:
             raise InputError(f"there is a server {name!r:.60}", "server")
         place = state.joined if order is None else whole(order, "order", -LARGEST)
         amounts = self._amounts.count(capacity, "capacity")
-        marks = labels_of(labels)
+        found = labels_of(labels)
         state.use(self.resources, [0] * len(amounts), amounts)
-        server = Server(name, place, state.joined, amounts, marks)
-        state.joined += 1
-        state.join(server)
-        state.open(server)
+        state.add_server(name, place, amounts, found)
 
     def set_server(
         self,
@@ -144,17 +144,17 @@ class Scheduler:
         server = self._server(name)
         given = server.given
         amounts = given if capacity is None else self._amounts.count(capacity, "capacity")
-        marks = server.labels if labels is None else labels_of(labels)
+        found = server.labels if labels is None else labels_of(labels)
         held = state.held_on(server)
         state.use(self.resources, larger(given, held), larger(amounts, held))
         is_more = any(amount > old for amount, old in zip(amounts, given, strict=True))
-        is_news = is_more or marks != server.labels
-        state.change(server, amounts, marks)
-        if is_news:
+        may_take_more = is_more or found != server.labels
+        state.change(server, amounts, found)
+        if may_take_more:
             state.free_up(server)
 
     def drain(self, name: str) -> None:
-        """Place no more tasks on a server; those that run there go on."""
+        """Place no more tasks on a server; running ones go on."""
         server = self._server(name)
         if not server.is_draining:
             self._state.close(server)
@@ -189,7 +189,7 @@ class Scheduler:
         ----------
         name : str
         weight : number
-            Its share is divided by it. A queue of weight 0 gets what no other one can use.
+            Its share is divided by it. A queue of weight 0 is served after all others.
         parent : str, optional
             A queue without tasks of its own.
 
@@ -212,8 +212,7 @@ class Scheduler:
                 "queues stand below queues only under drf, fifo and easy with first-fit or best-fit"
             )
             raise RefusalError(self.policy.name, fault)
-        state.add_queue(Queue(name, state.added, ratio, above, state.width))
-        state.added += 1
+        state.make_queue(name, ratio, above)
 
     def set_weight(self, name: str, weight: float) -> None:
         """Give a queue another weight."""
@@ -248,14 +247,14 @@ class Scheduler:
         ----------
         queue : str
         demand : mapping of str to number
-            What each task takes, by resource.
+            Of each task, by resource.
         tasks : int
         where : mapping of str to str, or sequence of str, optional
             Labels that a server must have, or names of servers.
         priority : int
             Higher ones go first in their queue.
         gang : bool
-            Whether the tasks start together, and stop together as soon as one is lost.
+            Whether the tasks start together, and stop together once one is lost.
         time_limit : float, optional
             Seconds that a task runs at most.
         attempts : int, optional
@@ -269,8 +268,8 @@ class Scheduler:
             When an argument is malformed, or there is no such queue.
         """
         is_gang = truth(gang, "gang")
-        members = [self._member(demand, tasks, place_of(where))]
-        return self._enter(queue, members, is_gang, priority, time_limit, attempts, now)
+        members = [self._member(demand, tasks, constraint_of(where))]
+        return self._submit(queue, members, is_gang, priority, time_limit, attempts, now)
 
     def submit_gang(
         self,
@@ -288,16 +287,16 @@ class Scheduler:
         ----------
         queue : str
         members : sequence of (demand, tasks) or (demand, tasks, where)
-            A condition of a member's own takes the place of `where`. Indices of tasks go through
-            all members in their order.
+            A constraint of a member replaces `where`. Indices of tasks go through all members in
+            their order.
         where, priority, time_limit, attempts, now
             As for `submit`.
         """
-        place_of(where)  # to refuse what is malformed, even if all members have their own
+        constraint_of(where)  # to refuse a malformed one, even if all members have their own
         found: list[Member] = []
         for demand, tasks, own in members_of(members, where):
-            found.append(self._member(demand, tasks, place_of(own)))
-        return self._enter(queue, found, True, priority, time_limit, attempts, now)
+            found.append(self._member(demand, tasks, constraint_of(own)))
+        return self._submit(queue, found, True, priority, time_limit, attempts, now)
 
     def set_priority(self, group: int, priority: int) -> None:
         """Give the waiting tasks of a group another priority in their queue."""
@@ -320,7 +319,7 @@ class Scheduler:
         self._state.stop(self._task(task), False)
 
     def fail(self, task: int) -> list[int]:
-        """End a task that is tried again unless its attempts are used up.
+        """End a task, which waits again unless its attempts are used up.
 
         Return the ids of tasks that stop: the task and the rest of its gang.
         """
@@ -335,7 +334,7 @@ class Scheduler:
         return self._lose([found], not is_last)
 
     def evict(self, task: int) -> list[int]:
-        """Take a task back to wait; return the ids of tasks that stop: it and its gang."""
+        """Stop a task, which waits again; return the ids of tasks that stop: it and its gang."""
         return self._lose([self._task(task)], True)
 
     def assume(self, group: int, server: str, since: float | None = None) -> int:
@@ -380,30 +379,28 @@ class Scheduler:
             The time at which they start.
         limit : int, optional
         """
-        moment = real(now, "now")
+        time = real(now, "now")
         most = LARGEST if limit is None else whole(limit, "limit")
         state = self._state
-        state.now = moment
+        state.now = time
         if self.policy.is_oblivious:
             state.rounds.now = number(now, "now")  # the float may be rounded
         with garbage_collection_paused():
-            return self._placing.place(most)
+            return self._cycle.place(most)
 
     def next_moment(self) -> float:
-        """Return when to place again though no event came since; inf for never.
+        """Return when to place again if no event comes before; inf for never.
 
-        It holds after a call of `place` without a limit, or one that did not reach its limit:
-        before that moment nothing would start. Where demands are unknown it is when a server is
-        next offered to a queue that declined it. Under ``easy`` it is when the next task should
-        have ended after the time that is reserved: until then what is reserved stays the same.
+        Valid after a call of `place` that did not reach a limit: until then nothing would start.
+        Where demands are unknown, a declined server is offered again then. Under ``easy`` the
+        next task should have ended after the reserved time: until then the reservation stands.
         """
-        return self._placing.next_moment()
+        return self._cycle.next_moment()
 
     def what_if(self) -> WhatIf:
-        """Take back, at the end of a ``with`` block, all events in it, also when it raises.
+        """Undo, at the end of a ``with`` block, all events in it, also when it raises.
 
-        Ids that it gave are given again. Blocks may stand in one another. It costs what the events
-        in it cost, once more.
+        Ids are given again afterwards. Blocks may be nested. The cost is that of the events, twice.
 
         Examples
         --------
@@ -426,7 +423,7 @@ class Scheduler:
         ----------
         group : int
         now : float, optional
-            The time of the question; that of the last `place` by default.
+            By default the time of the last `place`.
 
         Raises
         ------
@@ -435,8 +432,8 @@ class Scheduler:
 
         Notes
         -----
-        Every change is made, tried and taken back. It costs a scan of all servers, and about twenty
-        times what `place` costs after one event.
+        Every change is made, tried and taken back. The cost is a scan of all servers, and about
+        twenty times that of `place` after one event.
 
         Examples
         --------
@@ -448,27 +445,28 @@ class Scheduler:
         'size'
         """
         found = self._group(group)
-        moment = self._state.now if now is None else real(now, "now")
-        return Question(self._placing, self.resources, self._amounts.quanta, found, moment).answer()
+        time = self._state.now if now is None else real(now, "now")
+        quanta = self._amounts.quanta
+        return Explainer(self._cycle, self.resources, quanta, found, time).explain()
 
     def shares(self, mechanism: str | None = None) -> LiveShares:
         """Return the shares of all queues and their fair shares, with a proof.
 
-        Shares are of what can be used: the capacity of open servers, and on draining servers the
-        amounts that still run there. Fair shares in a tree of queues are not defined.
+        Shares are of the usable capacity: that of open servers, and on draining servers the amounts
+        that still run there. Fair shares in a tree of queues are not defined.
 
         Parameters
         ----------
         mechanism : str, optional
-            Of the catalogue, one that admits finite tasks and placement constraints: ``"drfh"``,
-            ``"tsf"`` or ``"ps-dsf"``. That of the policy's criterion by default.
+            One that admits finite tasks and placement constraints: ``"drfh"``, ``"tsf"`` or
+            ``"ps-dsf"``. That of the policy's criterion by default.
 
         Raises
         ------
         InputError, RefusalError
             When the mechanism is unknown, or its definition does not admit the tasks.
         CertificateError
-            When no answer was found that could be proved.
+            When no answer could be proved.
 
         Examples
         --------
@@ -482,7 +480,7 @@ class Scheduler:
         return self.shares_question(mechanism).answer()
 
     def shares_question(self, mechanism: str | None = None) -> SharesQuestion:
-        """Return what `shares` follow from, copied: any thread may answer it later.
+        """Return the data of `shares`, copied: any thread may answer later.
 
         Raises
         ------
@@ -494,12 +492,12 @@ class Scheduler:
         return ask_shares(state, self._amounts.quanta, asked)
 
     def snapshot(self) -> bytes:
-        """Return all that the scheduler knows, as bytes; the same events give the same bytes.
+        """Return the whole state as bytes; the same events give the same bytes.
 
         O(servers, queues, groups and running tasks). See `restore`.
         """
         refuse = self._state.rounds.refuse_seconds
-        return written(
+        return snapshot_of(
             self._state,
             {
                 "resources": self.resources,
@@ -514,20 +512,20 @@ class Scheduler:
 
     @classmethod
     def restore(cls, data: bytes) -> Self:
-        """Return the scheduler that a snapshot was taken of; it decides the same from there on.
+        """Return the scheduler of a snapshot, which places the same from there on.
 
         Parameters
         ----------
         data : bytes
-            From `snapshot`. The digest in it tells what is damaged, not what is forged.
+            From `snapshot`. Its digest detects damage, not forgery.
 
         Raises
         ------
         InputError
-            When it is no snapshot, damaged, or of another version.
+            When the data is no snapshot, damaged, or of another version.
         """
         with garbage_collection_paused():
-            body = read(data)
+            body = read_snapshot(data)
             settings = body["settings"]
             names = settings["resources"]
             quanta = [Fraction(over, under) for over, under in settings["quanta"]]
@@ -545,7 +543,7 @@ class Scheduler:
                 largest=largest,
                 refuse_seconds=Fraction(*settings["refuse_seconds"]),
             )
-            restore(restored._state, body)
+            restore_state(restored._state, body)
             return restored
 
     def check(self) -> None:
@@ -580,13 +578,13 @@ class Scheduler:
 
     # Steps
 
-    def _member(self, demand: object, tasks: object, where: PlaceKey) -> Member:
+    def _member(self, demand: object, tasks: object, where: ConstraintKey) -> Member:
         amounts = self._amounts.count(demand, "demand")
         if not any(amounts):
             raise InputError("takes nothing", "demand")
         return Member(amounts, whole(tasks, "tasks", 1), where)
 
-    def _enter(
+    def _submit(
         self,
         queue: str,
         members: list[Member],
@@ -600,17 +598,16 @@ class Scheduler:
         leaf = self._queue(queue)
         if leaf.children:
             raise InputError("has queues below it, and only they take tasks", "queue")
-        rank = whole(priority, "priority", -LARGEST)
-        time = real(now, "now")
-        limit = UNLIMITED
+        terms = Terms(real(now, "now"), whole(priority, "priority", -LARGEST))
         if time_limit is not None:
             positive(time_limit, "time_limit")
-            limit = real(time_limit, "time_limit")
-        bound = None if attempts is None else whole(attempts, "attempts", 1)
+            terms.limit = real(time_limit, "time_limit")
+        if attempts is not None:
+            terms.attempts = whole(attempts, "attempts", 1)
         total = sum([member.tasks for member in members])
         if int(state.root.waiting) + total > LARGEST:
             raise InputError("more tasks would wait than can be counted", "tasks")
-        return state.submit(leaf, members, is_gang, rank, time, bound, limit).id
+        return state.submit(leaf, members, is_gang, terms).id
 
     def _lose(self, tasks: list[Task], waits_again: bool) -> list[int]:
         """Stop tasks and the rest of their gangs; return their ids in order of starts."""
@@ -621,7 +618,7 @@ class Scheduler:
 
 
 def id_of(value: object) -> int:
-    """Return an id, or -1 for what is none."""
+    """Return an id, or -1 for any other value."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         return -1
     return int(value)

@@ -25,7 +25,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from fairlead.errors import FairleadError
-from fairlead.scheduler.shares import LiveShares, SharesQuestion
+from fairlead.scheduler.live_shares import LiveShares, SharesQuestion
 from fairlead.service._counters import BOUNDS, Spread, Tally
 from fairlead.service._state_thread import Engine, Turn
 from fairlead.service.jobs import ASIDE

@@ -13,9 +13,8 @@ from math import isfinite
 from typing import Any, Self
 
 from fairlead.errors import InputError
-from fairlead.scheduler.arguments import place_of
-from fairlead.scheduler.placement import Placement
-from fairlead.scheduler.scheduler import Scheduler
+from fairlead.scheduler.argument_checks import constraint_of
+from fairlead.scheduler.scheduler import Placement, Scheduler
 from fairlead.service import _state_snapshot as state_snapshot
 from fairlead.service.bounds import MOST_TASKS
 from fairlead.service.jobs import (
@@ -483,7 +482,7 @@ class ServiceState:
             raise InputError(f"must be from -{MOST_TASKS:,} to {MOST_TASKS:,}", "priority")
         if time_limit is not None and not (isfinite(time_limit) and time_limit > 0):
             raise InputError("must be positive", "time limit")
-        place_of(where)
+        constraint_of(where)
         for other in after:
             self.job(other)
 

@@ -18,13 +18,8 @@ from fairlead.model.problem import Problem, check_problem
 from fairlead.model.quanta import to_quanta
 from fairlead.model.quantity import ratio
 from fairlead.model.workload_checks import MOST_SERVERS
-from fairlead.scheduler.arguments import LARGEST, truth
-from fairlead.scheduler.counting import Counting
+from fairlead.scheduler.argument_checks import LARGEST, truth
 from fairlead.scheduler.policies import Policy, find_policy
-from fairlead.scheduler.random_order import RandomOrder
-from fairlead.scheduler.rounds import Rounds
-from fairlead.scheduler.state import State
-from fairlead.scheduler.tables import UNLIMITED, Member, Queue
 
 # Placements are handed over in portions, so that an interruption is heard.
 PORTION = 2**16
@@ -180,30 +175,26 @@ def _placements(
     problem: Problem, policy: Policy, seed: int | np.random.SeedSequence
 ) -> Iterator[tuple[list[int], list[int]]]:
     """Submit everything and place; yield users and servers in order, in portions."""
-    placing = policy.make_placing(Counting(problem.n_resources), Rounds(RandomOrder(seed)), False)
-    _submit_all(placing.state, problem)
-    with garbage_collection_paused():
-        while started := placing.start_tasks(PORTION):
-            users = [task.group.line.queue.serial for task in started]
-            yield users, [task.server.order for task in started]
-
-
-def _submit_all(state: State, problem: Problem) -> None:
-    """Add all servers, and a queue for each user, with all of its tasks."""
+    cycle = policy.make_cycle(problem.n_resources, seed)
+    state = cycle.state
     quanta = to_quanta(problem)
     rows = zip(quanta.capacity.tolist(), problem.count.tolist(), strict=True)
     for group, (capacity, count) in enumerate(rows):
         for _ in range(count):
-            state.open(state.add_server(state.joined, capacity, f"group {group}"))
+            number = len(state.servers)
+            state.add_server(str(number), number, capacity, frozenset(), f"group {group}")
     most = np.minimum(np.floor(problem.task_limit), LARGEST // problem.n_users).astype(np.int64)
     for n, weight in enumerate(problem.weight.tolist()):
-        queue = Queue(problem.users.names[n], n, ratio(weight), state.root, state.width)
-        state.add_queue(queue)
+        name = problem.users.names[n]
+        state.make_queue(name, ratio(weight))
         if most[n] > 0:
             groups = np.flatnonzero(problem.users.eligible[n])
-            where = (frozenset[tuple[str, str]](), frozenset(f"group {group}" for group in groups))
-            member = Member(quanta.demand[n].tolist(), int(most[n]), where)
-            state.submit(queue, [member], False, 0, 0.0, None, UNLIMITED)
+            admitted = frozenset(f"group {group}" for group in groups)
+            state.submit_tasks(name, quanta.demand[n].tolist(), int(most[n]), admitted)
+    with garbage_collection_paused():
+        while started := cycle.start_tasks(PORTION):
+            users = [task.group.line.queue.serial for task in started]
+            yield users, [task.server.order for task in started]
 
 
 def _refuse_undefined(problem: Problem, policy: Policy) -> None:

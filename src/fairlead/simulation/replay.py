@@ -16,13 +16,9 @@ from fairlead.model.quanta import Quanta, to_quanta
 from fairlead.model.quantity import ratio
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
-from fairlead.scheduler.arguments import positive, truth
-from fairlead.scheduler.placing import Placing
-from fairlead.scheduler.policies import Policy, parse_policy
-from fairlead.scheduler.random_order import RandomOrder
-from fairlead.scheduler.replaying import Jobs, Park, Replay
-from fairlead.scheduler.rounds import REFUSE_SECONDS, Rounds
-from fairlead.scheduler.tables import Queue
+from fairlead.scheduler.argument_checks import positive, truth
+from fairlead.scheduler.event_loop import JobArrivals, Replay, ServerEvents
+from fairlead.scheduler.policies import REFUSE_SECONDS, Policy, parse_policy
 from fairlead.simulation.kinds import Kinds, kinds_of, unplaceable_sets
 
 STEPS = 16  # of at most `PORTION` placements, before the clock is looked at
@@ -74,16 +70,21 @@ def replay(
     bytes a start, beside the workload.
     """
     chosen = parse_policy(policy) if isinstance(policy, str) else policy
-    rounds = Rounds(RandomOrder(seed), positive(refuse_seconds, "refuse_seconds"))
     kinds = kinds_of(workload)
     unplaceable = unplaceable_sets(workload, kinds, chosen.slots)
     quanta = to_quanta(kinds.problem)
     largest = largest_server(workload, quanta) if chosen.slots else None
-    counting = chosen.make_counting(len(workload.cluster.resources), largest)
-    placing = chosen.make_placing(counting, rounds, truth(strict_fifo, "strict_fifo"))
-    _add_queues(placing, workload)
+    cycle = chosen.make_cycle(
+        len(workload.cluster.resources),
+        seed,
+        truth(strict_fifo, "strict_fifo"),
+        positive(refuse_seconds, "refuse_seconds"),
+        largest,
+    )
+    for user in np.unique(workload.job_user).tolist():
+        cycle.state.make_queue(workload.users[user], ratio(float(workload.weight[user])))
     jobs = _jobs_of(workload, kinds, quanta, np.where(unplaceable, 0, workload.set_tasks))
-    under_way = Replay(placing, _park_of(workload, quanta), jobs, _cancels_of(workload))
+    under_way = Replay(cycle, _server_events_of(workload, quanta), jobs, _cancels_of(workload))
     with garbage_collection_paused():
         _run(under_way, on_progress)
     n = len(under_way.task)
@@ -116,38 +117,30 @@ def largest_server(workload: Workload, quanta: Quanta) -> list[int]:
     return largest
 
 
-def _add_queues(placing: Placing, workload: Workload) -> None:
-    """Add a queue for each user that has jobs."""
-    state = placing.state
-    for serial, user in enumerate(np.unique(workload.job_user).tolist()):
-        weight = ratio(float(workload.weight[user]))
-        state.add_queue(Queue(workload.users[user], serial, weight, state.root, state.width))
-
-
-def _jobs_of(workload: Workload, kinds: Kinds, quanta: Quanta, set_tasks: IntArray) -> Jobs:
-    """Return what arrives; sets of 0 tasks fit on no server."""
+def _jobs_of(workload: Workload, kinds: Kinds, quanta: Quanta, set_tasks: IntArray) -> JobArrivals:
+    """Return the arrivals of jobs; sets of 0 tasks fit on no server."""
     groups = np.array([_group_name(g) for g in range(len(workload.cluster.groups))], dtype=object)
     places = [None if row.all() else frozenset(groups[row].tolist()) for row in workload.places]
     demands = quanta.demand.tolist()
-    return Jobs(
+    return JobArrivals(
         submit=workload.job_submit,
         queue=[workload.users[user] for user in workload.job_user.tolist()],
         is_gang=(workload.job_gang & (workload.job_tasks > 1)).tolist(),
         limit=workload.job_limit,
         first_set=workload.first_set.astype(np.int64),
         demand=[demands[kind] for kind in kinds.of_set.tolist()],
-        place=[places[place] for place in workload.set_place.tolist()],
+        groups=[places[place] for place in workload.set_place.tolist()],
         tasks=set_tasks.astype(np.int64),
         first_task=workload.first_task[:-1].astype(np.int64),
         duration=workload.task_duration,
     )
 
 
-def _park_of(workload: Workload, quanta: Quanta) -> Park:
+def _server_events_of(workload: Workload, quanta: Quanta) -> ServerEvents:
     """Return the servers, and when they come and go."""
     capacity, count = quanta.capacity.tolist(), workload.cluster.count
     groups = np.repeat(np.arange(len(workload.cluster.groups)), count).tolist()
-    return Park(
+    return ServerEvents(
         group=[_group_name(g) for g in groups],
         capacity=[capacity[g] for g in groups],
         is_there=workload.there_at_start.tolist(),

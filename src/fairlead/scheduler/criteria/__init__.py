@@ -1,1 +1,1 @@
-"""Criteria: which queue is next. One file each."""
+"""Criteria: the order of queues. One file each."""

@@ -1,18 +1,17 @@
 """Dominant resource fairness: the queue with the least dominant share of the whole cluster.
 
-The dominant share is ``max over r of held[r] / total[r]``, the total being that of all servers that
-are there. In a tree of queues, a queue holds what the queues below it hold.
+The dominant share is ``max over r of held[r] / total[r]``, the total being that of all present
+servers. In a tree of queues, a queue holds what the queues below it hold.
 """
 
 from __future__ import annotations
 
+from fairlead.scheduler._entities import Queue
 from fairlead.scheduler.criteria.criterion import Criterion, dominant_score
-from fairlead.scheduler.tables import Queue
 
 
 class DominantShare(Criterion):
     """Scores queues by their dominant share."""
 
     def score(self, queue: Queue) -> int:
-        """Return a queue's score by the servers that are there now."""
         return dominant_score(queue, self.total, self.total)

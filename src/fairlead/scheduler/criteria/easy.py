@@ -1,4 +1,4 @@
-"""EASY backfilling: first in, first out, but others may pass where they delay nobody's reservation.
+"""EASY backfilling: first in, first out, but a group may pass others if it delays no reservation.
 
 The first group that does not fit has a reservation: the earliest time at which it would fit if the
 running tasks ended at their limits, on the servers that the selection names then. A task that is
@@ -10,23 +10,12 @@ start. (Mu'alem and Feitelson 2001, for one pool.)
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from dataclasses import dataclass
 
 from librt.vecs import vec
 from mypy_extensions import i64
 
-from fairlead.scheduler.criteria.fifo import (
-    TOO_LARGE_TOGETHER,
-    Submission,
-    SubmissionCycle,
-    submitted,
-)
-from fairlead.scheduler.explanation import Hold, Reservation, lasting
-from fairlead.scheduler.placing import Plan, held_by_room, largest_first
-from fairlead.scheduler.selection.mirrored import Mirrored
-from fairlead.scheduler.shortage import count_rooms
-from fairlead.scheduler.state import State
-from fairlead.scheduler.tables import (
+from fairlead.scheduler._cycle import Plan, reason_without_room, largest_first
+from fairlead.scheduler._entities import (
     MANY,
     UNLIMITED,
     Gang,
@@ -39,31 +28,35 @@ from fairlead.scheduler.tables import (
     fits,
     has_room,
 )
+from fairlead.scheduler._shortage import count_fitting
+from fairlead.scheduler._state import State
+from fairlead.scheduler.criteria.fifo import (
+    TOO_LARGE_TOGETHER,
+    SubmissionCycle,
+    SubmissionTime,
+    submitted,
+)
+from fairlead.scheduler.explanation import WaitReason, Reservation, duration
+from fairlead.scheduler.selection.mirrored import Mirrored
 
 
 class ReservedStart:
-    """When a group is to start, and where."""
-
-    at: float  # in seconds; infinite if no ends of tasks make room
-    tasks: list[tuple[Shape, Server]]
-    # What the servers of these tasks have free then, after these tasks took theirs, by name.
-    spare: dict[str, vec[i64]]
-    # The fewest tasks of a shape that did not fit on the servers together with these tasks.
-    crowded: dict[Shape, int]
+    """The time and the servers at which a group is to start."""
 
     def __init__(self, at: float) -> None:
-        self.at = at
-        self.tasks = []
-        self.spare = {}
-        self.crowded = {}
+        self.at = at  # in seconds; infinite if no ends of tasks make room
+        self.tasks: list[tuple[Shape, Server]] = []
+        # What the servers of these tasks have free then, after these tasks took theirs, by name.
+        self.spare: dict[str, vec[i64]] = {}
+        # The fewest tasks of a shape that did not fit on the servers together with these tasks.
+        self.crowded: dict[Shape, int] = {}
 
     def has_spare(self, server: Server, shape: Shape) -> bool:
-        """Return whether a task on a server leaves room for what is reserved there."""
+        """Return whether a task on a server leaves room for the reserved tasks."""
         spare = self.spare.get(server.name)
         return spare is None or fits(shape.need, spare)
 
     def no_room_for(self, shape: Shape) -> int:
-        """Return the fewest tasks of a shape for which servers had no room together."""
         return self.crowded.get(shape, MANY)
 
     def use(self, server: Server, shape: Shape, sign: i64) -> None:
@@ -73,19 +66,17 @@ class ReservedStart:
             add_to(spare, shape.demand, -sign)
 
 
-class Backfilling(Submission):
-    """Ranks queues by submission, and knows when running tasks should end."""
+class BackfillingTime(SubmissionTime):
+    """Ranks queues by submission, and keeps the latest ends of running tasks."""
 
     splits_by_limit = True
-    # When each running task with a limit should end at the latest, its id, and the task.
-    ends: list[tuple[float, int, Task]]
 
     def __init__(self, width: i64, selection: Mirrored) -> None:
         super().__init__(width, selection)
-        self.ends = []
+        # When each running task with a limit should end at the latest, its id, and the task.
+        self.ends: list[tuple[float, int, Task]] = []
 
     def count_task(self, task: Task, sign: i64) -> None:
-        """Count a task that starts (1) or ends (-1)."""
         super().count_task(task, sign)
         if task.group.limit == UNLIMITED:
             return
@@ -100,18 +91,15 @@ class BackfillingCycle(SubmissionCycle):
     """Places groups in the order of their submission, and others before them where that is safe."""
 
     makes_reservations = True
-    backfilling: Backfilling
-    beside: ReservedStart | None = None  # what tasks of a gang that is planned may not use
-    full: set[Shape]  # that had no room for some number of tasks
 
     def __init__(self, state: State, is_strict: bool) -> None:
         super().__init__(state, is_strict)
-        assert isinstance(state.criterion, Backfilling)
+        assert isinstance(state.criterion, BackfillingTime)
         self.backfilling = state.criterion
-        self.full = set()
+        self.beside: ReservedStart | None = None  # to be spared by the gang that is planned
+        self.full: set[Shape] = set()  # shapes without room for some number of tasks
 
     def prepare(self) -> None:
-        """Bring up to date what changed since the last call."""
         freed = self.state.freed
         if freed.servers:
             for shape in list(self.full):
@@ -130,7 +118,6 @@ class BackfillingCycle(SubmissionCycle):
         return self.start_behind(head, self.reserve(head), started)
 
     def start_next(self, group: TaskGroup, started: list[Task]) -> bool:
-        """Start a group, a gang whole; return whether it has room."""
         if not isinstance(group, Gang):
             return super().start_next(group, started)
         if group.is_parked:
@@ -158,7 +145,7 @@ class BackfillingCycle(SubmissionCycle):
         shape.no_room_for = min(shape.no_room_for, tasks)
         self.full.add(shape)
 
-    # What is reserved
+    # The reservation
 
     def next_moment(self) -> float:
         """Return when the next task should have ended after the time that is reserved."""
@@ -174,40 +161,39 @@ class BackfillingCycle(SubmissionCycle):
         """Return when a group without room now would have it, if tasks end at their limits."""
         state = self.state
         released: list[tuple[Server, Shape]] = []
-        rooms = GangRooms(group, state)
+        fitting = FittingTogether(group, state)
         held = ReservedStart(UNLIMITED)
         ends = self.backfilling.ends
         at = 0
         while at < len(ends) and held.at == UNLIMITED:
-            moment = max(ends[at][0], state.now)
+            time = max(ends[at][0], state.now)
             touched: dict[str, Server] = {}
-            while at < len(ends) and max(ends[at][0], state.now) == moment:
+            while at < len(ends) and max(ends[at][0], state.now) == time:
                 task = ends[at][2]
                 server = task.server
                 if not server.is_draining:
-                    rooms.count(server, -1)
+                    fitting.count(server, -1)
                     add_to(server.free, task.shape.demand, 1)
-                    rooms.count(server, 1)
+                    fitting.count(server, 1)
                     released.append((server, task.shape))
                     touched[server.name] = server
                 at += 1
-            if rooms.is_enough():
-                held = self.plan_at(group, moment, list(touched.values()))
+            if fitting.is_enough():
+                held = self.plan_at(group, time, list(touched.values()))
         for server, shape in released:
             add_to(server.free, shape.demand, -1)
         return held
 
-    def plan_at(self, group: TaskGroup, moment: float, touched: list[Server]) -> ReservedStart:
-        """Return the reservation of a group at a moment, of which the free amounts are."""
+    def plan_at(self, group: TaskGroup, time: float, touched: list[Server]) -> ReservedStart:
+        """Return the reservation of a group at a time, whose free amounts are set."""
         state = self.state
-        held = ReservedStart(moment)
+        held = ReservedStart(time)
         servers = touched
         shapes = [group.shape]
         if isinstance(group, Gang):
             servers = [server for server in state.servers.values() if not server.is_draining]
-            shapes = [
-                group.shape_of(index) for index in largest_first(group, state.criterion.total)
-            ]
+            indices = largest_first(group, state.criterion.total)
+            shapes = [group.shape_of(index) for index in indices]
         for shape in shapes:
             server = state.selection.find_among(servers, shape)
             if server is None:
@@ -220,24 +206,24 @@ class BackfillingCycle(SubmissionCycle):
             add_to(server.free, shape.demand, 1)
         return held if len(held.tasks) == len(shapes) else ReservedStart(UNLIMITED)
 
-    # Who may pass
+    # Groups that may pass
 
     def start_behind(self, head: TaskGroup, held: ReservedStart, started: list[Task]) -> bool:
-        """Start the first group behind the head that delays nobody; return whether one does."""
+        """Start the first group behind the head that delays nothing; return whether one does."""
         best: Passing | None = None
         for queue in self.state.queues.values():
-            if queue.turn is None or queue.children:
+            if queue.rank is None or queue.children:
                 continue
-            for order, line in queue.standing:
+            for order, line in queue.active:
                 shape = line.shape
                 if shape is not None and shape.no_room_for == 1:
                     continue
-                if line.stands is not order and line.stands != order:
+                if line.active_order is not order and line.active_order != order:
                     continue  # stale
                 group = line.first()
                 if group is None or group is head:
                     continue
-                if best is not None and submitted(group) > best.submitted:
+                if best is not None and submitted(group) > best.latest:
                     continue
                 plan = self.plan_behind(group, held)
                 if plan:
@@ -252,7 +238,7 @@ class BackfillingCycle(SubmissionCycle):
     def plan_behind(self, group: TaskGroup, held: ReservedStart) -> Plan:
         """Return where a task of a group, or a gang whole, would start now without delaying others.
 
-        Groups of one line have one time limit, so it is enough to look at the first of a line.
+        Groups of one line have one time limit, so it is enough to try the first of a line.
         """
         is_over = self.state.now + group.limit <= held.at
         if isinstance(group, Gang):
@@ -298,33 +284,9 @@ class BackfillingCycle(SubmissionCycle):
         return first if self.beside is None else self.find_beside(first, shape, self.beside)
 
     def hold(self, gang: Gang, shape: Shape, server: Server, sign: i64) -> None:
-        """Reserve a planned task's amounts of a gang (1), or release them (-1)."""
         super().hold(gang, shape, server, sign)
         if self.beside is not None:
             self.beside.use(server, shape, sign)
-
-    # For explanations
-
-    def why_waits(self, group: TaskGroup, had_room: bool) -> Hold:
-        """Return why a group waits, after others were placed, though servers had room for it."""
-        if not self.order.has_hope(group):
-            return TOO_LARGE_TOGETHER
-        if self.next_group() is group or not self.has_room_now(group):
-            return held_by_room(group, had_room)
-        limit = group.limit
-        runs = "has no time limit" if limit == UNLIMITED else f"may run for {lasting(limit)}"
-        reason = f"It {runs}, and so might delay the first group that waits."
-        return Hold("reservation", reason)
-
-    def reservation(self) -> Reservation | None:
-        """Return when the first group that waits is to start, and where."""
-        head = self.next_group()
-        if head is None:
-            return None
-        held = self.reserve(head)
-        servers = {server.name: server for _, server in held.tasks}
-        names = [server.name for server in sorted(servers.values())]
-        return Reservation(head.line.queue.name, head.id, held.at, tuple(names))
 
     def latest(self, group: TaskGroup) -> tuple[float, float]:
         """Return the latest submission in its queue up to a group; by that queues are merged."""
@@ -336,58 +298,74 @@ class BackfillingCycle(SubmissionCycle):
                     other.line.queue is queue
                     and other.waiting > 0
                     and other.order < group.order
-                    and self.order.has_hope(other)
+                    and self.order.fits_idle(other)
                 ):
                     latest = max(latest, submitted(other))
         return latest
 
+    # For explanations
 
-class GangRooms:
+    def why_waits(self, group: TaskGroup, had_room: bool) -> WaitReason:
+        if not self.order.fits_idle(group):
+            return TOO_LARGE_TOGETHER
+        if self.next_group() is group or not self.has_room_now(group):
+            return reason_without_room(group, had_room)
+        limit = group.limit
+        runs = "has no time limit" if limit == UNLIMITED else f"may run for {duration(limit)}"
+        reason = f"It {runs}, and so might delay the first group that waits."
+        return WaitReason("reservation", reason)
+
+    def reservation(self) -> Reservation | None:
+        head = self.next_group()
+        if head is None:
+            return None
+        held = self.reserve(head)
+        servers = {server.name: server for _, server in held.tasks}
+        names = [server.name for server in sorted(servers.values())]
+        return Reservation(head.line.queue.name, head.id, held.at, tuple(names))
+
+
+class FittingTogether:
     """How many tasks of each shape of a group fit on open servers, counted server by server.
 
     For tasks that are alike that many fit; for others it is a bound.
     """
 
-    wanted: dict[Shape, int]  # tasks that start together
-    rooms: dict[Shape, int]  # for at most as many
-
     def __init__(self, group: TaskGroup, state: State) -> None:
         self.wanted = group.tasks_together()
-        self.rooms = dict.fromkeys(self.wanted, 0)
+        self.fitting = dict.fromkeys(self.wanted, 0)  # on each server at most as many as wanted
         if isinstance(group, Gang):
             for server in state.servers.values():
                 if not server.is_draining:
                     self.count(server, 1)
 
     def count(self, server: Server, sign: int) -> None:
-        """Count the room on a server, or count it no longer."""
+        """Count the room on a server (1), or count it no longer (-1)."""
         for shape, wanted in self.wanted.items():
             if has_room(server, shape):
-                self.rooms[shape] += sign * min(wanted, count_rooms(shape, server.free))
+                self.fitting[shape] += sign * min(wanted, count_fitting(shape, server.free))
 
     def is_enough(self) -> bool:
-        """Return whether there is room for as many tasks of each shape as are wanted."""
         for shape, wanted in self.wanted.items():  # noqa: SIM110 (a loop that is compiled)
-            if self.rooms[shape] < wanted:
+            if self.fitting[shape] < wanted:
                 return False
         return True
 
 
-def end_of(entry: tuple[float, int, Task]) -> float:
-    """Return when a task should end, of an entry of those that do."""
-    return entry[0]
-
-
-@dataclass(eq=False)
 class Passing:
-    """A group that may start before those that were submitted earlier, and where."""
+    """A group that may start before earlier ones, and where."""
 
-    group: TaskGroup
-    submitted: tuple[float, float]
-    plan: Plan
+    def __init__(self, group: TaskGroup, latest: tuple[float, float], plan: Plan) -> None:
+        self.group = group
+        self.latest = latest  # submission up to it in its queue
+        self.plan = plan
 
     def comes_before(self, other: Passing) -> bool:
         """Return whether it goes first: by submission, and in its queue by order."""
-        if self.submitted == other.submitted:
+        if self.latest == other.latest:
             return self.group.order < other.group.order
-        return self.submitted < other.submitted
+        return self.latest < other.latest
+
+
+def end_of(entry: tuple[float, int, Task]) -> float:
+    return entry[0]

@@ -1,8 +1,8 @@
 """First in, first out: groups start in the order of their submission, over all queues.
 
 Of the first groups of all queues the one that was submitted first is next. Inside a queue a higher
-priority goes first. Nothing passes over the next group; only groups without room even where nothing
-runs are left out. A gang that had no room is tried again when a server is freed for it.
+priority goes first. Nothing passes over the next group. Only oversized groups are left out, which
+have no room even on idle servers. A gang without room is tried again when a server is freed for it.
 """
 
 from __future__ import annotations
@@ -12,43 +12,39 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from fairlead.scheduler._cycle import QueueCycle, reason_without_room, largest_first
+from fairlead.scheduler._entities import Gang, Line, Queue, Rank, Server, Shape, Task, TaskGroup
+from fairlead.scheduler._state import State
+from fairlead.scheduler._waiting import activate, first_active
 from fairlead.scheduler.criteria.criterion import Criterion
-from fairlead.scheduler.cycle import Cycle
-from fairlead.scheduler.explanation import NAMED, Ahead, Hold, Standing
-from fairlead.scheduler.placing import held_by_room, largest_first
+from fairlead.scheduler.explanation import NAMED, WaitReason, QueueScore, Standing
 from fairlead.scheduler.selection.mirrored import Mirrored
-from fairlead.scheduler.state import State
-from fairlead.scheduler.tables import Gang, Line, Queue, Server, Shape, Task, TaskGroup, Turn
-from fairlead.scheduler.waiting import first_standing, stand
 
-BEHIND: Final = Hold("fifo", "A group that goes before it waits, and nothing passes that.")
-TOO_LARGE_TOGETHER: Final = Hold(
+BEHIND: Final = WaitReason("fifo", "A group that goes before it waits, and nothing passes that.")
+TOO_LARGE_TOGETHER: Final = WaitReason(
     "gang", "Its tasks start together, and open servers have too little room even if nothing ran."
 )
 
 
-class Submission(Criterion):
-    """Ranks queues by the time of their first group that has room where nothing runs."""
+class SubmissionTime(Criterion):
+    """Ranks queues by the submission of their first group that is not oversized."""
 
     measure = "time of submission"
-    selection: Mirrored
-    hopeless: list[Line]  # whose first group has no room even where nothing runs
 
     def __init__(self, width: i64, selection: Mirrored) -> None:
         super().__init__(width)
         self.total = selection.total
         self.selection = selection
-        self.hopeless = []
+        self.oversized: list[Line] = []  # lines whose first group is oversized
 
     def score(self, queue: Queue) -> int:  # noqa: ARG002 (all queues score alike)
-        """Return 0."""
         return 0
 
-    def turn(self, queue: Queue, serial: int) -> Turn | None:  # noqa: ARG002 (ids differ)
-        """Return when the first group was submitted; None if no group has hope."""
+    def rank(self, queue: Queue, serial: int) -> Rank | None:  # noqa: ARG002 (ids differ)
+        """Return when the first group was submitted; None if all groups are oversized."""
         if queue.children:
-            return queue.turns[0] if queue.turns else None
-        group = self.head(queue)
+            return queue.ranks[0] if queue.ranks else None
+        group = self.first_group(queue)
         return None if group is None else submitted(group)
 
     def standing(
@@ -57,77 +53,74 @@ class Submission(Criterion):
         shape: Shape,  # noqa: ARG002 (times alone decide)
         servers: Iterable[Server],  # noqa: ARG002
     ) -> Standing:
-        """Return which queues have a first group that was submitted before that of its queue."""
+        """Return the queues whose first group was submitted before that of the group's queue."""
         queue = group.line.queue
         root = queue
         while root.parent is not None:
             root = root.parent
-        mine = queue.turn
-        before: list[tuple[Turn, str]] = []
-        for other in leaves(root):
-            if other.turn is not None and mine is not None and other.turn < mine:
-                before.append((other.turn, other.name))
+        mine = queue.rank
+        before: list[tuple[Rank, str]] = []
+        for other in ranked_leaves(root):
+            if other.rank is not None and mine is not None and other.rank < mine:
+                before.append((other.rank, other.name))
         before.sort()
-        ahead = [Ahead(name, turn[0]) for turn, name in before[:NAMED]]
+        ahead = [QueueScore(name, rank[0]) for rank, name in before[:NAMED]]
         time = group.time if mine is None else mine[0]
         return Standing(self.measure, time, ahead, len(before), [], is_time=True)
 
-    def head(self, queue: Queue) -> TaskGroup | None:
-        """Return the first group of a queue, but those without room where nothing runs."""
-        first = first_standing(queue)
-        while first is not None and not self.has_hope(first):
-            first.line.stands = None
-            self.hopeless.append(first.line)
-            first = first_standing(queue)
+    def first_group(self, queue: Queue) -> TaskGroup | None:
+        """Return the first group of a queue that is not oversized."""
+        first = first_active(queue)
+        while first is not None and not self.fits_idle(first):
+            first.line.active_order = None
+            self.oversized.append(first.line)
+            first = first_active(queue)
         for gang in queue.gangs_parked.values():
-            if (first is None or gang.order < first.order) and self.has_hope(gang):
+            if (first is None or gang.order < first.order) and self.fits_idle(gang):
                 first = gang
         return first
 
-    def has_hope(self, group: TaskGroup) -> bool:
-        """Return whether a group has room where nothing runs; for single tasks by their shape."""
+    def fits_idle(self, group: TaskGroup) -> bool:
+        """Return whether idle servers have room for a task, or for all of a gang."""
         version = self.selection.version
         if isinstance(group, Gang):
             if group.checked_at != version or group.checked_tasks != group.waiting:
-                group.has_hope = self.selection.has_room_when_empty(
+                group.fits_idle = self.selection.fit_idle(
                     [group.shape_of(index) for index in largest_first(group, self.total)]
                 )
                 if group.is_alike():
                     group.checked_at = version
                     group.checked_tasks = group.waiting
-            return group.has_hope
+            return group.fits_idle
         shape = group.shape
         if shape.checked_at != version:
             shape.checked_at = version
-            shape.has_hope = self.selection.has_room_when_empty([shape])
-        return shape.has_hope
+            shape.fits_idle = self.selection.fit_idle([shape])
+        return shape.fits_idle
 
 
-class SubmissionCycle(Cycle):
+class SubmissionCycle(QueueCycle):
     """Places groups in the order of their submission."""
-
-    order: Submission
-    version: i64 = 0  # of the servers, when queues were ranked last
 
     def __init__(self, state: State, is_strict: bool) -> None:  # noqa: ARG002 (it always is)
         super().__init__(state, True)
-        assert isinstance(state.criterion, Submission)
+        assert isinstance(state.criterion, SubmissionTime)
         self.order = state.criterion
+        self.version: i64 = 0  # of the servers, when queues were ranked last
 
     def prepare(self) -> None:
         """Rank all queues anew if servers were opened or closed."""
         version = self.order.selection.version
         if self.state.is_stale or version != self.version:
             self.version = version
-            hopeless = self.order.hopeless
-            self.order.hopeless = []
-            for line in hopeless:
-                stand(line)
-            self.state.rank_all()
+            oversized = self.order.oversized
+            self.order.oversized = []
+            for line in oversized:
+                activate(line)
+            self.state.rerank_all()
         self.state.freed.clear()  # each call tries the next group, so nothing waits for them
 
     def serve(self, parent: Queue, started: list[Task]) -> bool:  # noqa: ARG002 (of all queues)
-        """Start the next group; return whether it has room."""
         group = self.next_group()
         return group is not None and self.start_next(group, started)
 
@@ -146,22 +139,19 @@ class SubmissionCycle(Cycle):
         self.book(group, server, started)
         return True
 
-    # For explanations
-
     def next_group(self) -> TaskGroup | None:
         """Return the group that goes before all others."""
         queue = self.state.root
-        while queue.served:
-            queue = queue.served[0]
-        return None if queue is self.state.root else self.order.head(queue)
+        while queue.ranked:
+            queue = queue.ranked[0]
+        return None if queue is self.state.root else self.order.first_group(queue)
 
-    def why_waits(self, group: TaskGroup, had_room: bool) -> Hold:
-        """Return why a group waits, after others were placed, though servers had room for it."""
-        if not self.order.has_hope(group):
+    def why_waits(self, group: TaskGroup, had_room: bool) -> WaitReason:
+        if not self.order.fits_idle(group):
             return TOO_LARGE_TOGETHER
         if self.next_group() is not group:
             return BEHIND
-        return held_by_room(group, had_room)
+        return reason_without_room(group, had_room)
 
 
 def submitted(group: TaskGroup) -> tuple[float, float]:
@@ -169,9 +159,9 @@ def submitted(group: TaskGroup) -> tuple[float, float]:
     return (group.order[1], group.order[2])
 
 
-def leaves(queue: Queue) -> list[Queue]:
-    """Return the leaves of a tree that have a turn."""
+def ranked_leaves(queue: Queue) -> list[Queue]:
+    """Return the ranked queues of a tree that have none below them."""
     found: list[Queue] = []
-    for below in queue.served:
-        found += leaves(below) if below.children else [below]
+    for below in queue.ranked:
+        found += ranked_leaves(below) if below.children else [below]
     return found

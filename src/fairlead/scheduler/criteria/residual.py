@@ -1,9 +1,9 @@
 """Residual criteria: shares of the free amounts of all servers, for the next task of a queue.
 
 drf: ``max over r of held[r] / left[r]``, over the resources that the task takes; ``left[r]`` is the
-sum over all servers of what each has free, 0 of servers that are overcommitted.
+sum over all servers of the free amounts, 0 of servers that are overcommitted.
 
-tsf: ``(max over r of held[r] / d[r]) / rooms``, over the same resources; ``rooms`` counts the
+tsf: ``(max over r of held[r] / d[r]) / fitting``, over the same resources; ``fitting`` counts the
 tasks, whole or not, that still fit without constraints: the sum over all servers of
 ``min over r of free[r] / d[r]``.
 
@@ -12,25 +12,21 @@ Draining servers are among all servers. Both scores are of a task that has room 
 
 from __future__ import annotations
 
-from librt.vecs import vec
 from mypy_extensions import i64
 
-from fairlead.scheduler.criteria.criterion import AtHand, dominant_score, scale_of
-from fairlead.scheduler.tables import Queue, Server, Shape, Task, zeros
+from fairlead.scheduler._entities import Queue, Server, Shape, Task, zeros
+from fairlead.scheduler.criteria.criterion import TaskCriterion, dominant_score, scale_of
 
 
-class Residual(AtHand):
-    """Knows all servers, and when they have less free than before, or perhaps more."""
-
-    servers: dict[str, Server]
-    starts: i64 = 0  # of tasks so far
+class Residual(TaskCriterion):
+    """Keeps all servers, and forgets its counts when their free amounts may have grown."""
 
     def __init__(self, width: i64) -> None:
         super().__init__(width)
-        self.servers = {}
+        self.servers: dict[str, Server] = {}
+        self.starts: i64 = 0  # of tasks so far
 
     def count_server(self, server: Server, sign: i64) -> None:
-        """Count a server that joins (1) or leaves (-1)."""
         super().count_server(server, sign)
         if sign > 0:
             self.servers[server.name] = server
@@ -39,14 +35,12 @@ class Residual(AtHand):
         self.forget()
 
     def count_task(self, task: Task, sign: i64) -> None:
-        """Count a task that starts (1) or ends (-1)."""
         super().count_task(task, sign)
         self.starts += 1
         if sign < 0:
             self.forget()
 
     def forget(self) -> None:
-        """Forget what servers have free, as it may be more now."""
         raise NotImplementedError
 
 
@@ -54,15 +48,13 @@ class ResidualDominantShare(Residual):
     """Scores by the dominant share of the free amounts of the whole cluster."""
 
     measure = "dominant share of what is free"
-    left: vec[i64]  # (W,) what all servers have free
-    counted_at: i64 = -1  # the number of starts before `left` was counted
 
     def __init__(self, width: i64) -> None:
         super().__init__(width)
-        self.left = zeros(width)
+        self.left = zeros(width)  # (W,) the free amounts of all servers
+        self.counted_at: i64 = -1  # the number of starts before `left` was counted
 
     def forget(self) -> None:
-        """Forget what servers have free, as it may be more now."""
         self.counted_at = -1
 
     def bound(self, queue: Queue, shape: Shape, server: Server | None) -> int:  # noqa: ARG002
@@ -73,11 +65,10 @@ class ResidualDominantShare(Residual):
         return dominant_score(queue, shape.demand, self.left)
 
     def score_of(self, queue: Queue, shape: Shape, server: Server) -> int:
-        """Return the score of a queue with a task."""
         return self.bound(queue, shape, server)
 
     def count(self) -> None:
-        """Count what all servers have free."""
+        """Count the free amounts of all servers."""
         left = zeros(self.width)
         for server in self.servers.values():
             free = server.free
@@ -87,13 +78,11 @@ class ResidualDominantShare(Residual):
         self.left = left
 
 
-class Rooms:
-    """The number of tasks of a shape that still fit, as `tasks` over `parts`."""
+class FittingTasks:
+    """The number of tasks of a shape that still fit, as `tasks` over `parts`.
 
-    tasks: int
-    parts: int
-    # The number of starts before they were counted; since then there is room for fewer.
-    counted_at: i64
+    It was counted after `counted_at` starts of tasks; since then fewer fit.
+    """
 
     def __init__(self, tasks: int, parts: int, counted_at: i64) -> None:
         self.tasks = tasks
@@ -106,31 +95,29 @@ class ResidualTaskShare(Residual):
 
     measure = "part of the tasks that what is free would take"
     mechanism = "tsf"
-    rooms: dict[Shape, Rooms]  # as they were last counted
 
     def __init__(self, width: i64) -> None:
         super().__init__(width)
-        self.rooms = {}
+        self.fitting: dict[Shape, FittingTasks] = {}  # as last counted
 
     def forget(self) -> None:
-        """Forget what servers have free, as it may be more now."""
-        self.rooms = {}
+        self.fitting = {}
 
     def bound(self, queue: Queue, shape: Shape, server: Server | None) -> int:  # noqa: ARG002
-        """Return the score by the rooms when they were last counted, 0 if they were not."""
-        rooms = self.rooms.get(shape)
-        return 0 if rooms is None else share_of_rooms(queue, shape, rooms)
+        """Return the score by the tasks that fitted at the last count, 0 without a count."""
+        fitting = self.fitting.get(shape)
+        return 0 if fitting is None else share_of_fitting(queue, shape, fitting)
 
     def score_of(self, queue: Queue, shape: Shape, server: Server) -> int:  # noqa: ARG002
         """Return the score of a queue with a task. O(servers)."""
-        rooms = self.rooms.get(shape)
-        if rooms is None or rooms.counted_at != self.starts:
-            rooms = self.count(shape)
-            self.rooms[shape] = rooms
-        return share_of_rooms(queue, shape, rooms)
+        fitting = self.fitting.get(shape)
+        if fitting is None or fitting.counted_at != self.starts:
+            fitting = self.count(shape)
+            self.fitting[shape] = fitting
+        return share_of_fitting(queue, shape, fitting)
 
-    def count(self, shape: Shape) -> Rooms:
-        """Count the tasks of a shape that would fit: by resource, where that is the scarcest."""
+    def count(self, shape: Shape) -> FittingTasks:
+        """Count the tasks of a shape that fit: sum free amounts by the scarcest resource."""
         demand = shape.demand
         width = self.width
         sums = zeros(width)
@@ -148,22 +135,21 @@ class ResidualTaskShare(Residual):
         for r in range(width):
             if sums[r] > 0:
                 tasks += int(sums[r]) * (parts // int(demand[r]))
-        return Rooms(tasks, parts, self.starts)
+        return FittingTasks(tasks, parts, self.starts)
 
 
-def share_of_rooms(queue: Queue, shape: Shape, rooms: Rooms) -> int:
-    """Return the score of a queue for a task of a shape, whose rooms are known."""
-    held, demand, parts = queue.held, shape.demand, rooms.parts
+def share_of_fitting(queue: Queue, shape: Shape, fitting: FittingTasks) -> int:
+    held, demand, parts = queue.held, shape.demand, fitting.parts
     most = 0
     for r in range(len(held)):
         if demand[r] > 0 and held[r] > 0:
             most = max(most, int(held[r]) * (parts // int(demand[r])))
     scale, weight = scale_of(queue)
-    return (most * scale) // (rooms.tasks * weight) if rooms.tasks > 0 else 0
+    return (most * scale) // (fitting.tasks * weight) if fitting.tasks > 0 else 0
 
 
 def common_parts(shape: Shape) -> int:
-    """Return a number that all amounts of a task divide."""
+    """Return a multiple of all amounts of a task."""
     parts = 1
     for amount in shape.demand:
         if amount > 0:
@@ -172,7 +158,7 @@ def common_parts(shape: Shape) -> int:
 
 
 def is_less(a: i64, b: i64, c: i64, d: i64) -> bool:
-    """Return whether a / b < c / d; exactly, for b and d above 0, by whole parts and the rest."""
+    """Return whether a / b < c / d, exactly and in 64 bits, for b and d above 0."""
     if a <= 0 or c <= 0:
         return a <= 0 < c
     while True:

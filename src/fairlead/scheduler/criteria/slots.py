@@ -14,10 +14,9 @@ from typing import Final
 from librt.vecs import append, vec
 from mypy_extensions import i64
 
-from fairlead.scheduler.counting import Counting
+from fairlead.scheduler._entities import Counting, Queue, Server, Shape
 from fairlead.scheduler.criteria.criterion import dominant_score
 from fairlead.scheduler.criteria.drf import DominantShare
-from fairlead.scheduler.tables import Queue, Server, Shape
 
 MOST_SLOTS: Final = 2**40  # of a server: so that all of them can be counted
 
@@ -25,19 +24,15 @@ MOST_SLOTS: Final = 2**40  # of a server: so that all of them can be counted
 class Slots(Counting):
     """Counts slots, and then amounts of resources that are not in a slot."""
 
-    number: int  # slots of the largest server
-    given_largest: list[int] | None  # the server that is cut into slots, in quanta, if it is given
-    largest: list[int]  # (R,) the server that is cut into slots, in quanta
-
     def __init__(self, resources: i64, number: int, largest: list[int] | None) -> None:
         super().__init__(resources)
         self.width = resources + 1
-        self.number = number
-        self.given_largest = largest
+        self.number = number  # slots of the largest server
+        # (R,) the server that is cut into slots, in quanta; and whether it was given.
+        self.is_given = largest is not None
         self.largest = largest or [0] * int(resources)
 
     def of_server(self, given: list[int]) -> vec[i64]:
-        """Return the slots that fit in a server, and its other amounts."""
         slots = MOST_SLOTS
         is_cut = False
         for r in range(self.resources):
@@ -45,10 +40,9 @@ class Slots(Counting):
             if largest > 0:
                 is_cut = True
                 slots = min(slots, given[r] * self.number // largest)
-        return self.beside(slots if is_cut else 0, vec[i64](given))
+        return self.with_other(slots if is_cut else 0, vec[i64](given))
 
     def of_task(self, given: vec[i64]) -> vec[i64]:
-        """Return the slots that cover a task, and its other amounts."""
         slots = 0
         is_cut = False
         for r in range(self.resources):
@@ -56,9 +50,9 @@ class Slots(Counting):
             if largest > 0:
                 is_cut = True
                 slots = max(slots, -(-int(given[r]) * self.number // largest))
-        return self.beside(min(slots, MOST_SLOTS + 1) if is_cut else 1, given)
+        return self.with_other(min(slots, MOST_SLOTS + 1) if is_cut else 1, given)
 
-    def beside(self, slots: int, given: vec[i64]) -> vec[i64]:
+    def with_other(self, slots: int, given: vec[i64]) -> vec[i64]:
         """Return slots and the amounts of resources that are not in them."""
         counted = vec[i64]()
         counted = append(counted, slots)
@@ -66,9 +60,9 @@ class Slots(Counting):
             counted = append(counted, 0 if self.largest[r] > 0 else given[r])
         return counted
 
-    def cut(self, servers: Iterable[Server]) -> bool:
+    def recount(self, servers: Iterable[Server]) -> bool:
         """Find the largest server anew; return whether it is another one."""
-        if self.given_largest is not None:
+        if self.is_given:
             return False
         most = [0] * int(self.resources)
         shared = [True] * int(self.resources)
@@ -83,15 +77,13 @@ class Slots(Counting):
         return is_other
 
     def names(self, resources: list[str]) -> list[str]:
-        """Return what each amount is called."""
         return ["slots", *resources]
 
     def units(self, quanta: list[Fraction]) -> list[Fraction]:
-        """Return what one of each amount is."""
         return [Fraction(1), *quanta]
 
-    def less(self, shape: Shape, free: vec[i64], r: i64, least: int) -> int:
-        """Return how much of a resource the slots that are left cover, if that would be enough."""
+    def fitting_amount(self, shape: Shape, free: vec[i64], r: i64, least: int) -> int:
+        """Return the amount of a resource that the free slots cover, if that would be enough."""
         most = int(free[0]) * self.largest[r] // self.number
         if not least < most < int(shape.given[r]):
             return 0
@@ -110,6 +102,5 @@ class SlotShare(DominantShare):
     measure = "share of slots by weight"
 
     def score(self, queue: Queue) -> int:
-        """Return a queue's score by the servers that are there now."""
         slots = self.total[:1]
         return dominant_score(queue, slots, slots)

@@ -7,29 +7,86 @@ A queue whose tasks are alike has the share ``tasks / gamma``.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
+from typing import Final
 
-from fairlead.scheduler.criteria.summed import PART_BITS, SummedParts
-from fairlead.scheduler.tables import Shape
+from mypy_extensions import i64
+
+from fairlead.scheduler._entities import Queue, Server, Shape, Task, add_to
+from fairlead.scheduler.criteria.criterion import Criterion, weighted
+
+# Shares of tasks are counted in units of 2**-192, rounded up, so that sums of equal shares are
+# equal whatever the shapes: what rounding adds to the sum of 2**62 of them is less than 2**-130,
+# and a share below the next whole score by less than that has a denominator above 2**66.
+SHARE_BITS: Final = 192
 
 
-class TaskShare(SummedParts):
+class SummedShare(Criterion):
+    """Scores queues by the sum of the shares of their running tasks, which their shapes decide."""
+
+    def __init__(self, width: i64) -> None:
+        super().__init__(width)
+        # Servers by capacity and number of their kind.
+        self.kinds: dict[tuple[tuple[int, ...], int], int] = {}
+
+    def count_server(self, server: Server, sign: i64) -> None:
+        super().count_server(server, sign)
+        key = (tuple([int(amount) for amount in server.capacity]), int(server.kind))
+        count = self.kinds.get(key, 0) + int(sign)
+        if count:
+            self.kinds[key] = count
+        else:
+            del self.kinds[key]
+
+    def count_task(self, task: Task, sign: i64) -> None:
+        queue, shape = task.group.line.queue, task.shape
+        add_to(queue.held, shape.demand, sign)
+        by_shape = queue.running_by_shape
+        running = by_shape.get(shape, 0) + int(sign)
+        if running:
+            by_shape[shape] = running
+        else:
+            del by_shape[shape]
+        queue.share += int(sign) * self.task_share(shape)
+        queue.score = weighted(queue.share, SHARE_BITS, queue)
+
+    def count_again(self, shapes: Iterable[Shape]) -> None:
+        for shape in shapes:
+            shape.task_share = -1
+
+    def score(self, queue: Queue) -> int:
+        share = 0
+        for shape, running in queue.running_by_shape.items():
+            share += running * self.task_share(shape)
+        queue.share = share
+        return weighted(share, SHARE_BITS, queue)
+
+    def task_share(self, shape: Shape) -> int:
+        """Return the share of a running task, in units of ``2**-SHARE_BITS``."""
+        if shape.task_share < 0:
+            share = self.exact_share(shape)
+            shape.task_share = -(-(share.numerator << SHARE_BITS) // share.denominator)
+        return shape.task_share
+
+    def exact_share(self, shape: Shape) -> Fraction:
+        """Return the share of a running task by the present servers."""
+        raise NotImplementedError
+
+
+class TaskShare(SummedShare):
     """Scores queues by their tasks over the tasks that all servers would take."""
 
     measure = "tasks, of those that could run alone, by weight"
     mechanism = "tsf"
 
-    def count_part(self, shape: Shape) -> int:
-        """Return what a running task adds, from the servers that are there."""
+    def exact_share(self, shape: Shape) -> Fraction:
         gamma = Fraction(0)
         for (capacity, _), count in self.kinds.items():
             gamma += count * tasks_that_fit(shape, capacity)
-        if gamma == 0:
-            return 0
-        return -(-(gamma.denominator << PART_BITS) // gamma.numerator)
+        return 1 / gamma if gamma > 0 else gamma
 
 
 def tasks_that_fit(shape: Shape, capacity: tuple[int, ...]) -> Fraction:
     """Return how many tasks, whole or not, an empty server takes."""
-    rooms = [Fraction(c, int(d)) for c, d in zip(capacity, shape.demand, strict=True) if d > 0]
-    return min(rooms)
+    return min([Fraction(c, int(d)) for c, d in zip(capacity, shape.demand, strict=True) if d > 0])

@@ -1,1 +1,1 @@
-"""Selections: which server takes a task. One file each."""
+"""Selections: the server for a task. One file each."""

@@ -1,46 +1,173 @@
-"""Best-fit: the server with room whose free amounts are most alike in shape to the task.
+"""Best-fit: the server with room and the least H, of equal ones the earlier.
 
-That with the least H, see `misfit`. Of equal ones the earlier server is taken.
+H tells how unlike in shape a task and the free amounts of a server are:
+``H = sum over r of |d[r]/d[q] - f[r]/f[q]| * (t[q]/t[r])``, where q is the first resource that the
+task takes, f are the free amounts (at least 0) and t the pool's total. The sum is over the
+resources of which the pool has any. H is a double, computed in just this order. (Wang, Liang and
+Li 2015.)
 
-Lots of servers stand in bands by the ratio of their first two resources. A search looks at the
-bands nearest to the task's ratio first. It ends where no further band can hold a lesser H, as
-``|d[1]/d[0] - f[1]/f[0]| * (t[0]/t[1])`` is part of the sum.
+Open servers of one kind with equal free amounts are a lot. Lots stand in bands by the ratio of
+their first two resources. A search begins with the bands nearest to the task's ratio. It ends where
+no further band can hold a lesser H, as ``|d[1]/d[0] - f[1]/f[0]| * (t[0]/t[1])`` is part of H.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from librt.vecs import append, vec
+from librt.vecs import append, pop, vec
 from mypy_extensions import i64
 
-from fairlead.scheduler.selection.lots import Band, Lot
-from fairlead.scheduler.selection.misfit import INFINITE, Scales, misfit
+from fairlead.scheduler._entities import (
+    Server,
+    Shape,
+    fits,
+    has_room,
+    largest_of,
+    less_than_any,
+)
 from fairlead.scheduler.selection.selection import Selection
-from fairlead.scheduler.tables import NOT_TAKEN, Server, Shape, has_room, most_of
 
+INFINITE: Final = float("inf")
 BANDS: Final = 2048
 BANDS_REAL: Final = 2048.0
 BELOW: Final = 1.0 - 1e-12  # more than the relative error of a band's edge
 ABOVE: Final = 1.0 + 1e-12
 
 
+class Scales:
+    """The factors ``t[q]/t[r]`` of H, which change with the pool's total."""
+
+    def __init__(self) -> None:
+        self.total = vec[i64]()  # (W,) of the factors
+        self.rows: list[vec[float]] = []  # by q; 0 where the pool has nothing of r
+
+    def update(self, total: vec[i64]) -> bool:
+        """Compute them for a total; return whether it is another one."""
+        if len(self.total) > 0 and fits(self.total, total) and fits(total, self.total):
+            return False
+        self.total = total[:]
+        self.rows = []
+        for pool in total:
+            scale = vec[float]()
+            for amount in total:
+                scale = append(scale, float(pool) / float(amount) if amount > 0 else 0.0)
+            self.rows.append(scale)
+        return True
+
+    def misfit(self, shape: Shape, free: vec[i64]) -> float:
+        """Return H of free amounts."""
+        return misfit(shape, self.rows[shape.lead], free, 0)
+
+
+def misfit(shape: Shape, scale: vec[float], free: vec[i64], at: i64) -> float:
+    """Return H of the free amounts from an index on; infinite without the task's first resource."""
+    wanted, lead = shape.wanted, shape.lead
+    over = float(free[at + lead])
+    if over <= 0.0:
+        return INFINITE
+    total = 0.0
+    for r in range(len(wanted)):
+        if r != lead:
+            total += abs(wanted[r] - float(max(free[at + r], 0)) / over) * scale[r]
+    return total
+
+
+class Lot:
+    """Open servers of one kind with equal free amounts."""
+
+    def __init__(self, band: Band, row: i64) -> None:
+        self.band = band
+        self.row = row  # in the band
+        self.servers: list[Server] = []  # from the last one in order to the first
+
+    def first(self) -> Server:
+        return self.servers[-1]
+
+    def add(self, server: Server) -> None:
+        self.servers.insert(self.place_of(server), server)
+        server.lot = self
+
+    def remove(self, server: Server) -> None:
+        del self.servers[self.place_of(server)]
+        server.lot = None
+
+    def place_of(self, server: Server) -> i64:
+        """Return how many of its servers come after a server."""
+        servers = self.servers
+        high: i64 = len(servers)
+        low: i64 = high - 1  # most often it is the first one
+        if high == 0 or server < servers[low]:
+            return high
+        if servers[low] < server:
+            low = 0
+        while low < high:
+            middle = (low + high) // 2
+            if server < servers[middle]:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+
+class Band:
+    """Lots whose amounts are packed one after the other, so that a search reads them in turn."""
+
+    def __init__(self, number: i64) -> None:
+        self.number = number
+        self.lots: list[Lot] = []
+        self.kinds = vec[i64]()  # the kind of each lot's servers
+        self.free = vec[i64]()  # the free amounts of each lot
+
+    def find(self, server: Server) -> Lot:
+        """Return the lot for a server's kind and free amounts; a new one if there is none."""
+        kinds, rows, kind, free = self.kinds, self.free, server.kind, server.free
+        width: i64 = len(free)
+        at: i64 = 0
+        for row in range(len(kinds)):
+            r: i64 = 0
+            while r < width and rows[at + r] == free[r]:
+                r += 1
+            if r == width and kinds[row] == kind:
+                return self.lots[row]
+            at += width
+        lot = Lot(self, len(kinds))
+        self.lots.append(lot)
+        self.kinds = append(kinds, kind)
+        for amount in free:
+            rows = append(rows, amount)
+        self.free = rows
+        return lot
+
+    def remove(self, lot: Lot) -> None:
+        """Remove a lot; the last one takes its row."""
+        last = self.lots.pop()
+        rows = self.free
+        width: i64 = len(rows) // len(self.kinds)
+        for r in range(width):
+            rows[(lot.row + 1) * width - 1 - r] = rows[len(rows) - 1]
+            rows, _amount = pop(rows)
+        self.free = rows
+        self.kinds[lot.row] = self.kinds[len(self.kinds) - 1]
+        self.kinds, _kind = pop(self.kinds)
+        if last is not lot:
+            self.lots[lot.row] = last
+            last.row = lot.row
+
+
 class Search:
     """The best lot so far for a task."""
 
-    shape: Shape
-    scale: vec[float]  # (W,) of H
-    least: float = INFINITE  # H of the best lot
-    lot: Lot | None = None
-
     def __init__(self, shape: Shape, scale: vec[float]) -> None:
         self.shape = shape
-        self.scale = scale
+        self.scale = scale  # (W,) of H
+        self.least = INFINITE  # H of the best lot
+        self.lot: Lot | None = None
 
-    def look(self, band: Band) -> bool:
+    def visit(self, band: Band) -> bool:
         """Look for a better lot in a band; return whether any of its lots has room."""
         shape = self.shape
-        rows, need, allowed = band.free, shape.need, shape.place.allowed
+        rows, need, admits = band.free, shape.need, shape.constraint.admits
         width: i64 = len(need)
         is_roomy = False
         at: i64 = 0
@@ -50,7 +177,7 @@ class Search:
                 r += 1
             if r == width:
                 is_roomy = True
-                if allowed[kind]:
+                if admits[kind]:
                     h = misfit(shape, self.scale, rows, at)
                     if h <= self.least:
                         self.take(band.lots[at // width], h)
@@ -68,29 +195,24 @@ class Search:
 class BestFit(Selection):
     """Keeps open servers in lots, and lots in bands."""
 
-    scales: Scales
-    ratio: float  # of the pool's first two resources when the bands were made
-    edges: vec[float]  # the ratio ``free[1] / free[0]`` at which each band begins, and infinity
-    bands: list[Band]
-    most: vec[i64]  # at least what any lot of each band has free, one band after the other
-
     def __init__(self, width: i64, total: vec[i64]) -> None:
         super().__init__(width, total)
         self.scales = Scales()
         self.make_bands(1.0)
 
     def make_bands(self, ratio: float) -> None:
-        """Begin bands without lots."""
+        """Begin bands without lots, for a ratio of the pool's first two resources."""
         self.ratio = ratio
-        edges = vec[float]()
+        edges = vec[float]()  # the ratio free[1] / free[0] at which each band begins, and infinity
         for band in range(BANDS):
             edges = append(edges, float(band) / float(BANDS - band) / ratio)
         self.edges = append(edges, INFINITE)
         self.bands = [Band(number) for number in range(BANDS)]
-        self.most = vec[i64]([NOT_TAKEN - 1] * int(BANDS * self.width))
+        # At least the free amounts of any lot of each band, one band after the other.
+        self.most = less_than_any(BANDS * self.width)
 
     def band_of(self, free: vec[i64]) -> i64:
-        """Return the band of some free amounts."""
+        """Return the number of the band of some free amounts."""
         if self.width < 2 or (free[0] <= 0 and free[1] <= 0):
             return 0
         first = float(max(free[0], 0))
@@ -99,7 +221,6 @@ class BestFit(Selection):
         return band if band < BANDS else BANDS - 1
 
     def open(self, server: Server) -> None:
-        """Add a server that takes tasks from now on."""
         band = self.bands[self.band_of(server.free)]
         band.find(server).add(server)
         at = band.number * self.width
@@ -108,7 +229,6 @@ class BestFit(Selection):
             at += 1
 
     def close(self, server: Server) -> None:
-        """Remove a server that takes no more tasks."""
         lot = server.lot
         assert lot is not None
         lot.remove(server)
@@ -116,7 +236,6 @@ class BestFit(Selection):
             lot.band.remove(lot)
 
     def change(self, server: Server) -> None:
-        """Note that the free amounts of an open server changed."""
         self.close(server)
         self.open(server)
 
@@ -133,7 +252,6 @@ class BestFit(Selection):
                 self.open(server)
 
     def find(self, shape: Shape) -> Server | None:
-        """Return the server that fits best."""
         self.rescale()
         search = Search(shape, self.scales.rows[shape.lead])
         wanted = 0.0
@@ -159,19 +277,18 @@ class BestFit(Selection):
             r: i64 = 0
             while r < width and most[number * width + r] >= need[r]:
                 r += 1
-            if r == width and not search.look(self.bands[number]):
+            if r == width and not search.visit(self.bands[number]):
                 self.tighten(self.bands[number])
         return None if search.lot is None else search.lot.first()
 
     def tighten(self, band: Band) -> None:
-        """Find the most that any lot of a band has free."""
+        """Find the largest free amounts of the lots of a band."""
         at = band.number * self.width
-        for amount in most_of(band.free, self.width):
+        for amount in largest_of(band.free, self.width):
             self.most[at] = amount
             at += 1
 
     def find_among(self, servers: list[Server], shape: Shape) -> Server | None:
-        """Return that of some servers that fits best."""
         self.rescale()
         least = INFINITE
         best: Server | None = None

@@ -1,9 +1,8 @@
-"""Best-fit-first: the best server by best-fit's H whether it has room or not.
+"""Best-fit-first: the server with the least H of best-fit, whether it has room or not.
 
 A task without room on that server waits, though it may have room elsewhere. Of equal queues the
 later one goes first. As others start, another server may become the best one, so room may come
 without a server being freed: nothing is parked, but gangs, which wait as under other selections.
-See `misfit` for H.
 """
 
 from __future__ import annotations
@@ -13,24 +12,20 @@ from typing import Final
 from librt.vecs import vec
 from mypy_extensions import i64
 
-from fairlead.scheduler.comparing import Candidate, Comparison
-from fairlead.scheduler.explanation import Hold
-from fairlead.scheduler.placing import AHEAD, has_any_room
-from fairlead.scheduler.selection.misfit import Scales
+from fairlead.scheduler._cycle import AHEAD, Candidate, TaskCycle, has_any_room
+from fairlead.scheduler._entities import Queue, Server, Shape, TaskGroup, fits
+from fairlead.scheduler._waiting import active_groups, is_behind_gang
+from fairlead.scheduler.explanation import WaitReason
+from fairlead.scheduler.selection.best_fit import Scales
 from fairlead.scheduler.selection.selection import Selection
-from fairlead.scheduler.tables import Queue, Server, Shape, TaskGroup, fits
-from fairlead.scheduler.waiting import is_behind_gang, standing_groups
 
-NO_ROOM_ON_BEST: Final = Hold(
+NO_ROOM_ON_BEST: Final = WaitReason(
     "best server", "It waits for the server that fits it best, which has no room for it."
 )
 
 
 class Best:
     """The best server for a shape, and its H."""
-
-    server: Server
-    h: float
 
     def __init__(self, server: Server, h: float) -> None:
         self.server = server
@@ -46,35 +41,28 @@ class Best:
 class BestFitFirst(Selection):
     """Keeps the best server of each shape until it changes."""
 
-    servers: dict[str, Server]  # open ones
-    best: dict[Shape, Best]  # of shapes that were asked for since their best server changed
-    scales: Scales
-
     def __init__(self, width: i64, total: vec[i64]) -> None:
         super().__init__(width, total)
-        self.servers = {}
-        self.best = {}
+        self.servers: dict[str, Server] = {}  # open ones
+        self.best: dict[Shape, Best] = {}  # of shapes sought since their best server changed
         self.scales = Scales()
 
     def open(self, server: Server) -> None:
-        """Add a server that takes tasks from now on."""
         self.servers[server.name] = server
         self.change(server)
 
     def close(self, server: Server) -> None:
-        """Remove a server that takes no more tasks."""
         del self.servers[server.name]
         for shape, best in list(self.best.items()):
             if best.server is server:
                 del self.best[shape]
 
     def change(self, server: Server) -> None:
-        """Note that the free amounts of an open server changed."""
         outdated: list[Shape] = []
         for shape, best in self.best.items():
             if best.server is server or shape.groups == 0:
                 outdated.append(shape)
-            elif shape.place.allowed[server.kind]:
+            elif shape.constraint.admits[server.kind]:
                 best.compare(server, self.scales.misfit(shape, server.free))
         for shape in outdated:
             del self.best[shape]
@@ -95,7 +83,7 @@ class BestFitFirst(Selection):
         """Find the best server where a task may run."""
         best: Best | None = None
         for server in self.servers.values():
-            if shape.place.allowed[server.kind]:
+            if shape.constraint.admits[server.kind]:
                 h = self.scales.misfit(shape, server.free)
                 if best is None:
                     best = Best(server, h)
@@ -109,12 +97,11 @@ class BestFitFirst(Selection):
         return server if server in servers else None
 
 
-class BestFitFirstWay(Comparison):
+class BestFitFirstCycle(TaskCycle):
     """Compares the first groups whose best server has room, looked up anew for each task."""
 
     def candidate(self, queue: Queue) -> Candidate | None:
-        """1. What: return the first group of a queue whose best server has room."""
-        for group in standing_groups(queue):
+        for group in active_groups(queue):
             if self.is_strict and is_behind_gang(queue, group):
                 return None
             candidate = self.try_group(group)
@@ -122,8 +109,7 @@ class BestFitFirstWay(Comparison):
                 return candidate
         return None
 
-    def why_waits(self, group: TaskGroup, had_room: bool) -> Hold:
-        """Return why a group waits, after others were placed, though servers had room for it."""
+    def why_waits(self, group: TaskGroup, had_room: bool) -> WaitReason:
         hold = super().why_waits(group, had_room)
         if hold is not AHEAD:
             return hold

@@ -1,8 +1,8 @@
 """First-fit: the first server, in the order of servers, with room.
 
-Servers stand in blocks. A block knows for each resource the most that any of its servers has free,
-and when a server of it last had more free than before. A shape knows in which block its last search
-ended; of the blocks before that, it looks only into those with a server that has more free since.
+Servers stand in blocks. A block has the most that any of its servers has free of each resource, and
+the time when a server of it last got more free. A shape keeps the block in which its last search
+ended; of the blocks before that, only those with a server that has more free since are searched.
 """
 
 from __future__ import annotations
@@ -12,29 +12,23 @@ from typing import Final
 from librt.vecs import append, vec
 from mypy_extensions import i64
 
-from fairlead.scheduler.selection.selection import Selection, first_of
-from fairlead.scheduler.tables import Server, Shape, fits, most_of
+from fairlead.scheduler._entities import Server, Shape, fits, has_room, largest_of
+from fairlead.scheduler.selection.selection import Selection
 
 LARGEST_BLOCK: Final = 128  # servers; a larger one is split
 
 
 class Block:
-    """Servers that stand one after the other in the order."""
-
-    width: i64
-    servers: list[Server]
-    free: vec[i64]  # the free amounts of each server, one after the other
-    most: vec[i64]  # (W,) at least what any server has free
-    is_tight: bool  # whether `most` is just that
-    capacity: vec[i64]  # (W,) the most that any server has
-    freed_at: i64 = 0  # the number of the search before which a server had more free than before
+    """Servers that follow each other in the order."""
 
     def __init__(self, servers: list[Server], width: i64) -> None:
         self.width = width
         self.servers = servers
-        self.free = vec[i64]()
-        self.most = vec[i64]()
-        self.capacity = vec[i64]()
+        self.free = vec[i64]()  # the free amounts of each server, one after the other
+        self.most = vec[i64]()  # (W,) at least the free amounts of any server
+        self.is_tight = False  # `most` is just the maximum
+        self.capacity = vec[i64]()  # (W,) the largest capacity of any server
+        self.freed_at: i64 = 0  # the number of the search before which a server got more free
         self.rebuild()
 
     def rebuild(self) -> None:
@@ -50,14 +44,14 @@ class Block:
             for amount in server.capacity:
                 capacity = append(capacity, amount)
         self.free = free
-        self.capacity = most_of(capacity, self.width)
+        self.capacity = largest_of(capacity, self.width)
         self.is_tight = False
         self.tighten()
 
     def tighten(self) -> None:
-        """Find the most that any server has free."""
+        """Find the largest free amounts."""
         if not self.is_tight:
-            self.most = most_of(self.free, self.width)
+            self.most = largest_of(self.free, self.width)
             self.is_tight = True
 
     def change(self, server: Server, search: i64) -> None:
@@ -83,7 +77,7 @@ class Block:
             while r < width and free[at + r] >= need[r]:
                 r += 1
             if r == width:
-                if shape.place.allowed[server.kind]:
+                if shape.constraint.admits[server.kind]:
                     return server
                 is_roomy = True
             at += width
@@ -95,28 +89,25 @@ class Block:
 class FirstFit(Selection):
     """Keeps open servers in blocks."""
 
-    blocks: list[Block]
-    searches: i64 = 0  # so far
-    rebuilt_at: i64 = 0  # the number of the search before which blocks last changed
-
     def __init__(self, width: i64, total: vec[i64]) -> None:
         super().__init__(width, total)
-        self.blocks = []
+        self.blocks: list[Block] = []
+        self.searches: i64 = 0  # so far
+        self.rebuilt_at: i64 = 0  # the number of the search before which blocks last changed
 
     def open(self, server: Server) -> None:
-        """Add a server that takes tasks from now on."""
         self.rebuilt_at = self.searches
         blocks = self.blocks
-        low, high = 0, len(blocks)  # the last block that begins before the server, or the first
+        if not blocks:
+            blocks.append(Block([server], self.width))
+            return
+        low, high = 0, len(blocks)  # the first block that begins after the server
         while low < high:
             middle = (low + high) // 2
             if blocks[middle].servers[0] < server:
                 low = middle + 1
             else:
                 high = middle
-        if not blocks:
-            blocks.append(Block([server], self.width))
-            return
         number = max(low - 1, 0)
         block = blocks[number]
         servers = block.servers
@@ -131,7 +122,6 @@ class FirstFit(Selection):
         block.rebuild()
 
     def close(self, server: Server) -> None:
-        """Remove a server that takes no more tasks."""
         block = server.block
         assert block is not None
         self.rebuilt_at = self.searches
@@ -143,12 +133,10 @@ class FirstFit(Selection):
             self.blocks.remove(block)
 
     def change(self, server: Server) -> None:
-        """Note that the free amounts of an open server changed."""
         assert server.block is not None
         server.block.change(server, self.searches)
 
     def find(self, shape: Shape) -> Server | None:
-        """Return the first server with room."""
         need, since = shape.need, shape.searched_at
         passed = shape.passed if since > self.rebuilt_at else 0
         self.searches += 1
@@ -165,7 +153,6 @@ class FirstFit(Selection):
         return None
 
     def find_anew(self, shape: Shape) -> Server | None:
-        """Return the first server with room, without what the shape knows of another search."""
         for block in self.blocks:
             server = block.find(shape)
             if server is not None:
@@ -173,5 +160,8 @@ class FirstFit(Selection):
         return None
 
     def find_among(self, servers: list[Server], shape: Shape) -> Server | None:
-        """Return the first of some servers with room."""
-        return first_of(servers, shape)
+        first: Server | None = None
+        for server in servers:
+            if (first is None or server < first) and has_room(server, shape):
+                first = server
+        return first

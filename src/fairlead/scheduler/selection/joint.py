@@ -1,10 +1,10 @@
 """Joint: of all pairs of a queue and a server with room for its first task, the least score.
 
 Of equal pairs the earlier queue's, then the earlier server's. Under ps-dsf the score is the queue's
-virtual dominant share on the server (see `criteria.server_share`).
+virtual dominant share on the server (see `criteria.ps_dsf`).
 
 A queue's best pair is kept. It gets worse only where the queue is served, or in the residual form
-where its server has less free; and then its old score is still a lower bound (see `comparing`).
+where its server has less free; and then its old score is still a lower bound (see `TaskCycle`).
 
 A search needs no score of most servers. A server is better than the best one so far, with score s,
 just where ``floor(held[r] / amount[r] * scale) < s`` for all r that the task takes: where it has
@@ -18,12 +18,12 @@ from typing import Final
 from librt.vecs import vec
 from mypy_extensions import i64
 
-from fairlead.scheduler.comparing import Candidate, Comparison
+from fairlead.scheduler._cycle import Candidate, TaskCycle
+from fairlead.scheduler._entities import NOT_TAKEN, Queue, Server, Shape, fits
+from fairlead.scheduler._state import State
 from fairlead.scheduler.criteria.criterion import dominant_score, scale_of
-from fairlead.scheduler.criteria.server_share import ServerShare
+from fairlead.scheduler.criteria.ps_dsf import ServerShare
 from fairlead.scheduler.selection.first_fit import FirstFit
-from fairlead.scheduler.state import State
-from fairlead.scheduler.tables import NOT_TAKEN, Queue, Server, Shape, fits
 
 MOST: Final = 2**62  # of any amount
 
@@ -31,15 +31,13 @@ MOST: Final = 2**62  # of any amount
 class Pair:
     """The best server of a queue for a task, so far."""
 
-    server: Server | None = None
-    score: int = 0
-    beyond: vec[i64]  # (W,) the least amounts of a better server
-
     def __init__(self, width: i64) -> None:
-        self.beyond = vec[i64]([NOT_TAKEN] * int(width))
+        self.server: Server | None = None
+        self.score = 0
+        self.beyond = vec[i64]([NOT_TAKEN] * int(width))  # (W,) least amounts of a better server
 
     def take(self, server: Server, amounts: vec[i64], queue: Queue, shape: Shape) -> None:
-        """Take a better server; compute what one that is better still has."""
+        """Take a better server; compute the least amounts of a server that is better still."""
         self.server = server
         self.score = dominant_score(queue, shape.demand, amounts)
         if self.score == 0:
@@ -51,22 +49,20 @@ class Pair:
                 self.beyond[r] = enough if enough < MOST else MOST + 1
 
 
-class Joint(Comparison):
+class Joint(TaskCycle):
     """Serves the pair with the least score; servers stand in the blocks of first-fit."""
-
-    servers: FirstFit
-    is_residual: bool
 
     def __init__(self, state: State, is_strict: bool) -> None:
         super().__init__(state, is_strict)
         assert isinstance(state.selection, FirstFit)
         assert isinstance(state.criterion, ServerShare)
         self.servers = state.selection
+        self.criterion = state.criterion
         self.is_residual = state.criterion.is_residual
 
     def find_pair(self, queue: Queue, shape: Shape) -> Pair:
         """Return the server on which a queue's score with a task is least."""
-        width, allowed = self.state.width, shape.place.allowed
+        width, admits, is_residual = self.state.width, shape.constraint.admits, self.is_residual
         pair = Pair(width)
         beyond = pair.beyond
         need = shape.need[:]
@@ -84,14 +80,12 @@ class Joint(Comparison):
                 if r < width:
                     continue
                 is_roomy = True
-                if not allowed[server.kind] or not fits(beyond, server.capacity):
+                if not admits[server.kind] or not fits(beyond, server.capacity):
                     continue
-                pair.take(
-                    server, server.free if self.is_residual else server.capacity, queue, shape
-                )
+                pair.take(server, self.criterion.amounts(server), queue, shape)
                 if pair.score == 0:
                     return pair
-                if self.is_residual:
+                if is_residual:
                     for k in range(width):
                         need[k] = max(need[k], beyond[k])
             if not is_roomy:
@@ -99,11 +93,9 @@ class Joint(Comparison):
         return pair
 
     def find(self, queue: Queue, shape: Shape) -> Server | None:
-        """Return the server on which a queue's score with a task is least."""
         return self.find_pair(queue, shape).server
 
     def rescore(self, candidate: Candidate) -> None:
-        """Compute a candidate's score anew, and find its server."""
         if candidate.plan:
             super().rescore(candidate)
             return
@@ -113,7 +105,6 @@ class Joint(Comparison):
         candidate.score = pair.score
 
     def choose(self, candidate: Candidate) -> Server:
-        """3. Where: return the server of the best pair."""
         return candidate.server
 
     def stays_exact(self, kept: Candidate, started: Candidate) -> bool:

@@ -1,9 +1,9 @@
-"""Offers: demands are unknown, and a round offers each server to a queue, which takes what it can.
+"""Offers: demands are unknown, and a round offers each server to a queue, which takes tasks there.
 
 1. Where: the next server of the round that has anything free.
 2. Who: of the queues that it may be offered to, that with the least score; of equals the earlier.
 3. What: its groups in their order, as long as a task fits there; a gang as a whole.
-4. Book: as in all ways; see `placing`.
+4. Book: as in all cycles.
 
 Then the queue declines the rest. The server is offered to it again after `refuse_seconds`, if more
 was freed since, or as soon as more of the queue's tasks wait. Placing ends after a round without an
@@ -15,15 +15,14 @@ from __future__ import annotations
 from typing import Final
 
 from fairlead.model.quantity import exact
-from fairlead.scheduler.comparing import Candidate
-from fairlead.scheduler.explanation import Hold
-from fairlead.scheduler.placing import AHEAD, Plan
+from fairlead.scheduler._cycle import AHEAD, Candidate, Plan
+from fairlead.scheduler._entities import Gang, Queue, Server, Shape, Task, TaskGroup, has_room
+from fairlead.scheduler._waiting import first_active
+from fairlead.scheduler.explanation import WaitReason
 from fairlead.scheduler.selection.round_robin import RoundRobin
-from fairlead.scheduler.tables import Gang, Queue, Server, Shape, Task, TaskGroup, has_room
-from fairlead.scheduler.waiting import first_standing
 
-DECLINED: Final = Hold("declined", "Its queue declined the servers with room, for a while.")
-NOT_ON_ONE: Final = Hold(
+DECLINED: Final = WaitReason("declined", "Its queue declined the servers with room, for a while.")
+NOT_ON_ONE: Final = WaitReason(
     "gang", "Each server is offered by itself, and none has room for all of it now."
 )
 
@@ -46,7 +45,7 @@ class Offers(RoundRobin):
             if rounds.taker is not None:
                 name, place = rounds.taker
                 queue, server = state.queues[name], state.servers[place]
-                candidate = self.taken(queue, server)
+                candidate = None if server.is_draining else self.candidate_on(queue, server)
                 if candidate is not None:
                     self.start(candidate, server, started)
                     return True
@@ -59,10 +58,6 @@ class Offers(RoundRobin):
                 rounds.taker = (least.name, visited.name)
                 rounds.is_idle = False
 
-    def taken(self, queue: Queue, server: Server) -> Candidate | None:
-        """3. What: return the first group of a queue that takes something of a server."""
-        return None if server.is_draining else self.candidate_on(queue, server)
-
     def queue_for(self, server: Server) -> Queue | None:
         """2. Who: return the queue to which a server is offered."""
         if server.is_draining or not has_any(server):
@@ -70,9 +65,9 @@ class Offers(RoundRobin):
         state = self.state
         candidates: list[Candidate] = []
         declines = state.rounds.declines.get(server.name)
-        for queue in state.root.served:
+        for queue in state.root.ranked:
             if declines is None or declines.is_over(queue.name, state.rounds.now):
-                group = first_standing(queue)
+                group = first_active(queue)
                 if group is not None:
                     bound = state.criterion.bound(queue, group.shape, server)
                     candidates.append(Candidate(group, group.shape, server, [], bound))
@@ -82,37 +77,29 @@ class Offers(RoundRobin):
         return None if least is None else least.queue
 
     def find_for_gang(self, gang: Gang, shape: Shape, plan: Plan) -> Server | None:  # noqa: ARG002
-        """Return the server that is offered, for all tasks of a gang."""
         server = self.visited
         return server if server is not None and has_room(server, shape) else None
 
     def next_moment(self) -> float:
-        """Return when a server is next offered to a queue that declined it."""
         state = self.state
         waiting = {queue.name for queue in state.queues.values() if queue.waiting > 0}
         is_open = {server.name for server in state.servers.values() if not server.is_draining}
         return state.rounds.next_offer(waiting, is_open)
 
-    # For explanations
-
-    def why_never(self, gang: Gang) -> Hold | None:
+    def why_never(self, gang: Gang) -> WaitReason | None:
         """Return that no server is large enough for all of a gang, if so."""
         shapes = [gang.shape_of(index) for index in gang.indices()]
-        asked = [0] * int(self.state.width)
-        for shape in shapes:
-            for r in range(self.state.width):
-                asked[r] += int(shape.demand[r])
+        demand = [sum([int(shape.demand[r]) for shape in shapes]) for r in range(self.state.width)]
         for server in self.state.servers.values():
-            rows = zip(asked, server.capacity, strict=True)
+            rows = zip(demand, server.capacity, strict=True)
             if all(amount <= capacity for amount, capacity in rows if amount > 0) and all(
-                shape.place.allowed[server.kind] for shape in shapes
+                shape.constraint.admits[server.kind] for shape in shapes
             ):
                 return None
         reason = "Each server is offered by itself, and none is large enough for all of it."
-        return Hold("gang", reason)
+        return WaitReason("gang", reason)
 
-    def why_waits(self, group: TaskGroup, had_room: bool) -> Hold:
-        """Return why a group waits, after others were placed, though servers had room for it."""
+    def why_waits(self, group: TaskGroup, had_room: bool) -> WaitReason:
         hold = super().why_waits(group, had_room)
         if hold.held_by == "gang":
             return NOT_ON_ONE
@@ -120,7 +107,6 @@ class Offers(RoundRobin):
 
 
 def has_any(server: Server) -> bool:
-    """Return whether a server has anything free."""
     for amount in server.free:  # noqa: SIM110 (a loop that is compiled)
         if amount > 0:
             return True

@@ -3,19 +3,16 @@
 1. Where: the next server of the round; a round goes on over calls of `place`.
 2. What: in each queue, the first group of which a task fits there.
 3. Who: of those, the queue with the least score with its task there; of equals the earlier one.
-4. Book: as in all ways; see `placing`.
+4. Book: as in all cycles.
 
 Placing ends after a round that placed nothing. The first task of a gang starts on the server of the
-round, the others where first-fit names; a gang is tried on each server anew.
+round, the others by first-fit; a gang is tried on each server anew.
 """
 
 from __future__ import annotations
 
-from fairlead.scheduler.comparing import Candidate, Comparison
-from fairlead.scheduler.criteria.criterion import AtHand
-from fairlead.scheduler.placing import Plan
-from fairlead.scheduler.state import State
-from fairlead.scheduler.tables import (
+from fairlead.scheduler._cycle import Candidate, Plan, TaskCycle
+from fairlead.scheduler._entities import (
     Gang,
     Line,
     Order,
@@ -26,26 +23,27 @@ from fairlead.scheduler.tables import (
     TaskGroup,
     has_room,
 )
-from fairlead.scheduler.waiting import first_standing, park
+from fairlead.scheduler._state import State
+from fairlead.scheduler._waiting import first_active, is_valid, park
+from fairlead.scheduler.criteria.criterion import TaskCriterion
 
 
-class RoundRobin(Comparison):
+class RoundRobin(TaskCycle):
     """Gives each server of a round to the least queue."""
-
-    compares: bool  # scores depend on the next task: queues are not in their order
-    visited: Server | None = None  # the server of the round on which a gang is tried
-    any_stands: bool = True  # any group is not parked
 
     def __init__(self, state: State, is_strict: bool) -> None:
         super().__init__(state, is_strict)
-        self.compares = isinstance(state.criterion, AtHand)
+        # Scores depend on the next task: queues are not in their order.
+        self.compares = isinstance(state.criterion, TaskCriterion)
+        self.visited: Server | None = None  # the server of the round on which a gang is tried
+        self.has_active = True  # any group is not parked
 
     def prepare(self) -> None:
         """Check whether any group is not parked: others fit on freed servers alone."""
         super().prepare()
-        self.any_stands = False
-        for queue in self.state.root.served:
-            self.any_stands = self.any_stands or first_standing(queue) is not None
+        self.has_active = False
+        for queue in self.state.root.ranked:
+            self.has_active = self.has_active or first_active(queue) is not None
 
     def place_next(self, started: list[Task]) -> bool:
         """Visit servers until one gets a task; return whether one did."""
@@ -67,9 +65,9 @@ class RoundRobin(Comparison):
         Where scores are known, the queues are in their order, and one is enough.
         """
         candidates: list[Candidate] = []
-        if server.is_draining or not (self.any_stands or server.is_freed):
+        if server.is_draining or not (self.has_active or server.is_freed):
             return candidates
-        for queue in self.state.root.served:
+        for queue in self.state.root.ranked:
             candidate = self.candidate_on(queue, server)
             if candidate is not None:
                 candidates.append(candidate)
@@ -98,12 +96,12 @@ class RoundRobin(Comparison):
     def first_on(self, queue: Queue, server: Server, after: Order | None) -> TaskGroup | None:
         """Return the first group of a queue, after some order, with a task that fits."""
         if self.is_strict:
-            group = first_standing(queue)
-            return group if group is not None and fits_some(group, server) else None
+            group = first_active(queue)
+            return group if group is not None and any_fits(group, server) else None
         first: TaskGroup | None = None
-        for order, line in queue.standing:
-            if line.stands is order or line.stands == order:
-                first = earlier(first, line, server, after)
+        for entry in queue.active:
+            if is_valid(entry):
+                first = earlier(first, entry[1], server, after)
         if server.is_freed:
             for line in queue.parked:
                 first = earlier(first, line, server, after)
@@ -117,7 +115,6 @@ class RoundRobin(Comparison):
         return server if server is not None and has_room(server, shape) else None
 
     def has_room_now(self, group: TaskGroup) -> bool:
-        """Return whether there is room for a group's next task, or for all of a gang somewhere."""
         if not isinstance(group, Gang):
             return super().has_room_now(group)
         for server in self.state.servers.values():
@@ -129,9 +126,9 @@ class RoundRobin(Comparison):
     def park_all(self) -> None:
         """Park all lines, after a round that placed nothing; gangs are tried again."""
         if self.is_strict:
-            return  # most lines were not looked at
-        for queue in self.state.root.served:
-            for line in [line for _, line in queue.standing]:
+            return  # most lines were not tried
+        for queue in self.state.root.ranked:
+            for line in [line for _, line in queue.active]:
                 if line.shape is not None and line.row < 0 and line.first() is not None:
                     park(line)
 
@@ -145,11 +142,10 @@ def earlier(
         return first
     if after is not None and group.order <= after:
         return first
-    return group if fits_some(group, server) else first
+    return group if any_fits(group, server) else first
 
 
-def fits_some(group: TaskGroup, server: Server) -> bool:
-    """Return whether a task of a group fits on a server."""
+def any_fits(group: TaskGroup, server: Server) -> bool:
     if not isinstance(group, Gang):
         return has_room(server, group.shape)
     for shape in group.parts:  # noqa: SIM110 (a loop that is compiled)

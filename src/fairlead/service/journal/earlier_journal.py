@@ -14,7 +14,7 @@ from typing import NamedTuple
 from pydantic_core import from_json
 
 from fairlead.errors import InputError
-from fairlead.scheduler.placement import Placement
+from fairlead.scheduler.scheduler import Placement
 from fairlead.service._state_snapshot import fill, split
 from fairlead.service.jobs import TaskKey
 from fairlead.service.service_state import ServiceState

@@ -1,8 +1,11 @@
-"""Snapshots: what a scheduler knows, as text that another process restores to the same future.
+"""Snapshots: the tables of a scheduler as text that another process restores to the same future.
 
 A snapshot is two lines of JSON. The first has the format, its version and a digest of the second,
-which tells what is damaged. Everything derived (indexes, turns, parked lines) is rebuilt. The same
-events give the same bytes. `snapshot_rows` has each field.
+which detects damage. Everything derived (indexes, ranks, parked lines) is rebuilt. The same events
+give the same bytes.
+
+This module is never compiled: a build has no pydantic, and a compiled typed dictionary is one of
+``typing``, where pydantic takes those of ``typing_extensions`` alone before Python 3.12.
 """
 
 from __future__ import annotations
@@ -10,22 +13,12 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import Final
 
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import to_json
+from typing_extensions import TypedDict
+
 from fairlead.errors import InputError
-from fairlead.scheduler.snapshot_rows import (
-    Body,
-    GroupRow,
-    Head,
-    QueueRow,
-    ServerRow,
-    Settings,
-    ShapeRow,
-    TaskRow,
-    line_of,
-    read_body,
-    read_head,
-)
-from fairlead.scheduler.state import State, sorted_by_serial
-from fairlead.scheduler.tables import (
+from fairlead.scheduler._entities import (
     UNLIMITED,
     Gang,
     Member,
@@ -34,13 +27,137 @@ from fairlead.scheduler.tables import (
     Shape,
     Task,
     TaskGroup,
+    Terms,
+    sorted_by_serial,
 )
+from fairlead.scheduler._state import State
 
 FORMAT: Final = "fairlead scheduler"
 VERSION: Final = 1
 
 
-def written(state: State, settings: Settings) -> bytes:
+class Head(TypedDict):
+    """The first line: the format, its version, and the digest of the second line."""
+
+    format: str
+    version: int
+    sha256: str
+
+
+class ServerRow(TypedDict):
+    """A server.
+
+    ``order`` and ``joined`` are its place in the order; ``capacity`` is in quanta. Constraints may
+    name the ``group``.
+    """
+
+    name: str
+    group: str
+    order: int
+    joined: int
+    capacity: list[int]
+    labels: list[tuple[str, str]]
+    draining: bool
+
+
+class QueueRow(TypedDict):
+    """A queue; its weight is a numerator and a denominator, ``parent`` is null at the top."""
+
+    name: str
+    serial: int
+    weight: tuple[int, int]
+    parent: str | None
+
+
+class ShapeRow(TypedDict):
+    """The demand of a task in quanta, and the labels and names of its constraint."""
+
+    demand: list[int]
+    labels: list[tuple[str, str]]
+    names: list[str] | None
+
+
+class GroupRow(TypedDict):
+    """A group of tasks.
+
+    ``parts`` has the number of the shape and of the tasks of each part. Tasks from ``fresh`` up to
+    ``end`` never ran. ``returned`` has earlier ones that wait again, and how often each started;
+    ``failures`` has how often each failed. A parked gang waits for a server to be freed.
+    """
+
+    id: int
+    queue: str
+    parts: list[tuple[int, int]]
+    gang: bool
+    parked: bool
+    over: bool
+    priority: int
+    time: float
+    limit: float | None
+    attempts: int | None
+    fresh: int
+    end: int
+    returned: list[tuple[int, int]]
+    failures: list[tuple[int, int]]
+
+
+class TaskRow(TypedDict):
+    """A running task, and since when it runs."""
+
+    id: int
+    group: int
+    index: int
+    server: str
+    attempt: int
+    since: float
+
+
+class RoundsRow(TypedDict):
+    """The round under way and declined offers.
+
+    ``random`` is the state of NumPy's PCG64. ``left`` has the servers that the round under way
+    still visits, the next one last. ``taker`` is the queue and the server of the offer under way.
+    ``declined`` has server, queue, numerator and denominator of the time until when, and whether
+    the server has had more to offer since. ``now`` is a numerator and a denominator.
+    """
+
+    random: tuple[int, int, int, int]
+    left: list[str]
+    idle: bool
+    taker: tuple[str, str] | None
+    declined: list[tuple[str, str, int, int, bool]]
+    now: tuple[int, int]
+
+
+class Settings(TypedDict):
+    """The arguments that the scheduler was made with; fractions are pairs of integers."""
+
+    resources: list[str]
+    policy: str
+    quanta: list[tuple[int, int]]
+    largest: list[int] | None
+    seed: int
+    strict_fifo: bool
+    refuse_seconds: tuple[int, int]
+
+
+class Body(TypedDict):
+    """The second line of a snapshot; ``ids`` counts groups and tasks so far."""
+
+    settings: Settings
+    now: float
+    ids: int
+    joined: int
+    added: int
+    servers: list[ServerRow]
+    queues: list[QueueRow]
+    shapes: list[ShapeRow]
+    groups: list[GroupRow]
+    tasks: list[TaskRow]
+    rounds: RoundsRow
+
+
+def snapshot_of(state: State, settings: Settings) -> bytes:
     """Return a snapshot. O(servers, queues, groups and running tasks)."""
     numbers: dict[Shape, int] = {}
     for id in sorted(state.groups):
@@ -52,45 +169,41 @@ def written(state: State, settings: Settings) -> bytes:
         "ids": state.ids,
         "joined": state.joined,
         "added": state.added,
-        "servers": [server_row(server) for server in in_order_of_joining(state)],
+        "servers": [server_row(server) for server in sorted(state.servers.values(), key=joined)],
         "queues": [queue_row(queue) for queue in sorted_by_serial(state.queues.values())],
         "shapes": [shape_row(shape) for shape in numbers],
         "groups": [group_row(state.groups[id], numbers) for id in sorted(state.groups)],
         "tasks": [task_row(state.running[id]) for id in sorted(state.running)],
         "rounds": state.rounds.save(),
     }
-    line = line_of(body)
+    line = to_json(body)
     head: Head = {"format": FORMAT, "version": VERSION, "sha256": sha256(line).hexdigest()}
-    return line_of(head) + b"\n" + line + b"\n"
+    return to_json(head) + b"\n" + line + b"\n"
 
 
-def read(data: object) -> Body:
-    """Return what a snapshot has.
-
-    Raises
-    ------
-    InputError
-        When it is no snapshot, damaged, or of another version.
-    """
+def read_snapshot(data: object) -> Body:
+    """Return the content of a snapshot; raise InputError for any other bytes."""
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise InputError(f"must be the bytes of a snapshot, not {data!r:.60}", "data")
     first, _, rest = bytes(data).partition(b"\n")
-    head = read_head(first)
-    if head is None or head["format"] != FORMAT:
+    try:
+        head = TypeAdapter(Head).validate_json(first)
+    except ValidationError:
+        raise InputError("is no snapshot of a scheduler", "data") from None
+    if head["format"] != FORMAT:
         raise InputError("is no snapshot of a scheduler", "data")
     if head["version"] != VERSION:
         fault = f"is a snapshot of version {head['version']}; this version reads {VERSION}"
         raise InputError(fault, "data")
     if not rest.endswith(b"\n") or sha256(rest[:-1]).hexdigest() != head["sha256"]:
         raise InputError("is a damaged snapshot", "data")
-    body = read_body(rest)
-    if body is None:
-        raise InputError("is a damaged snapshot", "data")
-    return body
+    try:
+        return TypeAdapter(Body).validate_json(rest)
+    except ValidationError:
+        raise InputError("is a damaged snapshot", "data") from None
 
 
-def restore(state: State, body: Body) -> None:
-    """Restore a snapshot into an empty state."""
+def restore_state(state: State, body: Body) -> None:
     for server in body["servers"]:
         restore_server(state, server)
     for queue in body["queues"]:
@@ -116,7 +229,6 @@ def restore(state: State, body: Body) -> None:
 
 
 def restore_server(state: State, row: ServerRow) -> None:
-    """Add a server to a state."""
     order, joined, labels = row["order"], row["joined"], frozenset(row["labels"])
     server = Server(row["name"], order, joined, row["capacity"], labels, row["group"])
     state.join(server)
@@ -127,12 +239,10 @@ def restore_server(state: State, row: ServerRow) -> None:
 def restore_group(state: State, row: GroupRow, shapes: list[Shape]) -> None:
     """Add a group to a state, without its running tasks."""
     queue = state.queues[row["queue"]]
-    priority, time = row["priority"], row["time"]
     limit = UNLIMITED if row["limit"] is None else row["limit"]
+    terms = Terms(row["time"], row["priority"], row["attempts"], limit)
     parts = [(shapes[number], tasks) for number, tasks in row["parts"]]
-    group = state.make_group(
-        row["id"], queue, parts, row["gang"], priority, time, row["attempts"], limit
-    )
+    group = state.make_group(row["id"], queue, parts, row["gang"], terms)
     group.fresh = row["fresh"]
     group.end = row["end"]
     group.is_over = row["over"]
@@ -141,19 +251,16 @@ def restore_group(state: State, row: GroupRow, shapes: list[Shape]) -> None:
         group.starts = dict(row["returned"])
     if row["failures"]:
         group.failures = dict(row["failures"])
-    state.wait(group)
+    state.add_group(group)
     if isinstance(group, Gang) and row["parked"]:
         state.park_gang(group)
 
 
-def in_order_of_joining(state: State) -> list[Server]:
-    """Return all servers in the order in which they joined."""
-    by_number = {int(server.joined): server for server in state.servers.values()}
-    return [by_number[number] for number in sorted(by_number)]
+def joined(server: Server) -> int:
+    return int(server.joined)
 
 
 def server_row(server: Server) -> ServerRow:
-    """Return the row of a server."""
     return {
         "name": server.name,
         "group": server.group,
@@ -166,7 +273,6 @@ def server_row(server: Server) -> ServerRow:
 
 
 def queue_row(queue: Queue) -> QueueRow:
-    """Return the row of a queue."""
     parent = queue.parent
     return {
         "name": queue.name,
@@ -177,17 +283,15 @@ def queue_row(queue: Queue) -> QueueRow:
 
 
 def shape_row(shape: Shape) -> ShapeRow:
-    """Return the row of a shape."""
-    names = shape.place.names
+    names = shape.constraint.names
     return {
         "demand": [int(amount) for amount in shape.given],
-        "labels": sorted(shape.place.labels),
+        "labels": sorted(shape.constraint.labels),
         "names": None if names is None else sorted(names),
     }
 
 
 def group_row(group: TaskGroup, numbers: dict[Shape, int]) -> GroupRow:
-    """Return the row of a group."""
     starts, failures = group.starts or {}, group.failures or {}
     parts: list[tuple[int, int]] = []
     if isinstance(group, Gang):
@@ -216,7 +320,6 @@ def group_row(group: TaskGroup, numbers: dict[Shape, int]) -> GroupRow:
 
 
 def task_row(task: Task) -> TaskRow:
-    """Return the row of a running task."""
     return {
         "id": task.id,
         "group": task.group.id,

@@ -1,4 +1,4 @@
-"""Arguments of the scheduler: exact numbers, names, labels, conditions; or an error naming them."""
+"""Checks of arguments: exact numbers, names, labels and constraints, or an `InputError`."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from typing import Final
 from fairlead.errors import InputError
 from fairlead.model.names import check_name
 from fairlead.model.quantity import exact
-from fairlead.scheduler.tables import Labels, PlaceKey
+from fairlead.scheduler._entities import ConstraintKey, Labels
 
-LARGEST: Final = 2**62  # what quanta and tasks add up to at most, so that nothing wraps
+LARGEST: Final = 2**62  # the largest sum of quanta or tasks, so that nothing wraps
 LEAST_WEIGHT: Final = Fraction(1, 10**100)
 QUANTUM: Final = Fraction(1, 1_024_000_000)
 
 
 def number(value: object, what: str) -> Fraction:
-    """Return a finite number as its writer meant it."""
-    if type(value) is float and isfinite(value):  # mostly; abstract classes take long to ask
+    """Return a finite number exactly as written."""
+    if type(value) is float and isfinite(
+        value
+    ):  # the usual case; checks of abstract classes are slow
         return exact(value)
     if isinstance(value, bool) or not isinstance(value, Real):
         raise InputError(f"must be a number, not {value!r:.60}", what)
@@ -72,7 +74,7 @@ def whole(value: object, what: str, least: int = 0, most: int = LARGEST) -> int:
 
 
 def truth(value: object, what: str) -> bool:
-    """Return True or False; NumPy's are of another type, which is named alike."""
+    """Return True or False, also from NumPy's type of the same name."""
     if type(value).__name__ not in {"bool", "bool_"}:
         raise InputError(f"must be True or False, not {value!r:.60}", what)
     return bool(value)
@@ -86,7 +88,7 @@ def name_of(value: object, what: str) -> str:
 
 
 def names_of(values: object, what: str) -> list[str]:
-    """Return a list of unlike names, at least one."""
+    """Return a list of distinct names, at least one."""
     if isinstance(values, str) or not isinstance(values, Sequence) or not values:
         raise InputError("must be a list of names", what)
     names = [name_of(value, what) for value in values]
@@ -96,7 +98,7 @@ def names_of(values: object, what: str) -> list[str]:
 
 
 def members_of(values: object, where: object) -> list[tuple[object, object, object]]:
-    """Return the members of a gang as demand, tasks, and where; `where` if they have no own."""
+    """Return the members of a gang as demand, tasks and constraint, `where` by default."""
     fault = "must be a list of (demand, tasks) or (demand, tasks, where)"
     if isinstance(values, str) or not isinstance(values, Sequence) or not values:
         raise InputError(fault, "members")
@@ -109,7 +111,7 @@ def members_of(values: object, where: object) -> list[tuple[object, object, obje
 
 
 def labels_of(labels: object) -> Labels:
-    """Return labels, none for None."""
+    """Return labels; none for None."""
     if labels is None:
         return frozenset()
     if not isinstance(labels, Mapping):
@@ -119,7 +121,7 @@ def labels_of(labels: object) -> Labels:
     )
 
 
-def place_of(where: object) -> PlaceKey:
+def constraint_of(where: object) -> ConstraintKey:
     """Return labels that must all match, and names of which one must, or None for any name."""
     if where is None:
         return frozenset(), None
@@ -131,10 +133,7 @@ def place_of(where: object) -> PlaceKey:
 
 
 class Amounts:
-    """Reads amounts by resource as whole quanta."""
-
-    resources: list[str]
-    quanta: list[Fraction]  # the smallest amounts; `QUANTUM` for resources that are not named
+    """Reads amounts by resource as whole quanta; `quanta` are the smallest amounts."""
 
     def __init__(self, resources: list[str], quanta: object) -> None:
         self.resources = resources
@@ -146,7 +145,7 @@ class Amounts:
             self.quanta[r] = quantum
 
     def by_resource(self, amounts: object, what: str) -> dict[int, Fraction]:
-        """Return the amounts that are named, by the resource's number."""
+        """Return the given amounts by the number of the resource."""
         if not isinstance(amounts, Mapping):
             raise InputError("must give amounts by resource", what)
         found: dict[int, Fraction] = {}
@@ -162,7 +161,7 @@ class Amounts:
     def count(self, amounts: object, what: str) -> list[int]:
         """Return amounts in quanta, rounded down; positive ones are at least one quantum.
 
-        So equal amounts are equal, and k tasks of 1/k fit on 1.
+        Thus equal amounts stay equal, and k tasks of 1/k fit on 1.
         """
         counted = [0] * len(self.resources)
         for r, amount in self.by_resource(amounts, what).items():

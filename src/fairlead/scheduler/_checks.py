@@ -1,14 +1,13 @@
-"""What always holds in a scheduler's tables, asserted one by one; for tests. O(everything)."""
+"""Assertions that all tables of a scheduler agree; for tests and debugging. O(everything)."""
 
 from __future__ import annotations
 
-from fairlead.scheduler.criteria.fifo import Submission
-from fairlead.scheduler.state import State
-from fairlead.scheduler.tables import Gang, Queue, Server, has_room
+from fairlead.scheduler._entities import Gang, Queue, Server, has_room
+from fairlead.scheduler._state import State
+from fairlead.scheduler.criteria.fifo import SubmissionTime
 
 
 def check_state(state: State) -> None:
-    """Assert that all tables agree."""
     for server in state.servers.values():
         check_server(state, server)
     for task in state.running.values():
@@ -31,7 +30,6 @@ def check_state(state: State) -> None:
 
 
 def check_server(state: State, server: Server) -> None:
-    """Assert that a server holds what its tasks take."""
     held = [0] * int(state.width)
     for task in state.running_on(server):
         for r, amount in enumerate(task.shape.demand):
@@ -43,7 +41,6 @@ def check_server(state: State, server: Server) -> None:
 
 
 def check_held(state: State) -> None:
-    """Assert that queues hold what tasks there and below take."""
     held = {queue.name: [0] * int(state.width) for queue in state.queues.values()}
     for task in state.running.values():
         queue: Queue | None = task.group.line.queue
@@ -56,42 +53,42 @@ def check_held(state: State) -> None:
 
 
 def check_queue(state: State, queue: Queue, waiting: dict[str, int]) -> None:
-    """Assert that a queue counts its tasks, and has its place."""
+    """Assert that a queue counts its tasks, and has its rank."""
     below = [other for other in state.queues.values() if other.parent is queue]
     assert queue.children == len(below)
     if below or queue.parent is None:
         assert queue.waiting == sum([int(other.waiting) for other in below])
         assert queue.running == sum([int(other.running) for other in below])
-        assert len(queue.turns) == len([other for other in below if other.turn is not None])
-        assert queue.turns == sorted(queue.turns)
-        assert queue.turns == [other.turn for other in queue.served]
+        assert len(queue.ranks) == len([other for other in below if other.rank is not None])
+        assert queue.ranks == sorted(queue.ranks)
+        assert queue.ranks == [other.rank for other in queue.ranked]
     else:
         assert queue.waiting == waiting.get(queue.name, 0)
-    assert queue.turn is None or queue.waiting > 0
+    assert queue.rank is None or queue.waiting > 0
     if not state.is_stale and queue.parent is not None:
         assert queue.score == state.criterion.score(queue)
 
 
 def check_place_in_queue(state: State, queue: Queue) -> None:
-    """Assert that parked lines have no room but on freed servers, and others stand."""
+    """Assert that parked lines have room on freed servers alone, and others are active."""
     for row, line in enumerate(queue.parked):
         assert line.row == row
         assert line.shape is not None
         for server in state.servers.values():
             assert server.is_freed or not has_room(server, line.shape)
     criterion = state.criterion
-    hopeless = criterion.hopeless if isinstance(criterion, Submission) else []
+    oversized = criterion.oversized if isinstance(criterion, SubmissionTime) else []
     for group in state.groups.values():
         line = group.line
         if line.queue is queue and group.waiting > 0:
             assert group.is_listed
-            is_parked = line.row >= 0 or line in hopeless
+            is_parked = line.row >= 0 or line in oversized
             if isinstance(group, Gang):
                 is_parked = is_parked or group.is_parked
             first = line.first()
             assert first is not None
             assert first.order <= group.order
             if not is_parked:
-                assert line.stands is not None
-                assert line.stands <= first.order
-                assert (line.stands, line) in queue.standing
+                assert line.active_order is not None
+                assert line.active_order <= first.order
+                assert (line.active_order, line) in queue.active

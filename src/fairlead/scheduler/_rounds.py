@@ -1,29 +1,26 @@
-"""What round-robin and offers keep between calls of `place`: the round under way, and declines."""
+"""The round under way, and declined offers: the memory of round-robin between calls of `place`."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 from math import inf, nextafter
-from typing import Final
+from typing import TYPE_CHECKING
 
 from fairlead.model.quantity import exact
-from fairlead.scheduler.random_order import RandomOrder
-from fairlead.scheduler.snapshot_rows import RoundsRow
-from fairlead.scheduler.tables import Server
+from fairlead.scheduler._entities import Server
+from fairlead.scheduler._random_order import RandomOrder
 
-REFUSE_SECONDS: Final = Fraction(5)
+if TYPE_CHECKING:
+    from fairlead.scheduler._snapshot import RoundsRow
 
 
 class Declines:
     """The queues that declined a server, and until when they are not offered it again."""
 
-    # Queues that declined all its free amounts; offered again when more is freed.
-    firm: dict[str, Fraction]
-    freed: dict[str, Fraction]  # queues that declined it before more was freed
-
     def __init__(self) -> None:
-        self.firm = {}
-        self.freed = {}
+        # Queues that declined all its free amounts; offered again when more is freed.
+        self.firm: dict[str, Fraction] = {}
+        self.freed: dict[str, Fraction] = {}  # queues that declined it before more was freed
 
     def is_over(self, queue: str, now: Fraction) -> bool:
         """Return whether the server may be offered to a queue."""
@@ -36,26 +33,18 @@ class Declines:
 class Rounds:
     """A round visits every server once, in a fresh random order, over several calls of `place`."""
 
-    refuse_seconds: Fraction  # until a server is offered again that was declined
-    random: RandomOrder
-    left: list[str]  # servers that the round still visits, the next one last
-    is_idle: bool = False  # a round is under way that has placed nothing yet, or offered nothing
-    taker: tuple[str, str] | None = None  # the queue and the server of the offer under way
-    declines: dict[str, Declines]  # by server
-    now: Fraction  # the time of the last call of `place`, where demands are unknown
-    order: list[str] | None = None  # all servers, in their order; None if unknown
-
-    def __init__(self, random: RandomOrder, refuse_seconds: Fraction = REFUSE_SECONDS) -> None:
-        self.refuse_seconds = refuse_seconds
+    def __init__(self, random: RandomOrder, refuse_seconds: Fraction) -> None:
+        self.refuse_seconds = refuse_seconds  # until a declined server is offered again
         self.random = random
-        self.left = []
-        self.declines = {}
-        self.now = Fraction(0)
-
-    # The round under way
+        self.left: list[str] = []  # servers that the round still visits, the next one last
+        self.is_idle = False  # the round under way has placed nothing yet, or offered nothing
+        self.taker: tuple[str, str] | None = None  # queue and server of the offer under way
+        self.declines: dict[str, Declines] = {}  # by server
+        self.now = Fraction(0)  # the time of the last call of `place`, where demands are unknown
+        self.order: list[str] | None = None  # all servers, in their order; None if unknown
 
     def next_server(self, servers: dict[str, Server]) -> Server | None:
-        """Return the server that is visited next; None once after a round that placed nothing."""
+        """Return the server to visit next; None once after a round that placed nothing."""
         while not self.left:
             if self.is_idle:
                 self.is_idle = False
@@ -68,27 +57,22 @@ class Rounds:
             self.left.reverse()
         return servers[self.left.pop()]
 
-    # Offers
-
     def decline(self, queue: str, server: str) -> None:
         """End the offer under way: the queue takes no more of the server for a while."""
         self.taker = None
-        declines = self.declines.get(server)
-        if declines is None:
-            declines = Declines()
-            self.declines[server] = declines
+        declines = self.declines.setdefault(server, Declines())
         declines.freed.pop(queue, None)
         declines.firm[queue] = self.now + self.refuse_seconds
 
     def free_up(self, server: str) -> None:
-        """Note that a server has more to offer."""
+        """Offer a server again after a while, as it has more free."""
         declines = self.declines.get(server)
         if declines is not None:
             declines.freed.update(declines.firm)
             declines.firm = {}
 
-    def revive(self, queue: str) -> None:
-        """Forget what a queue declined, as it has more tasks to place. O(servers)."""
+    def forget_declines(self, queue: str) -> None:
+        """Forget the declines of a queue with more tasks to place. O(servers)."""
         for declines in self.declines.values():
             declines.firm.pop(queue, None)
             declines.freed.pop(queue, None)
@@ -102,14 +86,11 @@ class Rounds:
                     least = until if least is None else min(least, until)
         return inf if least is None else not_before(least)
 
-    # Servers and queues
-
-    def add_server(self) -> None:
-        """Note that there is another server; the round under way does not visit it."""
+    def change_servers(self) -> None:
+        """Sort servers anew for the next round; the round under way visits no new one."""
         self.order = None
 
     def remove_server(self, server: str) -> None:
-        """Forget a server."""
         self.order = None
         if server in self.left:
             self.left.remove(server)
@@ -118,15 +99,12 @@ class Rounds:
         self.declines.pop(server, None)
 
     def remove_queue(self, queue: str) -> None:
-        """Forget a queue."""
         if self.taker is not None and self.taker[0] == queue:
             self.taker = None
-        self.revive(queue)
-
-    # Undo and snapshots
+        self.forget_declines(queue)
 
     def save(self) -> RoundsRow:
-        """Return all of it in plain values."""
+        """Return all of it as plain values, for undo and snapshots."""
         declined: list[tuple[str, str, int, int, bool]] = []
         for server in sorted(self.declines):
             declines = self.declines[server]
@@ -144,7 +122,6 @@ class Rounds:
         }
 
     def restore(self, row: RoundsRow) -> None:
-        """Restore saved values."""
         self.random.restore(row["random"])
         self.left = list(row["left"])
         self.is_idle = row["idle"]
@@ -156,7 +133,7 @@ class Rounds:
         self.now = Fraction(row["now"][0], row["now"][1])
 
 
-def not_before(moment: Fraction) -> float:
-    """Return the float of a moment, or the next one if that is an earlier moment."""
-    found = float(moment)
-    return nextafter(found, inf) if exact(found) < moment else found
+def not_before(time: Fraction) -> float:
+    """Return the float of a time, or the next one if that float is earlier."""
+    found = float(time)
+    return nextafter(found, inf) if exact(found) < time else found

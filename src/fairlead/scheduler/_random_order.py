@@ -1,4 +1,4 @@
-"""Random orders, by NumPy's generator of a seed.
+"""Random orders by NumPy's generator of a seed.
 
 This module is never compiled, because a build has no NumPy whose types it could read.
 """
@@ -6,20 +6,18 @@ This module is never compiled, because a build has no NumPy whose types it could
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, Protocol, SupportsInt
+from typing import Protocol, SupportsInt
 
 from numpy.random import PCG64, Generator, SeedSequence
 
-GENERATOR: Final = "PCG64"
 Bits = tuple[int, int, int, int]
 Seed = int | SeedSequence
 
 
 class Permuter(Protocol):
-    """The part of NumPy's generator that is used."""
+    """The part of NumPy's generator that is used; the types of the whole hold an Any."""
 
-    def permutation(self, x: int) -> Iterable[SupportsInt]:
-        """Return the numbers below x in random order."""
+    def permutation(self, x: int) -> Iterable[SupportsInt]: ...
 
 
 class RandomOrder:
@@ -30,20 +28,17 @@ class RandomOrder:
         self._random: Permuter = Generator(self._bits)
 
     def permutation(self, n: int) -> list[int]:
-        """Return the numbers below n in random order."""
         return [int(number) for number in self._random.permutation(n)]
 
     def save(self) -> Bits:
-        """Return the state of the generator."""
         bits = self._bits.state
         state = bits["state"]
         return state["state"], state["inc"], bits["has_uint32"], bits["uinteger"]
 
     def restore(self, saved: Bits) -> None:
-        """Restore a saved state."""
         state, increment, has_half, half = saved
         self._bits.state = {
-            "bit_generator": GENERATOR,
+            "bit_generator": "PCG64",
             "state": {"state": state, "inc": increment},
             "has_uint32": has_half,
             "uinteger": half,

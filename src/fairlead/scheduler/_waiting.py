@@ -1,4 +1,4 @@
-"""The groups that wait in a queue: which goes first, and which have to wait for a server.
+"""The waiting groups of a queue: which is first, and which are parked until a server is freed.
 
 A line without room on any open server is parked. Only a server that is freed later can change that,
 so a parked line is compared with freed servers alone. Once no waiting task fits on them, no server
@@ -12,7 +12,7 @@ from heapq import heappop, heappush, heapreplace
 from librt.vecs import append, pop, vec
 from mypy_extensions import i64
 
-from fairlead.scheduler.tables import (
+from fairlead.scheduler._entities import (
     Gang,
     Line,
     Order,
@@ -21,27 +21,23 @@ from fairlead.scheduler.tables import (
     Shape,
     TaskGroup,
     has_room,
-    no_room,
+    less_than_any,
 )
 
 
-class Freed:
-    """Servers that have more free than when parked lines were last compared with them.
+class FreedServers:
+    """Servers with more free than when parked lines were last compared with them.
 
     Some may have been closed since.
     """
 
-    width: i64
-    servers: list[Server]
-    most: vec[i64]  # (W,) at least what any of them has free
-
     def __init__(self, width: i64) -> None:
         self.width = width
-        self.servers = []
-        self.most = no_room(width)
+        self.servers: list[Server] = []
+        self.most = less_than_any(width)  # (W,) at least the free amounts of any of them
 
     def add(self, server: Server) -> None:
-        """Add a server, or note that it has more free."""
+        """Add a server, or take in its larger free amounts."""
         if not server.is_freed:
             server.is_freed = True
             self.servers.append(server)
@@ -49,19 +45,18 @@ class Freed:
             self.most[r] = max(self.most[r], server.free[r])
 
     def tighten(self) -> None:
-        """Find the most that any of them has free, after a task started on one of them."""
-        most = no_room(self.width)
+        """Find the largest free amounts, after a task started on one of them."""
+        most = less_than_any(self.width)
         for server in self.servers:
             for r in range(self.width):
                 most[r] = max(most[r], server.free[r])
         self.most = most
 
     def clear(self) -> None:
-        """Remove all."""
         for server in self.servers:
             server.is_freed = False
         self.servers = []
-        self.most = no_room(self.width)
+        self.most = less_than_any(self.width)
 
     def may_have_room(self, needs: vec[i64], at: i64) -> bool:
         """Return whether one of them has as much free as a packed need, from an index on."""
@@ -76,60 +71,65 @@ class Freed:
         return False
 
     def has_room(self, shape: Shape) -> bool:
-        """Return whether one of them has room."""
         for server in self.servers:  # noqa: SIM110 (a loop that is compiled)
             if has_room(server, shape):
                 return True
         return False
 
 
-def stand(line: Line) -> None:
-    """Let a line that is not parked take its place among the standing ones.
+def activate(line: Line) -> None:
+    """Give a line that is not parked its place among the active ones.
 
-    A parked gang stays parked: its line may be among those that had no hope when it was parked.
+    A parked gang stays parked: its line may be among the oversized ones since it was parked.
     """
     group = line.first()
     if group is None or (isinstance(group, Gang) and group.is_parked):
         return
-    before = line.stands
+    before = line.active_order
     if before is None or group.order < before:
-        line.stands = group.order
+        line.active_order = group.order
         queue = line.queue
-        heappush(queue.standing, (group.order, line))
-        if len(queue.standing) > queue.most_standing:
+        heappush(queue.active, (group.order, line))
+        if len(queue.active) > queue.most_active:
             drop_stale(queue)
 
 
 def drop_stale(queue: Queue) -> None:
-    """Drop stale entries of standing lines; entries may double before they are looked at again."""
-    queue.standing = sorted([entry for entry in queue.standing if entry[1].stands == entry[0]])
-    queue.most_standing = 2 * len(queue.standing) + 64
+    """Drop stale entries of active lines; entries may double before the next time."""
+    queue.active = sorted([entry for entry in queue.active if entry[1].active_order == entry[0]])
+    queue.most_active = 2 * len(queue.active) + 64
 
 
-def first_standing(queue: Queue) -> TaskGroup | None:
-    """Return the first group among the standing lines."""
-    standing = queue.standing
-    while standing:
-        order, line = standing[0]
-        if line.stands is not order and line.stands != order:
-            heappop(standing)
+def is_valid(entry: tuple[Order, Line]) -> bool:
+    """Return whether an entry of an active line is the current one of that line."""
+    order, line = entry
+    return line.active_order is order or line.active_order == order
+
+
+def first_active(queue: Queue) -> TaskGroup | None:
+    """Return the first group among the active lines."""
+    active = queue.active
+    while active:
+        order, line = active[0]
+        if line.active_order is not order and line.active_order != order:
+            heappop(active)
             continue
         group = line.first()
         if group is None:
-            heappop(standing)
-            line.stands = None
+            heappop(active)
+            line.active_order = None
         elif group.order != order:
-            line.stands = group.order
-            heapreplace(standing, (group.order, line))
+            line.active_order = group.order
+            heapreplace(active, (group.order, line))
         else:
             return group
     return None
 
 
 def park(line: Line) -> None:
-    """Pass a line over until a server is freed that has room for it."""
+    """Pass a line over until a server with room for it is freed."""
     queue = line.queue
-    line.stands = None
+    line.active_order = None
     shape = line.shape
     assert shape is not None
     line.row = len(queue.parked)
@@ -141,7 +141,7 @@ def park(line: Line) -> None:
 
 
 def unpark(line: Line) -> None:
-    """Let a line stand again; the last parked one takes its row."""
+    """Remove a line from the parked ones; the last one takes its row."""
     queue = line.queue
     shape = line.shape
     assert shape is not None
@@ -160,7 +160,7 @@ def unpark(line: Line) -> None:
     line.row = -1
 
 
-def first_parked(queue: Queue, freed: Freed) -> TaskGroup | None:
+def first_parked(queue: Queue, freed: FreedServers) -> TaskGroup | None:
     """Return the first group among the parked lines that have room on a freed server."""
     width, needs, most = freed.width, queue.needs, freed.most
     first: TaskGroup | None = None
@@ -180,9 +180,9 @@ def first_parked(queue: Queue, freed: Freed) -> TaskGroup | None:
     return first
 
 
-def first_to_try(queue: Queue, freed: Freed) -> TaskGroup | None:
+def first_to_try(queue: Queue, freed: FreedServers) -> TaskGroup | None:
     """Return the first group that is not parked, or has room on a freed server."""
-    group = first_standing(queue)
+    group = first_active(queue)
     if freed.servers:
         parked = first_parked(queue, freed)
         if parked is not None and (group is None or parked.order < group.order):
@@ -190,21 +190,20 @@ def first_to_try(queue: Queue, freed: Freed) -> TaskGroup | None:
     return group
 
 
-def standing_groups(queue: Queue) -> list[TaskGroup]:
-    """Return the first group of each line that is not parked, in their order. O(lines)."""
+def active_groups(queue: Queue) -> list[TaskGroup]:
     found: dict[Order, TaskGroup] = {}
-    for order, line in queue.standing:
-        if line.stands is order or line.stands == order:  # others are stale
-            group = line.first()
+    for entry in queue.active:
+        if is_valid(entry):
+            group = entry[1].first()
             if group is not None:
                 found[group.order] = group
     return [found[order] for order in sorted(found)]
 
 
 def first_waiting(queue: Queue) -> TaskGroup | None:
-    """Return the first group that waits, whether it is parked or not. O(lines)."""
-    first = first_standing(queue)
-    for line in queue.lines.values():  # parked lines, and those of groups that have no hope
+    """Return the first group with waiting tasks, parked or not. O(lines)."""
+    first = first_active(queue)
+    for line in queue.lines.values():  # parked lines, and oversized ones
         group = line.first()
         if group is not None and (first is None or group.order < first.order):
             first = group

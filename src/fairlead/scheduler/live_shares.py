@@ -1,7 +1,7 @@
-"""What queues hold, and what a fair mechanism would give them, at this moment.
+"""The current shares of queues beside the fair shares of a mechanism.
 
-Shares are of what can be used: the capacity of open servers, and on draining servers the amounts
-that still run there. A queue of weight 0 is due nothing.
+Shares are of the usable capacity: that of open servers, and on draining servers the amounts that
+still run there. The fair share of a queue of weight 0 is 0.
 
 This module is never compiled: its types are NumPy's.
 """
@@ -20,8 +20,9 @@ from fairlead.mechanisms.catalogue import find_mechanism
 from fairlead.mechanisms.fair_share import FairShares
 from fairlead.model.allocation import Allocation, Certificate
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
-from fairlead.scheduler.state import State, sorted_by_serial
-from fairlead.scheduler.wanting import UsableServers, Wants
+from fairlead.scheduler._demands import Demands, UsableServers
+from fairlead.scheduler._entities import sorted_by_serial
+from fairlead.scheduler._state import State
 
 # A share above this part of the fair one is fair: rounding and whole tasks are no unfairness.
 FAIR_ENOUGH = 0.999
@@ -34,8 +35,8 @@ class QueueShare(NamedTuple):
     ----------
     name : str
     share, fair_share : float
-        Parts of what can be used, over the weight; of a queue of weight 0, the part that it holds,
-        and 0.
+        Shares of the usable capacity, over the weight; of a queue of weight 0, the share that it
+        holds, and 0.
     difference : float
         `share` less `fair_share`.
     waiting, running : int
@@ -59,7 +60,7 @@ class QueueShare(NamedTuple):
 class LiveShares:
     """The shares of all queues and their fair shares, with a proof.
 
-    Tasks that wait and fit on no open server, not even an empty one, are due nothing.
+    Waiting tasks that fit on no open server, not even an empty one, do not count.
 
     Attributes
     ----------
@@ -67,8 +68,8 @@ class LiveShares:
     queues : tuple of QueueShare
         In the order in which they were added.
     allocation : Allocation or None
-        The mechanism's answer, a row for each kind of a queue's tasks; None where no queue wants
-        anything that can be used.
+        The mechanism's answer, a row for each kind of a queue's tasks; None where no queue has
+        tasks that count.
     """
 
     mechanism: str
@@ -92,9 +93,9 @@ class LiveShares:
 
 @dataclass(frozen=True, eq=False)
 class SharesQuestion:
-    """What shares follow from: copies, which another thread may answer while the scheduler goes on.
+    """The data of `LiveShares`, copied: another thread may answer while the scheduler goes on.
 
-    There are K kinds of a queue's tasks, which wait or run; N queues, G groups of alike servers,
+    There are K kinds of a queue's tasks, which wait or run; N queues, G groups of equal servers,
     and P sets of groups where tasks may run.
     """
 
@@ -106,14 +107,14 @@ class SharesQuestion:
     user: IntArray  # (K,) the queue of a kind
     place: IntArray  # (K,) where its tasks may run: a row of `places`
     places: BoolArray  # (P, G)
-    demand: FloatArray  # (K, R) what its tasks take in the mean
-    active: IntArray  # (K,) tasks that are due something
+    demand: FloatArray  # (K, R) the mean of its tasks
+    active: IntArray  # (K,) tasks that count
     active_running: IntArray  # (K,) those of them that run
-    capacity: FloatArray  # (G, R) what can be used of one server of a group
-    servers: IntArray  # (G,) how many there are
-    amount: FloatArray  # (R,) what all servers have
-    usable: FloatArray  # (R,) what can be used of it
-    used: FloatArray  # (R,) what running tasks take
+    capacity: FloatArray  # (G, R) usable of one server of a group
+    servers: IntArray  # (G,)
+    amount: FloatArray  # (R,) of all servers
+    usable: FloatArray  # (R,) the usable part of it
+    used: FloatArray  # (R,) of running tasks
     # Waiting tasks that fit on no server, not even an empty one; tasks of a gang count one by one.
     too_large: int
 
@@ -130,30 +131,31 @@ class SharesQuestion:
 
 
 def ask_shares(state: State, quanta: list[Fraction], mechanism: str) -> SharesQuestion:
-    """Return what the shares of all queues follow from. O(groups and servers)."""
+    """Return the data of the shares of all queues. O(groups, servers and running tasks)."""
     find_mechanism(mechanism)
     queues = sorted_by_serial(state.queues.values())
     if any(queue.children for queue in queues):
         raise RefusalError(mechanism, "is not defined for queues that have queues below them")
-    wants = Wants(state)
+    demands = Demands(state)
     unit = np.array([float(quantum) for quantum in quanta])
     number = {queue: n for n, queue in enumerate(queues)}
-    where = list(dict.fromkeys(kind.place for kind in wants.kinds))
+    where = list(dict.fromkeys(kind.constraint for kind in demands.kinds))
     allowed = np.array(
-        [[place.allowed[part.kind] for part in wants.parts] for place in where], dtype=np.bool_
-    ).reshape(len(where), len(wants.parts))
-    # Conditions that hold for the same servers are one place.
+        [[constraint.admits[row.kind] for row in demands.usable] for constraint in where],
+        dtype=np.bool_,
+    ).reshape(len(where), len(demands.usable))
+    # Constraints that admit the same servers are one row.
     places, row_of = np.unique(allowed, axis=0, return_inverse=True)
     row = dict(zip(where, row_of.reshape(-1).tolist(), strict=True))
     # Waiting tasks first, then running ones: their mean demands differ.
-    kinds = [*wants.kinds, *wants.kinds]
-    tasks = [kind.waiting for kind in wants.kinds] + [kind.running for kind in wants.kinds]
-    taken = [kind.wanted for kind in wants.kinds] + [kind.held for kind in wants.kinds]
+    kinds = [*demands.kinds, *demands.kinds]
+    tasks = [kind.waiting for kind in demands.kinds] + [kind.running for kind in demands.kinds]
+    taken = [kind.wanted for kind in demands.kinds] + [kind.held for kind in demands.kinds]
     amounts = matrix(taken, len(quanta)) * unit
     active = np.array(tasks, dtype=np.int64)
-    is_running = np.arange(len(kinds)) >= len(wants.kinds)
-    capacity, servers = capacities(wants.parts, unit)
-    all_capacity, all_servers = capacities(wants.there, unit)
+    is_running = np.arange(len(kinds)) >= len(demands.kinds)
+    capacity, servers = capacities(demands.usable, unit)
+    all_capacity, all_servers = capacities(demands.all_servers, unit)
     return SharesQuestion(
         mechanism,
         tuple(queue.name for queue in queues),
@@ -161,7 +163,7 @@ def ask_shares(state: State, quanta: list[Fraction], mechanism: str) -> SharesQu
         np.array([int(queue.waiting) for queue in queues], dtype=np.int64),
         np.array([int(queue.running) for queue in queues], dtype=np.int64),
         np.array([number[kind.queue] for kind in kinds], dtype=np.int64),
-        np.array([row[kind.place] for kind in kinds], dtype=np.int64),
+        np.array([row[kind.constraint] for kind in kinds], dtype=np.int64),
         places,
         amounts / np.maximum(active, 1)[:, None],
         active,
@@ -171,16 +173,16 @@ def ask_shares(state: State, quanta: list[Fraction], mechanism: str) -> SharesQu
         all_servers @ all_capacity,
         servers @ capacity,
         amounts[is_running].sum(axis=0),
-        wants.too_large,
+        demands.too_large,
     )
 
 
-def capacities(parts: list[UsableServers], unit: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Return what one server of each group has, and how many there are."""
-    amounts = matrix([part.amounts for part in parts], len(unit)) * unit
-    return amounts, np.array([part.servers for part in parts], dtype=np.int64)
+def capacities(rows: list[UsableServers], unit: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Return (G, R) the amounts of one server of each group, and (G,) the numbers of servers."""
+    amounts = matrix([row.amounts for row in rows], len(unit)) * unit
+    return amounts, np.array([row.servers for row in rows], dtype=np.int64)
 
 
 def matrix(rows: Sequence[Sequence[Any]], width: int) -> FloatArray:
-    """Return rows as an array, also if there are none."""
+    """Return rows as an array, also without any."""
     return np.array(rows, dtype=np.float64).reshape(len(rows), width)

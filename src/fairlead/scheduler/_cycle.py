@@ -1,0 +1,391 @@
+"""The numbered steps of a task, from its queue to its server.
+
+1. Who: the queue that is served.
+2. What: the group of that queue of which a task starts.
+3. Where: the server on which it starts.
+4. Book: the task runs; its queue and server hold its amounts, and the queue gets its new rank.
+
+Cycles differ in the order of these steps. `QueueCycle` chooses the queue first, where scores are
+known before a server is chosen. `TaskCycle` chooses a task of each queue first, where scores depend
+on it. In round-robin and offers (`selection`), a round gives the server first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Final
+
+from librt.vecs import vec
+from mypy_extensions import i64
+
+from fairlead.scheduler._entities import (
+    UNLIMITED,
+    Gang,
+    Placement,
+    Queue,
+    Server,
+    Shape,
+    Task,
+    TaskGroup,
+    add_to,
+    has_room,
+    placement_of,
+)
+from fairlead.scheduler._state import State
+from fairlead.scheduler._waiting import first_to_try, is_behind_gang, park
+from fairlead.scheduler.explanation import WaitReason, Reservation, tasks_in_words
+
+MOST_FREED: Final = 128  # servers; comparing with more costs more than a search of all
+AHEAD: Final = WaitReason("order", "Tasks that are ahead of it take the room.")
+OUT_OF_TURN: Final = WaitReason(
+    "strict order", "The first group of its queue waits, and nothing passes that."
+)
+NO_POOL: Final = Fraction(2**200)  # more than any share of what the pool has
+
+Plan = list[tuple[int, Server]]  # indices of a gang's waiting tasks, and the server of each
+
+
+class Cycle:
+    """Starts tasks one after the other, gangs whole."""
+
+    makes_reservations = False  # it knows when a waiting group is to start
+
+    def __init__(self, state: State, is_strict: bool) -> None:
+        self.state = state
+        self.is_strict = is_strict  # nothing passes over the first group of its queue
+
+    def place(self, limit: int) -> list[Placement]:
+        return [placement_of(task) for task in self.start_tasks(limit)]
+
+    def start_tasks(self, limit: int) -> list[Task]:
+        """Start tasks until nothing more has room, or at least `limit` are started."""
+        state = self.state
+        state.calls += 1
+        self.prepare()
+        started: list[Task] = []
+        while len(started) < limit:
+            if not self.place_next(started):
+                state.freed.clear()  # no waiting task fits on them
+                break
+        return started
+
+    def prepare(self) -> None:
+        """Bring up to date what changed since the last call."""
+        state = self.state
+        if state.is_stale:
+            state.rerank_all()
+        if len(state.freed.servers) > MOST_FREED:
+            state.unpark_all()
+
+    def place_next(self, started: list[Task]) -> bool:
+        """Start the next task or gang; return whether there is one."""
+        raise NotImplementedError
+
+    def find(self, queue: Queue, shape: Shape) -> Server | None:  # noqa: ARG002 (for joint)
+        """3. Where: return the server for a task of a queue by the selection."""
+        return self.state.selection.find(shape)
+
+    def book(self, group: TaskGroup, server: Server, started: list[Task]) -> None:
+        """4. Book: start a group's next task on a server."""
+        state = self.state
+        started.append(state.start(group, group.first_index(), server, state.now))
+        if server.is_freed:
+            state.freed.tighten()
+
+    def book_plan(self, group: TaskGroup, plan: Plan, started: list[Task]) -> None:
+        """4. Book: start tasks of a group where they are planned."""
+        for index, server in plan:
+            started.append(self.state.start(group, index, server, self.state.now))
+
+    def plan_gang(self, gang: Gang) -> Plan:
+        """Return the server of each waiting task of a gang; empty without room for all."""
+        plan: Plan = []
+        indices = largest_first(gang, self.state.criterion.total)
+        for index in indices:
+            shape = gang.shape_of(index)
+            server = self.find_for_gang(gang, shape, plan)
+            if server is None:
+                break
+            self.hold(gang, shape, server, 1)
+            plan.append((index, server))
+        for index, server in plan:
+            self.hold(gang, gang.shape_of(index), server, -1)
+        return plan if len(plan) == len(indices) else []
+
+    def find_for_gang(self, gang: Gang, shape: Shape, plan: Plan) -> Server | None:  # noqa: ARG002
+        """Return the server for the next task of a gang, after a plan for the tasks before it."""
+        return self.find(gang.line.queue, shape)
+
+    def hold(self, gang: Gang, shape: Shape, server: Server, sign: i64) -> None:
+        """Hold a planned task's amounts of a gang (1), or release them (-1)."""
+        self.state.take(server, shape, sign)
+        add_to(gang.line.queue.held, shape.demand, sign)  # the next server may depend on it
+
+    def next_moment(self) -> float:
+        """Return when to place again without any event before; infinite for never."""
+        return UNLIMITED
+
+    # For explanations
+
+    def has_room_now(self, group: TaskGroup) -> bool:
+        """Return whether there is room for a group's next task, or for all of a gang.
+
+        A gang without room when it was tried is passed over until a server is freed for it.
+        """
+        if isinstance(group, Gang):
+            return not group.is_parked and len(self.plan_gang(group)) > 0
+        return self.find(group.line.queue, group.shape) is not None
+
+    def why_never(self, gang: Gang) -> WaitReason | None:  # noqa: ARG002 (for offers)
+        """Return why a gang starts never though servers have room for all tasks of each shape."""
+        return None
+
+    def why_waits(self, group: TaskGroup, had_room: bool) -> WaitReason:
+        """Return why a group waits, after others were placed, though a server had room for it.
+
+        `had_room` tells whether all of it had room before others were placed.
+        """
+        if self.is_strict and not is_first(self.state, group):
+            return OUT_OF_TURN
+        return reason_without_room(group, had_room)
+
+    def reservation(self) -> Reservation | None:
+        """Return when the first waiting group is to start, if that is known."""
+        return None
+
+
+class QueueCycle(Cycle):
+    """Serves the queue with the least score first, from the root of the queues down."""
+
+    def place_next(self, started: list[Task]) -> bool:
+        return self.serve(self.state.root, started)
+
+    def serve(self, parent: Queue, started: list[Task]) -> bool:
+        """1. Who: start a task below a queue, the least score first; return whether it did."""
+        if parent.passed_in != self.state.calls:
+            parent.passed_in = self.state.calls
+            parent.passed = 0
+        ranked = parent.ranked
+        while parent.passed < len(ranked):
+            queue = ranked[parent.passed]
+            if self.serve(queue, started) if queue.children else self.start_first(queue, started):
+                return True
+            parent.passed += 1
+        return False
+
+    def start_first(self, queue: Queue, started: list[Task]) -> bool:
+        """2. What: start the first group of a queue that has room; return whether one has."""
+        state = self.state
+        while True:
+            group = first_to_try(queue, state.freed)
+            if group is None or (self.is_strict and is_behind_gang(queue, group)):
+                return False
+            if isinstance(group, Gang):
+                if self.start_gang(group, started):
+                    return True
+                state.park_gang(group)
+                continue
+            server = self.choose(group, group.line.row >= 0)
+            if server is not None:
+                self.book(group, server, started)
+                return True
+            if self.is_strict:
+                return False
+            park(group.line)
+
+    def choose(self, group: TaskGroup, is_parked: bool) -> Server | None:
+        """3. Where: return the server for a group's next task; for a parked one, a freed server."""
+        selection = self.state.selection
+        if is_parked:
+            return selection.find_among(self.state.freed.servers, group.shape)
+        return selection.find(group.shape)
+
+    def start_gang(self, gang: Gang, started: list[Task]) -> bool:
+        plan = self.plan_gang(gang)
+        self.book_plan(gang, plan, started)
+        return len(plan) > 0
+
+
+class Candidate:
+    """The first group of a queue that has room."""
+
+    def __init__(
+        self, group: TaskGroup, shape: Shape, server: Server, plan: Plan, score: int
+    ) -> None:
+        self.queue = group.line.queue
+        self.group = group
+        self.shape = shape  # of its next task; of a gang, that of the task that is placed first
+        self.server = server  # with room for that task; in some cycles, the one where it starts
+        # Where the tasks of a gang would start, until another task starts; empty for a single task.
+        self.plan = plan
+        self.score = score  # at most the score of the queue
+        self.is_exact = False  # it is the score
+
+    def still_holds(self) -> bool:
+        """Return whether it is still the first group with room, after other tasks started."""
+        return not self.plan and self.group.waiting > 0 and has_room(self.server, self.shape)
+
+    def is_before(self, other: Candidate) -> bool:
+        """Return whether it has the lesser score; queues of weight 0 come last."""
+        if (self.queue.weight[0] == 0) != (other.queue.weight[0] == 0):
+            return other.queue.weight[0] == 0
+        return self.score < other.score
+
+
+class TaskCycle(Cycle):
+    """Serves the queue with the least score for its first task with room.
+
+    A score never falls while tasks start. So an earlier score is a lower bound, and only the least
+    one is computed anew, until the least one is exact.
+    """
+
+    def __init__(self, state: State, is_strict: bool) -> None:
+        super().__init__(state, is_strict)
+        # The candidates of queues during a call of `place`; None for a queue without room.
+        self.kept: dict[Queue, Candidate | None] = {}
+
+    def prepare(self) -> None:
+        super().prepare()
+        self.kept = {}
+
+    def place_next(self, started: list[Task]) -> bool:
+        candidates: list[Candidate] = []
+        for queue in self.state.root.ranked:
+            candidate = self.candidate(queue)
+            if candidate is not None:
+                candidates.append(candidate)
+        least = self.least(candidates)
+        if least is None:
+            return False
+        self.start(least, self.choose(least), started)
+        return True
+
+    def candidate(self, queue: Queue) -> Candidate | None:
+        """1. What: return the first group of a queue that has room."""
+        kept = self.kept.get(queue)
+        if kept is None:
+            if queue in self.kept:
+                return None  # a queue without room has none until a server is freed
+        elif kept.still_holds():
+            return kept
+        found = self.find_candidate(queue)
+        if found is not None and kept is not None and found.shape is kept.shape:
+            found.score = max(found.score, kept.score)
+        self.kept[queue] = found
+        return found
+
+    def find_candidate(self, queue: Queue) -> Candidate | None:
+        """Find the first group of a queue with room; park the groups before it."""
+        while True:
+            group = first_to_try(queue, self.state.freed)
+            if group is None or (self.is_strict and is_behind_gang(queue, group)):
+                return None
+            candidate = self.try_group(group)
+            if candidate is not None:
+                return candidate
+            if not isinstance(group, Gang):
+                if self.is_strict:
+                    return None
+                park(group.line)
+
+    def try_group(self, group: TaskGroup) -> Candidate | None:
+        """Return a group as a candidate if it has room; park a gang without room."""
+        if isinstance(group, Gang):
+            plan = self.plan_gang(group)
+            if plan:
+                return self.gang_candidate(group, plan)
+            self.state.park_gang(group)
+            return None
+        server = self.state.selection.find(group.shape)
+        if server is None:
+            return None
+        bound = self.state.criterion.bound(group.line.queue, group.shape, None)
+        return Candidate(group, group.shape, server, [], bound)
+
+    def gang_candidate(self, gang: Gang, plan: Plan) -> Candidate:
+        index, server = plan[0]
+        shape = gang.shape_of(index)
+        bound = self.state.criterion.bound(gang.line.queue, shape, server)
+        return Candidate(gang, shape, server, plan, bound)
+
+    def least(self, candidates: list[Candidate]) -> Candidate | None:
+        """2. Who: return the candidate with the least score, the first of equals."""
+        while True:
+            least: Candidate | None = None
+            for candidate in candidates:
+                if least is None or candidate.is_before(least):
+                    least = candidate
+            if least is None or least.is_exact:
+                return least
+            self.rescore(least)
+            least.is_exact = True
+
+    def rescore(self, candidate: Candidate) -> None:
+        criterion = self.state.criterion
+        candidate.score = criterion.score_of(candidate.queue, candidate.shape, candidate.server)
+
+    def choose(self, candidate: Candidate) -> Server:
+        """3. Where: return the server for a candidate that has room."""
+        server = self.state.selection.find(candidate.shape)
+        assert server is not None
+        return server
+
+    def start(self, candidate: Candidate, server: Server, started: list[Task]) -> None:
+        """4. Book: start the task of a candidate on a server, or its gang as planned."""
+        group = candidate.group
+        if isinstance(group, Gang):
+            self.book_plan(group, candidate.plan, started)
+        else:
+            self.book(group, server, started)
+        for kept in self.kept.values():
+            if kept is not None:
+                kept.is_exact = self.stays_exact(kept, candidate)
+
+    def stays_exact(self, kept: Candidate, started: Candidate) -> bool:  # noqa: ARG002
+        """Return whether a score is still exact after another candidate started."""
+        return False
+
+
+def reason_without_room(group: TaskGroup, had_room: bool) -> WaitReason:
+    """Return the reason of a group without room after others were placed."""
+    if had_room or not isinstance(group, Gang):
+        return AHEAD
+    tasks = tasks_in_words(int(group.waiting))
+    reason = f"Its {tasks} start together, the largest first, and had no room when they were tried."
+    return WaitReason("gang", reason)
+
+
+def has_any_room(servers: Iterable[Server], group: TaskGroup) -> bool:
+    shape = group.shape_of(group.first_index())
+    for server in servers:  # noqa: SIM110 (a loop that is compiled)
+        if has_room(server, shape):
+            return True
+    return False
+
+
+def is_first(state: State, group: TaskGroup) -> bool:
+    """Return whether a group is the first waiting one of its queue. O(groups)."""
+    for other in state.groups.values():
+        if other.line.queue is group.line.queue and other.waiting > 0 and other.order < group.order:
+            return False
+    return True
+
+
+def largest_first(gang: Gang, total: vec[i64]) -> list[int]:
+    """Return waiting tasks by their dominant demand of the pool, ties as listed."""
+    indices = gang.indices()
+    if gang.is_alike():
+        return indices
+    sizes = {shape: dominant_demand(shape, total) for shape in gang.parts}
+    ordered = sorted([(-sizes[gang.shape_of(index)], index) for index in indices])
+    return [index for _, index in ordered]
+
+
+def dominant_demand(shape: Shape, total: vec[i64]) -> Fraction:
+    """Return the largest share of the pool that a task takes; infinite where it has nothing."""
+    largest = Fraction(0)
+    for demand, pool in zip(shape.demand, total, strict=True):
+        if demand > 0:
+            largest = max(largest, Fraction(int(demand), int(pool)) if pool > 0 else NO_POOL)
+    return largest

@@ -1,0 +1,135 @@
+"""What queues hold and demand, and the usable capacity, summed for fair shares.
+
+Tasks of a queue with one constraint that take the same resources are one kind of tasks. Usable is
+the capacity of open servers, and on draining servers the amounts that still run there.
+"""
+
+from __future__ import annotations
+
+from fairlead.scheduler._entities import Constraint, Gang, Queue, Server, Shape, TaskGroup
+from fairlead.scheduler._state import State
+
+Pattern = tuple[bool, ...]  # which resources a task takes
+ServersKey = tuple[int, tuple[int, ...]]  # the number of the kind of servers, and amounts
+
+
+class TaskKind:
+    """Tasks of a queue with one constraint that take the same resources.
+
+    Waiting ones that fit on no open server, even an empty one, do not count.
+    """
+
+    def __init__(self, queue: Queue, constraint: Constraint, resources: int) -> None:
+        self.queue = queue
+        self.constraint = constraint
+        self.waiting = 0  # tasks
+        self.running = 0  # tasks
+        self.wanted = [0.0] * resources  # (R,) of waiting tasks, in quanta, summed as doubles
+        self.held = [0.0] * resources  # (R,) of running tasks, in quanta, summed as doubles
+
+
+class UsableServers:
+    """Servers of one kind with equal usable amounts (R,) in quanta."""
+
+    def __init__(self, kind: int, amounts: list[int]) -> None:
+        self.kind = kind
+        self.amounts = amounts
+        self.servers = 0
+
+
+class Demands:
+    """All kinds of tasks, and all usable capacity. O(groups, servers and running tasks)."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.resources = int(state.counting.resources)
+        self.by_key: dict[tuple[Queue, Constraint, Pattern], TaskKind] = {}
+        self.open: dict[ServersKey, UsableServers] = {}  # capacity of open servers
+        self.draining: dict[ServersKey, UsableServers] = {}  # capacity of draining servers
+        self.too_large = 0  # waiting tasks that fit on no server, not even an empty one
+        for server in state.servers.values():
+            table = self.draining if server.is_draining else self.open
+            count_server(table, server, list(server.given))
+        for group in state.groups.values():
+            self.count_group(group)
+        self.kinds = list(self.by_key.values())
+        self.all_servers = [*self.open.values(), *self.draining.values()]
+        self.usable = [*self.open.values(), *self.still_used().values()]
+
+    def still_used(self) -> dict[ServersKey, UsableServers]:
+        """Return the amounts of tasks on draining servers."""
+        used: dict[str, list[int]] = {}
+        for server in self.state.servers.values():
+            if server.is_draining and server.running > 0:
+                used[server.name] = [0] * self.resources
+        if used:
+            for task in self.state.running.values():
+                amounts = used.get(task.server.name)
+                if amounts is not None:
+                    for r in range(self.resources):
+                        amounts[r] += int(task.shape.given[r])
+        found: dict[ServersKey, UsableServers] = {}
+        for name, amounts in used.items():
+            count_server(found, self.state.servers[name], amounts)
+        return found
+
+    def count_group(self, group: TaskGroup) -> None:
+        queue = group.line.queue
+        if isinstance(group, Gang):
+            for index in group.indices():
+                self.count_waiting(queue, group.shape_of(index), 1)
+            for task in (group.tasks or {}).values():
+                self.count_running(queue, task.shape, 1)
+            return
+        if group.waiting > 0:
+            self.count_waiting(queue, group.shape, int(group.waiting))
+        if group.tasks is not None:
+            self.count_running(queue, group.shape, len(group.tasks))
+
+    def count_waiting(self, queue: Queue, shape: Shape, tasks: int) -> None:
+        if not has_large(self.open, shape):
+            if not has_large(self.draining, shape):
+                self.too_large += tasks
+            return
+        kind = self.kind_of(queue, shape)
+        kind.waiting += tasks
+        for r in range(self.resources):
+            kind.wanted[r] += float(tasks) * float(shape.given[r])
+
+    def count_running(self, queue: Queue, shape: Shape, tasks: int) -> None:
+        kind = self.kind_of(queue, shape)
+        kind.running += tasks
+        for r in range(self.resources):
+            kind.held[r] += float(tasks) * float(shape.given[r])
+
+    def kind_of(self, queue: Queue, shape: Shape) -> TaskKind:
+        key = (queue, shape.constraint, tuple([amount > 0 for amount in shape.given]))
+        kind = self.by_key.get(key)
+        if kind is None:
+            kind = TaskKind(queue, shape.constraint, self.resources)
+            self.by_key[key] = kind
+        return kind
+
+
+def count_server(
+    table: dict[ServersKey, UsableServers], server: Server, amounts: list[int]
+) -> None:
+    """Count a server with some usable amounts."""
+    key = (int(server.kind), tuple(amounts))
+    found = table.get(key)
+    if found is None:
+        found = UsableServers(int(server.kind), amounts)
+        table[key] = found
+    found.servers += 1
+
+
+def has_large(table: dict[ServersKey, UsableServers], shape: Shape) -> bool:
+    """Return whether any of some servers has room for a task when it is empty."""
+    for servers in table.values():
+        if shape.constraint.admits[servers.kind]:
+            r = 0
+            while r < len(servers.amounts) and int(shape.given[r]) <= servers.amounts[r]:
+                r += 1
+            if r == len(servers.amounts):
+                return True
+    return False

@@ -1,0 +1,355 @@
+"""Why a group of tasks waits, and which changes would let it start: counted, and tried.
+
+1. One scan counts what servers lack.
+2. The group's queue is compared with the others.
+3. Tasks are placed on the live state, inside `WhatIf`: does one of the group start?
+4. Each change is made on the live state in the same way, and taken back.
+
+Criteria give the order of queues (`standing`); the cycle gives the reason (`why_waits`).
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import inf, nextafter
+from typing import Final
+
+from fairlead.errors import InputError
+from fairlead.scheduler._cycle import Cycle
+from fairlead.scheduler._entities import (
+    ConstraintKey,
+    Gang,
+    Labels,
+    Member,
+    Server,
+    Shape,
+    TaskGroup,
+    Terms,
+    fits,
+    path_of,
+)
+from fairlead.scheduler._shortage import Shortage, fit_together, lacks
+from fairlead.scheduler._state import State, WhatIf
+from fairlead.scheduler.argument_checks import LARGEST
+from fairlead.scheduler.explanation import (
+    Change,
+    Explanation,
+    WaitReason,
+    Reservation,
+    ServerShortage,
+    list_in_words,
+)
+
+MOST_CLASSES: Final = 32  # classes of servers that are tried, those with the most servers
+PORTION: Final = 256  # tasks are placed before the group is looked at
+
+
+class Explainer:
+    """Explains why a group waits."""
+
+    def __init__(
+        self,
+        cycle: Cycle,
+        resources: list[str],
+        quanta: list[Fraction],
+        group: TaskGroup,
+        now: float,
+    ) -> None:
+        state = cycle.state
+        self.cycle = cycle
+        self.state = state
+        self.group = group
+        self.now = now  # the time of the question, in seconds
+        self.resources = resources
+        self.quanta = quanta
+        self.names = state.counting.names(resources)  # (W,)
+        self.units = state.counting.units(quanta)  # (W,)
+        # The shape of the first waiting task, and its demand (R,) in quanta.
+        self.shape = group.shape_of(group.first_index()) if group.waiting > 0 else group.shape
+        self.demand = [int(amount) for amount in self.shape.given]
+        self.shortage = Shortage(state.servers.values(), self.shape, state.counting)
+        self.reservation: Reservation | None = None
+        self.changes: list[Change] = []
+        self.untried = 0  # classes of servers that were not tried
+
+    def explain(self) -> Explanation:
+        state, group, shortage = self.state, self.group, self.shortage
+        with WhatIf(state):  # to prepare may begin a round
+            self.cycle.prepare()
+            standing = state.criterion.standing(group, self.shape, state.servers.values())
+        short = self.short() if group.waiting > 0 else {}
+        hold = (
+            self.never(short)
+            if group.waiting > 0
+            else WaitReason("nothing", "All of its tasks run.")
+        )
+        is_never = group.waiting > 0 and hold is not None
+        starts = False
+        if group.waiting > 0:
+            tried = self.place()
+            hold = tried if hold is None else hold
+            starts = tried.held_by == "nothing"
+            if not starts:
+                self.try_changes()
+        assert hold is not None
+        lacking = zip(self.names, shortage.lacking, strict=True)
+        return Explanation(
+            group=group.id,
+            queue=group.line.queue.name,
+            waiting=int(group.waiting),
+            running=len(group.tasks or ()),
+            starts=starts,
+            now=self.now,
+            held_by=hold.held_by,
+            reason=hold.reason,
+            servers=len(state.servers),
+            allowed=len(shortage.allowed_servers),
+            open=shortage.open,
+            fitting=shortage.fitting,
+            lacking={name: int(servers) for name, servers in lacking if servers > 0},
+            nearest=tuple([self.lacking_on(server) for server in shortage.nearest]),
+            score=standing.score,
+            measure=standing.measure,
+            ahead=tuple(standing.ahead),
+            n_ahead=standing.n_ahead,
+            above=tuple(standing.above),
+            would_change=tuple(self.changes),
+            untried=self.untried,
+            never=is_never,
+            short=short,
+            reservation=self.reservation,
+            is_time=standing.is_time,
+        )
+
+    def amount(self, r: int, quanta: int) -> float:
+        """Return an amount in the unit of its users."""
+        return float(quanta * self.units[r])
+
+    def lacking_on(self, server: Server) -> ServerShortage:
+        shape = self.shape
+        lacking: dict[str, float] = {}
+        for r in lacks(shape, server.free):
+            lacking[self.names[r]] = self.amount(r, int(shape.need[r]) - int(server.free[r]))
+        return ServerShortage(server.name, lacking)
+
+    def short(self) -> dict[str, tuple[float, float]]:
+        """Return the demand and the largest capacity, if no allowed server is large enough."""
+        demand = self.shape.demand
+        return {
+            self.names[r]: (self.amount(r, int(demand[r])), self.amount(r, most))
+            for r, most in self.shortage.too_small().items()
+        }
+
+    def never(self, short: dict[str, tuple[float, float]]) -> WaitReason | None:
+        """Return why the group starts never, even on empty servers without drains, if so."""
+        if not self.shortage.allowed_servers:
+            return WaitReason("where", "It may run on none of the servers that are there.")
+        if short:
+            parts = [f"{asked:.6g} {r} of at most {most:.6g}" for r, (asked, most) in short.items()]
+            asks = list_in_words(parts)
+            reason = f"No server where it may run is large enough: it asks for {asks}."
+            return WaitReason("size", reason)
+        for shape, tasks in self.group.tasks_together().items():
+            if not fit_together(self.state.servers.values(), shape, tasks):
+                reason = "Even empty, the servers have too little room for its tasks of one shape."
+                return WaitReason("gang", reason)
+        return self.cycle.why_never(self.group) if isinstance(self.group, Gang) else None
+
+    def place(self) -> WaitReason:
+        """Place tasks; return why the group does not start, or that it does."""
+        shortage, group, cycle = self.shortage, self.group, self.cycle
+        had_room = shortage.fitting > 0 and cycle.has_room_now(group)
+        hold: WaitReason | None = None
+        with WhatIf(self.state):
+            # Placing frees nothing, so without room for the first task nothing has to be tried.
+            is_tried = shortage.fitting > 0 or cycle.makes_reservations
+            if is_tried and self.starts(group):
+                return WaitReason("nothing", "It starts when tasks are placed next.")
+            self.reservation = cycle.reservation()
+            if shortage.fitting > 0:
+                hold = cycle.why_waits(group, had_room)
+        if hold is not None:
+            return hold
+        if shortage.open == 0:
+            return WaitReason("drained", "All servers where it may run are drained.")
+        return WaitReason("room", "No server where it may run has room for a task now.")
+
+    def starts(self, group: TaskGroup) -> bool:
+        """Place tasks until one of a group starts; return whether one does."""
+        self.state.now = self.now
+        waiting = group.waiting
+        placed = PORTION
+        while group.waiting == waiting and placed >= PORTION:
+            placed = len(self.cycle.start_tasks(PORTION))
+        return group.waiting < waiting
+
+    # Changes
+
+    def try_changes(self) -> None:
+        self.try_less()
+        self.try_wider()
+        self.try_shorter()
+        self.try_weights()
+        self.try_priority()
+        self.try_servers()
+
+    def note(self, starts: bool, words: str, kind: str, of: str, to: float | None = None) -> None:
+        self.changes.append(Change(words, kind, of, to, starts))
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether only other servers or a smaller demand could help, as placing frees nothing."""
+        return self.shortage.fitting == 0
+
+    def try_less(self) -> None:
+        """Try a smaller demand of one resource: the most on a server that lacks no other."""
+        for r, less in enumerate(self.shortage.less):
+            if less == 0:
+                continue
+            demand = [*self.demand[:r], less, *self.demand[r + 1 :]]
+            name, amount = self.resources[r], float(less * self.quanta[r])
+            asked = float(self.demand[r] * self.quanta[r])
+            words = f"it asked for {amount:.6g} {name} instead of {asked:.6g}"
+            starts = self.starts_as(demand, self.shape.constraint.key)
+            self.note(starts, words, "resource", name, amount)
+
+    def try_wider(self) -> None:
+        """Try to drop one part of the constraint on servers."""
+        labels, names = self.shape.constraint.key
+        if names is not None:
+            starts = self.starts_as(self.demand, (labels, None))
+            self.note(starts, "it might run on any server", "where", "names")
+        for label in sorted(labels):
+            key, value = label
+            asked = key if value == "yes" else f"{key}={value}"
+            starts = self.starts_as(self.demand, (labels - {label}, names))
+            self.note(starts, f"it did not ask for {asked}", "where", key)
+
+    def try_shorter(self) -> None:
+        """Try the longest time limit with which it ends before a reserved start."""
+        held = self.reservation
+        if held is None or held.group == self.group.id or held.at == inf:
+            return
+        limit = held.at - self.now
+        while self.now + limit > held.at:
+            limit = nextafter(limit, -inf)
+        if not 0 < limit < self.group.limit:
+            return
+        key = self.shape.constraint.key
+        starts = not self.is_hopeless and self.starts_as(self.demand, key, limit)
+        words = f"its time limit were {rounded_down(limit)} s at the most"
+        self.note(starts, words, "limit", "time_limit", limit)
+
+    def starts_as(
+        self, demand: list[int], where: ConstraintKey, limit: float | None = None
+    ) -> bool:
+        """Return whether a task starts if waiting tasks have another demand or constraint.
+
+        They are submitted anew in their old place in the order. Only those of the first task's
+        shape change.
+        """
+        group, state = self.group, self.state
+        members: list[Member] = []
+        for shape, tasks in waiting_parts(group):
+            if shape is self.shape:
+                members.append(Member(demand, tasks, where))
+            else:
+                given = [int(amount) for amount in shape.given]
+                members.append(Member(given, tasks, shape.constraint.key))
+        limit = group.limit if limit is None else limit
+        terms = Terms(group.time, group.priority, limit=limit)
+        with WhatIf(state):
+            state.withdraw(group)
+            queue, is_gang = group.line.queue, isinstance(group, Gang)
+            return self.starts(state.submit(queue, members, is_gang, terms, group.order))
+
+    def try_weights(self) -> None:
+        """Try twice the weight of its queue, and of each above it; 1 for a weight of 0."""
+        path = path_of(self.group.line.queue)
+        path.reverse()
+        for queue in path:
+            over, under = queue.weight
+            weight = (2 * over, under) if over > 0 else (1, 1)
+            starts = False
+            if not self.is_hopeless:
+                with WhatIf(self.state):
+                    self.state.set_weight(queue, weight)
+                    starts = self.starts(self.group)
+            to = float(Fraction(weight[0], weight[1]))
+            words = f"the weight of {queue.name} were {to:.6g}"
+            self.note(starts, words, "weight", queue.name, to)
+
+    def try_priority(self) -> None:
+        starts = False
+        if not self.is_hopeless:
+            with WhatIf(self.state):
+                self.state.set_priority(self.group, LARGEST)
+                starts = self.starts(self.group)
+        words = "it had the highest priority in its queue"
+        self.note(starts, words, "priority", self.group.line.queue.name)
+
+    def try_servers(self) -> None:
+        """Try one more server of each class, the most common classes first."""
+        classes = server_classes(self.state)
+        self.untried = max(len(classes) - MOST_CLASSES, 0)
+        for like in classes[:MOST_CLASSES]:
+            name = self.new_name(like)
+            starts = False
+            if not self.is_hopeless or self.would_take(like, name):
+                with WhatIf(self.state):
+                    starts = self.join(like, name) and self.starts(self.group)
+            self.note(starts, f"there were one more server like {like.name}", "server", like.name)
+
+    def new_name(self, like: Server) -> str:
+        name, number = f"{like.name} again", 2
+        while name in self.state.servers:
+            name, number = f"{like.name} again {number}", number + 1
+        return name
+
+    def would_take(self, like: Server, name: str) -> bool:
+        """Return whether a new server like another one takes the first task."""
+        labels, names = self.shape.constraint.key
+        is_named = names is None or name in names or like.group in names
+        return is_named and labels <= like.labels and fits(self.shape.need, like.capacity)
+
+    def join(self, like: Server, name: str) -> bool:
+        """Add a server like another one; return whether its amounts can be counted."""
+        state = self.state
+        try:
+            state.use(self.resources, [0] * len(like.given), like.given)
+        except InputError:
+            return False
+        state.add_server(name, state.joined, like.given, like.labels, like.group)
+        return True
+
+
+def waiting_parts(group: TaskGroup) -> list[tuple[Shape, int]]:
+    """Return the shapes of a group's waiting tasks in their order, and the tasks of each."""
+    if not isinstance(group, Gang):
+        return [(group.shape, int(group.waiting))]
+    tasks = [0] * len(group.parts)
+    part = 0
+    for index in group.indices():
+        while index >= group.ends[part]:
+            part += 1
+        tasks[part] += 1
+    return [(shape, n) for shape, n in zip(group.parts, tasks, strict=True) if n > 0]
+
+
+def server_classes(state: State) -> list[Server]:
+    """Return the first server of each capacity and labels, the most common class first."""
+    counts: dict[tuple[tuple[int, ...], Labels], int] = {}
+    firsts: dict[tuple[tuple[int, ...], Labels], Server] = {}
+    for server in state.servers.values():
+        key = (tuple(server.given), server.labels)
+        counts[key] = counts.get(key, 0) + 1
+        first = firsts.get(key)
+        if first is None or server < first:
+            firsts[key] = server
+    rows = [(-counts[key], server) for key, server in firsts.items()]
+    return [server for _, server in sorted(rows)]
+
+
+def rounded_down(seconds: float) -> str:
+    thousandths = Fraction(seconds) * 1000 // 1
+    return f"{thousandths / 1000:.15g}" if 0 < thousandths < 10**15 else repr(seconds)

@@ -1,0 +1,77 @@
+"""Placement constraints of all shapes, and the kinds of servers that the same ones admit."""
+
+from __future__ import annotations
+
+from librt.vecs import append, vec
+
+from fairlead.scheduler._entities import Constraint, ConstraintKey, Kind, Labels, Server
+
+
+class Kinds:
+    """All constraints that some shape has, and the kinds of all servers."""
+
+    def __init__(self) -> None:
+        self.constraints: dict[ConstraintKey, Constraint] = {}
+        # The constraints that name a server, whether it is there or not.
+        self.naming: dict[str, set[Constraint]] = {}
+        self.kinds: dict[tuple[Labels, frozenset[Constraint]], Kind] = {}
+        self.by_number: list[Kind] = []
+        self.spare: list[int] = []  # numbers of kinds without servers
+
+    def find_constraint(self, key: ConstraintKey) -> Constraint:
+        return self.constraints.get(key) or Constraint(key)
+
+    def add_constraint(self, constraint: Constraint) -> bool:
+        """Count a shape with a constraint; return whether it is the first."""
+        constraint.shapes += 1
+        if constraint.shapes > 1:
+            return False
+        self.constraints[constraint.key] = constraint
+        for name in constraint.names or ():
+            self.naming.setdefault(name, set()).add(constraint)
+        constraint.admits = vec[bool]([kind.is_admitted(constraint) for kind in self.by_number])
+        return True
+
+    def remove_constraint(self, constraint: Constraint) -> None:
+        """Count one shape with a constraint less; without any it is forgotten."""
+        constraint.shapes -= 1
+        if constraint.shapes > 0:
+            return
+        del self.constraints[constraint.key]
+        for name in constraint.names or ():
+            naming = self.naming[name]
+            naming.remove(constraint)
+            if not naming:
+                del self.naming[name]
+
+    def find_kind(self, server: Server) -> Kind:
+        """Return the kind of a server by its labels and names, a new one if there is none."""
+        naming = self.naming.get(server.name, set()) | self.naming.get(server.group, set())
+        key = (server.labels, frozenset(naming))
+        kind = self.kinds.get(key)
+        if kind is None:
+            number = self.spare.pop() if self.spare else len(self.by_number)
+            kind = Kind(key[0], key[1], number)
+            self.kinds[key] = kind
+            if number < len(self.by_number):
+                self.by_number[number] = kind
+                for constraint in self.constraints.values():
+                    constraint.admits[number] = kind.is_admitted(constraint)
+            else:
+                self.by_number.append(kind)
+                for constraint in self.constraints.values():
+                    is_admitted = kind.is_admitted(constraint)
+                    constraint.admits = append(constraint.admits, is_admitted)
+        return kind
+
+    def enter(self, server: Server) -> None:
+        kind = self.find_kind(server)
+        kind.servers += 1
+        server.kind = kind.number
+
+    def exit(self, server: Server) -> None:
+        kind = self.by_number[server.kind]
+        kind.servers -= 1
+        if kind.servers == 0:
+            del self.kinds[(kind.labels, kind.naming)]
+            self.spare.append(int(kind.number))

@@ -1,0 +1,130 @@
+"""The amounts that servers lack for a task, counted by one scan of all servers.
+
+A resource that the task does not take is never lacking, even on a server that is overcommitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from heapq import nsmallest
+from typing import Final
+
+from librt.vecs import vec
+from mypy_extensions import i64
+
+from fairlead.scheduler._entities import Counting, Server, Shape, fits, zeros
+from fairlead.scheduler.explanation import NAMED
+
+ONE: Final = 2**64  # the whole demand
+
+
+class Shortage:
+    """The amounts that servers lack for a task of a shape."""
+
+    def __init__(self, servers: Iterable[Server], shape: Shape, counting: Counting) -> None:
+        width = counting.width
+        self.shape = shape
+        self.counting = counting
+        self.width = width
+        self.open = 0  # allowed servers that do not drain
+        self.fitting = 0  # open servers with room now
+        self.lacking = zeros(width)  # (W,) open servers with too little of each amount
+        # (R,) the largest demand of each resource, below the present one, with which the task
+        # would have room on some server; 0 without any.
+        self.less = [0] * int(counting.resources)
+        self.without_room: list[tuple[int, Server]] = []  # open ones, by the lacking part
+        self.allowed_servers = [s for s in servers if shape.constraint.admits[s.kind]]
+        for server in self.allowed_servers:
+            self.count(server)
+        self.nearest = [server for _, server in nsmallest(NAMED, self.without_room)]
+
+    def count(self, server: Server) -> None:
+        """Count a server where the task may run."""
+        if server.is_draining:
+            return
+        self.open += 1
+        need, free = self.shape.need, server.free
+        if fits(need, free):
+            self.fitting += 1
+            return
+        self.without_room.append((lacking_part(self.shape, free), server))
+        for r in range(self.width):
+            if free[r] < need[r]:
+                self.lacking[r] += 1
+        for r in range(self.counting.resources):
+            at = int(r)
+            most = self.counting.fitting_amount(self.shape, free, r, self.less[at])
+            self.less[at] = max(self.less[at], most)
+
+    def too_small(self) -> dict[int, int]:
+        """Return the amounts of which no allowed server has enough, and the largest capacities.
+
+        Empty if a server is large enough. If each amount is enough on some server, the amounts
+        that are too small on the server with the fewest of those.
+        """
+        need = self.shape.need
+        for server in self.allowed_servers:
+            if fits(need, server.capacity):
+                return {}
+        fewest: list[int] = []
+        for server in sorted(self.allowed_servers):
+            short = lacks(self.shape, server.capacity)
+            if not fewest or len(short) < len(fewest):
+                fewest = short
+        capacities = [server.capacity for server in self.allowed_servers]
+        most = {int(r): max([int(c[r]) for c in capacities]) for r in range(self.width)}
+        short_everywhere = [r for r in most if most[r] < int(need[r])]
+        return {r: most[r] for r in short_everywhere or fewest}
+
+
+def nearest_server(servers: Iterable[Server], shape: Shape) -> Server | None:
+    """Return the server that lacks the least part of a task's demand, the first of equals.
+
+    Of open servers where it may run; without any, of drained ones; without any, of all.
+    """
+    best: Server | None = None
+    least = (3, 0)
+    for server in servers:
+        is_allowed = shape.constraint.admits[server.kind]
+        tier = 2 if not is_allowed else 1 if server.is_draining else 0
+        key = (tier, lacking_part(shape, server.free))
+        if best is None or key < least or (key == least and server < best):
+            least = key
+            best = server
+    return best
+
+
+def lacking_part(shape: Shape, free: vec[i64]) -> int:
+    """Return the largest lacking part of the demand, in parts of 2**-64."""
+    need = shape.need
+    part = 0
+    for r in range(len(need)):
+        if free[r] < need[r]:
+            part = max(part, (int(need[r]) - int(free[r])) * ONE // int(need[r]))
+    return part
+
+
+def lacks(shape: Shape, amounts: vec[i64]) -> list[int]:
+    """Return of which amounts there is too little for a task."""
+    return [int(r) for r in range(len(amounts)) if amounts[r] < shape.need[r]]
+
+
+def fit_together(servers: Iterable[Server], shape: Shape, tasks: int) -> bool:
+    """Return whether all servers together, emptied and opened, have room for tasks of a shape."""
+    rest = tasks
+    for server in servers:
+        if shape.constraint.admits[server.kind]:
+            rest -= count_fitting(shape, server.capacity)
+            if rest <= 0:
+                return True
+    return False
+
+
+def count_fitting(shape: Shape, amounts: vec[i64]) -> int:
+    """Return how many tasks amounts have room for."""
+    lead = shape.lead
+    least = amounts[lead] // shape.demand[lead]
+    for r in range(len(amounts)):
+        if shape.demand[r] > 0:
+            least = min(least, amounts[r] // shape.demand[r])
+    return int(least)

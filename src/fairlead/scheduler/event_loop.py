@@ -1,0 +1,287 @@
+"""The event loop of a replay: a workload under a policy, from one event time to the next.
+
+At one time tasks end first, then servers change, then jobs arrive, then jobs are withdrawn, and
+then tasks are placed until nothing more has room. The log has a row for each start. Nothing is
+placed between two times, except where offers that were declined are made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from heapq import heappop, heappush
+from typing import Final
+
+from librt.vecs import append, vec
+from mypy_extensions import i64
+
+from fairlead.scheduler._cycle import Cycle
+from fairlead.scheduler._entities import UNLIMITED, Member, Task, TaskGroup, Terms
+from fairlead.scheduler.selection.offers import Offers
+
+JOIN, LEAVE, DRAIN = 0, 1, 2  # as `model.workload` has them
+PORTION: Final = 64  # placements of a step
+
+
+class JobArrivals:
+    """J jobs of K sets of equal tasks, T tasks in all, in the order of their arrival."""
+
+    def __init__(
+        self,
+        *,
+        submit: Iterable[float],
+        queue: list[str],
+        is_gang: Iterable[bool],
+        limit: Iterable[float],
+        first_set: Iterable[int],
+        demand: list[list[int]],
+        groups: list[frozenset[str] | None],
+        tasks: Iterable[int],
+        first_task: Iterable[int],
+        duration: Iterable[float],
+    ) -> None:
+        self.submit = vec[float](submit)  # (J,) time in seconds, ascending
+        self.queue = queue  # (J,)
+        self.is_gang = vec[bool](is_gang)  # (J,)
+        self.limit = vec[float](limit)  # (J,) longest time of a task in seconds, or infinite
+        self.first_set = vec[i64](first_set)  # (J + 1,)
+        self.demand = demand  # (K,) of a task of each set, in quanta
+        self.groups = groups  # (K,) groups of servers where it may run; None for all
+        self.tasks = vec[i64](tasks)  # (K,) 0 for a set that fits on no server
+        self.first_task = vec[i64](first_task)  # (K,)
+        self.duration = vec[float](duration)  # (T,) seconds
+
+
+class ServerEvents:
+    """S servers, and X events in the order of time."""
+
+    def __init__(
+        self,
+        *,
+        group: list[str],
+        capacity: list[list[int]],
+        is_there: Iterable[bool],
+        time: Iterable[float],
+        event: Iterable[int],
+        server: Iterable[int],
+    ) -> None:
+        self.group = group  # (S,)
+        self.capacity = capacity  # (S,) in quanta; servers of a group share a list
+        self.is_there = vec[bool](is_there)  # (S,) at the start
+        self.time = vec[float](time)  # (X,) in seconds, ascending
+        self.event = vec[i64](event)  # (X,) `JOIN`, `LEAVE` or `DRAIN`
+        self.server = vec[i64](server)  # (X,)
+
+
+class Replay:
+    """A replay under way.
+
+    Parameters
+    ----------
+    cycle : Cycle
+        Of a scheduler with all queues, and without servers.
+    events : ServerEvents
+    jobs : JobArrivals
+    cancels : list of (float, int)
+        The times in seconds at which jobs are withdrawn, ascending, and their numbers.
+    """
+
+    def __init__(
+        self,
+        cycle: Cycle,
+        events: ServerEvents,
+        jobs: JobArrivals,
+        cancels: list[tuple[float, int]],
+    ) -> None:
+        self.cycle = cycle
+        self.state = cycle.state
+        self.events = events
+        self.jobs = jobs
+        self.cancels = cancels
+        self.now = 0.0
+        self.is_placing = False
+        self.makes_offers = isinstance(cycle, Offers)
+        self.next_change: i64 = 0
+        self.next_job: i64 = 0
+        self.next_cancel: i64 = 0
+        # The log, a row for each start.
+        self.task = vec[i64]()
+        self.server = vec[i64]()
+        self.start = vec[float]()  # in seconds
+        self.end = vec[float]()  # when it ended or was lost, in seconds
+        self.is_lost = vec[bool]()
+        self.id = vec[i64]()  # ascending, so that the row of a lost task is found
+        self.ends: list[float] = []  # a heap
+        self.ending: dict[float, list[Task]] = {}  # lost tasks are skipped
+        self.first_task: dict[int, int] = {}  # of groups, by id
+        # Groups of jobs that may be withdrawn.
+        self.groups: dict[int, list[TaskGroup]] = {job: [] for _, job in cancels}
+        for server in range(len(events.group)):
+            if events.is_there[server]:
+                self._join(server)
+
+    def advance(self, steps: i64) -> bool:
+        """Replay some more event times, or parts of them; return whether nothing is to come."""
+        for _ in range(steps):
+            if not self.is_placing:
+                now = self._next_time()
+                if now == UNLIMITED:
+                    return True
+                self.now = now
+                self.state.now = now
+                self._end_tasks()
+                self._change_servers()
+                self._submit_jobs()
+                self._cancel_jobs()
+            self.is_placing = self._place_tasks()
+        return False
+
+    def _next_time(self) -> float:
+        """Return the time of the next event; infinite without any."""
+        now = UNLIMITED
+        while self.ends and not self._any_runs(self.ends[0]):
+            del self.ending[heappop(self.ends)]
+        if self.ends:
+            now = self.ends[0]
+        if self.next_change < len(self.events.time):
+            now = min(now, self.events.time[self.next_change])
+        if self.next_job < len(self.jobs.submit):
+            now = min(now, self.jobs.submit[self.next_job])
+        if self.next_cancel < len(self.cancels):
+            now = min(now, self.cancels[self.next_cancel][0])
+        if self.makes_offers:
+            now = min(now, self.cycle.next_moment())
+        return now
+
+    def _any_runs(self, end: float) -> bool:
+        """Return whether any of the tasks that end at some time still runs."""
+        for task in self.ending[end]:  # noqa: SIM110 (a loop that is compiled)
+            if task.is_running:
+                return True
+        return False
+
+    def _end_tasks(self) -> None:
+        """End tasks, in the order of their starts."""
+        if not self.ends or self.ends[0] != self.now:
+            return
+        heappop(self.ends)
+        for task in self.ending.pop(self.now):
+            if task.is_running:
+                self.state.stop(task, False)
+
+    def _change_servers(self) -> None:
+        """Apply joins, drains and removals of servers."""
+        events = self.events
+        while self.next_change < len(events.time) and events.time[self.next_change] == self.now:
+            server = events.server[self.next_change]
+            event = events.event[self.next_change]
+            self.next_change += 1
+            if event == JOIN:
+                self._join(server)
+            elif event == DRAIN:
+                self._drain(str(int(server)))
+            else:
+                self._leave(str(int(server)))
+
+    def _join(self, number: i64) -> None:
+        """Add a server, or let tasks start again on one that drains."""
+        state, name = self.state, str(int(number))
+        server = state.servers.get(name)
+        if server is None:
+            events = self.events
+            capacity, group = events.capacity[number], events.group[number]
+            state.add_server(name, int(number), capacity, frozenset(), group)
+        elif server.is_draining:
+            state.open(server)
+
+    def _drain(self, name: str) -> None:
+        server = self.state.servers.get(name)
+        if server is not None and not server.is_draining:
+            self.state.close(server)
+
+    def _leave(self, name: str) -> None:
+        """Remove a server; its tasks and the rest of their gangs are lost, and wait again."""
+        state = self.state
+        server = state.servers.get(name)
+        if server is None:
+            return
+        if not server.is_draining:
+            state.close(server)
+        for task in state.with_gangs(state.running_on(server)):
+            row = self._row_of(task)
+            self.end[row] = self.now
+            self.is_lost[row] = True
+            state.stop(task, True)
+        state.leave(server)
+
+    def _row_of(self, task: Task) -> i64:
+        """Return the row of the start of a task in the log."""
+        low: i64 = 0
+        high: i64 = len(self.id) - 1
+        while low < high:
+            middle = (low + high) // 2
+            if self.id[middle] < task.id:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def _submit_jobs(self) -> None:
+        jobs = self.jobs
+        while self.next_job < len(jobs.submit) and jobs.submit[self.next_job] == self.now:
+            self._submit(int(self.next_job))
+            self.next_job += 1
+
+    def _submit(self, job: int) -> None:
+        """Submit a job: a group for each of its sets, or one gang."""
+        jobs = self.jobs
+        is_gang = jobs.is_gang[job]
+        members: list[Member] = []
+        for number in range(jobs.first_set[job], jobs.first_set[job + 1]):
+            if jobs.tasks[number] > 0:
+                where = (frozenset[tuple[str, str]](), jobs.groups[number])
+                members.append(Member(jobs.demand[number], int(jobs.tasks[number]), where))
+                if not is_gang:
+                    self._enter(job, members, int(jobs.first_task[number]))
+                    members = []
+        if members:
+            self._enter(job, members, int(jobs.first_task[jobs.first_set[job]]))
+
+    def _enter(self, job: int, members: list[Member], first: int) -> None:
+        """Submit a group whose tasks are numbered from the first one on."""
+        jobs, state = self.jobs, self.state
+        queue, is_gang, limit = state.queues[jobs.queue[job]], jobs.is_gang[job], jobs.limit[job]
+        group = state.submit(queue, members, is_gang, Terms(self.now, limit=limit))
+        self.first_task[group.id] = first
+        if job in self.groups:
+            self.groups[job].append(group)
+
+    def _cancel_jobs(self) -> None:
+        """Withdraw the jobs of this time: waiting tasks are dropped, running ones may end."""
+        cancels = self.cancels
+        while self.next_cancel < len(cancels) and cancels[self.next_cancel][0] == self.now:
+            job = cancels[self.next_cancel][1]
+            self.next_cancel += 1
+            for group in self.groups.pop(job, []):
+                if group.waiting > 0:
+                    self.state.withdraw(group)
+
+    def _place_tasks(self) -> bool:
+        """Place some tasks, and log their starts; return whether more may have room."""
+        duration = self.jobs.duration
+        started = self.cycle.start_tasks(PORTION)
+        for task in started:
+            number = self.first_task[task.group.id] + task.index
+            end = self.now + duration[number]
+            self.task = append(self.task, number)
+            self.server = append(self.server, task.server.order)
+            self.start = append(self.start, self.now)
+            self.end = append(self.end, end)
+            self.is_lost = append(self.is_lost, False)
+            self.id = append(self.id, task.id)
+            together = self.ending.get(end)
+            if together is None:
+                self.ending[end] = [task]
+                heappush(self.ends, end)
+            else:
+                together.append(task)
+        return len(started) >= PORTION
