@@ -34,7 +34,7 @@ from fairlead.scheduler._entities import (
 )
 from fairlead.scheduler._state import State
 from fairlead.scheduler._waiting import first_to_try, is_behind_gang, park
-from fairlead.scheduler.explanation import WaitReason, Reservation, tasks_in_words
+from fairlead.scheduler.explanation import Reservation, WaitReason, tasks_in_words
 
 MOST_FREED: Final = 128  # servers; comparing with more costs more than a search of all
 AHEAD: Final = WaitReason("order", "Tasks that are ahead of it take the room.")

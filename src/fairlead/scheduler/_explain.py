@@ -34,9 +34,9 @@ from fairlead.scheduler.argument_checks import LARGEST
 from fairlead.scheduler.explanation import (
     Change,
     Explanation,
-    WaitReason,
     Reservation,
     ServerShortage,
+    WaitReason,
     list_in_words,
 )
 

@@ -63,17 +63,15 @@ class Shortage:
         that are too small on the server with the fewest of those.
         """
         need = self.shape.need
-        for server in self.allowed_servers:
-            if fits(need, server.capacity):
+        capacities = [server.capacity for server in sorted(self.allowed_servers)]
+        for capacity in capacities:
+            if fits(need, capacity):
                 return {}
-        fewest: list[int] = []
-        for server in sorted(self.allowed_servers):
-            short = lacks(self.shape, server.capacity)
-            if not fewest or len(short) < len(fewest):
-                fewest = short
-        capacities = [server.capacity for server in self.allowed_servers]
+        if not capacities:
+            return {}
         most = {int(r): max([int(c[r]) for c in capacities]) for r in range(self.width)}
         short_everywhere = [r for r in most if most[r] < int(need[r])]
+        fewest = min([lacks(self.shape, capacity) for capacity in capacities], key=len)
         return {r: most[r] for r in short_everywhere or fewest}
 
 

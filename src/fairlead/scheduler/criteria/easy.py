@@ -14,7 +14,7 @@ from bisect import bisect_left, bisect_right, insort
 from librt.vecs import vec
 from mypy_extensions import i64
 
-from fairlead.scheduler._cycle import Plan, reason_without_room, largest_first
+from fairlead.scheduler._cycle import Plan, largest_first, reason_without_room
 from fairlead.scheduler._entities import (
     MANY,
     UNLIMITED,
@@ -36,7 +36,7 @@ from fairlead.scheduler.criteria.fifo import (
     SubmissionTime,
     submitted,
 )
-from fairlead.scheduler.explanation import WaitReason, Reservation, duration
+from fairlead.scheduler.explanation import Reservation, WaitReason, duration
 from fairlead.scheduler.selection.mirrored import Mirrored
 
 

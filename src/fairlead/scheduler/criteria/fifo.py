@@ -12,12 +12,12 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from fairlead.scheduler._cycle import QueueCycle, reason_without_room, largest_first
+from fairlead.scheduler._cycle import QueueCycle, largest_first, reason_without_room
 from fairlead.scheduler._entities import Gang, Line, Queue, Rank, Server, Shape, Task, TaskGroup
 from fairlead.scheduler._state import State
 from fairlead.scheduler._waiting import activate, first_active
 from fairlead.scheduler.criteria.criterion import Criterion
-from fairlead.scheduler.explanation import NAMED, WaitReason, QueueScore, Standing
+from fairlead.scheduler.explanation import NAMED, QueueScore, Standing, WaitReason
 from fairlead.scheduler.selection.mirrored import Mirrored
 
 BEHIND: Final = WaitReason("fifo", "A group that goes before it waits, and nothing passes that.")
