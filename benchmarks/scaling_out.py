@@ -28,8 +28,8 @@ from fairlead.executors.local_processes import Processes
 from fairlead.executors.ray_tasks import ray_executor
 from fairlead.model.problem import Problem
 from fairlead.scheduler.policies import find_policy
-from fairlead.simulation.planned_run import PlannedRun
-from fairlead.simulation.run_processes import ReplayJob
+from fairlead.simulation.planned_runs import PlannedRun
+from fairlead.simulation.runs import ReplayJob
 from fairlead.simulation.trials import _fill_some
 from fairlead.traces.generator import generate_day
 from fairlead_papers.surveys.drawing import Distribution

@@ -18,7 +18,7 @@ PACKAGE = os.path.dirname(__file__)
 LOOPS = (
     "certificates/arrivals.py",
     "certificates/debt.py",
-    "simulation/metrics/share_integrals.py",
+    "simulation/metrics/_share_integrals.py",
     "solvers/staircase.py",
     "solvers/turns.py",
     "solvers/water_filling.py",

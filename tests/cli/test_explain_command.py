@@ -113,7 +113,10 @@ def test_without_a_time_it_is_the_middle_of_the_wait(trace: Path, capsys: Captur
         (["a", "--at", "-3"], "fairlead: --at: must be seconds"),
         (["late", "--at", "10"], "fairlead: job: late comes at 7200 s, after 10 s"),
         (["late", "--at", "90d"], "fairlead: job: late started as soon as it came, at 7200 s"),
-        (["a", "-p", "drf/rrr/oblivious"], "fairlead: drf/rrr/oblivious: who declined which"),
+        (
+            ["a", "-p", "drf/rrr/oblivious"],
+            "fairlead: drf/rrr/oblivious: a run log does not hold",
+        ),
         (["a", "-p", "recorded"], "fairlead: recorded: a log does not say why tasks waited"),
         (["a", "-p", "drf/joint"], "fairlead: drf/joint: drf scores a user alike"),
     ],
@@ -148,7 +151,10 @@ def test_simulate_explains_who_waited_longest(trace: Path, capsys: Capture) -> N
         (["-p", "drf/best-fit", "--explain", "nobody"], "--explain: there is no user 'nobody'"),
         (["-p", "drf/best-fit", "--explain", ""], "--explain: there is no user ''"),
         (["-p", "recorded", "--explain", "bo"], "--explain: needs a policy that is replayed"),
-        (["-p", "drf/rrr/oblivious", "--explain", "bo"], "drf/rrr/oblivious: who declined"),
+        (
+            ["-p", "drf/rrr/oblivious", "--explain", "bo"],
+            "drf/rrr/oblivious: a run log does not hold",
+        ),
     ],
 )
 def test_who_cannot_be_explained_is_said_before_replaying(

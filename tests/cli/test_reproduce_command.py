@@ -276,7 +276,7 @@ def test_what_differs_is_exit_1(monkeypatch: pytest.MonkeyPatch, capsys: Capture
 @pytest.mark.parametrize(
     ("folder", "said"),
     [
-        (None, "interrupted; nothing is kept (what is finished is with --runs FOLDER)"),
+        (None, "interrupted; nothing is kept (finished runs are, with --runs FOLDER)"),
         (
             Path("kept"),
             "interrupted; 0 of 1, and 1 of 3 runs for the next, are finished and kept in kept; "

@@ -26,10 +26,10 @@ from fairlead.errors import InputError
 from fairlead.model.cluster import Cluster
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload, first_seconds
-from fairlead.simulation import run_processes
+from fairlead.simulation import runs as run_processes
 from fairlead.simulation import simulate as outcomes
-from fairlead.simulation.comparison import compare
-from fairlead.simulation.dedicated import replay_dedicated
+from fairlead.simulation._dedicated import replay_dedicated
+from fairlead.simulation.metrics.comparison import compare
 from fairlead.simulation.metrics.summary import summarise
 from fairlead.simulation.simulate import Outcome
 from fairlead.traces.csv_folder import write_folder
@@ -338,8 +338,8 @@ def test_pages_that_cannot_be_written_are_refused_before_anything_runs(
         (["--policy", "slots:0"], "slots: takes a number from 1 to"),
         (["--policy", "drf/rrr", "--what-if", "weight:anna=2"], "did you mean 'ana'?"),
         (["--policy", "drf/rrr", "--what-if", "nothing"], "what-if 'nothing': must be weight:"),
-        (["--policy", "recorde"], "; or recorded, what the trace says happened"),
-        (["--policy", "recorded", "--dedicated"], "dedicated: what is recorded cannot run again"),
+        (["--policy", "recorde"], "; or recorded, the run that the trace records"),
+        (["--policy", "recorded", "--dedicated"], "dedicated: a recorded run cannot be repeated"),
         (["--policy", "drf/rrr", "--until=-3"], "until: must be a positive number, not -3"),
         (["--policy", "drf/rrr", "--until", "0"], "until: must be a positive number, not 0"),
         (["--policy", "drf/rrr", "--until", "nan"], "until: must be a positive number, not nan"),
@@ -654,7 +654,7 @@ def test_what_the_log_does_not_say_is_compared_with_nothing(
 SLOW = """
 import sys, time
 from pathlib import Path
-from fairlead.simulation import run_processes
+from fairlead.simulation import runs as run_processes
 from oracles.plain_replay import plain_replay
 
 def replay(workload, policy, **options):

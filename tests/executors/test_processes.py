@@ -20,7 +20,7 @@ from fairlead.executors.executor import WorkerDiedError, do_in_order
 from fairlead.executors.local_processes import Processes
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
-from fairlead.simulation import run_processes
+from fairlead.simulation import runs as run_processes
 from fairlead.simulation.runs import run_policies
 from oracles.random_workloads import random_workload
 
@@ -163,7 +163,7 @@ def test_answers_are_handed_over_in_order() -> None:
 
 INTERRUPTED_AT_BIRTH = """
 import os, signal, sys
-import fairlead.simulation.run_processes as run_processes
+import fairlead.simulation.runs as run_processes
 from fairlead.simulation.runs import run_policies
 from fairlead.executors.local_processes import Processes
 from oracles.plain_replay import plain_replay

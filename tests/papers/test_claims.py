@@ -9,8 +9,8 @@ import pytest
 
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
-from fairlead.simulation.metrics.job_times import JobTimes
-from fairlead.simulation.metrics.size_classes import reduction_by_size
+from fairlead.simulation.metrics.comparison import reduction_by_size
+from fairlead.simulation.metrics.task_outcomes import JobTimes
 from fairlead_papers.catalogue import CATALOGUE, find_entries
 from fairlead_papers.drfh.figure_5 import judge_uses
 from fairlead_papers.drfh.figure_6 import judge_times

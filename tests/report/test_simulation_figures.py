@@ -25,7 +25,6 @@ from fairlead.report.simulation_figures import (
     utilisation_figure,
     waiting_figure,
 )
-from fairlead.simulation.metrics.job_times import waiting_times
 from fairlead.simulation.metrics.summary import summarise
 from fairlead.simulation.simulate import Outcome
 from oracles.plain_replay import plain_replay
@@ -52,7 +51,7 @@ def test_distributions_are_parts_of_what_was_measured(seed: int) -> None:
     measured = {
         completion_figure: lambda o: o.summary.jobs.completion,
         slowdown_figure: lambda o: o.summary.jobs.slowdown,
-        waiting_figure: lambda o: waiting_times(o.summary.course),
+        waiting_figure: lambda o: o.summary.outcomes.wait,
     }
     for draw, measure in measured.items():
         values = [measure(o)[~np.isnan(measure(o))] for o in outcomes.values()]

@@ -19,9 +19,9 @@ from fairlead.report.numbers import short_duration
 from fairlead.report.page import to_page
 from fairlead.report.simulation import simulation_document
 from fairlead.report.simulation_against import against_today
-from fairlead.simulation.dedicated import replay_dedicated
+from fairlead.simulation._dedicated import replay_dedicated
 from fairlead.simulation.metrics.summary import summarise
-from fairlead.simulation.recorded import recorded_run
+from fairlead.simulation.runs import recorded_run
 from fairlead.simulation.simulate import Outcome
 from oracles.plain_replay import plain_replay
 from oracles.random_workloads import random_workload

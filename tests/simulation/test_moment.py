@@ -11,10 +11,10 @@ import pytest
 from fairlead.errors import InputError, RefusalError
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
-from fairlead.simulation import moment
-from fairlead.simulation.moment import explain_job, longest_wait, middle_of_wait
-from fairlead.simulation.recorded import recorded_run
+from fairlead.simulation import waiting_job
 from fairlead.simulation.replay import replay
+from fairlead.simulation.runs import recorded_run
+from fairlead.simulation.waiting_job import explain_job, longest_wait, middle_of_wait
 from oracles.random_workloads import random_workload
 
 POLICIES = ["drf/best-fit", "tsf/first-fit", "ps-dsf/joint", "slots:3", "fifo/first-fit", "drf/rrr"]
@@ -36,10 +36,10 @@ def test_the_moment_is_that_of_the_replay(policy: str, strict: bool) -> None:
         workload = replace(workload, job_gang=np.zeros(workload.n_jobs, dtype=bool))
         log = replay(workload, policy, strict_fifo=strict)
         for time in moments(workload, log):
-            state = moment._AtMoment(workload, log, time)
+            state = waiting_job._StateAt(workload, log, time)
             if not (state.waiting.any() or state.running.any()):
                 continue
-            s, group_of = moment._scheduler_at(state, strict, -1, None)
+            s, group_of = waiting_job._scheduler_at(state, strict, -1, None)
             s.check()
             runs = {k: s.explain(g).running for k, g in group_of.items()}
             assert runs == {k: int(state.running[k]) for k in group_of}
@@ -71,7 +71,7 @@ def test_who_waited_longest_is_told_why_and_when_it_starts() -> None:
             sets = workload.first_set[[j, j + 1]] if is_gang else [of, of + 1]
             first = workload.first_task[sets]
             starts = log.start[(log.task >= first[0]) & (log.task < first[1])]
-            assert (why.job, why.user, why.moment) == (job, user, time)
+            assert (why.job, why.user, why.time) == (job, user, time)
             assert why.submitted == workload.job_submit[j] <= time <= why.starts
             assert why.starts == min([x for x in starts if x > time], default=inf)
             assert why.explanation.waiting + why.explanation.running > 0
@@ -88,7 +88,7 @@ def test_a_job_that_does_not_wait_is_told_what_became_of_it() -> None:
     workload = replace(workload, job_cancel=np.full(workload.n_jobs, inf))
     log = replay(workload, "drf/first-fit")
     job, submit = str(workload.job_names[0]), float(workload.job_submit[0])
-    for time, fault in [(submit - 1, "comes at"), (log.makespan + 9, "all of it had started by")]:
+    for time, fault in [(submit - 1, "comes at"), (log.makespan + 9, "all had started by")]:
         with pytest.raises(InputError, match=fault):
             explain_job(workload, log, job, time)
     gone = replace(workload, job_cancel=np.full(workload.n_jobs, workload.job_submit + 1e-9))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fairlead.errors import InputError, RefusalError
-from fairlead.simulation.planned_run import PlannedRun, fingerprint, plan_runs, workload_digest
+from fairlead.simulation.planned_runs import PlannedRun, fingerprint, plan_runs, workload_digest
 from fairlead.traces.what_if import change_workload
 from oracles.random_workloads import random_workload
 
@@ -95,6 +95,6 @@ def test_options_and_sources_matter_to_the_fingerprint(monkeypatch: pytest.Monke
         fingerprint("x", PlannedRun("drf/best-fit", "weight:a=2"), seed=0, strict_fifo=False),
         fingerprint("x", PlannedRun("drf/best-fit", dedicated=True), seed=0, strict_fifo=False),
     }
-    monkeypatch.setattr("fairlead.simulation.planned_run.digest_of_sources", lambda: "other")
+    monkeypatch.setattr("fairlead.simulation.planned_runs.digest_of_sources", lambda: "other")
     others.add(fingerprint("x", run, seed=0, strict_fifo=False))
     assert len(others | {mark}) == 7

@@ -17,12 +17,11 @@ from fairlead.executors.local_processes import Processes
 from fairlead.formats.run_log_file import read_run_log, write_run_log
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload, excerpt
-from fairlead.simulation import run_processes
+from fairlead.simulation import runs as run_processes
 from fairlead.simulation.metrics.summary import summarise
 from fairlead.simulation.metrics.task_outcomes import follow_tasks
-from fairlead.simulation.planned_run import plan_runs
-from fairlead.simulation.recorded import recorded_run
-from fairlead.simulation.runs import run_policies
+from fairlead.simulation.planned_runs import plan_runs
+from fairlead.simulation.runs import recorded_run, run_policies
 from fairlead.traces.what_if import change_workload
 from oracles.plain_replay import plain_replay
 from oracles.random_workloads import random_workload
@@ -217,10 +216,10 @@ def test_without_starts_it_is_refused_before_anything_happens(tmp_path: Path) ->
 @pytest.mark.parametrize(("more", "what"), [({"what_if": ["weight:a=2"]}, "what-if"),
                                             ({"dedicated": True}, "dedicated")])  # fmt: skip
 def test_what_happened_cannot_run_again(more: dict[str, object], what: str) -> None:
-    with pytest.raises(InputError, match=rf"^{what}: what is recorded cannot run again"):
+    with pytest.raises(InputError, match=rf"^{what}: a recorded run cannot be repeated"):
         plan_runs(["recorded"], **more)
 
 
 def test_a_misspelt_name_is_told_of_it() -> None:
-    with pytest.raises(InputError, match="or recorded, what the trace says happened"):
+    with pytest.raises(InputError, match="or recorded, the run that the trace records"):
         plan_runs(["record"])

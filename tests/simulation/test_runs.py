@@ -25,10 +25,9 @@ from fairlead.formats.run_log_file import read_run_log
 from fairlead.model.cluster import Cluster
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
-from fairlead.simulation import run_processes
-from fairlead.simulation.dedicated import dedicated_servers, replay_dedicated
-from fairlead.simulation.planned_run import PlannedRun
-from fairlead.simulation.run_folder import path_of
+from fairlead.simulation import runs as run_processes
+from fairlead.simulation._dedicated import dedicated_servers, replay_dedicated
+from fairlead.simulation.planned_runs import PlannedRun
 from fairlead.simulation.runs import FinishedRun, RunsInterrupted, run_policies
 from fairlead.traces.what_if import change_workload
 from oracles.plain_replay import plain_replay
@@ -195,7 +194,7 @@ def test_other_sources_workload_seed_or_options_are_another_run(
     assert runs_again(workload)
     assert not runs_again(workload)
     # Whoever edits a policy gets its results, not those of before.
-    monkeypatch.setattr("fairlead.simulation.planned_run.digest_of_sources", lambda: "edited")
+    monkeypatch.setattr("fairlead.simulation.planned_runs.digest_of_sources", lambda: "edited")
     assert runs_again(workload)
     assert runs_again(workload, seed=1)
     assert not runs_again(workload, seed=1)
@@ -228,10 +227,10 @@ def test_folders_that_cannot_be_used(
 def test_files_of_unlike_runs_have_unlike_names() -> None:
     folder = Path("runs")
     changes = ("weight:a/b=1", "weight:a_b=1", "weight:a:b=1", "weight:é=1", "weight:a\n=1")
-    names = [path_of(folder, PlannedRun("drf/best-fit", change)).name for change in changes]
+    names = [PlannedRun("drf/best-fit", change).path(folder).name for change in changes]
     assert len(set(names)) == len(names)
     assert all(name.isascii() and name.isprintable() and "/" not in name for name in names)
-    assert len(path_of(folder, PlannedRun("drf/best-fit", f"weight:{'x' * 500}=1")).name) < 100
+    assert len(PlannedRun("drf/best-fit", f"weight:{'x' * 500}=1").path(folder).name) < 100
 
 
 @pytest.mark.parametrize(
@@ -289,7 +288,7 @@ def test_a_full_disk_takes_nothing_from_what_was_found(
     full_for: tuple[str, ...],
     processes: int,
 ) -> None:
-    files = {path_of(tmp_path, PlannedRun(policy)).name for policy in full_for}
+    files = {PlannedRun(policy).path(tmp_path).name for policy in full_for}
 
     def write(path: Path, content: bytes) -> int:
         if any(name in path.name for name in files):
@@ -306,7 +305,7 @@ def test_a_full_disk_takes_nothing_from_what_was_found(
         assert (run.path is None) == (name in full_for)
     unkept = [message for message in caplog.messages if "not kept" in message]
     assert sorted(unkept) == sorted(
-        f"{name} is finished, but not kept: {path_of(tmp_path, PlannedRun(name))}: cannot be "
+        f"{name} is finished, but not kept: {PlannedRun(name).path(tmp_path)}: cannot be "
         "written: no space left on device"
         for name in full_for
     )
@@ -335,7 +334,7 @@ def live_or_die(workload: Workload, policy: str, **options: Any) -> RunLog:
             "with the others",
         ),
         ("slots:8", True, "none of 2 runs was finished"),
-        ("drf/best-fit", False, "nothing is kept (what is finished is with --runs FOLDER)"),
+        ("drf/best-fit", False, "nothing is kept (finished runs are, with --runs FOLDER)"),
     ],
 )
 def test_who_hears_of_a_killed_process_hears_what_is_kept(
@@ -348,7 +347,7 @@ def test_who_hears_of_a_killed_process_hears_what_is_kept(
 ) -> None:
     folder = tmp_path / "runs"
     is_kept = has_folder and first == "drf/best-fit"
-    before = path_of(folder, PlannedRun(first)) if is_kept else tmp_path
+    before = PlannedRun(first).path(folder) if is_kept else tmp_path
     monkeypatch.setenv("KEPT_BEFORE", str(before))
     monkeypatch.setattr(run_processes, "replay", live_or_die)
     with pytest.raises(FairleadError) as caught:

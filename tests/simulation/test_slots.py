@@ -11,10 +11,10 @@ from fairlead.executors.local_processes import Processes
 from fairlead.model.problem import Problem
 from fairlead.scheduler.policies import parse_policy
 from fairlead.scheduler.scheduler import Scheduler
-from fairlead.simulation import run_processes
-from fairlead.simulation.kinds import kinds_of, unplaceable_sets
+from fairlead.simulation import runs as run_processes
+from fairlead.simulation._slots import slots_caution
+from fairlead.simulation.replay import kinds_of, unplaceable_sets
 from fairlead.simulation.runs import run_policies
-from fairlead.simulation.slots import slots_caution
 from oracles.plain_replay import plain_replay
 from oracles.random_workloads import random_workload
 
@@ -53,7 +53,7 @@ def test_of_tasks_that_cannot_run_nothing_more_is_said() -> None:
 
 def test_what_is_beside_slots_is_named() -> None:
     said = caution([[8, 8], [8, 0]], [[1, 1], [1, 0]], 8)
-    assert said.endswith("whose turn it is goes by slots alone, whoever holds r2")
+    assert said.endswith("users are ordered by slots alone, whatever r2 they hold")
     assert caution([[8, 8], [8, 0]], [[1, 0], [1, 0]], 8) == ""
 
 

@@ -14,8 +14,8 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from fairlead.errors import InputError
 from fairlead.formats.atomic_files import write_text
 from fairlead.formats.file_faults import did_you_mean
-from fairlead.simulation.metrics.plain_values import plain
-from fairlead.simulation.run_folder import check_folder, open_folder
+from fairlead.simulation.metrics.summary import plain
+from fairlead.simulation.planned_runs import check_folder, open_folder
 from fairlead.source_digest import digest_of_sources
 from fairlead_papers import drfh, dynamic, pdrf, private_clouds, psdsf
 from fairlead_papers.reproduction import ENTRIES, Entry, Reproduction

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fairlead.executors.executor import Executor
     from fairlead_papers.reproduction import Entry, Reproduction
 
-NOTHING_KEPT = "interrupted; nothing is kept (what is finished is with --runs FOLDER)"
+NOTHING_KEPT = "interrupted; nothing is kept (finished runs are, with --runs FOLDER)"
 
 
 def reproduce(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from fairlead.simulation.metrics.plain_values import plain
+from fairlead.simulation.metrics.summary import plain
 from fairlead_papers.setting import Setting
 from fairlead_papers.verdict import PrintedClaim, Reading, give_reason, judge
 

@@ -14,7 +14,7 @@ from fairlead.executors.executor import Answer, Executor, do_in_order
 from fairlead.executors.local_processes import Processes
 from fairlead.model.workload import Workload
 from fairlead.simulation.metrics.summary import Summary, summarise
-from fairlead.simulation.run_folder import open_folder
+from fairlead.simulation.planned_runs import open_folder
 from fairlead.simulation.runs import FinishedRun, Progress, run_policies
 from fairlead.traces.generator import generate_day
 

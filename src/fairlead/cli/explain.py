@@ -30,7 +30,7 @@ from fairlead.cli.trace_options import (
 from fairlead.errors import InputError
 
 if TYPE_CHECKING:
-    from fairlead.simulation.moment import WaitingJob
+    from fairlead.simulation.waiting_job import WaitingJob
 
 
 def explain(
@@ -100,7 +100,7 @@ def explain(
         explain_live(str(trace), server, as_json)
         return
     log_on_standard_error()
-    from fairlead.simulation.moment import check_explained, explain_job, middle_of_wait
+    from fairlead.simulation.waiting_job import check_explained, explain_job, middle_of_wait
 
     moment = None if at is None else seconds_of(at)
     check_explained(policy)
@@ -121,7 +121,7 @@ def explain(
         )
     if moment is None:
         moment = middle_of_wait(workload, log, job)
-    with progress_bar("Building the moment") as report:
+    with progress_bar("Rebuilding the scheduler") as report:
         why = explain_job(workload, log, job, moment, strict_fifo=strict_fifo, on_progress=report)
     if as_json:
         answer = {"fairlead": 1, "policy": log.policy, **why.to_dict()}
@@ -135,12 +135,12 @@ def lines_of(why: WaitingJob, policy: str) -> list[str]:
     """Return why a job waits as lines for people."""
     from fairlead.scheduler.explanation import duration
 
-    after = f"starts {duration(why.starts - why.moment)} later, at {duration(why.starts)}"
+    after = f"starts {duration(why.starts - why.time)} later, at {duration(why.starts)}"
     if why.starts == float("inf"):
         after = "never starts"
     which = f" (set {why.set} of {why.sets})" if why.sets > 1 else ""
     head = (
-        f"{why.job} of {why.user}{which} under {policy}, at {duration(why.moment)}: "
-        f"it has waited for {duration(why.moment - why.submitted)}, and {after}."
+        f"{why.job} of {why.user}{which} under {policy}, at {duration(why.time)}: "
+        f"it has waited for {duration(why.time - why.submitted)}, and {after}."
     )
     return [head, *str(why.explanation).splitlines()]

@@ -27,8 +27,8 @@ from fairlead.errors import InputError
 if TYPE_CHECKING:
     from fairlead.model.workload import Workload
     from fairlead.report.document import Block
-    from fairlead.simulation.moment import WaitingJob
     from fairlead.simulation.simulate import Outcome
+    from fairlead.simulation.waiting_job import WaitingJob
 
 SECONDS_PER_HOUR = 3600.0
 
@@ -130,9 +130,8 @@ def simulate(
       fairlead simulate day.parquet --policy slots:14 --policy drf/best-fit --report what-if.html
     """  # noqa: D301 (the help formatter reads \b as "keep these lines")
     from fairlead.model.run_log import RECORDED
-    from fairlead.simulation.planned_run import plan_runs
-    from fairlead.simulation.recorded import check_recorded
-    from fairlead.simulation.run_folder import check_folder
+    from fairlead.simulation.planned_runs import check_folder, plan_runs
+    from fairlead.simulation.runs import check_recorded
     from fairlead.simulation.simulate import check_fair
 
     # What is misspelt, or cannot be written, is said before a long trace is read.
@@ -233,7 +232,7 @@ def _today(today: str | None, names: list[str]) -> str | None:
     if today is None:
         return None
     from fairlead.model.run_log import RECORDED
-    from fairlead.simulation.planned_run import policy_name
+    from fairlead.simulation.planned_runs import policy_name
 
     name = today if today in names else policy_name(today)
     if name not in (*names, RECORDED):
@@ -258,7 +257,7 @@ def _figures(
         },
     }
     if alone is not None:
-        from fairlead.simulation.comparison import compare
+        from fairlead.simulation.metrics.comparison import compare
 
         sharing = compare(outcomes[alone[0]].summary, outcomes[alone[1]].summary)
         figures["sharing"] = sharing.to_dict() | {"baseline": alone[1]}
@@ -283,7 +282,7 @@ def _in_words(why: WaitingJob | None, policy: str, user: str | None) -> Block:
 def _check_explained(policies: list[str]) -> None:
     """Refuse what cannot be explained before a trace is replayed."""
     from fairlead.model.run_log import RECORDED
-    from fairlead.simulation.moment import check_explained
+    from fairlead.simulation.waiting_job import check_explained
 
     replayed = [policy for policy in policies if policy != RECORDED]
     if not replayed:
@@ -297,7 +296,7 @@ def _explained(
 ) -> dict[str, WaitingJob | None]:
     """Return, for each policy that was replayed, why a user's longest-waiting job waited."""
     from fairlead.cli.progress import progress_bar
-    from fairlead.simulation.moment import explain_job, longest_wait
+    from fairlead.simulation.waiting_job import explain_job, longest_wait
 
     found: dict[str, WaitingJob | None] = {}
     for name, outcome in outcomes.items():

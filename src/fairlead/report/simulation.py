@@ -68,7 +68,7 @@ from fairlead.report.simulation_figures import (
     utilisation_figure,
     waiting_figure,
 )
-from fairlead.simulation.comparison import Comparison
+from fairlead.simulation.metrics.comparison import Comparison
 from fairlead.simulation.simulate import Outcome
 
 JOBS_NAMED = 8

@@ -22,7 +22,7 @@ from fairlead.report.numbers import (
     short_percent,
     spread,
 )
-from fairlead.simulation.comparison import Comparison, compare
+from fairlead.simulation.metrics.comparison import Comparison, compare
 from fairlead.simulation.metrics.distribution import mean
 from fairlead.simulation.simulate import Outcome
 
@@ -307,8 +307,8 @@ def _unfinished(against: Against) -> Iterator[tuple[str, str]]:
     known = against.comparison.known
     sides = [side.summary for side in (against.outcome, against.today)]
     for label, counts in (
-        ("could not run", [side.course.unplaceable[known] for side in sides]),
-        ("still waiting in the end", [side.course.waits_forever[known] for side in sides]),
+        ("could not run", [side.outcomes.unplaceable[known] for side in sides]),
+        ("still waiting in the end", [side.outcomes.waits_forever[known] for side in sides]),
         ("lost with their servers", [side.log.lost[known[side.log.task]] for side in sides]),
     ):
         ours, theirs = (int(count.sum()) for count in counts)

@@ -36,7 +36,6 @@ from fairlead.report.charts import (
 from fairlead.report.numbers import UNCHANGED, counted, short_duration, short_percent, time_unit
 from fairlead.report.simulation_against import Against, most_used, ratio_text
 from fairlead.simulation.metrics.distribution import cumulative_distribution
-from fairlead.simulation.metrics.job_times import waiting_times
 from fairlead.simulation.simulate import Outcome
 
 POINTS = 500
@@ -195,7 +194,7 @@ def waiting_figure(
     outcomes: Mapping[str, Outcome], styles: Mapping[str, PolicyStyle]
 ) -> Figure | None:
     """Draw which part of the tasks that started waited at most how long."""
-    times = {name: waiting_times(outcome.summary.course) for name, outcome in outcomes.items()}
+    times = {name: outcome.summary.outcomes.wait for name, outcome in outcomes.items()}
     return _times_figure(times, styles, "of tasks within")
 
 

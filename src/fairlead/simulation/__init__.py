@@ -1,1 +1,13 @@
-"""What a policy would have done: traces replayed event by event, in processes, runs kept."""
+"""Simulation: replay a trace under policies, fill servers with whole tasks, and measure runs."""
+
+__all__ = [
+    "filling",
+    "journal_replay",
+    "metrics",
+    "planned_runs",
+    "replay",
+    "runs",
+    "simulate",
+    "trials",
+    "waiting_job",
+]

@@ -1,4 +1,4 @@
-"""Progressive filling: everything is submitted at once, and placed until nothing more fits."""
+"""Progressive filling: submit all tasks at once, and place them until nothing more fits."""
 
 from __future__ import annotations
 
@@ -21,10 +21,8 @@ from fairlead.model.workload_checks import MOST_SERVERS
 from fairlead.scheduler.argument_checks import LARGEST, truth
 from fairlead.scheduler.policies import Policy, find_policy
 
-# Placements are handed over in portions, so that an interruption is heard.
-PORTION = 2**16
-# So many take 2.5 GB, and some seconds.
-MOST_TASKS = 50_000_000
+PORTION = 2**16  # placements between two chances to interrupt
+MOST_TASKS = 50_000_000  # which take 2.5 GB, and some seconds
 HALVINGS = 60
 
 
@@ -37,7 +35,7 @@ class Filling:
     problem : Problem
         The problem that was filled.
     policy : Policy
-        Who was next, and where.
+        Criterion and selection.
     tasks : (N, G) int
         Tasks of each user on each group.
     order : (P, 2) int
@@ -50,7 +48,7 @@ class Filling:
     order: IntArray
 
     def __repr__(self) -> str:
-        """Return a summary on one line; the arrays are in the fields."""
+        """Return a summary on one line."""
         return (
             f"<Filling by {self.policy.name}: {len(self.order):,} tasks, "
             f"N={self.problem.n_users} users, G={self.problem.n_groups} groups>"
@@ -64,9 +62,9 @@ class Filling:
 
     @cached_property
     def unused(self) -> FloatArray:
-        """(G, R) float: amount of each resource that nobody holds on each whole group.
+        """(G, R) float: unused amount of each resource on each whole group.
 
-        Counted in quanta, so that nothing left is 0 and not a rounding error.
+        Counted in quanta, so that a full group has 0 and not a rounding error.
         """
         quanta = to_quanta(self.problem)
         unused = np.empty((self.problem.n_groups, self.problem.n_resources))
@@ -79,7 +77,7 @@ class Filling:
 
     @cached_property
     def certificate(self) -> Certificate:
-        """Why this is the policy's answer: the order, replayed. See `certify_filling`."""
+        """Proof by replaying the order; see `certify_filling`."""
         return certify_filling(
             self.problem,
             self.policy.criterion,
@@ -107,12 +105,12 @@ def fill(
     Parameters
     ----------
     problem : Problem
-        Who shares what. A user with a limit has the whole part of it as tasks.
+        A user with a limit has the whole part of it as tasks.
     criterion : str
-        Who is next, the user with the least score: ``"drf"``, ``"tsf"`` or ``"ps-dsf"``.
+        Score by which the least user is next: ``"drf"``, ``"tsf"`` or ``"ps-dsf"``.
     select : str
-        Where its task goes: ``"first-fit"``, ``"best-fit"``, ``"best-fit-first"``, ``"rrr"`` or
-        ``"joint"``.
+        Choice of the server of its task: ``"first-fit"``, ``"best-fit"``, ``"best-fit-first"``,
+        ``"rrr"`` or ``"joint"``.
     residual : bool
         Whether free amounts stand for capacities in the score.
     seed : int or SeedSequence
@@ -127,7 +125,7 @@ def fill(
     InputError
         When the criterion or the selection is not known.
     RefusalError
-        When they have no meaning together, when the problem has what whole tasks do not define, or
+        When they have no meaning together, when the problem has rates or weights per resource, or
         when it would place more than fifty million tasks.
 
     Notes
@@ -148,8 +146,7 @@ def fill_by(
 ) -> Filling:
     """Fill the servers by a policy; see `fill`.
 
-    `on_portion` is called now and then with the number of tasks that are placed and about how many
-    there will be.
+    `on_portion` is called now and then with the placed tasks and about how many there will be.
     """
     check_problem(problem)
     if not isinstance(seed, np.random.SeedSequence):
@@ -174,7 +171,7 @@ def fill_by(
 def _placements(
     problem: Problem, policy: Policy, seed: int | np.random.SeedSequence
 ) -> Iterator[tuple[list[int], list[int]]]:
-    """Submit everything and place; yield users and servers in order, in portions."""
+    """Submit all tasks and place; yield users and servers in order, in portions."""
     cycle = policy.make_cycle(problem.n_resources, seed)
     state = cycle.state
     quanta = to_quanta(problem)
@@ -198,7 +195,7 @@ def _placements(
 
 
 def _refuse_undefined(problem: Problem, policy: Policy) -> None:
-    """Raise `RefusalError` for what whole tasks submitted at once do not define."""
+    """Raise `RefusalError` for what has no meaning for whole tasks submitted at once."""
     if problem.users.rates is not None:
         raise RefusalError(policy.name, "given rates divide a server's time; tasks take amounts")
     if problem.users.resource_weight is not None:
@@ -210,7 +207,7 @@ def _refuse_undefined(problem: Problem, policy: Policy) -> None:
 
 
 def _refuse_too_many(problem: Problem, policy: Policy) -> None:
-    """Raise `RefusalError` where there is more than can be placed."""
+    """Raise `RefusalError` for too many servers or tasks."""
     servers = int(problem.count.sum())
     if servers > MOST_SERVERS:
         raise RefusalError(

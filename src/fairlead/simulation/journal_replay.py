@@ -1,7 +1,7 @@
-"""A service's journal replayed under a policy: the same requests, and the same calls to place.
+"""Replay a service's journal under a policy: the same requests, and the same calls to place.
 
-Under the policy that was in force every placement is the one that was made. Under another, a task
-that starts elsewhere or at another time runs for as long as it did.
+Under the policy that the service had, every placement is the recorded one. Under another, a task
+that starts elsewhere or at another time runs for its recorded duration.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SHOWN_EVERY = 1000  # events
 def is_of_requests(
     workload: Workload, policy: str, strict_fifo: bool = False
 ) -> TypeGuard[JournalWorkload]:
-    """Return whether requests can be carried out again: a journal, and a policy for a service."""
+    """Return whether requests can be repeated: a journal, and a policy for a service."""
     if strict_fifo or not isinstance(workload, JournalWorkload):
         return False
     try:
@@ -44,21 +44,21 @@ def replay_journal(
     seed: int = 0,
     on_progress: Callable[[int, float], None] | None = None,
 ) -> RunLog:
-    """Carry out what a service was asked under a policy, and go on until nothing runs.
+    """Repeat the requests to a service under a policy, until no task runs.
 
-    What was asked of a job that is over by then is left out. A task that the service saw start
-    just so ends as it was told; any other one runs for its ``task_duration``. Of a job that is
-    cancelled, tasks end at once. Under another policy than the service had, a job that its user
-    modified asks from the start for what it asked for in the end.
+    Requests about a job that is over by then are left out. A task that starts as in the journal
+    ends as recorded; any other one runs for its ``task_duration``. Tasks of a cancelled job end at
+    once. Under another policy than the service had, a job that its user modified asks from the
+    start for what it asked for in the end.
 
     Parameters
     ----------
     workload : JournalWorkload
     policy : str
     seed : int
-        Of what is random in it; 0 for the one that the service had.
+        For policies that are random; 0 for the service's own.
     on_progress : callable, optional
-        Called with the starts so far and the moment in seconds.
+        Called with the starts so far and the time in seconds.
 
     Returns
     -------
@@ -78,7 +78,7 @@ def replay_journal(
 
 
 def repeated_starts(workload: JournalWorkload, log: RunLog) -> tuple[int, int]:
-    """Return how many starts of a service a replay has just so, and how many there were."""
+    """Return how many recorded starts a replay repeats, and how many there were."""
     recording = workload.recording
     made = {
         (recording.numbers[key[:2]], recording.server(name, since), since - recording.begin)
@@ -92,14 +92,14 @@ class _JournalReplay:
     def __init__(self, workload: JournalWorkload, policy: str, seed: int) -> None:
         self.workload, self.recording = workload, workload.recording
         self.state = self._first_state(policy, seed or self.recording.policies[0][1])
-        self.now = -inf  # of the last event
-        self.placed = -inf  # when, the last time
+        self.now = -inf  # time of the last event
+        self.placed = -inf  # time of the last call to place
         self.due: list[tuple[float, int, TaskKey, int]] = []
         self.pushed = 0
         runs = (run for job in self.state.jobs.values() for run in job.running.values())
         self.starts: list[Running] = sorted(runs, key=lambda run: (run.since, run.key))
         self.ends: dict[TaskKey, tuple[float, bool]] = {}
-        self.failed: set[int] = set()  # jobs that ended otherwise than well
+        self.failed: set[int] = set()  # jobs that did not end well
         scheduler = self.state.scheduler
         self.is_live = set(self.recording.policies) == {(scheduler.policy.name, scheduler.seed)}
 
@@ -129,7 +129,7 @@ class _JournalReplay:
         self._end_before(inf)
         return self._log()
 
-    # Events as they were
+    # Recorded events
 
     def _on_if_live(self, now: float, kind: str, body: dict[str, Any]) -> None:
         if self.is_live:
@@ -170,13 +170,13 @@ class _JournalReplay:
         except InputError:
             if kind in ("server", "user"):
                 raise
-            # A job or server that is not there any more under this policy.
+            # The job or server is gone under this policy.
 
-    # Ends that this policy makes
+    # Ends and starts that differ from the recorded ones
 
-    def _end_before(self, moment: float) -> None:
+    def _end_before(self, time: float) -> None:
         """End tasks that are due before a time, and place tasks that can start then."""
-        while (now := self._next_moment(moment)) < moment:
+        while (now := self._next_time(time)) < time:
             self.state.unplaced |= not self.due or now < self.due[0][0]
             self._end_due(now)
             self._note(now)
@@ -185,11 +185,11 @@ class _JournalReplay:
                 self.state.apply("place", {"limit": AT_ONCE}, now)
                 self._note(now)
 
-    def _next_moment(self, moment: float) -> float:
-        """Return when a task ends, or may start though nothing happens."""
+    def _next_time(self, time: float) -> float:
+        """Return the time at which a task ends, or may start without any event."""
         due = self.due[0][0] if self.due else inf
-        if self.is_live and moment < inf:
-            return due  # when the service placed is written down
+        if self.is_live and time < inf:
+            return due  # calls to place are recorded
         again = self.state.scheduler.next_moment()
         return min(due, max(again, self.now)) if again > self.placed else due
 
@@ -200,9 +200,9 @@ class _JournalReplay:
             if run is not None and not run.is_over:
                 self.state.apply("end", {"tasks": [[*key, status, ""]]}, now)
 
-    def _plan(self, moment: float, run: Running, status: int) -> None:
+    def _plan(self, time: float, run: Running, status: int) -> None:
         self.pushed += 1
-        heappush(self.due, (moment, self.pushed, run.key, status))
+        heappush(self.due, (time, self.pushed, run.key, status))
 
     def _note(self, now: float) -> None:
         self.now = now

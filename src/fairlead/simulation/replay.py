@@ -1,17 +1,19 @@
-"""Replay a workload under a policy, to know what it would have done.
+"""Replay a workload under a policy.
 
-It returns from what is compiled now and then, so that an interruption is heard and progress told.
+The compiled loop returns now and then, so that interruptions are heard and progress is reported.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from time import monotonic
 
 import numpy as np
 
 from fairlead.garbage_collection import garbage_collection_paused
-from fairlead.model.cluster import IntArray
+from fairlead.model.cluster import BoolArray, IntArray, Users
+from fairlead.model.problem import Problem
 from fairlead.model.quanta import Quanta, to_quanta
 from fairlead.model.quantity import ratio
 from fairlead.model.run_log import RunLog
@@ -19,9 +21,9 @@ from fairlead.model.workload import Workload
 from fairlead.scheduler.argument_checks import positive, truth
 from fairlead.scheduler.event_loop import JobArrivals, Replay, ServerEvents
 from fairlead.scheduler.policies import REFUSE_SECONDS, Policy, parse_policy
-from fairlead.simulation.kinds import Kinds, kinds_of, unplaceable_sets
+from fairlead.simulation._slots import in_slots
 
-STEPS = 16  # of at most `PORTION` placements, before the clock is looked at
+STEPS = 16  # of at most `PORTION` placements, between two looks at the clock
 SECONDS_BETWEEN_REPORTS = 0.1
 
 Progress = Callable[[int, float], None]
@@ -36,12 +38,12 @@ def replay(
     refuse_seconds: float = float(REFUSE_SECONDS),
     on_progress: Progress | None = None,
 ) -> RunLog:
-    """Replay a workload until nothing runs any more and nothing is to come.
+    """Replay a workload until no task runs any more and no event is left.
 
-    At one moment tasks end first, then servers change, then jobs arrive, then jobs are withdrawn,
-    and then tasks are placed until nothing more fits. A task that runs is never taken back; it is
-    lost when its server leaves, with all that runs of its gang, and waits again. Of a job that is
-    withdrawn, what runs may end.
+    At one time tasks end first, then servers change, then jobs arrive, then jobs are withdrawn, and
+    then tasks are placed until nothing more fits. A running task is never preempted; it is lost
+    when its server leaves, with all running tasks of its gang, and waits again. Running tasks of a
+    withdrawn job may end.
 
     Parameters
     ----------
@@ -49,24 +51,24 @@ def replay(
     policy : str or Policy
         Such as ``drf/best-fit`` or ``slots:14``; see `fairlead.scheduler.policies`.
     strict_fifo : bool
-        Whether nothing of a user passes over its first waiting set of tasks.
+        Whether no task of a user starts before those of its first waiting set.
     seed : int
         For policies that are random.
     refuse_seconds : float
-        How long an offer that was declined is not made again, where offers are oblivious.
+        How long a declined offer is not made again, where offers are oblivious.
     on_progress : callable, optional
-        Called now and then with the starts so far and the moment in seconds.
+        Called now and then with the starts so far and the time in seconds.
 
     Raises
     ------
     InputError
-        When the policy is none.
+        When the policy is not known.
     RefusalError
         When the policy has no meaning.
 
     Notes
     -----
-    O(T log T) and what the scheduler costs; memory for about 500 bytes a task that runs, and 40
+    O(T log T) and the cost of the scheduler; memory for about 500 bytes a running task, and 40
     bytes a start, beside the workload.
     """
     chosen = parse_policy(policy) if isinstance(policy, str) else policy
@@ -100,7 +102,7 @@ def replay(
 
 
 def _run(under_way: Replay, on_progress: Progress | None) -> None:
-    """Replay to the end, with a report every now and then and one at the end."""
+    """Replay to the end, with reports now and then and one at the end."""
     reported, is_over = monotonic(), False
     while not is_over:
         is_over = under_way.advance(STEPS)
@@ -111,7 +113,7 @@ def _run(under_way: Replay, on_progress: Progress | None) -> None:
 
 
 def largest_server(workload: Workload, quanta: Quanta) -> list[int]:
-    """Return what is cut into slots: the most of each resource that all servers have, else 0."""
+    """Return the server cut into slots: the most of each resource that all servers have, else 0."""
     is_on_all = (workload.cluster.capacity > 0).all(axis=0)
     largest: list[int] = np.where(is_on_all, quanta.capacity.max(axis=0), 0).tolist()
     return largest
@@ -137,7 +139,7 @@ def _jobs_of(workload: Workload, kinds: Kinds, quanta: Quanta, set_tasks: IntArr
 
 
 def _server_events_of(workload: Workload, quanta: Quanta) -> ServerEvents:
-    """Return the servers, and when they come and go."""
+    """Return the servers, and their events."""
     capacity, count = quanta.capacity.tolist(), workload.cluster.count
     groups = np.repeat(np.arange(len(workload.cluster.groups)), count).tolist()
     return ServerEvents(
@@ -156,7 +158,81 @@ def _group_name(group: int) -> str:
 
 
 def _cancels_of(workload: Workload) -> list[tuple[float, int]]:
-    """Return when which jobs are withdrawn, in order."""
+    """Return the times of withdrawals and the withdrawn jobs, in order."""
     cancelled = np.flatnonzero(workload.job_cancel < np.inf)
     cancelled = cancelled[np.argsort(workload.job_cancel[cancelled], kind="stable")]
     return list(zip(workload.job_cancel[cancelled].tolist(), cancelled.tolist(), strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Kinds:
+    """Kinds of tasks, N of them: user, demand and placement; of the K sets of a workload."""
+
+    problem: Problem  # servers, and one row for each kind
+    owner: IntArray  # (N,): user of the kind, numbered through the users that have jobs
+    of_set: IntArray  # (K,): kind of each set
+    gang: IntArray  # (K,): job of each set if it is a gang of several tasks, else -1
+
+
+def kinds_of(workload: Workload) -> Kinds:
+    """Return the kinds of a workload, in O(K log K + N G)."""
+    job = workload.set_job
+    user = workload.job_user[job].astype(np.int64)
+    is_gang = workload.job_gang[job] & (workload.job_tasks[job] > 1)
+    n_shapes, n_places = len(workload.shapes), len(workload.places)
+    key = (user * n_shapes + workload.set_shape) * n_places + workload.set_place
+    _, first, of_set = np.unique(key, return_index=True, return_inverse=True)
+    _, owner = np.unique(user[first], return_inverse=True)
+    n_kinds = len(first)
+    users = Users(
+        names=tuple(map(str, range(n_kinds))),
+        demand=workload.shapes[workload.set_shape[first]],
+        weight=workload.weight[user[first]],
+        eligible=workload.places[workload.set_place[first]],
+        task_limit=np.full(n_kinds, np.inf),
+    )
+    gang = np.where(is_gang, job, -1).astype(np.int64)
+    return Kinds(Problem(workload.cluster, users), owner, of_set.astype(np.int64), gang)
+
+
+def unplaceable_sets(workload: Workload, kinds: Kinds, slots: int = 0) -> BoolArray:
+    """Return (K,) which sets cannot run even on the empty cluster of all servers.
+
+    A task fits on no server on which it may run; or a gang has more tasks of one shape than all
+    servers hold at once on which they may run, which makes all its sets unplaceable. Decided in the
+    amounts, or slots, in which the scheduler counts. O(N G R + K).
+    """
+    problem = in_slots(kinds.problem, slots) if slots else kinds.problem
+    quanta = to_quanta(problem)
+    enough = max(int(workload.set_tasks.sum()), 1)  # so that no sum over servers overflows
+    fit = np.zeros((problem.n_users, problem.n_groups), dtype=np.int64)
+    for g, capacity in enumerate(quanta.capacity):
+        taken = np.maximum(quanta.demand, 1)
+        tasks = np.where(quanta.demand > 0, capacity // taken, np.iinfo(np.int64).max)
+        fit[:, g] = np.minimum(tasks.min(axis=1), enough)
+    room = fit * problem.count
+    too_large: BoolArray = (room * problem.users.eligible).sum(axis=1)[kinds.of_set] < np.where(
+        kinds.gang >= 0, workload.set_tasks, 1
+    )
+    members = np.flatnonzero(kinds.gang >= 0)
+    if len(members):
+        too_large[members] |= _too_large_together(workload, kinds, members, room)
+    gangs_too_large = np.unique(kinds.gang[too_large & (kinds.gang >= 0)])
+    return too_large | np.isin(kinds.gang, gangs_too_large)
+
+
+def _too_large_together(
+    workload: Workload, kinds: Kinds, members: IntArray, room: IntArray
+) -> BoolArray:
+    """Return for each set of a gang whether its sets of that shape have more tasks than fit.
+
+    `room` (N, G) has the tasks of each kind that fit on all servers of each group.
+    """
+    key = kinds.gang[members] * len(workload.shapes) + workload.set_shape[members]
+    _, first, alike = np.unique(key, return_index=True, return_inverse=True)
+    needed = np.bincount(alike, workload.set_tasks[members])
+    somewhere = np.zeros((len(first), room.shape[1]), dtype=bool)
+    np.logical_or.at(somewhere, alike, workload.places[workload.set_place[members]])
+    enough = (room[kinds.of_set[members[first]]] * somewhere).sum(axis=1) >= needed
+    too_large: BoolArray = ~enough[alike]
+    return too_large

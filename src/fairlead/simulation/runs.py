@@ -1,10 +1,11 @@
-"""One workload under several policies: replayed side by side, kept, and not repeated."""
+"""Run one workload under several policies side by side; keep finished runs in a folder."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,54 +13,44 @@ import numpy as np
 from fairlead.errors import FairleadError, InputError
 from fairlead.executors.executor import Executor, WorkerDiedError
 from fairlead.executors.local_processes import Processes
+from fairlead.formats.run_log_file import read_fingerprint, read_run_log, write_run_log
 from fairlead.model.arguments import whole_number
 from fairlead.model.run_log import RECORDED, RunLog
 from fairlead.model.workload import Workload
 from fairlead.scheduler.policies import parse_policy
-from fairlead.simulation.dedicated import hardly_anything_fits
-from fairlead.simulation.kinds import kinds_of
-from fairlead.simulation.planned_run import PlannedRun, fingerprint, plan_runs, workload_digest
-from fairlead.simulation.recorded import check_recorded, recorded_run
-from fairlead.simulation.run_folder import (
-    find_finished,
-    keep_finished,
-    kept_runs,
+from fairlead.simulation._dedicated import hardly_anything_fits, replay_dedicated
+from fairlead.simulation._slots import slots_caution
+from fairlead.simulation.journal_replay import is_of_requests, replay_journal
+from fairlead.simulation.planned_runs import (
+    PlannedRun,
+    fingerprint,
+    is_kept,
     open_folder,
-    path_of,
+    plan_runs,
+    workload_digest,
 )
-from fairlead.simulation.run_processes import ReplayJob, replay_all
-from fairlead.simulation.slots import slots_caution
+from fairlead.simulation.replay import kinds_of, replay
 from fairlead.traces.journal import JournalWorkload
 from fairlead.traces.what_if import change_workload
 
-# Called with the name of a run, tasks started, tasks in all, and the moment in seconds.
+# Called with the name of a run, tasks started, tasks in all, and the time in seconds.
 Progress = Callable[[str, int, int, float], None]
 _LOGGER = logging.getLogger("fairlead")
 
 
 @dataclass(frozen=True, eq=False)
 class FinishedRun:
-    """A run and its log.
-
-    Attributes
-    ----------
-    workload : Workload
-        What was replayed, with the change that the run asks for.
-    path : Path or None
-        Where it is kept, if it is.
-    found : bool
-        Whether it had finished before, and was read from there.
-    """
+    """A run and its log."""
 
     run: PlannedRun
-    workload: Workload
+    workload: Workload  # with the change that the run asks for
     log: RunLog
-    path: Path | None = None
-    found: bool = False
+    path: Path | None = None  # its file, if it is kept
+    found: bool = False  # whether it had finished before, and was read from there
 
 
 class RunsInterrupted(KeyboardInterrupt):
-    """Somebody interrupted runs; those that had finished are kept where there is a folder.
+    """An interruption; runs that had finished are kept where there is a folder.
 
     `finished` are the names of those that are kept, `runs` is how many there were to be.
     """
@@ -67,6 +58,25 @@ class RunsInterrupted(KeyboardInterrupt):
     def __init__(self, finished: tuple[str, ...], runs: int, folder: Path | None) -> None:
         self.finished, self.runs, self.folder = finished, runs, folder
         super().__init__(f"{len(finished)} of {runs} runs are finished and kept")
+
+
+@dataclass(frozen=True, eq=False)
+class ReplayJob:
+    """One replay, of the workload with the change that the run asks for."""
+
+    run: PlannedRun
+    workload: Workload
+    seed: int = 0
+    strict_fifo: bool = False
+
+    def replay(self, on_progress: Callable[[int, float], None] | None = None) -> RunLog:
+        """Replay it in this process; report the starts so far and the time in seconds."""
+        if is_of_requests(self.workload, self.run.policy, self.strict_fifo):
+            return replay_journal(self.workload, self.run.policy, self.seed, on_progress)
+        once = partial(replay, strict_fifo=self.strict_fifo, seed=self.seed)
+        if self.run.dedicated:
+            return replay_dedicated(self.workload, self.run.policy, once, on_progress=on_progress)
+        return once(self.workload, self.run.policy, on_progress=on_progress)
 
 
 def run_policies(
@@ -87,32 +97,16 @@ def run_policies(
     Parameters
     ----------
     workload : Workload
-    policies : sequence of str
-        Such as ``drf/best-fit`` or ``slots:14``, or ``recorded`` for what the trace says happened;
-        at least one.
+    policies, seed, strict_fifo, what_if, dedicated, on_found, on_progress
+        As for `fairlead.simulate`.
     folder : Path, optional
-        Where the log of every run that finishes is kept, as ``drf_best-fit.parquet``; it is made if
-        it is not there. A run that is there already is read and not repeated, unless the workload,
-        the options, the seed or the sources of this package are others. A log that cannot be
-        written is returned all the same, and a warning goes to the logger ``fairlead``.
+        Keeps the log of every run that finishes, as ``drf_best-fit.parquet``; it is made if there
+        is none. A run that is there already is read and not repeated, unless the workload, the
+        options, the seed or the sources of this package differ. Where a log cannot be written, a
+        warning goes to the logger ``fairlead``.
     executor : Executor, optional
-        What does the runs, several at a time; the processors of this machine when absent. The
-        result is the same.
-    seed : int
-        Of what is random in a policy.
-    strict_fifo : bool
-        Whether each user's tasks start in the order of their submission.
-    what_if : sequence of str
-        Changes such as ``weight:ana=3`` or ``servers:big+10``: one more run of the first policy for
-        each.
-    dedicated : bool
-        Whether to run each user alone on its own part of the servers, too, by the first policy.
-        A warning goes to the logger ``fairlead`` where hardly anything fits there.
-    on_found : callable, optional
-        Called with the name and the file of each run that has finished before.
-    on_progress : callable, optional
-        Called now and then with the name of a run, how many of its tasks have started, how many
-        there are, and the moment in seconds; when it is finished, with all of them.
+        Does the runs, several at a time; the processors of this machine when absent. The result is
+        the same.
 
     Returns
     -------
@@ -124,13 +118,13 @@ def run_policies(
     ------
     InputError
         For a policy or change without meaning, a number out of range, a folder that cannot be
-        used, or ``recorded`` where the trace does not say when tasks started.
+        used, or ``recorded`` where the trace does not record when tasks started.
     RefusalError
         When the parts of a policy have no meaning together.
     RunsInterrupted
-        When interrupted; what had finished is in the folder.
+        When interrupted; finished runs are in the folder.
     FairleadError
-        When a process was killed; what had finished is in the folder.
+        When a process was killed; finished runs are in the folder.
     """
     seed = whole_number(seed, "seed", most=2**64 - 1)
     runs = plan_runs(policies, what_if, dedicated)
@@ -143,10 +137,7 @@ def run_policies(
         for run in runs
     }
     replayed = [run for run in runs if run.policy != RECORDED]
-    for slots in dict.fromkeys(parse_policy(run.policy).slots for run in replayed):
-        if slots:
-            _caution(workload, slots)
-    _caution_without_limits(workload, [run.policy for run in replayed])
+    _warn_of_policies(workload, [run.policy for run in replayed])
     finished: dict[str, FinishedRun] = {}
     marks: dict[str, str] = {}
     jobs: list[ReplayJob] = []
@@ -159,12 +150,12 @@ def run_policies(
             run.name: fingerprint(digest, run, seed=seed, strict_fifo=strict_fifo) for run in runs
         }
 
-    def find(folder: Path) -> None:
+    def read_finished(folder: Path) -> None:
         for run in runs:
-            mark, path = marks[run.name], path_of(folder, run)
-            log = find_finished(folder, run, workloads[run.name], mark)
-            if log is not None:
-                finished[run.name] = FinishedRun(run, workloads[run.name], log, path, found=True)
+            path, changed = run.path(folder), workloads[run.name]
+            if path.exists() and read_fingerprint(path) == marks[run.name]:
+                log = read_run_log(path, changed)
+                finished[run.name] = FinishedRun(run, changed, log, path, found=True)
                 if on_found is not None:
                     on_found(run.name, path)
 
@@ -172,25 +163,25 @@ def run_policies(
         changed, path = workloads[run.name], None
         if folder is not None:
             try:
-                keep_finished(folder, run, changed, log, marks[run.name])
-                path = path_of(folder, run)
-            except InputError as fault:  # a full disk takes nothing from what was found
+                write_run_log(changed, log, run.path(folder), fingerprint=marks[run.name])
+                path = run.path(folder)
+            except InputError as fault:  # the result is returned, also on a full disk
                 _LOGGER.warning("%s is finished, but not kept: %s", run.name, fault)
         finished[run.name] = FinishedRun(run, changed, log, path)
 
-    def keep(number: int, log: RunLog) -> None:
+    def finish_job(number: int, log: RunLog) -> None:
         finish(jobs[number].run, log)
         report(number, jobs[number].workload.n_tasks, log.makespan)
 
-    def report(number: int, starts: int, moment: float) -> None:
+    def report(number: int, starts: int, time: float) -> None:
         if on_progress is not None:
             tasks = jobs[number].workload.n_tasks
-            # Tasks that are lost start again.
-            on_progress(jobs[number].run.name, min(starts, tasks), tasks, moment)
+            # Lost tasks start again, so there may be more starts than tasks.
+            on_progress(jobs[number].run.name, min(starts, tasks), tasks, time)
 
     try:
         if folder is not None:
-            find(folder)
+            read_finished(folder)
         jobs += [
             ReplayJob(run, workloads[run.name], seed, strict_fifo)
             for run in replayed
@@ -200,16 +191,18 @@ def run_policies(
             if run.policy == RECORDED and run.name not in finished:
                 finish(run, recorded_run(workload))
         listener = None if on_progress is None else report
-        replay_all(jobs, executor or Processes(), on_finished=keep, on_progress=listener)
+        (executor or Processes()).do_all(ReplayJob.replay, jobs, finish_job, listener)
         if dedicated:
             shared, alone = finished[replayed[0].name], finished[runs[-1].name]
-            remark = hardly_anything_fits(workload, shared.log, alone.log)
-            if remark:
-                _LOGGER.warning("%s: %s", alone.run.name, remark)
+            warning = hardly_anything_fits(workload, shared.log, alone.log)
+            if warning:
+                _LOGGER.warning("%s: %s", alone.run.name, warning)
         return {run.name: finished[run.name] for run in runs}
     except KeyboardInterrupt:
-        # The folder knows, whatever this was about to note.
-        kept = () if folder is None else kept_runs(folder, runs, marks)
+        # The folder is read, because the interruption may have come before `finished` was updated.
+        kept = tuple(
+            run.name for run in runs if folder is not None and is_kept(folder, run, marks[run.name])
+        )
         raise RunsInterrupted(kept, len(runs), folder) from None
     except WorkerDiedError as died:
         kept = tuple(name for name, run in finished.items() if run.path is not None)
@@ -220,7 +213,7 @@ def run_policies(
 def how_to_go_on(finished: tuple[str, ...], runs: int, folder: Path | None) -> str:
     """Describe the kept runs when `runs` of them are stopped, and how to continue."""
     if folder is None:
-        return "nothing is kept (what is finished is with --runs FOLDER)"
+        return "nothing is kept (finished runs are, with --runs FOLDER)"
     if not finished:
         return f"none of {runs} runs was finished"
     then = "goes on with the others" if len(finished) < runs else "reads them"
@@ -230,24 +223,58 @@ def how_to_go_on(finished: tuple[str, ...], runs: int, folder: Path | None) -> s
     )
 
 
-def _caution_without_limits(workload: Workload, policies: Sequence[str]) -> None:
-    """Warn where a policy goes by time limits that the trace lacks."""
+def recorded_run(workload: Workload) -> RunLog:
+    """Return the run that the trace records, in order of starts; nothing is replayed.
+
+    A task that started runs for its duration. One that never started has no row and waits, until it
+    is withdrawn if it is. One with an unknown start has no row either, and `TaskOutcomes` leaves it
+    out of all figures. No set is unplaceable. The server is -1 where the log does not name it and
+    there are several.
+
+    Raises InputError when the workload has no start times. O(T log T).
+    """
+    check_recorded(workload)
+    started = np.flatnonzero(np.isfinite(workload.task_start))
+    task = started[np.argsort(workload.task_start[started], kind="stable")].astype(np.int32)
+    start = workload.task_start[task]
+    return RunLog(
+        policy=RECORDED,
+        task=task,
+        server=workload.task_server[task] if workload.n_servers > 1 else np.zeros_like(task),
+        start=start,
+        end=start + workload.task_duration[task],
+        lost=np.zeros(len(task), dtype=bool),
+        set_unplaceable=np.zeros(workload.n_sets, dtype=bool),
+    )
+
+
+def check_recorded(workload: Workload, source: str = "") -> None:
+    """Raise `InputError` when a workload, read from a source, has no start times of tasks."""
+    if not workload.has_starts:
+        raise InputError(
+            "the trace does not say when its tasks started; name a policy to replay it under, such "
+            "as drf/best-fit",
+            f"policy {RECORDED}",
+            source,
+        )
+
+
+def _warn_of_policies(workload: Workload, policies: Sequence[str]) -> None:
+    """Warn where slots do not stand for the amounts of tasks, and where time limits are missing."""
+    parsed = {name: parse_policy(name) for name in policies}
+    for slots in dict.fromkeys(policy.slots for policy in parsed.values() if policy.slots):
+        kinds = kinds_of(workload)
+        tasks = np.bincount(kinds.of_set, workload.set_tasks, kinds.problem.n_users)
+        caution = slots_caution(kinds.problem, tasks.astype(np.int64), slots)
+        if caution:
+            _LOGGER.warning(caution)
     without = int(np.isinf(workload.job_limit).sum())
-    by_limits = [policy for policy in policies if parse_policy(policy).makes_reservations]
+    by_limits = [name for name, policy in parsed.items() if policy.makes_reservations]
     if without and by_limits:
         _LOGGER.warning(
-            "%s: of %s jobs, %s without a time limit: nothing can be reserved behind what may run "
-            "for ever; --perfect-estimates takes the times that jobs run",
+            "%s: of %s jobs, %s without a time limit: nothing can be reserved behind a job that "
+            "may run for ever; --perfect-estimates takes the times that jobs run",
             by_limits[0],
             f"{workload.n_jobs:,}",
             f"{without:,}",
         )
-
-
-def _caution(workload: Workload, slots: int) -> None:
-    """Warn where slots do not stand for what tasks take."""
-    kinds = kinds_of(workload)
-    tasks = np.bincount(kinds.of_set, workload.set_tasks, kinds.problem.n_users).astype(np.int64)
-    caution = slots_caution(kinds.problem, tasks, slots)
-    if caution:
-        _LOGGER.warning(caution)

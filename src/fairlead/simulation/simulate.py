@@ -1,4 +1,4 @@
-"""A trace simulated under several policies: what each did, and what that is in figures."""
+"""Simulate a trace under several policies, and measure each run."""
 
 from __future__ import annotations
 
@@ -17,26 +17,33 @@ from fairlead.model.arguments import file_name, number, switch, texts, whole_num
 from fairlead.model.run_log import RECORDED, RunLog
 from fairlead.model.workload import Workload, first_seconds
 from fairlead.simulation.metrics.summary import Summary, summarise
-from fairlead.simulation.recorded import check_recorded, recorded_run
-from fairlead.simulation.runs import FinishedRun, Progress, run_policies
+from fairlead.simulation.runs import (
+    FinishedRun,
+    Progress,
+    check_recorded,
+    recorded_run,
+    run_policies,
+)
 from fairlead.traces.journal import JournalWorkload
 from fairlead.traces.reading import read_workload
 from fairlead.traces.what_if import with_perfect_estimates
 
-# Mechanisms that are defined with placement constraints; the first is what is taken by default.
+# Mechanisms that are defined with placement constraints; the first is the default.
 FAIR = ("drfh", "tsf", "ps-dsf")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Outcome:
-    """What a policy did with a workload.
+    """A run of a policy, and its figures.
 
     Attributes
     ----------
     name : str
-        The policy, and what was changed, if anything.
+        The policy, and the change of the workload, if any.
+    workload : Workload
+    log : RunLog
     path : Path or None
-        Where the log is kept.
+        The file of the log, if it is kept.
     until : float, optional
         When completion ratios are taken, seconds, if not as `summarise` chooses.
     fair : str
@@ -57,12 +64,12 @@ class Outcome:
 
     @cached_property
     def summary(self) -> Summary:
-        """What that is in figures, computed when first asked for."""
+        """The run in figures, computed when first asked for."""
         return summarise(self.workload, self.log, horizon=self.until, mechanism=self.fair)
 
     @cached_property
     def unplaceable_jobs(self) -> tuple[str, ...]:
-        """Names of the jobs with a task that could run nowhere, in the order they came."""
+        """Names of the jobs with a task that could run nowhere, in order of submission."""
         jobs = np.unique(self.workload.set_job[self.log.set_unplaceable])
         return tuple(self.workload.job_names[jobs].tolist())
 
@@ -99,18 +106,18 @@ def simulate(
         A workload, or the file or folder of a trace of any known format.
     policies : str or sequence of str
         One or several, such as ``drf/best-fit``, ``ps-dsf/joint/residual``, ``drf/rrr/oblivious``
-        or ``slots:14``; or ``recorded``, what the trace says happened.
+        or ``slots:14``; or ``recorded``, the run that the trace records.
     folder : Path or str, optional
-        Where the log of every policy is kept; what has finished there before is not repeated.
+        Keeps the log of every policy; runs that have finished there before are not repeated.
     processes : int, optional
         Policies at a time; as many as there are processors when absent.
     executor : Executor, optional
-        What replays them instead, such as `fairlead.executors.ray_tasks.joined_ray` has.
+        Replays them instead, such as that of `fairlead.executors.ray_tasks.joined_ray`.
     seed : int
-        Of what is random in a policy: the same seed gives the same run.
+        For policies that are random: the same seed gives the same run.
     strict_fifo : bool
-        Whether each user's tasks start in the order in which they came; otherwise a task that
-        fits goes before an earlier one of its user that does not.
+        Whether each user's tasks start in order of submission; otherwise a task that fits starts
+        before an earlier one of its user that does not.
     what_if : str or sequence of str
         Changes such as ``weight:ana=3``, ``servers:big+10`` or ``servers:big-3``: one more run of
         the first policy that is not ``recorded`` for each, named ``drf/best-fit, weight:ana=3``.
@@ -118,18 +125,17 @@ def simulate(
         Whether to run that policy once more with each user alone on its own part of the
         servers, named ``drf/best-fit, dedicated``.
     perfect_estimates : bool
-        Whether easy goes by the times that tasks take instead of what users said.
+        Whether easy reserves by the durations of tasks instead of the users' time limits.
     until : float, optional
         Seconds: only jobs submitted before are replayed, to their end; completion ratios are
         taken then.
     fair : str
-        The mechanism whose shares at each moment are the fair ones for the fairness error: one of
-        `FAIR`.
+        The mechanism whose shares are the fair ones for the fairness error: one of `FAIR`.
     on_found : callable, optional
         Called with the name and the file of each run that had finished before.
     on_progress : callable, optional
         Called now and then with the name of a run, how many of its tasks have started, how many
-        there are, and the moment in seconds.
+        there are, and the time in seconds.
 
     Returns
     -------
@@ -140,11 +146,11 @@ def simulate(
     ------
     InputError
         For an unusable trace, policy, change, number or folder, or ``recorded`` where the trace
-        does not say when its tasks started.
+        does not record when its tasks started.
     RefusalError
         When the parts of a policy have no meaning together.
     KeyboardInterrupt
-        When interrupted; what had finished is kept in the folder.
+        When interrupted; finished runs are kept in the folder.
 
     Notes
     -----
@@ -193,10 +199,9 @@ def with_recorded(
     until: float | None = None,
     fair: str = FAIR[0],
 ) -> dict[str, Outcome]:
-    """Return outcomes with what the trace says happened, first if it is not among them.
+    """Return outcomes with the recorded run, first if it is not among them.
 
-    `workload` is the one before any change. Raises InputError when the trace does not say when its
-    tasks started.
+    `workload` is the one before any change. Raises InputError when it has no start times.
     """
     if RECORDED in outcomes:
         return dict(outcomes)
@@ -205,6 +210,6 @@ def with_recorded(
 
 
 def check_fair(name: str) -> None:
-    """Raise `InputError` unless it is a mechanism that fairness is held against, one of `FAIR`."""
+    """Raise `InputError` unless the mechanism is one of `FAIR`."""
     if name not in FAIR:
         raise InputError(f"must be one of {', '.join(FAIR)}, not {name!r}", "fair")

@@ -1,11 +1,11 @@
-"""Many fillings by a policy that is random: what comes out on average, and how far it varies."""
+"""Fill servers many times by a random policy: means, deviations and margins."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -20,51 +20,43 @@ from fairlead.scheduler.policies import Policy
 from fairlead.simulation.filling import Filling, fill_by
 
 CONFIDENCE = 0.95
-# Trials that an executor does at a time.
-TRIALS_OF_PIECE = 10
+TRIALS_OF_JOB = 10  # that an executor does at a time
 MOST_TRIALS = 1_000_000
+# Of a trial: tasks by user and group, by user, and in all; unused amounts; and the certificate.
+_Figures: TypeAlias = "tuple[tuple[FloatArray, FloatArray, FloatArray, FloatArray], Certificate]"
 
 
 @dataclass(frozen=True, eq=False)
 class TrialSummary:
-    """A quantity over the trials.
-
-    Attributes
-    ----------
-    mean : float array of any shape
-    sd : float array of that shape, or None
-        Sample standard deviation of one trial; None after a single trial of a random policy,
-        which does not tell.
-    margin : float array of that shape, or None
-        Half the width of the 95 % confidence interval of the mean.
-    """
+    """A quantity over the trials; all arrays have its shape."""
 
     mean: FloatArray
+    # Sample standard deviation of one trial; None after a single trial of a random policy.
     sd: FloatArray | None
-    margin: FloatArray | None
+    margin: FloatArray | None  # half the width of the 95 % confidence interval of the mean
 
 
 @dataclass(frozen=True, eq=False)
 class Trials:
-    """What several fillings of one problem by one policy came to.
+    """Several fillings of one problem by one policy.
 
     Attributes
     ----------
     first : Filling
-        The first filling: what `fill` gives with the same seed.
+        The first filling: that of `fill` with the same seed.
     trials : int
-        How many trials were asked for. A policy that is not random gives the same in each of
-        them, so only one was computed.
+        How many were asked for. A policy that is not random gives the same in each, so only one
+        was computed.
     seed : int
-        Where the trials' generators come from.
-    tasks : Summary of (N, G)
+        Of the trials' generators.
+    tasks : TrialSummary of (N, G)
         Tasks of each user on each group.
-    user_tasks : Summary of (N,)
+    user_tasks : TrialSummary of (N,)
         Tasks of each user.
-    total : Summary of ()
+    total : TrialSummary of ()
         Tasks of all users.
-    unused : Summary of (G, R)
-        Amount of each resource that nobody holds on each whole group.
+    unused : TrialSummary of (G, R)
+        Unused amount of each resource on each whole group.
     certificate : Certificate
         That of the trial with the largest violation.
     """
@@ -85,7 +77,7 @@ class Trials:
 
     @property
     def policy(self) -> Policy:
-        """Who was next, and where."""
+        """The policy of the fillings."""
         return self.first.policy
 
     @property
@@ -101,18 +93,15 @@ class Trials:
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values: the layout of an allocation, and more.
 
-        Returns
-        -------
-        dict
-            ``users[].tasks`` and ``users[].servers`` are means; ``users[].sd`` and
-            ``users[].margin`` have these two keys, and are None like every deviation and margin
-            after a single trial of a random policy.
+        ``users[].tasks`` and ``users[].servers`` are means; ``users[].sd`` and ``users[].margin``
+        have these two keys, and are None like every deviation and margin after a single trial of a
+        random policy.
         """
         answer = self.allocation.to_dict()
         for n, user in enumerate(answer["users"]):
             user["sd"] = self._by_server(n, self.user_tasks.sd, self.tasks.sd)
             user["margin"] = self._by_server(n, self.user_tasks.margin, self.tasks.margin)
-        proof = answer.pop("certificate")
+        certificate = answer.pop("certificate")
         return answer | {
             "trials": self.trials,
             "random": self.policy.is_random,
@@ -124,7 +113,7 @@ class Trials:
             "unused": self._by_group(self.unused.mean),
             "unused_sd": self._by_group(self.unused.sd),
             "unused_margin": self._by_group(self.unused.margin),
-            "certificate": proof,
+            "certificate": certificate,
         }
 
     def _by_server(
@@ -157,14 +146,12 @@ def run_trials(
     on_progress: Callable[[int, int], None] | None = None,
     executor: Executor | None = None,
 ) -> Trials:
-    """Fill several times over and say what came out on average, and how far it varied.
+    """Fill several times over, and measure means and deviations.
 
     Parameters
     ----------
     problem : Problem
-        What to fill.
     policy : Policy
-        Who is next, and where.
     trials : int
         How many fillings, 1 to 1,000,000.
     seed : int
@@ -172,14 +159,10 @@ def run_trials(
         others take generators spawned from it, so that the first ones of many trials are the same
         as those of few.
     on_progress : callable, optional
-        Called with what is done and what is to do: trials, or tasks where there is one filling.
+        Called with done and all trials, or done and all tasks where there is one filling.
     executor : Executor, optional
-        What does the trials after the first, ten at a time; this process when absent. The result
-        is the same.
-
-    Returns
-    -------
-    Trials
+        Does the trials after the first, ten at a time; this process when absent. The result is the
+        same.
 
     Raises
     ------
@@ -199,66 +182,53 @@ def run_trials(
     trials, seed = whole_number(trials, "trials", 1, MOST_TRIALS), whole_number(seed, "seed")
     wanted = trials if policy.is_random else 1
     root = np.random.SeedSequence(seed)
-    first = _proved(fill_by(problem, policy, root, on_progress if wanted == 1 else None), 1)
+    first = fill_by(problem, policy, root, on_progress if wanted == 1 else None)
+    moments = (_Moments(), _Moments(), _Moments(), _Moments())
     worst = first.certificate
-    tasks, user_tasks, total, unused = moments = (_Moments(), _Moments(), _Moments(), _Moments())
     done = 0
 
-    def take(figures: list[_Figures]) -> None:
+    def take(answers: list[_Figures]) -> None:
         nonlocal done, worst
-        for of_trial in figures:
+        for amounts, certificate in answers:
             done += 1
-            worst = max(worst, of_trial.certificate, key=lambda proof: proof.violation)
-            for moment, value in zip(moments, of_trial.amounts, strict=True):
+            worst = max(worst, certificate, key=lambda proof: proof.violation)
+            for moment, value in zip(moments, amounts, strict=True):
                 moment.add(value)
             if on_progress is not None and wanted > 1:
                 on_progress(done, wanted)
 
-    take([_Figures.of(first)])
-    each = 1 if executor is None else TRIALS_OF_PIECE
+    take([_figures(first, 1)])
+    each = 1 if executor is None else TRIALS_OF_JOB
     fill_some = partial(_fill_some, problem, policy, seed, each, wanted)
     do_in_order(executor or Processes(1), fill_some, range(1, wanted, each), take)
-    is_random = policy.is_random
-    return Trials(
-        first=first,
-        trials=trials,
-        seed=seed,
-        tasks=tasks.summary(is_random),
-        user_tasks=user_tasks.summary(is_random),
-        total=total.summary(is_random),
-        unused=unused.summary(is_random),
-        certificate=_of_every_trial(worst, wanted),
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class _Figures:
-    """What is summed up of a filling."""
-
-    amounts: tuple[FloatArray, FloatArray, FloatArray, FloatArray]
-    certificate: Certificate
-
-    @classmethod
-    def of(cls, filling: Filling) -> _Figures:
-        """Return the tasks, those of each user and of all, and what is left."""
-        totals = filling.user_tasks
-        tasks, each, total, unused = (
-            np.asarray(value, dtype=np.float64)
-            for value in (filling.tasks, totals, totals.sum(), filling.unused)
-        )
-        return cls((tasks, each, total, unused), filling.certificate)
+    if wanted > 1:
+        condition = f"in every trial {worst.condition}"
+        worst = Certificate(condition, worst.violation, worst.tolerance, worst.detail)
+    tasks, user_tasks, total, unused = (m.summary(policy.is_random) for m in moments)
+    return Trials(first, trials, seed, tasks, user_tasks, total, unused, worst)
 
 
 def _fill_some(
     problem: Problem, policy: Policy, seed: int, each: int, wanted: int, begin: int
 ) -> list[_Figures]:
-    """Do some of the trials, counted from 0; each has the generator that it has alone."""
+    """Do some of the trials, counted from 0; each has its own generator."""
     found = []
     for trial in range(begin, min(begin + each, wanted)):
         child = np.random.SeedSequence(seed, spawn_key=(trial - 1,))
-        filling = _proved(fill_by(problem, policy, child), trial + 1)
-        found.append(_Figures.of(filling))
+        found.append(_figures(fill_by(problem, policy, child), trial + 1))
     return found
+
+
+def _figures(filling: Filling, trial: int) -> _Figures:
+    """Return the figures of a filling; raise CertificateError if it misses its condition."""
+    proof, totals = filling.certificate, filling.user_tasks
+    if not proof.holds:
+        raise CertificateError(
+            f"{filling.policy.name}: trial {trial} misses its condition by {proof.violation:.3g}, "
+            f"more than the tolerance of {proof.tolerance:g} ({proof.condition})"
+        )
+    tasks, each, total = (a.astype(np.float64) for a in (filling.tasks, totals, totals.sum()))
+    return (tasks, each, total, filling.unused), proof
 
 
 class _Moments:
@@ -268,7 +238,6 @@ class _Moments:
         self.count = 0
 
     def add(self, value: FloatArray) -> None:
-        """Take in one more trial."""
         if self.count == 0:
             self.origin = value.copy()
             self.sum = np.zeros_like(value)
@@ -279,7 +248,7 @@ class _Moments:
         self.count += 1
 
     def summary(self, is_random: bool) -> TrialSummary:
-        """Return mean, sample standard deviation and margin of what was taken in."""
+        """Return mean, sample standard deviation and margin of the values."""
         mean: FloatArray = np.asarray(self.origin + self.sum / self.count)
         if not is_random:
             return TrialSummary(mean, np.zeros_like(mean), np.zeros_like(mean))
@@ -287,24 +256,7 @@ class _Moments:
             return TrialSummary(mean, None, None)
         left = self.squares - self.sum * self.sum / self.count
         sd: FloatArray = np.asarray(np.sqrt(np.maximum(left, 0.0) / (self.count - 1)))
-        from scipy.special import stdtrit  # noqa: PLC0415 (not every filling waits for it)
+        from scipy.special import stdtrit  # noqa: PLC0415 (slow to import, seldom needed)
 
         quantile = float(stdtrit(self.count - 1, (1.0 + CONFIDENCE) / 2.0))
         return TrialSummary(mean, sd, np.asarray(quantile * sd / np.sqrt(self.count)))
-
-
-def _proved(filling: Filling, trial: int) -> Filling:
-    proof = filling.certificate
-    if not proof.holds:
-        raise CertificateError(
-            f"{filling.policy.name}: trial {trial} misses its condition by {proof.violation:.3g}, "
-            f"more than the tolerance of {proof.tolerance:g} ({proof.condition})"
-        )
-    return filling
-
-
-def _of_every_trial(worst: Certificate, trials: int) -> Certificate:
-    if trials == 1:
-        return worst
-    condition = f"in every trial {worst.condition}"
-    return Certificate(condition, worst.violation, worst.tolerance, worst.detail)

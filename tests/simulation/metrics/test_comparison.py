@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from fairlead.errors import InputError
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
-from fairlead.simulation.comparison import compare
+from fairlead.simulation.metrics.comparison import compare
 from fairlead.simulation.metrics.summary import Summary, summarise
-from fairlead.simulation.recorded import recorded_run
+from fairlead.simulation.runs import recorded_run
 from oracles.plain_metrics import PlainMetrics
 from oracles.plain_replay import plain_replay
 from oracles.random_workloads import random_workload
@@ -57,7 +57,7 @@ def test_users(seed: int) -> None:
         both = found.completion[u], found.baseline_completion[u]
         assert both == pytest.approx(means, nan_ok=True)
         tasks = [task for task, owner in enumerate(plain.user_of) if owner == u]
-        starts = [(ours.course.first_start[t], theirs.course.first_start[t]) for t in tasks]
+        starts = [(ours.outcomes.first_start[t], theirs.outcomes.first_start[t]) for t in tasks]
         starts = [(a, b) for a, b in starts if not isnan(a + b)]
         assert found.started[u] == len(starts)
         later = mean([a - b for a, b in starts])
@@ -70,12 +70,12 @@ def test_users(seed: int) -> None:
         assert len(waits) == len(pairs)
         expected = pytest.approx(mean(waits), nan_ok=True, abs=1e-12)
         assert found.wait_difference[u] == expected
-        more = sum(~np.isnan(ours.course.end[tasks])) - sum(~np.isnan(theirs.course.end[tasks]))
+        more = sum(~np.isnan(ours.outcomes.end[tasks])) - sum(~np.isnan(theirs.outcomes.end[tasks]))
         assert found.completed_difference[u] == more
         assert found.horizon == min(ours.horizon, theirs.horizon)
-        submitted = [t for t in tasks if ours.course.submit[t] <= found.horizon]
+        submitted = [t for t in tasks if ours.outcomes.submit[t] <= found.horizon]
         first, second = (
-            mean([float(side.course.end[t] <= found.horizon) for t in submitted])
+            mean([float(side.outcomes.end[t] <= found.horizon) for t in submitted])
             for side in (ours, theirs)
         )
         assert found.horizon_difference[u] == pytest.approx(first - second, nan_ok=True)
@@ -221,15 +221,15 @@ def test_only_what_both_runs_know_counts(seed: int) -> None:
     known = [t for t in range(recorded.workload.n_tasks) if t not in holes]
     assert np.flatnonzero(one.known).tolist() == known
     for u in range(recorded.workload.n_users):
-        tasks = np.flatnonzero(recorded.course.user == u).tolist()
+        tasks = np.flatnonzero(recorded.outcomes.user == u).tolist()
         mine = [t for t in tasks if t in known]
         assert one.unknown[u] == bool(tasks and not mine)
-        ends = [[side.course.end[t] for t in mine] for side in (recorded, replay)]
+        ends = [[side.outcomes.end[t] for t in mine] for side in (recorded, replay)]
         done, done_there = (sum(not isnan(end) for end in side) for side in ends)
         assert one.completed_difference[u] == done - done_there
-        come = [t for t in mine if recorded.course.submit[t] <= one.horizon]
+        come = [t for t in mine if recorded.outcomes.submit[t] <= one.horizon]
         parts = [
-            mean([float(side.course.end[t] <= one.horizon) for t in come])
+            mean([float(side.outcomes.end[t] <= one.horizon) for t in come])
             for side in (recorded, replay)
         ]
         assert (one.done[u], one.baseline_done[u]) == pytest.approx(parts, nan_ok=True)

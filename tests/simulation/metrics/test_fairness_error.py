@@ -17,15 +17,15 @@ from fairlead.model.cluster import Cluster
 from fairlead.model.quantity import exact
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
-from fairlead.simulation.metrics.fairness_error import FairnessError, measure_fairness
-from fairlead.simulation.metrics.task_counts import snapshots
+from fairlead.simulation.metrics.fairness_error import FairnessError, measure_fairness, snapshots
 from fairlead.simulation.metrics.task_outcomes import follow_tasks
+from fairlead.simulation.metrics.utilization import capacity_over_time
 from oracles.plain_metrics import PlainMetrics
 from random_runs import Run, one_server, runs
 
 
 def errors_of(run: Run, until: float, **options: Any) -> FairnessError:
-    return measure_fairness(*run, follow_tasks(*run), until, **options)
+    return measure_fairness(*run, follow_tasks(*run), until, capacity_over_time(run[0]), **options)
 
 
 @given(runs(), st.lists(st.integers(0, 60).map(lambda k: k / 2), min_size=1))
@@ -325,6 +325,6 @@ def test_unusable_options() -> None:
     with pytest.raises(InputError, match="instants: must be a positive number, not 0"):
         errors_of(run, 10.0, instants=0)
     with pytest.raises(InputError, match=r"until: must be a positive number of seconds, not 0\.0"):
-        errors_of(run, 0.0)
+        errors_of(run, 0.0, instants=1)
     with pytest.raises(RefusalError, match="does not admit placement constraints"):
         errors_of(run, 10.0, mechanism="drf")

@@ -10,20 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead.model.workload import Workload
+from fairlead.simulation.metrics.comparison import reduction_by_size
 from fairlead.simulation.metrics.distribution import (
     cumulative_distribution,
     mean,
     mean_by_user,
     percentile,
 )
-from fairlead.simulation.metrics.job_times import (
+from fairlead.simulation.metrics.task_outcomes import (
     JobTimes,
     completion_ratio,
+    follow_tasks,
     measure_jobs,
-    waiting_times,
 )
-from fairlead.simulation.metrics.size_classes import reduction_by_size
-from fairlead.simulation.metrics.task_outcomes import follow_tasks
 from oracles.plain_metrics import PlainMetrics
 from oracles.plain_replay import plain_replay
 from random_runs import Run, one_server, run_by_seed, runs
@@ -55,7 +54,7 @@ def test_what_became_of_tasks(run: Run) -> None:
         assert course.end[task] == pytest.approx(plain_end(run, task), nan_ok=True)
         first = min(starts, default=nan)
         assert course.first_start[task] == pytest.approx(first, nan_ok=True)
-        assert waiting_times(course)[task] == pytest.approx(first - submit, nan_ok=True)
+        assert course.wait[task] == pytest.approx(first - submit, nan_ok=True)
         for t, wanting in active:
             wants = course.submit[task] <= t < course.over[task]
             assert wants == (task in wanting)

@@ -15,7 +15,7 @@ from fairlead.errors import InputError
 from fairlead.model.quantity import exact
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
-from fairlead.simulation.metrics.shares import Shares, measure_shares
+from fairlead.simulation.metrics.dominant_shares import Shares, measure_shares
 from fairlead.simulation.metrics.task_outcomes import follow_tasks
 from fairlead.simulation.metrics.utilization import (
     capacity_over_time,
@@ -47,7 +47,7 @@ def averages(plain: PlainMetrics, begin: float, end: float, what: object) -> lis
 @given(**grids)
 def test_utilization_is_an_integral(run: Run, bins: int, stretch: float) -> None:
     edges, plain = edges_of(run, bins, stretch), PlainMetrics(*run)
-    found = measure_utilization(*run, edges)
+    found = measure_utilization(*run, edges, capacity_over_time(run[0]))
     used, there = [], []
     for b in range(bins):
         used.append(averages(plain, edges[b], edges[b + 1], plain.held))
@@ -100,7 +100,7 @@ def test_shares_are_integrals(run: Run, bins: int, stretch: float) -> None:
 
 
 def shares_of(run: Run, edges: NDArray[np.float64]) -> Shares:
-    return measure_shares(*run, follow_tasks(*run), edges)
+    return measure_shares(*run, follow_tasks(*run), edges, capacity_over_time(run[0]))
 
 
 @given(runs(), st.integers(2, 7))
@@ -158,7 +158,9 @@ def test_two_users_by_hand() -> None:
         lost=np.zeros(3, dtype=bool),
         set_unplaceable=np.zeros(3, dtype=bool),
     )
-    shares = measure_shares(workload, log, follow_tasks(workload, log), time_grid(4.0, 2))
+    shares = measure_shares(
+        workload, log, follow_tasks(workload, log), time_grid(4.0, 2), capacity_over_time(workload)
+    )
     assert shares.dominant.tolist() == [[0.75, 0.0], [0.25, 0.25]]
     assert shares.weighted.tolist() == [[0.75, 0.0], [0.25, 0.125]]
     assert shares.active.tolist() == [[1.0, 0.5], [1.0, 1.0]]
@@ -166,7 +168,9 @@ def test_two_users_by_hand() -> None:
     assert shares.least.tolist() == [0.375, 0.125]
     assert shares.mean_least == 0.25
     assert shares.jain == pytest.approx((0.5 + 0.25 / 3) ** 2 / 2 / (0.25 + (0.25 / 3) ** 2))
-    utilization = measure_utilization(workload, log, time_grid(4.0, 2))
+    utilization = measure_utilization(
+        workload, log, time_grid(4.0, 2), capacity_over_time(workload)
+    )
     assert utilization.share[:, 0].tolist() == [0.75, 0.5]
     assert utilization.mean[0] == 0.625
 
@@ -192,7 +196,9 @@ def test_who_holds_nothing_holds_nothing() -> None:
         lost=np.zeros(3, dtype=bool),
         set_unplaceable=np.zeros(3, dtype=bool),
     )
-    shares = measure_shares(workload, log, follow_tasks(workload, log), time_grid(8.0, 2))
+    shares = measure_shares(
+        workload, log, follow_tasks(workload, log), time_grid(8.0, 2), capacity_over_time(workload)
+    )
     assert shares.dominant[1].tolist() == [0.0]
 
 

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
+from fairlead.simulation.metrics._starvation import measure_starvation
+from fairlead.simulation.metrics.dominant_shares import measure_shares
 from fairlead.simulation.metrics.fairness_error import measure_fairness
-from fairlead.simulation.metrics.shares import measure_shares
-from fairlead.simulation.metrics.starvation import measure_starvation
 from fairlead.simulation.metrics.summary import summarise
 from fairlead.simulation.metrics.task_outcomes import follow_tasks
+from fairlead.simulation.metrics.utilization import capacity_over_time
 from oracles.plain_metrics import PlainMetrics
 from random_runs import Run, one_server, runs
 
@@ -54,7 +55,7 @@ def test_what_is_fair_is_judged_as_long_as_jobs_come(run: Run) -> None:
         return
     course = follow_tasks(*run)
     found = summarise(*run, instants=3)
-    expected = measure_fairness(*run, course, last, instants=3)
+    expected = measure_fairness(*run, course, last, capacity_over_time(run[0]), instants=3)
     assert found.arrivals == last
     assert found.fairness is not None
     assert found.fairness.time.max() < last
@@ -62,7 +63,7 @@ def test_what_is_fair_is_judged_as_long_as_jobs_come(run: Run) -> None:
     for value, of in ((values["fairness_error"], expected.mean),
                       (values["fairness"]["jain"], expected.jain)):  # fmt: skip
         assert (np.nan if value is None else value) == pytest.approx(of, nan_ok=True)
-    shares = measure_shares(*run, course, np.array([0.0, last]))
+    shares = measure_shares(*run, course, np.array([0.0, last]), capacity_over_time(run[0]))
     for value, of in ((values["jain"], shares.jain), (values["least_share"], shares.mean_least)):
         assert (np.nan if value is None else value) == pytest.approx(of, nan_ok=True)
 

@@ -15,8 +15,7 @@ from hypothesis import given, settings
 from fairlead.errors import InputError
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
-from fairlead.simulation.metrics.plain_values import plain
-from fairlead.simulation.metrics.summary import summarise
+from fairlead.simulation.metrics.summary import plain, summarise
 from oracles.plain_metrics import PlainMetrics
 from oracles.plain_replay import plain_replay
 from random_runs import Run, one_server, runs

@@ -6,10 +6,10 @@ import numpy as np
 
 from fairlead.model.cluster import FloatArray
 from fairlead.report.numbers import number, percent
+from fairlead.simulation.metrics.comparison import Reduction, reduction_by_size
 from fairlead.simulation.metrics.distribution import cumulative_distribution, percentile
-from fairlead.simulation.metrics.job_times import JobTimes
-from fairlead.simulation.metrics.size_classes import Reduction, reduction_by_size
 from fairlead.simulation.metrics.summary import Summary
+from fairlead.simulation.metrics.task_outcomes import JobTimes
 from fairlead_papers.drfh import PAPER
 from fairlead_papers.reproduction import Reproduction, TextTable
 from fairlead_papers.setting import DAY, Setting

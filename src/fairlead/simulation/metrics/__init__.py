@@ -1,5 +1,7 @@
-"""What a policy did to a cluster and its users, in figures: a run log, measured."""
+"""Metrics of a run: figures measured from a workload and a run log alone."""
 
 from fairlead.compiled import choose_how_it_runs
+
+__all__ = ["comparison", "distribution", "summary", "task_outcomes", "utilization"]
 
 choose_how_it_runs()

@@ -1,38 +1,36 @@
-"""How far a run is from what a fair mechanism would give at each moment."""
+"""Distance between the shares that users hold and those of a fair mechanism, at instants."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from fairlead.errors import CertificateError, InputError
 from fairlead.mechanisms.fair_share import FairShares
-from fairlead.model.cluster import BoolArray, FloatArray
+from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.run_log import RunLog
-from fairlead.model.workload import Workload
-from fairlead.simulation.metrics.distribution import jain_index
-from fairlead.simulation.metrics.task_counts import snapshots
+from fairlead.model.workload import IndexArray, Workload
+from fairlead.simulation.metrics.distribution import jain_index, mean, ratio
 from fairlead.simulation.metrics.task_outcomes import TaskOutcomes
-from fairlead.simulation.metrics.utilization import Capacity, capacity_over_time, check_time
-
-DEFAULT_INSTANTS = 100
+from fairlead.simulation.metrics.utilization import Capacity, check_time
 
 
 @dataclass(frozen=True, eq=False)
 class FairnessError:
-    """What users held, and what would have been fair, at I instants; N users.
+    """Held and fair weighted dominant shares at I instants; N users.
 
-    A user of weight 0 is due nothing, and what others leave to it wrongs nobody: it never counts
-    as active, nor as holding anything.
+    A user of weight 0 is due nothing, and may hold what others leave: it never counts as active,
+    nor as holding anything.
     """
 
-    mechanism: str  # what says what is fair
+    mechanism: str  # whose shares are the fair ones
     time: FloatArray  # (I,): the instants, seconds
-    # (I, N): weighted dominant share of each user: held, and fair (not a number where no answer was
-    # proved).
-    held: FloatArray
-    fair: FloatArray
+    held: FloatArray  # (I, N): share that each user holds
+    fair: FloatArray  # (I, N): fair share; not a number where no answer was proved
     active: BoolArray  # (I, N): whether a task of the user waited or ran
 
     @property
@@ -44,8 +42,7 @@ class FairnessError:
     def error(self) -> FloatArray:
         """(I,) float: ``sum |held - fair| / sum fair`` over the users, at each instant.
 
-        0 where nothing is fair and nothing is held; not a number where nobody is active, or no
-        answer was proved.
+        0 where both sums are 0; not a number where no user is active, or no answer was proved.
         """
         apart = np.abs(self.held - self.fair).sum(axis=1)
         of = self.fair.sum(axis=1)
@@ -56,8 +53,7 @@ class FairnessError:
     @property
     def mean(self) -> float:
         """Mean of the errors at instants that count; not a number where there is none."""
-        counted = self.error[~np.isnan(self.error)]
-        return float(counted.mean()) if len(counted) else float("nan")
+        return mean(self.error)
 
     @property
     def user_error(self) -> FloatArray:
@@ -69,24 +65,20 @@ class FairnessError:
 
     @property
     def user_fair(self) -> FloatArray:
-        """(N,) float: what is fair for each user, averaged as `user_error`, which it is beside."""
+        """(N,) float: fair share of each user, averaged as `user_error`."""
         return self._while_active(self.fair)
 
     def _while_active(self, values: FloatArray) -> FloatArray:
         """Return (N,) the means over the instants that count and at which the user is active."""
         counted = self.active & ~np.isnan(self.fair)
-        total = np.where(counted, values, 0.0).sum(axis=0)
-        means: FloatArray = np.divide(
-            total, counted.sum(axis=0), out=np.full_like(total, np.nan), where=counted.any(axis=0)
-        )
-        return means
+        return ratio(np.where(counted, values, 0.0).sum(axis=0), counted.sum(axis=0))
 
     @property
     def jain(self) -> float:
-        """Jain's index of what users hold over what is fair, each summed up while it is active.
+        """Jain's index of held over fair shares, each summed up while the user is active.
 
-        Unlike that of shares (`Shares.jain`) it is 1 where everybody holds
-        what is fair, though some ask for little. Not a number where nothing is fair or held.
+        Unlike that of shares (`Shares.jain`) it is 1 where all users hold their fair shares, though
+        some have small demands. Not a number where all fair or all held shares are 0.
         """
         counted = self.active & ~np.isnan(self.fair)
         held, fair = (np.where(counted, part, 0.0).sum(axis=0) for part in (self.held, self.fair))
@@ -96,34 +88,30 @@ class FairnessError:
 def measure_fairness(
     workload: Workload,
     log: RunLog,
-    course: TaskOutcomes,
+    outcomes: TaskOutcomes,
     until: float,
+    capacity: Capacity,
     *,
-    instants: int = DEFAULT_INSTANTS,
+    instants: int,
     mechanism: str = "drfh",
-    capacity: Capacity | None = None,
 ) -> FairnessError:
-    """Compare what users hold with what would be fair, at evenly spaced instants.
+    """Compare held with fair shares in the middles of equal parts of the time.
 
-    The instants are the middles of equal parts of the time. At each, the cluster is that of the
-    servers that are there (those that drain too, since what runs there counts), and users are
-    those with a task that waits or runs, as `fairlead.mechanisms.fair_share.FairShares` says. What
-    is fair is divisible: whole tasks that run to their end, as a policy must have them, stay apart
-    from it under the fairest policy too.
+    At each instant the cluster is that of the servers there (draining ones too, because tasks still
+    run on them), and the users are those with a waiting or running task, as
+    `fairlead.mechanisms.fair_share.FairShares` defines. Fair shares are divisible: whole tasks that
+    run to their end stay apart from them under the fairest policy too.
 
     Parameters
     ----------
-    workload, log, course
-        As for `fairlead.simulation.metrics.shares.measure_shares`.
+    workload, log, outcomes, capacity
+        As for `fairlead.simulation.metrics.dominant_shares.measure_shares`.
     until : float
         End of the time, which begins at 0; seconds.
     instants : int
         How many.
     mechanism : str
-        Of the catalogue, one that admits finite tasks and placement constraints: ``"drfh"`` or
-        ``"ps-dsf"``.
-    capacity : Capacity, optional
-        As `capacity_over_time` returned it.
+        One of the catalogue that admits finite tasks and placement constraints.
 
     Raises
     ------
@@ -140,7 +128,6 @@ def measure_fairness(
     if instants < 1:
         raise InputError(f"must be a positive number, not {instants}", "instants")
     check_time(until, "until")
-    capacity = capacity_over_time(workload) if capacity is None else capacity
     times = (np.arange(instants) + 0.5) / instants * until
     steps = capacity.at(times)
     user_of_set = workload.job_user[workload.set_job]
@@ -149,13 +136,56 @@ def measure_fairness(
     is_due = workload.weight > 0
     held, fair = np.zeros((2, instants, workload.n_users))
     active = np.zeros((instants, workload.n_users), dtype=bool)
-    for i, snapshot in enumerate(snapshots(workload, log, course, times)):
+    for i, snapshot in enumerate(snapshots(workload, log, outcomes, times)):
         active[i, user_of_set[snapshot.active > 0]] = True
         active[i] &= is_due
         held[i] = shares.held(snapshot.running, capacity.amount[steps[i]]) * is_due
         try:
-            there = capacity.servers[steps[i]]
-            fair[i] = shares.fair(snapshot.active, workload.cluster.capacity, there).share
+            servers = capacity.servers[steps[i]]
+            fair[i] = shares.fair(snapshot.active, workload.cluster.capacity, servers).share
         except CertificateError:
             fair[i] = np.nan
     return FairnessError(mechanism, times, held, fair, active)
+
+
+class Snapshot(NamedTuple):
+    """Tasks of each of K sets at an instant: (K,) running, (K,) running or waiting.
+
+    A task that starts or is submitted at the instant counts, one that ends then does not.
+    """
+
+    time: float  # seconds
+    running: IntArray
+    active: IntArray
+
+
+def snapshots(
+    workload: Workload, log: RunLog, outcomes: TaskOutcomes, times: FloatArray
+) -> Iterator[Snapshot]:
+    """Yield the tasks at each of I ascending times; the next one changes the arrays.
+
+    O(P log I + I K).
+    """
+    n_sets = workload.n_sets
+    wants = ~outcomes.never_active
+    came = np.bincount(outcomes.set[wants], minlength=n_sets)
+    runs_of, wants_of = outcomes.set[log.task], outcomes.set[wants]
+    start = _by_instant(runs_of, log.start, times)
+    end = _by_instant(runs_of, log.end, times)
+    over = _by_instant(wants_of, outcomes.over[wants], times)
+    submit = np.searchsorted(times, workload.job_submit[workload.set_job], side="left")
+    running, active = np.zeros((2, n_sets), dtype=np.int64)
+    for i, time in enumerate(times.tolist()):
+        running += np.bincount(start[i], minlength=n_sets)
+        running -= np.bincount(end[i], minlength=n_sets)
+        active += np.where(submit == i, came, 0)
+        active -= np.bincount(over[i], minlength=n_sets)
+        yield Snapshot(time, running, active)
+
+
+def _by_instant(of: IndexArray, time: FloatArray, times: FloatArray) -> list[IndexArray]:
+    """Return for each instant the sets of the events since the instant before."""
+    since = np.searchsorted(times, time, side="left")
+    order = np.argsort(since.astype(np.min_scalar_type(len(times))), kind="stable")
+    bounds = np.searchsorted(since[order], np.arange(len(times) + 1))
+    return [of[order[one:other]] for one, other in pairwise(bounds)]

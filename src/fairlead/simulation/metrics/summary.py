@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fairlead.model.cluster import FloatArray
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
-from fairlead.simulation.metrics.by_user import UserFigures, measure_users
+from fairlead.simulation.metrics._starvation import Starvation, measure_starvation
 from fairlead.simulation.metrics.distribution import mean, percentile
-from fairlead.simulation.metrics.fairness_error import (
-    DEFAULT_INSTANTS,
-    FairnessError,
-    measure_fairness,
-)
-from fairlead.simulation.metrics.job_times import (
+from fairlead.simulation.metrics.dominant_shares import Shares, measure_shares
+from fairlead.simulation.metrics.fairness_error import FairnessError, measure_fairness
+from fairlead.simulation.metrics.task_outcomes import (
     JobTimes,
+    TaskOutcomes,
+    UserFigures,
+    follow_tasks,
     measure_jobs,
-    task_completion_times,
-    waiting_times,
+    measure_users,
 )
-from fairlead.simulation.metrics.plain_values import plain, rows_of
-from fairlead.simulation.metrics.shares import Shares, measure_shares
-from fairlead.simulation.metrics.starvation import Starvation, measure_starvation
-from fairlead.simulation.metrics.task_outcomes import TaskOutcomes, follow_tasks
 from fairlead.simulation.metrics.utilization import (
-    DEFAULT_BINS,
     Utilization,
     capacity_over_time,
     check_time,
@@ -36,48 +33,30 @@ from fairlead.simulation.metrics.utilization import (
     time_grid,
 )
 
+DEFAULT_BINS = 300
+DEFAULT_INSTANTS = 100
+
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """What a policy did with a workload, in figures.
-
-    Attributes
-    ----------
-    utilization : Utilization
-        Over time, from 0 to `until`.
-    shares : Shares
-        Dominant shares over the same time.
-    shares_of_arrivals : Shares
-        Dominant shares from 0 to `arrivals`, in one bin.
-    fairness : FairnessError or None
-        From 0 to `arrivals`; None if it was not asked for.
-    starvation : Starvation
-        Who got nothing while waiting.
-    until : float
-        End of the time over which use is averaged, seconds.
-    arrivals : float
-        End of the time over which what is fair is judged, seconds. After the last submission the
-        cluster drains: few are left, who get all they want.
-    horizon : float
-        When completion ratios are taken, seconds.
-    horizon_utilization : (R,) float
-        Of each resource, from 0 to the horizon.
-    """
+    """A run in figures. What has no value, such as the mean of nothing, is not a number."""
 
     workload: Workload
     log: RunLog
-    course: TaskOutcomes
+    outcomes: TaskOutcomes
     jobs: JobTimes
     users: UserFigures
-    utilization: Utilization
-    shares: Shares
-    shares_of_arrivals: Shares
-    fairness: FairnessError | None
+    utilization: Utilization  # over time, from 0 to `until`
+    shares: Shares  # dominant shares over the same time
+    shares_of_arrivals: Shares  # dominant shares from 0 to `arrivals`, in one bin
+    fairness: FairnessError | None  # from 0 to `arrivals`; None if it was not asked for
     starvation: Starvation
-    until: float
+    until: float  # end of the time over which use is averaged, seconds
+    # End of the time over which fairness is judged, seconds. After the last submission the cluster
+    # drains: the few users left get all they want.
     arrivals: float
-    horizon: float
-    horizon_utilization: FloatArray
+    horizon: float  # time at which completion ratios are taken, seconds
+    horizon_utilization: FloatArray  # (R,): of each resource, from 0 to the horizon
 
     @property
     def policy(self) -> str:
@@ -86,24 +65,24 @@ class Summary:
 
     @property
     def jobs_unrecorded(self) -> int:
-        """Jobs with a task whose times the log does not know."""
-        sets = self.course.set[self.course.unrecorded]
+        """Jobs with a task whose times the log lacks."""
+        sets = self.outcomes.set[self.outcomes.unrecorded]
         return len(np.unique(self.workload.set_job[sets]))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as plain values, in the layout of ``simulate --json`` for a policy.
 
-        Times are in seconds. What has no value, such as the mean of nothing, is None.
+        Times are in seconds. Figures without a value are None.
         """
-        course, jobs, fairness = self.course, self.jobs, self.fairness
+        outcomes, jobs, fairness = self.outcomes, self.jobs, self.fairness
         shares = self.shares_of_arrivals
         figures = {
             "tasks": self.workload.n_tasks,
-            "completed": int(course.completed.sum()),
-            "unplaceable": int(course.unplaceable.sum()),
-            "cancelled": int(course.withdrawn.sum()),
-            "waiting": int(course.waits_forever.sum()),
-            "unrecorded": int(course.unrecorded.sum()),
+            "completed": int(outcomes.completed.sum()),
+            "unplaceable": int(outcomes.unplaceable.sum()),
+            "cancelled": int(outcomes.withdrawn.sum()),
+            "waiting": int(outcomes.waits_forever.sum()),
+            "unrecorded": int(outcomes.unrecorded.sum()),
             "lost": int(self.log.lost.sum()),
             "jobs": self.workload.n_jobs,
             "jobs_completed": int(jobs.completed.sum()),
@@ -112,8 +91,8 @@ class Summary:
             **_spread("completion_time", jobs.completion),
             **_spread("slowdown", jobs.slowdown),
             **_spread("wait", jobs.wait),
-            **_spread("task_completion_time", task_completion_times(course)),
-            **_spread("task_wait", waiting_times(course)),
+            **_spread("task_completion_time", outcomes.completion),
+            **_spread("task_wait", outcomes.wait),
             "utilization": self._by_resource(self.utilization.mean),
             "fairness_error": None if fairness is None else fairness.mean,
             "fairness": None
@@ -140,11 +119,11 @@ class Summary:
         return layout
 
     def _got_nothing(self) -> dict[str, float]:
-        """Return how long each user was without anything that got nothing, the longest first."""
+        """Return the seconds without a task of each user that got nothing, the longest first."""
         longest, names = self.starvation.longest, self.workload.users
-        who = np.flatnonzero(self.starvation.got_nothing)
-        who = who[np.argsort(-longest[who], kind="stable")]
-        return {names[n]: float(longest[n]) for n in who.tolist()}
+        users = np.flatnonzero(self.starvation.got_nothing)
+        users = users[np.argsort(-longest[users], kind="stable")]
+        return {names[n]: float(longest[n]) for n in users.tolist()}
 
     def _longest_without(self) -> dict[str, Any] | None:
         longest = self.starvation.longest
@@ -157,9 +136,9 @@ class Summary:
         return dict(zip(self.workload.cluster.resources, values.tolist(), strict=True))
 
     def _horizon(self) -> dict[str, Any]:
-        course = self.course
-        submitted = (course.submit <= self.horizon) & ~course.unrecorded
-        done = course.end <= self.horizon
+        outcomes = self.outcomes
+        submitted = (outcomes.submit <= self.horizon) & ~outcomes.unrecorded
+        done = outcomes.end <= self.horizon
         return {
             "time": self.horizon,
             "submitted": int(submitted.sum()),
@@ -207,21 +186,21 @@ def summarise(
     ----------
     workload : Workload
     log : RunLog
-        What a policy did with it.
+        The run of a policy.
     until : float, optional
         End of the time over which utilisation, shares and the fairness error are averaged, from 0
-        on; seconds. When absent, use is averaged until the makespan, or where nothing ran the last
-        submission or event of a server; and what is fair until the last submission, or where all
-        came at once the same time.
+        on; seconds. When absent, use is averaged until the makespan, or where no task ran the last
+        submission or event of a server; and fairness until the last submission, or where all came
+        at once the same time.
     horizon : float, optional
-        When completion ratios are taken; seconds. When absent, `until` if that is given, else the
-        last submission or event of a server, else the makespan.
+        Time at which completion ratios are taken; seconds. When absent, `until` if that is given,
+        else the last submission or event of a server, else the makespan.
     bins : int
         Of the grid on which utilisation and shares are given over time; means do not depend on it.
     instants : int
         At which the fairness error is taken; 0 leaves it out.
     mechanism : str
-        What says what is fair: ``"drfh"`` or ``"ps-dsf"``.
+        Whose shares are the fair ones, such as ``"drfh"`` or ``"ps-dsf"``.
 
     Raises
     ------
@@ -235,8 +214,8 @@ def summarise(
     Cost that of the parts: without the fairness error, half a second for a million starts and 250
     users on 12,583 servers; that adds about 10 ms for each instant.
     """
-    course, capacity = follow_tasks(workload, log), capacity_over_time(workload)
-    jobs = measure_jobs(workload, course)
+    outcomes, capacity = follow_tasks(workload, log), capacity_over_time(workload)
+    jobs = measure_jobs(workload, outcomes)
     # Where nothing ran and all was submitted at once, any time will do.
     end = log.makespan or workload.span or 1.0
     if horizon is None:
@@ -253,27 +232,27 @@ def summarise(
         fairness = measure_fairness(
             workload,
             log,
-            course,
+            outcomes,
             arrivals,
+            capacity,
             instants=instants,
             mechanism=mechanism,
-            capacity=capacity,
         )
-    shares = shares_of_arrivals = measure_shares(workload, log, course, edges, capacity)
+    shares = shares_of_arrivals = measure_shares(workload, log, outcomes, edges, capacity)
     if arrivals != until:
         whole = time_grid(arrivals, 1)
-        shares_of_arrivals = measure_shares(workload, log, course, whole, capacity)
+        shares_of_arrivals = measure_shares(workload, log, outcomes, whole, capacity)
     return Summary(
         workload=workload,
         log=log,
-        course=course,
+        outcomes=outcomes,
         jobs=jobs,
-        users=measure_users(workload, course, jobs, horizon),
+        users=measure_users(workload, outcomes, jobs, horizon),
         utilization=measure_utilization(workload, log, edges, capacity),
         shares=shares,
         shares_of_arrivals=shares_of_arrivals,
         fairness=fairness,
-        starvation=measure_starvation(workload, log, course, arrivals),
+        starvation=measure_starvation(workload, log, outcomes, arrivals),
         until=until,
         arrivals=arrivals,
         horizon=horizon,
@@ -288,4 +267,23 @@ def _spread(name: str, values: FloatArray) -> dict[str, float]:
         f"mean_{name}": mean(values),
         f"median_{name}": percentile(values, 50),
         f"p95_{name}": percentile(values, 95),
+    }
+
+
+def plain(value: Any) -> Any:
+    """Return mappings, sequences and arrays as plain ones, None for numbers that are not finite."""
+    if isinstance(value, dict):
+        return {key: plain(inner) for key, inner in value.items()}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [plain(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def rows_of(names: Sequence[str], columns: Mapping[str, NDArray[Any]]) -> dict[str, dict[str, Any]]:
+    """Return a table by rows: the value in each column, for each name."""
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    return {
+        name: dict(zip(columns, row, strict=True)) for name, row in zip(names, rows, strict=True)
     }

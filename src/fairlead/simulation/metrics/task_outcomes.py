@@ -1,4 +1,4 @@
-"""What became of every task: when it came, first ran, ended, and stopped wanting to run."""
+"""Outcomes of tasks, times of jobs, and figures of users in a run."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairlead.model.cluster import BoolArray, FloatArray
+from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import IndexArray, Workload
+from fairlead.simulation.metrics.distribution import mean_by_user
 
 
 @dataclass(frozen=True, eq=False)
@@ -16,23 +17,20 @@ class TaskOutcomes:
     """Every task from its submission to its end; T tasks.
 
     A task is *active* from `submit` until `over`, without the latter: all that time it waits or
-    runs. A task is never active if it can never run, or if nobody knows when it ran.
+    runs. A task is never active if it can never run, or if its times are not recorded.
     """
 
-    # (T,): whose it is.
-    set: IndexArray
-    user: IndexArray
-    submit: FloatArray  # (T,): when its job was submitted, seconds
-    # (T,): when it started for the first time; not a number if it never did.
-    first_start: FloatArray
-    end: FloatArray  # (T,): when the run that ended well did so; not a number if none did
+    set: IndexArray  # (T,): its set of tasks
+    user: IndexArray  # (T,)
+    submit: FloatArray  # (T,): submission of its job, seconds
+    first_start: FloatArray  # (T,): not a number without a start
+    end: FloatArray  # (T,): end of the run that ended well; not a number without one
     # (T,): when it last stopped to wait or run: its end, or else its withdrawal, or else the loss
-    # of its server after the withdrawal; infinite if it waits when all is over. Its submission, if
-    # it is never active.
+    # of its server after the withdrawal; infinite if it still waits at the end of the run. Its
+    # submission, if it is never active.
     over: FloatArray
     unplaceable: BoolArray  # (T,): whether it can never run
-    # (T,): whether the log does not say when it ran, where the run is what the log says.
-    unrecorded: BoolArray
+    unrecorded: BoolArray  # (T,): whether the log of a recorded run lacks its times
 
     @property
     def never_active(self) -> BoolArray:
@@ -47,7 +45,7 @@ class TaskOutcomes:
 
     @property
     def waits_forever(self) -> BoolArray:
-        """(T,) bool: whether it waits when all is over, though it could run on its own."""
+        """(T,) bool: whether it still waits at the end of the run, though it could run alone."""
         return np.isinf(self.over)
 
     @property
@@ -56,27 +54,132 @@ class TaskOutcomes:
         withdrawn: BoolArray = ~self.completed & ~self.waits_forever & ~self.never_active
         return withdrawn
 
+    @property
+    def wait(self) -> FloatArray:
+        """(T,) float: seconds from submission to first start; not a number without a start.
+
+        A task that was lost and waits again shows in the completion time of its job.
+        """
+        wait: FloatArray = self.first_start - self.submit
+        return wait
+
+    @property
+    def completion(self) -> FloatArray:
+        """(T,) float: seconds from submission to end; not a number without an end."""
+        completion: FloatArray = self.end - self.submit
+        return completion
+
 
 def follow_tasks(workload: Workload, log: RunLog) -> TaskOutcomes:
     """Compute the outcome of every task of a workload in a run; O(T + P)."""
     of_task = np.repeat(np.arange(workload.n_sets, dtype=np.int32), workload.set_tasks)
-    submit = workload.job_submit[workload.set_job][of_task]
+    job = workload.set_job[of_task]
+    submit = workload.job_submit[job]
     unplaceable = log.set_unplaceable[of_task]
     unrecorded = np.isnan(workload.task_start) & log.is_recorded
     _, end = log.task_times(workload)
     first_start = np.full(workload.n_tasks, np.nan)
-    # Of several starts of a task the log has the first one first; written last, it stays.
+    # The log has several starts of a task in order; the first is written last, and stays.
     first_start[log.task[::-1]] = log.start[::-1]
-    over = workload.job_cancel[workload.set_job][of_task]
+    over = workload.job_cancel[job]
     np.maximum.at(over, log.task[log.lost], log.end[log.lost])
     over = np.where(np.isnan(end), over, end)
     return TaskOutcomes(
         set=of_task,
-        user=workload.job_user[workload.set_job][of_task],
+        user=workload.job_user[job],
         submit=submit,
         first_start=first_start,
         end=end,
         over=np.where(unplaceable | unrecorded, submit, over),
         unplaceable=unplaceable,
         unrecorded=unrecorded,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class JobTimes:
+    """Times of J jobs; not a number for jobs with a task that did not end well.
+
+    Waits and completions are of the same jobs, so that they can be compared.
+    """
+
+    completion: FloatArray  # (J,): seconds from the submission to the end of the last task
+    # (J,): completion over the duration of the job's longest task, its time on an unlimited
+    # cluster: 1 is best.
+    slowdown: FloatArray
+    wait: FloatArray  # (J,): seconds from the submission to the start of the first task
+
+    @property
+    def completed(self) -> BoolArray:
+        """(J,) bool: whether all tasks ended well."""
+        return ~np.isnan(self.completion)
+
+
+def measure_jobs(workload: Workload, outcomes: TaskOutcomes) -> JobTimes:
+    """Measure the times of each job as in Wang, Liang and Li 2015, Fig. 6a; O(T)."""
+    first = workload.first_task[workload.first_set[:-1]]
+    # The maximum is not a number where one of the ends is not.
+    completion = np.maximum.reduceat(outcomes.end, first) - workload.job_submit
+    first_start = np.minimum.reduceat(outcomes.first_start, first)
+    wait = np.where(np.isnan(completion), np.nan, first_start - workload.job_submit)
+    longest = np.maximum.reduceat(workload.task_duration, first)
+    return JobTimes(completion, completion / longest, wait)
+
+
+def completion_ratio(
+    outcomes: TaskOutcomes, n_users: int, horizon: float, among: BoolArray | None = None
+) -> FloatArray:
+    """Return (N,) the part of each user's tasks submitted by a time that ended well by then.
+
+    Withdrawn and unplaceable tasks count, those with unrecorded times do not; `among` (T,) selects
+    tasks. Not a number for users that had submitted none. Wang, Liang and Li 2015, Fig. 7. O(T).
+    """
+    counts = ~outcomes.unrecorded if among is None else among & ~outcomes.unrecorded
+    submitted = np.bincount(outcomes.user[counts & (outcomes.submit <= horizon)], minlength=n_users)
+    # A task that never ended is not done at any time: comparing with "not a number" is false.
+    done = np.bincount(outcomes.user[counts & (outcomes.end <= horizon)], minlength=n_users)
+    ratio: FloatArray = np.divide(
+        done, submitted, out=np.full(n_users, np.nan), where=submitted > 0
+    )
+    return ratio
+
+
+@dataclass(frozen=True, eq=False)
+class UserFigures:
+    """Figures of N users, (N,) each; means are not a number without anything to average."""
+
+    tasks: IntArray  # submitted
+    completed: IntArray  # tasks that ended well
+    unplaceable: IntArray  # tasks that can never run
+    jobs: IntArray  # submitted
+    jobs_completed: IntArray  # jobs with all tasks done
+    completion: FloatArray  # mean completion time of the jobs completed, seconds
+    slowdown: FloatArray  # mean slowdown of the jobs completed
+    wait: FloatArray  # mean time from submission to first start of the jobs completed, seconds
+    task_completion: FloatArray  # mean completion time of the tasks completed, seconds
+    task_wait: FloatArray  # mean time from submission to first start of the tasks, seconds
+    completion_ratio: FloatArray  # tasks done at the horizon over those submitted by then
+
+
+def measure_users(
+    workload: Workload, outcomes: TaskOutcomes, jobs: JobTimes, horizon: float
+) -> UserFigures:
+    """Sum up tasks and jobs by user, with completion ratios at the horizon in seconds; O(T + J)."""
+    n_users, owner = workload.n_users, workload.job_user
+
+    def count(users: IndexArray) -> IntArray:
+        return np.bincount(users, minlength=n_users).astype(np.int64)
+
+    return UserFigures(
+        tasks=count(outcomes.user),
+        completed=count(outcomes.user[outcomes.completed]),
+        unplaceable=count(outcomes.user[outcomes.unplaceable]),
+        jobs=count(owner),
+        jobs_completed=count(owner[jobs.completed]),
+        completion=mean_by_user(jobs.completion, owner, n_users),
+        slowdown=mean_by_user(jobs.slowdown, owner, n_users),
+        wait=mean_by_user(jobs.wait, owner, n_users),
+        task_completion=mean_by_user(outcomes.completion, outcomes.user, n_users),
+        task_wait=mean_by_user(outcomes.wait, outcomes.user, n_users),
+        completion_ratio=completion_ratio(outcomes, n_users, horizon),
     )

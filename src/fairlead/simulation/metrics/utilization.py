@@ -1,4 +1,4 @@
-"""What is used of a cluster whose servers come and go, exactly averaged over bins of time."""
+"""Use of a cluster whose servers come and go, averaged exactly over bins of time."""
 
 from __future__ import annotations
 
@@ -11,57 +11,86 @@ from fairlead.errors import InputError
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import DRAIN, JOIN, LEAVE, Workload
+from fairlead.simulation.metrics.distribution import ratio
 
-DEFAULT_BINS = 300
+
+class Capacity(NamedTuple):
+    """A step function of time; S steps, G groups, R resources.
+
+    A server counts from when it joins until it leaves, also while it drains: tasks still hold it.
+    """
+
+    time: FloatArray  # (S,): beginning of each step, seconds, ascending; the first is 0
+    servers: IntArray  # (S, G): servers of each group during the step
+    amount: FloatArray  # (S, R): their amount of each resource
+
+    def at(self, times: FloatArray) -> IntArray:
+        """Return the step in force at each time, of any shape; one that begins then is."""
+        return np.searchsorted(self.time, times, side="right") - 1
+
+
+def capacity_over_time(workload: Workload) -> Capacity:
+    """Return a step of capacity for each of the X times at which servers come or go; O(X R G)."""
+    groups = len(workload.cluster.groups)
+    group_of = np.repeat(np.arange(groups), workload.cluster.count)
+    change = _changes(workload)
+    counted = change != 0
+    times, step = np.unique(
+        np.concatenate([[0.0], workload.server_time[counted]]), return_inverse=True
+    )
+    count = np.zeros((len(times), groups), dtype=np.int64)
+    count[0] = np.bincount(group_of[workload.there_at_start], minlength=groups)
+    np.add.at(count, (step[1:], group_of[workload.server[counted]]), change[counted])
+    np.cumsum(count, axis=0, out=count)
+    return Capacity(times, count, count @ workload.cluster.capacity)
+
+
+def _changes(workload: Workload) -> IntArray:
+    """Return (X,) the change in the number of servers at each event.
+
+    A draining server counts, so it adds nothing when it joins again without having left.
+    """
+    order = np.argsort(workload.server, kind="stable")
+    server, event = workload.server[order], workload.server_event[order]
+    drained = np.zeros(len(order), dtype=bool)
+    drained[1:] = (server[1:] == server[:-1]) & (event[:-1] == DRAIN)
+    change = np.zeros(len(order), dtype=np.int64)
+    change[order] = np.where(event == JOIN, np.where(drained, 0, 1), -1 * (event == LEAVE))
+    return change
 
 
 @dataclass(frozen=True, eq=False)
 class Utilization:
-    """What tasks take and what there is, averaged over each of B bins."""
+    """Amounts in use and amounts of the servers, averaged over each of B bins."""
 
     resources: tuple[str, ...]
     edges: FloatArray  # (B + 1,): of the bins, seconds
-    used: FloatArray  # (B, R): what running tasks take of each resource
-    there: FloatArray  # (B, R): what the servers that are there have of it
+    used: FloatArray  # (B, R): amounts that running tasks take
+    there: FloatArray  # (B, R): amounts that the servers have
 
     @property
     def share(self) -> FloatArray:
-        """(B, R) float: used over there in each bin; not a number where nothing is there."""
-        return _ratio(self.used, self.there)
+        """(B, R) float: used over there in each bin; not a number where there is no server."""
+        return ratio(self.used, self.there)
 
     @property
     def mean(self) -> FloatArray:
-        """(R,) float: used over there in all bins together, so that time counts when more is there.
+        """(R,) float: used over there in all bins together, so time with more servers counts more.
 
-        Not a number where nothing is ever there.
+        Not a number where there never is a server.
         """
         width = np.diff(self.edges)
-        return _ratio(width @ self.used, width @ self.there)
+        return ratio(width @ self.used, width @ self.there)
 
 
 def measure_utilization(
-    workload: Workload, log: RunLog, edges: FloatArray, capacity: Capacity | None = None
+    workload: Workload, log: RunLog, edges: FloatArray, capacity: Capacity
 ) -> Utilization:
-    """Measure what tasks take of each resource over time, exactly: integrals over bins by length.
+    """Measure the use of each resource between (B + 1,) edges in seconds, ascending.
 
-    A task takes its demand of the server where it runs from its start until its end or loss, also
-    under slots, where it occupies more than it takes. Servers count while they are there, those
-    that drain too.
-
-    Parameters
-    ----------
-    workload : Workload
-    log : RunLog
-    edges : (B + 1,) float
-        Of the bins, ascending, seconds.
-    capacity : Capacity, optional
-        As `capacity_over_time` returned it.
-
-    Notes
-    -----
-    Cost O(P (R + log B) + X G). Wang, Liang and Li 2015, Fig. 5.
+    A task takes its demand from its start until its end or loss, also under slots, where it
+    occupies more than it takes. Wang, Liang and Li 2015, Fig. 5. O(P (R + log B) + X G).
     """
-    capacity = capacity_over_time(workload) if capacity is None else capacity
     shape = np.repeat(workload.set_shape, workload.set_tasks)[log.task]
     until = np.append(capacity.time[1:], np.inf)
     return Utilization(
@@ -72,46 +101,7 @@ def measure_utilization(
     )
 
 
-class Capacity(NamedTuple):
-    """A step function of time; S steps, G groups, R resources.
-
-    A server is there from when it joins until it leaves. One that drains is there: what runs on it
-    still holds it.
-    """
-
-    time: FloatArray  # (S,): from when on, seconds, ascending; the first is 0
-    servers: IntArray  # (S, G): servers of each group that are there, until the next step
-    amount: FloatArray  # (S, R): what they have of each resource
-
-    def at(self, times: FloatArray) -> IntArray:
-        """Return the step in force at each time, of any shape; one that begins then is."""
-        return np.searchsorted(self.time, times, side="right") - 1
-
-
-def capacity_over_time(workload: Workload) -> Capacity:
-    """Return what is there from when on, one step for each time at which servers come or go.
-
-    Notes
-    -----
-    Cost O(X G + X R G) in the number X of times at which servers come or go.
-    """
-    group_of = np.repeat(np.arange(len(workload.cluster.groups)), workload.cluster.count)
-    there = np.bincount(
-        group_of[workload.there_at_start], minlength=len(workload.cluster.groups)
-    ).astype(np.int64)
-    change = _changes(workload)
-    counted = change != 0
-    times, step = np.unique(
-        np.concatenate([[0.0], workload.server_time[counted]]), return_inverse=True
-    )
-    count = np.zeros((len(times), len(there)), dtype=np.int64)
-    count[0] = there
-    np.add.at(count, (step[1:], group_of[workload.server[counted]]), change[counted])
-    np.cumsum(count, axis=0, out=count)
-    return Capacity(times, count, count @ workload.cluster.capacity)
-
-
-def time_grid(until: float, bins: int = DEFAULT_BINS) -> FloatArray:
+def time_grid(until: float, bins: int) -> FloatArray:
     """Return (bins + 1,) edges of equal bins from 0 to a time; InputError without time or bins."""
     check_time(until, "until")
     if bins < 1:
@@ -128,12 +118,12 @@ def check_time(time: float, name: str) -> None:
 def time_averages(
     begin: FloatArray, end: FloatArray, amount: FloatArray, edges: FloatArray
 ) -> FloatArray:
-    """Average over each bin a sum of amounts that are there from a beginning to an end.
+    """Average over each bin the sum of E amounts, each present from its beginning to its end.
 
     Parameters
     ----------
     begin, end : (E,) float
-        The end not before the beginning; what is outside the bins does not count.
+        The end not before the beginning; times outside the bins do not count.
     amount : (E, R) float
         Not negative.
     edges : (B + 1,) float
@@ -146,8 +136,8 @@ def time_averages(
 
     Notes
     -----
-    An amount adds to its first bin and to its last one the time that it is there, and is at a level
-    in the bins between. So little is ever taken away from much. Cost O(E (R + log B)).
+    An amount adds its time to its first and its last bin, and is at a level in the bins between: so
+    small amounts are never subtracted from large ones. Cost O(E (R + log B)).
     """
     n_bins, width = len(edges) - 1, np.diff(edges)
     begin, end = (np.clip(times, edges[0], edges[-1]) for times in (begin, end))
@@ -169,24 +159,3 @@ def time_averages(
         partial += np.bincount(last, values * in_last, minlength=n_bins)
         averages[:, r] = level + partial / width
     return averages
-
-
-def _changes(workload: Workload) -> IntArray:
-    """Return (X,) by how many more servers are there after each event.
-
-    One that drains stays; so it was there when it joins again without having left.
-    """
-    order = np.argsort(workload.server, kind="stable")
-    server, event = workload.server[order], workload.server_event[order]
-    drained = np.zeros(len(order), dtype=bool)
-    drained[1:] = (server[1:] == server[:-1]) & (event[:-1] == DRAIN)
-    change = np.zeros(len(order), dtype=np.int64)
-    change[order] = np.where(
-        event == JOIN, np.where(drained, 0, 1), np.where(event == LEAVE, -1, 0)
-    )
-    return change
-
-
-def _ratio(used: FloatArray, there: FloatArray) -> FloatArray:
-    ratio: FloatArray = np.divide(used, there, out=np.full_like(used, np.nan), where=there > 0)
-    return ratio

@@ -16,7 +16,7 @@ INFINITE: Final = float("inf")
 
 
 class ShareIntegrals:
-    """The integrals over B bins for N users; `fairlead.simulation.metrics.shares` defines them."""
+    """Integrals over B bins for N users, as `measure_shares` defines them."""
 
     share: vec[float]  # (B N,) of each user's dominant share
     active_time: vec[float]  # (B N,) seconds in which the user is active
@@ -88,7 +88,7 @@ class ShareIntegrals:
         running : (E,) int
             1 for a start, -1 for a stop of a task.
         active : (E,) int
-            By how many more tasks the user waits or runs.
+            Change in the number of waiting and running tasks of the user.
 
         Notes
         -----

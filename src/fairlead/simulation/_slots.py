@@ -1,4 +1,4 @@
-"""Slots: bundles of fixed amounts of every resource, what the first cluster schedulers shared."""
+"""Slots: bundles of fixed amounts of every resource, as the first cluster schedulers shared."""
 
 from __future__ import annotations
 
@@ -10,43 +10,25 @@ from math import ceil, floor
 import numpy as np
 
 from fairlead.errors import RefusalError
-from fairlead.model.cluster import BoolArray, Cluster, FloatArray, IntArray, Users
+from fairlead.model.cluster import BoolArray, Cluster, FloatArray, IntArray
 from fairlead.model.problem import Problem
 from fairlead.model.quantity import exact
 
 SLOT = "slot"
-# Where tasks fill less of their slots than this, slots say little of what they take.
+# Below this filled part of their slots, slots differ notably from the amounts of tasks.
 LITTLE = 0.1
 
 
 def in_slots(kinds: Problem, slots: int) -> Problem:
-    """Return the problem in which tasks take whole slots.
+    """Return the problem in which tasks take whole slots, in exact arithmetic.
 
     A slot is one of `slots` equal parts of the largest server, which has the most of each resource
     that any server has. A server has as many whole slots as fit in it, a task takes as many as hold
-    it. Resources that some servers lack are no part of slots: tasks take them in amounts beside.
+    it. Resources that some servers lack are no part of slots: tasks take amounts of them beside.
+    The first resource of the result is the slots.
 
-    Parameters
-    ----------
-    kinds : Problem
-        Servers and tasks.
-    slots : int
-        Slots of the largest server.
-
-    Returns
-    -------
-    Problem
-        Its first resource is the slots, the others are those that some servers lack. Decided in
-        exact arithmetic.
-
-    Raises
-    ------
-    RefusalError
-        When no resource is on every server.
-
-    Notes
-    -----
-    O((N + G) R). Source: Wang, Liang and Li 2014, Section VI and Table II.
+    Raises RefusalError when no resource is on every server. O((N + G) R). Source: Wang, Liang and
+    Li 2014, Section VI and Table II.
     """
     capacity, demand = kinds.cluster.capacity, kinds.demand
     slot_parts = _slot(kinds.cluster, slots)
@@ -65,42 +47,23 @@ def in_slots(kinds: Problem, slots: int) -> Problem:
         return np.column_stack([taken, amounts[:, rest]])
 
     cluster = kinds.cluster
-    names = (SLOT, *(cluster.resources[r] for r in rest))
-    units = ("", *(cluster.units[r] for r in rest))
-    users: Users = replace(kinds.users, demand=counted(demand, ceil, max))
     return Problem(
-        replace(cluster, resources=names, units=units, capacity=counted(capacity, floor, min)),
-        users,
+        replace(
+            cluster,
+            resources=(SLOT, *(cluster.resources[r] for r in rest)),
+            units=("", *(cluster.units[r] for r in rest)),
+            capacity=counted(capacity, floor, min),
+        ),
+        replace(kinds.users, demand=counted(demand, ceil, max)),
     )
 
 
 def slots_caution(kinds: Problem, tasks: IntArray, slots: int) -> str:
-    """Describe where slots differ from what tasks take.
+    """Describe where slots differ from the amounts of (N,) tasks of each kind; "" if nowhere.
 
-    Parameters
-    ----------
-    kinds : Problem
-        Servers and kinds of tasks.
-    tasks : (N,) int
-        Tasks of each kind.
-    slots : int
-        Slots of the largest server.
-
-    Returns
-    -------
-    str
-        What a slot is; how many tasks fit on a server but not into its slots, if any; how many can
-        run at once where tasks fill less than a tenth of the slots that they take; and what tasks
-        take beside slots. Empty where nothing of that is so.
-
-    Raises
-    ------
-    RefusalError
-        When no resource is on every server.
-
-    Notes
-    -----
-    O(N G R).
+    The text gives the amounts of a slot; the number of tasks that fit on a server but not into its
+    slots; the number that can run at once where tasks fill less than a tenth of their slots; and
+    the resources taken beside slots. Raises RefusalError when no resource is on every server.
     """
     sliced = in_slots(kinds, slots)
     slot = _slot(kinds.cluster, slots)
@@ -124,20 +87,20 @@ def slots_caution(kinds: Problem, tasks: IntArray, slots: int) -> str:
     names, units = kinds.cluster.resources, kinds.cluster.units
     beside = [names[r] for r in np.flatnonzero(tasks @ kinds.demand) if r not in slot]
     if beside:
-        faults.append(f"whose turn it is goes by slots alone, whoever holds {' and '.join(beside)}")
+        faults.append(
+            f"users are ordered by slots alone, whatever {' and '.join(beside)} they hold"
+        )
     if not faults:
         return ""
     amounts = ", ".join(
-        f"{float(part):.3g} {units[r]} of {names[r]}"
-        if units[r]
-        else f"{float(part):.3g} {names[r]}"
+        f"{float(part):.3g} {f'{units[r]} of ' if units[r] else ''}{names[r]}"
         for r, part in slot.items()
     )
     return f"slots:{slots}: a slot is {amounts}; {'; '.join(faults)}"
 
 
 def _slot(cluster: Cluster, slots: int) -> dict[int, Fraction]:
-    """Return what a slot has of each resource that is on every server."""
+    """Return the amount in a slot of each resource that is on every server."""
     shared = np.flatnonzero((cluster.capacity > 0).all(axis=0)).tolist()
     if not shared:
         fault = "no resource is on every server, so there is nothing to cut into slots"

@@ -1,7 +1,7 @@
-"""Every user alone on its own part of the servers: what sharing is held against.
+"""Every user alone on its own part of the servers, to compare with sharing.
 
 Wang, Liang and Li 2014, IV-D and Fig. 8, give each of n users k/n of the k servers as a dedicated
-cloud and compare what it gets done there with what it gets done in the shared cloud.
+cloud and compare what it completes there and in the shared cloud.
 """
 
 from __future__ import annotations
@@ -17,21 +17,19 @@ from fairlead.model.cluster import BoolArray, IntArray
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Excerpt, Workload, excerpt
 
-# Called with a workload, the name of a policy, and what to tell of progress (`on_progress`).
-Replay = Callable[..., RunLog]
 # Two remainders that differ by less are equal: they were added up in different order.
 _EQUAL = 1e-9
 
 
 def dedicated_servers(workload: Workload) -> IntArray:
-    """Return (servers,) whose every server is when each user has its part of every group.
+    """Return (servers,) the user of each server when each has its part of every group.
 
-    A user's part of a group is its weight over all users' weights; it gets that many servers
-    rounded down or up. Those left over in a group go to the users of largest remainder, where what
-    a user missed in earlier groups (or got too much) is added to its remainder; of equal remainders
-    the earlier user's counts as larger. So users of equal weight have equal numbers of servers,
-    give or take one, and so they do of every group. With fewer servers than users some have none.
-    In a group a user's servers follow each other, users in order. Cost O(G N log N + servers).
+    A user's part of a group is its weight over all users' weights, rounded down or up. The servers
+    left over in a group go to the users of largest remainder, to which the parts that a user missed
+    in earlier groups (or got too much) are added; ties go to the earlier user. So users of equal
+    weight have equal numbers of servers, give or take one, in all and in every group. With fewer
+    servers than users some have none. In a group the servers of a user follow each other, users in
+    order. O(G N log N + servers).
     """
     if not workload.weight.any():
         raise RefusalError("dedicated", "all users have weight 0, and are due no server")
@@ -44,7 +42,7 @@ def dedicated_servers(workload: Workload) -> IntArray:
         whole = np.floor(np.where(np.abs(due - near) < _EQUAL * count, near, due))
         remainder = due - whole
         left = count - int(whole.sum())
-        # What is due rounded has no remainder: its user is not rounded up.
+        # Without a remainder a user is not rounded up.
         claim = np.where(remainder > _EQUAL * count, remainder + missed, -np.inf)
         given = whole.astype(np.int64)
         given[np.argsort(-np.round(claim, 9), kind="stable")[:left]] += 1
@@ -56,42 +54,25 @@ def dedicated_servers(workload: Workload) -> IntArray:
 def replay_dedicated(
     workload: Workload,
     policy: str,
-    replay: Replay,
+    replay: Callable[..., RunLog],
     *,
     on_progress: Callable[[int, float], None] | None = None,
 ) -> RunLog:
-    """Replay every user alone on its own servers, and put it together as one log.
+    """Replay every user alone on its own servers with `replay`; return one log of all.
 
-    Parameters
-    ----------
-    workload : Workload
-    policy : str
-        What decides on each user's servers.
-    replay : callable
-        Replays a workload by a policy.
-    on_progress : callable, optional
-        Called now and then with the starts of tasks so far, and the moment in seconds, which begins
-        again with each user.
-
-    Returns
-    -------
-    RunLog
-        Of the whole workload: tasks and servers have its numbers. What fits nowhere on its user's
-        own servers, all tasks of a user without a server among them, is unplaceable. Starts are in
-        the order of time.
-
-    Notes
-    -----
-    One replay for each user, and O(J + K + T) on top of it.
+    Tasks and servers have the numbers of the workload. Sets that fit on none of their user's own
+    servers are unplaceable. Progress is reported as starts so far and time in seconds, which begins
+    again with each user. One replay for each user, and O(J + K + T).
     """
     owner = dedicated_servers(workload)
     unplaceable = np.ones(workload.n_sets, dtype=bool)
-    starts: list[tuple[NDArray[Any], ...]] = []
+    empty = (np.empty(0, dtype=np.int32),) * 2 + (np.empty(0),) * 2 + (np.empty(0, dtype=bool),)
+    starts: list[tuple[NDArray[Any], ...]] = [empty]
     n_starts = 0
 
-    def report(of_user: int, moment: float) -> None:
+    def report(of_user: int, time: float) -> None:
         if on_progress is not None:
-            on_progress(n_starts + of_user, moment)
+            on_progress(n_starts + of_user, time)
 
     for user in range(workload.n_users):
         part = _part_of(workload, user, owner)
@@ -100,10 +81,16 @@ def replay_dedicated(
             starts.append(
                 (part.task[log.task], part.server[log.server], log.start, log.end, log.lost)
             )
-            stuck = np.repeat(log.set_unplaceable, part.workload.set_tasks)
-            unplaceable[_set_of(workload, part.task[~stuck])] = False
+            placeable = part.task[~np.repeat(log.set_unplaceable, part.workload.set_tasks)]
+            sets = np.searchsorted(workload.first_task, placeable, side="right") - 1
+            unplaceable[sets] = False
             n_starts += len(log.task)
-    return _merged(policy, starts, unplaceable)
+    columns = [np.concatenate(column) for column in zip(*starts, strict=True)]
+    order = np.argsort(columns[2], kind="stable")
+    task, server, start, end, lost = (column[order] for column in columns)
+    return RunLog(
+        policy, task.astype(np.int32), server.astype(np.int32), start, end, lost, unplaceable
+    )
 
 
 def hardly_anything_fits(workload: Workload, shared: RunLog, alone: RunLog) -> str:
@@ -120,7 +107,7 @@ def hardly_anything_fits(workload: Workload, shared: RunLog, alone: RunLog) -> s
 
 
 def _part_of(workload: Workload, user: int, owner: IntArray) -> Excerpt | None:
-    """Return what a user has on its own servers, None if nothing could run there."""
+    """Return a user's workload on its own servers, None if nothing could run there."""
     mine = owner == user
     if not mine.any():
         return None
@@ -131,22 +118,3 @@ def _part_of(workload: Workload, user: int, owner: IntArray) -> Excerpt | None:
     sets = open_to & (workload.job_user[workload.set_job] == user)
     sets &= ~(nowhere & workload.job_gang)[workload.set_job]
     return excerpt(workload, sets, mine) if sets.any() else None
-
-
-def _set_of(workload: Workload, task: IntArray) -> IntArray:
-    found: IntArray = np.searchsorted(workload.first_task, task, side="right") - 1
-    return found
-
-
-def _merged(
-    policy: str,
-    starts: list[tuple[NDArray[Any], ...]],
-    unplaceable: BoolArray,
-) -> RunLog:
-    empty = (np.empty(0, dtype=np.int64),) * 2 + (np.empty(0),) * 2 + (np.empty(0, dtype=bool),)
-    columns = [np.concatenate(column) for column in zip(empty, *starts, strict=True)]
-    order = np.argsort(columns[2], kind="stable")
-    task, server, start, end, lost = (column[order] for column in columns)
-    return RunLog(
-        policy, task.astype(np.int32), server.astype(np.int32), start, end, lost, unplaceable
-    )

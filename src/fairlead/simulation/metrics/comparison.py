@@ -1,0 +1,234 @@
+"""Users that gain and lose by a policy, compared with another run of the same workload."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fairlead.errors import InputError
+from fairlead.model.cluster import BoolArray, FloatArray, IntArray
+from fairlead.model.workload import Workload
+from fairlead.simulation.metrics.distribution import mean_by_user
+from fairlead.simulation.metrics.summary import Summary, plain, rows_of
+from fairlead.simulation.metrics.task_outcomes import JobTimes, completion_ratio
+
+# A smaller difference of mean completion times, relative, does not count.
+UNCHANGED = 1e-3
+# The largest number of tasks of each class of jobs but the last, as in Wang, Liang and Li 2015.
+WANG_CLASSES = (50, 100, 500, 1000)
+
+
+@dataclass(frozen=True, eq=False)
+class Reduction:
+    """Reduction of completion time by job size; C classes.
+
+    With a reduction of 0.25 a job takes three quarters of the time; negative ones are longer.
+    """
+
+    least: tuple[int, ...]  # (C,): fewest tasks of a job of the class
+    most: tuple[int, ...]  # (C,): most tasks; 0 in the last class, which has no bound
+    jobs: IntArray  # (C,): jobs that are complete under both policies; the others do not count
+    mean: FloatArray  # (C,): mean of ``1 - ours / theirs`` over jobs; not a number without jobs
+    of_means: FloatArray  # (C,): reduction of the mean, ``1 - mean(ours) / mean(theirs)``
+    shortened: IntArray  # (C,): jobs that are complete sooner, by more than rounding
+    lengthened: IntArray  # (C,): jobs that are complete later
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Of each class, such as ``51-100`` and ``>1000``."""
+        pairs = zip(self.least, self.most, strict=True)
+        return tuple(f"{low}-{high}" if high else f">{low - 1}" for low, high in pairs)
+
+
+def reduction_by_size(
+    tasks: IntArray, ours: JobTimes, theirs: JobTimes, classes: tuple[int, ...] = WANG_CLASSES
+) -> Reduction:
+    """Compare completion times of the jobs, of (J,) tasks each, completed under both policies.
+
+    Wang, Liang and Li 2015, Fig. 6b, leaves open whether it shows the mean of the reductions or the
+    reduction of the mean. O(J log C).
+    """
+    both: BoolArray = ours.completed & theirs.completed
+    kind = np.searchsorted(classes, tasks[both])
+    one, other = ours.completion[both], theirs.completion[both]
+    n_classes = len(classes) + 1
+
+    def total(values: FloatArray) -> FloatArray:
+        return np.bincount(kind, values, minlength=n_classes).astype(np.float64)
+
+    jobs = np.bincount(kind, minlength=n_classes)
+    some = jobs > 0
+    mean, of_means = np.full((2, n_classes), np.nan)
+    mean[some] = total(1.0 - one / other)[some] / jobs[some]
+    of_means[some] = 1.0 - total(one)[some] / total(other)[some]
+    differs = ~np.isclose(one, other, rtol=1e-9, atol=0.0)
+    return Reduction(
+        least=(1, *(size + 1 for size in classes)),
+        most=(*classes, 0),
+        jobs=jobs.astype(np.int64),
+        mean=mean,
+        of_means=of_means,
+        shortened=np.bincount(kind[differs & (one < other)], minlength=n_classes),
+        lengthened=np.bincount(kind[differs & (one > other)], minlength=n_classes),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """A policy against a baseline; N users, means not a number without anything to compare.
+
+    Only tasks count whose times both runs know: a log may lack the times of some.
+    """
+
+    policy: str
+    baseline: str
+    users: tuple[str, ...]
+    known: BoolArray  # (T,): tasks whose times both runs know
+    unknown: BoolArray  # (N,): users without any known task, who cannot be judged
+    # (N,): jobs of each user that are complete under both; only these count in completion times and
+    # in `wait_difference`.
+    jobs: IntArray
+    completion: FloatArray  # (N,): mean completion time of those jobs, seconds
+    baseline_completion: FloatArray  # (N,): the same under the baseline
+    # (N,): mean wait of those jobs less that under the baseline, seconds: below 0 is sooner.
+    wait_difference: FloatArray
+    # (N,): tasks of each user that started under both; only these count in `task_wait_difference`.
+    started: IntArray
+    task_wait_difference: FloatArray  # (N,): mean wait of those tasks less the baseline's, seconds
+    completed_difference: IntArray  # (N,): known tasks completed less those under the baseline
+    horizon: float  # the earlier of the two summaries' horizons, seconds
+    done: FloatArray  # (N,): completion ratio of the known tasks at that horizon
+    baseline_done: FloatArray  # (N,): the same under the baseline
+    reduction: Reduction  # of completion times, by job size
+
+    @property
+    def completion_ratio(self) -> FloatArray:
+        """(N,) float: mean completion time over that under the baseline: below 1 is sooner."""
+        return self.completion / self.baseline_completion
+
+    @property
+    def horizon_difference(self) -> FloatArray:
+        """(N,) float: completion ratio at the horizon less that under the baseline."""
+        return self.done - self.baseline_done
+
+    @property
+    def gained(self) -> BoolArray:
+        """(N,) bool: users whose jobs are complete sooner in the mean, by .1 % or more.
+
+        Without jobs to compare, users with more tasks completed.
+        """
+        return np.where(
+            self.jobs > 0, self.completion_ratio <= 1 - UNCHANGED, self.completed_difference > 0
+        )
+
+    @property
+    def lost(self) -> BoolArray:
+        """(N,) bool: users whose jobs are complete later in the mean, by .1 % or more.
+
+        Without jobs to compare, users with fewer tasks completed.
+        """
+        return np.where(
+            self.jobs > 0, self.completion_ratio >= 1 + UNCHANGED, self.completed_difference < 0
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as plain values, None where there is nothing to compare."""
+        reduction = self.reduction
+        columns = {
+            "jobs": self.jobs,
+            "completion_ratio": self.completion_ratio,
+            "wait_difference": self.wait_difference,
+            "started": self.started,
+            "task_wait_difference": self.task_wait_difference,
+            "completed_difference": self.completed_difference,
+            "horizon_difference": self.horizon_difference,
+        }
+        sizes = {
+            "jobs": reduction.jobs,
+            "mean_reduction": reduction.mean,
+            "reduction_of_mean": reduction.of_means,
+            "shortened": reduction.shortened,
+            "lengthened": reduction.lengthened,
+        }
+        figures: dict[str, Any] = plain(
+            {
+                "baseline": self.baseline,
+                "gained": int(self.gained.sum()),
+                "lost": int(self.lost.sum()),
+                "unknown": int(self.unknown.sum()),
+                "horizon": self.horizon,
+                "by_job_size": rows_of(reduction.labels, sizes),
+                "users": rows_of(self.users, columns),
+            }
+        )
+        return figures
+
+
+def compare(
+    summary: Summary, baseline: Summary, classes: tuple[int, ...] = WANG_CLASSES
+) -> Comparison:
+    """Compare two runs of the same jobs.
+
+    Parameters
+    ----------
+    summary, baseline : Summary
+        Of one workload, or of one in which weights or servers were changed.
+    classes : tuple of int
+        Of job sizes: the largest number of tasks of each class but the last, ascending.
+
+    Raises
+    ------
+    InputError
+        When the summaries are of other jobs.
+
+    Notes
+    -----
+    Cost O(T + J).
+    """
+    workload, n_users = summary.workload, summary.workload.n_users
+    if not _same_jobs(workload, baseline.workload):
+        raise InputError("is of another workload", "baseline")
+    owner = workload.job_user
+    ours, theirs = summary.outcomes, baseline.outcomes
+    known = ~(ours.unrecorded | theirs.unrecorded)
+
+    def count(which: BoolArray) -> IntArray:
+        return np.bincount(ours.user[which], minlength=n_users)
+
+    both = summary.jobs.completed & baseline.jobs.completed
+
+    def job_mean(values: FloatArray) -> FloatArray:
+        return mean_by_user(values[both], owner[both], n_users)
+
+    horizon = min(summary.horizon, baseline.horizon)
+    waits = ours.wait - theirs.wait
+    return Comparison(
+        policy=summary.policy,
+        baseline=baseline.policy,
+        users=workload.users,
+        known=known,
+        unknown=(count(known) == 0) & (np.bincount(ours.user, minlength=n_users) > 0),
+        jobs=np.bincount(owner[both], minlength=n_users),
+        completion=job_mean(summary.jobs.completion),
+        baseline_completion=job_mean(baseline.jobs.completion),
+        wait_difference=job_mean(summary.jobs.wait - baseline.jobs.wait),
+        started=count(~np.isnan(waits)),
+        task_wait_difference=mean_by_user(waits, ours.user, n_users),
+        completed_difference=count(known & ours.completed) - count(known & theirs.completed),
+        horizon=horizon,
+        done=completion_ratio(ours, n_users, horizon, known),
+        baseline_done=completion_ratio(theirs, n_users, horizon, known),
+        reduction=reduction_by_size(workload.job_tasks, summary.jobs, baseline.jobs, classes),
+    )
+
+
+def _same_jobs(one: Workload, other: Workload) -> bool:
+    """Return whether users, jobs and tasks have the same numbers and the same durations."""
+    if one is other:
+        return True
+    columns = ("job_user", "job_submit", "set_job", "set_tasks", "task_duration")
+    return one.users == other.users and all(
+        np.array_equal(getattr(one, column), getattr(other, column)) for column in columns
+    )

@@ -1,0 +1,159 @@
+"""Planned runs of policies, and the folder that keeps finished ones, so that none is repeated."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+
+from fairlead.errors import InputError
+from fairlead.formats.atomic_files import writing_faults
+from fairlead.formats.run_log_file import read_fingerprint
+from fairlead.model.run_log import RECORDED
+from fairlead.model.workload import Workload
+from fairlead.scheduler.policies import parse_policy
+from fairlead.source_digest import digest_of_sources
+
+_PLAIN = re.compile(r"[\w.=+-]+", re.ASCII)
+# The arrays of a workload that decide what a run does.
+_ARRAYS = (
+    "job_cancel",
+    "job_gang",
+    "job_limit",
+    "job_submit",
+    "job_user",
+    "places",
+    "server",
+    "server_event",
+    "server_time",
+    "set_job",
+    "set_place",
+    "set_shape",
+    "set_tasks",
+    "shapes",
+    "task_duration",
+    "task_server",
+    "task_start",
+    "weight",
+)
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A policy, and the change of the workload under which it runs."""
+
+    policy: str  # such as ``drf/best-fit``; or ``recorded``, the run that the trace records
+    what_if: str = ""  # change made before (`fairlead.traces.what_if.change_workload`), if any
+    dedicated: bool = False  # whether each user is alone on its own part of the servers
+
+    @property
+    def name(self) -> str:
+        """The policy and the change, such as ``drf/best-fit, weight:ana=3``."""
+        special = "dedicated" if self.dedicated else self.what_if
+        return f"{self.policy}, {special}" if special else self.policy
+
+    def path(self, folder: Path) -> Path:
+        """Return its file: ``drf_best-fit.parquet``, with a digest where names could clash."""
+        plain = self.name.replace(", ", "_").replace("/", "_").replace(":", "_")
+        if self.what_if or not _PLAIN.fullmatch(plain):
+            readable = "".join(_PLAIN.findall(plain))[:60]
+            digest = blake2b(self.name.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+            plain = f"{readable}_{digest}"
+        return folder / f"{plain}.parquet"
+
+
+def plan_runs(
+    policies: Sequence[str], what_if: Sequence[str] = (), dedicated: bool = False
+) -> tuple[PlannedRun, ...]:
+    """Return a run of every policy, then of the first one with each change, then dedicated.
+
+    A recorded run cannot be changed; the first of the other policies is. Duplicates run once.
+
+    Raises
+    ------
+    InputError
+        When no policy is named, or one is not known; or a change or dedicated servers are asked for
+        and no policy that is replayed.
+    RefusalError
+        When the parts of a policy have no meaning together.
+    """
+    names = list(dict.fromkeys(policy_name(policy) for policy in policies))
+    if not names:
+        raise InputError("name at least one policy, such as drf/best-fit", "policies")
+    first = next((name for name in names if name != RECORDED), "")
+    for asked, option in ((what_if, "what-if"), (dedicated, "dedicated")):
+        if asked and not first:
+            fault = f"a {RECORDED} run cannot be repeated: name a policy such as drf/best-fit, too"
+            raise InputError(fault, option)
+    return (
+        *(PlannedRun(name) for name in names),
+        *(PlannedRun(first, what_if=change) for change in dict.fromkeys(what_if)),
+        *([PlannedRun(first, dedicated=True)] if dedicated else []),
+    )
+
+
+def policy_name(policy: str) -> str:
+    """Return the canonical name of a policy or ``recorded``; raises as `parse_policy`."""
+    if policy == RECORDED:
+        return policy
+    try:
+        return parse_policy(policy).name
+    except InputError as error:
+        if error.fault.startswith("no policy is named"):
+            known = f"{error.fault}; or {RECORDED}, the run that the trace records"
+            raise InputError(known, error.place) from None
+        raise
+
+
+def workload_digest(workload: Workload) -> str:
+    """Return a digest of all in a workload that decides a run; a gigabyte a second."""
+    cluster, digest = workload.cluster, blake2b(digest_size=16)
+    # Arrays of names are as wide as the longest has ever been: as texts equal ones are equal.
+    names = [cluster.groups, cluster.resources, workload.users, workload.job_names.tolist()]
+    digest.update(json.dumps(names).encode())
+    arrays = {name: getattr(workload, name) for name in _ARRAYS}
+    arrays |= {"capacity": cluster.capacity, "count": cluster.count}
+    for name, values in sorted(arrays.items()):
+        digest.update(f"{name} {values.shape} {values.dtype} ".encode())
+        digest.update(values.tobytes())
+    return digest.hexdigest()
+
+
+def fingerprint(workload_digest: str, run: PlannedRun, *, seed: int, strict_fifo: bool) -> str:
+    """Return a digest that is equal only for equal workloads, runs, options and sources.
+
+    The workload is the one before it is changed.
+    """
+    parts = [digest_of_sources(), workload_digest, run.name, seed, strict_fifo]
+    return blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
+
+
+def check_folder(folder: Path) -> None:
+    """Raise `InputError` for a folder that cannot be made or written, before any work is done."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError("is a file, not a folder", "", str(folder))
+    if not folder.exists() and not folder.parent.is_dir():
+        fault = f"cannot be made: there is no folder {str(folder.parent)!r}"
+        raise InputError(fault, "", str(folder))
+    if not os.access(folder if folder.exists() else folder.parent, os.W_OK | os.X_OK):
+        raise InputError("cannot be written: permission denied", "", str(folder))
+
+
+def open_folder(folder: Path) -> None:
+    """Make the folder if there is none; raises as `check_folder`."""
+    check_folder(folder)
+    with writing_faults(folder):
+        folder.mkdir(exist_ok=True)
+
+
+def is_kept(folder: Path, run: PlannedRun, mark: str) -> bool:
+    """Return whether the folder has the run with that fingerprint."""
+    try:
+        path = run.path(folder)
+        return path.exists() and read_fingerprint(path) == mark
+    except InputError:  # some other file of that name
+        return False
