@@ -11,7 +11,7 @@ PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 # The project is built in .venv itself, so that constraints.txt pins the compiler, too.
 BUILD_REQUIRES := import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")
 PYTEST := -m pytest -n 2
-TESTS_OF_LOOPS := $(addprefix tests/,solvers/test_stairs_kept.py solvers/test_turns.py \
+TESTS_OF_LOOPS := $(addprefix tests/,solvers/test_stair_stack.py solvers/test_turn_heap.py \
 	solvers/test_water_filling.py simulation/metrics/test_over_time.py \
 	certificates/test_dynamic_mutations.py certificates/test_whole_task_mutations.py)
 # Tests start hundreds of processes; each would compile all of the source again.

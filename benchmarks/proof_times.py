@@ -9,9 +9,9 @@ from unittest.mock import patch
 import numpy as np
 
 from fairlead import solve
-from fairlead.certificates.dynamic import certify_dynamic
-from fairlead.certificates.filling import certify_filling
-from fairlead.mechanisms.dynamic import DynamicDRF
+from fairlead.certificates.dynamic_levels import certify_dynamic
+from fairlead.certificates.filling_replay import certify_filling
+from fairlead.mechanisms.dynamic_drf import DynamicDRF
 from fairlead.model.problem import Problem
 from fairlead.simulation.filling import fill
 from growth import seconds_of
@@ -85,7 +85,7 @@ PROVED: tuple[tuple[str, str, tuple[int, ...], Prepare], ...] = (
         "drfh, Google's park: prices",
         "users",
         _USERS,
-        partial(_on_the_park, "drfh", "fairlead.mechanisms.maxmin.certify_maxmin"),
+        partial(_on_the_park, "drfh", "fairlead.mechanisms.max_min.certify_max_min"),
     ),
     (
         "ps-dsf, Google's park: Theorem 1",

@@ -149,8 +149,8 @@ def _on_a_pool(n_users: int) -> Action:
 
 
 def _arrivals(n_agents: int, n_resources: int, zeros: float) -> Action:
-    from fairlead.certificates.dynamic import certify_dynamic
-    from fairlead.mechanisms.dynamic import DynamicDRF
+    from fairlead.certificates.dynamic_levels import certify_dynamic
+    from fairlead.mechanisms.dynamic_drf import DynamicDRF
 
     rng = np.random.default_rng(1)
     demand = rng.uniform(0.01, 1.0, (n_agents, n_resources))

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from fairlead.certificates.dynamic import certify_dynamic
-from fairlead.mechanisms.dynamic import DynamicDRF
+from fairlead.certificates.dynamic_levels import certify_dynamic
+from fairlead.mechanisms.dynamic_drf import DynamicDRF
 
 MILLION = 1_000_000
 RESOURCES = 4

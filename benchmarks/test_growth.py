@@ -18,11 +18,11 @@ import pytest
 
 from conic import solve_by_cones
 from fairlead import Problem, solve
-from fairlead.certificates.bottleneck import certify_time_sharing
+from fairlead.certificates.bottleneck_theorems import certify_time_sharing
 from fairlead.mechanisms import psdsf
 from fairlead.mechanisms.drf import solve_drf_per_server, solve_drf_tasks
-from fairlead.mechanisms.dynamic import DynamicDRF
-from fairlead.mechanisms.max_min_scores import score_drf
+from fairlead.mechanisms.dynamic_drf import DynamicDRF
+from fairlead.mechanisms.max_min import score_drf
 from fairlead.mechanisms.pdrf import solve_pdrf, solve_pdrf_without_top_up
 from fairlead.model.quanta import to_whole_pool
 from fairlead.simulation.filling import fill
@@ -165,16 +165,16 @@ def go_round_by_filling(problem: Problem, mechanism: str) -> Rounds:
 
 def go_round_as_printed(problem: Problem, mechanism: str) -> Rounds:
     """Run Algorithm I as printed until Theorem 1 or 2 holds to the goal."""
-    use, certify = psdsf._division(problem, mechanism)
+    sweeps = psdsf.prepare_sweeps(problem, mechanism)
     if mechanism == "ps-dsf":
         start = solve_drf_per_server(problem).tasks
     else:  # of one resource, time, DRF gives everybody a part by weight
         start = problem.gamma * (problem.weight / problem.weight.sum())[:, None]
     begin = time.process_time()
-    procedure, violation = ServerProcedure(problem, use, start), np.inf
+    procedure, violation = ServerProcedure(problem, sweeps.use, start), np.inf
     while violation > GOAL and time.process_time() - begin < PATIENCE:
         procedure.run(10)
-        violation = certify(problem, procedure.tasks).violation
+        violation = sweeps.certify(problem, procedure.tasks).violation
     return Rounds(time.process_time() - begin, procedure.tasks, violation)
 
 

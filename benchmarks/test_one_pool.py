@@ -16,7 +16,7 @@ from fairlead import Problem
 from fairlead.mechanisms.drf import solve_drf_tasks
 from fairlead.mechanisms.pdrf import precompute_tasks, solve_pdrf
 from fairlead.model.quanta import to_whole_pool
-from fairlead.solvers.whole_tasks import serve_by_turns, top_up
+from fairlead.solvers.level_bisection import serve_by_turns, top_up
 from heap_loop import serve_task_by_task
 
 

@@ -14,7 +14,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from conic import solve_by_cones
 from fairlead import Problem, solve
-from fairlead.certificates.utility import measure_price_faults
+from fairlead.certificates.utility_prices import measure_price_faults
 from fairlead.model.allocation import Allocation
 from fairlead.properties.trade_off import measure_trade_off
 from random_problems import google_park, random_problem

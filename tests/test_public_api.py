@@ -11,7 +11,7 @@ import pytest
 
 import fairlead
 from fairlead.formats.problem_file import load
-from fairlead.mechanisms.dynamic import DynamicDRF
+from fairlead.mechanisms.dynamic_drf import DynamicDRF
 from fairlead.simulation.filling import fill
 from fairlead.simulation.simulate import simulate
 from oracles.random_workloads import random_workload

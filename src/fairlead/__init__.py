@@ -18,7 +18,7 @@ TYPE_CHECKING = False  # as in `typing`, which takes longer to import than all t
 if TYPE_CHECKING:
     from fairlead.formats.problem_file import load
     from fairlead.mechanisms.catalogue import solve
-    from fairlead.mechanisms.dynamic import DynamicDRF
+    from fairlead.mechanisms.dynamic_drf import DynamicDRF
     from fairlead.model.allocation import Allocation, Certificate
     from fairlead.model.problem import Problem
     from fairlead.properties.audit import audit
@@ -33,7 +33,7 @@ else:
         "Certificate": "fairlead.model.allocation",
         "Problem": "fairlead.model.problem",
         "audit": "fairlead.properties.audit",
-        "DynamicDRF": "fairlead.mechanisms.dynamic",
+        "DynamicDRF": "fairlead.mechanisms.dynamic_drf",
         "fill": "fairlead.simulation.filling",
         "load": "fairlead.formats.problem_file",
         "Scheduler": "fairlead.scheduler.scheduler",

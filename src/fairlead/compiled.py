@@ -16,11 +16,11 @@ from zlib import crc32
 PACKAGE = os.path.dirname(__file__)
 # Loops of the mathematics that NumPy cannot express. The whole scheduler is compiled beside them.
 LOOPS = (
-    "certificates/arrivals.py",
-    "certificates/debt.py",
+    "certificates/_arrival_replay.py",
+    "certificates/_turn_faults.py",
     "simulation/metrics/_share_integrals.py",
-    "solvers/staircase.py",
-    "solvers/turns.py",
+    "solvers/stair_stack.py",
+    "solvers/turn_heap.py",
     "solvers/water_filling.py",
 )
 # The scheduler's methods refuse arguments of wrong types by errors of our own. Compiled ones would

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynamic_sequences import Sequence, sequences
-from fairlead.certificates.dynamic import certify_dynamic
-from fairlead.mechanisms.dynamic import DynamicDRF
+from fairlead.certificates.dynamic_levels import certify_dynamic
+from fairlead.mechanisms.dynamic_drf import DynamicDRF
 from fairlead.model.allocation import Certificate
 from fairlead.solvers.level_log import LevelLog, number_kinds
 

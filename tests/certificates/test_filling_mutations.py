@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fairlead.certificates.filling import certify_filling
+from fairlead.certificates.filling_replay import certify_filling
 from fairlead.model.cluster import IntArray
 from fairlead.model.problem import Problem
 from fairlead.scheduler.policies import Policy, find_policy

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead import Problem
-from fairlead.certificates.maxmin import certify_maxmin
+from fairlead.certificates.max_min_duality import certify_max_min
 from oracles import answers, examples, leximax
 from oracles.plain_lp import Shares, prices_against
 from spoilers import each_way
@@ -38,7 +38,7 @@ def test_right_answers_have_a_proof_and_spoiled_ones_none(mechanism, data):
     totals = leximax.leximax_totals(problem, score)
     right = answers.split_totals(problem, totals)
     best = best_prices(problem, totals, score)
-    certificate = certify_maxmin(problem, right, score, best)
+    certificate = certify_max_min(problem, right, score, best)
     assert certificate.violation <= 1e-6
     assert certificate.tolerance <= 1e-6
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
@@ -46,30 +46,30 @@ def test_right_answers_have_a_proof_and_spoiled_ones_none(mechanism, data):
         if answers.violation(problem, mechanism, tasks) >= 1e-4:
             made_up = rng.choice([0.0, 1.0, 2.0, 1e6], (1, *best.shape[1:]))
             prices = np.concatenate([best, made_up])
-            assert not certify_maxmin(problem, tasks, score, prices).holds, name
+            assert not certify_max_min(problem, tasks, score, prices).holds, name
 
 
 def test_no_prices_prove_nothing():
     problem = examples.drfh_figure_1()
     score = leximax.drfh_score(problem)
     tasks = np.array([[10.0, 0.0], [0.0, 10.0]])
-    assert not certify_maxmin(problem, tasks, score, np.zeros((1, 2, 2))).holds
-    assert not certify_maxmin(problem, tasks, score, np.zeros((0, 2, 2))).holds
+    assert not certify_max_min(problem, tasks, score, np.zeros((1, 2, 2))).holds
+    assert not certify_max_min(problem, tasks, score, np.zeros((0, 2, 2))).holds
 
 
 @pytest.mark.parametrize("price", [5e-324, 1e-310, 1.0, 1e300, 1e308])
 def test_no_unit_of_prices_makes_too_little_enough(price):
     one = Problem.from_arrays([[1]], [[0.6]])
     prices = np.full((1, 1, 1), price)
-    assert certify_maxmin(one, np.array([[0.6]]), np.ones(1), prices).violation >= 1.0
-    assert certify_maxmin(one, np.array([[1 / 0.6]]), np.ones(1), prices).violation <= 1e-12
+    assert certify_max_min(one, np.array([[0.6]]), np.ones(1), prices).violation >= 1.0
+    assert certify_max_min(one, np.array([[1 / 0.6]]), np.ones(1), prices).violation <= 1e-12
     two = Problem.from_arrays([[100]], [[10], [10]])
     unequal = np.array([[1.0], [0.5]])
-    assert certify_maxmin(two, unequal, np.ones(2), prices).violation >= 1.0
+    assert certify_max_min(two, unequal, np.ones(2), prices).violation >= 1.0
 
 
 def test_the_price_of_what_nobody_has_counts_for_nothing():
     problem = Problem.from_arrays([[1, 0]], [[1, 0]])
     prices = np.array([[[5e-324, 1.0]]])
-    assert certify_maxmin(problem, np.ones((1, 1)), np.ones(1), prices).holds
-    assert not certify_maxmin(problem, np.full((1, 1), 0.5), np.ones(1), prices).holds
+    assert certify_max_min(problem, np.ones((1, 1)), np.ones(1), prices).holds
+    assert not certify_max_min(problem, np.full((1, 1), 0.5), np.ones(1), prices).holds

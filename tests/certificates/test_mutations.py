@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead.certificates.bottleneck import certify_bottleneck, certify_time_sharing
+from fairlead.certificates.bottleneck_theorems import certify_bottleneck, certify_time_sharing
 from oracles import answers, examples
 from spoilers import each_way
 from strategies import admitted_by

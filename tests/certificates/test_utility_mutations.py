@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead import Problem
-from fairlead.certificates.maxmin import certify_maxmin
-from fairlead.certificates.utility import certify_largest_utility
+from fairlead.certificates.max_min_duality import certify_max_min
+from fairlead.certificates.utility_prices import certify_largest_utility
 from fairlead.mechanisms.proportional import AlphaUtility
 from oracles.steep import pool_totals
 from strategies import problems
@@ -87,7 +87,7 @@ def test_half_of_everything_is_proved_by_no_prices(problem, alpha, data):
     prices = np.reshape(flat, shape)
     tasks = 0.5 * problem.gamma / problem.n_users
     assert not certified(problem, tasks, prices.T, alpha).holds
-    assert not certify_maxmin(problem, tasks, np.ones(problem.n_users), prices[None]).holds
+    assert not certify_max_min(problem, tasks, np.ones(problem.n_users), prices[None]).holds
 
 
 def test_a_price_below_zero_is_no_price():
@@ -95,7 +95,7 @@ def test_a_price_below_zero_is_no_price():
     problem = Problem.from_arrays([[1, 10]], [[1, 1]])
     tasks = np.array([[0.5]])
     prices = np.array([[[1, -0.055]]])
-    assert certify_maxmin(problem, tasks, np.ones(1), prices).violation >= 0.5
+    assert certify_max_min(problem, tasks, np.ones(1), prices).violation >= 0.5
     assert certified(problem, tasks, np.array([[1.0], [-0.055]]), 1.0).violation >= 0.5
 
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from fairlead import Problem
-from fairlead.certificates.utility import certify_largest_utility
-from fairlead.certificates.utility_stages import Stage, certify_in_stages
+from fairlead.certificates.utility_prices import Stage, certify_in_stages, certify_largest_utility
 from fairlead.mechanisms.proportional import AlphaUtility
 
 # Two alike servers. The first user takes of both resources, the second of one; the poor third needs

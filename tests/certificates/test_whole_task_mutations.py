@@ -11,8 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from fairlead import Problem
-from fairlead.certificates.precomputed import certify_precomputed
-from fairlead.certificates.turns import certify_turns
+from fairlead.certificates.turn_order import certify_precomputed, certify_turns
 from fairlead.mechanisms.catalogue import LIMITS, RESOURCE_WEIGHTS
 from fairlead.model.allocation import Certificate
 from oracles import whole_tasks as oracle
@@ -126,4 +125,4 @@ def test_each_form_rejects_the_other() -> None:
     assert CERTIFY["drf-algorithm-1"](problem, stopped).holds
     assert CERTIFY["drf-tasks"](problem, gone_on).holds
     assert not CERTIFY["drf-algorithm-1"](problem, gone_on).holds
-    assert CERTIFY["drf-tasks"](problem, stopped).detail["debt"] == 1 / 9
+    assert CERTIFY["drf-tasks"](problem, stopped).detail["out_of_turn"] == 1 / 9

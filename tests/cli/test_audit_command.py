@@ -14,7 +14,7 @@ from small_problems import ROOT
 from fairlead import load, solve
 from fairlead.cli.main import run
 from fairlead.mechanisms import catalogue
-from fairlead.mechanisms.mechanism import Claim
+from fairlead.mechanisms.catalogue import Claim
 from fairlead.properties.audit import AUDITED
 from kubernetes_dumps import node, pod, write
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead import Problem, solve
-from fairlead.certificates.bottleneck import certify_bottleneck, certify_time_sharing
-from fairlead.certificates.feasibility import measure_resource_overuse, measure_time_overuse
+from fairlead.certificates.bottleneck_theorems import certify_bottleneck, certify_time_sharing
+from fairlead.certificates.overuse import measure_resource_overuse, measure_time_overuse
 from fairlead.errors import InputError, RefusalError
 from fairlead.mechanisms.catalogue import CONSTRAINTS, LIMITS
 from fairlead.mechanisms.psdsf import prepare_sweeps

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fairlead import Problem
-from fairlead.certificates.bottleneck import certify_bottleneck, certify_time_sharing
-from fairlead.certificates.feasibility import measure_resource_overuse, measure_time_overuse
+from fairlead.certificates.bottleneck_theorems import certify_bottleneck, certify_time_sharing
+from fairlead.certificates.overuse import measure_resource_overuse, measure_time_overuse
 from fairlead.mechanisms.psdsf import prepare_sweeps
 from fairlead.model.cluster import FloatArray
 from fairlead_papers.distributed.setting import AsynchronousSetting

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 
 from dynamic_sequences import Sequence, random_sequence, sequences
 from fairlead.errors import RefusalError
-from fairlead.mechanisms.cautious import cautious_shares
-from fairlead.mechanisms.dynamic import DynamicDRF
-from fairlead.mechanisms.dynamic_ratio import full_knowledge_levels
+from fairlead.mechanisms.cautious_lp import cautious_shares
+from fairlead.mechanisms.competitive_ratio import full_knowledge_levels
+from fairlead.mechanisms.dynamic_drf import DynamicDRF
 from fairlead.properties.course import Course
 from fairlead.properties.dynamic import (
     check_irrevocability,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dynamic_sequences import Sequence, sequences
 from fairlead.errors import InputError
-from fairlead.mechanisms.dynamic import DynamicDRF
+from fairlead.mechanisms.dynamic_drf import DynamicDRF
 
 
 @given(sequences())
@@ -163,7 +163,7 @@ def test_a_refused_batch_changes_nothing() -> None:
 
 def test_what_there_is_none_of_cannot_be_demanded() -> None:
     agents = DynamicDRF(2, ["cpu", "gpu"], capacity=[4, 0])
-    with pytest.raises(InputError, match=r"demand\.gpu: there is nothing of this resource"):
+    with pytest.raises(InputError, match=r"demand\.gpu: the capacity of this resource is 0"):
         agents.arrive([1, 1])
     assert agents.arrive([1, 0]) == 0.5
 

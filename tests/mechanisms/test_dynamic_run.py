@@ -13,10 +13,10 @@ from dynamic_sequences import Sequence, sequences
 from fairlead.errors import CertificateError, InputError, RefusalError
 from fairlead.mechanisms import dynamic_run as module
 from fairlead.mechanisms.catalogue import solve
+from fairlead.mechanisms.dynamic_drf import SOLVERS, _PlainSolver
 from fairlead.mechanisms.dynamic_run import run_dynamic
-from fairlead.mechanisms.dynamic_steps import SOLVERS, PlainSteps
 from fairlead.model.problem import Problem
-from fairlead.solvers.rising import raise_by_water
+from fairlead.solvers.level_raising import raise_by_water
 
 
 def problem_of(sequence: Sequence, **options: Any) -> Problem:
@@ -101,6 +101,6 @@ def test_an_answer_without_proof_is_not_returned(monkeypatch: pytest.MonkeyPatch
     def too_much(use: np.ndarray, level: np.ndarray, budget: float) -> np.ndarray:
         return raise_by_water(use, level, 1.01 * budget)
 
-    monkeypatch.setitem(SOLVERS, "halving", lambda r: PlainSteps(r, too_much))
+    monkeypatch.setitem(SOLVERS, "halving", lambda r: _PlainSolver(r, too_much))
     with pytest.raises(CertificateError, match="dynamic: the answer of halving misses"):
         run_dynamic(Problem.from_arrays([[4, 4]], [[1, 2], [2, 1], [1, 1]]), "halving")

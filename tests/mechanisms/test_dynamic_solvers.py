@@ -8,9 +8,9 @@ from hypothesis import given, settings
 
 from dynamic_sequences import Sequence, random_sequence, sequences
 from fairlead import Problem
-from fairlead.certificates.dynamic import certify_dynamic
+from fairlead.certificates.dynamic_levels import certify_dynamic
 from fairlead.errors import RefusalError
-from fairlead.mechanisms.dynamic import DynamicDRF
+from fairlead.mechanisms.dynamic_drf import DynamicDRF
 from fairlead.mechanisms.dynamic_run import run_dynamic
 from fairlead.properties.course import Course
 from fairlead.properties.dynamic import check_dynamic

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead import InputError, Problem, RefusalError, solve
-from fairlead.certificates.maxmin import measure_unfair_neighbours
+from fairlead.certificates.max_min_duality import measure_unfair_neighbours
 from fairlead.mechanisms.catalogue import CONSTRAINTS, LIMITS
-from fairlead.mechanisms.max_min_scores import score_ps_dsf
+from fairlead.mechanisms.max_min import score_ps_dsf
 from oracles import definitions, examples, leximax
 from strategies import problems
 

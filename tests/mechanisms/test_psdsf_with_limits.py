@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairlead.certificates.bottleneck import certify_bottleneck
+from fairlead.certificates.bottleneck_theorems import certify_bottleneck
 from fairlead.mechanisms import psdsf
 from fairlead.mechanisms.catalogue import solve
 from fairlead.model.problem import Problem
@@ -21,8 +21,8 @@ def test_soft_levels_alone_come_close_with_finite_tasks(seed: int, limited: floa
     problem = random_problem(
         np.random.default_rng(seed), 100, 12, 4, limited=limited, constrained=0.3
     )
-    division = psdsf.Division.of(problem, "ps-dsf")
-    *_, tasks = psdsf._soft_tasks(division)
+    sweeps = psdsf.prepare_sweeps(problem, "ps-dsf")
+    *_, tasks = psdsf._soft_tasks(sweeps)
     assert certify_bottleneck(problem, tasks).violation <= 1e-6
     assert (tasks.sum(axis=1) <= problem.task_limit * (1 + 1e-6)).all()
 

@@ -27,6 +27,6 @@ def test_the_curve_ends_at_what_the_definition_asks(seed: int) -> None:
     problem = random_problem(
         np.random.default_rng(seed), 12, 4, 4, zero_demand=0.5, limited=0.3, constrained=0.3
     )
-    division = psdsf.Division.of(problem, "ps-dsf")
-    found = [theorem_1_violation(problem, x) for x in psdsf._path_tasks(division)]
+    sweeps = psdsf.prepare_sweeps(problem, "ps-dsf")
+    found = [theorem_1_violation(problem, x) for x in psdsf._path_tasks(sweeps)]
     assert min(found, default=1.0) <= 1e-8

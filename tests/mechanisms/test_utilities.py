@@ -8,8 +8,8 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from fairlead import CertificateError, InputError, Problem, RefusalError, solve
-from fairlead.certificates.bottleneck import certify_time_sharing
-from fairlead.certificates.utility import certify_largest_utility
+from fairlead.certificates.bottleneck_theorems import certify_time_sharing
+from fairlead.certificates.utility_prices import certify_largest_utility
 from fairlead.mechanisms.catalogue import CONSTRAINTS, LIMITS, RATES
 from fairlead.mechanisms.proportional import AlphaUtility
 from fairlead.mechanisms.utility import maximize_utility

@@ -16,7 +16,7 @@ from fairlead.cli.main import run
 from fairlead.mechanisms.catalogue import CATALOGUE, DIVISIBLE, LIMITS, RESOURCE_WEIGHTS
 from fairlead.mechanisms.pdrf import precompute_tasks
 from fairlead.model.quanta import WholePool, to_whole_pool
-from fairlead.solvers.whole_tasks import serve_by_turns, top_up
+from fairlead.solvers.level_bisection import serve_by_turns, top_up
 from oracles import whole_tasks as oracle
 from random_pools import MOST_TASKS, count_at_most, random_pool
 from strategies import problems

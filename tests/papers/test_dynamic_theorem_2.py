@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fairlead.errors import NoConvergenceError
-from fairlead.mechanisms.dynamic_ratio import full_knowledge_levels, worst_case_max_min
+from fairlead.mechanisms.competitive_ratio import full_knowledge_levels, worst_case_max_min
 from fairlead.properties.course import Course
 from fairlead.properties.dynamic import check_dynamic
 from fairlead_papers.catalogue import CATALOGUE, reproduce

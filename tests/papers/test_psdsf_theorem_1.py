@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairlead.certificates.bottleneck import certify_bottleneck
+from fairlead.certificates.bottleneck_theorems import certify_bottleneck
 from fairlead.mechanisms.catalogue import solve
 from fairlead.model.problem import Problem
 from fairlead_papers.catalogue import CATALOGUE, reproduce

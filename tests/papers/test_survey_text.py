@@ -7,7 +7,7 @@ import re
 import pytest
 
 from fairlead.executors.local_processes import Processes
-from fairlead.mechanisms.mechanism import Claim
+from fairlead.mechanisms.catalogue import Claim
 from fairlead.model.problem import Problem
 from fairlead.model.verdict import Verdict
 from fairlead.report.terminal import to_terminal

@@ -13,7 +13,7 @@ import pytest
 
 from fairlead import Problem, solve
 from fairlead.mechanisms.catalogue import find_mechanism
-from fairlead.mechanisms.maxmin import solve_max_min
+from fairlead.mechanisms.max_min import solve_max_min
 from fairlead.properties.audit import audit
 
 PROBLEMS = {

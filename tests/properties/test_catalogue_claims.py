@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairlead.executors.local_processes import Processes
-from fairlead.mechanisms.catalogue import CATALOGUE
-from fairlead.mechanisms.mechanism import CONSTRAINTS, LIMITS, RATES
+from fairlead.mechanisms.catalogue import CATALOGUE, CONSTRAINTS, LIMITS, RATES
 from fairlead.properties.audit import PROPERTIES
 from fairlead_papers.surveys.drawing import Distribution
 from fairlead_papers.surveys.survey import survey

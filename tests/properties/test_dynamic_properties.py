@@ -23,7 +23,7 @@ from fairlead.properties.dynamic import (
     check_pareto_optimality,
     check_sharing_incentive,
 )
-from fairlead.solvers.rising import raise_by_water
+from fairlead.solvers.level_raising import raise_by_water
 
 NAMES = [
     "feasibility",

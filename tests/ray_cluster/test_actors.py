@@ -14,7 +14,7 @@ import ray
 from ray.cluster_utils import Cluster
 
 from fairlead import solve
-from fairlead.certificates.bottleneck import certify_bottleneck, certify_time_sharing
+from fairlead.certificates.bottleneck_theorems import certify_bottleneck, certify_time_sharing
 from fairlead.cli.application import run_command
 from fairlead.errors import FairleadError
 from fairlead.executors.ray_tasks import ray_executor

@@ -73,7 +73,7 @@ def test_the_switch_holds_in_subpackages(package: Path) -> None:
     for module in compiled:
         module.with_suffix(EXTENSION).write_bytes(b"no extension")
     program = (
-        "import fairlead.solvers.turns, fairlead.scheduler.build, fairlead.scheduler.deep.rule"
+        "import fairlead.solvers.turn_heap, fairlead.scheduler.build, fairlead.scheduler.deep.rule"
     )
     paths = {"PYTHONPATH": str(package.parent)}
     for plain, status in (("1", 0), ("0", 1), ("", 1)):

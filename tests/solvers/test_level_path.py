@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairlead.certificates.bottleneck import certify_bottleneck
+from fairlead.certificates.bottleneck_theorems import certify_bottleneck
 from fairlead.mechanisms import psdsf
 from fairlead.model.fitting import use_per_task
 from fairlead.solvers import level_path
@@ -37,6 +37,6 @@ def test_the_curve_alone_comes_close(seed: int, limited: float) -> None:
     """Nothing is left to sweeps where half of the demands are zero."""
     rng = np.random.default_rng(seed)
     problem = random_problem(rng, 40, 8, 4, zero_demand=0.5, limited=limited, constrained=0.3)
-    division = psdsf.Division.of(problem, "ps-dsf")
-    found = [certify_bottleneck(problem, x).violation for x in psdsf._path_tasks(division)]
+    sweeps = psdsf.prepare_sweeps(problem, "ps-dsf")
+    found = [certify_bottleneck(problem, x).violation for x in psdsf._path_tasks(sweeps)]
     assert min(found, default=1.0) <= 1e-8

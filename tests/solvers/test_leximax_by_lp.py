@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 
 from fairlead import Problem
-from fairlead.certificates.maxmin import certify_maxmin
+from fairlead.certificates.max_min_duality import certify_max_min
 from fairlead.mechanisms.catalogue import CONSTRAINTS, LIMITS
 from fairlead.solvers.leximax import lexicographic_max_min
 from fairlead.solvers.leximax_by_lp import lexicographic_max_min_by_lp
@@ -29,4 +29,4 @@ def test_levels_agree_and_are_proved(problem: Problem) -> None:
     by_lp = lexicographic_max_min_by_lp(**data)
     assert np.allclose(by_lp.level, lexicographic_max_min(**data).level, rtol=1e-7)
     tasks = by_lp.split / score[:, None]
-    assert certify_maxmin(problem, tasks, score, by_lp.prices / total).holds
+    assert certify_max_min(problem, tasks, score, by_lp.prices / total).holds

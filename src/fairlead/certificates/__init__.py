@@ -1,5 +1,15 @@
-"""The conditions that make allocations right, measured from their definitions."""
+"""Certificates: the condition that makes an allocation right, measured from its definition."""
 
 from fairlead.compiled import choose_how_it_runs
+
+__all__ = [
+    "bottleneck_theorems",
+    "dynamic_levels",
+    "filling_replay",
+    "max_min_duality",
+    "overuse",
+    "turn_order",
+    "utility_prices",
+]
 
 choose_how_it_runs()

@@ -1,1 +1,17 @@
-"""The mechanisms: one idea a file, each naming its paper."""
+"""The mechanisms of fair division, by paper: `catalogue` lists them by name and solves by one."""
+
+__all__ = [
+    "catalogue",
+    "cautious_lp",
+    "competitive_ratio",
+    "cycles",
+    "drf",
+    "dynamic_drf",
+    "dynamic_run",
+    "fair_share",
+    "max_min",
+    "pdrf",
+    "proportional",
+    "psdsf",
+    "utility",
+]

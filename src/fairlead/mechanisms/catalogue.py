@@ -1,26 +1,17 @@
-"""The mechanisms by name: their papers, what is proved of them, and what they accept."""
+"""The mechanisms by name: their papers, what is proved of them, what they accept; and `solve`."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from fairlead.errors import CertificateError, InputError
-from fairlead.mechanisms.mechanism import (
-    CONSTRAINTS,
-    LACKING_SERVERS,
-    LIMITS,
-    RATES,
-    RESOURCE_WEIGHTS,
-    ZERO_DEMANDS,
-    Claim,
-    Mechanism,
-    Refutation,
-)
+from fairlead.errors import CertificateError, InputError, RefusalError
 from fairlead.model.allocation import Allocation, Certificate
-from fairlead.model.cluster import IntArray
+from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.problem import Problem, check_problem
 from fairlead.model.reductions import (
     NO_USER_IS_DUE,
@@ -30,9 +21,126 @@ from fairlead.model.reductions import (
     spread_groups,
     spread_users,
 )
-from fairlead.solvers.threads import threads_for
+from fairlead.solvers.blas_threads import threads_for
 
-_DRF = "Ghodsi et al. 2011; Parkes, Procaccia and Shah 2012 (zero demands, weights)"
+CONSTRAINTS = "placement constraints"
+LIMITS = "finite tasks"
+RATES = "given rates"
+RESOURCE_WEIGHTS = "weights per resource"
+ZERO_DEMANDS = "zero demands"
+LACKING_SERVERS = "servers that lack a demanded resource"
+
+# Whether a problem has a feature that a definition or a proof may not admit.
+FEATURES: dict[str, Callable[[Problem], bool]] = {
+    CONSTRAINTS: lambda problem: problem.has_constraints,
+    LIMITS: lambda problem: problem.has_limits,
+    RATES: lambda problem: problem.users.rates is not None,
+    RESOURCE_WEIGHTS: lambda problem: problem.users.resource_weight is not None,
+    ZERO_DEMANDS: lambda problem: not bool((problem.demand > 0).all()),
+    LACKING_SERVERS: lambda problem: not bool((problem.unconstrained_gamma > 0).all()),
+}
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A property (as an audit names it) that is proved, but not with the features in `without`."""
+
+    property: str
+    without: tuple[str, ...] = ()
+
+    def unless(self, *features: str) -> Claim:
+        """Return the claim for problems without these features."""
+        return Claim(self.property, features)
+
+    def covers(self, problem: Problem) -> bool:
+        """Return whether the problem has none of the excluded features."""
+        return not any(FEATURES[feature](problem) for feature in self.without)
+
+    def __str__(self) -> str:
+        if not self.without:
+            return self.property
+        return f"{self.property} (without {' or '.join(self.without)})"
+
+
+@dataclass(frozen=True)
+class Refutation:
+    """A property that a paper states of a mechanism, and that an audit refutes."""
+
+    property: str
+    where: str  # the conditions under which it fails
+    statement: str  # what the paper states, and in which section
+    witness: str  # the file in ``examples/refuted`` whose audit shows it
+
+    def __str__(self) -> str:
+        return f"{self.property} {self.where}, though {self.statement}"
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """One row of the catalogue."""
+
+    name: str  # as `solve` and the command line take it
+    summary: str  # the idea in one line
+    paper: str
+    proved: tuple[Claim, ...]
+    # Optional features of a problem that the definition admits. All mechanisms admit weights per
+    # user, weight 0, and zero demands.
+    accepts: tuple[str, ...]
+    implementation: str  # ``module:function``, imported at the first use
+    whole_tasks: bool = False
+    options: tuple[str, ...] = ()  # keywords of the implementation, such as ``"alpha"``
+    # Whether users that differ only in weight get tasks in proportion to weight, so that they can
+    # be solved as one.
+    merges_users: bool = True
+    variant_of: str = ""  # the mechanism that stands for it in comparisons
+    time_shared: bool = False  # servers are shared by time (TDM), not divided by resource (RDM)
+    # ``module:function`` that starts from the answer to a similar problem, and ends close to the
+    # answer, faster. Only where totals are unique, so that the start does not matter.
+    continuation: str = ""
+    refuted: tuple[Refutation, ...] = ()
+
+    def load(self) -> Callable[..., Allocation]:
+        """Import the implementation."""
+        return _import(self.implementation)
+
+    def load_continuation(self) -> Callable[[Problem, FloatArray], Allocation] | None:
+        """Import the continuation, if there is one."""
+        return _import(self.continuation) if self.continuation else None
+
+    def claim(self, name: str) -> Claim | None:
+        """Return what is proved of a property; None if nothing is."""
+        return next((claim for claim in self.proved if claim.property == name), None)
+
+    def refuse_unknown_options(self, options: dict[str, Any]) -> None:
+        """Raise InputError for an option that the implementation does not take."""
+        for option in options:
+            if option not in self.options:
+                takes = " and ".join(self.options) or "none"
+                raise InputError(f"{self.name} has no such option; it takes {takes}", option)
+
+    def refuse_unsupported(self, problem: Problem) -> None:
+        """Raise RefusalError when the problem has a feature that the definition does not admit."""
+        for feature in (CONSTRAINTS, LIMITS, RATES, RESOURCE_WEIGHTS):
+            if feature not in self.accepts and FEATURES[feature](problem):
+                raise RefusalError(self.name, f"its definition does not admit {feature}")
+
+
+def _import(path: str) -> Callable[..., Allocation]:
+    module, function = path.split(":")
+    found: Callable[..., Allocation] = getattr(import_module(module), function)
+    return found
+
+
+# Abbreviations as in Khamse-Ashari et al., Table I.
+SI = Claim("sharing-incentive")
+EF = Claim("envy-freeness")
+PO = Claim("pareto-optimality")
+SP = Claim("strategy-proofness")
+BF = Claim("bottleneck-fairness")
+SINGLE_RESOURCE = Claim("single-resource-fairness")
+MONOTONE = Claim("population-monotonicity").unless(ZERO_DEMANDS)
+MONOTONE_WITHOUT_LIMITS = MONOTONE.unless(ZERO_DEMANDS, LIMITS)
+
 _WANG = "Wang, Liang and Li 2015 (DRFH)"
 _GHODSI = "Ghodsi et al. 2011"
 _METIN = "Metin (PDRF)"
@@ -43,77 +151,44 @@ CATALOGUE: dict[str, Mechanism] = {
     mechanism.name: mechanism
     for mechanism in (
         Mechanism(
-            name="drf",
-            summary="dominant resource fairness, all servers as one pool",
-            paper=_DRF,
-            proved=(
-                Claim("sharing-incentive"),
-                Claim("envy-freeness"),
-                Claim("pareto-optimality"),
-                Claim("strategy-proofness"),
-                Claim("single-resource-fairness"),
-                Claim("bottleneck-fairness"),
-                Claim("population-monotonicity", without=(ZERO_DEMANDS,)),
-            ),
+            "drf",
+            "dominant resource fairness, all servers as one pool",
+            paper=f"{_GHODSI}; Parkes, Procaccia and Shah 2012 (zero demands, weights)",
+            proved=(SI, EF, PO, SP, SINGLE_RESOURCE, BF, MONOTONE),
             accepts=(LIMITS, RESOURCE_WEIGHTS),
             implementation="fairlead.mechanisms.drf:solve_drf",
         ),
         Mechanism(
-            name="drf-per-server",
-            summary="the naive baseline: dominant resource fairness on each server by itself",
+            "drf-per-server",
+            "the naive baseline: dominant resource fairness on each server by itself",
             paper=f"{_WANG}, III-D",
-            proved=(Claim("sharing-incentive"),),
+            proved=(SI,),
             accepts=(CONSTRAINTS,),
             implementation="fairlead.mechanisms.drf:solve_drf_per_server",
         ),
         Mechanism(
-            name="drfh",
-            summary="max-min of global dominant shares; with placement constraints, C-DRFH",
+            "drfh",
+            "max-min of global dominant shares; with placement constraints, C-DRFH",
             paper=f"{_WANG}, IV and V-A; C-DRFH: {_KHAMSE}, II-B",
-            proved=(
-                Claim("envy-freeness"),
-                Claim("pareto-optimality"),
-                Claim("strategy-proofness"),
-                Claim("single-resource-fairness"),
-                Claim(
-                    "bottleneck-fairness",
-                    without=(
-                        CONSTRAINTS,
-                        LACKING_SERVERS,
-                    ),
-                ),
-                Claim("population-monotonicity", without=(ZERO_DEMANDS,)),
-            ),
+            proved=(EF, PO, SP, SINGLE_RESOURCE, BF.unless(CONSTRAINTS, LACKING_SERVERS), MONOTONE),
             accepts=(CONSTRAINTS, LIMITS),
-            implementation="fairlead.mechanisms.max_min_scores:solve_drfh",
+            implementation="fairlead.mechanisms.max_min:solve_drfh",
         ),
         Mechanism(
-            name="cdrf",
-            summary="max-min of tasks over the tasks one could run alone, without constraints",
+            "cdrf",
+            "max-min of tasks over the tasks that a user could run alone",
             paper=f"Friedman, Ghodsi and Psomas 2014; {_KHAMSE}, II-B",
-            proved=(
-                Claim("sharing-incentive"),
-                Claim("envy-freeness"),
-                Claim("pareto-optimality"),
-                Claim("strategy-proofness"),
-                Claim("population-monotonicity", without=(ZERO_DEMANDS, LIMITS)),
-            ),
+            proved=(SI, EF, PO, SP, MONOTONE_WITHOUT_LIMITS),
             accepts=(LIMITS,),
-            implementation="fairlead.mechanisms.max_min_scores:solve_cdrf",
+            implementation="fairlead.mechanisms.max_min:solve_cdrf",
         ),
         Mechanism(
-            name="tsf",
-            summary="max-min of tasks over the tasks one could run alone were there no constraints",
+            "tsf",
+            "max-min of tasks over the tasks that a user could run alone, constraints ignored",
             paper=f"Wang et al. 2016; {_KHAMSE}, II-B",
-            proved=(
-                Claim("sharing-incentive", without=(CONSTRAINTS,)),
-                Claim("envy-freeness"),
-                Claim("pareto-optimality"),
-                Claim("strategy-proofness"),
-                Claim("population-monotonicity", without=(ZERO_DEMANDS, LIMITS)),
-            ),
+            proved=(SI.unless(CONSTRAINTS), EF, PO, SP, MONOTONE_WITHOUT_LIMITS),
             accepts=(CONSTRAINTS, LIMITS),
-            implementation="fairlead.mechanisms.max_min_scores:solve_tsf",
+            implementation="fairlead.mechanisms.max_min:solve_tsf",
             refuted=(
                 Refutation(
                     "sharing-incentive",
@@ -124,79 +199,56 @@ CATALOGUE: dict[str, Mechanism] = {
             ),
         ),
         Mechanism(
-            name="ps-dsf",
-            summary="per-server dominant-share fairness, servers divided by resource (RDM)",
+            "ps-dsf",
+            "per-server dominant-share fairness, servers divided by resource (RDM)",
             paper=f"{_KHAMSE}, III, Theorem 1",
-            proved=(
-                Claim("sharing-incentive"),
-                Claim("envy-freeness"),
-                Claim("single-resource-fairness"),
-                Claim("bottleneck-fairness"),
-            ),
+            proved=(SI, EF, SINGLE_RESOURCE, BF),
             accepts=(CONSTRAINTS, LIMITS, RATES),
             implementation="fairlead.mechanisms.psdsf:solve_ps_dsf",
         ),
         Mechanism(
-            name="ps-dsf-tdm",
-            summary="per-server dominant-share fairness, servers shared by time (TDM)",
+            "ps-dsf-tdm",
+            "per-server dominant-share fairness, servers shared by time (TDM)",
             paper=f"{_KHAMSE}, III, Theorem 2",
-            proved=(
-                Claim("sharing-incentive"),
-                Claim("envy-freeness"),
-                Claim("pareto-optimality"),
-                Claim("strategy-proofness", without=(RATES,)),
-                Claim("single-resource-fairness"),
-                Claim("bottleneck-fairness"),
-            ),
+            proved=(SI, EF, PO, SP.unless(RATES), SINGLE_RESOURCE, BF),
             accepts=(CONSTRAINTS, LIMITS, RATES),
             implementation="fairlead.mechanisms.psdsf:solve_ps_dsf_tdm",
             continuation="fairlead.mechanisms.psdsf:continue_ps_dsf_tdm",
             time_shared=True,
         ),
         Mechanism(
-            name="proportional",
-            summary="largest sum of phi log(tasks), servers divided by resource (RDM)",
+            "proportional",
+            "largest sum of phi log(tasks), servers divided by resource (RDM)",
             paper=f"{_KESIDIS}, III, Proposition 2, a = 1; as a market: Eisenberg and Gale 1959",
-            proved=(
-                Claim("sharing-incentive"),
-                Claim("envy-freeness"),
-                Claim("pareto-optimality"),
-            ),
+            proved=(SI, EF, PO),
             accepts=(CONSTRAINTS, LIMITS),
             implementation="fairlead.mechanisms.proportional:solve_proportional",
         ),
         Mechanism(
-            name="proportional-tdm",
-            summary="the same, servers shared by time (TDM); its totals are those of ps-dsf-tdm",
+            "proportional-tdm",
+            "proportional, servers shared by time (TDM); its totals are those of ps-dsf-tdm",
             paper=f"{_KESIDIS}, III; {_KHAMSE}, Theorem 2",
-            proved=(
-                Claim("sharing-incentive"),
-                Claim("envy-freeness"),
-                Claim("pareto-optimality"),
-                Claim("strategy-proofness", without=(RATES,)),
-                Claim("single-resource-fairness"),
-                Claim("bottleneck-fairness"),
-            ),
+            proved=(SI, EF, PO, SP.unless(RATES), SINGLE_RESOURCE, BF),
             accepts=(CONSTRAINTS, LIMITS, RATES),
             implementation="fairlead.mechanisms.proportional:solve_proportional_tdm",
             time_shared=True,
             variant_of="ps-dsf-tdm",
         ),
         Mechanism(
-            name="alpha-fair",
-            summary="largest sum of phi tasks^(1-a)/(1-a): from efficient (a = 0) to even",
+            "alpha-fair",
+            "largest sum of phi tasks^(1-a)/(1-a): from efficient (a = 0) to even",
             paper=f"{_KESIDIS}, III, eq. 15-17, after Mo and Walrand 2000",
-            proved=(Claim("pareto-optimality"),),
+            proved=(PO,),
             accepts=(CONSTRAINTS, LIMITS),
             implementation="fairlead.mechanisms.proportional:solve_alpha_fair",
             options=("alpha",),
             merges_users=False,
         ),
         Mechanism(
-            name="alpha-fair-tdm",
-            summary="the same, servers shared by time (TDM)",
+            "alpha-fair-tdm",
+            "the same, servers shared by time (TDM)",
             paper=f"{_KESIDIS}, III, eq. 15-17",
-            proved=(Claim("pareto-optimality"),),
+            proved=(PO,),
             accepts=(CONSTRAINTS, LIMITS, RATES),
             implementation="fairlead.mechanisms.proportional:solve_alpha_fair_tdm",
             time_shared=True,
@@ -205,19 +257,19 @@ CATALOGUE: dict[str, Mechanism] = {
             variant_of="alpha-fair",
         ),
         Mechanism(
-            name="max-tasks",
-            summary="task efficiency: the largest sum of phi tasks, however uneven (RDM)",
+            "max-tasks",
+            "task efficiency: the largest sum of phi tasks, however uneven (RDM)",
             paper=f"{_KESIDIS}, III, eq. 18",
-            proved=(Claim("pareto-optimality"),),
+            proved=(PO,),
             accepts=(CONSTRAINTS, LIMITS),
             implementation="fairlead.mechanisms.proportional:solve_max_tasks",
             merges_users=False,
         ),
         Mechanism(
-            name="max-tasks-tdm",
-            summary="the same, servers shared by time (TDM)",
+            "max-tasks-tdm",
+            "the same, servers shared by time (TDM)",
             paper=f"{_KESIDIS}, III, eq. 18",
-            proved=(Claim("pareto-optimality"),),
+            proved=(PO,),
             accepts=(CONSTRAINTS, LIMITS, RATES),
             implementation="fairlead.mechanisms.proportional:solve_max_tasks_tdm",
             time_shared=True,
@@ -225,27 +277,27 @@ CATALOGUE: dict[str, Mechanism] = {
             variant_of="max-tasks",
         ),
         Mechanism(
-            name="max-min",
-            summary="lexicographic max-min of a score of one's choice: drf, tsf or ps-dsf",
+            "max-min",
+            "lexicographic max-min of a chosen score: drf, tsf or ps-dsf",
             paper=f"{_KESIDIS}, II, Definition 1",
-            proved=(Claim("pareto-optimality"),),
+            proved=(PO,),
             accepts=(CONSTRAINTS, LIMITS),
-            implementation="fairlead.mechanisms.max_min_scores:solve_max_min_by_score",
+            implementation="fairlead.mechanisms.max_min:solve_max_min_by_score",
             options=("score",),
             variant_of="drfh",
         ),
         Mechanism(
-            name="drf-tasks",
-            summary="DRF of whole tasks by turns on one pool; who does not fit leaves",
+            "drf-tasks",
+            "DRF of whole tasks on one pool; a user whose task does not fit leaves",
             paper=f"{_GHODSI}, Algorithm 1; {_METIN}, 6.2 (Pareto-efficient form)",
-            proved=(Claim("pareto-optimality"),),
+            proved=(PO,),
             accepts=(LIMITS, RESOURCE_WEIGHTS),
             implementation="fairlead.mechanisms.drf:solve_drf_tasks",
             whole_tasks=True,
         ),
         Mechanism(
-            name="drf-algorithm-1",
-            summary="DRF as first published: the first user that does not fit ends it all",
+            "drf-algorithm-1",
+            "DRF as first published: stops at the first task that does not fit",
             paper=f"{_GHODSI}, Algorithm 1",
             proved=(),
             accepts=(LIMITS, RESOURCE_WEIGHTS),
@@ -253,8 +305,8 @@ CATALOGUE: dict[str, Mechanism] = {
             whole_tasks=True,
         ),
         Mechanism(
-            name="pdrf",
-            summary="whole tasks by a formula near DRF, then one more each where it fits",
+            "pdrf",
+            "whole tasks by a formula near DRF, then one more each where it fits",
             paper=f"{_METIN}, 3.4 and 5",
             proved=(),
             accepts=(LIMITS, RESOURCE_WEIGHTS),
@@ -270,8 +322,8 @@ CATALOGUE: dict[str, Mechanism] = {
             whole_tasks=True,
         ),
         Mechanism(
-            name="pdrf-without-top-up",
-            summary="the formula of pdrf alone, as its paper measures it",
+            "pdrf-without-top-up",
+            "the formula of pdrf alone, as its paper measures it",
             paper=f"{_METIN}, 3.4",
             proved=(),
             accepts=(LIMITS, RESOURCE_WEIGHTS),
@@ -281,10 +333,8 @@ CATALOGUE: dict[str, Mechanism] = {
     )
 }
 
-
-# Mechanisms whose answers can be set side by side: whole tasks beside fractions of tasks would
-# show what rounding does, not what the mechanisms do. Variants of the same idea are left to those
-# who ask for them.
+# Mechanisms that `compare` shows side by side. Whole tasks beside fractions of tasks would show the
+# effect of rounding; variants are compared only on request.
 DIVISIBLE = tuple(name for name, row in CATALOGUE.items() if not row.whole_tasks)
 COMPARED = tuple(name for name in DIVISIBLE if not CATALOGUE[name].variant_of)
 
@@ -294,8 +344,8 @@ def find_mechanism(name: str) -> Mechanism:
     if not isinstance(name, str):
         what = "a function" if callable(name) else f"of type {type(name).__name__}"
         raise InputError(
-            f"must be the name of a mechanism, such as 'ps-dsf', not {what}; a rule of one's own "
-            "is for fairlead.audit(problem, rule)",
+            f"must be the name of a mechanism, such as 'ps-dsf', not {what}; to audit your own "
+            "function, call fairlead.audit(problem, function)",
             "mechanism",
         )
     if name not in CATALOGUE:
@@ -305,17 +355,17 @@ def find_mechanism(name: str) -> Mechanism:
 
 
 def solve(problem: Problem, mechanism: str, **options: Any) -> Allocation:
-    """Divide the cluster by a mechanism and prove the answer.
+    """Divide the cluster by a mechanism and certify the answer.
 
     Parameters
     ----------
     problem : Problem
     mechanism : str
         A name from the catalogue, such as ``"ps-dsf"``.
-    **options
-        What the mechanism takes beside the problem: ``alpha`` (a number, 2 when absent) for
-        ``alpha-fair`` and ``alpha-fair-tdm``; ``score`` (``"drf"``, ``"tsf"``, ``"ps-dsf"`` or an
-        array of (N,) or (N, G) positive numbers, ``"drf"`` when absent) for ``max-min``.
+    alpha : float, optional
+        For ``alpha-fair`` and ``alpha-fair-tdm``; 2 when absent.
+    score : str or (N,) or (N, G) array, optional
+        For ``max-min``: ``"drf"`` (when absent), ``"tsf"``, ``"ps-dsf"`` or positive numbers.
 
     Returns
     -------
@@ -333,24 +383,29 @@ def solve(problem: Problem, mechanism: str, **options: Any) -> Allocation:
 
     Notes
     -----
-    A user without tasks or of weight 0 is due nothing, and gets nothing: the others are served as
-    if it were not there, and what they leave stays free.
+    A user without tasks or of weight 0 gets nothing. The others are served as if it were absent.
 
     Identical servers are solved as one group, and users that differ only in weight as one user;
-    what they get is split in proportion. Every condition that certifies a mechanism holds for the
-    split exactly if it holds for the whole, so the certificate is that of the merged problem.
-    Whole tasks cannot be split in proportion: nothing is merged for mechanisms that give those, nor
-    where an option says something of each user or group.
+    their tasks are split in proportion. Every condition that certifies a mechanism holds for the
+    split exactly if it holds for the whole. Nothing is merged for whole tasks, nor where an option
+    is a table of users or groups.
+
+    Examples
+    --------
+    >>> problem = Problem.from_arrays([[9, 18]], [[1, 4], [3, 1]])
+    >>> solve(problem, "drf").user_tasks.round(6).tolist()
+    [3.0, 2.0]
     """
     check_problem(problem)
     row = find_mechanism(mechanism)
     row.refuse_unknown_options(options)
     if problem.due_nothing.all():
-        return _nothing(problem, mechanism)
+        nothing = np.zeros((problem.n_users, problem.n_groups))
+        return Allocation(problem, mechanism, nothing, Certificate(NO_USER_IS_DUE, 0.0, 0.0))
     part, users, groups = active_part(problem)
     if part is problem:
-        return _divided(row, problem, options)
-    allocation = _divided(row, part, _options_of(options, problem, users, groups))
+        return _solve_merged(row, problem, options)
+    allocation = _solve_merged(row, part, _restrict_options(options, problem, users, groups))
     is_pooled = allocation.problem is not part
     whole = problem.pooled() if is_pooled else problem
     tasks = np.zeros((whole.n_users, whole.n_groups))
@@ -358,14 +413,7 @@ def solve(problem: Problem, mechanism: str, **options: Any) -> Allocation:
     return replace(allocation, problem=whole, tasks=tasks)
 
 
-def _nothing(problem: Problem, mechanism: str) -> Allocation:
-    """Return the allocation of users that are all due nothing."""
-    condition = NO_USER_IS_DUE
-    tasks = np.zeros((problem.n_users, problem.n_groups))
-    return Allocation(problem, mechanism, tasks, Certificate(condition, 0.0, 0.0))
-
-
-def _options_of(
+def _restrict_options(
     options: dict[str, Any], problem: Problem, users: IntArray, groups: IntArray
 ) -> dict[str, Any]:
     """Return options with the rows and columns of some users and groups, where they are tables."""
@@ -379,16 +427,16 @@ def _options_of(
     }
 
 
-def _divided(row: Mechanism, problem: Problem, options: dict[str, Any]) -> Allocation:
-    """Divide among users that are due something, on groups with servers."""
+def _solve_merged(row: Mechanism, problem: Problem, options: dict[str, Any]) -> Allocation:
+    """Solve with identical servers as one group, and users that differ only in weight as one."""
     row.refuse_unsupported(problem)
     if row.whole_tasks or any(np.ndim(option) for option in options.values()):
-        return _proved(_answer(row, problem, options))
+        return _solve_certified(row, problem, options)
     grouped, group_index = merge_groups(problem)
     merged = grouped
     if row.merges_users:
         merged, user_index, share = merge_users(grouped)
-    allocation = _proved(_answer(row, merged, options))
+    allocation = _solve_certified(row, merged, options)
     if merged is problem:
         return allocation
     tasks = allocation.tasks
@@ -400,15 +448,12 @@ def _divided(row: Mechanism, problem: Problem, options: dict[str, Any]) -> Alloc
     return replace(allocation, problem=problem, tasks=tasks)
 
 
-def _answer(row: Mechanism, problem: Problem, options: dict[str, Any]) -> Allocation:
-    """Solve by as many threads as pay: the unknowns are levels or prices of servers' resources."""
+def _solve_certified(row: Mechanism, problem: Problem, options: dict[str, Any]) -> Allocation:
+    """Run the implementation; raise CertificateError unless the certificate holds."""
     implementation = row.load()
+    # The unknowns of the solvers are levels or prices of servers' resources.
     with threads_for(problem.n_groups * problem.n_resources):
-        return implementation(problem, **options)
-
-
-def _proved(allocation: Allocation) -> Allocation:
-    """Return the allocation if its certificate holds."""
+        allocation = implementation(problem, **options)
     certificate = allocation.certificate
     if not certificate.holds:
         raise CertificateError(

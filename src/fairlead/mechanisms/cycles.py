@@ -1,7 +1,7 @@
 """The cycles in which DRF serves whole tasks of one pool (Metin, 3.3 and 6.1).
 
-Turns repeat: a user comes the more often the smaller its dominant share per task is. All functions
-are exact; they take dominant shares, or demands of a single resource, as numbers or fractions.
+Turns repeat: the smaller a user's dominant share per task, the more often its turn comes. All
+functions are exact. They take dominant shares, or demands of a single resource.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Number = int | float | Fraction
 
 @dataclass(frozen=True)
 class Cycle:
-    """A cycle of turns, with how often each of the N users comes in it."""
+    """A cycle of turns: how often each of the N users takes a turn in it."""
 
     occurrences: tuple[int, ...]
 
@@ -32,14 +32,13 @@ class Cycle:
 
 @dataclass(frozen=True)
 class HigherOrderCycle:
-    """A cycle that was repeated, and what it left."""
+    """A cycle that was repeated, and the amounts it used and left."""
 
-    users: tuple[int, ...]  # who took part, by index, in the order given
-    tasks: tuple[int, ...]  # tasks of each of them in one turn of the cycle
+    users: tuple[int, ...]  # indices of the users in it
+    tasks: tuple[int, ...]  # tasks of each of them in one repetition
     repetitions: int
-    # (R,): what all repetitions took of each resource, and what they left.
-    used: tuple[Fraction, ...]
-    left: tuple[Fraction, ...]
+    used: tuple[Fraction, ...]  # (R,): used by all repetitions
+    left: tuple[Fraction, ...]  # (R,)
 
 
 def find_cycle(shares: Sequence[Number]) -> Cycle:
@@ -48,7 +47,7 @@ def find_cycle(shares: Sequence[Number]) -> Cycle:
     Parameters
     ----------
     shares : sequence of N positive numbers
-        Dominant share of one task of each user, weighted or not; a float stands for the decimal
+        Dominant share of one task of each user, weighted or not. A float stands for the decimal
         that it was written as.
 
     Returns
@@ -64,6 +63,11 @@ def find_cycle(shares: Sequence[Number]) -> Cycle:
     Notes
     -----
     Metin, 3.3. O(N) operations on integers that grow with the shares' denominators.
+
+    Examples
+    --------
+    >>> find_cycle([2, 4, 10]).occurrences
+    (10, 5, 2)
     """
     exactly = _positive(shares, "shares")
     # The least common multiple of fractions in lowest terms.
@@ -74,10 +78,7 @@ def find_cycle(shares: Sequence[Number]) -> Cycle:
 
 
 def find_basic_subcycle(shares: Sequence[Number]) -> Cycle:
-    """Return the most frequent part of the cycle: once the largest share, the others around it.
-
-    User n occurs ``floor(max(shares) / shares[n])`` times. Metin, 3.3.
-    """
+    """Return the basic subcycle, with ``floor(max(shares) / shares[n])`` turns (Metin, 3.3)."""
     exactly = _positive(shares, "shares")
     largest = max(exactly)
     return Cycle(tuple(floor(largest / share) for share in exactly))
@@ -86,9 +87,9 @@ def find_basic_subcycle(shares: Sequence[Number]) -> Cycle:
 def find_nested_subcycle(shares: Sequence[Number]) -> Cycle:
     """Return the subcycle counted from each user to the next smaller one.
 
-    The largest share occurs once; each other ``floor(next larger share / its share)`` times as
-    often as the next larger one. So the example of Metin, 6.1, counts: of demands 2, 4 and 10 there
-    are 4, 2 and 1, where `find_basic_subcycle` (3.3) has 5, 2 and 1.
+    The largest share occurs once, each other ``floor(next larger share / its share)`` times as
+    often as the next larger one. The example of Metin, 6.1, counts so: of demands 2, 4 and 10 there
+    are 4, 2 and 1, where `find_basic_subcycle` has 5, 2 and 1.
     """
     exactly = _positive(shares, "shares")
     occurrences = [1] * len(exactly)
@@ -107,9 +108,9 @@ def find_higher_order_cycles(
 ) -> list[HigherOrderCycle]:
     """Repeat the subcycle while it fits, drop the user with the largest share, and so on.
 
-    Returns those that fitted, from `capacity` (R,) for tasks of `demand` (N, R), in
-    O(N^2 (log N + R)). Their sum need not be fair (Metin, 6.1): this is analysis, and no mechanism.
-    `nested` counts as the paper's example does, else as its formula. Raises InputError.
+    Returns the cycles that fitted, from `capacity` (R,) for tasks of `demand` (N, R). Their sum
+    need not be fair (Metin, 6.1): this is analysis, not a mechanism. `nested` counts as the paper's
+    example does, otherwise as its formula. Raises InputError.
     """
     exactly = _positive(shares, "shares")
     left = [exact_number(amount, "capacity") for amount in capacity]
@@ -135,7 +136,7 @@ def find_higher_order_cycles(
 
 
 def exact_number(value: Number, place: str) -> Fraction:
-    """Return the number that a value stands for, not negative."""
+    """Return the exact number of a value; raise InputError if it is negative."""
     try:
         number = exact(value) if isinstance(value, float) else Fraction(value)
     except (TypeError, ValueError, OverflowError):

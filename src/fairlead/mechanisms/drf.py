@@ -1,69 +1,49 @@
-"""Dominant resource fairness: on all servers as one pool, and on each server by itself.
+"""Dominant resource fairness: on all servers as one pool, on each server, and in whole tasks.
 
 Ghodsi et al. 2011; with zero demands and weights Parkes, Procaccia and Shah 2012 (EDRF); per
 server as the naive baseline of Wang, Liang and Li 2015, III-D.
 
-Of whole tasks, all servers as one pool, by turns: the user with the least weighted dominant share
-takes the next task; of equal ones the user whose task is the larger share, then the earlier one.
-Ghodsi et al. 2011, Algorithm 1, stops at the first user whose task does not fit, even if others'
-would; in the Pareto-efficient form (Metin, 6.2) that user leaves and the rest go on. A user whose
-tasks are all placed leaves in both.
+Whole tasks, all servers as one pool: the user with the least weighted dominant share takes the
+next task; of equal ones the user whose task is the larger share, then the earlier one. A user
+without tasks left leaves. Algorithm 1 of Ghodsi et al. 2011 stops at the first task that does not
+fit. In the Pareto-efficient form (Metin, 6.2) only that user leaves.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from fairlead.certificates.bottleneck import (
-    below_limit,
-    certificate_of_bottlenecks,
-    measure_missing_bottleneck,
-)
-from fairlead.certificates.feasibility import measure_misplacement, measure_resource_overuse
-from fairlead.certificates.turns import certify_turns
+from fairlead.certificates.bottleneck_theorems import certify_shares
+from fairlead.certificates.turn_order import certify_turns
 from fairlead.errors import RefusalError
 from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import FloatArray
 from fairlead.model.fitting import use_per_task
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import LARGEST_WHOLE_FLOAT, WholeArray, WholePool, to_whole_pool
+from fairlead.solvers.level_bisection import serve_by_turns
 from fairlead.solvers.water_filling import WaterFilling
-from fairlead.solvers.whole_tasks import serve_by_turns
 
 
 def solve_drf(problem: Problem) -> Allocation:
-    """Divide by DRF, all servers as one pool.
-
-    Dominant shares ``x max_r d[n,r] / (phi[n,r] C[r])`` rise together; a user stops when a
-    resource that it demands is used up, or when it has all its tasks.
-
-    Returns
-    -------
-    Allocation
-        Of the pooled problem: one group, named ``pool`` when there are several.
-
-    Notes
-    -----
-    O(N R^2) times the few pieces that the search for a level visits.
-    """
+    """Divide by DRF, all servers as one pool: dominant shares rise together."""
     pool = problem.pooled()
     share_per_task = _pool_share_per_task(pool)
     tasks = _fill(pool, share_per_task[:, None])
     share = tasks * share_per_task[:, None]
-    return _proved(pool, "drf", tasks, share, "every user has a bottleneck in the pool (DRF)")
+    condition = "every user has a bottleneck in the pool (DRF)"
+    return Allocation(pool, "drf", tasks, certify_shares(pool, tasks, share, condition))
 
 
 def solve_drf_per_server(problem: Problem) -> Allocation:
-    """Divide each server by DRF among the users that may run on it, whatever they have elsewhere.
-
-    Wang, Liang and Li 2015, III-D. O(N G R^2) times the few pieces that the searches visit.
-    """
+    """Divide each server by DRF among its eligible users, whatever they have elsewhere."""
     gamma = problem.gamma
     with np.errstate(divide="ignore"):
         share_per_task = np.where(problem.runnable, 1.0 / (gamma * problem.weight[:, None]), 0.0)
     tasks = _fill(problem, share_per_task)
-    condition = "every user has a bottleneck on every server, counting what it has there only (DRF)"
-    return _proved(problem, "drf-per-server", tasks, tasks * share_per_task, condition)
+    condition = "every user has a bottleneck on every server, counting only its tasks there (DRF)"
+    certificate = certify_shares(problem, tasks, tasks * share_per_task, condition)
+    return Allocation(problem, "drf-per-server", tasks, certificate)
 
 
 def _pool_share_per_task(pool: Problem) -> FloatArray:
@@ -77,7 +57,7 @@ def _pool_share_per_task(pool: Problem) -> FloatArray:
 
 
 def _fill(problem: Problem, share_per_task: FloatArray) -> FloatArray:
-    """Fill every group by itself, shares rising together from zero."""
+    """Fill every group by itself: shares rise together from zero."""
     tasks = np.zeros((problem.n_users, problem.n_groups))
     use = np.stack(list(use_per_task(problem)))
     for g in range(problem.n_groups):
@@ -91,49 +71,17 @@ def _fill(problem: Problem, share_per_task: FloatArray) -> FloatArray:
     return tasks
 
 
-def _proved(
-    problem: Problem, mechanism: str, tasks: FloatArray, share: FloatArray, condition: str
-) -> Allocation:
-    counted = problem.runnable & below_limit(problem, tasks)[:, None]
-    certificate = certificate_of_bottlenecks(
-        condition,
-        measure_missing_bottleneck(share, tasks, use_per_task(problem), counted),
-        measure_resource_overuse(problem, tasks),
-        measure_misplacement(problem, tasks),
-    )
-    return Allocation(problem, mechanism, tasks, certificate)
-
-
 def solve_drf_tasks(problem: Problem) -> Allocation:
-    """Divide whole tasks by DRF; a user that does not fit leaves, the rest go on.
-
-    Returns
-    -------
-    Allocation
-        Of the pooled problem, in whole tasks.
-
-    Raises
-    ------
-    RefusalError
-        When a user could run more tasks than can be counted (2**53).
-
-    Notes
-    -----
-    The cost does not depend on the number of tasks: see
-    `fairlead.solvers.whole_tasks.serve_by_turns`.
-    """
-    return _solve(problem, "drf-tasks", stops=False)
+    """Divide whole tasks by DRF: a user whose task does not fit leaves, the others go on."""
+    return _solve_whole(problem, "drf-tasks", stops=False)
 
 
 def solve_drf_algorithm_1(problem: Problem) -> Allocation:
-    """Divide whole tasks by DRF as its authors wrote it: the first that does not fit ends it all.
-
-    Ghodsi et al. 2011, Algorithm 1. Returns, raises and costs as `solve_drf_tasks`.
-    """
-    return _solve(problem, "drf-algorithm-1", stops=True)
+    """Divide whole tasks by Algorithm 1 of DRF: stop at the first task that does not fit."""
+    return _solve_whole(problem, "drf-algorithm-1", stops=True)
 
 
-def _solve(problem: Problem, mechanism: str, *, stops: bool) -> Allocation:
+def _solve_whole(problem: Problem, mechanism: str, *, stops: bool) -> Allocation:
     pool = countable_pool(problem, mechanism)
     tasks = as_tasks(serve_by_turns(pool, stops=stops))
     certificate = certify_turns(problem, tasks, stops=stops)
@@ -141,17 +89,17 @@ def _solve(problem: Problem, mechanism: str, *, stops: bool) -> Allocation:
 
 
 def countable_pool(problem: Problem, mechanism: str) -> WholePool:
-    """Return the pool in integers, or refuse it where floats cannot count a user's tasks."""
+    """Return the pool in integers; raise RefusalError where floats cannot count the tasks."""
     pool = to_whole_pool(problem)
     for n in np.flatnonzero(np.minimum(pool.alone, pool.limit) >= LARGEST_WHOLE_FLOAT):
         raise RefusalError(
             mechanism,
-            f"user {problem.users.names[n]!r} could run {pool.alone[n]:.2g} tasks, too many to be "
-            f"counted one by one (2**53)",
+            f"user {problem.users.names[n]!r} could run {pool.alone[n]:.2g} tasks; "
+            "at most 2**53 can be counted",
         )
     return pool
 
 
 def as_tasks(counts: WholeArray) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-    """Return (N, 1) float: counts as an allocation holds them."""
+    """Return counts (N,) as the (N, 1) floats of an allocation."""
     return counts.astype(np.float64).reshape(-1, 1)

@@ -1,4 +1,4 @@
-"""The users of a problem as agents that arrive in the file's order: dynamic DRF, start to end."""
+"""Dynamic DRF of a problem, whose users arrive in the order of the file."""
 
 from __future__ import annotations
 
@@ -9,71 +9,69 @@ from typing import Any
 
 import numpy as np
 
-from fairlead.certificates.dynamic import certify_dynamic
+from fairlead.certificates.dynamic_levels import certify_dynamic
 from fairlead.errors import CertificateError, RefusalError
-from fairlead.mechanisms.dynamic import DynamicDRF
-from fairlead.mechanisms.dynamic_ratio import full_knowledge_levels
+from fairlead.mechanisms.competitive_ratio import full_knowledge_levels
+from fairlead.mechanisms.dynamic_drf import DynamicDRF
 from fairlead.model.allocation import FORMAT_VERSION, Certificate
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
 from fairlead.model.reductions import active_part
 from fairlead.solvers.level_log import LevelLog
 
-# Rows that a plain solver is handed at a time, so that somebody who watches sees it go on.
+# Users per call of a plain solver, between two reports of progress.
 PORTION = 64
 
 
 @dataclass(frozen=True, eq=False)
 class DynamicRun:
-    """What dynamic DRF gave to each agent at every step."""
+    """Dynamic DRF of a problem's users: the shares after every step."""
 
     problem: Problem  # the pooled problem; step k is the arrival of its k-th user
     solver: str
-    # (N, R): what each user takes of the pool per unit of its dominant share: the largest of a row
-    # is 1.
-    demand: FloatArray
-    levels: FloatArray  # (N,): the least level of all present after each step, M
-    log: LevelLog  # everybody's level after every step
-    used: FloatArray  # (R,): the fraction of each resource that is in use in the end
+    demand: FloatArray  # (N, R): share of the pool per unit of dominant share; at most 1
+    levels: FloatArray  # (N,): the least level after each step, M
+    log: LevelLog  # all levels after every step
+    used: FloatArray  # (R,): the fraction of each resource in use after the last step
     due_nothing: tuple[str, ...] = ()  # users without tasks or of weight 0, which do not arrive
 
     @property
     def n_steps(self) -> int:
-        """How many steps there were, N."""
+        """Number of steps, N."""
         return len(self.levels)
 
     @cached_property
     def budget(self) -> FloatArray:
-        """(N,) float: the fraction of every resource that could be used after each step."""
+        """(N,) float: the fraction of every resource that may be used after each step."""
         weight = self.problem.weight
         budget: FloatArray = np.minimum(1.0, np.cumsum(weight) / weight.sum())
         return budget
 
     def shares_at(self, step: int) -> FloatArray:
-        """Return (step,) the dominant shares of those present after a step. O(N)."""
+        """Return the dominant shares (step,) after a step. O(N)."""
         return self.log.levels_at(step) * self.problem.weight[:step]
 
     @cached_property
     def shares(self) -> FloatArray:
-        """(N,) float: the dominant shares in the end."""
+        """(N,) float: the dominant shares after the last step."""
         return self.shares_at(self.n_steps)
 
     @cached_property
     def full_knowledge_levels(self) -> FloatArray:
-        """(N,) float: the least level after each step under DRF that knew who would come."""
+        """(N,) float: the least level under DRF among the first k users, for each k."""
         weight = self.problem.weight
         return full_knowledge_levels(self.demand, weight, float(weight.sum()))
 
     @cached_property
     def full_knowledge_shares(self) -> FloatArray:
-        """(N,) float: the dominant shares under DRF when all are there."""
+        """(N,) float: the dominant shares under DRF of all users."""
         from fairlead.mechanisms.catalogue import solve  # noqa: PLC0415 (not every run asks)
 
         return solve(self.problem, "drf").dominant_share
 
     @cached_property
     def certificate(self) -> Certificate:
-        """Why this is the answer. See `certify_dynamic`."""
+        """The proof of the levels: see `certify_dynamic`."""
         weight = self.problem.weight
         return certify_dynamic(self.demand, weight, float(weight.sum()), self.log, self.levels)
 

@@ -1,4 +1,4 @@
-"""What a fair mechanism would give everybody of a cluster as it is."""
+"""The fair shares of all users of a cluster at an instant, by a mechanism."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from fairlead.model.problem import Problem
 
 
 class FairShare(NamedTuple):
-    """What is fair."""
+    """The fair shares of a cluster at an instant."""
 
     share: FloatArray  # (N,): the weighted dominant share of each user
-    # The mechanism's answer, for each kind of a user's tasks, with its certificate; None where
-    # nothing there can serve anybody.
-    allocation: Allocation | None
+    allocation: Allocation | None  # per kind of tasks; None where no server can serve any user
 
 
 class FairShares:
-    """Divides a cluster as it is at an instant among those who want something of it then.
+    """Divides a cluster at an instant among the users with waiting or running tasks.
 
-    A user counts with the tasks that wait or run: it has as many tasks, and each takes the mean of
-    what they take; the mechanism may give it any part of that. A user whose tasks differ in where
-    they may run, or in which resources they take at all, counts as several, one for each such
-    *kind* of tasks, since a mean of them would fit where none of them does, or nowhere. The
-    weights of a user's kinds are those under which they are served in proportion to their tasks
-    when the user is at its own level: ``phi s[k] / S``, with s[k] the dominant share of the kind's
-    tasks all together and S that of all of the user's. (That is phi for a user with one kind.)
+    A user counts with as many tasks as wait or run, each of their mean demand; the mechanism may
+    give it any part of them. Tasks that differ in eligible servers, or in which resources they
+    demand at all, form separate *kinds*: their mean would fit where none of them does, or nowhere.
+    Each kind is a user of the mechanism. The weights of a user's kinds are those under which they
+    are served in proportion to their tasks when the user is at its own level: ``phi s[k] / S``,
+    with s[k] the dominant share of all tasks of the kind and S that of all tasks of the user. (That
+    is phi for a user with one kind.)
 
     Parameters
     ----------
-    user, place : (K,) int
-        Of K sets of alike tasks: whose they are, and where they may run, a row of `places`.
+    user : (K,) int
+        User of each of K sets of alike tasks.
+    place : (K,) int
+        Row of `places` of each set.
     demand : (K, R) float
-        What a task takes.
+        Demand of one task.
     places : (P, G) bool
         Groups of servers where tasks may run; rows differ.
     weight : (N,) float
-        A user of weight 0 is due nothing; what it holds is counted as of weight 1.
+        A user of weight 0 is due nothing; its holdings are counted as of weight 1.
     mechanism : str
         A name of the catalogue.
     """
@@ -76,7 +76,7 @@ class FairShares:
         return share
 
     def fair(self, active: IntArray, capacity: FloatArray, servers: IntArray) -> FairShare:
-        """Return what the mechanism would give each user: 0 for those that nothing there can serve.
+        """Return the fair share of each user: 0 for users that no server can serve.
 
         `active` (K,) tasks wait or run; `capacity` (G, R) is that of one of `servers` (G,). Raises
         RefusalError or CertificateError as `solve` does. O(K R), and the cost of the mechanism.
@@ -125,7 +125,7 @@ def _by(of: Any, amounts: FloatArray, length: int) -> FloatArray:
 
 
 def _share(taken: FloatArray, amount: FloatArray) -> FloatArray:
-    """Return the dominant share of each row; a resource that is not there is nobody's."""
+    """Return the dominant share of each row; a resource with amount 0 does not count."""
     there: BoolArray = amount > 0
     share: FloatArray = (taken[:, there] / amount[there]).max(axis=1, initial=0.0)
     return share

@@ -1,12 +1,12 @@
-"""Precomputed dominant resource fairness: whole tasks of one pool by a formula.
+"""Precomputed dominant resource fairness (PDRF): whole tasks of one pool by a formula.
 
 While the user with the largest dominant share ds* takes one task, user n takes ds*/ds[n]. This
 cycle fits ``k = min_r C[r] / sum_n (ds*/ds[n]) d[n,r]`` times, which gives each user
 ``floor(k ds*/ds[n])`` whole tasks (Metin, 3.4). Then, from the least served upward, each user gets
-one more task if it fits (Metin, 5). ds* cancels out; it is not computed.
+one more task if it fits (Metin, 5). ds* cancels out.
 
-The formula is evaluated in floats where they decide, and in fractions where the floor of a number
-within rounding errors of an integer is asked for.
+The formula is evaluated in floats. Where a number is within rounding errors of an integer, it is
+evaluated in fractions.
 """
 
 from __future__ import annotations
@@ -16,41 +16,26 @@ from math import floor, lcm
 
 import numpy as np
 
-from fairlead.certificates.precomputed import certify_precomputed
+from fairlead.certificates.turn_order import certify_precomputed
 from fairlead.mechanisms.drf import as_tasks, countable_pool
 from fairlead.model.allocation import Allocation
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import WholeArray, WholePool
-from fairlead.solvers.whole_tasks import top_up
+from fairlead.solvers.level_bisection import top_up
 
 # Relative error of the formula in floats, with some to spare.
 ROUNDING = 1e-12
 
 
 def solve_pdrf(problem: Problem) -> Allocation:
-    """Divide whole tasks by PDRF, with the top-up.
-
-    Returns
-    -------
-    Allocation
-        Of the pooled problem, in whole tasks.
-
-    Raises
-    ------
-    RefusalError
-        When a user could run more tasks than can be counted (2**53).
-
-    Notes
-    -----
-    Metin, Sections 3.4 and 5. Users with finite tasks take at most those. O(N (log N + R)).
-    """
+    """Divide whole tasks by PDRF with the top-up (Metin, 3.4 and 5): O(N (log N + R))."""
     return _solve(problem, "pdrf", topped_up=True)
 
 
 def solve_pdrf_without_top_up(problem: Problem) -> Allocation:
-    """Divide whole tasks by the formula of PDRF alone, in O(N R) (Metin, Section 3.4).
+    """Divide whole tasks by the formula of PDRF alone (Metin, 3.4): O(N R).
 
-    As a rule half of the users could have one more task. All else is as for `solve_pdrf`.
+    As a rule half of the users could have one more task.
     """
     return _solve(problem, "pdrf-without-top-up", topped_up=False)
 
@@ -66,7 +51,7 @@ def _solve(problem: Problem, mechanism: str, *, topped_up: bool) -> Allocation:
 
 
 def precompute_tasks(pool: WholePool) -> WholeArray:
-    """Return (N,) the tasks that PDRF's formula gives, at most as many as each user has."""
+    """Return (N,) the tasks of PDRF's formula, at most as many as each user has."""
     rate = 1.0 / pool.step
     per_level = rate @ pool.share
     level = 1.0 / per_level.max()

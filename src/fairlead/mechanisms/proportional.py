@@ -1,8 +1,8 @@
 """Proportional fairness, alpha-fairness and task efficiency, under RDM and TDM.
 
-Kesidis et al., III, after Mo and Walrand 2000: ``max sum_n phi[n] g_a(x[n])`` with g_1 = log and
-else ``g_a(x) = x^(1-a) / (1-a)``. a = 0 is task efficiency, a = 1 proportional fairness, and for
-a to infinity the least x[n] is raised first. Under TDM proportional fairness is PS-DSF.
+Kesidis et al., III, eq. 15 to 17, after Mo and Walrand 2000: ``max sum_n phi[n] g_a(x[n])`` with
+g_1 = log and else ``g_a(x) = x^(1-a) / (1-a)``. a = 0 is task efficiency, a = 1 proportional
+fairness, and as a grows the least x[n] is raised first. Under TDM proportional fairness is PS-DSF.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ from fairlead.model.allocation import Allocation
 from fairlead.model.arguments import number
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
-from fairlead.solvers.concave_path import UtilityPath
+from fairlead.solvers.utility_continuation import UtilityPath
 
 DEFAULT_ALPHA = 2.0
-# x^-alpha of numbers 10^6 apart leaves the range of what can be compared beyond this.
+# Beyond this, x^-alpha of numbers 10^6 apart leaves the range of floats.
 LARGEST_ALPHA = 32.0
-# Everybody spends its weight there.
 EASIEST_ALPHA = 2.0
 
 
@@ -46,22 +45,8 @@ class AlphaUtility:
 def solve_alpha_fair(problem: Problem, alpha: float = DEFAULT_ALPHA) -> Allocation:
     """Divide by (phi, alpha)-proportional fairness, servers divided by resource (RDM).
 
-    Parameters
-    ----------
-    alpha : float
-        a, at least 0 and at most 32.
-
-    Raises
-    ------
-    InputError
-        For an alpha that is not such a number.
-    NoConvergenceError
-        When no answer was found to prove.
-
-    Notes
-    -----
-    Kesidis et al., eq. 15 and Proposition 2. Totals are unique for a > 0; for a = 0 the centre of
-    all best allocations is given, in which alike users have alike totals.
+    Totals are unique for a > 0 (Kesidis et al., Proposition 2). For a = 0 the centre of all best
+    allocations is given, in which alike users have alike totals.
     """
     return _solve(problem, "alpha-fair", alpha, time_shared=False)
 
@@ -79,8 +64,8 @@ def solve_proportional(problem: Problem) -> Allocation:
 def solve_proportional_tdm(problem: Problem) -> Allocation:
     """Divide by weighted proportional fairness, servers shared by time (TDM).
 
-    Its totals are those of PS-DSF under TDM: the conditions of Theorem 2 of Khamse-Ashari et al.
-    are those of this programme's optimum.
+    Its totals are those of PS-DSF under TDM: Theorem 2 of Khamse-Ashari et al. has the same
+    conditions.
     """
     return _solve(problem, "proportional-tdm", 1.0, time_shared=True)
 
@@ -110,7 +95,7 @@ def _solve(problem: Problem, mechanism: str, alpha: float, *, time_shared: bool)
         if place == 0
         else f"no feasible allocation has sum phi (x - x*) / x*^{place:g} > 0 (eq. 17"
     )
-    # Only ratios of weights count; taken so, their unit cannot tip a tie.
+    # Only ratios of weights count. Scaled, their unit cannot decide a tie.
     weight = problem.weight / problem.weight.max()
     path = UtilityPath(lambda step: AlphaUtility(step, weight), EASIEST_ALPHA, place)
     return divide_by_utility(

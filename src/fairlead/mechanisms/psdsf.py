@@ -1,14 +1,15 @@
 """Per-server dominant-share fairness, under resource division (RDM) and time division (TDM).
 
-Khamse-Ashari et al. 2017. `STRATEGIES` lists the ways to an answer, in order. Each finds tasks that
-are close to one, or begins from nothing; sweeps over the servers with the paper's own server
-procedure finish from there.
+Khamse-Ashari et al. 2017. `STRATEGIES` lists ways to tasks close to an answer, in order. Sweeps
+over the servers with the paper's own server procedure (III-C, Algorithm I) finish from there: each
+server in turn divides what it has, knowing only each user's total, until every user has a
+bottleneck everywhere.
 
-Under RDM a problem may have several PS-DSF allocations. The one found is that which the soft levels
-lead to. They are unique and do not depend on the order of users or groups, and they treat alike
-what is alike; where the sweeps begin from nothing, the order of the groups decides. With finite
-tasks there may be several under TDM too, for who has all its tasks may run them anywhere; there the
-proportionally fair one is given, and under RDM too where one resource binds.
+Under RDM a problem may have several PS-DSF allocations. The soft levels lead to one of them, which
+does not depend on the order of users or groups and treats equals alike. Where the sweeps begin from
+nothing, the order of the groups decides. With finite tasks there may be several under TDM too,
+because a user with all its tasks may run them anywhere. There the proportionally fair one is given,
+and under RDM too where one resource binds.
 """
 
 from __future__ import annotations
@@ -20,92 +21,114 @@ from functools import cached_property
 
 import numpy as np
 
-from fairlead.certificates.bottleneck import certify_bottleneck, certify_time_sharing
+from fairlead.certificates.bottleneck_theorems import certify_bottleneck, certify_time_sharing
 from fairlead.errors import NoConvergenceError, RefusalError
-from fairlead.mechanisms.sweeps import Certify, Sweeps
-from fairlead.model.allocation import Allocation
-from fairlead.model.cluster import BoolArray, FloatArray
+from fairlead.model.allocation import Allocation, Certificate
+from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.fitting import use_per_task
 from fairlead.model.problem import Problem
 from fairlead.solvers.level_path import LevelProblem, follow_level_path
-from fairlead.solvers.soft_levels import SoftProblem, follow_soft_levels
+from fairlead.solvers.soft_max_newton import SoftProblem, follow_soft_levels
+from fairlead.solvers.water_filling import ServerSweeps, WaterFilling
 
 SOFT_TEMPERATURES = (1e-6, 1e-7, 1e-8)  # colder is closer, until rounding errors take over
 PATH_TEMPERATURES = (1e-5, 3e-6, 1e-6, 3e-7)
-# Sweeps visit an entry (a user on a server) this often from each start, and from the last one.
+# Visits of an entry (a user on a server) by the sweeps from each start, and from the last one.
 VISITS = 1_000_000
 LAST_VISITS = 1_000_000_000
-GOOD = 1e-9  # a violation with which no other strategy is tried
-# What is close enough to see whether it is worth a closer look.
-CLOSE = 1e-7
+ROUNDING = 1e-11  # violations below this are rounding errors
+GOOD = 1e-9  # a violation at which no other strategy is tried
+CLOSE = 1e-7  # a violation that a screening accepts
+SWEEPS_BETWEEN_CHECKS = 20
+# The sweeps stand still when no entry moves by more than this, relative to its user's tasks.
+STILL = 1e-15
 
 
 def solve_ps_dsf(problem: Problem) -> Allocation:
-    """Divide by PS-DSF under resource division.
+    """Divide by PS-DSF under resource division (Definition 5, Theorem 1).
 
-    Raises
-    ------
-    RefusalError
-        When rates are given and there is more than one resource: the paper defines PS-DSF with
-        given rates for one resource, or for time division.
-
-    Notes
-    -----
-    Khamse-Ashari et al. 2017, Definition 5, Theorem 1 and III-C. Each sweep costs O(N G R), each
-    step of the soft levels O(N G (G + R)).
+    Raises RefusalError when rates are given and there is more than one resource: the paper defines
+    PS-DSF with given rates for one resource, or for time division.
     """
     return _solve(problem, "ps-dsf")
 
 
 def solve_ps_dsf_tdm(problem: Problem) -> Allocation:
-    """Divide by PS-DSF under time division, the weighted proportionally fair allocation.
+    """Divide by PS-DSF under time division (Theorem 2): weighted proportional fairness.
 
-    Khamse-Ashari et al. 2017, Theorem 2. Its conditions are those of the linear Fisher market,
-    ``max sum_n phi[n] log x[n]`` subject to ``sum_n x[n,i] / gamma[n,i] <= 1``.
+    Its conditions are those of the linear Fisher market, ``max sum_n phi[n] log x[n]`` subject to
+    ``sum_n x[n,i] / gamma[n,i] <= 1``.
     """
     return _solve(problem, "ps-dsf-tdm")
 
 
 def continue_ps_dsf_tdm(problem: Problem, start: FloatArray) -> Allocation:
-    """Divide by PS-DSF under time division, from the answer `start` (N, G) to a like problem.
+    """Come close to PS-DSF under time division, from the answer `start` (N, G) to a like problem.
 
-    The certificate need not hold: it is close. Without finite tasks totals are unique, whatever the
-    start. A few milliseconds for 1,000 users on 10 groups.
+    The certificate need not hold. Without finite tasks totals do not depend on the start.
     """
-    sweeps = Division.of(problem, "ps-dsf-tdm").sweeps()
+    sweeps = prepare_sweeps(problem, "ps-dsf-tdm")
     sweeps.run(np.where(problem.runnable, start, 0.0), VISITS, CLOSE)
     return Allocation(problem, "ps-dsf-tdm", sweeps.best, sweeps.certificate)
 
 
+def _solve(problem: Problem, mechanism: str) -> Allocation:
+    sweeps = prepare_sweeps(problem, mechanism)
+    for strategy in STRATEGIES:
+        if strategy.applies(sweeps) and any(
+            sweeps.run(tasks, strategy.visits, GOOD) for tasks in strategy.starts(sweeps)
+        ):
+            break
+    else:
+        sweeps.run(sweeps.best, LAST_VISITS, GOOD)
+    return Allocation(problem, mechanism, sweeps.best, sweeps.certificate)
+
+
 def prepare_sweeps(problem: Problem, mechanism: str) -> Sweeps:
-    """Return the paper's own way to either form of PS-DSF, not yet begun."""
-    return Division.of(problem, mechanism).sweeps()
+    """Return sweeps for ``ps-dsf`` or ``ps-dsf-tdm``, not yet begun."""
+    if mechanism == "ps-dsf" and problem.users.rates is None:
+        return Sweeps(problem, use_per_task(problem), certify_bottleneck)
+    if mechanism == "ps-dsf" and problem.n_resources > 1:
+        raise RefusalError(
+            mechanism, "with given rates it is defined for one resource only; use ps-dsf-tdm"
+        )
+    # With one resource and given rates, a server is divided as its time is.
+    return Sweeps(problem, use_per_task(problem, time_shared=True), certify_time_sharing)
 
 
 @dataclass(frozen=True, eq=False)
-class Division:
-    """What PS-DSF divides, and by which theorem it is certified."""
+class ServerEntries:
+    """The K users that can run on a server."""
 
-    problem: Problem
-    use: FloatArray  # (R, N, G): what a task takes of each group, relative to its capacity
-    certify: Certify
+    users: IntArray  # (K,) ascending
+    rate: FloatArray  # (K,): phi gamma, tasks per unit of level
+    use: FloatArray  # (R, K): use by one task, relative to the server's capacity
 
-    @classmethod
-    def of(cls, problem: Problem, mechanism: str) -> Division:
-        """Return the division under ``ps-dsf`` or ``ps-dsf-tdm``."""
-        by_resource = mechanism == "ps-dsf"
-        if by_resource and problem.users.rates is None:
-            return cls(problem, use_per_task(problem), certify_bottleneck)
-        if by_resource and problem.n_resources > 1:
-            raise RefusalError(
-                mechanism, "with given rates it is defined for one resource only; use ps-dsf-tdm"
-            )
-        # With one resource and given rates, a server is divided as its time is.
-        return cls(problem, use_per_task(problem, time_shared=True), certify_time_sharing)
 
-    def sweeps(self) -> Sweeps:
-        """Return the paper's own way to an answer, not yet begun."""
-        return Sweeps.over(self.problem, self.use, self.certify)
+def entries_by_server(problem: Problem, use: FloatArray) -> Iterator[ServerEntries]:
+    """Yield the entries of each group; `use` is (R, N, G)."""
+    for group in range(problem.n_groups):
+        users = np.flatnonzero(problem.runnable[:, group])
+        rate = problem.weight[users] * problem.gamma[users, group]
+        yield ServerEntries(users, rate, use[:, users, group])
+
+
+class Sweeps:
+    """Sweeps of the server procedure over all servers, and the best tasks that they met."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        use: FloatArray,
+        certify: Callable[[Problem, FloatArray], Certificate],
+    ) -> None:
+        self.problem = problem
+        self.use = use  # (R, N, G): use by one task, relative to each group's capacity
+        self.certify = certify
+        self.group, self.user = np.nonzero(problem.runnable.T)  # (E,) of each entry, by group
+        self.best = np.zeros((problem.n_users, problem.n_groups))  # of the smallest violation
+        self.last = self.best  # after the last sweep
+        self.certificate = certify(problem, self.best)
 
     @property
     def by_time(self) -> bool:
@@ -114,60 +137,73 @@ class Division:
 
     @cached_property
     def has_one_level(self) -> bool:
-        """Whether on each server all users that can run there take of the same resources."""
+        """Whether on each server all users that can run there demand the same resources."""
         asks: BoolArray = self.use > 0
         some = np.any(asks, axis=1, keepdims=True)
         return bool(np.array_equal(asks, some & self.problem.runnable))
 
+    @cached_property
+    def _procedure(self) -> ServerSweeps:
+        servers = [
+            WaterFilling(server.rate.tolist(), server.use.tolist())
+            for server in entries_by_server(self.problem, self.use)
+        ]
+        return ServerSweeps(servers, self.user.tolist(), self.problem.task_limit.tolist())
 
-@dataclass(frozen=True)
-class Strategy:
-    """A way to find tasks from which sweeps of the server procedure go on."""
+    def run(self, start: FloatArray, visits: int, enough: float = ROUNDING) -> bool:
+        """Sweep from `start` (N, G) and return whether the violation is small enough.
 
-    applies: Callable[[Division], bool]
-    starts: Callable[[Division], Iterable[FloatArray]]  # of (N, G)
-    visits: int = VISITS  # of an entry, a user on a server, by sweeps from each start
+        Ends after about `visits` visits of an entry, or when nothing moves any more.
+        """
+        entries = start[self.user, self.group].tolist()
+        self._keep_better(start)
+        checks = -(-visits // (max(self.user.size, 1) * SWEEPS_BETWEEN_CHECKS))
+        worse = 0
+        for _ in range(checks):
+            if self.certificate.violation <= enough:
+                return True
+            before = self.certificate.violation
+            entries, change = self._procedure.run(entries, SWEEPS_BETWEEN_CHECKS)
+            self.last = np.zeros_like(start)
+            self.last[self.user, self.group] = entries
+            self._keep_better(self.last)
+            worse = worse + 1 if self.certificate.violation >= before else 0
+            if change < STILL and worse >= 2:
+                break
+        return self.certificate.violation <= enough
+
+    def _keep_better(self, tasks: FloatArray) -> None:
+        certificate = self.certify(self.problem, tasks)
+        if certificate.violation < self.certificate.violation:
+            self.best, self.certificate = tasks, certificate
 
 
-def _solve(problem: Problem, mechanism: str) -> Allocation:
-    division = Division.of(problem, mechanism)
-    sweeps = division.sweeps()
-    for strategy in STRATEGIES:
-        if strategy.applies(division) and any(
-            sweeps.run(tasks, strategy.visits, GOOD) for tasks in strategy.starts(division)
-        ):
-            break
-    else:
-        sweeps.run(sweeps.best, LAST_VISITS, GOOD)
-    return Allocation(problem, mechanism, sweeps.best, sweeps.certificate)
-
-
-def _path_tasks(division: Division) -> Iterator[FloatArray]:
-    """Yield tasks by the curve of soft levels, one for each resource of a server."""
-    problem, use = division.problem, division.use
+def _path_tasks(sweeps: Sweeps) -> Iterator[FloatArray]:
+    """Yield tasks by the curve of levels, one for each resource of a server."""
+    problem = sweeps.problem
     with np.errstate(divide="ignore"):
         levels = LevelProblem(
             log_rate=np.log(problem.gamma),
             log_weight=np.log(problem.weight),
             log_limit=np.log(problem.task_limit),
-            use=np.ascontiguousarray(np.moveaxis(use, 0, 2)),
+            use=np.ascontiguousarray(np.moveaxis(sweeps.use, 0, 2)),
         )
     yield from follow_level_path(levels, PATH_TEMPERATURES)
 
 
-def _proportional_tasks(division: Division) -> Iterator[FloatArray]:
+def _proportional_tasks(sweeps: Sweeps) -> Iterator[FloatArray]:
     """Yield the proportionally fair allocation under TDM, if it is found."""
     from fairlead.mechanisms.proportional import (  # noqa: PLC0415 (scipy is slow to load)
         solve_proportional_tdm,
     )
 
     with suppress(NoConvergenceError):
-        yield solve_proportional_tdm(division.problem).tasks
+        yield solve_proportional_tdm(sweeps.problem).tasks
 
 
-def _soft_tasks(division: Division) -> Iterator[FloatArray]:
-    """Yield tasks by soft levels, ever closer, servers that no user can run on left out."""
-    problem, use = division.problem, division.use
+def _soft_tasks(sweeps: Sweeps) -> Iterator[FloatArray]:
+    """Yield tasks by soft levels, ever closer; servers that no user can run on are left out."""
+    problem = sweeps.problem
     open_groups = problem.runnable.any(axis=0)
     with np.errstate(divide="ignore"):
         log_rate = np.log(problem.gamma[:, open_groups])
@@ -175,7 +211,7 @@ def _soft_tasks(division: Division) -> Iterator[FloatArray]:
         log_rate=log_rate,
         log_weight=np.log(problem.weight),
         log_limit=np.log(problem.task_limit),
-        use=np.ascontiguousarray(use[:, :, open_groups]),
+        use=np.ascontiguousarray(sweeps.use[:, :, open_groups]),
     )
     for close in follow_soft_levels(soft, SOFT_TEMPERATURES):
         tasks = np.zeros((problem.n_users, problem.n_groups))
@@ -183,22 +219,29 @@ def _soft_tasks(division: Division) -> Iterator[FloatArray]:
         yield tasks
 
 
-def _nothing(division: Division) -> list[FloatArray]:
+def _no_tasks(sweeps: Sweeps) -> list[FloatArray]:
     """Return the start of the paper's own sweeps."""
-    return [np.zeros(division.problem.runnable.shape)]
+    return [np.zeros(sweeps.problem.runnable.shape)]
 
 
-# Tried in this order until an answer is good. With finite tasks Theorems 1 and 2 leave several
-# allocations, for users with all their tasks may run them anywhere. The proportionally fair one
-# under TDM is PS-DSF there, and under RDM where one resource binds. It comes first where it is
-# quickest, under TDM, and where soft levels, which lead to the same one, cannot be had.
+@dataclass(frozen=True)
+class Strategy:
+    """A way to find tasks (N, G) from which the sweeps go on."""
+
+    applies: Callable[[Sweeps], bool]
+    starts: Callable[[Sweeps], Iterable[FloatArray]]
+    visits: int = VISITS
+
+
+# Tried in this order until an answer is good. The proportionally fair allocation comes first where
+# it is quickest, under TDM, and where soft levels, which lead to the same one, are not defined.
 STRATEGIES = (
     Strategy(
-        lambda d: d.by_time or (d.problem.has_limits and not d.has_one_level),
+        lambda s: s.by_time or (s.problem.has_limits and not s.has_one_level),
         _proportional_tasks,
         visits=0,
     ),
-    Strategy(lambda d: d.has_one_level, _soft_tasks),
-    Strategy(lambda d: not d.has_one_level, _nothing),
-    Strategy(lambda d: not d.has_one_level, _path_tasks),
+    Strategy(lambda s: s.has_one_level, _soft_tasks),
+    Strategy(lambda s: not s.has_one_level, _no_tasks),
+    Strategy(lambda s: not s.has_one_level, _path_tasks),
 )

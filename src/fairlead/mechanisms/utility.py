@@ -1,47 +1,55 @@
-"""The general concave form: divide so that a sum of users' utilities is largest.
+"""Divide so that a sum of users' concave utilities is largest.
 
-Kesidis et al., eq. 5 and Corollary 1, for any increasing concave utility of any linear score; the
+Kesidis et al., eq. 5 and Corollary 1, for any increasing concave utility of any linear score. The
 alpha-fair mechanisms are this with the utilities of eq. 15.
+
+Steep utilities are the hard case: some users spend 10^20 times what others spend. A solver that
+sees all of them at once finds the totals of the rich, and leaves the others to rounding. So they
+are solved in stages. The totals of the users that spend most are kept, as limits that they reach in
+any case, but not where they run; then the same programme is solved again for the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fairlead.certificates.utility import TOLERANCE, certify_largest_utility
-from fairlead.certificates.utility_stages import Stage, certify_in_stages
+from fairlead.certificates.utility_prices import (
+    SIGHT,
+    TOLERANCE,
+    Stage,
+    certify_in_stages,
+    certify_largest_utility,
+)
 from fairlead.errors import InputError, NoConvergenceError, RefusalError
-from fairlead.mechanisms.max_min_scores import score_per_group
-from fairlead.mechanisms.utility_stages import OfParts, Scaled, maximize_in_stages
+from fairlead.mechanisms.max_min import score_table
 from fairlead.model.allocation import Allocation
-from fairlead.model.cluster import FloatArray
+from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.fitting import use_per_task
 from fairlead.model.problem import Problem
-from fairlead.solvers.concave import maximize_concave, maximize_straight
-from fairlead.solvers.concave_path import UtilityPath, follow_path
-from fairlead.solvers.concave_system import ConcaveProgramme, ConcaveSolution, Utility
+from fairlead.solvers.concave_interior_point import maximize_concave
+from fairlead.solvers.concave_programme import ConcaveProgramme, ConcaveSolution, System, Utility
+from fairlead.solvers.linear_programmes import maximize_linear, raise_together
+from fairlead.solvers.utility_continuation import UtilityPath, follow_path
 
-# A holding below this part of what a user has is left out if it is dearer by more than that.
+# A holding below this part of a user's total is left out if it is dearer by more than that.
 DUST = 1e-9
-# An answer that misses its condition by more may be found more exactly another way.
+# An answer that misses its condition by more may be found more exactly by another method.
 EXACT = 1e-9
+# The relative residual at which a stage is not solved again from another start, and the largest
+# from which a proof follows.
+STAGE_CLOSE = 3e-8
+STAGE_ACCEPTED = 1e-6
+STRIDE = 1.5
+# The least total at a start, relative to what the user could have alone.
+LEAST = 1e-12
+# Worth of a unit to users that reach their limit in any case; all resources together cost about 1.
+AMPLE = 1e3
 
-
-class _Given(TypedDict):
-    """What a certificate is told beside the answer."""
-
-    score: FloatArray | None
-    time_shared: bool
-    what: str
-
-
-Marginal = Callable[[FloatArray], FloatArray]
+Derivative = Callable[[FloatArray], FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +57,8 @@ class LevelUtility:
     """Utilities ``phi[n] g(Z[n] / phi[n])`` of scores Z, by the derivatives of g."""
 
     weight: FloatArray  # (N,)
-    marginal: Marginal  # g', from (N,) levels to (N,) positive numbers
-    curvature: Marginal  # g'', from (N,) levels to (N,) numbers <= 0
+    marginal: Derivative  # g', from (N,) levels to (N,) positive numbers
+    curvature: Derivative  # g'', from (N,) levels to (N,) numbers <= 0
 
     def log_marginal(self, amount: FloatArray) -> FloatArray:
         """Return log g'(Z / phi)."""
@@ -62,10 +70,29 @@ class LevelUtility:
         return -level * self.curvature(level) / self.marginal(level)
 
 
+@dataclass(frozen=True, eq=False)
+class ScaledUtility:
+    """A utility of a user's part of what it could have alone, in a unit of worth."""
+
+    raw: Utility
+    alone: FloatArray  # (N,): score that each user could have alone
+    offset: float  # logarithm of the unit
+    sated: BoolArray  # (N,): users that reach their limit in any case; all tasks are worth the same
+
+    def log_marginal(self, amount: FloatArray) -> FloatArray:
+        """Return the logarithm of the worth of one more part, (N,)."""
+        logs = self.raw.log_marginal(amount * self.alone) + np.log(self.alone) - self.offset
+        return np.where(self.sated, np.log(AMPLE), logs)
+
+    def elasticity(self, amount: FloatArray) -> FloatArray:
+        """Return the relative fall of the worth where parts grow, (N,)."""
+        return np.where(self.sated, 0.0, self.raw.elasticity(amount * self.alone))
+
+
 def maximize_utility(
     problem: Problem,
-    marginal: Marginal,
-    curvature: Marginal,
+    marginal: Derivative,
+    curvature: Derivative,
     *,
     score: ArrayLike = 1.0,
     time_shared: bool = False,
@@ -74,6 +101,7 @@ def maximize_utility(
 
     Parameters
     ----------
+    problem : Problem
     marginal, curvature : callable
         g' and g'' of one increasing concave function g, from (N,) levels U > 0 to (N,) numbers;
         g' positive everywhere.
@@ -81,6 +109,10 @@ def maximize_utility(
         u, the score of one task of each user (on each group); positive where the user may run.
     time_shared : bool
         Whether servers are shared by time (TDM) instead of divided by resource (RDM).
+
+    Returns
+    -------
+    Allocation
 
     Raises
     ------
@@ -94,30 +126,32 @@ def maximize_utility(
     Notes
     -----
     Kesidis et al., eq. 5 and 6. Cost as `maximize_concave`. Totals are unique where g is strictly
-    concave; splits over servers need not be, and the one given is the centre of all.
+    concave; splits over servers need not be, and the centre of all of them is given.
+
+    Examples
+    --------
+    >>> problem = Problem.from_arrays([[12.0]], [[1.0], [2.0]])
+    >>> answer = maximize_utility(problem, lambda u: 1 / u, lambda u: -1 / u**2)
+    >>> answer.user_tasks.round(6).tolist()
+    [6.0, 3.0]
     """
     utility = LevelUtility(problem.weight, marginal, curvature)
-    _check_derivatives(problem, utility)
+    level = np.ones(problem.n_users)
+    slope, bend = utility.marginal(level), utility.curvature(level)
+    for name, values, right, sign in (
+        ("marginal", slope, np.all(np.asarray(slope) > 0), "positive"),
+        ("curvature", bend, np.all(np.asarray(bend) <= 0), "zero or negative"),
+    ):
+        if np.shape(values) != level.shape or not right:
+            raise InputError(f"must return {level.size} {sign} numbers", name)
     return divide_by_utility(
         problem,
         "max-utility",
         utility,
-        score=score_per_group(problem, score),
+        score=score_table(problem, score),
         time_shared=time_shared,
         what="no feasible allocation has sum phi g'(U*) (U - U*) > 0 (Corollary 1",
     )
-
-
-def _check_derivatives(problem: Problem, utility: LevelUtility) -> None:
-    level = np.ones(problem.n_users)
-    slope, bend = utility.marginal(level), utility.curvature(level)
-    for name, values, right in (
-        ("marginal", slope, np.all(np.asarray(slope) > 0)),
-        ("curvature", bend, np.all(np.asarray(bend) <= 0)),
-    ):
-        if np.shape(values) != level.shape or not right:
-            sign = "positive" if name == "marginal" else "zero or negative"
-            raise InputError(f"must return {level.size} {sign} numbers", name)
 
 
 def divide_by_utility(
@@ -130,21 +164,27 @@ def divide_by_utility(
     path: UtilityPath | None = None,
     what: str,
 ) -> Allocation:
-    """Divide so that the sum of utilities of scores is largest, and prove it.
+    """Divide so that the sum of utilities of scores is largest, and certify it.
 
     Utilities are of ``Z[n] = sum_g u[n,g] x[n,g]``; `score` is u, (N, G), 1 when absent. `path`,
-    from a gentler utility, is taken where no answer is found directly; `what` is what is certified.
+    from a gentler utility, is followed where no answer is found directly; `what` is the condition.
     """
     if problem.users.rates is not None and not time_shared:
         raise RefusalError(mechanism, "given rates say how a server's time is divided, not how")
     table = np.ones((problem.n_users, problem.n_groups)) if score is None else score
-    _refuse_limits_of_unlike_scores(problem, mechanism, table)
+    first = table[np.arange(problem.n_users), problem.runnable.argmax(axis=1)]
+    unlike = (problem.runnable & (table != first[:, None])).any(axis=1)
+    if (unlike & np.isfinite(problem.task_limit)).any():
+        raise RefusalError(
+            mechanism,
+            "its definition does not admit finite tasks with scores that differ by server",
+        )
     alone = (table * problem.gamma).sum(axis=1)
-    limit = problem.task_limit * table[np.arange(problem.n_users), problem.runnable.argmax(axis=1)]
-    # Nobody can have more than everything.
+    limit = problem.task_limit * first
+    # A limit above what the user could have alone is none.
     limit = np.where(limit < alone, limit / alone, np.inf)
     start = problem.weight / problem.weight.sum()
-    scaled = Scaled.of(utility, alone, start, limit)
+    scaled = _scale(utility, alone, start, limit)
     programme = ConcaveProgramme(
         use=use_per_task(problem, time_shared) * (alone[:, None] / table),
         allowed=problem.runnable,
@@ -153,7 +193,7 @@ def divide_by_utility(
         utility=scaled,
     )
 
-    def proved(solution: ConcaveSolution, *stages: Stage) -> Allocation:
+    def certified(solution: ConcaveSolution, *stages: Stage) -> Allocation:
         tasks = _without_dust(solution, programme) * (alone[:, None] / table)
         total = tasks.sum(axis=1)
         over = total > problem.task_limit
@@ -162,87 +202,189 @@ def divide_by_utility(
         with np.errstate(divide="ignore"):
             logs = utility.log_marginal(total)
         bend = utility.elasticity(total)
-        given: _Given = {"score": score, "time_shared": time_shared, "what": what}
         if len(stages) == 1:
-            unit, prices = stages[0].unit, stages[0].prices
+            logs = logs - stages[0].unit
             certificate = certify_largest_utility(
-                problem, tasks, logs - unit, bend, prices, **given
+                problem,
+                tasks,
+                logs,
+                bend,
+                stages[0].prices,
+                score=score,
+                time_shared=time_shared,
+                what=what,
             )
         else:
-            certificate = certify_in_stages(problem, tasks, logs, bend, stages, **given)
+            certificate = certify_in_stages(
+                problem, tasks, logs, bend, stages, score=score, time_shared=time_shared, what=what
+            )
         return Allocation(problem, mechanism, tasks, certificate)
 
-    def directly() -> Allocation:
+    def solve_directly() -> Allocation:
         solution = maximize_concave(programme)
-        return proved(solution, Stage(solution.prices, scaled.offset))
+        return certified(solution, Stage(solution.prices, scaled.offset))
 
-    def of_straight_utility() -> Allocation:
-        worth = np.exp(OfParts(utility, alone).log_marginal(np.ones(len(alone))) - scaled.offset)
-        solution = maximize_straight(programme, worth)
-        return proved(solution, Stage(solution.prices, scaled.offset))
+    def solve_linear() -> Allocation:
+        parts = _in_parts(utility, alone)
+        worth = np.exp(parts.log_marginal(np.ones(len(alone))) - scaled.offset)
+        solution = maximize_linear(programme, worth)
+        return certified(solution, Stage(solution.prices, scaled.offset))
 
-    def along(path: UtilityPath, parts: UtilityPath) -> Allocation:
-        first = Scaled.of(path.at(path.first), alone, start, limit)
-        begin = maximize_concave(replace(programme, utility=first))
-        solution, unit = follow_path(programme, begin, first.offset, parts)
-        return proved(solution, Stage(solution.prices, unit))
+    def follow(path: UtilityPath) -> Allocation:
+        gentle = _scale(path.at(path.first), alone, start, limit)
+        begin = maximize_concave(replace(programme, utility=gentle))
+        solution, unit = follow_path(programme, begin, gentle.offset, _path_in_parts(path, alone))
+        return certified(solution, Stage(solution.prices, unit))
 
-    def in_stages(parts: UtilityPath) -> Allocation:
-        solution, stages = maximize_in_stages(programme, parts)
-        return proved(solution, *stages)
+    def solve_in_stages(path: UtilityPath) -> Allocation:
+        solution, stages = _maximize_in_stages(programme, _path_in_parts(path, alone))
+        return certified(solution, *stages)
 
-    ways = [Way(directly, EXACT)]
+    # Each method with the violation of an earlier answer at which it is not tried.
+    methods: list[tuple[Callable[[], Allocation], float]] = [(solve_directly, EXACT)]
     if path is not None:
-        parts = UtilityPath(lambda place: OfParts(path.at(place), alone), path.first, path.last)
-        ways += [Way(partial(along, path, parts), EXACT), Way(partial(in_stages, parts), TOLERANCE)]
+        methods += [(lambda: follow(path), EXACT), (lambda: solve_in_stages(path), TOLERANCE)]
     elif not utility.elasticity(alone).any():
-        ways.append(Way(of_straight_utility, TOLERANCE))
-    return _first_good(ways)
-
-
-@dataclass(frozen=True)
-class Way:
-    """A way to an answer, which later ones take longer for, and fail more rarely."""
-
-    solve: Callable[[], Allocation]
-    enough: float  # a violation of an earlier answer with which this way is not tried
-
-
-def _first_good(ways: Iterable[Way]) -> Allocation:
-    """Return the best answer of the ways that are tried in order, or raise the last failure."""
+        methods.append((solve_linear, TOLERANCE))
     best, failure = None, None
-    for way in ways:
-        if best is not None and best.certificate.violation <= way.enough:
+    for method, enough in methods:
+        if best is not None and best.certificate.violation <= enough:
             break
         try:
-            answer = way.solve()
+            answer = method()
         except NoConvergenceError as caught:
             failure = caught
             continue
         if best is None or answer.certificate.violation < best.certificate.violation:
             best = answer
     if best is None:
-        assert failure is not None
-        raise failure
+        raise failure or NoConvergenceError("no method was tried")
     return best
 
 
-def _refuse_limits_of_unlike_scores(problem: Problem, mechanism: str, score: FloatArray) -> None:
-    first = score[np.arange(len(score)), problem.runnable.argmax(axis=1)]
-    unlike = (problem.runnable & (score != first[:, None])).any(axis=1)
-    if (unlike & np.isfinite(problem.task_limit)).any():
-        raise RefusalError(
-            mechanism,
-            "its definition does not admit finite tasks with scores that differ by server",
-        )
+def _scale(
+    raw: Utility,
+    alone: FloatArray,
+    start: FloatArray,
+    limit: FloatArray,
+    settled: BoolArray | None = None,
+) -> ScaledUtility:
+    """Return a utility in the unit in which the uniform slices of all users are worth about 1.
+
+    All resources together then cost about 1, and no single unit more. Settled users, and those to
+    whom the last task before their limit is worth far more, get their limit in any case: a number
+    like f'(limit) would drown all others.
+    """
+    logs = raw.log_marginal(alone * start) + np.log(alone * start)
+    done = np.zeros(len(alone), dtype=bool) if settled is None else settled
+    largest = float(logs[~done].max())
+    offset = largest + float(np.log(np.exp(logs[~done] - largest).sum()))
+    last = np.where(np.isfinite(limit), limit, 1.0)
+    worth = raw.log_marginal(alone * last) + np.log(alone) - offset
+    sated = done | (np.isfinite(limit) & (worth > np.log(AMPLE)))
+    return ScaledUtility(raw, alone, offset, sated)
+
+
+def _in_parts(raw: Utility, alone: FloatArray) -> ScaledUtility:
+    """Return a utility of the parts of what users could have alone, in its own unit."""
+    return ScaledUtility(raw, alone, 0.0, np.zeros(len(alone), dtype=bool))
+
+
+def _path_in_parts(path: UtilityPath, alone: FloatArray) -> UtilityPath:
+    return UtilityPath(lambda place: _in_parts(path.at(place), alone), path.first, path.last)
 
 
 def _without_dust(solution: ConcaveSolution, programme: ConcaveProgramme) -> FloatArray:
-    """Leave out what an interior point holds only because it must hold something everywhere."""
+    """Leave out entries that are positive only because the point is interior."""
     amount = solution.split.sum(axis=1)
-    # Who may get nothing at all is measured by its slice of everything.
+    # A user of linear utility, which may get nothing at all, is measured by its uniform slice.
     linear = programme.utility.elasticity(np.maximum(amount, DUST)) == 0
     held = np.where(linear, np.maximum(amount, programme.start), amount)[:, None]
     share = solution.split / np.maximum(held, np.finfo(float).tiny)
     dear = solution.reduced_cost > share * solution.marginal[:, None]
     return np.where((share < DUST) & dear, 0.0, solution.split)
+
+
+def _maximize_in_stages(
+    programme: ConcaveProgramme, path: UtilityPath
+) -> tuple[ConcaveSolution, list[Stage]]:
+    """Return the last stage's solution and all prices; the programme's utility is unused.
+
+    At most one stage for each user.
+    """
+    utility = path.at(path.last)
+    settled = np.zeros(len(programme.limit), dtype=bool)
+    total, stages = programme.start, []
+    while True:
+        limit = np.where(settled, total, programme.limit)
+        solution, unit = _solve_stage(replace(programme, limit=limit), settled, path)
+        stages.append(Stage(solution.prices, unit))
+        total = np.where(settled, total, np.maximum(solution.split.sum(axis=1), LEAST))
+        logs = utility.log_marginal(total) - unit
+        cost = np.where(programme.allowed, System(programme).cost(solution.prices), np.inf)
+        with np.errstate(divide="ignore"):
+            pays = np.log(total) + np.minimum(logs, np.log(cost.min(axis=1)))
+        seen = np.log(total) + logs >= np.log(SIGHT) + pays[~settled].max()
+        settled = settled | seen
+        if settled.all():
+            return solution, stages
+
+
+def _solve_stage(
+    programme: ConcaveProgramme, settled: BoolArray, path: UtilityPath
+) -> tuple[ConcaveSolution, float]:
+    """Solve a stage from several starts until one comes close; return the closest and its unit."""
+    even = np.where(settled, programme.limit, np.minimum(programme.start, programme.limit))
+    starts = [(even, path.last), (even, path.first)]
+    raised = raise_together(programme, settled, _equal_worth(even, settled, path))
+    if raised is not None:
+        starts.insert(0, (np.maximum(raised, LEAST), path.last))
+    best: tuple[ConcaveSolution, float] | None = None
+    for start, first in starts:
+        found = _solve_from(programme, settled, path, start, first)
+        if found is not None and (best is None or found[0].gap < best[0].gap):
+            best = found
+        if best is not None and best[0].gap <= STAGE_CLOSE:
+            return best
+    if best is None or best[0].gap > STAGE_ACCEPTED:
+        raise NoConvergenceError(
+            f"marginal utilities lie too far apart: {settled.sum()} of {len(settled)} users settled"
+        )
+    return best
+
+
+def _equal_worth(even: FloatArray, settled: BoolArray, path: UtilityPath) -> FloatArray:
+    """Return amounts at which one more unit is worth about the same to all users not settled."""
+    utility = path.at(path.last)
+    logs = utility.log_marginal(even)
+    bend = np.maximum(utility.elasticity(even), 1.0)
+    alike: FloatArray = even * np.exp((logs - logs[~settled].max()) / bend)
+    return np.where(settled, even, np.clip(alike, LEAST, even))
+
+
+def _solve_from(
+    programme: ConcaveProgramme,
+    settled: BoolArray,
+    path: UtilityPath,
+    start: FloatArray,
+    first: float,
+) -> tuple[ConcaveSolution, float] | None:
+    """Solve a stage from a start, and from a place on the path to its end; None if not solved."""
+    places = [first]
+    while places[-1] < path.last:
+        places.append(min(STRIDE * places[-1], path.last))
+    if places[-1] != path.last:
+        return None
+    found = None
+    for place in places:
+        ones = np.ones(len(start))
+        utility = _scale(path.at(place), ones, start, programme.limit, settled)
+        try:
+            solution = maximize_concave(replace(programme, start=start, utility=utility))
+        except NoConvergenceError:
+            found = None
+            continue
+        found = solution, utility.offset
+        total = np.maximum(solution.split.sum(axis=1), LEAST)
+        start = np.where(settled, programme.limit, total)
+    return found

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from fairlead.errors import CertificateError
-from fairlead.mechanisms.maxmin import solve_max_min
+from fairlead.mechanisms.max_min import solve_max_min
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
 from fairlead.model.ties import first_largest, first_smallest

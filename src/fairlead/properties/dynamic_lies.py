@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairlead.mechanisms.dynamic import DynamicDRF
+from fairlead.mechanisms.dynamic_drf import DynamicDRF
 from fairlead.model.arguments import whole_number
 from fairlead.model.cluster import FloatArray
 from fairlead.model.verdict import Verdict
 from fairlead.properties.course import Course
-from fairlead.solvers.climbing import climb
+from fairlead.solvers.hill_climbing import climb
 
 # A gain of less than this, relative, is rounding.
 TOLERANCE = 1e-7

@@ -27,7 +27,7 @@ from fairlead.model.verdict import Verdict
 from fairlead.properties.feasibility import check_feasibility
 from fairlead.properties.subject import Subject, at_least_whole
 from fairlead.properties.wording import counted, of_tasks, say_change, say_percent
-from fairlead.solvers.climbing import climb
+from fairlead.solvers.hill_climbing import climb
 
 NAME = "strategy-proofness"
 # A gain of less than this, relative, may be what a certified answer misses.

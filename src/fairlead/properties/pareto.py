@@ -15,7 +15,7 @@ from fairlead.properties.feasibility import check_feasibility
 from fairlead.properties.subject import Subject, round_down
 from fairlead.properties.waste import check_non_wastefulness, possible_extra
 from fairlead.properties.wording import NEGLIGIBLE, counted, of_tasks, say, say_change
-from fairlead.solvers.improvement import improve, measure_progress
+from fairlead.solvers.linear_programmes import improve, measure_progress
 
 NAME = "pareto-optimality"
 HOLDS = "nobody could have more without somebody having less"

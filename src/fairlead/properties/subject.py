@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from fairlead.errors import InputError
-from fairlead.mechanisms.catalogue import CATALOGUE, find_mechanism, solve
-from fairlead.mechanisms.mechanism import CONSTRAINTS
+from fairlead.mechanisms.catalogue import CATALOGUE, CONSTRAINTS, find_mechanism, solve
 from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.frames import read_numbers, read_table

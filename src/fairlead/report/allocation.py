@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fairlead.mechanisms.catalogue import CATALOGUE
-from fairlead.mechanisms.mechanism import Mechanism
+from fairlead.mechanisms.catalogue import CATALOGUE, Mechanism
 from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.problem import Problem

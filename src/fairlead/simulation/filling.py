@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from fairlead.certificates.filling import certify_filling
+from fairlead.certificates.filling_replay import certify_filling
 from fairlead.errors import RefusalError
 from fairlead.garbage_collection import garbage_collection_paused
 from fairlead.model.allocation import Allocation, Certificate

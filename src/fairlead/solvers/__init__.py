@@ -1,5 +1,24 @@
-"""Mathematics without the word "fair"."""
+"""Algorithms of mathematics, each module named after its own: none knows what is fair."""
 
 from fairlead.compiled import choose_how_it_runs
+
+__all__ = [
+    "blas_threads",
+    "concave_interior_point",
+    "concave_programme",
+    "hill_climbing",
+    "level_bisection",
+    "level_log",
+    "level_path",
+    "level_raising",
+    "leximax",
+    "leximax_by_lp",
+    "linear_programmes",
+    "soft_max_newton",
+    "stair_stack",
+    "turn_heap",
+    "utility_continuation",
+    "water_filling",
+]
 
 choose_how_it_runs()

@@ -1,18 +1,19 @@
-"""Several levels per server: the levels of PS-DSF where users demand different resources.
+"""Path following (pseudo-arclength continuation) for several levels per server.
 
-Let resource r of server i be used up at level L[i,r], infinite if it never is. User n is served
-there up to the lowest level of the resources it demands, and PS-DSF asks that
+These are the levels of PS-DSF where users demand different resources. Let resource r of server i be
+used up at level L[i,r], infinite if it never is. User n is served there up to the lowest level of
+the resources it demands, and PS-DSF asks that
 
     x[n] = phi[n] max_i gamma[n,i] min_(r demanded) L[i,r],
 
-that tasks run only where the maximum is attained, and that all that has a finite level is just used
-up. With soft maxima and minima of temperature tau, and an imaginary user that takes
+that tasks run only where the maximum is attained, and that every resource with a finite level is
+just used up. With soft maxima and minima of temperature tau, and an imaginary user that takes
 ``tau L[i,r]`` of everything, this is one smooth equation per server and resource in the logarithms
 of the levels: log of use = 0.
 
-Raising one level may lower another, so that the solutions at all temperatures are a curve which
-need not descend steadily, and Newton's method at falling temperatures loses it. The curve itself is
-followed, temperature being one more unknown.
+Raising one level may lower another. So the solutions at all temperatures are a curve that need not
+descend steadily, and Newton's method at falling temperatures loses it. The curve itself is
+followed, with the temperature as one more unknown.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import numpy as np
 
 from fairlead.model.cluster import BoolArray, FloatArray
 
-# What is further below the best than this, in temperatures, has no weight at all.
+# Levels further below the best than this, in temperatures, have no weight.
 NEGLIGIBLE = 25.0
 LARGEST_EXPONENT = 300.0
 SMALLEST_USE = 1e-300
@@ -35,15 +36,15 @@ CORRECTIONS = 6
 CLOSEST_CORRECTIONS = 12
 # Corrections longer than half the step, or than this, lead to other parts of the curve.
 LONGEST_CORRECTION = 1.0
-# Steps are measured in logarithms of the temperature, or of levels with something left; levels of
-# what is used up may move by this many temperatures instead.
+# Steps are measured in logarithms of the temperature, or of levels of resources not used up.
+# Levels of used-up resources may move by this many temperatures instead.
 TEMPERATURES_PER_STEP = 3.0
 FIRST_STEP = 0.3
 SMALLEST_STEP = 1e-9
 SHORTER, STEADY, LONGER, MUCH_LONGER = 1 / 3, 1.0, 2.0, 4.0
 STEPS = 1000
 # Tasks at temperature 0 on the parabola through those at a temperature, half and a quarter of it,
-# and on the line through the last two, which is better where somebody left at that temperature.
+# and on the line through the last two, which is better where a user left at that temperature.
 PARABOLA = (1 / 3, -2.0, 8 / 3)
 LINE = (0.0, -1.0, 2.0)
 # Tasks that fell to less than this from the first to the last are rounding errors at 0.
@@ -58,13 +59,12 @@ class LevelProblem:
     log_rate: FloatArray  # (N, G): log gamma, -inf where a user cannot run
     log_weight: FloatArray  # (N,): log phi
     log_limit: FloatArray  # (N,): log of the task limit, infinite for none
-    # (N, G, R): what one task takes of each resource relative to the server's capacity.
-    use: FloatArray
+    use: FloatArray  # (N, G, R): use by one task, relative to the server's capacity
 
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """What follows from levels, flat, at a temperature; the last unknown is its logarithm."""
+    """The quantities at given levels (flat) and a temperature, whose logarithm comes last."""
 
     at: FloatArray
     tasks: FloatArray
@@ -83,11 +83,11 @@ class _Point:
 
     @property
     def scale(self) -> FloatArray:
-        """What a change of each unknown counts for in a step."""
+        """Weight of a change of each unknown in the length of a step."""
         return np.append(1.0 / (TEMPERATURES_PER_STEP * self.temperature + self.idle), 1.0)
 
     def solve(self, row: FloatArray, right: FloatArray) -> FloatArray:
-        """Solve the linearised equations with one more, that of `row`; NaN where they are lost."""
+        """Solve the linearised equations and that of `row`; NaN where they are singular."""
         try:
             change = np.linalg.solve(np.vstack([self.slopes, row]), right)
         except np.linalg.LinAlgError:
@@ -150,10 +150,7 @@ def _evaluate(problem: LevelProblem, at: FloatArray) -> _Point:
 def _soft_parts(
     distance: FloatArray, counted: BoolArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return parts of 1 that fall with exp(-distance) along the last axis.
-
-    With them the logarithm of the sum before scaling, and the mean distance.
-    """
+    """Return parts of 1 that fall with exp(-distance), log of their raw sum, mean distance."""
     distance = np.where(counted, distance, 0.0)
     weight = np.where(counted, np.exp(-distance), 0.0)
     total = weight.sum(axis=-1)
@@ -170,7 +167,7 @@ def _last(n_unknowns: int) -> FloatArray:
 
 
 def _ahead(here: _Point, tangent: FloatArray, step: float) -> FloatArray:
-    """Predict: levels of what is used up go with the temperature, others with its logarithm."""
+    """Predict: levels of used-up resources go with the temperature, others with its logarithm."""
     warming = step * tangent[-1]
     change = step * tangent
     if warming != 0.0:
@@ -245,7 +242,7 @@ def _tasks_at_zero(problem: LevelProblem, here: _Point) -> Iterator[FloatArray]:
         if np.isnan(cooling).any():
             return
         here = replace(here, at=_ahead(here, cooling, LOG_2))
-    # What vanishes faster than the temperature is not there at 0.
+    # Tasks that vanish faster than the temperature are 0 at 0.
     stays = points[-1] > FASTER * points[0]
     for factors in (PARABOLA, LINE):
         tasks = sum(factor * found for factor, found in zip(factors, points, strict=True))

@@ -1,9 +1,9 @@
-"""Lexicographic max-min of linear scores under capacity, placement and task limits.
+"""Lexicographic max-min of linear scores, by one interior-point level after the other.
 
-Users rise together. A user leaves at its limit; users that capacity stops leave at the level where
-it does; the others go on. Each stop comes with prices that prove it, and complementary slackness
-shrinks what is left: a user never again runs where it would be dearer, and what has a price is
-used up for good. Later stops therefore cost little, however large the first was.
+Users rise together. A user leaves at its limit. Users that capacity stops leave at that level, and
+the others go on. Each stop comes with prices that prove it, and complementary slackness shrinks the
+rest: a user never again runs where it would be dearer, and a resource with a price is used up for
+good. Later stops therefore cost little, however large the first was.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ import numpy as np
 
 from fairlead.errors import NoConvergenceError
 from fairlead.model.cluster import BoolArray, FloatArray
-from fairlead.solvers.interior import raise_level
-from fairlead.solvers.level_programme import LevelProgramme, LevelSolution
+from fairlead.solvers._level_interior_point import LevelProgramme, LevelSolution, raise_level
 
 # A limit within this (relative) of the level counts as reached.
 REACHED = 1e-12
@@ -29,14 +28,13 @@ class Leximax:
 
     split: FloatArray  # (N, G): what each user holds on each group
     level: FloatArray  # (N,): the level, total / need, at which each user stopped
-    # (K, G, R): for each of the K stops the prices that prove it: at these prices the users at or
-    # below that level spend all there is, on their cheapest groups, and those that stopped there
-    # pay.
+    # (K, G, R): for each of K stops the prices that prove it. At these the users at or below that
+    # level spend all there is, on their cheapest groups, and the users that stopped there pay.
     prices: FloatArray
 
 
-class _Race:
-    """Who still rises, and what is left for them."""
+class _Stops:
+    """The users that still rise, and the capacity left for them."""
 
     def __init__(
         self,
@@ -74,7 +72,7 @@ class _Race:
     def _raise(self) -> LevelSolution:
         """Raise the level until capacity stops it, letting users leave at their limits.
 
-        The first level ignores limits and so is too low; fixing the users at their limits makes
+        The first level ignores limits and so is too low. Fixing the users at their limits makes
         room for a higher one, until no further user reaches its limit.
         """
         while True:
@@ -88,7 +86,7 @@ class _Race:
                 return solution
 
     def _solve(self) -> LevelSolution:
-        """Solve for the level, users with one place left taken out of the programme."""
+        """Solve for the level; users with one group left are taken out of the programme."""
         need = np.where(self.rising, self.need, 0.0)
         listed = (self.allowed.sum(axis=1) > 1) & ~self.settled
         alone = ~listed & ~self.settled
@@ -128,14 +126,14 @@ class _Race:
         )
 
     def _record(self, solution: LevelSolution) -> None:
-        """Keep the split, with rounding errors and what is beyond a limit taken off."""
+        """Keep the split, without rounding errors and amounts beyond a limit."""
         wanted = np.where(self.rising, self.need * solution.level, self.fixed)
         dust = solution.split < DUST * wanted[:, None]
         split = np.where(self.allowed & ~dust, solution.split, 0.0)
         self.split = split * (wanted / split.sum(axis=1))[:, None]
 
     def _stop(self, solution: LevelSolution) -> None:
-        """Freeze the users that capacity stops, and drop what complementary slackness rules out."""
+        """Freeze the users that capacity stops, and drop entries by complementary slackness."""
         value = np.maximum(solution.value, 0.0)
         worth = value * self.need
         held = self.split.sum(axis=1)
@@ -173,9 +171,9 @@ class _Race:
         self.settled |= ~linked
 
     def _add_prices(self, solution: LevelSolution) -> None:
-        """Make this stop's prices valid where earlier stops ruled places out.
+        """Make this stop's prices valid where earlier stops ruled entries out.
 
-        Adding a multiple of an earlier stop's prices keeps the proof: there the books balance too.
+        A multiple of an earlier stop's prices keeps the proof, because at those all is spent, too.
         """
         prices = solution.prices
         if self.prices:
@@ -209,7 +207,7 @@ def lexicographic_max_min(
     Parameters
     ----------
     demand : (N, R) float
-        What one unit of a user takes of each resource, on whichever group it runs.
+        Demand of one unit of a user, on whichever group it runs.
     allowed : (N, G) bool
         Where each user may run; at least one group each, with all it demands.
     need : (N,) float
@@ -221,6 +219,10 @@ def lexicographic_max_min(
         Of two complementary unknowns the one below this (relative to its scale) is taken as zero,
         if the other is above it.
 
+    Returns
+    -------
+    Leximax
+
     Raises
     ------
     NoConvergenceError
@@ -228,7 +230,7 @@ def lexicographic_max_min(
 
     Notes
     -----
-    Wang, Liang and Li 2015, V-A (finite tasks), as a sequence of level programmes: K stops of a
-    few solves each; see `raise_level` for the cost of one.
+    Wang, Liang and Li 2015, V-A (finite tasks), as a sequence of level programmes: K stops of a few
+    solves each; see `raise_level` for the cost of one.
     """
-    return _Race(demand, allowed, need, limit, capacity, zero).run()
+    return _Stops(demand, allowed, need, limit, capacity, zero).run()

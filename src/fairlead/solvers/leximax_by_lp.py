@@ -1,22 +1,21 @@
 """Lexicographic max-min by one general linear programme per stop: slow, and hard to upset.
 
-For problems whose numbers are too far apart, or too degenerate, for `lexicographic_max_min`. The
-unknowns are shares of what each user could have of each group alone, so that coefficients are at
-most 1 however far apart amounts are.
+For numbers too far apart, or too degenerate, for `lexicographic_max_min`. The unknowns are shares
+of what each user could have of each group alone, so that coefficients are at most 1.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from scipy.optimize import linprog
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array, hstack, vstack
 
 from fairlead.errors import NoConvergenceError
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.solvers.leximax import REACHED, Leximax
 
-# The solver's tightest tolerances.
-TIGHT = 1e-10
+# The tightest tolerances of HiGHS.
+TIGHTEST = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 # A dual value above this, relative to the largest, is one.
 PAYS = 1e-9
 
@@ -36,8 +35,7 @@ def lexicographic_max_min_by_lp(
     demand, allowed, need, limit, capacity
         As for `lexicographic_max_min`.
     score : (N, G) float, optional
-        What one unit of a user on a group counts towards its need; 1 when absent. Limits are then
-        of the sum of what counts.
+        Score of one unit of a user on a group; 1 when absent. Limits are of the summed score.
 
     Raises
     ------
@@ -108,17 +106,11 @@ class _Programme:
     def solve(
         self, rising: BoolArray, fixed: FloatArray
     ) -> tuple[float, FloatArray, FloatArray, FloatArray]:
-        """Return the highest level, (N, G) the split, (G, R) prices and (N,) what a unit pays."""
+        """Return the highest level, the split (N, G), prices (G, R), and what a unit pays (N,)."""
         slope = np.where(rising, self.need * self.unit / self.in_all, 0.0)
-        rows = vstack(
-            [
-                csr_array(
-                    (self.rows.data, self.rows.indices, self.rows.indptr),
-                    shape=(self.rows.shape[0], self.rows.shape[1] + 1),
-                ),
-                _with_column(self.totals * -1.0, slope),
-            ]
-        )
+        no_level = csr_array((self.rows.shape[0], 1))
+        level = csr_array(slope[:, None])
+        rows = vstack([hstack([self.rows, no_level]), hstack([-self.totals, level])]).tocsr()
         bound = np.concatenate(
             [np.where(self.capacity > 0, 1.0, 0.0).ravel(), -fixed / self.in_all]
         )
@@ -131,10 +123,7 @@ class _Programme:
                 b_ub=bound,
                 bounds=(0, None) if rising.any() else [(0, None)] * self.user.size + [(0, 0)],
                 method=method,
-                options={
-                    "primal_feasibility_tolerance": TIGHT,
-                    "dual_feasibility_tolerance": TIGHT,
-                },
+                options=TIGHTEST,
             )
             if answer.status == 0:
                 break
@@ -147,13 +136,3 @@ class _Programme:
         has = np.where(self.capacity > 0, self.capacity, 1.0)
         price = np.where(self.capacity > 0, duals[:n_rows].reshape(self.capacity.shape) / has, 0.0)
         return float(answer.x[-1]) * self.unit, split, price, duals[n_rows:] * slope
-
-
-def _with_column(rows: csr_array, column: FloatArray) -> csr_array:
-    n_rows, n_columns = rows.shape
-    where = np.flatnonzero(column)
-    last = csr_array(
-        (column[where], (where, np.full(where.size, n_columns))), shape=(n_rows, n_columns + 1)
-    )
-    wider = csr_array((rows.data, rows.indices, rows.indptr), shape=(n_rows, n_columns + 1))
-    return csr_array(wider + last)

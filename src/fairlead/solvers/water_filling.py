@@ -1,8 +1,8 @@
-"""Fill one server by a rising level, like water, and sweep over many servers until nothing moves.
+"""Water-filling of one server, and Gauss-Seidel sweeps of it over many servers.
 
 Each user takes tasks in proportion to its rate from the level at which it starts (its tasks
 elsewhere count), until a resource that it demands is used up or it has all its tasks. This is the
-server procedure of Khamse-Ashari et al. 2017, III-C, run to its end; with all starts at zero it is
+server procedure of Khamse-Ashari et al. 2017, III-C, run to its end. With all starts at zero it is
 DRF by progressive filling, for divisible tasks.
 """
 
@@ -27,7 +27,7 @@ class WaterFilling:
     users: i64  # K
     resources: i64  # R
     rate: vec[float]  # (K,) tasks per unit of level
-    use: vec[float]  # (R, K) what one task takes, relative to the server's capacity
+    use: vec[float]  # (R, K) use by one task, relative to the server's capacity
     start: vec[float]  # (K,) the level from which each user takes tasks
     width: vec[float]  # (K,) levels to a user's last task, or infinite
     level: vec[float]  # (R,) the level at which a resource is used up; the next search starts here
@@ -69,7 +69,7 @@ class WaterFilling:
         for _ in range(resources):
             first: i64 = -1
             lowest = INFINITE
-            # Begin with resources used up by the last division: mostly no other has a lower level.
+            # Begin with resources used up by the last division: others rarely have a lower level.
             for known in (True, False):
                 for r in range(resources):
                     if level[r] < INFINITE or (guess[r] < INFINITE) != known:
@@ -97,10 +97,10 @@ class WaterFilling:
         self.level = level
 
     def _find_level(self, r: i64, room: float, guess: float, ceiling: float) -> float:
-        """Return the level at which active users take `room` of a resource, or infinity.
+        """Return the level at which active users use up `room` of a resource, or infinity.
 
-        Use is piecewise linear in it: Newton's method between brackets ends exactly. Infinity, at
-        once, also for a level that is not below the ceiling.
+        Use is piecewise linear in it: Newton's method between brackets ends exactly. A level that
+        is not below the ceiling is infinite, too.
         """
         users, active, rate = self.users, self.active, self.rate
         use, start, width = self.use, self.start, self.width
@@ -181,8 +181,8 @@ class ServerSweeps:
     def run(self, tasks: Iterable[float], sweeps: int) -> tuple[list[float], float]:
         """Sweep several times; return (E,) tasks of each entry, and the last sweep's change.
 
-        `tasks` (E,) are those to begin with. The change is the largest of an entry, relative to
-        its user's total. (Totals may stand still long before the division over servers does.)
+        `tasks` (E,) are those to begin with. The change is the largest of an entry, relative to its
+        user's total. (Totals may stand still long before the division over servers does.)
         """
         user, limit = self.user, self.limit
         entries = vec[float](tasks)
@@ -212,7 +212,6 @@ class ServerSweeps:
         return list(entries), change
 
     def _totals(self, entries: vec[float]) -> vec[float]:
-        """Return (N,) the tasks of each user."""
         total = _zeros(len(self.limit))
         for e in range(len(entries)):
             total[self.user[e]] += entries[e]
@@ -220,10 +219,8 @@ class ServerSweeps:
 
 
 def _zeros(length: i64) -> vec[float]:
-    """Return a packed array of zeros."""
     return _all(0.0, length)
 
 
 def _all(value: float, length: i64) -> vec[float]:
-    """Return a packed array of one value."""
     return vec[float]([value] * int(length))

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fairlead.mechanisms.max_min_scores import score_drf
+from fairlead.mechanisms.max_min import score_drf
 from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import FloatArray
 from fairlead_papers.distributed.live_cluster import LiveCluster

@@ -7,8 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from fairlead.mechanisms.psdsf import prepare_sweeps
-from fairlead.mechanisms.sweeps import entries_by_server
+from fairlead.mechanisms.psdsf import entries_by_server, prepare_sweeps
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.problem import Problem
 from fairlead.solvers.water_filling import WaterFilling

@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
 from fairlead.errors import NoConvergenceError
-from fairlead.mechanisms.dynamic_ratio import full_knowledge_levels
+from fairlead.mechanisms.competitive_ratio import full_knowledge_levels
 from fairlead.model.cluster import FloatArray, IntArray
 
 

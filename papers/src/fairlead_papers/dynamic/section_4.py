@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fairlead.mechanisms.dynamic_ratio import full_knowledge_levels, worst_case_max_sum
+from fairlead.mechanisms.competitive_ratio import full_knowledge_levels, worst_case_max_sum
 from fairlead.model.cluster import FloatArray
 from fairlead.report.numbers import number
 from fairlead_papers.dynamic import PAPER

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairlead.mechanisms.dynamic import DynamicDRF
+from fairlead.mechanisms.dynamic_drf import DynamicDRF
 from fairlead.model.cluster import FloatArray
 
 # How often demands are small whole numbers, which tie.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from fairlead.certificates.dynamic import certify_dynamic
+from fairlead.certificates.dynamic_levels import certify_dynamic
 from fairlead.model.cluster import FloatArray
 from fairlead_papers.dynamic import PAPER
 from fairlead_papers.dynamic.sequences import divide, draw_demands

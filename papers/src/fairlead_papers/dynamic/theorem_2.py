@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from fairlead.mechanisms.dynamic_ratio import (
+from fairlead.mechanisms.competitive_ratio import (
     Ratios,
     competitive_ratios,
     full_knowledge_levels,

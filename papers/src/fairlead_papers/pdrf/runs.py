@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fairlead.mechanisms.pdrf import precompute_tasks
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import to_whole_pool
-from fairlead.solvers.whole_tasks import serve_by_turns, top_up
+from fairlead.solvers.level_bisection import serve_by_turns, top_up
 from fairlead_papers.pdrf.printed import LIKELIER, MOST_UNDER, N_USERS, ROWS, RUNS, PrintedRow
 from fairlead_papers.setting import Setting
 from fairlead_papers.verdict import Reading

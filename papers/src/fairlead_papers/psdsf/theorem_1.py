@@ -7,7 +7,7 @@ from itertools import chain
 
 import numpy as np
 
-from fairlead.certificates.bottleneck import certify_bottleneck
+from fairlead.certificates.bottleneck_theorems import certify_bottleneck
 from fairlead.mechanisms.catalogue import solve
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem

@@ -10,8 +10,7 @@ import numpy as np
 
 from fairlead.errors import CertificateError, RefusalError
 from fairlead.formats.problem_file import document_of
-from fairlead.mechanisms.catalogue import find_mechanism
-from fairlead.mechanisms.mechanism import Claim
+from fairlead.mechanisms.catalogue import Claim, find_mechanism
 from fairlead.model.problem import Problem
 from fairlead.model.verdict import Verdict
 from fairlead.properties import lies as lying

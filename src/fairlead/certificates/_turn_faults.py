@@ -1,0 +1,53 @@
+"""Compiled loop of `turn_order`: how far whole tasks are from those served by turns."""
+
+from __future__ import annotations
+
+from fairlead.solvers.turn_heap import UserInTurn, precedes
+
+
+def measure_turn_faults(
+    users: list[UserInTurn], left: list[int], capacity: list[int], stops: bool
+) -> float:
+    """Return the largest part of its tasks that a user was denied, or had out of turn.
+
+    `users` have their final tasks; `left` (R,) are the free quanta then, `capacity` (R,) all
+    quanta. `stops` says whether the first misfit was to end it all.
+
+    The room at an earlier turn bounds the room at later ones. So it is computed anew only for users
+    that the last known room does not rule out. Users whose tasks were all served by one turn need
+    not be looked at for later ones.
+    """
+    fault = 0.0
+    room = capacity
+    late = [user for user in users if user.taken > 0]
+    for user in sorted([user for user in users if user.taken < user.limit]):
+        if not stops and not user.fits(room):
+            continue
+        later = 0
+        room = left.copy()
+        still_late = []
+        for other in late:
+            excess = other.taken - _count_served(other, user)
+            if excess > 0:
+                later += excess
+                for r in range(len(room)):
+                    room[r] += excess * other.demand[r]
+                still_late.append(other)
+        late = still_late
+        if user.fits(room):
+            fault = max(fault, 1.0 / (1.0 + user.taken))
+        if stops:
+            return max(fault, later / (1.0 + later + user.taken))
+    return fault
+
+
+def _count_served(user: UserInTurn, other: UserInTurn) -> int:
+    """Return how many of a user's tasks had their turn before another user's next one."""
+    if precedes(user, user.taken - 1, other, other.taken):
+        return user.taken
+    count = min(int(other.taken * other.step / user.step), user.taken - 1)
+    while precedes(user, count, other, other.taken):
+        count += 1
+    while count > 0 and not precedes(user, count - 1, other, other.taken):
+        count -= 1
+    return count

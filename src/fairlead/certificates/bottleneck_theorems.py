@@ -1,0 +1,114 @@
+"""Does every user have a bottleneck on every server it may use? Theorems 1 and 2 of PS-DSF.
+
+A resource of a server is a user's bottleneck there if three things hold: the user demands it, it is
+used up, and no user that is served some of it there has a higher share. Shares are counted as the
+server sees them. An allocation is PS-DSF exactly if every user below its task limit has a
+bottleneck on every server that could run its tasks (Theorem 1); on a single pool that is DRF. Where
+users share a server's time, time is its only resource (Theorem 2).
+
+Source: Khamse-Ashari et al. 2017, Definition 6, Theorems 1 and 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from fairlead.certificates.overuse import (
+    measure_misplacement,
+    measure_resource_overuse,
+    measure_time_overuse,
+)
+from fairlead.model.allocation import Certificate
+from fairlead.model.cluster import BoolArray, FloatArray
+from fairlead.model.fitting import use_per_task
+from fairlead.model.problem import Problem
+
+TOLERANCE = 1e-6
+# Limits closer than this (relative) count as reached.
+REACHED = 1e-9
+
+
+def certify_bottleneck(problem: Problem, tasks: FloatArray) -> Certificate:
+    """Certify a PS-DSF allocation (N, G) under resource division (RDM), by Theorem 1."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        share = tasks.sum(axis=1, keepdims=True) / (problem.gamma * problem.weight[:, None])
+    share = np.where(problem.runnable, share, 0.0)
+    condition = "every user has a bottleneck on every eligible server (Theorem 1)"
+    return certify_shares(problem, tasks, share, condition)
+
+
+def certify_time_sharing(problem: Problem, tasks: FloatArray) -> Certificate:
+    """Certify a PS-DSF allocation (N, G) under time division (TDM), by Theorem 2."""
+    (time,) = use_per_task(problem, time_shared=True)
+    share = tasks.sum(axis=1, keepdims=True) * time / problem.weight[:, None]
+    condition = "every server's time is used up, by the users with the lowest shares there"
+    return certify_shares(problem, tasks, share, f"{condition} (Theorem 2)", time_shared=True)
+
+
+def certify_shares(
+    problem: Problem,
+    tasks: FloatArray,
+    share: FloatArray,
+    condition: str,
+    *,
+    time_shared: bool = False,
+) -> Certificate:
+    """Certify that every user below its limit has a bottleneck where it may run.
+
+    Parameters
+    ----------
+    problem : Problem
+    tasks : (N, G) float
+        Tasks of each user on each whole group.
+    share : (N, G) float
+        Share of each user as each server sees it, over its weight.
+    condition : str
+        The condition in words.
+    time_shared : bool
+        Whether time is the only resource of a server.
+
+    Returns
+    -------
+    Certificate
+        Its violation is the largest of the missing bottleneck, the overuse of a resource and the
+        share of misplaced tasks.
+
+    Notes
+    -----
+    O(N G R).
+    """
+    below_limit = tasks.sum(axis=1) < problem.task_limit * (1 - REACHED)
+    counted = problem.runnable & below_limit[:, None]
+    missing = _measure_missing_bottleneck(share, tasks, use_per_task(problem, time_shared), counted)
+    overuse = (measure_time_overuse if time_shared else measure_resource_overuse)(problem, tasks)
+    misplaced = measure_misplacement(problem, tasks)
+    return Certificate(
+        condition=condition,
+        violation=max(misplaced, missing, overuse),
+        tolerance=TOLERANCE,
+        detail={"missing_bottleneck": missing, "overuse": overuse, "misplaced": misplaced},
+    )
+
+
+def _measure_missing_bottleneck(
+    share: FloatArray, tasks: FloatArray, use: Iterable[FloatArray], counted: BoolArray
+) -> float:
+    """Measure by how much the worst counted pair of user and server misses a bottleneck.
+
+    For a pair, of each demanded resource the larger of two numbers: the fraction that is left, and
+    the relative excess of the highest share served over the user's own. The resource with the least
+    of these is the nearest to a bottleneck.
+    """
+    served = tasks > 0
+    missing = np.full(share.shape, np.inf)
+    for taken in use:
+        unused = 1.0 - (tasks * taken).sum(axis=0)
+        asks = np.broadcast_to(taken > 0, share.shape)
+        highest = np.where(served & asks, share, 0.0).max(axis=0, initial=0.0)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            excess = np.where(highest > share, highest / share - 1.0, 0.0)
+        here = np.maximum(np.maximum(unused, 0.0), excess)
+        np.minimum(missing, np.where(asks, here, np.inf), out=missing)
+    return float(np.where(counted, missing, 0.0).max(initial=0.0))

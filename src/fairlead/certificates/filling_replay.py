@@ -1,0 +1,462 @@
+"""Certificates of fillings: replay the placements, and compare each with the policy's choice.
+
+Only the order comes from the scheduler. Amounts are whole quanta, a score is the whole number
+``floor(share / weight * 2**64)``, and H of best-fit is a double. Equal numbers are ties, so each
+placement is either right or wrong.
+
+During a filling servers only fill up. So a user without room on a server never has room there
+again, and no score ever falls: an earlier score is a lower bound of the score now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from heapq import heappop, heapreplace
+from math import lcm
+from operator import mul
+
+import numpy as np
+
+from fairlead.model.allocation import Certificate
+from fairlead.model.cluster import BoolArray, FloatArray, IntArray
+from fairlead.model.problem import Problem
+from fairlead.model.quanta import to_quanta
+from fairlead.model.quantity import ratio
+
+ONE_BITS = 64  # a share of 1 is 2**64 in a score
+NEAR = 1e-9  # more than the relative error of a share in doubles
+
+_FITS = "every task fits where it is, and nothing more fits"
+_IN_TURN = "each task is of the user with the least score that still fitted"
+_CONDITIONS = {
+    "first-fit": f"{_FITS}; {_IN_TURN}; each task is on the first server that took it",
+    "best-fit": f"{_FITS}; {_IN_TURN}; each task is on the best of the servers that took it",
+    "rrr": (
+        f"{_FITS}; each task is of the user with the least score that fitted on its server; "
+        "each round visits every server once"
+    ),
+    "joint": f"{_FITS}; each task is of the user and server with the least score that fitted",
+    "best-fit-first": (
+        "every task fits on what was its user's best server, and no best server takes one more; "
+        "each task is of the user with the least score whose best server took it"
+    ),
+}
+
+# The score of a user; the server matters to shares of a server alone.
+Score = Callable[[int, int], int]
+# Keys of servers for a user, by their groups and free amounts (R, K).
+Keys = Callable[[int, IntArray, IntArray], FloatArray | BoolArray]
+
+
+def certify_filling(
+    problem: Problem, criterion: str, select: str, residual: bool, order: IntArray
+) -> Certificate:
+    """Replay the placements of a progressive filling, and check that each is the policy's.
+
+    Parameters
+    ----------
+    problem : Problem
+    criterion, select : str
+    residual : bool
+        The policy; see `fairlead.fill`.
+    order : (P, 2) int
+        User and server of each placement, in order.
+
+    Returns
+    -------
+    Certificate
+        The violation is 0 if all placements are right and no more task is to be placed, otherwise
+        1.
+
+    Notes
+    -----
+    Kesidis et al., IV. Any order of the servers in a round is right. NumPy's part is O(P N R) with
+    ``first-fit``, ``best-fit`` and ``rrr``, O(P S R) with ``joint``, and O(P (N + S) R) with
+    ``best-fit-first``, which keeps (N, S) doubles. The rest is O(P) steps in Python, and O(P N)
+    with ``rrr``, ``best-fit-first`` and residual tsf.
+    """
+    users_and_servers = [problem.n_users, problem.count.sum()]
+    holds = bool(((order >= 0) & (order < users_and_servers)).all())
+    if holds:
+        replay = Replay(problem, order)
+        holds = replay.is_possible() and _is_right(replay, criterion, select, residual)
+    return Certificate(_CONDITIONS[select], 0.0 if holds else 1.0, 0.0)
+
+
+def _is_right(replay: Replay, criterion: str, select: str, residual: bool) -> bool:
+    """Return whether possible placements are those of a policy."""
+    score = _score(replay, criterion, select, residual)
+    if select == "best-fit-first":
+        return _serves_best_servers(replay, score)
+    if select == "rrr":
+        return _serves_rounds(replay, score) and replay.is_full()
+    if select == "joint":
+        amounts = replay.free if residual else replay.capacity
+        return _serves_pairs(replay, amounts, score) and replay.is_full()
+    keys = BestFit(replay).keys if select == "best-fit" else replay.lacks_room
+    return _are_placed(replay, keys) and _serves_users(replay, score) and replay.is_full()
+
+
+class Replay:
+    """Servers and users after some of the placements. Amounts are quanta."""
+
+    def __init__(self, problem: Problem, order: IntArray) -> None:
+        quanta = to_quanta(problem)
+        self.users, self.servers = np.ascontiguousarray(order.T)  # (P,) of each placement
+        # Capacity (R,) and number of the servers of each group.
+        self.groups = list(zip(quanta.capacity.tolist(), problem.count.tolist(), strict=True))
+        self.group = np.repeat(np.arange(problem.n_groups), problem.count)  # (S,) of each server
+        self.capacity = np.ascontiguousarray(quanta.capacity[self.group].T)  # (R, S)
+        self.free = self.capacity.copy()  # (R, S)
+        self.total = quanta.total(problem.count)  # (R,) of all servers
+        self.left = np.array(self.total)  # (R,) free on all servers
+        self.demand = quanta.demand  # (N, R) of a task
+        self.demanded = [  # each demanded resource with its amount
+            [(r, amount) for r, amount in enumerate(row) if amount] for row in self.demand.tolist()
+        ]
+        self.eligible = problem.users.eligible
+        self.after = self._find_after()  # (R, P) free on each placement's server after it
+        self.limit = np.floor(problem.task_limit)
+        self.waits = self.limit > 0  # (N,) users with more tasks
+        self.number = 0  # placements so far
+        self.placed = [0] * problem.n_users  # and of each user
+        weights = problem.weight.tolist()
+        self.weight = [ratio(weight) if weight else (1, 1) for weight in weights]
+        self.is_last = [weight == 0 for weight in weights]  # served after all other users
+
+    def _find_after(self) -> IntArray:
+        by_server = np.argsort(self.servers, kind="stable")
+        servers = self.servers[by_server]
+        demand = self.demand[self.users[by_server]].T
+        held = np.cumsum(demand, axis=1) - demand  # on this server and those before it
+        held = held - held[:, np.searchsorted(servers, servers)] + demand
+        after: IntArray = np.empty_like(held)
+        after[:, by_server] = self.capacity[:, servers] - held
+        return after
+
+    def is_possible(self) -> bool:
+        """Return whether each task fits where it is and may run there, and its user has it."""
+        tasks = np.bincount(self.users, minlength=len(self.limit))
+        is_allowed = self.eligible[self.users, self.group[self.servers]]
+        return bool((tasks <= self.limit).all() and is_allowed.all() and (self.after >= 0).all())
+
+    def pairs(self) -> Iterator[tuple[int, int]]:
+        """Return user and server of each placement."""
+        return zip(self.users.tolist(), self.servers.tolist(), strict=True)
+
+    def place(self, user: int, server: int) -> None:
+        """Make the next placement."""
+        self.free[:, server] = self.after[:, self.number]
+        self.left -= self.demand[user]
+        self.number += 1
+        self.placed[user] += 1
+        self.waits[user] = self.placed[user] < self.limit[user]
+
+    def scale(self, user: int) -> tuple[int, int]:
+        """Return two numbers: the first times the share of a task, over the second, is a score."""
+        over, under = self.weight[user]
+        return (self.placed[user] * under) << ONE_BITS, over
+
+    def lacks_room(self, user: int, group: IntArray, free: IntArray) -> BoolArray:
+        """Return whether a task of a user does not fit on servers, or may not run there."""
+        lacks: BoolArray = (free < self.demand[user][:, None]).any(axis=0)
+        lacks |= ~self.eligible[user, group]
+        return lacks
+
+    def room(self, user: int) -> IntArray:
+        """Return the servers that have room for a task of a user."""
+        return np.flatnonzero(~self.lacks_room(user, self.group, self.free))
+
+    def takers(self, server: int) -> list[int]:
+        """Return the users that have a task that fits on a server."""
+        fits = (self.demand <= self.free[:, server]).all(axis=1)
+        may_run = self.eligible[:, self.group[server]]
+        users: list[int] = np.flatnonzero(self.waits & fits & may_run).tolist()
+        return users
+
+    def is_full(self) -> bool:
+        """Return whether no user has a task that fits anywhere."""
+        return not any(self.room(user).size for user in np.flatnonzero(self.waits).tolist())
+
+
+# Scores
+
+
+def _score(replay: Replay, criterion: str, select: str, residual: bool) -> Score:
+    if criterion == "ps-dsf" and select in ("joint", "rrr"):
+        amounts = replay.free if residual else replay.capacity
+        return lambda user, server: _dominant(replay, user, amounts[:, server])
+    if not residual:
+        return _total_shares(replay, criterion)
+    if criterion == "drf":
+        return lambda user, _: _dominant(replay, user, replay.left)
+    return ResidualTaskShares(replay).score
+
+
+def _dominant(replay: Replay, user: int, amounts: IntArray) -> int:
+    """Return the score of a user's largest share of these amounts of resources."""
+    scale, under = replay.scale(user)
+    there = amounts.tolist()
+    return max(
+        [d * scale // (there[r] * under) for r, d in replay.demanded[user] if there[r]], default=0
+    )
+
+
+def _total_shares(replay: Replay, criterion: str) -> Score:
+    """Return scores by capacities: tasks of a user times the score of one."""
+    parts = [
+        _share_of_task(replay, criterion, user) / Fraction(*weight)
+        for user, weight in enumerate(replay.weight)
+    ]
+    ratios = [(part.numerator << ONE_BITS, part.denominator) for part in parts]
+    return lambda user, _: replay.placed[user] * ratios[user][0] // ratios[user][1]
+
+
+def _share_of_task(replay: Replay, criterion: str, user: int) -> Fraction:
+    """Return the share of one task by capacities."""
+    taken = replay.demanded[user]
+    if criterion == "drf":
+        shares = [Fraction(d, replay.total[r]) for r, d in taken if replay.total[r]]
+        return max(shares, default=Fraction(0))
+    rooms = [min(Fraction(row[r], d) for r, d in taken) for row, _ in replay.groups]
+    counts = [count for _, count in replay.groups]
+    if criterion == "tsf":
+        alone = sum(map(mul, rooms, counts), Fraction(0))
+        return 1 / alone if alone else alone
+    kinds = zip(rooms, counts, replay.eligible[user].tolist(), strict=True)
+    return sum((count / room for room, count, may_run in kinds if may_run and room), Fraction(0))
+
+
+class ResidualTaskShares:
+    """Scores by the tasks, whole or not, that still fit on all servers: residual TSF.
+
+    Tasks are counted in parts so small that each quantum of a resource is enough for a whole number
+    of parts.
+    """
+
+    def __init__(self, replay: Replay) -> None:
+        self.replay = replay
+        self.before = (replay.after + replay.demand[replay.users].T).T.tolist()
+        self.after = replay.after.T.tolist()
+        self.parts = [lcm(*(d for _, d in taken)) for taken in replay.demanded]
+        taken = zip(replay.demanded, self.parts, strict=True)
+        # Each demanded resource, and the parts that one quantum is enough for.
+        self.factors = [[(r, parts // d) for r, d in pairs] for pairs, parts in taken]
+        self.fitting = [
+            sum(count * _least(row, factors) for row, count in replay.groups)
+            for factors in self.factors
+        ]
+        self.seen = [0] * len(self.fitting)
+
+    def score(self, user: int, _: int) -> int:
+        """Return the score of a user."""
+        factors, fitting = self.factors[user], self.fitting[user]
+        for k in range(self.seen[user], self.replay.number):
+            fitting -= _least(self.before[k], factors) - _least(self.after[k], factors)
+        self.fitting[user], self.seen[user] = fitting, self.replay.number
+        scale, under = self.replay.scale(user)
+        return self.parts[user] * scale // (fitting * under) if fitting else 0
+
+
+def _least(amounts: list[int], factors: list[tuple[int, int]]) -> int:
+    return min([amounts[r] * factor for r, factor in factors])
+
+
+# Servers
+
+
+def _are_placed(replay: Replay, keys: Keys) -> bool:
+    """Return whether each task is on the first server with the least key; equal users together."""
+    columns = np.hstack([replay.demand, replay.eligible])
+    shape = np.unique(columns, axis=0, return_inverse=True)[1].reshape(-1)[replay.users]
+    by_shape = np.argsort(shape, kind="stable")
+    group = replay.group[replay.servers]
+    for at in np.split(by_shape, np.flatnonzero(np.diff(shape[by_shape], prepend=-1)))[1:]:
+        user, seen = int(replay.users[at[0]]), 0
+        now = keys(user, replay.group, replay.capacity)
+        changed = keys(user, group, replay.after)
+        for k in at.tolist():
+            now[replay.servers[seen:k]] = changed[seen:k]  # the last one, where a server is twice
+            seen = k
+            if now.argmin() != replay.servers[k]:
+                return False
+    return True
+
+
+class BestFit:
+    """H of best-fit in doubles, as a sum in the order of resources."""
+
+    def __init__(self, replay: Replay) -> None:
+        self.replay = replay
+        demand, total = replay.demand, np.array(replay.total, dtype=np.float64)
+        self.lead = (demand > 0).argmax(axis=1)  # (N,) the first demanded resource
+        self.wanted = demand.T / demand[np.arange(len(demand)), self.lead]  # (R, N)
+        # (R, N): the total of the first resource over that of each; 0 where there is none.
+        self.scale = total[self.lead] / np.where(total > 0, total, np.inf)[:, None]
+
+    def keys(self, user: int, group: IntArray, free: IntArray) -> FloatArray:
+        """Return H of a user on servers, infinite on those without room."""
+        h = _misfit(self.wanted[:, user], self.scale[:, user], free, free[self.lead[user]])
+        h[self.replay.lacks_room(user, group, free)] = np.inf
+        return h
+
+    def of_users(self, group: int, free: IntArray) -> FloatArray:
+        """Return H of all users on a server, infinite for those who may not run there."""
+        h = _misfit(self.wanted, self.scale, free, free[self.lead])
+        h[~self.replay.eligible[:, group]] = np.inf
+        return h
+
+
+def _misfit(wanted: FloatArray, scale: FloatArray, free: IntArray, over: IntArray) -> FloatArray:
+    """Return H, infinite where nothing of the first resource is free (`over`)."""
+    h: FloatArray = np.where(over > 0, 0.0, np.inf)
+    over = np.maximum(over, 1)
+    for r in range(len(free)):
+        h += abs(wanted[r] - free[r] / over) * scale[r]
+    return h
+
+
+# Users
+
+
+def _serves_users(replay: Replay, score: Score) -> bool:
+    """Return whether each task is of the user with the least score that still has room.
+
+    The heap has lower bounds of scores. A user without room is dropped.
+    """
+    waiting = np.flatnonzero(replay.waits).tolist()
+    heap = sorted((replay.is_last[user], 0, user) for user in waiting)
+    for served, server in replay.pairs():
+        while True:
+            is_last, bound, user = heap[0]
+            now = score(user, -1)
+            if now > bound:
+                heapreplace(heap, (is_last, now, user))
+            elif user == served:
+                break
+            elif replay.waits[user] and replay.room(user).size:
+                return False
+            else:
+                heappop(heap)
+        replay.place(served, server)
+    return True
+
+
+def _serves_pairs(replay: Replay, amounts: IntArray, score: Score) -> bool:
+    """Return whether each task is of the user, and on the server, with the least score.
+
+    The heap has each user's best server at an earlier time. It stays the best until its own score
+    rises or it lacks room, as no score falls.
+    """
+    waiting = np.flatnonzero(replay.waits).tolist()
+    heap = sorted((replay.is_last[user], -1, user, -1) for user in waiting)
+    for pair in replay.pairs():
+        while True:
+            is_last, bound, user, server = heap[0]
+            if (user, server) == pair and score(user, server) == bound:
+                break
+            best = _best_pair(replay, user, amounts, score)
+            if best is None:
+                heappop(heap)
+            elif best == (bound, server):
+                return False
+            else:
+                heapreplace(heap, (is_last, best[0], user, best[1]))
+        replay.place(*pair)
+    return True
+
+
+def _best_pair(
+    replay: Replay, user: int, amounts: IntArray, score: Score
+) -> tuple[int, int] | None:
+    """Return the least score of a waiting user on a server with room, and the first such server."""
+    servers = replay.room(user)
+    if not replay.waits[user] or not servers.size:
+        return None
+    if not replay.placed[user]:
+        return 0, int(servers[0])
+    taken = [r for r, _ in replay.demanded[user]]
+    shares = (replay.demand[user, taken][:, None] / amounts[taken][:, servers]).max(axis=0)
+    scale, under = replay.scale(user)
+    scores = shares * (scale / under)
+    servers = servers[scores <= scores.min() * (1 + NEAR) + 1]
+    best = None
+    while servers.size:
+        server = int(servers[0])
+        found = score(user, server), server
+        best = min(best or found, found)
+        servers = servers[(amounts[:, servers] != amounts[:, [server]]).any(axis=0)]
+    return best
+
+
+def _serves_rounds(replay: Replay, score: Score) -> bool:
+    """Return whether each task is of the least user on its server, in rounds of all servers.
+
+    A round ends where a server comes again. A server that was passed over had no room for any user,
+    and as servers only fill up, it has none when the round ends.
+    """
+    is_visited = np.zeros(len(replay.group), dtype=bool)
+    is_over = is_visited.copy()  # passed over in a round, and in all later ones
+    for served, server in replay.pairs():
+        if is_visited[server]:
+            for passed in np.flatnonzero(~is_visited & ~is_over).tolist():
+                if replay.takers(passed):
+                    return False
+            is_over |= ~is_visited
+            is_visited[:] = False
+        is_visited[server] = True
+        least = min(
+            (replay.is_last[user], score(user, server), user) for user in replay.takers(server)
+        )
+        if served != least[2]:
+            return False
+        replay.place(served, server)
+    return True
+
+
+def _serves_best_servers(replay: Replay, score: Score) -> bool:
+    """Return whether each task is of the least user whose best server takes it, and is there.
+
+    Of equal users the last is served. In the end no best server takes a task.
+    """
+    servers = BestServers(replay)
+    for served, server in replay.pairs():
+        users = servers.takers()
+        if not users or servers.best[served] != server:
+            return False
+        least = min((replay.is_last[user], score(user, -1), -user) for user in users)
+        if served != -least[2]:
+            return False
+        replay.place(served, server)
+        servers.change(server)
+    return not servers.takers()
+
+
+class BestServers:
+    """The best server of each user by H, whether its task fits there or not."""
+
+    def __init__(self, replay: Replay) -> None:
+        self.replay = replay
+        self.h = BestFit(replay)
+        by_group = [self.h.of_users(g, np.array(row)) for g, (row, _) in enumerate(replay.groups)]
+        self.keys = np.stack(by_group, axis=1)[:, replay.group]  # (N, S); infinite if ineligible
+        self.best = self.keys.argmin(axis=1)
+        self.users = np.arange(len(self.best))
+
+    def change(self, server: int) -> None:
+        """Find the best servers after the free amounts of one changed."""
+        h = self.h.of_users(self.replay.group[server], self.replay.free[:, server])
+        self.keys[:, server] = h
+        is_lost = self.best == server
+        least = self.keys[self.users, self.best]
+        self.best[(h < least) | ((h == least) & (server < self.best))] = server
+        self.best[is_lost] = self.keys[is_lost].argmin(axis=1)
+
+    def takers(self) -> list[int]:
+        """Return the users that have a task that fits on their best server."""
+        replay = self.replay
+        fits = (replay.free[:, self.best] >= replay.demand.T).all(axis=0)
+        may_run = replay.eligible[self.users, replay.group[self.best]]
+        users: list[int] = np.flatnonzero(replay.waits & fits & may_run).tolist()
+        return users

@@ -1,0 +1,138 @@
+"""The proof of a lexicographic max-min division, by linear programming duality.
+
+Let U[n] = z[n] / phi[n] be the users' levels, z[n] = sum_g score[n,g] x[n,g]. Prices p >= 0 of
+each resource of each group prove a level L. A unit of a user's score costs at least
+q[n] = min_g d[n].p[g] / score[n,g] over the groups where it runs. So all users m with U[m] <= L
+spend at least sum_m z[m] q[m] of the sum_g,r c[g,r] p[g,r] that there is. If nothing is left over,
+no user of that level with q[n] > 0 can be raised. If a little is left, the user can gain at most
+the fraction ``left over / (z[n] q[n])`` of what it has. The violation is the largest such fraction
+over all users below their task limits, with the best of the given prices for each.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairlead.certificates.overuse import measure_misplacement, measure_resource_overuse
+from fairlead.model.allocation import Certificate
+from fairlead.model.cluster import FloatArray
+from fairlead.model.problem import Problem
+
+TOLERANCE = 1e-6
+# Levels and limits closer than this (relative) count as equal.
+EQUAL = 1e-9
+# A resource is used up where less than this fraction is left.
+USED_UP = 1e-9
+# At least this fraction of what there is counts as left over: sums have no more digits, and prices
+# that are rounding errors must not prove anything.
+ROUNDING = 1e-15
+
+
+def _measure_possible_gain(
+    problem: Problem, tasks: FloatArray, score: FloatArray, prices: FloatArray
+) -> FloatArray:
+    """Bound the fraction that each user could gain without a loss at or below its level.
+
+    (N,): 0 for users at their task limit, infinite where no prices prove anything.
+    """
+    per_task = score[:, None] if score.ndim == 1 else score
+    total = tasks.sum(axis=1)
+    held = (tasks * per_task).sum(axis=1)
+    level = held / problem.weight
+    order = np.argsort(level, kind="stable")
+    last = np.searchsorted(level[order], level * (1 + EQUAL), side="right") - 1
+    gain = np.full(problem.n_users, np.inf)
+    allowed = problem.runnable
+    # A negative price proves nothing, and would count as pay for use.
+    for given in np.where(np.isfinite(prices) & (prices > 0), prices, 0.0):
+        price = _in_parts(given, problem.group_capacity)
+        cost = np.where(allowed, problem.demand @ price.T / per_task, np.inf).min(axis=1)
+        spent = held * cost
+        worth = float((problem.group_capacity * price).sum())
+        left = np.maximum(worth - np.cumsum(spent[order])[last], ROUNDING * worth)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            bound = np.where(spent > 0, left / spent, np.inf)
+        np.minimum(gain, np.where(np.isnan(bound), np.inf, bound), out=gain)
+    gain[total >= problem.task_limit * (1 - EQUAL)] = 0.0
+    return gain
+
+
+def _in_parts(price: FloatArray, capacity: FloatArray) -> FloatArray:
+    """Return prices in units of the worth of the dearest resource, so that no sum overflows."""
+    there = np.where(capacity > 0, price, 0.0)
+    largest = there.max(initial=0.0)
+    if largest == 0.0:
+        return there
+    part = there / largest
+    parts: FloatArray = part / (part * capacity).max()
+    return parts
+
+
+def certify_max_min(
+    problem: Problem, tasks: FloatArray, score: FloatArray, prices: FloatArray
+) -> Certificate:
+    """Certify that an allocation is the lexicographic max-min of ``x score / phi``.
+
+    Parameters
+    ----------
+    problem : Problem
+    tasks : (N, G) float
+        Tasks of each user on each whole group.
+    score : (N,) or (N, G) float
+        Score of one task of each user (on each group).
+    prices : (K, G, R) float
+        Prices of each resource of each group. Any prices will do; good ones give a tight bound.
+        Negative ones count as zero.
+
+    Returns
+    -------
+    Certificate
+        Its violation is the largest of the possible gains, the overuse of a resource, and the
+        share of misplaced tasks.
+
+    Notes
+    -----
+    O(K N G R).
+    """
+    gain = float(_measure_possible_gain(problem, tasks, score, prices).max(initial=0.0))
+    overuse = measure_resource_overuse(problem, tasks)
+    misplaced = measure_misplacement(problem, tasks)
+    return Certificate(
+        condition=(
+            "no user below its task limit can gain without a user at or below its level losing "
+            "(lexicographic max-min; proved by prices, LP duality)"
+        ),
+        violation=max(misplaced, gain, overuse),
+        tolerance=TOLERANCE,
+        detail={"possible_gain": gain, "overuse": overuse, "misplaced": misplaced},
+    )
+
+
+def measure_unfair_neighbours(problem: Problem, tasks: FloatArray, score: FloatArray) -> float:
+    """Measure by how much Definition 1 of U-max-min fairness is missed (Kesidis et al.).
+
+    Let user l have a higher level than user m, and m hold tasks on a server with a used-up
+    resource. Then l may hold nothing there: else a little less of l would make room for more of m.
+    A server counts for l and m if m is below its task limit and l demands all used-up resources of
+    the server that m demands. (The paper has every user demand every resource.)
+
+    The result is the largest over such l, m and servers of the smaller of two numbers: the relative
+    excess of l's level, and the part of its tasks that l holds there. O(G 2^R N), at most N^2 G.
+    """
+    per_task = score[:, None] if score.ndim == 1 else score
+    level = (tasks * per_task).sum(axis=1) / problem.weight
+    held = tasks / np.maximum(tasks.sum(axis=1, keepdims=True), 1e-300)
+    below = tasks.sum(axis=1) < problem.task_limit * (1 - EQUAL)
+    usage = tasks.T @ problem.demand
+    used_up = (usage >= problem.group_capacity * (1 - USED_UP)) & (problem.group_capacity > 0)
+    worst = 0.0
+    for g in np.flatnonzero(used_up.any(axis=1)):
+        asks = (problem.demand > 0) & used_up[g]
+        kept_back, kind = np.unique(asks, axis=0, return_inverse=True)
+        for k, needs in enumerate(kept_back):
+            poor = (kind.ravel() == k) & (tasks[:, g] > 0) & below
+            rich = asks[:, needs].all(axis=1) & (tasks[:, g] > 0)
+            if needs.any() and poor.any() and rich.any():
+                excess = level[rich] / level[poor].min() - 1.0
+                worst = max(worst, float(np.minimum(excess, held[rich, g]).max()))
+    return worst

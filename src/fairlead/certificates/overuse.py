@@ -1,0 +1,49 @@
+"""Measure whether an allocation is feasible: overuse of servers, and misplaced tasks."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairlead.model.cluster import FloatArray
+from fairlead.model.problem import Problem
+
+
+def measure_resource_overuse(problem: Problem, tasks: FloatArray) -> float:
+    """Return the largest relative overuse of any resource of any group (RDM), of (N, G) tasks.
+
+    ``max((usage - capacity) / capacity)``, 0 when nothing is overused, infinite where a group
+    without a resource is asked for it. Khamse-Ashari et al. 2017, eq. 9. O(N G R).
+    """
+    usage, capacity = tasks.T @ problem.demand, problem.group_capacity
+    with np.errstate(divide="ignore", invalid="ignore"):
+        excess = np.where(usage > capacity, (usage - capacity) / capacity, 0.0)
+    return max(float(excess.max(initial=0.0)), 0.0)
+
+
+def measure_time_overuse(problem: Problem, tasks: FloatArray) -> float:
+    """Return the largest overuse of any group's time (TDM): ``max(sum_n x/gamma - 1)``.
+
+    Khamse-Ashari et al. 2017, eq. 10. O(N G).
+    """
+    gamma = problem.gamma
+    time = np.divide(tasks, gamma, out=np.zeros_like(tasks), where=gamma > 0).sum(axis=0)
+    return max(float((time - 1.0).max(initial=0.0)), 0.0)
+
+
+def measure_misplacement(problem: Problem, tasks: FloatArray) -> float:
+    """Return the largest share of a user's tasks that is negative, misplaced or beyond its limit.
+
+    A task is misplaced where the user is not eligible or the group lacks a resource. Infinite when
+    a number of tasks is not finite.
+    """
+    if not np.isfinite(tasks).all():
+        return np.inf
+    total = np.maximum(np.abs(tasks).sum(axis=1), 1e-300)
+    negative = np.where(tasks < 0, -tasks, 0.0).sum(axis=1)
+    misplaced = np.where(problem.runnable, 0.0, np.abs(tasks)).sum(axis=1)
+    worst = float(((negative + misplaced) / total).max(initial=0.0))
+    finite = np.isfinite(problem.task_limit)
+    held, limit = tasks.sum(axis=1)[finite], problem.task_limit[finite]
+    beyond = np.where(held > limit, np.inf, 0.0)  # of users without tasks
+    np.divide(held - limit, limit, out=beyond, where=limit > 0)
+    return max(worst, float(beyond.max(initial=0.0)))

@@ -1,0 +1,308 @@
+"""The proof that a sum of concave utilities is largest, by prices, user by user (eq. 17).
+
+An allocation is best exactly if resources have prices p >= 0 such that
+
+- what has a price is used up;
+- every user runs only where a unit of its score costs least, q[n] = min_g q[n,g] / u[n,g];
+- every user has the tasks that it would buy at that price: f_n'(Z[n]) = q[n]; or less, if its task
+  limit keeps it from more; or nothing, where even the first unit is not worth its price.
+
+For alpha-fair utilities that is eq. 17 of Kesidis et al.: no feasible x has
+``sum phi (x - x*) / x*^a > 0``. That sum itself is no measure. With a = 8 a user with few tasks
+counts 10^8 times as much as one with ten times as many, and whatever the latter lacks is lost in
+the sum. So each of the conditions is measured by itself, relative to its user or resource. An
+answer with violation e is exact for a problem whose capacities and demands differ from the given
+ones by about e.
+
+The prices need not be trusted. Negative ones, those of resources that are not used up, and those
+that are next to nothing for every user count as zero.
+
+Where some users spend a rounding error of what others spend, the proof is in stages. A rich user
+with the choice of two servers at the same price may take what a poor one needs, and no price shows
+it. So the users that spend most are judged first. Then their totals are taken as given (but not
+where they run), and the others are judged at prices of their own, until every user was in sight.
+Faults of users that spend less than a stage's richest user count in proportion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairlead.certificates.overuse import (
+    measure_misplacement,
+    measure_resource_overuse,
+    measure_time_overuse,
+)
+from fairlead.errors import NoConvergenceError
+from fairlead.model.allocation import Certificate
+from fairlead.model.cluster import BoolArray, FloatArray
+from fairlead.model.fitting import use_per_task
+from fairlead.model.problem import Problem
+from fairlead.solvers.linear_programmes import measure_progress
+
+TOLERANCE = 1e-6
+# A utility that bends less than this counts as straight: prices say little about tasks there, and
+# no tasks may be the right amount.
+STRAIGHT = 1e-2
+# A price below this part of what a task is worth to any user is a rounding error.
+NEGLIGIBLE = 1e-9
+# Costs that differ by less than this part of themselves agree as far as prices can tell.
+AGREED = 1e-14
+# A user that spends less than this part of what another spends is out of sight.
+SIGHT = 1e-3
+ALPHA_FAIR = "no feasible allocation has sum phi (x - x*) / x*^a > 0 (eq. 17"
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """Prices at which the users that spend most, of those not yet settled, are judged."""
+
+    prices: FloatArray  # (R, G): of each whole resource of each group
+    unit: float  # logarithm of their unit, in that of the marginal utilities
+
+
+def certify_largest_utility(
+    problem: Problem,
+    tasks: FloatArray,
+    log_marginal: FloatArray,
+    elasticity: FloatArray,
+    prices: FloatArray,
+    *,
+    score: FloatArray | None = None,
+    time_shared: bool = False,
+    what: str = ALPHA_FAIR,
+) -> Certificate:
+    """Certify that an allocation has the largest sum of utilities.
+
+    Parameters
+    ----------
+    problem : Problem
+    tasks : (N, G) float
+        x*, tasks of each user on each whole group.
+    log_marginal : (N,) float
+        log f_n'(Z*[n]), the marginal utility of each user's score at x*, from the definition.
+    elasticity : (N,) float
+        -Z* f_n''(Z*) / f_n'(Z*), the relative fall of that where the score rises.
+    prices : (R, G) float
+        Price of each whole resource of each group (R = 1, time, under TDM), in the unit of the
+        marginal utilities. Any will do; only those of the optimum prove it.
+    score : (N, G) float, optional
+        u, the score of one task of each user on each group; 1 when absent.
+    time_shared : bool
+        Whether servers are shared by time (TDM) instead of divided by resource (RDM).
+    what : str
+        The condition in words, without the closing bracket.
+
+    Returns
+    -------
+    Certificate
+        Its violation is the largest of the faults that prices show, the overuse of a resource (of
+        time), and the share of misplaced tasks.
+
+    Notes
+    -----
+    Kesidis et al., eq. 17 and Proposition 2. Cost O(N G R).
+    """
+    faults = measure_price_faults(
+        problem, tasks, log_marginal, elasticity, prices, score=score, time_shared=time_shared
+    )
+    return _certificate(
+        f"{what}; proved by prices, user by user)", problem, tasks, faults, time_shared
+    )
+
+
+def certify_in_stages(
+    problem: Problem,
+    tasks: FloatArray,
+    log_marginal: FloatArray,
+    elasticity: FloatArray,
+    stages: Sequence[Stage],
+    *,
+    score: FloatArray | None = None,
+    time_shared: bool = False,
+    what: str = ALPHA_FAIR,
+) -> Certificate:
+    """Certify that an allocation has the largest sum of utilities, richest users first.
+
+    Arguments are as for `certify_largest_utility`. The violation is infinite where a user is out of
+    sight in all stages.
+    """
+    per_task = np.ones_like(tasks) if score is None else score
+    use = use_per_task(problem, time_shared)
+    settled = np.zeros(len(tasks), dtype=bool)
+    faults = dict.fromkeys(("tasks", "dear", "idle"), 0.0)
+    with np.errstate(all="ignore"):
+        for stage in stages:
+            logs = log_marginal - stage.unit
+            found, seen = _measure_stage(
+                problem, use, tasks, per_task, logs, elasticity, stage.prices, settled
+            )
+            faults = {name: max(fault, found[name]) for name, fault in faults.items()}
+            settled = settled | seen
+    if not settled.all():
+        faults["tasks"] = np.inf
+    condition = f"{what}; proved by prices, in {len(stages)} stages)"
+    return _certificate(condition, problem, tasks, faults, time_shared)
+
+
+def _certificate(
+    condition: str, problem: Problem, tasks: FloatArray, faults: dict[str, float], time_shared: bool
+) -> Certificate:
+    overuse = (measure_time_overuse if time_shared else measure_resource_overuse)(problem, tasks)
+    misplaced = measure_misplacement(problem, tasks)
+    return Certificate(
+        condition=condition,
+        violation=max(*faults.values(), overuse, misplaced),
+        tolerance=TOLERANCE,
+        detail={**faults, "overuse": overuse, "misplaced": misplaced},
+    )
+
+
+def measure_price_faults(
+    problem: Problem,
+    tasks: FloatArray,
+    log_marginal: FloatArray,
+    elasticity: FloatArray,
+    prices: FloatArray,
+    *,
+    score: FloatArray | None = None,
+    time_shared: bool = False,
+) -> dict[str, float]:
+    """Measure by how much tasks differ from those that users would buy at given prices.
+
+    Returns ``tasks``, the largest relative difference between a user's tasks and those it would
+    buy; ``dear``, the largest part of a user's score, or of a group's resource, that is bought
+    where it is dearer than elsewhere, or else how much dearer (of a resource relative to what is
+    spent on that resource alone, which may be far less); and ``idle``, the largest part of a
+    resource with a price that is left.
+    """
+    per_task = np.ones_like(tasks) if score is None else score
+    allowed = problem.gamma > 0
+    use = use_per_task(problem, time_shared)
+    left = 1.0 - np.stack([(taken * tasks).sum(axis=0) for taken in use])
+    priced = np.where(np.isfinite(prices) & (prices > 0) & (left <= TOLERANCE), prices, 0.0)
+    with np.errstate(over="ignore"):
+        least = NEGLIGIBLE * np.exp(log_marginal)[:, None] * per_task
+    matters = np.stack(
+        [(taken * price > least).any(axis=0) for taken, price in zip(use, priced, strict=True)]
+    )
+    priced = np.where(matters, priced, 0.0)
+    cost = sum(taken * price for taken, price in zip(use, priced, strict=True)) / per_task
+    cost = np.where(allowed, cost, np.inf)
+    cheapest = cost.min(axis=1)
+    held = tasks * per_task
+    total = held.sum(axis=1)
+    bends = elasticity >= STRAIGHT
+    with np.errstate(divide="ignore", invalid="ignore"):
+        dearness = np.where(held > 0, 1.0 - cheapest[:, None] / cost, 0.0)
+        part = np.where(bends[:, None], held / total[:, None], 0.0)
+        wanted = (log_marginal - np.log(cheapest)) / np.maximum(elasticity, STRAIGHT)
+        room = np.log(problem.task_limit) - np.log(tasks.sum(axis=1))
+    dearness = np.nan_to_num(dearness, nan=0.0)  # where everything is free
+    worst_off = 1.0 - np.exp(-np.abs(np.minimum(wanted, np.maximum(room, 0.0))))
+    largest_part = np.zeros(len(tasks))
+    dear = too_much = 0.0
+    unwanted = np.where(~bends & (wanted <= 0) & (worst_off > TOLERANCE), worst_off, 0.0)[:, None]
+    with np.errstate(invalid="ignore"):
+        extra = np.maximum(cost * (1.0 - AGREED) - cheapest[:, None], 0.0) * per_task
+        agree = allowed & (cost * (1.0 - AGREED) <= cheapest[:, None])
+    # A user that could run elsewhere at the same price may be taking what others need.
+    unsure = np.where(agree & (agree.sum(axis=1) > 1)[:, None], AGREED * cost * per_task, 0.0)
+    doubt = 0.0
+    # A rich user may take what others need for a price that is nothing to it.
+    for taken, price in zip(use, priced, strict=True):
+        taken_here = taken * tasks
+        np.maximum(part, taken_here, out=part)
+        np.maximum(largest_part, taken_here.max(axis=1), out=largest_part)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            dearer = np.where(taken_here * price > 0, extra / (taken * price), dearness)
+            unseen = np.where(taken_here * price > 0, unsure / (taken * price), 0.0)
+        dust = np.where(dearer > TOLERANCE, np.minimum(dearer, taken_here), 0.0)
+        dear = max(dear, float(dust.sum(axis=0).max()))
+        doubt = max(doubt, float(np.minimum(unseen, taken_here).max()))
+        too_much = max(too_much, float(np.minimum(unwanted, taken_here).sum(axis=0).max()))
+    # Too many tasks of a nearly straight utility count by the resources that they take.
+    worst_off = np.where(bends | (wanted > 0), worst_off, np.minimum(worst_off, largest_part))
+    if doubt > TOLERANCE:
+        dear = max(dear, _resolved(problem, use, tasks, doubt))
+    return {
+        "tasks": max(too_much, _largest(worst_off)),
+        "dear": max(dear, _largest(np.minimum(dearness, part))),
+        "idle": _largest(np.where(priced > 0, left, 0.0)),
+    }
+
+
+def _resolved(problem: Problem, use: FloatArray, tasks: FloatArray, doubt: float) -> float:
+    """Return what a user could gain for nothing, at most `doubt`: by a linear programme."""
+    total = tasks.sum(axis=1)[:, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        part, most = tasks / total, np.maximum(problem.task_limit / total[:, 0], 1.0)
+    if not np.isfinite(part).all():
+        return doubt
+    taken = use * total
+    capacity = np.maximum(1.0, (taken * part).sum(axis=1))
+    try:
+        progress = measure_progress(taken, problem.gamma > 0, part, most, capacity)
+    except NoConvergenceError:
+        return doubt
+    return min(doubt, 2.0 * TOLERANCE * progress)
+
+
+def _largest(faults: FloatArray) -> float:
+    """Return the largest, infinite where one is not a number."""
+    return np.inf if np.isnan(faults).any() else float(faults.max(initial=0.0))
+
+
+def _measure_stage(
+    problem: Problem,
+    use: FloatArray,
+    tasks: FloatArray,
+    per_task: FloatArray,
+    log_marginal: FloatArray,
+    elasticity: FloatArray,
+    prices: FloatArray,
+    settled: BoolArray,
+) -> tuple[dict[str, float], BoolArray]:
+    """Measure faults by their cost, as `measure_price_faults`; return also the users in sight."""
+    allowed = problem.gamma > 0
+    taken = use * tasks
+    held = tasks * per_task
+    total = held.sum(axis=1)
+    left = 1.0 - taken.sum(axis=1)
+    priced = np.where(np.isfinite(prices) & (prices > 0) & (left <= TOLERANCE), prices, 0.0)
+    marginal = np.where(settled, np.inf, np.exp(log_marginal))
+    own = _cost(use, priced, per_task, allowed).min(axis=1)
+    sight = SIGHT * float((total * np.minimum(marginal, own))[~settled].max(initial=0.0))
+    least = NEGLIGIBLE * np.maximum(np.minimum(marginal, own), sight / total)[:, None] * per_task
+    priced = np.where((use * priced[:, None] > least).any(axis=1), priced, 0.0)
+    cost = _cost(use, priced, per_task, allowed)
+    cheapest = cost.min(axis=1)
+
+    def counts(money: FloatArray) -> FloatArray:
+        return np.minimum(money / sight, 1.0) if sight > 0 else np.ones_like(money)
+
+    wanted = (log_marginal - np.log(cheapest)) / np.maximum(elasticity, STRAIGHT)
+    room = np.log(problem.task_limit) - np.log(tasks.sum(axis=1))
+    worst_off = 1.0 - np.exp(-np.abs(np.minimum(wanted, np.maximum(room, 0.0))))
+    worst_off = worst_off * counts(total * np.maximum(marginal, cheapest))
+    dearness = np.where((held > 0) & (cost > 0), 1.0 - cheapest[:, None] / cost, 0.0)
+    part = np.maximum(held / total[:, None], taken.max(axis=0))
+    dear = np.minimum(dearness, part) * counts(cost * held)
+    extra = np.maximum(cost * (1.0 - AGREED) - cheapest[:, None], 0.0)
+    dearer = np.where(taken * priced[:, None] > 0, extra * per_task / (use * priced[:, None]), 0.0)
+    dust = np.where(dearer > TOLERANCE, np.minimum(dearer, taken), 0.0).sum(axis=1)
+    faults = {
+        "tasks": _largest(np.where(settled, 0.0, worst_off)),
+        "dear": max(_largest(dear[held > 0]), _largest(dust * counts(priced))),
+        "idle": _largest(left * counts(priced) * (priced > 0)),
+    }
+    return faults, total * marginal >= sight
+
+
+def _cost(
+    use: FloatArray, prices: FloatArray, per_task: FloatArray, allowed: BoolArray
+) -> FloatArray:
+    return np.where(allowed, (use * prices[:, None]).sum(axis=0) / per_task, np.inf)

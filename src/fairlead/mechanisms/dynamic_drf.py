@@ -1,0 +1,441 @@
+"""Dynamic DRF: agents arrive one after another, and no allocation is ever reduced.
+
+Kash, Procaccia and Shah 2014; Li, Liu, Zhang and Zhang 2019. docs/dynamic.md extends it to weights
+and zero demands.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Sequence
+from math import inf, isfinite
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fairlead.errors import InputError, RefusalError
+from fairlead.model.arguments import texts, whole_number
+from fairlead.model.cluster import FloatArray
+from fairlead.solvers.level_log import LevelLog
+from fairlead.solvers.level_raising import (
+    RaiseLevels,
+    raise_by_halving,
+    raise_by_lp,
+    raise_by_water,
+)
+from fairlead.solvers.stair_stack import StairStacks, State
+
+# Weights may add up to this much more than was announced, relative, by rounding.
+ROUNDING = 1e-9
+PORTION = 2**16  # agents per call of the compiled solver; longer lists take memory
+
+
+class DynamicDRF:
+    """Agents that arrive one after another and share every resource by dynamic DRF.
+
+    After the arrival of agents of weights ``w_1 .. w_k``, the fraction ``(w_1 + .. + w_k) / W`` of
+    every resource is given out. The agents of least level (dominant share per unit of weight) rise
+    together until a resource that they demand is used up to that fraction; then the others go on.
+
+    Parameters
+    ----------
+    announced : int
+        The most agents that will arrive, n.
+    resources : int or sequence of str
+        The number of resources, or their names.
+    total_weight : float, optional
+        Weight of all agents that will arrive, W; n when absent.
+    solver : str
+        ``"stack"``, amortised O(R) an arrival, or a plain one with the same answers:
+        ``"halving"`` (Li et al.'s Algorithm 1, corrected; positive demands only), ``"water"``,
+        ``"lp"``.
+    capacity : (R,) array, optional
+        Capacity of each resource, in the units of the demands; 1 when absent, so that demands are
+        shares of the pool. Only the ratios of an agent's demands matter.
+
+    Raises
+    ------
+    InputError
+        For a number, a weight or a capacity without meaning, or an unknown solver.
+
+    Notes
+    -----
+    Memory grows with the agents that have arrived, not with those announced.
+
+    Examples
+    --------
+    >>> agents = DynamicDRF(announced=2, resources=["cpu", "memory"])
+    >>> agents.arrive([1, 0.5])
+    0.5
+    >>> agents.arrive([0.5, 1])
+    0.6666666666666666
+    """
+
+    def __init__(
+        self,
+        announced: int,
+        resources: int | Sequence[str],
+        *,
+        total_weight: float | None = None,
+        solver: str = "stack",
+        capacity: ArrayLike | None = None,
+    ) -> None:
+        self.announced = whole_number(announced, "announced", 1)
+        self.resources = _names(resources)
+        self.total_weight = (
+            float(self.announced) if total_weight is None else _positive(total_weight)
+        )
+        self.solver = solver
+        if solver not in SOLVERS:
+            known = ", ".join(SOLVERS)
+            raise InputError(f"no solver is named {solver!r}; known: {known}", "solver")
+        self._solver = SOLVERS[solver](len(self.resources))
+        self._capacity = _capacity(capacity, self.resources)
+        self._weights = array("d")
+        self._weight_arrived = 0.0
+        self._most_weight = self.total_weight * (1.0 + ROUNDING)
+
+    def arrive(self, demand: Sequence[float] | FloatArray, weight: float = 1.0) -> float:
+        """Add one agent.
+
+        Parameters
+        ----------
+        demand : (R,) array
+            Demand of one task of the agent, per resource; zeros are admitted.
+        weight : float
+
+        Returns
+        -------
+        float
+            The least level of all agents after the step, M.
+
+        Raises
+        ------
+        InputError
+            For a demand or a weight without meaning, or after the last agent announced. Nothing has
+            changed then.
+        RefusalError
+            When the solver does not admit a zero demand.
+
+        Notes
+        -----
+        Some microseconds, with ``"stack"``.
+        """
+        values = demand.tolist() if isinstance(demand, np.ndarray) else demand
+        solver = self._solver
+        shares = self._shares_of_one(values, weight) if isinstance(solver, _StackSolver) else None
+        if shares is None or not isinstance(solver, _StackSolver):
+            return float(self.arrive_all([values], [weight])[0])
+        self._weight_arrived += weight
+        self._weights.append(weight)
+        return solver.add_one(shares, weight, self.budget)
+
+    def _shares_of_one(self, values: Sequence[float], weight: float) -> list[float] | None:
+        """Return an agent's demand with 1 as the largest; None where full checks are needed."""
+        try:
+            shares = list(values)
+            if self._capacity is not None:
+                shares = [v / c for v, c in zip(values, self._capacity.tolist(), strict=True)]
+            largest = max(shares)
+            if (
+                len(shares) == len(self.resources)
+                and min(shares) >= 0
+                and 0 < sum(shares) < inf  # a NaN is not
+                and weight > 0
+                and self._weight_arrived + weight <= self._most_weight
+                and self.arrived < self.announced
+            ):
+                return [share / largest for share in shares]
+        except (TypeError, ValueError, ArithmeticError):
+            pass
+        return None
+
+    def arrive_all(self, demands: ArrayLike, weights: ArrayLike | None = None) -> FloatArray:
+        """Add several agents, one after another.
+
+        Parameters
+        ----------
+        demands : (K, R) array
+            Demand of one task of each agent, in order of arrival.
+        weights : (K,) array, optional
+            1 when absent.
+
+        Returns
+        -------
+        (K,) float
+            The least level of all agents after each step.
+
+        Raises
+        ------
+        InputError, RefusalError
+            As `arrive`; no agent has arrived then.
+        """
+        demand = self._checked_demands(demands)
+        weight = self._checked_weights(weights, len(demand))
+        arrived = np.cumsum(np.concatenate([[self._weight_arrived], weight]))
+        self._refuse_unannounced(len(weight), float(arrived[-1]))
+        level = self._solver.add(demand, weight, np.minimum(1.0, arrived[1:] / self.total_weight))
+        self._weight_arrived = float(arrived[-1])
+        self._weights.extend(weight.tolist())
+        return level
+
+    @property
+    def arrived(self) -> int:
+        """Number of agents that have arrived."""
+        return len(self._weights)
+
+    @property
+    def budget(self) -> float:
+        """The fraction of every resource that may be in use."""
+        return min(1.0, self._weight_arrived / self.total_weight)
+
+    @property
+    def used(self) -> FloatArray:
+        """(R,) float: the fraction of each resource that is in use."""
+        return self._solver.used
+
+    @property
+    def weights(self) -> FloatArray:
+        """(k,) float: the weights of the agents that have arrived."""
+        return np.array(self._weights)
+
+    @property
+    def log(self) -> LevelLog:
+        """The levels after every step."""
+        return self._solver.log
+
+    @property
+    def levels(self) -> FloatArray:
+        """(k,) float: each agent's dominant share per unit of weight. O(k)."""
+        return self.log.levels_at(self.arrived)
+
+    @property
+    def shares(self) -> FloatArray:
+        """(k,) float: each agent's dominant share. O(k)."""
+        return self.levels * self.weights
+
+    def shares_at(self, step: int) -> FloatArray:
+        """Return the dominant shares (step,) after a step; raise InputError if there is none."""
+        if not 1 <= step <= self.arrived:
+            raise InputError(f"must be between 1 and {self.arrived}, not {step}", "step")
+        return self.log.levels_at(step) * self.weights[:step]
+
+    def _checked_demands(self, demands: ArrayLike) -> FloatArray:
+        """Return the demands as shares of the pool, the largest of a row being 1."""
+        demand = _numbers(demands, "demand")
+        n_resources = len(self.resources)
+        if demand.size == 0:
+            demand = demand.reshape(0, n_resources)
+        if demand.ndim != 2 or demand.shape[1] != n_resources:
+            fault = f"must have {n_resources} amounts each"
+            if demand.ndim == 2:
+                fault += f", not {demand.shape[1]}"
+            raise InputError(fault, "demand")
+        for k, r in np.argwhere(~((demand >= 0) & (demand < inf)))[:1]:
+            place = f"{_place('demand', k, len(demand))}.{self.resources[r]}"
+            raise InputError(f"must be a finite number >= 0, not {demand[k, r]:g}", place)
+        if self._capacity is not None:
+            for k, r in np.argwhere((demand > 0) & (self._capacity == 0))[:1]:
+                place = f"{_place('demand', k, len(demand))}.{self.resources[r]}"
+                raise InputError("the capacity of this resource is 0", place)
+            demand = demand / np.where(self._capacity > 0, self._capacity, 1.0)
+        largest = demand.max(axis=1, initial=0.0)
+        for k in np.flatnonzero(~((largest > 0) & (largest < inf)))[:1]:
+            fault = "demands nothing" if largest[k] == 0 else "is too large for the capacity"
+            raise InputError(fault, _place("demand", k, len(demand)))
+        demand = np.ascontiguousarray(demand / largest[:, None])
+        if self.solver in POSITIVE_ONLY and not (demand > 0).all():
+            raise RefusalError("dynamic", f"the solver {self.solver!r} admits no zero demands")
+        return demand
+
+    def _checked_weights(self, weights: ArrayLike | None, length: int) -> FloatArray:
+        weight = np.ones(length) if weights is None else _numbers(weights, "weight")
+        if weight.shape != (length,):
+            raise InputError(f"must be {length} numbers, not of shape {weight.shape}", "weight")
+        for k in np.flatnonzero(~((weight > 0) & (weight < inf)))[:1]:
+            place = _place("weight", k, length)
+            raise InputError(f"must be a positive number, not {weight[k]:g}", place)
+        return weight
+
+    def _refuse_unannounced(self, length: int, weight: float) -> None:
+        """Refuse more agents, or more weight, than was announced."""
+        if self.arrived + length > self.announced:
+            if self.arrived == self.announced:
+                raise InputError(f"an arrival after the last of {self.announced} steps")
+            raise InputError(
+                f"{self.arrived + length} arrivals where {self.announced} were announced"
+            )
+        if length and not weight <= self._most_weight:
+            raise InputError(
+                f"weights add up to {weight:g}, more than the {self.total_weight:g} announced",
+                "weight",
+            )
+
+
+class _Solver(Protocol):
+    """The levels of all agents so far."""
+
+    def add(self, demand: FloatArray, weight: FloatArray, budget: FloatArray) -> FloatArray:
+        """Add agents one after another; return (K,) the least level after each.
+
+        `demand` (K, R) has 1 as the largest of a row; `budget` (K,) bounds the use of each resource
+        after each arrival.
+        """
+
+    @property
+    def used(self) -> FloatArray:
+        """(R,) float: the used part of each resource."""
+
+    @property
+    def log(self) -> LevelLog:
+        """The levels after every step."""
+
+
+class _StackSolver:
+    """Stacks of stairs, compiled: amortised O(R) a step."""
+
+    def __init__(self, n_resources: int) -> None:
+        self._n_resources = n_resources
+        self._stacks = StairStacks(n_resources)
+
+    def __getstate__(self) -> tuple[int, State]:
+        """Return plain values for copies and pickles; compiled objects have none."""
+        return self._n_resources, self._stacks.state()
+
+    def __setstate__(self, state: tuple[int, State]) -> None:
+        self._n_resources, stacks = state
+        self._stacks = StairStacks(self._n_resources)
+        self._stacks.restore(stacks)
+
+    def add(self, demand: FloatArray, weight: FloatArray, budget: FloatArray) -> FloatArray:
+        level: list[float] = []
+        for begin in range(0, len(weight), PORTION):
+            some = slice(begin, begin + PORTION)
+            level += self._stacks.add(
+                demand[some].ravel().tolist(), weight[some].tolist(), budget[some].tolist()
+            )
+        return np.array(level)
+
+    def add_one(self, demand: list[float], weight: float, budget: float) -> float:
+        return self._stacks.add(demand, [weight], [budget])[0]
+
+    @property
+    def used(self) -> FloatArray:
+        return np.array(memoryview(self._stacks.used))
+
+    @property
+    def log(self) -> LevelLog:
+        stacks = self._stacks
+        return LevelLog(
+            np.array(memoryview(stacks.kind)),
+            np.array(memoryview(stacks.log_step)),
+            np.array(memoryview(stacks.log_kind)),
+            np.array(memoryview(stacks.log_level)),
+        )
+
+
+class _PlainSolver:
+    """An algorithm that raises all levels anew at each step: O(P R) a step or more."""
+
+    def __init__(self, n_resources: int, raise_levels: RaiseLevels) -> None:
+        self._raise = raise_levels
+        self._use = np.zeros((0, n_resources))
+        self._level = np.zeros(0)
+        self._kinds: dict[bytes, int] = {}
+        self._newest: list[int] = []  # the newest agent of each kind, which has the least level
+        self._kind: list[int] = []
+        self._entries: list[tuple[int, int, float]] = []
+
+    def add(self, demand: FloatArray, weight: FloatArray, budget: FloatArray) -> FloatArray:
+        rows = zip(demand, weight.tolist(), budget.tolist(), strict=True)
+        return np.array([self._add_one(row, w, b) for row, w, b in rows])
+
+    def _add_one(self, demand: FloatArray, weight: float, budget: float) -> float:
+        k = len(self._kind)
+        kind = self._kinds.setdefault((demand > 0).tobytes(), len(self._kinds))
+        if kind == len(self._newest):
+            self._newest.append(k)
+        before = np.append(self._level, 0.0)
+        lowest = before[self._newest]
+        lowest[kind] = -1.0  # the newcomer's kind is logged wherever it ends
+        self._newest[kind] = k
+        use = np.vstack([self._use, weight * demand])
+        level = self._raise(use, before, budget)
+        self._kind.append(kind)
+        after = level[self._newest]
+        for other in np.flatnonzero(after > lowest).tolist():
+            self._entries.append((k + 1, other, float(after[other])))
+        self._use, self._level = use, level
+        return float(level.min())
+
+    @property
+    def used(self) -> FloatArray:
+        used: FloatArray = self._level @ self._use
+        return used
+
+    @property
+    def log(self) -> LevelLog:
+        step, kind, level = zip(*self._entries, strict=True) if self._entries else ((), (), ())
+        return LevelLog(
+            np.array(self._kind, dtype=np.int64),
+            np.array(step, dtype=np.int64),
+            np.array(kind, dtype=np.int64),
+            np.array(level, dtype=np.float64),
+        )
+
+
+SOLVERS: dict[str, Callable[[int], _Solver]] = {
+    "stack": _StackSolver,
+    "halving": lambda n_resources: _PlainSolver(n_resources, raise_by_halving),
+    "water": lambda n_resources: _PlainSolver(n_resources, raise_by_water),
+    "lp": lambda n_resources: _PlainSolver(n_resources, raise_by_lp),
+}
+# In halving all agents stop together, which holds where every agent demands every resource.
+POSITIVE_ONLY = frozenset({"halving"})
+
+
+def _place(what: str, k: int, length: int) -> str:
+    return what if length == 1 else f"{what}[{k}]"
+
+
+def _numbers(values: ArrayLike, place: str) -> FloatArray:
+    try:
+        numbers: FloatArray = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError("must be numbers, as many in each row", place) from None
+    return numbers
+
+
+def _positive(value: float) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = -1.0
+    if not (isfinite(number) and number > 0):
+        raise InputError(f"must be a positive number, not {value!r}", "total_weight")
+    return number
+
+
+def _names(resources: int | Sequence[str]) -> tuple[str, ...]:
+    if isinstance(resources, str):
+        raise InputError(f"must be a number or several names, not {resources!r}", "resources")
+    if isinstance(resources, Sequence):
+        if not resources:
+            raise InputError("names none", "resources")
+        if len(set(resources)) < len(resources):
+            raise InputError("names one twice", "resources")
+        return texts(resources, "resources")
+    return tuple(f"r{r + 1}" for r in range(whole_number(resources, "resources", 1)))
+
+
+def _capacity(capacity: ArrayLike | None, resources: tuple[str, ...]) -> FloatArray | None:
+    if capacity is None:
+        return None
+    given = _numbers(capacity, "capacity")
+    if given.shape != (len(resources),):
+        raise InputError(f"must be {len(resources)} numbers", "capacity")
+    for r in np.flatnonzero(~((given >= 0) & (given < inf)))[:1]:
+        fault = f"must be a finite number >= 0, not {given[r]:g}"
+        raise InputError(fault, f"capacity.{resources[r]}")
+    return given

@@ -1,0 +1,220 @@
+"""Max-min fairness of a linear score: DRFH, C-DRFH, TSF, CDRF, and any score that is given.
+
+Kesidis et al., II: the levels are ``U[n] = sum_i u[n,i] x[n,i] / phi[n]``. Named scores are those
+of DRF (eq. 9), TSF and PS-DSF, the last summed over the servers that a user may run on (eq. 12).
+
+DRFH counts global dominant shares: Wang, Liang and Li 2015, eq. 4-7 and V-A. With placement
+constraints the same definition, whose dominant resource ignores them, is C-DRFH.
+
+TSF and CDRF count tasks as a part of gamma[n], the tasks that a user could run alone on all servers
+without placement constraints: Khamse-Ashari et al. 2017, II-B, after Friedman, Ghodsi and Psomas
+2014 (CDRF) and Wang et al. 2016 (TSF).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fairlead.certificates.max_min_duality import certify_max_min, measure_unfair_neighbours
+from fairlead.errors import InputError, NoConvergenceError, RefusalError
+from fairlead.model.allocation import Allocation
+from fairlead.model.cluster import FloatArray
+from fairlead.model.frames import read_numbers, read_table
+from fairlead.model.problem import Problem
+from fairlead.solvers.leximax import Leximax, lexicographic_max_min
+
+# Relative sizes below which a number counts as zero, tried until the certificate holds.
+ZEROS = (1e-9, 1e-7, 1e-5)
+# One linear programme per level takes minutes beyond this many users times groups.
+LARGEST_PROGRAMME = 50_000
+
+
+def solve_drfh(problem: Problem) -> Allocation:
+    """Divide by DRFH: lexicographic max-min of the global dominant shares over weight."""
+    return solve_max_min(problem, "drfh", score_drf(problem))
+
+
+def solve_tsf(problem: Problem) -> Allocation:
+    """Divide by TSF: lexicographic max-min of ``x[n] / (phi[n] gamma[n])``."""
+    return solve_max_min(problem, "tsf", score_tsf(problem))
+
+
+def solve_cdrf(problem: Problem) -> Allocation:
+    """Divide by CDRF: as TSF, defined for problems without placement constraints only."""
+    return solve_max_min(problem, "cdrf", score_tsf(problem))
+
+
+def solve_max_min_by_score(problem: Problem, score: str | ArrayLike = "drf") -> Allocation:
+    """Divide so that the sorted levels of a given score are lexicographically largest.
+
+    `score` is ``"drf"``, ``"tsf"``, ``"ps-dsf"``, or u itself, (N,) or (N, G), positive where a
+    user may run. The certificate also measures by how much Definition 1 is missed.
+    """
+    table = _named_score(problem, score) if isinstance(score, str) else score_table(problem, score)
+    first: FloatArray = table[np.arange(problem.n_users), problem.runnable.argmax(axis=1)]
+    if (problem.runnable & (table != first[:, None])).any():
+        allocation = _solve_per_server(problem, table)
+    else:
+        allocation = solve_max_min(problem, "max-min", first)
+    unfair = measure_unfair_neighbours(problem, allocation.tasks, table)
+    plain = allocation.certificate
+    certificate = replace(
+        plain,
+        condition=f"{plain.condition}; no user has more beside one with less (Definition 1)",
+        violation=max(plain.violation, unfair),
+        detail=plain.detail | {"definition_1": unfair},
+    )
+    return replace(allocation, certificate=certificate)
+
+
+def solve_max_min(problem: Problem, mechanism: str, score: FloatArray) -> Allocation:
+    """Divide so that the sorted levels ``x score / phi`` are lexicographically largest.
+
+    Parameters
+    ----------
+    problem : Problem
+    mechanism : str
+        The name to put on the allocation.
+    score : (N,) float
+        Score of one task of each user, positive.
+
+    Raises
+    ------
+    NoConvergenceError
+        When the numbers are too far apart for floating-point arithmetic.
+
+    Notes
+    -----
+    Capacities become shares of the cluster, and one unit of a user takes at most all of some
+    resource's total, so that the solver meets numbers of moderate size.
+    """
+    total = problem.total_capacity
+    scale = np.where(total > 0, total, 1.0)
+    share = problem.demand / scale
+    per_task = share.max(axis=1)
+    need = problem.weight / score * per_task
+    best: Allocation | None = None
+    failure: NoConvergenceError | None = None
+    for attempt in _attempts(problem):
+        try:
+            division = attempt(
+                demand=share / per_task[:, None],
+                allowed=problem.runnable,
+                need=need / float(need.sum()),
+                limit=problem.task_limit * per_task,
+                capacity=problem.group_capacity / scale,
+            )
+        except NoConvergenceError as error:
+            failure = error
+            continue
+        tasks = division.split / per_task[:, None]
+        certificate = certify_max_min(problem, tasks, score, division.prices / scale)
+        if best is None or certificate.violation < best.certificate.violation:
+            best = Allocation(problem, mechanism, tasks, certificate)
+        if certificate.holds:
+            break
+    if best is None:
+        raise failure or NoConvergenceError("no level was tried")
+    return best
+
+
+def _attempts(problem: Problem) -> Iterator[Callable[..., Leximax]]:
+    """Yield ways to divide, the quickest first."""
+    for zero in ZEROS:
+        yield partial(lexicographic_max_min, zero=zero)
+    if problem.n_users * problem.n_groups <= LARGEST_PROGRAMME:
+        from fairlead.solvers.leximax_by_lp import (  # noqa: PLC0415 (slow to import, rarely used)
+            lexicographic_max_min_by_lp,
+        )
+
+        yield lexicographic_max_min_by_lp
+
+
+def _solve_per_server(problem: Problem, score: FloatArray) -> Allocation:
+    """Divide by scores (N, G) that differ from server to server."""
+    from fairlead.solvers.leximax_by_lp import (  # noqa: PLC0415 (slow to import, rarely used)
+        lexicographic_max_min_by_lp,
+    )
+
+    if problem.has_limits:
+        raise RefusalError(
+            "max-min",
+            "its definition does not admit finite tasks with scores that differ by server",
+        )
+    if problem.n_users * problem.n_groups > LARGEST_PROGRAMME:
+        raise RefusalError(
+            "max-min",
+            f"scores that differ by server take a linear programme for each level: at most "
+            f"{LARGEST_PROGRAMME} pairs of a user and a group, not "
+            f"{problem.n_users * problem.n_groups}",
+        )
+    total = problem.total_capacity
+    scale = np.where(total > 0, total, 1.0)
+    share = problem.demand / scale
+    per_task = share.max(axis=1)
+    alone = (score * problem.gamma).sum(axis=1)
+    division = lexicographic_max_min_by_lp(
+        demand=share / per_task[:, None],
+        allowed=problem.runnable,
+        need=problem.weight / alone,
+        limit=problem.task_limit,
+        capacity=problem.group_capacity / scale,
+        score=score / (alone * per_task)[:, None],
+    )
+    tasks = division.split / per_task[:, None]
+    certificate = certify_max_min(problem, tasks, score, division.prices / scale)
+    return Allocation(problem, "max-min", tasks, certificate)
+
+
+def _named_score(problem: Problem, name: str) -> FloatArray:
+    scores = {"drf": score_drf, "tsf": score_tsf, "ps-dsf": score_ps_dsf}
+    if name not in scores:
+        raise InputError(f"no score is named {name!r}; known: {', '.join(scores)}", "score")
+    return score_table(problem, scores[name](problem))
+
+
+def score_drf(problem: Problem) -> FloatArray:
+    """Return (N,) the share of the cluster's dominant resource that one task takes."""
+    total = problem.total_capacity
+    share: FloatArray = (problem.demand / np.where(total > 0, total, 1.0)).max(axis=1)
+    return share
+
+
+def score_tsf(problem: Problem) -> FloatArray:
+    """Return (N,) one over the tasks that each user could run alone without constraints."""
+    score: FloatArray = 1.0 / problem.unconstrained_gamma.sum(axis=1)
+    return score
+
+
+def score_ps_dsf(problem: Problem) -> FloatArray:
+    """Return (N,) the sum over a user's servers of a task's virtual dominant share (eq. 12)."""
+    gamma = problem.gamma
+    # Each of a group's `count` servers could run gamma / count tasks.
+    share = np.divide(problem.count**2.0, gamma, out=np.zeros_like(gamma), where=gamma > 0)
+    total: FloatArray = share.sum(axis=1)
+    return total
+
+
+def score_table(problem: Problem, score: ArrayLike) -> FloatArray:
+    """Return scores as (N, G), from one number, (N,) or (N, G), checked; frames by their labels."""
+    table = read_table(score, "score", vector=True)
+    given = read_numbers(table.laid_out(problem.users.names, problem.cluster.groups), "score")
+    if given.ndim == 1:
+        given = given[:, None]
+    try:
+        scores = np.broadcast_to(given, (problem.n_users, problem.n_groups))
+    except ValueError:
+        raise InputError(
+            f"must be a number, ({problem.n_users},) or ({problem.n_users}, {problem.n_groups}), "
+            f"not of shape {np.shape(given)}",
+            "score",
+        ) from None
+    wrong = problem.runnable & ~((scores > 0) & np.isfinite(scores))
+    for n, g in np.argwhere(wrong):
+        raise InputError(f"must be a positive number, not {scores[n, g]:g}", f"score[{n}][{g}]")
+    return np.where(problem.runnable, scores, 1.0)

@@ -1,0 +1,410 @@
+"""Mehrotra's primal-dual interior-point method for the largest common level.
+
+The linear programme
+
+    maximise   t
+    subject to sum_g x[n,g] = w[n] t + b[n]                      (each user's need at level t)
+               sum_n d[n,r] x[n,g] + a[g,r] t + s[g,r] = c[g,r]  (each group's capacity)
+               x, s >= 0
+
+has N G unknowns but only G R prices: eliminating the users leaves a Newton system of G R rows,
+however many they are. Its dual asks for prices p of the resources of each group and values
+y[n] = min_g d[n].p[g] of each user's unit, with sum_n w[n] y[n] + a.p = 1: the price of the level.
+
+An interior point ends in the middle of the optimal face, so that of x and its reduced cost z
+exactly one is positive. That shows at once which users can still rise and what is used up for good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+
+import numpy as np
+
+from fairlead.errors import NoConvergenceError
+from fairlead.model.cluster import BoolArray, FloatArray
+
+MAXIMUM_ITERATIONS = 200
+STEP_TO_BOUNDARY = 0.995
+LEAST_CENTRING = 1e-4
+LEAST_CENTRALITY = 1e-3
+# Beyond this the residuals are rounding errors and further steps lose what was gained.
+RESIDUAL_TARGET = 1e-13
+# Below the first, steps that gain nothing end the search; above the second it has failed. Between
+# them the polish mends the answer, or the certificate refuses it.
+RESIDUAL_SMALL = 1e-7
+RESIDUAL_ACCEPTED = 1e-4
+PATIENCE = 4
+# Added to the balanced diagonal of the Newton system, where rows are linearly dependent: those of
+# resources whose users have no other place left, and those known to be used up.
+DEPENDENT = 1e-15
+DEPENDENT_EXHAUSTED = 1e-11
+SMALLEST_PIVOT = 1e-200
+
+
+@dataclass(frozen=True, eq=False)
+class LevelProgramme:
+    """The data of one programme, in the letters of the module."""
+
+    demand: FloatArray  # (N, R): d, per unit of x, scaled so that x, c and p are of moderate size
+    allowed: BoolArray  # (N, G): where each user may run; at least one group per user
+    need: FloatArray  # (N,): w, per unit of level; 0 for fixed users
+    fixed: FloatArray  # (N,): b
+    capacity: FloatArray  # (G, R): c
+    slope: FloatArray  # (G, R): a, use per unit of level by users that are not listed
+    exhausted: BoolArray  # (G, R): used up in every solution: no slack, and a price of either sign
+
+
+@dataclass(frozen=True, eq=False)
+class LevelSolution:
+    """An optimal level with its prices."""
+
+    level: float  # t
+    split: FloatArray  # (N, G): x
+    slack: FloatArray  # (G, R): s, 0 on exhausted rows
+    prices: FloatArray  # (G, R): p
+    value: FloatArray  # (N,): y, the price of one unit of each user
+    reduced_cost: FloatArray  # (N, G): z, extra cost of a unit over the user's cheapest group
+    residual: float  # the largest relative residual, the duality gap among them
+    iterations: int  # Newton steps taken
+
+
+@dataclass(eq=False)
+class _Iterate:
+    """An iterate, or a direction from one."""
+
+    x: FloatArray
+    s: FloatArray
+    t: float
+    p: FloatArray
+    y: FloatArray
+    z: FloatArray
+
+    def stepped(self, direction: _Iterate, primal: float, dual: float) -> _Iterate:
+        return _Iterate(
+            x=self.x + primal * direction.x,
+            s=self.s + primal * direction.s,
+            t=self.t + primal * direction.t,
+            p=self.p + dual * direction.p,
+            y=self.y + dual * direction.y,
+            z=self.z + dual * direction.z,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Residuals:
+    """The residuals of the optimality conditions at an iterate."""
+
+    users: FloatArray
+    capacity: FloatArray
+    level: float
+    reduced_cost: FloatArray
+    largest: float
+
+
+class _System:
+    """The programme with all that stays the same over the iterations."""
+
+    def __init__(self, programme: LevelProgramme) -> None:
+        lp = programme
+        self.lp = lp
+        used = ((lp.allowed.T.astype(float) @ (lp.demand > 0)) > 0) | (lp.slope > 0)
+        self.bounded = used & ~lp.exhausted
+        self.free = used & lp.exhausted
+        self.live = self.bounded | self.free
+        self.pairs = int(lp.allowed.sum()) + int(self.bounded.sum())
+        self.need_scale = max(float(np.abs(lp.fixed).max(initial=0)), float(lp.need.max(initial=0)))
+        self.capacity_scale = float(np.abs(lp.capacity[self.live]).max(initial=0))
+        self.row_scale = np.maximum(np.abs(lp.capacity), 1e-9 * self.capacity_scale)
+        n_resources = lp.demand.shape[1]
+        self.products = [
+            (r, q, lp.demand[:, r] * lp.demand[:, q])
+            for r, q in combinations_with_replacement(range(n_resources), 2)
+        ]
+
+    def start(self) -> _Iterate:
+        """Return users spread evenly at half the level that this allows, and balanced prices."""
+        lp = self.lp
+        groups = lp.allowed.sum(axis=1)
+        share = np.where(lp.allowed, 1.0 / groups[:, None], 0.0)
+        per_level = (share * lp.need[:, None]).T @ lp.demand + lp.slope
+        room = np.maximum(lp.capacity - (share * lp.fixed[:, None]).T @ lp.demand, 0.0)
+        rising = self.bounded & (per_level > 0)
+        t = 0.5 * float((room[rising] / per_level[rising]).min(initial=np.inf))
+        t = t if np.isfinite(t) else 1.0
+        need = lp.need * t + lp.fixed
+        x = share * np.maximum(need, 0.1 * max(float(need.mean()), 1e-9))[:, None]
+        used = x.T @ lp.demand + lp.slope * t
+        s = np.where(self.bounded, np.maximum(lp.capacity - used, 0.1 * np.abs(lp.capacity)), 1.0)
+        s = np.maximum(s, 1e-12 * self.capacity_scale)
+        p = np.where(self.bounded, 1.0 / np.sqrt(s), 0.0)
+        cost = lp.demand @ p.T
+        y = 0.5 * np.where(lp.allowed, cost, np.inf).min(axis=1)
+        price_of_level = float(lp.need @ y) + float((lp.slope * p).sum())
+        scale = 1.0 / price_of_level if price_of_level > 0 else 1.0
+        floor = 1e-2 * max(float(cost.mean()) if cost.size else 0.0, 1e-12)
+        z = np.where(lp.allowed, scale * np.maximum(cost - y[:, None], floor), 1.0)
+        return _Iterate(x, s, t, scale * p, scale * y, z)
+
+    def mu(self, point: _Iterate) -> float:
+        """Return the mean product of complementary unknowns."""
+        products = float((point.x * point.z).sum()) + float((point.s * point.p)[self.bounded].sum())
+        return products / max(self.pairs, 1)
+
+    def residuals(self, point: _Iterate) -> _Residuals:
+        lp = self.lp
+        users = lp.fixed + lp.need * point.t - point.x.sum(axis=1)
+        missing = lp.capacity - lp.slope * point.t - point.x.T @ lp.demand
+        capacity = np.where(self.live, missing - np.where(self.bounded, point.s, 0.0), 0.0)
+        level = 1.0 - float((lp.slope * point.p).sum()) - float(lp.need @ point.y)
+        cost = lp.demand @ point.p.T
+        reduced = np.where(lp.allowed, cost - point.y[:, None] - point.z, 0.0)
+        worth = float((lp.capacity * point.p)[self.live].sum()) - float(lp.fixed @ point.y)
+        largest = max(
+            float(np.abs(users).max(initial=0)) / max(self.need_scale, 1e-300),
+            float((np.abs(capacity) / self.row_scale).max(initial=0)),
+            abs(level),
+            float(np.abs(reduced).max(initial=0)) / max(float(point.p.max(initial=0)), 1e-300),
+            abs(worth - point.t) / max(abs(point.t), 1e-12),
+        )
+        return _Residuals(users, capacity, level, reduced, largest)
+
+    def newton(
+        self, point: _Iterate, residuals: _Residuals
+    ) -> Callable[[FloatArray, FloatArray], _Iterate]:
+        """Factor the Newton system at a point and return a function that solves for the direction.
+
+        It takes targets of the complementary products x z and s p, as changes.
+        """
+        lp, bounded = self.lp, self.bounded
+        theta = np.where(lp.allowed, point.x / point.z, 0.0)
+        total = theta.sum(axis=1)
+        relative_need = lp.need / total
+        matrix = self.normal_matrix(theta, total)
+        price = np.where(bounded, point.p, 1.0)
+        diagonal = np.where(bounded, point.s / price, 0.0).ravel()
+        size = diagonal.size
+        matrix[np.arange(size), np.arange(size)] += diagonal
+        rows = np.flatnonzero(self.live.ravel())
+        matrix = matrix[np.ix_(rows, rows)]
+        exhausted = self.free.ravel()[rows]
+        ridge = np.where(exhausted, DEPENDENT_EXHAUSTED, DEPENDENT)
+        rise = (lp.slope + (theta * relative_need[:, None]).T @ lp.demand).ravel()[rows]
+
+        def solve(products: FloatArray, slack_products: FloatArray) -> _Iterate:
+            held = np.where(lp.allowed, products / point.z, 0.0) - theta * residuals.reduced_cost
+            shift = (residuals.users - held.sum(axis=1)) / total
+            moved = (held + theta * shift[:, None]).T @ lp.demand
+            right = residuals.capacity - moved - np.where(bounded, slack_products / price, 0.0)
+            right = right.ravel()[rows]
+            both = _solve_balanced(matrix, np.stack([rise, right], axis=1), ridge)
+            level_price = float(lp.need @ relative_need) + float(rise @ both[:, 0])
+            short = residuals.level - float(lp.need @ shift) + float(rise @ both[:, 1])
+            dt = short / level_price
+            flat = np.zeros(size)
+            flat[rows] = both[:, 0] * dt - both[:, 1]
+            dp = flat.reshape(lp.capacity.shape)
+            dearer = lp.demand @ dp.T
+            dy = shift + relative_need * dt + (theta * dearer).sum(axis=1) / total
+            return _Iterate(
+                x=held - theta * (dearer - dy[:, None]),
+                s=np.where(bounded, (slack_products - point.s * dp) / price, 0.0),
+                t=dt,
+                p=dp,
+                y=dy,
+                z=np.where(lp.allowed, dearer - dy[:, None] + residuals.reduced_cost, 0.0),
+            )
+
+        return solve
+
+    def normal_matrix(self, theta: FloatArray, total: FloatArray) -> FloatArray:
+        """Return the (G R, G R) matrix that is left when the users are eliminated."""
+        n_groups, n_resources = self.lp.capacity.shape
+        blocks = np.empty((n_groups, n_resources, n_groups, n_resources))
+        own = np.arange(n_groups)
+        for r, q, product in self.products:
+            half = theta * np.sqrt(product / total)[:, None]
+            block = -(half.T @ half)  # one array twice: half the work
+            # What users give to one group they take from others: rows sum to zero. Computed so,
+            # the diagonal keeps its digits when a user's theta is all on one group.
+            block[own, own] = 0.0
+            block[own, own] = -block.sum(axis=1)
+            blocks[:, r, :, q] = block
+            blocks[:, q, :, r] = block.T
+        return blocks.reshape(n_groups * n_resources, n_groups * n_resources)
+
+    def steps(self, point: _Iterate, direction: _Iterate) -> tuple[float, float]:
+        """Return how far x and s, and z and p, can go before one of them is negative."""
+        bounded = self.bounded
+        primal = min(
+            _distance(point.x, direction.x), _distance(point.s[bounded], direction.s[bounded])
+        )
+        dual = min(
+            _distance(point.z, direction.z), _distance(point.p[bounded], direction.p[bounded])
+        )
+        return primal, dual
+
+
+def _distance(values: FloatArray, direction: FloatArray) -> float:
+    falling = direction < 0
+    return min(1.0, float((-values[falling] / direction[falling]).min(initial=np.inf)))
+
+
+def raise_level(programme: LevelProgramme) -> LevelSolution:
+    """Find the largest level, its prices and an interior split.
+
+    Parameters
+    ----------
+    programme : LevelProgramme
+        With at least one user or one row of positive slope.
+
+    Returns
+    -------
+    LevelSolution
+
+    Raises
+    ------
+    NoConvergenceError
+        When the optimality conditions are still missed by more than 1e-4 at the end.
+
+    Notes
+    -----
+    About 10 to 50 iterations of O(N G R^2 + N (G R)^2 / 2 + (G R)^3), the middle term as matrix
+    products.
+    """
+    if not len(programme.need):
+        return _raise_slope(programme)
+    system = _System(programme)
+    point = system.start()
+    best, best_residuals = point, system.residuals(point)
+    stale = 0
+    iteration = 0
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        residuals = best_residuals
+        for iteration in range(1, MAXIMUM_ITERATIONS + 1):  # noqa: B007
+            if residuals.largest <= RESIDUAL_TARGET or stale >= PATIENCE:
+                break
+            try:
+                point = _iterate(system, point, residuals)
+            except np.linalg.LinAlgError:
+                break
+            residuals = system.residuals(point)
+            if not np.isfinite(residuals.largest):
+                break
+            if residuals.largest < best_residuals.largest:
+                stale = stale if residuals.largest > 0.5 * best_residuals.largest else 0
+                best, best_residuals = point, residuals
+            stale += best_residuals.largest < RESIDUAL_SMALL
+    if not best_residuals.largest <= RESIDUAL_ACCEPTED:
+        raise NoConvergenceError(
+            f"the level's programme stopped at a residual of {best_residuals.largest:.2g}"
+        )
+    best = _polish(system, best, best_residuals)
+    return LevelSolution(
+        level=best.t,
+        split=np.where(programme.allowed, best.x, 0.0),
+        slack=np.where(system.bounded, best.s, 0.0),
+        prices=best.p,
+        value=best.y,
+        reduced_cost=best.z,
+        residual=best_residuals.largest,
+        iterations=iteration - 1,
+    )
+
+
+def _raise_slope(programme: LevelProgramme) -> LevelSolution:
+    """Solve a programme without listed users: the first row that is used up decides."""
+    rising = programme.slope > 0
+    reach = np.full(programme.capacity.shape, np.inf)
+    np.divide(programme.capacity, programme.slope, out=reach, where=rising)
+    level = float(reach.min())
+    if not np.isfinite(level):
+        raise NoConvergenceError("the level's programme is unbounded")
+    first = rising & (reach <= level * (1 + RESIDUAL_TARGET))
+    prices = np.zeros_like(reach)
+    prices[first] = 1.0 / (programme.slope[first] * first.sum())
+    nobody = np.zeros(programme.allowed.shape)
+    slack = np.where(rising, np.maximum(programme.capacity - programme.slope * level, 0.0), 0.0)
+    return LevelSolution(level, nobody, slack, prices, nobody.sum(axis=1), nobody, 0.0, 0)
+
+
+def _iterate(system: _System, point: _Iterate, residuals: _Residuals) -> _Iterate:
+    """Take one predictor-corrector step."""
+    mu = system.mu(point)
+    solve = system.newton(point, residuals)
+    products, slack_products = point.x * point.z, point.s * point.p
+    predictor = solve(-products, -slack_products)
+    primal, dual = system.steps(point, predictor)
+    reached = system.mu(point.stepped(predictor, primal, dual))
+    target = mu * min(1.0, max((reached / mu) ** 3, LEAST_CENTRING)) if mu > 0 else 0.0
+    corrector = solve(
+        target - products - predictor.x * predictor.z,
+        target - slack_products - predictor.s * predictor.p,
+    )
+    primal, dual = (
+        step if step == 1.0 else STEP_TO_BOUNDARY * step for step in system.steps(point, corrector)
+    )
+    return _centre(system, point.stepped(corrector, primal, dual))
+
+
+def _polish(system: _System, point: _Iterate, residuals: _Residuals) -> _Iterate:
+    """Adjust holdings so that used-up resources with a price are used up to the last digit."""
+    lp = system.lp
+    x_scale, p_scale = float(point.x.max()), float(np.abs(point.p).max())
+    held = lp.allowed & (point.x * p_scale > point.z * x_scale)
+    scarce = system.free | (system.bounded & (point.p * system.row_scale > point.s * p_scale))
+    rows = np.flatnonzero(scarce.ravel())
+    weights = np.where(held, point.x, 0.0)
+    total = np.maximum(weights.sum(axis=1), SMALLEST_PIVOT)
+    level = float((point.p * residuals.capacity)[scarce].sum() - point.y @ residuals.users)
+    shift = (residuals.users + lp.need * level) / total
+    right = residuals.capacity - lp.slope * level - (weights * shift[:, None]).T @ lp.demand
+    missing = np.where(system.bounded & scarce, point.s, 0.0)
+    solution = np.zeros(scarce.size)
+    solution[rows] = _solve_balanced(
+        system.normal_matrix(weights, total)[np.ix_(rows, rows)],
+        (right + missing).ravel()[rows][:, None],
+        np.full(rows.size, DEPENDENT_EXHAUSTED),
+    )[:, 0]
+    worth = lp.demand @ solution.reshape(scarce.shape).T
+    mean = (weights * worth).sum(axis=1) / total
+    change = weights * (worth - mean[:, None] + shift[:, None])
+    if not np.isfinite(change).all() or (np.abs(change) > 0.5 * weights).any():
+        return point
+    polished = _Iterate(
+        point.x + change, np.where(scarce, 0.0, point.s), point.t + level, point.p, point.y, point.z
+    )
+    better = system.residuals(polished)
+    far = np.abs(better.users).max(initial=0.0) > np.abs(residuals.users).max(initial=0.0)
+    return point if far and better.largest > residuals.largest else polished
+
+
+def _solve_balanced(matrix: FloatArray, sides: FloatArray, ridge: FloatArray) -> FloatArray:
+    """Solve a symmetric system with its diagonal balanced to 1, plus a ridge."""
+    balance = 1.0 / np.sqrt(np.maximum(matrix.diagonal(), SMALLEST_PIVOT))
+    balanced = matrix * balance[:, None] * balance
+    own = np.arange(len(balance))
+    balanced[own, own] += ridge
+    solution: FloatArray = np.linalg.solve(balanced, sides * balance[:, None]) * balance[:, None]
+    return solution
+
+
+def _centre(system: _System, point: _Iterate) -> _Iterate:
+    """Lift the smaller of complementary unknowns whose product has fallen far below the mean.
+
+    The next step would divide by it. The disturbance is less than the gap that is left.
+    """
+    allowed, bounded = system.lp.allowed, system.bounded
+    least = LEAST_CENTRALITY * system.mu(point)
+    scale = max(float(point.x.max(initial=0.0)), 1e-300) / max(float(point.p.max()), 1e-300)
+    held = point.x > scale * point.z
+    z = np.where(allowed & held, np.maximum(point.z, least / point.x), point.z)
+    x = np.where(allowed & ~held, np.maximum(point.x, least / point.z), point.x)
+    price = np.where(bounded, point.p, 1.0)
+    slack_scale = system.capacity_scale / max(float(point.p.max()), 1e-300)
+    scarce = point.s < slack_scale * price
+    s = np.where(bounded & scarce, np.maximum(point.s, least / price), point.s)
+    p = np.where(bounded & ~scarce, np.maximum(point.p, least / point.s), point.p)
+    return _Iterate(x, s, point.t, p, point.y, z)

@@ -1,0 +1,140 @@
+"""Mehrotra's primal-dual interior-point method for a sum of concave utilities.
+
+`fairlead.solvers.concave_programme` states the programme and its equations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairlead.errors import NoConvergenceError
+from fairlead.solvers._concave_polish import polish
+from fairlead.solvers.concave_programme import (
+    ConcaveProgramme,
+    ConcaveSolution,
+    Point,
+    Residuals,
+    System,
+)
+
+MAXIMUM_ITERATIONS = 200
+GAP_TARGET = 1e-12
+GAP_ACCEPTED = 1e-4
+# Below this residual, `PATIENCE` steps without gain end the search.
+GAP_SMALL = 1e-8
+PATIENCE = 4
+# Steps without gain that end the search at any residual.
+PATIENCE_FAR = 25
+
+
+@dataclass(frozen=True)
+class _Stepping:
+    """Parameters of a step."""
+
+    least_centring: float  # least target of the next mean product, relative to the present one
+    second_order: bool  # whether the step corrects for the curvature that the predictor meets
+    to_boundary: float  # part of the way to where an unknown is zero
+    relative: bool = False  # complementary products go to zero relative to each user's spending
+
+
+BOLD = _Stepping(least_centring=1e-4, second_order=True, to_boundary=0.995)
+# Steep utilities sometimes upset the second-order correction.
+CAREFUL = _Stepping(least_centring=0.1, second_order=False, to_boundary=0.9)
+# Some users spend many orders of magnitude less than others.
+RELATIVE = _Stepping(least_centring=0.1, second_order=False, to_boundary=0.9, relative=True)
+
+
+def maximize_concave(programme: ConcaveProgramme) -> ConcaveSolution:
+    """Find a split of the largest sum of utilities, and its prices.
+
+    Parameters
+    ----------
+    programme : ConcaveProgramme
+
+    Returns
+    -------
+    ConcaveSolution
+
+    Raises
+    ------
+    NoConvergenceError
+        When the optimality conditions are still missed by more than 1e-4 at the end.
+
+    Notes
+    -----
+    Mehrotra's predictor-corrector method, with one step length for primal and dual unknowns because
+    the curved utilities tie the two. About 15 to 60 iterations of
+    O(N G R^2 + N (G R)^2 / 2 + (G R)^3), the middle term as one matrix product. Where that does not
+    come close, steps are shorter and without second-order correction. `polish` finds the last
+    digits.
+    """
+    system = System(programme)
+    solution = _follow(system, BOLD)
+    for stepping in (CAREFUL, RELATIVE):
+        if solution.gap <= GAP_SMALL:
+            break
+        other = _follow(system, stepping)
+        solution = other if other.gap < solution.gap else solution
+    if not solution.gap <= GAP_ACCEPTED:
+        raise NoConvergenceError(
+            f"the sum of utilities stopped at a residual of {solution.gap:.2g}"
+        )
+    return solution
+
+
+def _follow(system: System, stepping: _Stepping) -> ConcaveSolution:
+    """Step until the optimality conditions are met, or nothing more is gained."""
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        point = system.start()
+        best, best_residuals = point, system.residuals(point)
+        residuals = best_residuals
+        stale = iteration = closest = 0
+        while (
+            iteration < MAXIMUM_ITERATIONS
+            and stale < PATIENCE
+            and iteration - closest < PATIENCE_FAR
+        ):
+            if residuals.largest <= GAP_TARGET:
+                break
+            iteration += 1
+            try:
+                point = _iterate(system, point, residuals, stepping)
+            except np.linalg.LinAlgError:
+                break
+            residuals = system.residuals(point)
+            if not np.isfinite(residuals.largest):
+                break
+            if residuals.largest < best_residuals.largest:
+                stale = stale if residuals.largest > 0.5 * best_residuals.largest else 0
+                best, best_residuals, closest = point, residuals, iteration
+            stale += best_residuals.largest < GAP_SMALL
+    return polish(system, best, best_residuals.largest, iteration)
+
+
+def _iterate(system: System, point: Point, residuals: Residuals, stepping: _Stepping) -> Point:
+    """Take one predictor-corrector step."""
+    money = system.money(point, stepping.relative)
+    mu = system.mu(point, money)
+    solve = system.newton(point, residuals)
+    products, slack, spare = point.x * point.z, point.s * point.p, point.t * point.w
+    predictor = solve(-products, -slack, -spare, residuals.log_marginal)
+    reach = system.longest_step(point, predictor)
+    ahead = point.stepped(predictor, stepping.to_boundary * reach)
+    target = mu * min(1.0, max((system.mu(ahead, money) / mu) ** 3, stepping.least_centring))
+    bent = residuals.log_marginal
+    if stepping.second_order:
+        products = products + predictor.x * predictor.z
+        slack = slack + predictor.s * predictor.p
+        spare = spare + predictor.t * predictor.w
+        missed = system.residuals(ahead).log_marginal - (1.0 - reach) * bent
+        bent = bent + reach * missed
+    corrector = solve(
+        target * money.spent[:, None] - products,
+        target * money.worth - slack,
+        np.where(system.limited, target * money.spent - spare, 0.0),
+        bent,
+    )
+    reach = system.longest_step(point, corrector)
+    return point.stepped(corrector, min(1.0, stepping.to_boundary * reach))

@@ -1,0 +1,73 @@
+"""Hill climbing: random changes to the best candidate so far, and random restarts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import TypeVar
+
+Candidate = TypeVar("Candidate")
+
+
+def climb(
+    draw: Callable[[Candidate | None], Candidate],
+    height: Callable[[Candidate], float],
+    tries: int,
+    patience: int,
+    on_progress: Callable[[int, int], None] | None = None,
+    *,
+    openings: Iterable[Candidate] = (),
+) -> Candidate:
+    """Return the highest candidate drawn; of equal ones, the first.
+
+    Parameters
+    ----------
+    draw : callable
+        Draws a candidate: near the given one, or anywhere when given None. It owns all randomness,
+        so that equal seeds find equal candidates.
+    height : callable
+        The value to maximise; a NaN is lower than anything.
+    tries : int
+        Number of candidates to draw, at least 1.
+    patience : int
+        Restart after this many candidates in a row that are no higher than the best near them.
+    on_progress : callable, optional
+        Called with the number of candidates drawn and the number of all.
+    openings : iterable, optional
+        Candidates to try first, within `tries`; the first climb starts from the highest.
+
+    Returns
+    -------
+    Candidate
+    """
+
+    def height_of(candidate: Candidate) -> float:
+        found = height(candidate)
+        return -math.inf if math.isnan(found) else found
+
+    highest: Candidate | None = None
+    opened = 0
+    for candidate in islice(openings, tries):
+        opened += 1
+        if on_progress is not None:
+            on_progress(opened, tries)
+        if highest is None or height_of(candidate) > height_of(highest):
+            highest = candidate
+    current = highest
+    failures = 0
+    for tried in range(opened + 1, tries + 1):
+        candidate = draw(current)
+        if on_progress is not None:
+            on_progress(tried, tries)
+        if current is None or height_of(candidate) > height_of(current):
+            current, failures = candidate, 0
+        else:
+            failures += 1
+        if highest is None or height_of(current) > height_of(highest):
+            highest = current
+        if failures >= patience:
+            current, failures = None, 0
+    if highest is None:
+        raise ValueError("at least one candidate has to be drawn")
+    return highest

@@ -1,0 +1,164 @@
+"""Raise levels within a grown budget: by water-filling, by halving, and by linear programmes.
+
+Halving is Li, Liu, Zhang and Zhang 2019, Algorithm 1, with another first test. Line 6 as printed
+asks whether the levels of the step before, with 0 for the newcomer, fit into the budget. They
+always do, since they fitted into a smaller one; the algorithm would then raise all as if they had
+nothing, and overfill. The right test is whether the budget suffices to raise all to the first and
+highest level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from fairlead.errors import NoConvergenceError
+from fairlead.model.cluster import BoolArray, FloatArray
+
+RaiseLevels = Callable[[FloatArray, FloatArray, float], FloatArray]
+
+# A resource is used up where no more than this much of the budget is left.
+ROUNDING = 1e-14
+# The tightest tolerances of HiGHS.
+TIGHTEST = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+# A resource is used up where less than this part of the budget is left.
+LEFT_OVER = 3e-10
+# Newton's steps end when one changes a level by no more than this, relative.
+LAST_STEP = 1e-15
+
+
+def raise_by_water(use: FloatArray, level: FloatArray, budget: float) -> FloatArray:
+    """Raise the lowest together, from one level that they meet to the next.
+
+    Parameters
+    ----------
+    use : (P, R) float
+        Use of each resource per unit of level; zeros are admitted.
+    level : (P,) float
+        Levels before.
+    budget : float
+        Amount of each resource.
+
+    Returns
+    -------
+    (P,) float
+        Levels after.
+
+    Notes
+    -----
+    The water-filling of Kash, Procaccia and Shah 2014, by events instead of by small amounts. It
+    goes on with participants that demand no used-up resource: O(P R) for each of at most P + R
+    events.
+    """
+    level = level.copy()
+    can_rise = np.ones(len(level), dtype=bool)
+    used = level @ use
+    while can_rise.any():
+        lowest = level[can_rise].min()
+        front = can_rise & (level == lowest)
+        higher = level[can_rise & ~front].min(initial=np.inf)
+        rate = use[front].sum(axis=0)
+        taken = rate > 0
+        room = np.maximum(budget - used, 0.0)
+        limit = (room[taken] / rate[taken]).min()
+        if lowest + limit > higher:
+            used += rate * (higher - lowest)
+            level[front] = higher
+            continue
+        level[front] = lowest + limit
+        used += rate * limit
+        gone = taken & (used >= budget * (1.0 - ROUNDING))
+        can_rise &= ~(use[:, gone] > 0).any(axis=1)
+    return level
+
+
+def raise_by_halving(use: FloatArray, level: FloatArray, budget: float) -> FloatArray:
+    """Find by halving the first participant to rise, and raise all from there on to one level.
+
+    As `raise_by_water`, for positive `use` and non-increasing `level`. O(P R): each halving adds up
+    the half that it decides about. The paper subtracts parts from sums; here sums only grow,
+    because a difference of large sums may be nothing but rounding.
+    """
+    kept, rising = np.zeros(use.shape[1]), use.sum(axis=0)  # alpha and beta of the paper
+    if (kept + rising * level[0] > budget).any():
+        low, high = 0, len(level) - 1  # raising all from `low` on to its level is too much
+        kept, rising = level[:1] * use[0], use[high]  # of all up to `low`; of all from `high` on
+        while high - low > 1:
+            middle = (low + high + 1) // 2
+            before = kept + level[low + 1 : middle] @ use[low + 1 : middle]
+            beyond = rising + use[middle:high].sum(axis=0)
+            if (before + beyond * level[middle] <= budget).all():
+                high, rising = middle, beyond
+            else:
+                low, kept = middle, before + level[middle] * use[middle]
+    common = ((budget - kept) / rising).min()
+    raised: FloatArray = np.maximum(level, common)
+    return raised
+
+
+def raise_by_lp(use: FloatArray, level: FloatArray, budget: float) -> FloatArray:
+    """Maximise the least level; then, with participants that cannot rise fixed, that of the others.
+
+    As `raise_by_water`, by Li et al., linear programme (1): at most R programmes of P + 1
+    variables. Of the optimal levels the least are taken (Lemma 1). Raises NoConvergenceError when
+    HiGHS finds no optimum.
+    """
+    level = level.copy()
+    can_rise = np.ones(len(level), dtype=bool)
+    while can_rise.any():
+        least = _largest_least_level(use, level, budget, can_rise)
+        level[can_rise] = np.maximum(level[can_rise], least)
+        left = budget - level @ use
+        gone = left <= LEFT_OVER * budget
+        stopped = can_rise & (use[:, gone] > 0).any(axis=1)
+        if not stopped.any():
+            raise NoConvergenceError(
+                f"dynamic: the linear programme left {left.min() / budget:.3g} of every resource"
+            )
+        can_rise &= ~stopped
+    return level
+
+
+def _largest_least_level(
+    use: FloatArray, level: FloatArray, budget: float, can_rise: BoolArray
+) -> float:
+    """Return M of LP (1), solved in units in which the largest possible level is about 1."""
+    from scipy.optimize import linprog  # noqa: PLC0415 (slow to load)
+
+    rising = np.flatnonzero(can_rise)
+    n = len(rising)
+    fixed = level[~can_rise] @ use[~can_rise]
+    scale = float(use.sum(axis=0).max()) / budget
+    least_first = np.column_stack([np.ones(n), -np.eye(n)])
+    within = np.column_stack([np.zeros(use.shape[1]), use[rising].T]) / (scale * budget)
+    answer = linprog(
+        c=np.concatenate([[-1.0], np.zeros(n)]),
+        A_ub=np.vstack([least_first, within]),
+        b_ub=np.concatenate([np.zeros(n), np.maximum(budget - fixed, 0.0) / budget]),
+        bounds=[(0.0, None), *((float(held), None) for held in level[rising] * scale)],
+        method="highs",
+        options=TIGHTEST,
+    )
+    if answer.status != 0:
+        raise NoConvergenceError(f"dynamic: the linear programme ended with: {answer.message}")
+    return _correct_level(use[rising], level[rising], budget - fixed, float(answer.x[0]) / scale)
+
+
+def _correct_level(use: FloatArray, level: FloatArray, left: FloatArray, least: float) -> float:
+    """Correct M by Newton's method to where the first resource is used up.
+
+    HiGHS passes over coefficients of 1e-9 and less.
+    """
+    for _ in range(len(level)):
+        at_least = level <= least
+        slope = use[at_least].sum(axis=0)
+        asked = slope > 0
+        if not asked.any():
+            break
+        over = np.maximum(level, least) @ use - left
+        step = float((over[asked] / slope[asked]).max())
+        least -= step
+        if abs(step) <= LAST_STEP * least:
+            break
+    return least

@@ -1,0 +1,210 @@
+"""Linear programmes over the pairs of a user and a group of servers, by HiGHS."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import linprog
+from scipy.sparse import csr_array, hstack, vstack
+
+from fairlead.errors import NoConvergenceError
+from fairlead.model.cluster import BoolArray, FloatArray, IntArray
+from fairlead.solvers.concave_programme import ConcaveProgramme, ConcaveSolution, System
+
+# The tightest tolerances of HiGHS.
+TIGHTEST = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+# HiGHS takes smaller demands for none, so they count as this where they must not vanish.
+SMALLEST_SEEN = 1e-8
+# A total gain below this is scaled up before it is judged.
+LITTLE = 1e-6
+# The relative amount that settled users may lose.
+SLACK = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Improvement:
+    """A division that is no worse for any user."""
+
+    split: FloatArray  # (N, G): holdings of each user on each group
+    gain: float  # sum of all gains
+    bound: float  # upper bound of that sum for any division, by duality
+
+
+def improve(
+    use: FloatArray, allowed: BoolArray, have: FloatArray, most: FloatArray, capacity: FloatArray
+) -> Improvement:
+    """Divide so that the sum of gains is largest and no user has less than before.
+
+    Parameters
+    ----------
+    use : (R, N, G) float, >= 0
+        Use of each resource of a group by one unit of a user there.
+    allowed : (N, G) bool
+        Where each user may hold units.
+    have : (N,) float
+        Units of each user before.
+    most : (N,) float
+        The most units that each user may have; infinite where unbounded.
+    capacity : (R, G) float
+
+    Returns
+    -------
+    Improvement
+
+    Raises
+    ------
+    NoConvergenceError
+        When the programme cannot be solved, as when `have` is not feasible.
+
+    Notes
+    -----
+    At most N G unknowns and N + G R rows. The bound is the sum of the duals that HiGHS returns,
+    made feasible here, so that they need not be trusted.
+    """
+    user, group, taken, total = _rows(use, allowed)
+    bounded = np.isfinite(most)
+    result = linprog(
+        -np.ones(len(user)),
+        A_ub=vstack([taken, -total, total[bounded]]).tocsr(),
+        b_ub=np.concatenate([capacity.ravel(), -have, most[bounded]]),
+        method="highs",
+        options=TIGHTEST,
+    )
+    if result.status != 0:
+        raise NoConvergenceError(f"no linear programme of improvements: {result.message}")
+    split = np.zeros(allowed.shape)
+    split[user, group] = np.maximum(result.x, 0.0)
+    dual = np.maximum(-result.ineqlin.marginals, 0.0)
+    prices = dual[: capacity.size].reshape(capacity.shape)
+    bound = _bound_gains(use, allowed, have, most, capacity, prices)
+    return Improvement(split, float(split.sum() - have.sum()), bound)
+
+
+def measure_progress(
+    use: FloatArray, allowed: BoolArray, split: FloatArray, most: FloatArray, capacity: FloatArray
+) -> float:
+    """Measure how much of a tiny gain there is: about 1 if all can gain without losses, else 0.
+
+    `split` (N, G) are the holdings before; all else is as for `improve`. Where demands are orders
+    of magnitude apart, losses below the tolerance may be large gains to others.
+    """
+    seen = np.where(use > 0, np.maximum(use, SMALLEST_SEEN), 0.0)
+    user, group, taken, total = _rows(seen, allowed)
+    here = np.where(allowed, split, 0.0)
+    free = np.maximum(capacity - np.einsum("rng,ng->rg", use, here), 0.0)
+    left = np.maximum(most - here.sum(axis=1), 0.0)
+    bounded = np.isfinite(left)
+    whole_gain = csr_array(np.ones((1, len(user))))
+    result = linprog(
+        -np.ones(len(user)),
+        A_ub=vstack([taken, -total, total[bounded], whole_gain]).tocsr(),
+        b_ub=np.concatenate(
+            [free.ravel() / LITTLE, np.zeros(len(left)), left[bounded] / LITTLE, [1.0]]
+        ),
+        bounds=np.column_stack([-here[user, group] / LITTLE, np.full(len(user), np.inf)]),
+        method="highs",
+        options=TIGHTEST,
+    )
+    if result.status != 0:
+        raise NoConvergenceError(f"no linear programme of small changes: {result.message}")
+    return float(-result.fun)
+
+
+def raise_together(
+    programme: ConcaveProgramme, settled: BoolArray, amount: FloatArray
+) -> FloatArray | None:
+    """Return totals (N,) with the largest least multiple of `amount` (N,), positive.
+
+    Settled users have their limits, less 1e-9 of them. None where HiGHS finds no optimum. The
+    programme's start and utility are unused.
+    """
+    system = System(programme)
+    user, _, taken, total = _rows(system.use * amount[:, None], system.allowed)
+    bounded = system.limited & ~settled
+    least = np.where(settled, 0.0, 1.0)[:, None]
+    none = csr_array((taken.shape[0] + int(bounded.sum()), 1))
+    matrix = vstack([hstack([vstack([taken, total[bounded]]), none]), hstack([-total, least])])
+    result = linprog(
+        np.append(np.zeros(len(user)), -1.0),
+        A_ub=matrix.tocsr(),
+        b_ub=np.concatenate(
+            [
+                np.ones(taken.shape[0]),
+                (programme.limit / amount)[bounded],
+                np.where(settled, SLACK - 1.0, 0.0),
+            ]
+        ),
+        method="highs",
+        options=TIGHTEST,
+    )
+    if result.status != 0:
+        return None
+    totals: FloatArray = amount * np.bincount(user, result.x[:-1], len(amount))
+    return np.where(settled, programme.limit, totals)
+
+
+def maximize_linear(programme: ConcaveProgramme, worth: FloatArray) -> ConcaveSolution:
+    """Find a split of the largest ``sum_n worth[n] X[n]``, and its prices.
+
+    `worth` (N,) is that of a unit. The programme's start and utility are unused. The answer is a
+    corner of all best ones. Unknowns are counted in worth, so that prices are equally exact for
+    each user, be a unit worth 10^-12 of what it is to another.
+    """
+    system = System(programme)
+    user, group, taken, total = _rows(system.use / worth[:, None], system.allowed)
+    part = 1.0 / (worth * np.where(system.limited, programme.limit, 1.0))
+    limits = csr_array((part[user], (user, np.arange(len(user)))), total.shape)
+    matrix = vstack([taken, limits[system.limited]]).tocsr()
+    result = linprog(
+        -np.ones(len(user)),
+        A_ub=matrix,
+        b_ub=np.ones(matrix.shape[0]),
+        method="highs-ds",
+        options=TIGHTEST | {"presolve": False},
+    )
+    if result.status != 0:
+        raise NoConvergenceError(f"no linear programme of tasks: {result.message}")
+    split = np.zeros(system.allowed.shape)
+    split[user, group] = np.maximum(result.x, 0.0) / worth[user]
+    prices = np.maximum(-result.ineqlin.marginals[: system.live.size], 0.0)
+    prices = prices.reshape(system.live.shape)
+    dearer = np.maximum(system.cost(prices) - worth[:, None], 0.0)
+    reduced = np.where(system.allowed, dearer, np.inf)
+    return ConcaveSolution(split, prices, reduced, worth, 0.0, int(result.nit))
+
+
+def _rows(use: FloatArray, allowed: BoolArray) -> tuple[IntArray, IntArray, csr_array, csr_array]:
+    """Return user and group of each pair, use of each resource (R G, P), and totals (N, P)."""
+    n_users, n_groups = allowed.shape
+    user, group = np.nonzero(allowed)
+    pairs = np.arange(len(user))
+    shape = (n_groups, len(user))
+    taken = [csr_array((row[user, group], (group, pairs)), shape) for row in use]
+    total = csr_array((np.ones(len(user)), (user, pairs)), (n_users, len(user)))
+    return user, group, vstack(taken), total
+
+
+def _bound_gains(
+    use: FloatArray,
+    allowed: BoolArray,
+    have: FloatArray,
+    most: FloatArray,
+    capacity: FloatArray,
+    prices: FloatArray,
+) -> float:
+    """Bound the sum of gains by prices of resources, whatever they are.
+
+    A unit of user n costs at least q[n]. A user that gains y[n] >= 0 on top of have[n] pays
+    ``(have[n] + y[n]) q[n]`` of the ``sum c p`` that there is. So ``sum y`` is at most
+    ``sum c p - sum have q + sum_n (1 - q[n])+ y[n]``, where the last y[n] is at most what n may
+    have on top, or could have alone.
+    """
+    cost = np.where(allowed, np.einsum("rg,rng->ng", prices, use), np.inf).min(axis=1)
+    cost = np.where(allowed.any(axis=1), cost, 1.0)  # a user without a place neither pays nor gains
+    with np.errstate(divide="ignore"):
+        alone = np.where(use > 0, capacity[:, None, :] / np.where(use > 0, use, 1.0), np.inf)
+    alone = np.where(allowed, alone.min(axis=0), 0.0).sum(axis=1)
+    room = np.maximum(np.minimum(most, alone) - have, 0.0)
+    left = float((capacity * prices).sum() - (have * cost).sum())
+    return left + float((np.maximum(1.0 - cost, 0.0) * room).sum())

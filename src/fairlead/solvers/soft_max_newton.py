@@ -1,0 +1,201 @@
+"""Newton's method with a soft maximum and falling temperature, for one level per server.
+
+These are the levels of PS-DSF. Let server i serve its users up to level L[i], and let every user
+take x[n] = phi[n] max_i gamma[n,i] L[i] tasks from the servers that attain the maximum. PS-DSF asks
+that the most used resource of every server is just used up. With the maximum over servers and that
+over resources both replaced by soft ones of temperature tau, this is one smooth equation per server
+in the logarithms of the levels, whatever the number of users.
+
+Raising a server's level draws users to it and away from all others, and raising all levels alike
+raises all use alike. So the Jacobian is an M-matrix (positive diagonal, no positive entry off it,
+positive row sums) at every point and every temperature below 1: it is never singular, and the
+solution at each temperature is unique. Following it from tau = 1 downwards leads to a PS-DSF
+allocation to within a few tau.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairlead.model.cluster import FloatArray
+
+COOLING = 0.3
+# Where Newton's method fails, temperatures are closer together; no closer than this.
+SLOWEST_COOLING = 0.9
+NEWTON_STEPS = 40
+SMALLEST_STEP = 1e-3
+LARGEST_EXPONENT = 700.0
+SMALLEST_USE = 1e-300
+LARGEST_LOG_TASKS = 300.0
+# A longer step (in the logarithm of a level) only overflows.
+LONGEST_STEP = 20.0
+# Equations hold to this fraction of the temperature, which is the error that stays anyway.
+PRECISION = 1e-2
+# A smaller share of a user's tasks is a rounding error of the soft maximum.
+NEGLIGIBLE = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class SoftProblem:
+    """Servers with one level each."""
+
+    log_rate: FloatArray  # (N, G): log gamma, -inf where a user cannot run
+    log_weight: FloatArray  # (N,): log phi
+    log_limit: FloatArray  # (N,): log of the task limit, infinite for none
+    # (R, N, G): use by one task, relative to the server's capacity; 0 where a user cannot run. On
+    # each server all users that can run demand the same resources.
+    use: FloatArray
+
+    @property
+    def idle_rate(self) -> float:
+        """Rate at which an imaginary user takes what limits leave over on every server.
+
+        It takes the fraction tau of a server at the level at which the lightest user alone would
+        fill it, more at higher levels, and less than tau where others use the server up.
+        """
+        if not np.isfinite(self.log_limit).any():
+            return 0.0
+        return float(np.exp(self.log_weight.min()))
+
+
+@dataclass(frozen=True, eq=False)
+class _AtLevels:
+    """The quantities at given levels and a temperature."""
+
+    levels: FloatArray
+    temperature: float
+    share: FloatArray
+    elasticity: FloatArray
+    tasks: FloatArray
+    used: FloatArray
+    idle: FloatArray
+    importance: FloatArray
+    error: FloatArray
+
+    @property
+    def largest(self) -> float:
+        return float(np.abs(self.error).max())
+
+
+def _evaluate(problem: SoftProblem, levels: FloatArray, temperature: float) -> _AtLevels:
+    attraction = problem.log_rate + levels
+    best = attraction.max(axis=1)
+    share = np.exp((attraction - best[:, None]) / temperature)
+    total = share.sum(axis=1)
+    share /= total[:, None]
+    log_tasks = problem.log_weight + best + temperature * np.log(total)
+    surplus = (log_tasks - problem.log_limit) / temperature
+    elasticity = 1.0 / (1.0 + np.exp(np.minimum(surplus, LARGEST_EXPONENT)))
+    log_tasks = log_tasks - temperature * np.logaddexp(0.0, surplus)
+    tasks = share * np.exp(np.minimum(log_tasks, LARGEST_LOG_TASKS))[:, None]
+    idle = temperature * problem.idle_rate * np.exp(np.minimum(levels, LARGEST_EXPONENT))
+    used = np.einsum("ng,rng->rg", tasks, problem.use) + idle
+    log_used = np.log(np.maximum(used, SMALLEST_USE))
+    most = log_used.max(axis=0)
+    importance = np.exp((log_used - most) / temperature)
+    summed = importance.sum(axis=0)
+    return _AtLevels(
+        levels=levels,
+        temperature=temperature,
+        share=share,
+        elasticity=elasticity,
+        tasks=tasks,
+        used=used,
+        idle=idle,
+        importance=importance / summed,
+        error=most + temperature * np.log(summed),
+    )
+
+
+def _newton_direction(problem: SoftProblem, state: _AtLevels) -> FloatArray:
+    tau = state.temperature
+    pull = np.zeros_like(state.share)
+    for r, use in enumerate(problem.use):
+        safe = np.where(state.used[r] > 0, state.used[r], 1.0)
+        pull += use * (state.importance[r] / safe)
+    pull *= state.tasks
+    jacobian = (pull * (state.elasticity - 1.0 / tau)[:, None]).T @ state.share
+    own = np.arange(len(state.levels))
+    jacobian[own, own] += pull.sum(axis=0) / tau
+    idle_pull = np.where(state.used > 0, state.importance * state.idle, 0.0)
+    jacobian[own, own] += (idle_pull / np.where(state.used > 0, state.used, 1.0)).sum(axis=0)
+    return np.asarray(-np.linalg.solve(jacobian, state.error), dtype=np.float64)
+
+
+def _settle(problem: SoftProblem, state: _AtLevels) -> _AtLevels:
+    """Solve at the state's temperature, as far as Newton's method with step halving gets."""
+    for _ in range(NEWTON_STEPS):
+        if state.largest < PRECISION * state.temperature:
+            break
+        try:
+            direction = _newton_direction(problem, state)
+        except np.linalg.LinAlgError:
+            break
+        step, moved = min(1.0, LONGEST_STEP / max(float(np.abs(direction).max()), 1e-300)), None
+        smallest = SMALLEST_STEP * step
+        while step >= smallest:
+            trial = _evaluate(problem, state.levels + step * direction, state.temperature)
+            if trial.largest < (1 - 1e-4 * step) * state.largest:
+                moved = trial
+                break
+            step *= 0.5
+        if moved is None:
+            break
+        state = moved
+    return state
+
+
+def follow_soft_levels(problem: SoftProblem, temperatures: Sequence[float]) -> Iterator[FloatArray]:
+    """Follow the soft levels down and yield, at some temperatures, the tasks at temperature 0.
+
+    Parameters
+    ----------
+    problem : SoftProblem
+        Every server can run some user.
+    temperatures : sequence of float
+        Relative errors of the levels that may stay, descending from below 1. Rounding errors of
+        the splits are about 1e-16 / temperature, so that 1e-8 is the last that makes sense.
+
+    Yields
+    ------
+    (N, G) float
+        Tasks of each user on each server, 0 where negligible.
+
+    Notes
+    -----
+    PS-DSF: Khamse-Ashari et al. 2017; the soft levels are derived in ``docs/design``. Some 100 to
+    200 Newton steps of O(N G (R + G) + G^3), the G^2 N as a matrix product. Once it is settled
+    where users run, tasks are nearly linear in the temperature: those at 0 are read off the last
+    two, and are right to about its square.
+    """
+    levels = np.zeros(problem.log_rate.shape[1])
+    state = _settle(problem, _evaluate(problem, levels, 1.0))
+    before, cooling = state, COOLING
+    for goal in temperatures:
+        while state.temperature > goal:
+            cooler = max(state.temperature * cooling, goal)
+            here = _evaluate(problem, state.levels, cooler)
+            if before is not state:
+                slope = (state.levels - before.levels) / (state.temperature - before.temperature)
+                guess = state.levels + slope * (cooler - state.temperature)
+                ahead = _evaluate(problem, guess, cooler)
+                here = ahead if ahead.largest < here.largest else here
+            settled = _settle(problem, here)
+            if settled.largest > cooler and cooling < SLOWEST_COOLING:
+                cooling = cooling**0.5
+                continue
+            before, state = state, settled
+            cooling = max(cooling**2, COOLING)
+        yield _at_zero(before, state)
+
+
+def _at_zero(warmer: _AtLevels, state: _AtLevels) -> FloatArray:
+    """Return the tasks at temperature 0 on the line through two states; the colder where alone."""
+    tasks = state.tasks
+    if warmer is not state:
+        further = state.temperature / (warmer.temperature - state.temperature)
+        tasks = np.maximum(tasks + further * (tasks - warmer.tasks), 0.0)
+    return np.where(state.share > NEGLIGIBLE, tasks, 0.0)

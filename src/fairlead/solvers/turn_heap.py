@@ -1,0 +1,111 @@
+"""A heap of users that take whole tasks by turns, in exact arithmetic.
+
+A user takes its next task at the level ``taken * numerator / denominator``, its weighted dominant
+share so far. The lowest level goes first; of equal levels the user whose task is the larger share,
+then the earlier one. Levels that floats cannot tell apart are compared as fractions.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heapreplace
+from typing import Final
+
+from mypy_extensions import i64
+
+# Levels closer than this (relative) are compared in integers: four roundings are behind each.
+NEAR: Final = 1e-14
+
+
+class UserInTurn:
+    """A user that takes whole tasks by turns."""
+
+    number: i64
+    taken: int  # tasks so far
+    limit: float  # whole tasks that the user has; infinite for no limit
+    demand: list[int]  # (R,) of one task, in quanta
+    # The weighted dominant share of one task: as a fraction, and rounded.
+    numerator: int
+    denominator: int
+    step: float
+
+    def __init__(
+        self,
+        number: int,
+        taken: int,
+        limit: float,
+        demand: list[int],
+        numerator: int,
+        denominator: int,
+        step: float,
+    ) -> None:
+        self.number = number
+        self.taken = taken
+        self.limit = limit
+        self.demand = demand
+        self.numerator = numerator
+        self.denominator = denominator
+        self.step = step
+
+    def __lt__(self, other: UserInTurn) -> bool:
+        return precedes(self, self.taken, other, other.taken)
+
+    def fits(self, room: list[int]) -> bool:
+        """Return whether one more task fits."""
+        demand = self.demand
+        for r in range(len(room)):  # noqa: SIM110 (a generator takes twice the time)
+            if demand[r] > room[r]:
+                return False
+        return True
+
+    def take(self, room: list[int]) -> None:
+        """Take one more task."""
+        self.taken += 1
+        demand = self.demand
+        for r in range(len(room)):
+            room[r] -= demand[r]
+
+
+def precedes(one: UserInTurn, one_taken: int, other: UserInTurn, other_taken: int) -> bool:
+    """Return whether a user has its turn before another user, at the given tasks of each."""
+    level, other_level = one_taken * one.step, other_taken * other.step
+    if abs(level - other_level) > NEAR * (level + other_level):
+        return level < other_level
+    ours = one.numerator * other.denominator
+    theirs = other.numerator * one.denominator
+    exact, other_exact = one_taken * ours, other_taken * theirs
+    if exact != other_exact:
+        return exact < other_exact
+    if ours != theirs:
+        return ours > theirs
+    return one.number < other.number
+
+
+def take_turns(users: list[UserInTurn], room: list[int], stops: bool) -> list[UserInTurn]:
+    """Serve users by turns, a few tasks each; return the users that go on.
+
+    `room` (R,), the free quanta, is reduced. With `stops`, no user goes on after the first misfit.
+    """
+    heap = users.copy()
+    heapify(heap)
+    for _ in range(2 * len(heap) + 64):
+        if not heap:
+            break
+        user = heap[0]
+        stays = user.fits(room)
+        if stays:
+            user.take(room)
+            stays = user.taken < user.limit
+        elif stops:
+            return []
+        if stays:
+            heapreplace(heap, user)
+        else:
+            heappop(heap)
+    return heap
+
+
+def take_one_each(users: list[UserInTurn], room: list[int]) -> None:
+    """Add one task for each user whose task fits, in the order of turns."""
+    for user in sorted(users):
+        if user.fits(room):
+            user.take(room)

@@ -1,0 +1,131 @@
+"""The most that all can gain: the answer is feasible, the bound is one, and they meet."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from fairlead.errors import NoConvergenceError
+from fairlead.solvers.linear_programmes import _bound_gains, improve, measure_progress
+
+
+@st.composite
+def programmes(draw):
+    """Draw what each uses, where it may, what it has (feasibly), and the most that it may have."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n_resources, n_users, n_groups = rng.integers(1, 4), rng.integers(1, 6), rng.integers(1, 5)
+    allowed = rng.random((n_users, n_groups)) < draw(st.sampled_from([1.0, 0.6]))
+    allowed[np.arange(n_users), rng.integers(n_groups, size=n_users)] = True
+    use = rng.integers(0, 5, (n_resources, n_users, n_groups)).astype(float)
+    use[0] += use.sum(axis=0) == 0  # everything takes something
+    use[:, ~allowed] = 0.0
+    capacity = rng.integers(1, 9, (n_resources, n_groups)).astype(float)
+    split = rng.random((n_users, n_groups)) * allowed
+    used = np.einsum("rng,ng->rg", use, split)
+    split *= draw(st.sampled_from([0.0, 0.5, 1.0])) / max((used / capacity).max(), 1e-9)
+    have = split.sum(axis=1)
+    most = np.where(rng.random(n_users) < 0.4, have * rng.choice([1.0, 1.5], n_users), np.inf)
+    return use, allowed, have, most, capacity
+
+
+def largest_gain(use, allowed, have, most, capacity):
+    """The same programme with dense rows, and nothing left out."""
+    n_resources, n_users, n_groups = use.shape
+    rows, limits = [], []
+    for r in range(n_resources):
+        for g in range(n_groups):
+            row = np.zeros((n_users, n_groups))
+            row[:, g] = use[r, :, g]
+            rows.append(row.ravel())
+            limits.append(capacity[r, g])
+    for n in range(n_users):
+        row = np.zeros((n_users, n_groups))
+        row[n] = 1.0
+        rows += [-row.ravel()] + [row.ravel()] * bool(np.isfinite(most[n]))
+        limits += [-have[n]] + [most[n]] * bool(np.isfinite(most[n]))
+    bounds = [(0, None if may else 0) for may in allowed.ravel()]
+    found = linprog(-np.ones(use[0].size), np.array(rows), limits, bounds=bounds)
+    assert found.status == 0, found.message
+    return -found.fun - have.sum()
+
+
+@given(programme=programmes())
+def test_gain_and_bound_meet_at_the_optimum(programme):
+    use, allowed, have, most, capacity = programme
+    found = improve(*programme)
+    gain = largest_gain(*programme)
+    assert found.gain == pytest.approx(gain, abs=1e-7)
+    assert found.bound == pytest.approx(gain, abs=1e-7)
+    assert found.gain == pytest.approx(found.split.sum() - have.sum())
+    assert (found.split >= 0).all()
+    assert (found.split[~allowed] == 0).all()
+    assert (found.split.sum(axis=1) >= have - 1e-8).all()
+    assert (found.split.sum(axis=1) <= most + 1e-8).all()
+    assert (np.einsum("rng,ng->rg", use, found.split) <= capacity + 1e-8).all()
+
+
+@given(programme=programmes(), seed=st.integers(0, 2**32 - 1))
+def test_any_prices_bound_the_gain(programme, seed):
+    rng = np.random.default_rng(seed)
+    capacity = programme[-1]
+    prices = rng.random(capacity.shape) * (rng.random(capacity.shape) < 0.7)
+    assert _bound_gains(*programme, prices) >= largest_gain(*programme) - 1e-7
+
+
+def one_user(**changes):
+    given = {"have": [0.0], "most": [np.inf], "capacity": [[4.0]], "allowed": [[True]]} | changes
+    return improve(
+        np.array([[[2.0]]]),
+        np.array(given["allowed"]),
+        np.array(given["have"]),
+        np.array(given["most"]),
+        np.array(given["capacity"]),
+    )
+
+
+def test_by_hand():
+    assert one_user().gain == pytest.approx(2)
+    assert one_user(most=[1.5]).split[0, 0] == pytest.approx(1.5)
+    assert one_user(have=[2.0]).gain == pytest.approx(0)
+    assert one_user(have=[2.0]).bound == pytest.approx(0)
+    assert one_user(capacity=[[0.0]]).bound == pytest.approx(0)
+
+
+def test_who_may_be_nowhere_has_nothing_to_gain():
+    use = np.array([[[1.0], [0.0]]])
+    allowed = np.array([[True], [False]])
+    found = improve(use, allowed, np.zeros(2), np.full(2, np.inf), np.array([[3.0]]))
+    assert found.split.tolist() == [[3.0], [0.0]]
+    assert found.bound == pytest.approx(3)
+
+
+def test_what_cannot_be_held_cannot_be_bettered():
+    with pytest.raises(NoConvergenceError):
+        one_user(have=[3.0])
+
+
+def test_a_little_is_gained_where_much_can_be():
+    use, capacity = np.array([[[2.0], [1.0]]]), np.array([[4.0]])
+    everywhere, endless = np.ones((2, 1), dtype=bool), np.full(2, np.inf)
+    progress = [
+        measure_progress(use, everywhere, np.array(split), endless, capacity)
+        for split in ([[1.0], [1.0]], [[1.5], [1.0]], [[0.0], [4.0]])
+    ]
+    assert progress == pytest.approx([1, 0, 0], abs=1e-6)
+    # Both are idle, but neither has more to do.
+    none = measure_progress(use, everywhere, np.ones((2, 1)), np.ones(2), capacity)
+    assert none == pytest.approx(0)
+
+
+@given(programme=programmes())
+def test_progress_is_made_exactly_where_there_is_a_gain(programme):
+    use, allowed, have, most, capacity = programme
+    best = improve(*programme)
+    if best.gain > 1e-3:
+        # On the way from any split with these totals to the best one.
+        feasible = improve(use, allowed, have, have * (1 + 1e-12), capacity).split
+        assert measure_progress(use, allowed, feasible, most, capacity) == pytest.approx(1)
+    assert measure_progress(use, allowed, best.split, most, capacity) < 1e-2
