@@ -23,7 +23,7 @@ from ray.cluster_utils import Cluster
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 import fairlead.ray
-from fairlead.ray.reach import answer, found
+from fairlead.ray.connection import answer, found
 
 STORE = 80 * 2**20
 

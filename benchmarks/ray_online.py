@@ -37,7 +37,7 @@ from rich.table import Table
 import fairlead.ray
 from fairlead import Problem
 from fairlead.model.workload import Workload
-from fairlead.ray.reach import stop
+from fairlead.ray.connection import stop
 from fairlead.simulation.replay import replay
 
 STORE, GIB = 80 * 2**20, 2**30

@@ -19,8 +19,8 @@ import fairlead.ray
 from conftest import until
 from fairlead.errors import InputError
 from fairlead.ray import Fair
-from fairlead.ray.agent import LostError
-from fairlead.ray.reach import answer, found
+from fairlead.ray._ray_calls import LostError
+from fairlead.ray.connection import answer, found
 
 pytestmark = pytest.mark.timeout(90)
 Connect = Callable[..., Fair]

@@ -18,7 +18,7 @@ from conftest import until
 from fairlead.cli import main
 from fairlead.errors import InputError
 from fairlead.ray import Fair
-from fairlead.ray.reach import reach
+from fairlead.ray.connection import reach
 
 pytestmark = pytest.mark.timeout(120)
 Connect = Callable[..., Fair]

@@ -23,9 +23,9 @@ import fairlead.ray
 from conftest import STORE, until
 from fairlead.errors import InputError
 from fairlead.ray import Fair
-from fairlead.ray.agent import LostError
-from fairlead.ray.cluster import AGENT, RayCluster
-from fairlead.ray.reach import NoDispatcherError, answer, found, stop
+from fairlead.ray._ray_calls import LostError
+from fairlead.ray._ray_engine import AGENT, RayEngine
+from fairlead.ray.connection import NoDispatcherError, answer, found, stop
 from fairlead.service.engines.protocol import JobSpec, Start
 
 pytestmark = pytest.mark.timeout(120)
@@ -52,7 +52,7 @@ def test_a_start_on_a_node_that_is_gone_is_lost() -> None:
     """The node may be back before the service hears of it: then nothing else ends the attempt."""
 
     async def begin() -> list[tuple[object, object]]:
-        engine = RayCluster()
+        engine = RayEngine()
         job = JobSpec(user="ana", command=[AGENT, "driver"], environment={})
         await engine.start([Start((1, 0, 1), "gone", {"cpu": 1.0}, None, job)])
         return [(ending.key, ending.status) for ending in engine.endings()]

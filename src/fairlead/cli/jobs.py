@@ -402,7 +402,7 @@ def client(server: str | None) -> Iterator[PlainClient]:
     exchange = None
     if server is not None and server.startswith(IN_RAY):
         log_on_standard_error()
-        from fairlead.ray.reach import RayExchange, found
+        from fairlead.ray.connection import RayExchange, found
 
         exchange = RayExchange(found(server.removeprefix(IN_RAY) or None))
         server = None

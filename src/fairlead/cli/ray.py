@@ -61,7 +61,7 @@ def start(
             weights[name] = typed_number(text)
         except ValueError:
             raise InputError(f"must be USER=WEIGHT, not {name}={text:.20}", "--user") from None
-    from fairlead.ray.reach import start
+    from fairlead.ray.connection import start
 
     token = os.environ.get("FAIRLEAD_TOKEN", "")
     start(policy, weights or None, service, token, db, address, seed)
@@ -74,7 +74,7 @@ def stop(address: Address = None) -> None:
     Example:
       fairlead ray stop
     """  # noqa: D301
-    from fairlead.ray.reach import stop
+    from fairlead.ray.connection import stop
 
     stop(address)
 
@@ -86,7 +86,7 @@ def status(address: Address = None, as_json: AsJson = False) -> None:
     Example:
       fairlead ray status
     """  # noqa: D301
-    from fairlead.ray.reach import BEGIN_SECONDS, answer, found
+    from fairlead.ray.connection import BEGIN_SECONDS, answer, found
 
     view = answer(found(address).state.remote(), BEGIN_SECONDS)
     if as_json:
@@ -135,7 +135,7 @@ def submit(
         bundle["memory"] = jobs.amount_of(memory)
     if gpu:
         bundle["gpu"] = gpu
-    from fairlead.ray.captured import run_captured
+    from fairlead.ray.entrypoint import run_captured
     from fairlead.ray.fair import connect
 
     with connect(user or getuser(), address) as fair:

@@ -22,7 +22,7 @@ for _package in ("ray", "fastapi", "uvicorn", "sqlalchemy", "httpx"):
     if find_spec(_package) is None:
         raise InputError(f"{_package} is not installed: {how_to_install('ray')}")
 
+from fairlead.ray.connection import start, stop  # noqa: E402
 from fairlead.ray.fair import Fair, FairClass, FairFunction, connect  # noqa: E402
-from fairlead.ray.reach import start, stop  # noqa: E402
 
 __all__ = ["Fair", "FairClass", "FairFunction", "connect", "start", "stop"]

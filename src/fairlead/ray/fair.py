@@ -1,4 +1,4 @@
-"""What a driver says: connect, and have functions, actors and groups start in fair shares."""
+"""The API of drivers: connect, and start functions, actors and groups in fair shares."""
 
 from __future__ import annotations
 
@@ -16,9 +16,18 @@ from ray import exceptions
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from fairlead.errors import InputError
-from fairlead.ray.agent import Agent, CallOptions
-from fairlead.ray.cluster import AGENT, demand_of, found_nodes
-from fairlead.ray.reach import AT_ONCE, BEGIN_SECONDS, answer, check_user, client_of, found, start
+from fairlead.ray._agent import Agent
+from fairlead.ray._ray_calls import CallOptions
+from fairlead.ray._ray_engine import AGENT, demand_of, live_nodes
+from fairlead.ray.connection import (
+    AT_ONCE,
+    BEGIN_SECONDS,
+    answer,
+    check_user,
+    client_of,
+    found,
+    start,
+)
 from fairlead.service.client import Client
 from fairlead.service.engines.protocol import EngineNode
 from fairlead.service.messages import Amounts, JobRequest
@@ -41,9 +50,9 @@ Options = Mapping[str, Any]
 def connect(
     user: str, address: str | None = None, policy: str | None = None, weight: float | None = None
 ) -> Fair:
-    """Be a user of a Ray cluster whose users have fair shares.
+    """Connect as a user of a Ray cluster whose users have fair shares.
 
-    The first who connects starts the dispatcher; `start` does so with more to choose.
+    The first connection starts the dispatcher; `start` has more options.
 
     Parameters
     ----------
@@ -51,7 +60,7 @@ def connect(
     address : str, optional
         Of the Ray cluster; that of this process, or ``auto``, when absent.
     policy : str, optional
-        Of a dispatcher that this starts, as `Scheduler` has it; ``drf/best-fit`` when absent.
+        Of a dispatcher that this starts, as in `Scheduler`; ``drf/best-fit`` when absent.
     weight : float, optional
         The user's from now on.
 
@@ -79,12 +88,12 @@ def connect(
 
 
 class Fair:
-    """A user of a Ray cluster; from `connect`. It may be passed to tasks, which then ask as well.
+    """A user of a Ray cluster; from `connect`. Tasks to which it is passed may submit, too.
 
     Amounts are cores, GiB or quantities such as ``"2Gi"``, and whole devices; other resources by
     Ray's names, in `resources`. `where` are labels that a node must have, or names of nodes. A call
-    that is lost with its node or worker is made again, `attempts` times in all; an exception of the
-    function's own is given back.
+    that is lost with its node or worker is repeated, `attempts` times in all; an exception of the
+    function is raised.
     """
 
     def __init__(self, user: str, agent: Any) -> None:
@@ -150,11 +159,10 @@ class Fair:
         timeout: float | None = None,
         **options: Any,
     ) -> Any:
-        """Return a placement group as soon as all of its bundles have room, and it is one's turn.
+        """Return a placement group as soon as all of its bundles fit, in the user's turn.
 
         Each bundle is as ``{"cpu": 1, "memory": "2Gi"}``, and stands on the node where it was
-        counted. What it holds is given back by `ray.util.remove_placement_group`, or when the
-        driver ends.
+        counted. `ray.util.remove_placement_group`, or the end of the driver, frees its amounts.
 
         Raises
         ------
@@ -176,19 +184,19 @@ class Fair:
 
     @property
     def client(self) -> Client:
-        """The service behind the dispatcher: jobs, users, servers, shares, what one tells them."""
+        """A client of the dispatcher's service."""
         return client_of(found())
 
     def shares(self) -> dict[str, Any]:
-        """Return what users hold, and what is fair, with its proof."""
+        """Return each user's share beside the fair one, with its certificate."""
         return self.client.shares().model_dump()
 
     def explain(self, job: str) -> dict[str, Any]:
-        """Return why a job waits, and what would let it start."""
+        """Return why a job waits, and which changes would let it start."""
         return self.client.explain(job)
 
     def jobs(self) -> list[dict[str, Any]]:
-        """Return what of this user waits or runs."""
+        """Return the waiting and running jobs of this user."""
         return [job.model_dump() for job in self.client.jobs(self.user)]
 
     def set_weight(self, weight: float) -> None:
@@ -197,19 +205,17 @@ class Fair:
         self.client.set_user(self.user, weight)
 
     def close(self) -> None:
-        """Stop what runs, and drop what waits."""
+        """Stop running calls, and drop waiting ones."""
         with suppress(exceptions.RayActorError):
             ray.get(self._agent.close.remote(), timeout=BEGIN_SECONDS)
-        ray.kill(self._agent)  # it has calls that it never answers, and so would not end by itself
-
-    # How it is done
+        ray.kill(self._agent)  # it never answers some calls, and so would not end by itself
 
     def _made(self, what: Any, options: Options) -> Any:
         kind = FairClass if isinstance(what, type) else FairFunction
         return kind(self, what, options)
 
     def _number(self, what: Any) -> int:
-        """Return the number by which the agent knows a function or a class."""
+        """Return the agent's number of a function or a class."""
         # A method or another object may have changed since.
         is_fixed = isinstance(what, FunctionType | BuiltinFunctionType | type)
         if is_fixed and what in self._numbers:
@@ -227,7 +233,7 @@ class Fair:
         return self._numbers[key]
 
     def _request(self, options: Options) -> dict[str, Any]:
-        """Return what is asked, as a job request has it; refuse what no node can ever hold."""
+        """Return the job request of options; refuse one that no node can ever hold."""
         bundles = {"bundles": options["bundles"]} if "bundles" in options else _amounts(options)
         more = {k: options[k] for k in ("where", "priority", "time_limit", "name") if k in options}
         try:
@@ -244,12 +250,12 @@ class Fair:
             _check_amounts(row.demand())
         request = asked.model_dump(exclude_defaults=True, exclude={"command"})
         if never_fits(self._nodes, request) or not self._nodes:
-            self._nodes = [row.node for row in found_nodes(ray.nodes()).values()]
+            self._nodes = [row.node for row in live_nodes(ray.nodes()).values()]
             if why := never_fits(self._nodes, request):
                 raise InputError(why)
         return request
 
-    def _asked(self, kind: str, number: int, options: Options) -> CallOptions:
+    def _options(self, kind: str, number: int, options: Options) -> CallOptions:
         attempts = options.get("attempts", ATTEMPTS)
         if type(attempts) is not int or attempts < 1:
             raise InputError("must be a whole number of at least 1", "attempts")
@@ -259,20 +265,20 @@ class Fair:
     def _run(
         self, kind: str, number: int, options: Options, args: tuple[Any, ...], kwargs: Options
     ) -> Any:
-        return self._agent.run.remote(self._asked(kind, number, options), args, kwargs)
+        return self._agent.run.remote(self._options(kind, number, options), args, kwargs)
 
 
 class FairFunction:
-    """A function whose calls take their turn; from `Fair.remote`."""
+    """A function whose calls are scheduled fairly; from `Fair.remote`."""
 
     def __init__(self, fair: Fair, function: Any, options: Options) -> None:
         if not callable(function):
             raise InputError("must be a function", "function")
         self._fair, self._function, self._options = fair, function, dict(options)
-        self._asked: CallOptions | None = None
+        self._shared: CallOptions | None = None
 
     def __call__(self, *_: object, **__: object) -> None:
-        """Refuse, as Ray does: a call here would not take its turn."""
+        """Refuse, as Ray does: a call here would not be scheduled."""
         raise TypeError("this function runs in the cluster: call its .remote()")
 
     def options(self, **more: Any) -> FairFunction:
@@ -281,26 +287,26 @@ class FairFunction:
 
     def remote(self, *args: Any, **kwargs: Any) -> Any:
         """Call it in its turn; return an ObjectRef of its result."""
-        return self._fair._agent.run.remote(self._what(), args, kwargs)
+        return self._fair._agent.run.remote(self._call_options(), args, kwargs)
 
     def map(self, items: Iterable[Any]) -> Iterator[Any]:
         """Call it for each item; yield the results in order."""
         rows = [(item,) for item in items]
-        asked = self._what()
-        parts = self._fair._agent.map.options(num_returns="streaming").remote(asked, rows)
+        options = self._call_options()
+        parts = self._fair._agent.map.options(num_returns="streaming").remote(options, rows)
         results = _results(parts)
-        next(results)  # from here on it hears that nobody wants it
+        next(results)  # to its `try`, so that closing it drops the rest
         return results
 
-    def _what(self) -> CallOptions:
-        if self._asked is None:
+    def _call_options(self) -> CallOptions:
+        if self._shared is None:
             number = self._fair._number(self._function)
-            self._asked = self._fair._asked("tasks", number, self._options)
-        return self._asked
+            self._shared = self._fair._options("tasks", number, self._options)
+        return self._shared
 
 
 class FairClass:
-    """A class whose actors take their turn to be made; from `Fair.remote`."""
+    """A class whose actors are scheduled fairly; from `Fair.remote`."""
 
     def __init__(self, fair: Fair, cls: Any, options: Options) -> None:
         self._fair, self._class, self._options = fair, cls, dict(options)
@@ -326,14 +332,14 @@ def _with_where(demand: Options | None, where: object) -> dict[str, Any]:
 
 
 def never_fits(nodes: Sequence[EngineNode], request: Mapping[str, Any]) -> str:
-    """Return why no node could ever hold a task of a request, by the nearest one; or nothing."""
+    """Return why no node can ever hold a task of a request, or an empty text."""
     where = request.get("where") or {}
     for bundle in request.get("bundles") or [request]:
         demand = demand_of(bundle)
-        may = [node for node in nodes if _may(where, node)]
+        may = [node for node in nodes if _is_allowed(where, node)]
         if not may and nodes:
             names = ", ".join(node.name for node in nodes[:5])
-            return f"no node is {_said(where)}; there are {names}"
+            return f"no node is {_describe(where)}; there are {names}"
         lacks = [{r: a - node.capacity.get(r, 0.0) for r, a in demand.items()} for node in may]
         parts = [sum(max(0.0, s) / demand[r] for r, s in row.items() if s > 0) for row in lacks]
         if not any(parts) or min(parts) == 0:
@@ -348,20 +354,20 @@ def never_fits(nodes: Sequence[EngineNode], request: Mapping[str, Any]) -> str:
     return ""
 
 
-def _may(where: Any, node: EngineNode) -> bool:
+def _is_allowed(where: Any, node: EngineNode) -> bool:
     if isinstance(where, Mapping):
         return all(node.labels.get(key) == value for key, value in where.items())
     return node.name in where
 
 
-def _said(where: Any) -> str:
+def _describe(where: Any) -> str:
     if isinstance(where, Mapping):
         return " and ".join(f"{key}={value}" for key, value in where.items())
     return "among " + ", ".join(where)
 
 
 def _amounts(options: Options) -> dict[str, Any]:
-    """Return amounts as a job request has them; what is no option is another resource."""
+    """Return the amounts of a job request; unknown options are other resources."""
     if not isinstance(options, Mapping):
         raise InputError("must give amounts by resource", "demand")
     if not isinstance(options.get("resources") or {}, Mapping):
@@ -376,7 +382,7 @@ def _amounts(options: Options) -> dict[str, Any]:
 
 
 def _check_amounts(demand: Mapping[str, float]) -> None:
-    """Refuse what takes nothing, and what Ray does not count so finely."""
+    """Refuse a demand of nothing, and amounts too small for Ray."""
     if not any(demand.values()):
         raise InputError("takes nothing", "demand")
     for resource, amount in demand.items():
@@ -385,7 +391,7 @@ def _check_amounts(demand: Mapping[str, float]) -> None:
 
 
 def _results(parts: Any) -> Generator[Any]:
-    """Yield what comes in parts; have the rest dropped where nobody wants it."""
+    """Yield results that come in parts; cancel the rest when closed early."""
     is_over = False
     try:
         yield None

@@ -1,4 +1,4 @@
-"""How one reaches a Ray cluster, and its dispatcher: the one that is there, or a new one."""
+"""Join a Ray cluster, and find or start its dispatcher."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from fairlead.errors import FairleadError, InputError
 from fairlead.model.arguments import number
-from fairlead.ray.dispatcher import Dispatcher
+from fairlead.ray._dispatcher import Dispatcher
 from fairlead.scheduler.argument_checks import whole
 from fairlead.scheduler.policies import parse_policy
 from fairlead.service.bounds import NAME as NAME_OF_USER
@@ -32,21 +32,15 @@ HEAD = "node:__internal_head__"
 
 
 class NoDispatcherError(FairleadError):
-    """Nobody divides this Ray cluster, or who did has gone."""
+    """The Ray cluster has no dispatcher, or the dispatcher is gone."""
 
 
 def reach(address: str | None = None) -> None:
-    """Be in a Ray cluster: that of this process, or one that is there.
-
-    Raises
-    ------
-    InputError
-        When there is none.
-    """
+    """Join a Ray cluster, unless this process is in one; raise `InputError` where there is none."""
     if ray.is_initialized():
         return
     where = noted = address or os.environ.get("RAY_ADDRESS") or "auto"
-    if where == "auto":  # what was noted by a cluster that is gone would be tried for minutes
+    if where == "auto":  # the noted address of a stopped cluster would be tried for minutes
         try:
             noted = services.canonicalize_bootstrap_address("auto") or where
         except ConnectionError:
@@ -58,11 +52,11 @@ def reach(address: str | None = None) -> None:
         except (OSError, OverflowError) as fault:
             why = getattr(fault, "strerror", None) or str(fault)
             raise InputError(f"no Ray cluster answers there: {why.lower()}", noted) from None
-    try:  # by "auto" and not by what that is: only then Ray shows its token by itself
+    try:  # with "auto" and not the address: only then Ray shows its token by itself
         ray.init(address=where, logging_level="warning", configure_logging=False)
     except (ConnectionError, ValueError, RuntimeError, exceptions.RayError) as fault:
         why = str(fault).strip().splitlines()[0].rstrip(".")
-        if host and "/" not in noted:  # somebody answered there
+        if host and "/" not in noted:  # a program answered there
             how = "if it asks for a token, set RAY_AUTH_MODE=token"
             raise InputError(f"the Ray cluster there lets nobody in ({why}); {how}") from None
         raise InputError(f"no Ray cluster is there ({why}); ray start --head makes one") from None
@@ -82,17 +76,17 @@ def start(
     Parameters
     ----------
     policy : str, optional
-        As `Scheduler` has it; ``drf/best-fit`` when absent.
+        As in `Scheduler`; ``drf/best-fit`` when absent.
     users : mapping of str to float, optional
-        Who may submit, by weight. When absent anybody may, by weight 1.
+        The users that may submit, by weight. When absent all may, by weight 1.
     service, token : str, optional
-        The address of a ``fairlead serve`` that decides instead, and what lets this cluster in.
+        The address of a ``fairlead serve`` that decides instead, and the token for it.
     journal : str, optional
-        A file on the head node, for a dispatcher whose users and jobs outlive the cluster.
+        A file on the head node, for users and jobs that outlive the cluster.
     address : str, optional
         Of the Ray cluster; ``auto`` when absent.
     seed : int, optional
-        Of what is random in the policy; 0, or what the journal has, when absent.
+        Of random choices in the policy; 0, or that of the journal, when absent.
 
     Raises
     ------
@@ -136,7 +130,7 @@ def start(
 
 
 def check_user(name: object, weight: object = None) -> None:
-    """Raise `InputError` where a user cannot have that name, or weight."""
+    """Refuse a name or a weight that a user cannot have."""
     if not isinstance(name, str) or not name.strip() or not fullmatch(NAME_OF_USER, name):
         raise InputError(f"{name!r:.60} is no name that a user can have", "user")
     if weight is not None:
@@ -144,18 +138,12 @@ def check_user(name: object, weight: object = None) -> None:
 
 
 def stop(address: str | None = None) -> None:
-    """End the dispatcher; what it started goes on, and what waits does not start."""
+    """Stop the dispatcher; running tasks go on, and waiting ones do not start."""
     ray.kill(found(address), no_restart=True)
 
 
 def found(address: str | None = None) -> Any:
-    """Return the dispatcher that is there.
-
-    Raises
-    ------
-    InputError, NoDispatcherError
-        When there is no cluster, or none in it.
-    """
+    """Return the running dispatcher; raise `NoDispatcherError` where there is none."""
     reach(address)
     try:
         return ray.get_actor(NAME, namespace=NAMESPACE)
@@ -165,13 +153,7 @@ def found(address: str | None = None) -> Any:
 
 
 def answer(ref: Any, seconds: float) -> Any:
-    """Return what a dispatcher answers.
-
-    Raises
-    ------
-    InputError, NoDispatcherError
-        What it has against it, or that it does not answer.
-    """
+    """Return a dispatcher's answer; raise `InputError` or `NoDispatcherError` where it has none."""
     try:
         return ray.get(ref, timeout=seconds)
     except exceptions.RayTaskError as fault:
@@ -185,7 +167,7 @@ def answer(ref: Any, seconds: float) -> Any:
 
 
 class RayExchange:
-    """Requests to the service behind a dispatcher, through Ray; see `Exchange`."""
+    """Requests to the service of a dispatcher, through Ray; see `Exchange`."""
 
     def __init__(self, dispatcher: Any) -> None:
         self._dispatcher = dispatcher
@@ -203,7 +185,7 @@ class RayExchange:
 
 
 def client_of(dispatcher: Any) -> Client:
-    """Return a client of the service behind a dispatcher."""
+    """Return a client of the service of a dispatcher."""
     return Client(exchange=RayExchange(dispatcher))
 
 

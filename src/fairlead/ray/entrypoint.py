@@ -1,4 +1,4 @@
-"""A whole driver in a placement group: its entrypoint, and whatever that starts in Ray."""
+"""Run a whole driver in a placement group, with all that it starts in Ray."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fairlead.ray.fair import Fair
 
 
 class Entrypoint:
-    """An actor that runs a command; a Python script in its own process, so that Ray captures it."""
+    """Run a command; a Python script in this actor, so that Ray captures its tasks."""
 
     def run(self, words: Sequence[str], directory: str, environment: Mapping[str, str]) -> int:
         """Run a command to its end; return its exit status."""
@@ -28,7 +28,7 @@ class Entrypoint:
         os.environ.update(environment)
         if not _is_script(words):
             return subprocess.run(list(words), check=False).returncode
-        # The script is in the cluster already: its own init would be a second one.
+        # This process is in the cluster already, and the script cannot join it twice.
         ray.init = lambda *_, **__: ray.get_runtime_context()
         ray.shutdown = lambda *_, **__: None
         try:
@@ -57,7 +57,7 @@ def _is_script(words: Sequence[str]) -> bool:
 
 
 def check_command(words: Sequence[str], directory: str) -> None:
-    """Raise `InputError` where a command cannot be run as a driver, before it takes anything."""
+    """Refuse a command that cannot run as a driver, before it takes resources."""
     if not _is_script(words):
         if shutil.which(words[0], path=os.environ.get("PATH")) is None:
             raise InputError("there is no such command", words[0])
@@ -78,28 +78,10 @@ def run_captured(
     directory: str = ".",
     environment: Mapping[str, str] = {},
 ) -> int:
-    """Run a command when it is the user's turn, and all that it starts in Ray in what it has.
+    """Run a command in a fair placement group; return its exit status, 137 if its node was lost.
 
-    Parameters
-    ----------
-    fair : Fair
-    words : sequence of str
-        Such as ``["python", "train.py"]``. A Python script is captured; of another command only
-        what it holds is counted.
-    bundles : sequence of mappings
-        What it and its tasks have, as `Fair.placement_group` takes it.
-
-    Returns
-    -------
-    int
-        Its exit status; 137 where it was lost with its node.
-
-    Raises
-    ------
-    InputError
-        When no node could ever hold one of the bundles, or there is no such command.
-    ray.exceptions.RayTaskError
-        When a script ends by an exception.
+    A Python script is captured: its tasks run in the bundles, too. `bundles` and `where` are as in
+    `Fair.placement_group`. An exception of a script is raised as `ray.exceptions.RayTaskError`.
     """
     check_command(words, directory)
     group = fair.placement_group(bundles, where)

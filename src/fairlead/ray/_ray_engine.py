@@ -1,8 +1,8 @@
-"""A Ray cluster as an engine: its nodes are Ray's, and drivers' agents are told what starts.
+"""A Ray cluster as an engine: its nodes are Ray's, and agents of drivers start its tasks.
 
-The tasks themselves are started by an agent, an actor of the driver that asked for them: so they
-have that driver's code and environment, belong to it, and end with it. `Session` keeps what an
-agent has not seen yet, as it does for the service's workers.
+An agent is an actor of the driver that submitted the tasks. So they have that driver's code and
+environment, belong to it, and end with it. `Session` keeps the orders that an agent has not seen,
+as it does for workers.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from fairlead.service.sessions import Session
 
 GIB = 2**30
 LOOK_SECONDS = 0.5
-COMING_SECONDS = 10.0  # that an agent may take to come back to a dispatcher that began again
+REJOIN_SECONDS = 10.0  # in which agents join a restarted dispatcher
 NOT_COUNTED = ("object_store_memory", "node:", "accelerator_type:")
 MOVED = "it runs elsewhere, or no more"
 NAMES = {"CPU": "cpu", "GPU": "gpu"}
 AGENT = "ray"  # the first word of a job's command; the second is the agent's name
 
 
-class Found(NamedTuple):
-    """A node of Ray, and the id that it has this time."""
+class RayNode(NamedTuple):
+    """A node of Ray, and the id that it has until it leaves."""
 
     node: EngineNode
     id: str
 
 
 @dataclass
-class Run:
-    """A task that was given to an agent."""
+class AgentTask:
+    """A task that an agent runs."""
 
     agent: str
     start: Start
@@ -48,8 +48,8 @@ class Run:
 
 
 @dataclass
-class KnownAgent:
-    """An agent as the dispatcher hears it."""
+class AgentState:
+    """An agent, its unfinished jobs and its unseen orders."""
 
     name: str
     user: str
@@ -57,8 +57,8 @@ class KnownAgent:
     session: Session = field(default_factory=lambda: Session("ray", set(), ""))
 
 
-def found_nodes(rows: Sequence[Mapping[str, Any]]) -> dict[str, Found]:
-    """Return the nodes of `ray.nodes` that live, by name, with the id where several share one."""
+def live_nodes(rows: Sequence[Mapping[str, Any]]) -> dict[str, RayNode]:
+    """Return the live nodes of `ray.nodes` by name, with part of the id where several share one."""
     alive = [row for row in rows if row["Alive"]]
     names = Counter(row["NodeName"] for row in alive)
     found = {}
@@ -74,12 +74,12 @@ def found_nodes(rows: Sequence[Mapping[str, Any]]) -> dict[str, Found]:
                 capacity[NAMES.get(resource, resource)] = amount
         capacity["gpu"] = int(capacity["gpu"])
         labels = {k: v for k, v in row["Labels"].items() if k != "ray.io/node-id" and v}
-        found[name] = Found(EngineNode(name, capacity, labels), row["NodeID"])
+        found[name] = RayNode(EngineNode(name, capacity, labels), row["NodeID"])
     return found
 
 
 def ray_options(demand: Mapping[str, float]) -> dict[str, Any]:
-    """Return what Ray is to count for a task: just what fairlead counted."""
+    """Return the amounts that Ray counts for a task: those that fairlead counted."""
     more = {r: amount for r, amount in demand.items() if r not in ("cpu", "gpu", "memory")}
     options: dict[str, Any] = {"num_cpus": demand.get("cpu", 0), "num_gpus": demand.get("gpu", 0)}
     if demand.get("memory"):
@@ -88,30 +88,28 @@ def ray_options(demand: Mapping[str, float]) -> dict[str, Any]:
 
 
 def demand_of(request: Mapping[str, Any]) -> dict[str, float]:
-    """Return what a task of a job request, or of a bundle of it, takes."""
+    """Return the demand of a task of a job request, or of one of its bundles."""
     defaults: dict[str, float] = {"cpu": 1.0, "memory": 0.0, "gpu": 0}
     amounts = {name: request.get(name, default) for name, default in defaults.items()}
     return amounts | dict(request.get("resources", {}))
 
 
-class RayCluster:
-    """Ray's nodes, and who runs tasks on them; see `engines.protocol.TaskEngine`."""
+class RayEngine:
+    """Ray's nodes, and the agents that run tasks on them; see `TaskEngine`."""
 
     def __init__(self) -> None:
         self.identity, self.news = "ray", asyncio.Event()
-        self.found: dict[str, Found] = {}
-        self.agents: dict[str, KnownAgent] = {}
-        self.runs: dict[Key, Run] = {}
+        self.ray_nodes: dict[str, RayNode] = {}
+        self.agents: dict[str, AgentState] = {}
+        self.runs: dict[Key, AgentTask] = {}
         self._over: dict[Key, Ending] = {}
-        self._told: dict[Key, asyncio.Future[None]] = {}  # who waits until an ending was heard
+        self._acknowledged: dict[Key, asyncio.Future[None]] = {}  # by ended task
         self._began = monotonic()
 
     def nodes(self) -> Sequence[EngineNode]:
-        """Return Ray's nodes."""
-        return [found.node for found in self.found.values()]
+        return [row.node for row in self.ray_nodes.values()]
 
     async def start(self, tasks: Sequence[Start]) -> None:
-        """Order tasks from the agents of the drivers that submitted them."""
         do_all(self._start, tasks)
 
     def _start(self, task: Start) -> None:
@@ -120,19 +118,18 @@ class RayCluster:
         if task.job is None or task.job.command[0] != AGENT:
             self._end(task.key, 1, "was not submitted from a driver in this Ray cluster")
             return
-        if task.node not in self.found:
-            # The node may be back before the service hears that it was gone.
+        if task.node not in self.ray_nodes:
+            # The node may be back before the service learns that it was gone.
             self._end(task.key, None, "node lost")
             return
         name = task.job.command[1]
-        run = self.runs[task.key] = Run(name, task, self.found[task.node].id)
+        run = self.runs[task.key] = AgentTask(name, task, self.ray_nodes[task.node].id)
         if name in self.agents:
-            self._tell_start(run)
-        elif monotonic() - self._began > COMING_SECONDS:
+            self._order_start(run)
+        elif monotonic() - self._began > REJOIN_SECONDS:
             self._end(task.key, 1, "its driver is gone")
 
     def stop(self, key: Key, why: str) -> None:
-        """Order an agent to stop a task."""
         run = self.runs.get(key)
         if run is None or key in self._over:
             return
@@ -143,7 +140,6 @@ class RayCluster:
             self._end(key, 143, why)
 
     def keep_only(self, keys: Collection[Key]) -> None:
-        """Order agents to stop all other tasks."""
         for key in self.runs.keys() - set(keys):
             run = self.runs.pop(key)
             if run.agent in self.agents:
@@ -152,33 +148,30 @@ class RayCluster:
 
     @property
     def running(self) -> int:
-        """How many tasks run; what has ended is no more among them, heard by the service or not."""
+        """How many tasks run; ended ones do not count, acknowledged or not."""
         return len(self.runs.keys() - self._over.keys())
 
     def endings(self) -> Sequence[Ending]:
-        """Return how tasks ended that the service has not heard."""
         return list(self._over.values())
 
     def forget(self, endings: Sequence[Ending]) -> None:
-        """Note that endings were heard."""
         for ending in endings:
             self._over.pop(ending.key, None)
             self.runs.pop(ending.key, None)
-            told = self._told.pop(ending.key, None)
-            if told is not None and not told.done():
-                told.set_result(None)
+            acknowledged = self._acknowledged.pop(ending.key, None)
+            if acknowledged is not None and not acknowledged.done():
+                acknowledged.set_result(None)
 
     async def output(self, key: Key, stream: str, offset: int) -> Mapping[str, Any]:
-        """Return that Ray has it."""
         what = f"{stream} of {'.'.join(map(str, key))} from byte {offset} on"
         return {"fault": f"{what}: Ray keeps what its workers write; see the driver, or ray logs"}
 
     async def attend(self) -> None:
-        """Watch the nodes, and agents that do not come back."""
+        """Watch the nodes, time limits, and agents that do not rejoin."""
         while True:
             await self.look()
             await asyncio.sleep(LOOK_SECONDS)
-            if monotonic() - self._began > COMING_SECONDS:
+            if monotonic() - self._began > REJOIN_SECONDS:
                 for key, run in self.runs.items():
                     if run.agent not in self.agents:
                         self._end(key, 1, "its driver is gone")
@@ -189,43 +182,41 @@ class RayCluster:
                     self.stop(key, "time limit")
 
     async def look(self) -> None:
-        """See which nodes are there now."""
-        found = found_nodes(await asyncio.to_thread(ray.nodes))
-        if found == self.found:
+        """Update the nodes, and end the tasks of lost ones."""
+        ray_nodes = live_nodes(await asyncio.to_thread(ray.nodes))
+        if ray_nodes == self.ray_nodes:
             return
-        self.found = found
-        ids = {row.id for row in found.values()}  # a node that came back has another id
+        self.ray_nodes = ray_nodes
+        ids = {row.id for row in ray_nodes.values()}  # a restarted node has another id
         for key, run in self.runs.items():
             if run.node_id not in ids:
                 self._end(key, None, "node lost")
         self.news.set()
 
-    # Agents
-
     def join(self, name: str, user: str, jobs: Collection[str]) -> str:
         """Register an agent, send it all of its running tasks, and return its session."""
-        agent = self.agents[name] = KnownAgent(name, user, set(jobs))
+        agent = self.agents[name] = AgentState(name, user, set(jobs))
         for key, run in self.runs.items():
             if run.agent == name and key not in self._over:
-                self._tell_start(run)
+                self._order_start(run)
                 if run.is_stopping:
                     agent.session.tell("stop", (key, "cancelled"))
         return agent.session.id
 
-    async def hear(self, name: str, endings: Sequence[Ending]) -> None:
+    async def report(self, name: str, endings: Sequence[Ending]) -> None:
         """Take an agent's ended tasks; return when the service has acknowledged them."""
         waits = []
         for key, status, reason in endings:
             run = self.runs.get(key)
             if run is not None and run.agent == name:
                 self._end(key, status, reason)
-                if key not in self._told:
-                    self._told[key] = asyncio.get_running_loop().create_future()
-                waits.append(self._told[key])
+                if key not in self._acknowledged:
+                    self._acknowledged[key] = asyncio.get_running_loop().create_future()
+                waits.append(self._acknowledged[key])
         if waits:
             await asyncio.wait(waits)
 
-    def leave(self, name: str) -> KnownAgent | None:
+    def leave(self, name: str) -> AgentState | None:
         """Remove an agent."""
         agent = self.agents.pop(name, None)
         if agent is not None:
@@ -238,7 +229,7 @@ class RayCluster:
             if run.agent == name:
                 self._end(key, 143, "its driver is gone")
 
-    def _tell_start(self, run: Run) -> None:
+    def _order_start(self, run: AgentTask) -> None:
         self.agents[run.agent].session.tell("start", (run.start.key, run.node_id))
 
     def _end(self, key: Key, status: int | None, reason: str) -> None:

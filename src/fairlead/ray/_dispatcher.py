@@ -1,9 +1,9 @@
-"""The dispatcher: one detached actor in a Ray cluster that decides whose task starts where.
+"""The dispatcher: one detached actor in a Ray cluster that decides which task starts where.
 
-It holds a service of its own, with its journal beside Ray's logs, or follows a `fairlead serve`
-elsewhere. To that service it is a worker whose engine is the cluster; to the agents of drivers it
-is who takes their jobs and tells them what starts. All it knows is in the service, so that an actor
-that is started again goes on where it was.
+It runs its own service, with the journal beside Ray's logs, or follows a `fairlead serve`
+elsewhere. To that service it is a worker whose engine is the cluster. It takes jobs of drivers'
+agents and orders starts from them. All of its state is in the service, so that a restarted actor
+goes on where it was.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import ray
 from pydantic import ValidationError
 
 from fairlead.errors import FairleadError, InputError
-from fairlead.ray.cluster import AGENT, RayCluster
+from fairlead.ray._ray_engine import AGENT, RayEngine
 from fairlead.service.client import calls
 from fairlead.service.client.addresses import Address
 from fairlead.service.client.connections import Connections
@@ -40,28 +40,17 @@ from fairlead.service.journal.event_journal import Journal
 from fairlead.service.service import Service, Settings
 
 VERSION = version("fairlead")
-PROTOCOL = 1  # of what agents and dispatchers say to one another
-POLL_SECONDS = 5.0  # for which an agent waits for news
-AT_ONCE = 2000  # messages in an answer
-LOOK_SECONDS = 2.0  # after which agents hear of jobs that somebody else cancelled
+PROTOCOL = 1  # the version of the messages between agents and dispatchers
+POLL_SECONDS = 5.0  # for which an agent waits for orders
+AT_ONCE = 2000  # orders in an answer
+LOOK_SECONDS = 2.0  # between reports to agents of jobs cancelled elsewhere
 Answer = tuple[int, bytes]
 
 
 class Dispatcher:
-    """See the module; its methods are called by agents and clients, through Ray.
+    """Divides a Ray cluster; its methods are called by agents and clients, through Ray.
 
-    Parameters
-    ----------
-    policy : str, optional
-        As `Scheduler` has it; what the journal has, or ``drf/best-fit``, when absent.
-    seed : int, optional
-        Of what is random in it; what the journal has, or 0, when absent.
-    service, token : str, optional
-        Address of a service to follow, and what lets this cluster in; one of its own when absent.
-    journal : str, optional
-        The own service's file; one in the folder of Ray's session when absent.
-    users : sequence of str, optional
-        Who may submit, and whom `allow` adds; anybody when absent.
+    `start` documents its arguments; None means as the journal has it, else the default.
     """
 
     def __init__(
@@ -79,19 +68,19 @@ class Dispatcher:
         self._own: Service | None = None
         self._begun: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[Any]] = []
-        self._users: set[str] | None = None  # who may submit; anybody when None
+        self._users: set[str] | None = None  # that may submit; all when None
         self._kept = _folder() / "users.json"
         if ray.get_runtime_context().was_current_actor_reconstructed and self._kept.exists():
             self._users = set(json.loads(self._kept.read_text(encoding="utf-8")))
         else:
             self._keep_users(users)
 
-    # What agents say
+    # Calls by agents
 
     async def join(
         self, name: str, user: str, protocol: int, jobs: Sequence[str], handle: Any
     ) -> dict[str, Any]:
-        """Register an agent, also one that comes back; `handle` shows when its actor is gone."""
+        """Register an agent, or register it again; `handle` shows when its actor is gone."""
         await self._ready()
         fault = ""
         if protocol != PROTOCOL:
@@ -109,15 +98,15 @@ class Dispatcher:
     ) -> list[str] | None:
         """Take jobs of an agent; return their ids, or None where the agent has to join again.
 
-        `key` is the same when the same is sent again.
+        Repeated requests carry the same `key`.
         """
         await self._ready()
         agent = self._engine.agents.get(name)
         if agent is None or agent.session.id != session:
             return None
-        asked = [job | {"command": [AGENT, name], "user": agent.user} for job in jobs]
+        requests = [job | {"command": [AGENT, name], "user": agent.user} for job in jobs]
         try:
-            ids = await self._link.submit(asked, key)
+            ids = await self._link.submit(requests, key)
         except (FairleadError, ValidationError) as fault:
             raise ValueError(str(fault)) from None
         agent.jobs.update(ids)
@@ -135,7 +124,7 @@ class Dispatcher:
     ) -> list[tuple[int, str, Any]] | None:
         """Take an agent's report; return numbered orders to start and stop tasks.
 
-        None where the agent has to join again. What ended is on disk then.
+        None where the agent has to join again. Else the ends are on disk.
         """
         await self._ready()
         agent = self._engine.agents.get(name)
@@ -143,39 +132,39 @@ class Dispatcher:
             return None
         agent.session.note_seen(seen)
         if any(status is None for _, status, _ in ended):
-            await self._engine.look()  # else they run again on a node that is gone
+            await self._engine.look()  # else they would run again on a lost node
         with suppress(FairleadError):  # jobs that are over
             await self._link.skip(skipped)
             await self._link.cancel(cancelled)
-        await self._engine.hear(name, ended)
+        await self._engine.report(name, ended)
         if wait and not agent.session.messages:
             with suppress(TimeoutError):
                 await asyncio.wait_for(agent.session.news.wait(), wait)
         if self._engine.agents.get(name) is not agent:
             return None
-        told = islice(agent.session.messages, AT_ONCE)
-        return [(message.number, message.kind, message.what) for message in told]
+        orders = islice(agent.session.messages, AT_ONCE)
+        return [(message.number, message.kind, message.what) for message in orders]
 
     async def leave(self, name: str) -> None:
         """Remove an agent: drop its waiting tasks, and end its running ones."""
         await self._ready()
         agent = self._engine.leave(name)
-        with suppress(FairleadError):  # else what waits ends when it would start
+        with suppress(FairleadError):  # else waiting tasks end when they start
             await self._link.cancel(sorted(agent.jobs) if agent is not None else ())
         self._engine.end_all(name)
 
-    # What clients say
+    # Calls by clients
 
     async def ask(
         self, method: str, path: str, content: bytes = b"", headers: Mapping[str, str] = {}
     ) -> Answer:
-        """Ask the service; return status and answer."""
+        """Send a request to the service; return status and answer."""
         await self._ready()
         reply = await self._exchange.ask(method, path, headers, content)
         return reply.status, reply.content
 
     async def state(self) -> dict[str, Any]:
-        """Return what this dispatcher is, and who is there."""
+        """Return the options of this dispatcher, the nodes and the agents."""
         await self._ready()
         ready = json.loads((await self.ask("GET", "/readyz"))[1])
         times = os.times()
@@ -185,7 +174,7 @@ class Dispatcher:
             "seed": None if self._own is None else self._own.engine.state.scheduler.seed,
             "service": str(self._address),
             "journal": None if self._journal is None else str(self._journal.path),
-            "nodes": {name: found.id for name, found in self._engine.found.items()},
+            "nodes": {name: found.id for name, found in self._engine.ray_nodes.items()},
             "agents": [
                 {"name": a.name, "user": a.user, "jobs": len(a.jobs)}
                 for a in self._engine.agents.values()
@@ -207,8 +196,6 @@ class Dispatcher:
                 raise InputError(str(json.loads(answer)["detail"]), name)
         self._keep_users((self._users or set()) | set(users))
 
-    # How it is done
-
     def _keep_users(self, users: Collection[str] | None) -> None:
         """Store the allowed users, also for a restart of this actor."""
         self._users = None if users is None else set(users)
@@ -220,13 +207,13 @@ class Dispatcher:
             new.rename(self._kept)
 
     async def _ready(self) -> None:
-        """Begin, if this is the first call of this process."""
+        """Start at the first call in this process."""
         if self._begun is None:
             self._begun = asyncio.create_task(self._begin())
         await asyncio.shield(self._begun)
 
     async def _begin(self) -> None:
-        self._engine = RayCluster()
+        self._engine = RayEngine()
         self._journal: Journal | None = None
         if self._remote is None:
             await self._serve()
@@ -236,12 +223,12 @@ class Dispatcher:
             self._link: Link = OverHttp(Connections(address))
             self._address = self._remote
         await self._engine.look()
-        follower = WorkerLoop(self._link, self._engine)
-        self._tasks.append(asyncio.create_task(self._follow(follower)))
-        self._tasks.append(asyncio.create_task(self._tell_what_is_over()))
+        loop = WorkerLoop(self._link, self._engine)
+        self._tasks.append(asyncio.create_task(self._run_worker(loop)))
+        self._tasks.append(asyncio.create_task(self._report_ended_jobs()))
 
     async def _serve(self) -> None:
-        """Start a service in this process, which this machine can reach over loopback, too."""
+        """Start a service in this process, which also listens on loopback."""
         path = Path(self._file) if self._file else _folder() / "journal.db"
         self._journal = Journal(path, outlives_machine=self._file is not None)
         service = self._own = Service(self._journal, Settings(self._policy, self._seed))
@@ -259,31 +246,31 @@ class Dispatcher:
         self._link = InProcess(service, ADMIN)
         self._exchange = _ToApplication(inside(app), self._address)
 
-    async def _follow(self, follower: WorkerLoop) -> None:
-        """Follow the service; end where that is no use, so that Ray begins anew."""
+    async def _run_worker(self, loop: WorkerLoop) -> None:
+        """Run the worker's loop; end the process where it fails, so that Ray restarts it."""
         try:
-            await follower.run()
+            await loop.run()
         except BaseException as fault:
             logging.getLogger("fairlead.ray").exception("the dispatcher ends: %r", fault)
             os._exit(1)
 
-    async def _tell_what_is_over(self) -> None:
-        """Notify agents of their ended jobs, whatever ended them."""
+    async def _report_ended_jobs(self) -> None:
+        """Tell agents of their ended jobs, for ever."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            asked = {agent.name: set(agent.jobs) for agent in self._engine.agents.values()}
-            if not any(asked.values()):
+            jobs_of = {agent.name: set(agent.jobs) for agent in self._engine.agents.values()}
+            if not any(jobs_of.values()):
                 continue
             with suppress(FairleadError):
                 live = await self._link.live()
-                for name, jobs in asked.items():
+                for name, jobs in jobs_of.items():
                     if (agent := self._engine.agents.get(name)) is not None:
                         for job in sorted(jobs - live):
                             agent.jobs.discard(job)
                             agent.session.tell("over", job)
 
     async def _watch(self, name: str, handle: Any) -> None:
-        """Watch an agent's actor: a call that it never answers fails when the actor is gone."""
+        """Remove an agent when its actor is gone: then a call that it never answers fails."""
         with suppress(ray.exceptions.RayError):
             await handle.live.remote()
         await self.leave(name)

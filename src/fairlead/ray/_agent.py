@@ -1,0 +1,689 @@
+"""An agent: an actor of a driver that runs the driver's calls when the dispatcher starts them.
+
+It belongs to the driver's job, so tasks have that job's code and environment, and end with it. A
+task is handed to Ray when the dispatcher starts it, and not before: nothing queues in Ray. Where
+calls of a function are short, several waiting ones share a start, for `LEASE_SECONDS`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import secrets
+import time
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
+from contextvars import copy_context
+from typing import Any
+
+import ray
+from ray import exceptions
+from ray.util.placement_group import PlacementGroup, placement_group, placement_group_table
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from fairlead.ray._dispatcher import PROTOCOL
+from fairlead.ray._ray_calls import (
+    Call,
+    CallBatch,
+    CallOptions,
+    LostError,
+    StoredResult,
+    cancelled,
+    one_line,
+    worker_function,
+)
+from fairlead.ray._ray_engine import MOVED, demand_of, ray_options
+from fairlead.ray.connection import NAME, NAMESPACE, NoDispatcherError
+from fairlead.service.engines.protocol import Ending, Key
+
+LOG = logging.getLogger("fairlead.ray")
+LEASE_SECONDS = 0.05  # of short calls that share a start, at most
+GATHER_SECONDS = 0.002  # in which calls are gathered to one job
+# Until a lost task is reported, twice as long each time: Ray may take seconds to notice a lost
+# node, and until then the same node would be tried again.
+HELD_SECONDS = 0.5
+LOOK_SECONDS = 0.5
+STOPPED_SECONDS = 6.0  # in which another dispatcher may replace a stopped one
+MOST_TASKS = 100_000  # of a job
+PART = 64  # results of a map in one message, at most
+ENDED = 143  # the status of a stopped task
+LOST = (
+    exceptions.NodeDiedError,
+    exceptions.WorkerCrashedError,
+    exceptions.LocalRayletDiedError,
+    exceptions.ObjectLostError,
+    exceptions.OutOfMemoryError,
+    exceptions.TaskUnschedulableError,
+)
+
+
+class Agent:
+    """Runs the calls of one driver; its methods are called by the driver."""
+
+    def __init__(self, name: str, user: str, dispatcher: Any) -> None:
+        self.name, self.user, self.dispatcher = name, user, dispatcher
+        self.session, self.wait, self.seen = "", 0.0, 0
+        self._functions: dict[int, bytes] = {}
+        self._names: dict[int, str] = {}
+        self._defined: dict[int, asyncio.Event] = {}
+        self._bound: dict[tuple[CallOptions, str], Any] = {}
+        self._gathered: dict[CallOptions, list[Call]] = {}
+        self._batches: dict[str, CallBatch] = {}
+        self._waiting: dict[CallOptions, deque[Call]] = {}  # calls for which a start is to come
+        self._submits = False  # whether gathered calls are being submitted
+        self._awaits_ids = False
+        self._early: list[tuple[Key, str]] = []  # starts that came before the ids of their jobs
+        self._runs: dict[Key, Any] = {}  # reference, actor, its id or group; None until it is made
+        self._calls_of_key: dict[Key, list[Call]] = {}
+        self._over: dict[Key, Ending] = {}
+        self._moved: set[Key] = set()  # tasks stopped as their node was lost
+        self._skipped: dict[str, list[int]] = {}
+        self._cancelled: list[str] = []
+        self._running: Counter[CallOptions] = Counter()  # tasks in Ray
+        self._lasts: dict[int, float] = {}  # seconds of a call, by function
+        self._awaited: dict[
+            Any, list[asyncio.Future[None]]
+        ] = {}  # by argument, until that is ready
+        self._news = asyncio.Event()
+        self._join_lock, self._find_lock = asyncio.Lock(), asyncio.Lock()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        # Ray takes a task for the child of the call during which it starts, and cancels it with
+        # that call. So work for all calls runs as the child of a call that is never cancelled.
+        self._context = copy_context()
+
+    # Calls by the driver
+
+    async def begin(self) -> str:
+        """Join the dispatcher; return its reason for refusal, or an empty text."""
+        self._context = copy_context()
+        fault = await self._join()
+        if not fault:
+            for loop in (self._receive, self._report, self._look):
+                self._go(loop())
+        return fault
+
+    async def live(self) -> None:
+        """Never answer; the call fails when this actor is gone."""
+        await asyncio.Event().wait()
+
+    async def define(self, number: int, function: bytes, name: str) -> None:
+        """Register a function or a class under a number; only workers can unpickle it."""
+        self._functions[number], self._names[number] = function, name
+        self._defined.setdefault(number, asyncio.Event()).set()
+
+    async def run(
+        self, options: CallOptions, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Any:
+        """Call a function when the dispatcher starts it; return its result.
+
+        Or make an actor, or a placement group, and return that.
+        """
+        call = Call(args, kwargs, asyncio.get_running_loop().create_future())
+        try:
+            await self._await_arguments(options, [call])
+            self._gather(options, [call])
+            await asyncio.wait([call.outcome])
+            return call.take()
+        finally:
+            self._give_up([call])
+
+    async def map(
+        self, options: CallOptions, rows: Iterable[tuple[Any, ...]]
+    ) -> AsyncIterator[list[Any]]:
+        """Call a function for each row; yield the results in order, some at a time."""
+        new = asyncio.get_running_loop().create_future
+        calls = [Call(args, {}, new()) for args in rows]
+        try:
+            await self._await_arguments(options, calls)
+            self._gather(options, calls)
+            at = 0
+            while at < len(calls):
+                await asyncio.wait([calls[at].outcome])
+                part: list[Any] = []
+                for call in calls[at : at + PART]:
+                    if not call.outcome.done() or (part and call.outcome.exception()):
+                        break
+                    part.append(call.take())
+                yield part
+                at += len(part)
+        finally:
+            self._give_up(calls)
+
+    async def close(self) -> None:
+        """Stop running tasks, and drop waiting ones; the driver then ends this actor."""
+        for task in list(self._tasks):
+            task.cancel()  # else it would join again
+        for key in [key for key, run in self._runs.items() if run is not None]:
+            self._stop(key, "its driver leaves")
+        await self.dispatcher.leave.remote(self.name)
+
+    # Jobs
+
+    async def _await_arguments(self, options: CallOptions, calls: Sequence[Call]) -> None:
+        """Wait until a function is defined, and the arguments of calls are ready: not in Ray."""
+        if options.kind != "group":
+            await self._defined.setdefault(options.function, asyncio.Event()).wait()
+        taken = (arg for call in calls for arg in (*call.args, *call.kwargs.values()))
+        refs = {arg for arg in taken if isinstance(arg, ray.ObjectRef)}
+        if refs:
+            if not self._awaited:
+                self._go(self._watch_arguments())
+            waits = [asyncio.get_running_loop().create_future() for _ in refs]
+            for ref, wait in zip(refs, waits, strict=True):
+                self._awaited.setdefault(ref, []).append(wait)
+            await asyncio.gather(*waits)
+
+    async def _watch_arguments(self) -> None:
+        await asyncio.sleep(0)
+        while self._awaited:
+            ready, _ = await asyncio.to_thread(
+                ray.wait, list(self._awaited), timeout=GATHER_SECONDS * 10, fetch_local=False
+            )
+            for ref in ready:
+                for wait in self._awaited.pop(ref):
+                    if not wait.done():
+                        wait.set_result(None)
+
+    def _gather(self, options: CallOptions, calls: Sequence[Call]) -> None:
+        self._gathered.setdefault(options, []).extend(calls)
+        if not self._submits:
+            self._submits = True
+            self._go(self._submit_gathered())
+
+    async def _submit_gathered(self) -> None:
+        """Submit gathered calls, and those that come meanwhile: more together when busier."""
+        try:
+            while self._gathered:
+                # Where short calls run already, more may come in before their ends are reported.
+                is_busy = any(self._is_short(o) and self._running[o] for o in self._gathered)
+                await asyncio.sleep(LEASE_SECONDS / 2 if is_busy else GATHER_SECONDS)
+                gathered, self._gathered = self._gathered, {}
+                batches = []
+                for options, calls in gathered.items():
+                    size = MOST_TASKS if options.kind == "tasks" else 1
+                    parts = [calls[at : at + size] for at in range(0, len(calls), size)]
+                    batches += [
+                        CallBatch(options, json.loads(options.request), part) for part in parts
+                    ]
+                for batch in batches:
+                    for index, call in enumerate(batch.calls):
+                        call.batch, call.index = batch, index
+                await self._submit(batches)
+        finally:
+            self._submits = False
+
+    async def _submit(self, batches: list[CallBatch]) -> None:
+        key, jobs = secrets.token_hex(16), []
+        for batch in batches:
+            tasks = {} if batch.options.kind == "group" else {"tasks": len(batch.calls)}
+            jobs.append(dict(batch.request) | tasks)
+        ids = None
+        self._awaits_ids = True
+        try:
+            while ids is None:
+                dispatcher = self.dispatcher
+                try:
+                    ids = await dispatcher.submit.remote(self.name, self.session, key, jobs)
+                    if ids is None and (refused := await self._join()):
+                        raise NoDispatcherError(refused)
+                except exceptions.ActorDiedError:
+                    await self._find(dispatcher)
+        except NoDispatcherError as fault:
+            for call in (call for batch in batches for call in batch.calls):
+                call.fail(fault)
+            return
+        except exceptions.RayError as fault:
+            is_one_refused = len(batches) > 1 and isinstance(fault, exceptions.RayTaskError)
+            for batch in batches:
+                if is_one_refused:  # and all with it
+                    await self._submit([batch])
+                else:
+                    for call in batch.calls:
+                        call.fail(fault)
+            return
+        finally:
+            self._awaits_ids = False
+        for batch, job in zip(batches, ids, strict=True):
+            batch.job, batch.starts_left = job, len(batch.calls)
+            self._batches[job] = batch
+            self._waiting.setdefault(batch.options, deque()).extend(batch.calls)
+            self._give_up([call for call in batch.calls if call.outcome.done()])
+        early, self._early = self._early, []
+        for start in early:
+            self._start(*start)
+
+    def _give_up(self, calls: Sequence[Call]) -> None:
+        """Stop abandoned calls, or prevent their start."""
+        left = [call for call in calls if not call.outcome.done() or call.outcome.cancelled()]
+        for call in left:
+            call.outcome.cancel()
+        submitted = [call for call in left if call.batch and call.batch.job in self._batches]
+        over = {batch.job for batch in {i.batch for i in submitted if i.batch} if batch.is_over}
+        self._cancelled += sorted(over)
+        for call in submitted:
+            if call.batch is None or call.batch.job in over:
+                continue
+            if call.key is None:
+                self._skip(call)
+            elif all(other.outcome.done() for other in self._calls_of_key.get(call.key, ())):
+                self._stop(call.key, "cancelled")
+        self._news.set()
+
+    def _skip(self, call: Call) -> None:
+        """Cancel the request to start a call."""
+        assert call.batch is not None
+        self._skipped.setdefault(call.batch.job, []).append(call.index)
+        call.batch.starts_left -= 1
+        self._news.set()
+
+    # Messages of the dispatcher
+
+    async def _join(self) -> str:
+        """Join the dispatcher, or one that restarted; return its reason for refusal."""
+        async with self._join_lock:
+            handle = ray.get_runtime_context().current_actor
+            answer = await self.dispatcher.join.remote(
+                self.name, self.user, PROTOCOL, list(self._batches), handle
+            )
+            if "fault" in answer:
+                await asyncio.sleep(LOOK_SECONDS)  # slows a driver that tries again
+                return str(answer["fault"])
+            if self.session != answer["session"]:
+                self.session, self.wait, self.seen = answer["session"], answer["wait"], 0
+                self._news.set()
+            return ""
+
+    async def _find(self, gone: Any) -> None:
+        """Join the dispatcher that replaces a stopped one; fail all waiting calls if none comes."""
+        async with self._find_lock:
+            latest = time.monotonic() + STOPPED_SECONDS
+            while self.dispatcher is gone:
+                with suppress(ValueError, exceptions.ActorDiedError):
+                    found = await asyncio.to_thread(ray.get_actor, NAME, namespace=NAMESPACE)
+                    if found._actor_id != gone._actor_id:
+                        self.dispatcher, self.session = found, ""
+                        await self._join()
+                        return
+                if time.monotonic() > latest:
+                    fault = NoDispatcherError("the dispatcher of this Ray cluster was stopped")
+                    self._fail_waiting(fault)
+                    raise fault
+                await asyncio.sleep(LOOK_SECONDS)
+
+    def _fail_waiting(self, fault: NoDispatcherError) -> None:
+        """Fail all waiting calls, as nothing will start them."""
+        for call in (call for batch in self._batches.values() for call in batch.calls):
+            if call.waits:
+                call.fail(fault)
+
+    async def _receive(self) -> None:
+        """Receive orders to start and stop tasks, for ever."""
+        while True:
+            session, dispatcher = self.session, self.dispatcher
+            try:
+                orders = await dispatcher.sync.remote(self.name, session, self.seen, wait=self.wait)
+                await self._apply(session, orders)
+            except exceptions.ActorDiedError:
+                with suppress(NoDispatcherError):
+                    await self._find(dispatcher)
+
+    async def _report(self) -> None:
+        """Report ended and cancelled tasks until they are acknowledged."""
+        while True:
+            await self._news.wait()
+            await asyncio.sleep(GATHER_SECONDS)
+            self._news.clear()
+            over, skipped, cancelled = list(self._over.values()), self._skipped, self._cancelled
+            if not (over or skipped or cancelled):
+                continue
+            self._skipped, self._cancelled = {}, []
+            session, dispatcher, orders = self.session, self.dispatcher, None
+            try:
+                orders = await dispatcher.sync.remote(
+                    self.name, session, self.seen, over, skipped, cancelled
+                )
+                if orders is not None:
+                    for ending in over:
+                        self._forget(ending.key)
+                await self._apply(session, orders)
+            except exceptions.ActorDiedError:
+                with suppress(NoDispatcherError):
+                    await self._find(dispatcher)
+            if orders is None:
+                for job, indices in skipped.items():
+                    self._skipped.setdefault(job, []).extend(indices)
+                self._cancelled += cancelled
+                self._news.set()
+
+    async def _apply(self, session: str, orders: Sequence[tuple[int, str, Any]] | None) -> None:
+        if orders is None and (fault := await self._join()):
+            self._fail_waiting(NoDispatcherError(fault))
+        if orders is None or session != self.session:
+            return  # the new session repeats these orders
+        for number, kind, order in orders:
+            if number <= self.seen:
+                continue  # two answers may hold the same order
+            self.seen = number
+            if kind == "start":
+                self._start(*order)
+            elif kind == "stop":
+                self._stop(*order)
+            else:
+                self._note_over(order)
+
+    def _forget(self, key: Key) -> None:
+        del self._over[key]
+        self._moved.discard(key)
+        self._runs.pop(key, None)
+        for call in self._calls_of_key.pop(key, ()):
+            if call.key == key:
+                call.key = None
+        batch = self._batches.get(str(key[0]))
+        if batch is not None and batch.starts_left <= 0 and batch.is_over:
+            del self._batches[batch.job]
+
+    # Tasks
+
+    def _start(self, key: Key, node_id: str) -> None:
+        """Run the call of a start, unless it ran under this attempt."""
+        if key in self._runs or key in self._over:
+            return
+        batch = self._batches.get(str(key[0]))
+        if batch is None and self._awaits_ids:
+            self._early.append((key, node_id))
+            return
+        self._runs[key] = None
+        if batch is None:  # all of its calls shared other starts
+            self._end(key, 0, "")
+            return
+        if batch.options.kind == "group":
+            batch.starts[key[1]] = node_id
+            if len(batch.starts) == sum(b.get("tasks", 1) for b in batch.request["bundles"]):
+                self._go(self._start_group(batch, key[2]))
+            return
+        call = batch.calls[key[1]]
+        if call.key is not None and call.key[:2] == key[:2] and not call.outcome.done():
+            call.key = None  # the dispatcher noticed the loss of that attempt first
+        if not call.waits:  # it shared another start: this one may serve another call
+            taken = self._next(batch.options)
+            if taken is not None:
+                self._skip(taken)
+            call = taken or call
+        if not call.waits:
+            self._end(key, 0, "")
+        elif batch.options.kind == "actor":
+            call.key, self._calls_of_key[key] = key, [call]
+            self._go(self._start_actor(call, key, node_id))
+        else:
+            more = [] if call.is_alone else self._more(batch)
+            self._call(batch, key, [call, *more], node_id)
+
+    def _more(self, batch: CallBatch) -> list[Call]:
+        """Return waiting calls that share a start, where calls are short."""
+        waiting = self._waiting[batch.options]
+        if not (waiting and self._is_short(batch.options)):
+            return []
+        lasts = max(self._lasts[batch.options.function], 1e-5)
+        most = min(int(LEASE_SECONDS / lasts), len(waiting) // (self._running[batch.options] + 1))
+        calls: list[Call] = []
+        alone: list[Call] = []
+        while len(calls) < most and (call := self._next(batch.options)) is not None:
+            (alone if call.is_alone else calls).append(call)
+        for call in calls:
+            self._skip(call)
+        waiting.extendleft(reversed(alone))
+        return calls
+
+    def _is_short(self, options: CallOptions) -> bool:
+        return self._lasts.get(options.function, LEASE_SECONDS) < LEASE_SECONDS / 2
+
+    def _next(self, options: CallOptions) -> Call | None:
+        """Take the first waiting call."""
+        waiting = self._waiting[options]
+        while waiting:
+            call = waiting.popleft()
+            if call.waits:
+                return call
+        return None
+
+    def _call(self, batch: CallBatch, key: Key, calls: list[Call], node_id: str) -> None:
+        """Hand calls to Ray, as one task."""
+        self._calls_of_key[key] = calls
+        for call in calls:
+            call.key = key
+        try:
+            bound = self._bound_to(batch, node_id)
+            outcomes, values = bound.remote([(call.args, call.kwargs) for call in calls])
+        except Exception as fault:
+            for call in calls:
+                call.fail(fault)
+            self._end(key, 1, one_line(fault))
+            return
+        self._runs[key] = outcomes
+        self._running[batch.options] += 1
+        self._go(self._finish(batch, key, calls, outcomes, values))
+
+    def _bound_to(self, batch: CallBatch, node_id: str) -> Any:
+        """Return a function that Ray calls on a node, with the amounts of its request."""
+        mark = (batch.options, node_id)
+        if mark not in self._bound:
+            function, name = batch.options.function, self._names[batch.options.function]
+            self._bound[mark] = ray.remote(
+                worker_function(self._functions[function], name)
+            ).options(
+                **ray_options(demand_of(batch.request)),
+                num_returns=2,
+                max_retries=0,
+                name=name,
+                scheduling_strategy=NodeAffinitySchedulingStrategy(node_id, soft=False),
+            )
+        return self._bound[mark]
+
+    async def _finish(
+        self, batch: CallBatch, key: Key, calls: list[Call], outcomes: Any, values: Any
+    ) -> None:
+        status = 0
+        try:
+            try:
+                lasted, rows = await outcomes
+            finally:
+                self._running[batch.options] -= 1
+        except LOST as fault:
+            await self._lose(batch, key, calls, fault)
+            return
+        except (Exception, asyncio.CancelledError) as fault:
+            if key in self._moved and isinstance(fault, exceptions.TaskCancelledError):
+                await self._lose(batch, key, calls, fault)
+                return
+            for call in calls:
+                call.fail(fault)
+            status = ENDED if isinstance(fault, exceptions.TaskCancelledError) else 1
+            self._end(key, status, one_line(fault))
+            return
+        function = batch.options.function
+        self._lasts[function] = (self._lasts.get(function, lasted) + lasted) / 2
+        for place, (call, (kind, result)) in enumerate(zip(calls, rows, strict=True)):
+            if kind == "fault":
+                status = 1
+                call.fail(result.as_instanceof_cause())
+            elif not call.outcome.done():
+                call.outcome.set_result(
+                    result if kind == "small" else StoredResult(values, place, kind)
+                )
+        self._end(key, status, "")
+
+    async def _lose(self, batch: CallBatch, key: Key, calls: list[Call], fault: Exception) -> None:
+        """Repeat calls whose worker or node was lost.
+
+        Any of several calls may be the cause. So only the loss of a single call counts.
+        """
+        again = []
+        for call in calls:
+            if call.key == key and not call.outcome.done():
+                call.tries += len(calls) == 1
+                call.is_alone |= len(calls) > 1
+                again.append(call)
+                if call.tries >= batch.options.attempts:
+                    again.pop()
+                    call.fail(
+                        LostError(f"was lost {call.tries} times, at last by {one_line(fault)}")
+                    )
+        tries = max(1, *(call.tries for call in calls))
+        await asyncio.sleep(HELD_SECONDS * 2 ** (tries - 1))
+        again = [call for call in again if call.key == key and not call.outcome.done()]
+        for call in again:
+            call.key = None
+        own = batch.calls[key[1]]
+        if own in again:  # it keeps its start; the others need new ones
+            again.remove(own)
+            if batch.is_gone:
+                own.fail(cancelled(batch.job))
+            else:
+                self._waiting[batch.options].appendleft(own)
+        if again:
+            self._gather(batch.options, again)
+        is_again = own.waits or own.key not in (None, key)
+        self._end(key, None if is_again else 1, one_line(fault))
+
+    def _stop(self, key: Key, why: str) -> None:
+        """Stop the task of an attempt."""
+        self._early = [start for start in self._early if start[0] != key]
+        run = self._runs.get(key)
+        if key in self._over:
+            return
+        if why == MOVED:  # its calls are repeated
+            self._moved.add(key)
+        if isinstance(run, ray.ObjectRef):
+            ray.cancel(run, force=True)
+        elif run is not None:
+            _drop(run)
+        else:
+            self._end(key, ENDED, why)
+
+    def _end(self, key: Key, status: int | None, reason: str) -> None:
+        """Note how a task ended."""
+        if key in self._over:
+            return
+        self._runs.setdefault(key, None)
+        self._over[key] = Ending(key, status, reason[:200])
+        self._news.set()
+        batch = self._batches.get(str(key[0]))
+        if batch is not None and status is not None:
+            batch.starts_left -= 1
+
+    def _note_over(self, job: str) -> None:
+        """Handle the end of a job; its tasks that still wait were cancelled."""
+        batch = self._batches.get(job)
+        for call in batch.calls if batch is not None else ():
+            if call.waits and call.batch is batch:
+                call.fail(cancelled(job))
+        if batch is not None:
+            batch.is_gone = True
+        if batch is not None and not any(str(key[0]) == job for key in self._runs):
+            del self._batches[job]
+
+    # Actors and placement groups
+
+    async def _start_actor(self, call: Call, key: Key, node_id: str) -> None:
+        batch = call.batch
+        assert batch is not None
+        try:
+            made = ray.remote(
+                ray.cloudpickle.loads(self._functions[batch.options.function])
+            ).options(
+                **ray_options(demand_of(batch.request)),
+                max_restarts=0,
+                scheduling_strategy=NodeAffinitySchedulingStrategy(node_id, soft=False),
+            )
+            actor = self._runs[key] = made.remote(*call.args, **call.kwargs)
+            await actor.__ray_ready__.remote()
+        except Exception as fault:
+            call.fail(fault)
+            self._end(key, 1, one_line(fault))
+            return
+        if call.outcome.done():
+            ray.kill(actor)
+        else:
+            call.outcome.set_result(actor)
+        self._runs[key] = _ActorId(actor._actor_id.hex())  # only the driver's handle keeps it alive
+
+    async def _start_group(self, batch: CallBatch, attempt: int) -> None:
+        call = batch.calls[0]
+        starts, batch.starts = sorted(batch.starts.items()), {}
+        keys = [(int(batch.job), index, attempt) for index, _ in starts]
+        shapes = [b for b in batch.request["bundles"] for _ in range(b.get("tasks", 1))]
+        bundles = [_bundle(ray_options(demand_of(shape))) for shape in shapes]
+        nodes = [{"ray.io/node-id": node_id} for _, node_id in starts]
+        try:
+            group = placement_group(bundles, bundle_label_selector=nodes)
+            for key in keys:
+                self._runs[key] = group
+            await group.ready()
+        except Exception as fault:
+            call.fail(fault)
+            for key in keys:
+                self._end(key, 1, one_line(fault))
+            return
+        if call.outcome.done():
+            _drop(group)
+        else:
+            call.outcome.set_result(group)
+
+    async def _look(self) -> None:
+        """Notice the ends of actors and placement groups."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            runs = [(key, run) for key, run in self._runs.items() if key not in self._over]
+            held = {key: run for key, run in runs if isinstance(run, _ActorId | PlacementGroup)}
+            over = await asyncio.to_thread(_ended, held)
+            for key in over:  # reported together, as all parts of a group are free at once
+                self._end(key, 0, "")
+
+    def _go(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work, context=self._context)
+        self._tasks.add(task)
+        task.add_done_callback(self._note_end)
+
+    def _note_end(self, task: asyncio.Task[Any]) -> None:
+        """Log a fault of an internal task, which nothing awaits."""
+        self._tasks.discard(task)
+        if not task.cancelled() and (fault := task.exception()) is not None:
+            LOG.error("agent %s: %r", self.name, fault, exc_info=fault)
+
+
+class _ActorId(str):
+    """The id of an actor whose handle the driver has."""
+
+    __slots__ = ()
+
+
+def _ended(held: Mapping[Key, _ActorId | PlacementGroup]) -> list[Key]:
+    """Return the ended actors and placement groups."""
+    return [key for key, run in held.items() if _is_over(run)]
+
+
+def _is_over(run: _ActorId | PlacementGroup) -> bool:
+    if isinstance(run, _ActorId):
+        row = ray._private.state.actors(str(run))  # the public call needs Ray's dashboard
+        return not row or row["State"] == "DEAD"
+    return bool(placement_group_table(run).get("state") == "REMOVED")
+
+
+def _drop(run: Any) -> None:
+    """End an actor, or a placement group and its tasks."""
+    if isinstance(run, PlacementGroup):
+        ray.util.remove_placement_group(run)
+    elif isinstance(run, _ActorId):
+        core = ray._private.worker.global_worker.core_worker  # a handle would keep it alive
+        with suppress(ValueError, exceptions.RayError):
+            core.kill_actor(ray.ActorID.from_hex(str(run)), True)
+    else:
+        ray.kill(run)
+
+
+def _bundle(options: Mapping[str, Any]) -> dict[str, float]:
+    amounts = {"CPU": options["num_cpus"], "GPU": options["num_gpus"]}
+    amounts |= {"memory": options.get("memory", 0)} | options.get("resources", {})
+    return {resource: amount for resource, amount in amounts.items() if amount}

@@ -1,0 +1,145 @@
+"""Calls of functions that wait for their start, and the way in which a Ray worker makes them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import ray
+from ray import exceptions
+
+from fairlead.errors import FairleadError
+from fairlead.service.engines.protocol import Key
+
+SMALL = (type(None), bool, int, float, complex)  # results that go with the message
+SHORT = 4096  # characters, of texts that do
+
+
+class LostError(FairleadError):
+    """A task was lost at each start: its worker or node died, or it took too much memory."""
+
+
+class CallOptions(NamedTuple):
+    """The options that calls of one job share."""
+
+    kind: str  # tasks, actor or group
+    function: int  # a number of `Agent.define`
+    request: str  # the amounts and the placement constraint of a job request; JSON
+    attempts: int  # at most, of a call that is lost
+
+
+class StoredResult:
+    """A result that stays on its node until its message is read."""
+
+    def __init__(self, values: Any, place: int, kind: str) -> None:
+        self.values, self.place, self.kind = values, place, kind
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _fetch, (self.values, self.place, self.kind)
+
+
+def _fetch(values: Any, place: int, kind: str) -> Any:
+    value = ray.get(values)[place]
+    return ray.cloudpickle.loads(value) if kind == "packed" else value
+
+
+@dataclass(eq=False)
+class Call:
+    """A requested call, and the future of its outcome."""
+
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    outcome: asyncio.Future[Any]
+    batch: CallBatch | None = None
+    index: int = 0
+    key: Key | None = None  # of the start under which it runs
+    tries: int = 0  # lost ones
+    is_alone: bool = False  # starts alone, as it was lost together with others
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is neither over nor running."""
+        return self.key is None and not self.outcome.done()
+
+    def take(self) -> Any:
+        """Return its result, and drop all references: Ray keeps referenced objects."""
+        value = self.outcome.result()
+        self.args, self.kwargs = (), {}
+        self.outcome = asyncio.get_running_loop().create_future()
+        self.outcome.set_result(None)
+        return value
+
+    def fail(self, fault: BaseException) -> None:
+        """Set an error as the outcome, unless it is over."""
+        if not self.outcome.done():
+            self.outcome.set_exception(fault)
+
+
+@dataclass(eq=False)
+class CallBatch:
+    """A job: its calls, by index, and the number of its starts that are not over."""
+
+    options: CallOptions
+    request: Mapping[str, Any]
+    calls: list[Call]
+    job: str = ""
+    starts_left: int = 0
+    starts: dict[int, str] = field(default_factory=dict)  # of a group: ids of nodes, by index
+    is_gone: bool = False  # whether the dispatcher reported its end
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all of its outcomes are known or abandoned."""
+        return all(call.outcome.done() for call in self.calls)
+
+
+def worker_function(pickled: bytes, name: str) -> Callable[..., Any]:
+    """Return the function that a Ray worker runs: it calls `pickled` for each row of arguments.
+
+    It returns the mean seconds of a call and the outcomes, and, apart, the large values.
+    """
+    small, short = SMALL, SHORT
+    function: Any = None
+
+    def call(rows: Sequence[tuple[tuple[Any, ...], Mapping[str, Any]]]) -> tuple[Any, list[Any]]:
+        nonlocal function
+        if function is None:
+            function = ray.cloudpickle.loads(pickled)
+        began = time.monotonic()
+        outcomes: list[tuple[str, Any]] = []
+        values: list[Any] = []
+        for args, kwargs in rows:
+            value = None
+            try:
+                got = [ray.get(a) if isinstance(a, ray.ObjectRef) else a for a in args]
+                named = {
+                    k: ray.get(a) if isinstance(a, ray.ObjectRef) else a for k, a in kwargs.items()
+                }
+                value = function(*got, **named)
+                if type(value) in small or (type(value) in (str, bytes) and len(value) < short):
+                    outcome, value = ("small", value), None
+                elif len(rows) > 1:  # one by one, as a value that cannot be pickled must fail alone
+                    outcome, value = ("packed", None), ray.cloudpickle.dumps(value)
+                else:
+                    outcome = ("stored", None)
+            except Exception as fault:
+                cause, text = getattr(fault, "cause", None), traceback.format_exc()
+                origin = cause if isinstance(fault, exceptions.RayTaskError) and cause else fault
+                outcome, value = ("fault", exceptions.RayTaskError(name, text, origin)), None
+            outcomes.append(outcome)
+            values.append(value)
+        return ((time.monotonic() - began) / len(rows), outcomes), values
+
+    return call
+
+
+def cancelled(job: str) -> LostError:
+    return LostError(f"job {job} was cancelled before this started")
+
+
+def one_line(fault: BaseException) -> str:
+    return f"{type(fault).__name__}: {(str(fault).strip() or ' ').splitlines()[0]}"[:200]
