@@ -23,7 +23,7 @@ from fairlead.model.workload import Workload
 from fairlead.scheduler.scheduler import Scheduler
 from fairlead.service.messages import Label, Name
 from fairlead.traces.csv_folder import read_folder, write_folder
-from fairlead.traces.own_format import read_parquet, write_parquet
+from fairlead.traces.parquet_trace import read_parquet, write_parquet
 
 Entrance = Callable[[str], object]
 FOLDER: list[Path] = []

@@ -11,7 +11,7 @@ import pytest
 from test_simulate_command import workload
 
 from fairlead.cli.main import run
-from fairlead.traces.own_format import write_parquet
+from fairlead.traces.parquet_trace import write_parquet
 
 Capture = pytest.CaptureFixture[str]
 ROOT = Path(__file__).parents[2]

@@ -33,7 +33,7 @@ from fairlead.simulation.metrics.comparison import compare
 from fairlead.simulation.metrics.summary import summarise
 from fairlead.simulation.simulate import Outcome
 from fairlead.traces.csv_folder import write_folder
-from fairlead.traces.own_format import write_parquet
+from fairlead.traces.parquet_trace import write_parquet
 from fairlead.traces.what_if import change_workload
 from oracles.plain_replay import plain_replay
 from page_reader import Reader

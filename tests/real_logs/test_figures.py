@@ -9,12 +9,17 @@ import numpy as np
 import pytest
 
 from fairlead.cli.main import run
-from fairlead.traces import openb
-from fairlead.traces.machines import read_machines
-from fairlead.traces.metacentrum import machine_file_beside, read_jobs
-from fairlead.traces.metacentrum_workload import NEVER_RAN, WHOLE_NODES, read_metacentrum
+from fairlead.traces import _openb as openb
+from fairlead.traces.metacentrum import (
+    NEVER_RAN,
+    WHOLE_NODES,
+    machine_file_beside,
+    read_jobs,
+    read_metacentrum,
+)
+from fairlead.traces.metacentrum_machines import read_machines
 from fairlead.traces.problem_from_log import ConvertedLog, problem_from_jobs
-from fairlead.traces.reading import read_workload
+from fairlead.traces.readers import read_workload
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from fairlead.service._state_snapshot import HEAD, split
 from fairlead.service.journal.event_journal import Batch, Journal, opened, reading
 from fairlead.service.journal.repeated_events import digest_of_placements
 from fairlead.service.service_state import ServiceState
-from fairlead.traces.journal import JournalWorkload, read_journal
+from fairlead.traces.journal_trace import JournalWorkload, read_journal
 from service.test_state import a_job
 
 POLICY = "drf/first-fit"

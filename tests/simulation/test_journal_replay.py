@@ -22,8 +22,8 @@ from fairlead.service.journal.repeated_events import digest_of_placements, repea
 from fairlead.service.service_state import ServiceState
 from fairlead.simulation.journal_replay import repeated_starts, replay_journal
 from fairlead.simulation.metrics.summary import summarise
-from fairlead.traces.journal import NOWHERE, JournalWorkload, read_journal
-from fairlead.traces.reading import read_workload
+from fairlead.traces.journal_trace import NOWHERE, JournalWorkload, read_journal
+from fairlead.traces.readers import read_workload
 from service.test_state import a_job, drive
 
 LIVE = "drf/best-fit"

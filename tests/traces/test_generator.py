@@ -14,7 +14,7 @@ from random_workloads import assert_equal
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
 from fairlead.traces.generator import Arrivals, figure_4, generate_day
-from fairlead.traces.google_arrivals import (
+from fairlead.traces.google import (
     AGAIN,
     BEFORE,
     NO_USER,

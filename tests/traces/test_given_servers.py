@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fairlead.errors import InputError
-from fairlead.traces.given_servers import check_given, equal_servers
+from fairlead.traces._job_collector import check_given, equal_servers
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ import pytest
 
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
-from fairlead.traces import google, google_machines, google_tables
+from fairlead.traces import _google_machines, google, google_tables
+from fairlead.traces._csv_tables import TraceColumn
+from fairlead.traces._google_machines import Condition
 from fairlead.traces.google import read_google
-from fairlead.traces.google_machines import Condition
-from fairlead.traces.tables import TraceColumn
 
 AFTER = 2**63 - 1
 MACHINES = "0,1,0,p,0.5,0.25\n0,2,0,p,0.5,0.25\n0,3,0,p,1,1\n"
@@ -223,10 +223,10 @@ def test_blocks_and_parts_make_no_difference(
     write(tmp_path / "parts", "machine_events", MACHINES)
     cuts = ["".join(lines[k : k + 17]) for k in range(0, len(lines), 17)]
     write(tmp_path / "parts", "task_events", *cuts)
-    from fairlead.traces import tables
+    from fairlead.traces import _csv_tables
 
-    monkeypatch.setattr(tables, "BYTES_PER_BLOCK", 400)
-    monkeypatch.setattr(tables, "BYTES_PER_READ", 100)
+    monkeypatch.setattr(_csv_tables, "BYTES_PER_BLOCK", 400)
+    monkeypatch.setattr(_csv_tables, "BYTES_PER_READ", 100)
     parts = read_google(tmp_path / "parts")
     assert parts.job_names.tolist() == whole.job_names.tolist()
     assert parts.task_duration.tolist() == whole.task_duration.tolist() == [4] * 20
@@ -259,9 +259,9 @@ def test_machines_come_and_go(tmp_path: Path) -> None:
     )
     assert list(happened) == [(5, 0, 1), (6, 1, 0), (7, 1, 2), (7, 0, 3), (8, 0, 0)]
     assert workload.notes == {
-        google_machines.NO_CAPACITY: 1,
-        google_machines.NOT_THERE: 1,
-        google_machines.UPDATE_AWAY: 1,
+        _google_machines.NO_CAPACITY: 1,
+        _google_machines.NOT_THERE: 1,
+        _google_machines.UPDATE_AWAY: 1,
     }
 
 
@@ -312,7 +312,7 @@ def test_several_constraints_hold_together_and_the_last_statement_counts(tmp_pat
     places = workload.places[workload.set_place]
     assert [int(workload.cluster.count[place].sum()) for place in places] == [3, 1, 1]
     assert (places[1] == places[2]).all()
-    assert workload.notes == {google_machines.ATTRIBUTE_CHANGES: 2}
+    assert workload.notes == {_google_machines.ATTRIBUTE_CHANGES: 2}
 
 
 def test_constraints_without_attributes_are_ignored_and_counted(tmp_path: Path) -> None:

@@ -7,8 +7,12 @@ from pathlib import Path
 import pytest
 
 from fairlead.errors import InputError
-from fairlead.traces.machines import MachineGroup, Machines, read_machines
-from fairlead.traces.node_spec import parse_node_spec
+from fairlead.traces.metacentrum_machines import (
+    MachineGroup,
+    Machines,
+    parse_node_spec,
+    read_machines,
+)
 
 PARK = Machines(
     (

@@ -9,9 +9,9 @@ import pytest
 from hand_written_logs import log_row, write_log
 
 from fairlead.errors import InputError
-from fairlead.traces.lines import ROWS_PER_REPORT
+from fairlead.traces._stored_files import ROWS_PER_REPORT
+from fairlead.traces._swf import read_swf
 from fairlead.traces.metacentrum import LoggedJob, machine_file_beside, read_jobs
-from fairlead.traces.swf import read_swf
 
 GOOD = log_row(1)
 

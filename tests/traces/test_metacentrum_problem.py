@@ -15,8 +15,8 @@ from fairlead.errors import RefusalError
 from fairlead.formats.problem_file import dump, load
 from fairlead.mechanisms.catalogue import solve
 from fairlead.model.problem import Problem
-from fairlead.traces.machines import read_machines
 from fairlead.traces.metacentrum import machine_file_beside, read_jobs
+from fairlead.traces.metacentrum_machines import read_machines
 from fairlead.traces.problem_from_log import ConvertedLog, problem_from_jobs
 
 

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
-from fairlead.traces import lines
-from fairlead.traces import metacentrum_workload as reader
-from fairlead.traces.metacentrum_workload import read_metacentrum
-from fairlead.traces.swf import EXCERPT
+from fairlead.traces import _stored_files
+from fairlead.traces import metacentrum as reader
+from fairlead.traces._swf import EXCERPT
+from fairlead.traces.metacentrum import read_metacentrum
 
 
 def per_task(workload: Workload, job: int) -> list[list[float]]:
@@ -178,7 +178,7 @@ def test_a_whole_log(metacentrum_log: Path) -> None:
 
 
 def test_progress(metacentrum_log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "ROWS_PER_REPORT", 100)
+    monkeypatch.setattr(_stored_files, "ROWS_PER_REPORT", 100)
     seen: list[tuple[int, int]] = []
     read_metacentrum(metacentrum_log, on_progress=lambda done, total: seen.append((done, total)))
     assert len(seen) > 3

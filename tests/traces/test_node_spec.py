@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.errors import InputError
-from fairlead.traces.node_spec import Chunk, NodeSpec, parse_node_spec
+from fairlead.traces.metacentrum_machines import Chunk, NodeSpec, parse_node_spec
 
 SPECS = {
     "1:ppn=12": NodeSpec((Chunk(1, 12, ()),)),

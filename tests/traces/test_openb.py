@@ -12,10 +12,10 @@ import pytest
 
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
-from fairlead.traces import openb
-from fairlead.traces.collecting import OUT_OF_ORDER
-from fairlead.traces.openb import read_openb
-from fairlead.traces.reading import read_workload
+from fairlead.traces import _openb as openb
+from fairlead.traces._job_collector import OUT_OF_ORDER
+from fairlead.traces._openb import read_openb
+from fairlead.traces.readers import read_workload
 
 NODES = """sn,cpu_milli,memory_mib,gpu,model
 n0,32000,262144,0,
@@ -147,11 +147,11 @@ def test_rows_are_numbered_through_blocks(tmp_path: Path, monkeypatch: pytest.Mo
     """Small blocks: the same workload, and a fault in a late block has its true row."""
     rows = [GOOD.replace("p0", f"p{k}").replace("12000", str(1000 + k)) for k in range(300)]
     whole = read(tmp_path, *rows)
-    from fairlead.traces import tables
+    from fairlead.traces import _csv_tables
 
-    monkeypatch.setattr(tables, "BYTES_PER_BLOCK", 1000)
-    monkeypatch.setattr(tables, "BYTES_PER_READ", 300)
-    blocks = list(tables.read_blocks(tmp_path / "pods.csv", openb.POD_COLUMNS, header=True))
+    monkeypatch.setattr(_csv_tables, "BYTES_PER_BLOCK", 1000)
+    monkeypatch.setattr(_csv_tables, "BYTES_PER_READ", 300)
+    blocks = list(_csv_tables.read_blocks(tmp_path / "pods.csv", openb.POD_COLUMNS, header=True))
     assert len(blocks) > 5
     assert [row for block in blocks for row in block.frame["row"]] == list(range(2, 302))
     again = read(tmp_path, *rows)

@@ -14,9 +14,9 @@ from random_workloads import assert_equal, random_workload
 
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
-from fairlead.traces import csv_folder, tables
+from fairlead.traces import _csv_tables, csv_folder
 from fairlead.traces.csv_folder import read_folder, write_folder
-from fairlead.traces.own_format import METADATA_KEY, read_parquet, write_parquet
+from fairlead.traces.parquet_trace import METADATA_KEY, read_parquet, write_parquet
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -347,9 +347,9 @@ def test_a_folder_is_read_alike_in_blocks_of_any_size(
         for file in (tmp_path / "trace").glob("*.csv")
         for line in file.read_bytes().split(b"\n")
     )
-    monkeypatch.setattr(tables, "BYTES_PER_READ", 7)
+    monkeypatch.setattr(_csv_tables, "BYTES_PER_READ", 7)
     for more in (8, 60, 200):
-        monkeypatch.setattr(tables, "BYTES_PER_BLOCK", longest + more)
+        monkeypatch.setattr(_csv_tables, "BYTES_PER_BLOCK", longest + more)
         assert same_tasks(workload, read_folder(tmp_path / "trace"))
 
 
@@ -373,9 +373,9 @@ def test_rows_are_numbered_on_through_all_blocks(
     path = folder(tmp_path, tasks__csv=FILES["tasks.csv"].replace("\ny,small,", "\n\ny,small,"))
     whole = (path / "tasks.csv").read_bytes()
     (path / "tasks.csv").write_bytes(whole.replace(b"small,2,30", b"small,2,3" + damage))
-    monkeypatch.setattr(tables, "BYTES_PER_READ", 1)
+    monkeypatch.setattr(_csv_tables, "BYTES_PER_READ", 1)
     for size in (36, 40, 60, 2**20):
-        monkeypatch.setattr(tables, "BYTES_PER_BLOCK", size)
+        monkeypatch.setattr(_csv_tables, "BYTES_PER_BLOCK", size)
         assert refused(path).removeprefix("/tasks.csv: ").startswith("row 6: ")
 
 
@@ -389,8 +389,8 @@ def test_the_order_of_jobs_is_that_of_the_whole_file(
         tasks = "job,place,cpu,duration\n" + "".join(map(row.format, order))
         jobs = FILES["jobs.csv"].replace("y,bo", "y,bo,5,false,\nz,bo")
         path = folder(tmp_path, jobs__csv=jobs, tasks__csv=tasks)
-        monkeypatch.setattr(tables, "BYTES_PER_READ", 1)
-        monkeypatch.setattr(tables, "BYTES_PER_BLOCK", max(30, len(row) * rows))
+        monkeypatch.setattr(_csv_tables, "BYTES_PER_READ", 1)
+        monkeypatch.setattr(_csv_tables, "BYTES_PER_BLOCK", max(30, len(row) * rows))
         assert refused(path).removeprefix("/tasks.csv: ").startswith(said)
 
 

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from random_workloads import assert_equal, random_workload
 
 from fairlead.errors import InputError
-from fairlead.traces import detect
+from fairlead.traces import readers
 from fairlead.traces.csv_folder import write_folder
-from fairlead.traces.own_format import write_parquet
-from fairlead.traces.reading import NOTHING_GIVEN, READERS, MachinesGiven, read_workload
+from fairlead.traces.parquet_trace import write_parquet
+from fairlead.traces.readers import NOTHING_GIVEN, READERS, MachinesGiven, read_workload
 
 SWF_ROW = "1 100 5 60 4 -1 -1 4 3600 -1 1 7 1 1 1 1 -1 -1\n"
 OPENB_NODES = "sn,cpu_milli,memory_mib,gpu,model\nn0,32000,262144,0,\nn1,96000,393216,8,G2\n"
@@ -39,18 +39,18 @@ def test_own_traces(tmp_path: Path) -> None:
     workload = random_workload(1)
     write_parquet(workload, tmp_path / "named.csv")
     write_folder(workload, tmp_path / "folder")
-    for name, expected in (("named.csv", detect.PARQUET), ("folder", detect.CSV_FOLDER)):
+    for name, expected in (("named.csv", readers.PARQUET), ("folder", readers.CSV_FOLDER)):
         read, found = read_workload(tmp_path / name)
         assert found == expected
         assert_equal(read, workload)
 
 
 def test_logs(tmp_path: Path) -> None:
-    assert read_workload(write_log(tmp_path, "; comment", log_row(1)))[1] == detect.METACENTRUM
+    assert read_workload(write_log(tmp_path, "; comment", log_row(1)))[1] == readers.METACENTRUM
     plain = tmp_path / "log"
     plain.write_bytes(gzip.compress(f"; MaxProcs: 8\n\n{SWF_ROW}".encode()))
     workload, found = read_workload(plain)
-    assert found == detect.SWF
+    assert found == readers.SWF
     assert workload.cluster.capacity.tolist() == [[8]]
     given = MachinesGiven(servers=2, cores=4, memory=16.0)
     workload, _ = read_workload(plain, given)
@@ -159,7 +159,7 @@ def test_a_part_of_a_csv_trace_is_no_trace(tmp_path: Path, file: str) -> None:
 def test_openb_by_folder_or_file(tmp_path: Path, openb_folder: Path) -> None:
     pods = "openb_pod_list_gpuspec33.csv.gz"
     whole, found = read_workload(openb_folder)
-    assert found == detect.OPENB
+    assert found == readers.OPENB
     assert_equal(read_workload(openb_folder / pods)[0], whole)
     shutil.copy(openb_folder / pods, tmp_path / pods)
     with pytest.raises(InputError, match="has 0 tables of nodes; name one with --machines"):
@@ -173,15 +173,15 @@ def test_openb_by_folder_or_file(tmp_path: Path, openb_folder: Path) -> None:
 
 def test_google_by_its_folders(tmp_path: Path) -> None:
     (tmp_path / "task_events").mkdir()
-    assert detect.detect_format(tmp_path) == detect.GOOGLE
+    assert readers.detect_format(tmp_path) == readers.GOOGLE
 
 
 def test_logs_are_told_apart(metacentrum_log: Path, openb_folder: Path, job_events: Path) -> None:
-    assert detect.detect_format(metacentrum_log) == detect.METACENTRUM
-    assert detect.detect_format(openb_folder) == detect.OPENB
+    assert readers.detect_format(metacentrum_log) == readers.METACENTRUM
+    assert readers.detect_format(openb_folder) == readers.OPENB
     for path in (job_events, job_events / "part-00000-of-00500.csv.gz"):
         with pytest.raises(InputError, match="trace generate --job-events"):
-            detect.detect_format(path)
+            readers.detect_format(path)
 
 
 @pytest.mark.parametrize(

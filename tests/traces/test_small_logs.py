@@ -9,8 +9,8 @@ import pytest
 
 import small_logs
 from fairlead.model.workload import Workload
-from fairlead.traces import google, metacentrum_workload, openb, swf_workload
-from fairlead.traces.reading import read_workload
+from fairlead.traces import _openb, _swf, google, metacentrum
+from fairlead.traces.readers import read_workload
 
 
 def content(path: Path) -> bytes:
@@ -40,18 +40,18 @@ def of(path: Path) -> Workload:
         (
             small_logs.METACENTRUM,
             (
-                metacentrum_workload.NEVER_RAN,
-                metacentrum_workload.NODE_EXCLUDED,
-                metacentrum_workload.WHOLE_NODES,
+                metacentrum.NEVER_RAN,
+                metacentrum.NODE_EXCLUDED,
+                metacentrum.WHOLE_NODES,
             ),
         ),
         (
             small_logs.LAB,
-            (swf_workload.NEVER_RAN, swf_workload.ROUNDED_UP, swf_workload.NO_USER),
+            (_swf.NEVER_RAN, _swf.ROUNDED_UP, _swf.NO_USER),
         ),
         (
             small_logs.OPENB,
-            (openb.NEVER_SCHEDULED, openb.NO_LIFE, openb.NO_MEMORY, openb.SHARED_GPU),
+            (_openb.NEVER_SCHEDULED, _openb.NO_LIFE, _openb.NO_MEMORY, _openb.SHARED_GPU),
         ),
         (
             small_logs.GOOGLE,

@@ -17,9 +17,9 @@ from random_workloads import assert_equal, random_workload
 
 from fairlead.errors import InputError
 from fairlead.formats.documents import LARGEST_FILE
-from fairlead.traces import lines
+from fairlead.traces import _stored_files
 from fairlead.traces.csv_folder import write_folder
-from fairlead.traces.reading import read_workload
+from fairlead.traces.readers import read_workload
 
 LOG = b"; MaxProcs: 8\n1 100 5 60 4 -1 -1 4 3600 -1 1 7 1 1 -1 -1 -1 -1\n"
 
@@ -137,7 +137,7 @@ def test_other_archives_are_named(tmp_path: Path, content: bytes, fault: str) ->
 def test_limits_hold_after_decompression(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
-    monkeypatch.setattr(lines, "LONGEST_ROW", 2**20)
+    monkeypatch.setattr(_stored_files, "LONGEST_ROW", 2**20)
     compress = FORMS[form][1]
     assert "longer than" in refusal(tmp_path / "log", compress(bytes(2**20 + 1))).fault
     write_folder(random_workload(3), tmp_path / "trace")

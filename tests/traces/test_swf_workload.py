@@ -14,12 +14,10 @@ from hypothesis import strategies as st
 
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
-from fairlead.traces import collecting
-from fairlead.traces import swf_workload as reader
-from fairlead.traces.detect import SWF
-from fairlead.traces.reading import read_workload
-from fairlead.traces.swf import EXCERPT, UNUSED_COLUMNS
-from fairlead.traces.swf_workload import read_swf_workload
+from fairlead.traces import _job_collector
+from fairlead.traces import _swf as reader
+from fairlead.traces._swf import EXCERPT, UNUSED_COLUMNS, read_swf_workload
+from fairlead.traces.readers import SWF, read_workload
 
 HEADER = "; Version: 2.2\n; MaxNodes: 64 (two kinds)\n; MaxProcs: 128\n"
 GIB = 2**20  # in the KiB of the format
@@ -346,7 +344,7 @@ def test_jobs_started_when_their_wait_was_over(waits: list[int], on_servers: boo
 def test_too_many_tasks_are_refused_at_their_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: list[str], place: str
 ) -> None:
-    monkeypatch.setattr(collecting, "MOST_TASKS", 1_000)
+    monkeypatch.setattr(_job_collector, "MOST_TASKS", 1_000)
     with pytest.raises(InputError) as caught:
         read(tmp_path, *rows, header="; MaxProcs: 128\n", servers=4, cores=4)
     assert place in str(caught.value)

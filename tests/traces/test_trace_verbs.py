@@ -14,13 +14,12 @@ from random_workloads import assert_equal, random_workload
 
 from fairlead.cli.main import run
 from fairlead.report.numbers import duration
+from fairlead.traces._swf import read_swf_workload
 from fairlead.traces.csv_folder import read_folder
 from fairlead.traces.generator import figure_4, generate_day
-from fairlead.traces.google_arrivals import read_job_arrivals
-from fairlead.traces.metacentrum import machine_file_beside
-from fairlead.traces.metacentrum_workload import read_metacentrum
-from fairlead.traces.own_format import read_parquet, write_parquet
-from fairlead.traces.swf_workload import read_swf_workload
+from fairlead.traces.google import read_job_arrivals
+from fairlead.traces.metacentrum import machine_file_beside, read_metacentrum
+from fairlead.traces.parquet_trace import read_parquet, write_parquet
 
 Capture = pytest.CaptureFixture[str]
 

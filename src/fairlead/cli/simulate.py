@@ -319,7 +319,7 @@ def _explained(
 def _say_repeated(workload: Workload, outcomes: Mapping[str, Outcome]) -> None:
     """Describe how closely a replay repeats a journal under the journal's own policy."""
     from fairlead.simulation.journal_replay import repeated_starts
-    from fairlead.traces.journal import JournalWorkload
+    from fairlead.traces.journal_trace import JournalWorkload
 
     if not isinstance(workload, JournalWorkload):
         return

@@ -50,7 +50,7 @@ def info(
       fairlead trace info examples/logs/metacentrum.swf.gz
     """  # noqa: D301 (the help formatter reads \b as "keep these lines")
     workload, found = read_any_trace(trace, machines, servers, cores, memory)
-    from fairlead.traces.summary import summarize
+    from fairlead.traces.trace_summary import summarize
 
     figures = {"fairlead": 1, "trace": str(trace), "format": found, **summarize(workload)}
     from fairlead.report.trace import trace_document
@@ -109,10 +109,10 @@ def convert(
 
 def _convert_to_problem(log: Path, output: Path, machines: Path | None, as_json: bool) -> None:
     from fairlead.formats.problem_file import dump
-    from fairlead.traces.detect import METACENTRUM, detect_format
-    from fairlead.traces.machines import read_machines
     from fairlead.traces.metacentrum import machine_file_beside, read_jobs
+    from fairlead.traces.metacentrum_machines import read_machines
     from fairlead.traces.problem_from_log import problem_from_jobs
+    from fairlead.traces.readers import METACENTRUM, detect_format
 
     machine_file = machines if machines is not None else machine_file_beside(log)
     to_standard_output = str(output) == "-"

@@ -114,7 +114,7 @@ def say_written(workload: Workload, output: Path, as_json: bool, **more: str) ->
     if as_json:
         import json
 
-        from fairlead.traces.summary import summarize
+        from fairlead.traces.trace_summary import summarize
 
         figures = {"fairlead": 1, "output": str(output), **more, **summarize(workload)}
         emit(json.dumps(figures, indent=2, allow_nan=False) + "\n")
@@ -127,7 +127,7 @@ def say_written(workload: Workload, output: Path, as_json: bool, **more: str) ->
 
 
 def _arrivals(parts: list[Path]) -> Arrivals:
-    from fairlead.traces.google_arrivals import read_job_arrivals
+    from fairlead.traces.google import read_job_arrivals
     from fairlead.traces.google_tables import PART
 
     files: list[Path] = []

@@ -71,9 +71,9 @@ def read_any_trace(
 ) -> tuple[Workload, str]:
     """Read a trace of any format under a progress bar; return it and the name of its format.
 
-    Raises InputError as `fairlead.traces.reading.read_workload`.
+    Raises InputError as `fairlead.traces.readers.read_workload`.
     """
-    from fairlead.traces.reading import MachinesGiven, read_workload
+    from fairlead.traces.readers import MachinesGiven, read_workload
 
     given = MachinesGiven(machines, servers, cores, memory)
     with progress_bar(f"Reading {trace.name}") as report:
@@ -127,7 +127,7 @@ def write_trace(workload: Workload, output: Path) -> None:
     Raises InputError when it cannot be written.
     """
     if output.suffix == PARQUET_SUFFIX:
-        from fairlead.traces.own_format import write_parquet
+        from fairlead.traces.parquet_trace import write_parquet
 
         write_parquet(workload, output)
     else:

@@ -1,8 +1,7 @@
-"""A run log as one Parquet file, to be read here and by whatever else reads tables.
+"""A run log as one Parquet file, for this project and any other reader of tables.
 
-A row is a start of a task, in the order of the decisions, with names beside the numbers: who ran
-what, where, from when to when, after how long a wait. The policy and the sets that could not run
-are a JSON text in the file's metadata, under `METADATA_KEY`.
+A row is a start of a task, in the order of the decisions, with names beside the numbers. The policy
+and the sets that could not run are a JSON text in the file's metadata, under `METADATA_KEY`.
 """
 
 from __future__ import annotations
@@ -47,10 +46,10 @@ def write_run_log(workload: Workload, log: RunLog, path: Path, *, fingerprint: s
     """Write a run log as one Parquet file, all of it or nothing.
 
     Its columns are ``user``, ``job``, ``set`` and ``task`` (numbered as in the workload),
-    ``server`` (the name of its group and its number there, ``big-0``; null where a recorded log
-    does not know), ``submit`` (of the job), ``wait`` (from then to the start), ``start``, ``end``
-    (all in seconds), ``lost`` (whether the task was lost with its server) and ``server_number``
-    (through all groups; -1 for null). `fingerprint` tells this run from others.
+    ``server`` (the name of its group and its number there, ``big-0``; null if unknown), ``submit``
+    (of the job), ``wait`` (from then to the start), ``start``, ``end`` (all in seconds), ``lost``
+    (whether the task was lost with its server) and ``server_number`` (through all groups; -1 for
+    null). `fingerprint` identifies the run.
 
     Raises InputError when it cannot be written. O(P + K + J + servers): a million starts take a
     second.
@@ -72,14 +71,14 @@ def read_run_log(path: Path, workload: Workload | None = None) -> RunLog:
     Parameters
     ----------
     workload : Workload, optional
-        What was replayed; when given, a log of another workload is refused.
+        The replayed workload; when given, a log of another one is refused.
 
     Raises
     ------
     InputError
-        For a file that is no Parquet file, is damaged, is no run log or of a later version, misses
-        a column, holds values without meaning, or is of another workload. It names the file and
-        the row or entry.
+        For a file that is no Parquet file, is damaged, is no run log or of a later version, lacks a
+        column, has values without meaning, or is of another workload. It names the file and the row
+        or entry.
 
     Notes
     -----
@@ -91,7 +90,12 @@ def read_run_log(path: Path, workload: Workload | None = None) -> RunLog:
         sizes = _sizes(content.header)
         log = _run_log(content.frame, content.header, sizes)
         if workload is not None:
-            _check_same_workload(log, content.frame, sizes, workload)
+            for name, size in sizes.items():
+                expected = getattr(workload, f"n_{name}")
+                if size != expected:
+                    fault = f"is of another workload: it has {size} {name}, not {expected}"
+                    raise InputError(fault)
+            _check_same_workload(content.frame, _frame(workload, log))
     except InputError as error:
         raise error.within(source) from None
     except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -101,10 +105,7 @@ def read_run_log(path: Path, workload: Workload | None = None) -> RunLog:
 
 
 def read_fingerprint(path: Path) -> str:
-    """Return what `write_run_log` was told of the run, empty if nothing.
-
-    Raises InputError as `read_run_log`, but for faults in the rows.
-    """
+    """Return the fingerprint of a run log, empty if it has none; its rows are not checked."""
     return str(read_parquet_header(path, _KIND).get("fingerprint", ""))
 
 
@@ -152,7 +153,7 @@ def _server_names(workload: Workload) -> list[str]:
 
 
 def _sizes(header: Mapping[str, Any]) -> dict[str, int]:
-    """Return how many tasks, sets and servers there are, so that numbers can be checked."""
+    """Return the numbers of tasks, sets and servers of the workload."""
     sizes = {name: header[name] for name in ("tasks", "sets", "servers")}
     for name, size in sizes.items():
         if type(size) is not int or not 0 <= size < 2**31:
@@ -168,9 +169,8 @@ def _run_log(frame: pl.DataFrame, header: Mapping[str, Any], sizes: dict[str, in
     unplaceable = np.zeros(sizes["sets"], dtype=bool)
     numbers = isinstance(sets, list) and all(type(k) is int for k in sets)
     if not numbers or not all(0 <= k < len(unplaceable) for k in sets):
-        raise InputError(
-            f"must be numbers from 0 to {len(unplaceable) - 1}", f"{METADATA_KEY}.unplaceable_sets"
-        )
+        fault = f"must be numbers from 0 to {len(unplaceable) - 1}"
+        raise InputError(fault, f"{METADATA_KEY}.unplaceable_sets")
     unplaceable[sets] = True
     log = RunLog(
         policy=policy,
@@ -181,7 +181,7 @@ def _run_log(frame: pl.DataFrame, header: Mapping[str, Any], sizes: dict[str, in
         lost=frame["lost"].to_numpy(),
         set_unplaceable=unplaceable,
     )
-    _check_rows(log, sizes)
+    _check_rows(frame, sizes, -1 if log.is_recorded else 0)
     return log
 
 
@@ -191,48 +191,42 @@ def _check_columns(frame: pl.DataFrame) -> None:
         raise InputError(f"the columns are {found}", "columns")
     for column in frame.columns:
         missing = frame[column].is_null()
-        if column == "server":  # of what is recorded it may be unknown
+        if column == "server":  # unknown for some recorded tasks
             missing &= frame["server_number"] >= 0
-        if missing.any():
-            raise InputError(f"{column}: is empty", f"row {(missing.arg_max() or 0) + 1}")
+        _refuse(missing, f"{column}: is empty")
 
 
-def _check_rows(log: RunLog, sizes: dict[str, int]) -> None:
-    """Refuse what cannot have happened."""
-    for column, values, least, size in (
-        ("task", log.task, 0, sizes["tasks"]),
-        ("server_number", log.server, -1 if log.is_recorded else 0, sizes["servers"]),
+def _check_rows(frame: pl.DataFrame, sizes: dict[str, int], least_server: int) -> None:
+    """Refuse impossible values."""
+    task, start, end = pl.col("task"), pl.col("start"), pl.col("end")
+    last_task, last_server = sizes["tasks"] - 1, sizes["servers"] - 1
+    for column, usable, fault in (
+        ("task", task.is_between(0, last_task), f"must be from 0 to {last_task}, not"),
+        (
+            "server_number",
+            pl.col("server_number").is_between(least_server, last_server),
+            f"must be from {least_server} to {last_server}, not",
+        ),
+        ("start", start.is_finite() & (start >= 0), "must be a number of seconds from 0, not"),
+        ("end", end.is_finite() & (end >= start), "must be a time after the start, not"),
     ):
-        outside = (values < least) | (values >= size)
-        _refuse(outside, column, values, f"must be from {least} to {size - 1}, not")
-    usable = np.isfinite(log.start) & (log.start >= 0)
-    _refuse(~usable, "start", log.start, "must be a number of seconds from 0, not")
-    later = np.isfinite(log.end) & (log.end >= log.start)
-    _refuse(~later, "end", log.end, "must be a time after the start, not")
-    done = np.flatnonzero(~log.lost)
-    again = np.ones(len(done), dtype=bool)
-    again[np.unique(log.task[done], return_index=True)[1]] = False
-    twice = np.zeros(len(log.task), dtype=bool)
-    twice[done[again]] = True
-    _refuse(twice, "task", log.task, "ends a second time:")
+        _refuse(~frame.select(usable).to_series(), f"{column}: {fault}", frame[column])
+    done = frame.with_row_index("row").filter(~pl.col("lost"))
+    again = done.filter(~done["task"].is_first_distinct())
+    if len(again):
+        row = again.row(0, named=True)
+        raise InputError(f"task: ends a second time: {row['task']}", f"row {row['row'] + 1}")
 
 
-def _check_same_workload(
-    log: RunLog, frame: pl.DataFrame, sizes: dict[str, int], workload: Workload
-) -> None:
-    for name, size in sizes.items():
-        expected = getattr(workload, f"n_{name}")
-        if size != expected:
-            raise InputError(f"is of another workload: it has {size} {name}, not {expected}")
-    expected_frame = _frame(workload, log)
+def _check_same_workload(frame: pl.DataFrame, expected: pl.DataFrame) -> None:
     for column in ("user", "job", "set", "server", "submit"):
-        differs = frame[column].ne_missing(expected_frame[column]).to_numpy()
-        fault = "is of another workload:"
-        _refuse(differs, column, frame[column].to_numpy(), fault)
+        differs = frame[column].ne_missing(expected[column])
+        _refuse(differs, f"{column}: is of another workload:", frame[column])
 
 
-def _refuse(wrong: NDArray[np.bool_], column: str, values: NDArray[Any], fault: str) -> None:
-    rows = np.flatnonzero(wrong)
-    if len(rows):
-        value = values[rows[0]]
-        raise InputError(f"{column}: {fault} {value}", f"row {rows[0] + 1}")
+def _refuse(wrong: pl.Series, fault: str, values: pl.Series | None = None) -> None:
+    """Raise InputError for the first wrong row, with its value if given."""
+    first = wrong.arg_max() if wrong.any() else None
+    if first is not None:
+        shown = "" if values is None else f" {values[first]}"
+        raise InputError(f"{fault}{shown}", f"row {first + 1}")

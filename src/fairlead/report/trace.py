@@ -22,7 +22,7 @@ def trace_document(figures: Mapping[str, Any]) -> Document:
     Parameters
     ----------
     figures : mapping
-        From `fairlead.traces.summary.summarize`, with ``trace`` and ``format``.
+        From `fairlead.traces.trace_summary.summarize`, with ``trace`` and ``format``.
     """
     kind, origin = figures["format"], figures["origin"]
     # Most origins begin with the name of the format.

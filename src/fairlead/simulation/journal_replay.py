@@ -18,7 +18,7 @@ from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
 from fairlead.service.jobs import Running, TaskKey
 from fairlead.service.service_state import ServiceState
-from fairlead.traces.journal import JournalWorkload
+from fairlead.traces.journal_trace import JournalWorkload
 
 STOPPED = 137
 AT_ONCE = 1_000_000  # tasks

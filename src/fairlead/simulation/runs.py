@@ -30,7 +30,7 @@ from fairlead.simulation.planned_runs import (
     workload_digest,
 )
 from fairlead.simulation.replay import kinds_of, replay
-from fairlead.traces.journal import JournalWorkload
+from fairlead.traces.journal_trace import JournalWorkload
 from fairlead.traces.what_if import change_workload
 
 # Called with the name of a run, tasks started, tasks in all, and the time in seconds.

@@ -24,8 +24,8 @@ from fairlead.simulation.runs import (
     recorded_run,
     run_policies,
 )
-from fairlead.traces.journal import JournalWorkload
-from fairlead.traces.reading import read_workload
+from fairlead.traces.journal_trace import JournalWorkload
+from fairlead.traces.readers import read_workload
 from fairlead.traces.what_if import with_perfect_estimates
 
 # Mechanisms that are defined with placement constraints; the first is the default.

@@ -1,6 +1,6 @@
-"""The project's own trace as a folder of CSV files, for people who write or edit one by hand.
+"""The project's own trace as a folder of CSV files, to be written or edited by hand.
 
-docs/traces.md shows the files. Everything that one Parquet file holds, exactly.
+The files hold exactly the content of one Parquet trace; docs/traces.md shows them.
 """
 
 from __future__ import annotations
@@ -18,11 +18,16 @@ from fairlead.formats.atomic_files import replaced_folder
 from fairlead.formats.documents import LARGEST_FILE, parse_json
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import EVENT_NAMES, IndexArray, Workload
-from fairlead.traces.lines import ProgressReport
-from fairlead.traces.stored import faults_of_reading, open_stored, stored_as
-from fairlead.traces.tables import Block, TraceColumn, first_true, read_blocks, read_table
+from fairlead.traces._csv_tables import Block, TraceColumn, first_true, read_blocks, read_table
+from fairlead.traces._stored_files import (
+    ProgressReport,
+    faults_of_reading,
+    faults_within,
+    open_stored,
+    stored_as,
+)
 
-MARKER = "trace.json"
+MARKER, VERSION_KEY = "trace.json", "trace"
 SERVERS, USERS, JOBS = "servers.csv", "users.csv", "jobs.csv"
 TASKS, EVENTS = "tasks.csv", "server_events.csv"
 FORMAT_VERSION = 1
@@ -37,15 +42,15 @@ JOB_COLUMNS = (
     TraceColumn("gang", "flag"),
     TraceColumn("cancel", "real", optional=True),
 )
-# There when somebody said so of any job.
+# Present when any job has a limit.
 LIMIT_COLUMNS = (TraceColumn("limit", "real", optional=True),)
 EVENT_COLUMNS = (TraceColumn("time", "real"), TraceColumn("event"), TraceColumn("server"))
-# There when something is known of any task.
+# Present when any start or server is known.
 RECORDED_COLUMNS = (TraceColumn("start", optional=True), TraceColumn("server", optional=True))
 
-# A server: its group, and its number there.
+# A server: its group, and its number in it.
 _SERVER = "^(?<group>.*)-(?<number>[0-9]{1,10})$"
-# Which file the entries of a workload come from; the header is its first row.
+# The file of each part of a workload; the header is its first row.
 _FILE_OF_ENTRY = {
     "groups": SERVERS,
     "users": USERS,
@@ -58,8 +63,8 @@ _FILE_OF_ENTRY = {
 def write_folder(workload: Workload, path: Path) -> None:
     """Write a workload as a folder of CSV files, all of it or nothing, in O(T).
 
-    An older trace there is replaced at the end. Raises InputError for any other folder that is not
-    empty, and for names with a blank at the end or (groups) a ``|``.
+    An older trace there is replaced. Raises InputError for any other folder that is not empty, and
+    for names with a blank at the end or (groups) a ``|``.
     """
     cluster = workload.cluster
     _check_names(workload, str(path))
@@ -73,7 +78,7 @@ def write_folder(workload: Workload, path: Path) -> None:
         ):
             frame.write_csv(draft / name)
         about = {
-            MARKER.replace(".json", ""): FORMAT_VERSION,
+            VERSION_KEY: FORMAT_VERSION,
             "resources": dict(zip(cluster.resources, cluster.units, strict=True)),
             "origin": workload.origin,
             "notes": dict(workload.notes),
@@ -119,7 +124,7 @@ def _jobs(workload: Workload) -> pl.DataFrame:
 
 
 def _tasks(workload: Workload) -> pl.DataFrame:
-    """Return a row for each task; when and where they ran as far as anything is known of any."""
+    """Return a row for each task, with starts and servers if any is known."""
     places = [
         None if place.all() else BETWEEN_GROUPS.join(np.array(workload.cluster.groups)[place])
         for place in workload.places
@@ -159,7 +164,7 @@ def _events(workload: Workload) -> pl.DataFrame:
 
 
 def _server_names(workload: Workload, server: IndexArray) -> pl.Series:
-    """Name each server by its group, and its number there; a negative number by anything."""
+    """Name each server by its group and its number in it; a negative number by anything."""
     first = workload.first_server
     group = np.maximum(np.searchsorted(first, server, side="right") - 1, 0)
     frame = pl.DataFrame(
@@ -172,25 +177,10 @@ def _server_names(workload: Workload, server: IndexArray) -> pl.Series:
 
 
 def read_folder(path: Path, *, on_progress: ProgressReport | None = None) -> Workload:
-    """Read a folder that `write_folder` or a person wrote.
+    """Read a trace from a folder of CSV files, plain or compressed, in O(J + T).
 
-    Parameters
-    ----------
-    path : Path
-        The folder; its files are plain, or compressed and named ``jobs.csv.gz`` and the like.
-    on_progress : callable, optional
-        Called with the bytes read of the tasks' file and the bytes in it.
-
-    Raises
-    ------
-    InputError
-        For a file that is missing, or there twice, such as plain and gzipped, a wrong header, a row
-        with a wrong number of columns, a value without meaning, an unknown name, or tasks not in
-        the order of their jobs. It names file and row.
-
-    Notes
-    -----
-    Cost O(J + T); memory grows with the arrays, not with the text of the tasks.
+    Raises InputError, which names file and row, for a file that is missing or there twice, a wrong
+    header, a malformed row, an unknown name, or tasks not in the order of their jobs.
     """
     about = _about(stored_as(path, MARKER))
     cluster = _read_servers(stored_as(path, SERVERS), about["resources"])
@@ -215,33 +205,31 @@ def read_folder(path: Path, *, on_progress: ProgressReport | None = None) -> Wor
 
 def _about(path: Path) -> dict[str, Any]:
     source = str(path)
-    try:
-        with faults_of_reading(source, lambda: 1), open_stored(path) as (stream, _, _):
-            content = stream.read(LARGEST_FILE + 1)
+    with faults_of_reading(source, lambda: 1), open_stored(path) as (stream, _, _):
+        content = stream.read(LARGEST_FILE + 1)
+    with faults_within(source):
         if len(content) > LARGEST_FILE:
-            raise InputError(f"is larger than {LARGEST_FILE // 2**20} MiB", "", source)
-        about = parse_json(content.decode("utf-8-sig"))
-    except UnicodeDecodeError:
-        raise InputError("is not JSON in UTF-8", "", source) from None
-    except InputError as error:
-        raise error if error.source else error.within(source) from None
-    key = MARKER.replace(".json", "")
-    if not isinstance(about, dict) or key not in about:
-        raise InputError(f"has no key {key!r}", "", source)
-    if about[key] != FORMAT_VERSION:
-        fault = f"is a trace of version {about[key]!r}; version {FORMAT_VERSION} can be read"
-        raise InputError(fault, key, source)
-    resources = about.get("resources")
-    if (
-        not isinstance(resources, dict)
-        or not resources
-        or not all(isinstance(unit, str) for unit in resources.values())
-    ):
-        raise InputError("must name each resource with its unit", "resources", source)
-    notes = about.get("notes", {})
-    if not isinstance(notes, dict) or not all(type(count) is int for count in notes.values()):
-        raise InputError("must be whole numbers by name", "notes", source)
+            raise InputError(f"is larger than {LARGEST_FILE // 2**20} MiB")
+        try:
+            about = parse_json(content.decode("utf-8-sig"))
+        except UnicodeDecodeError:
+            raise InputError("is not JSON in UTF-8") from None
+        if not isinstance(about, dict) or VERSION_KEY not in about:
+            raise InputError(f"has no key {VERSION_KEY!r}")
+        version = about[VERSION_KEY]
+        if version != FORMAT_VERSION:
+            fault = f"is a trace of version {version!r}; version {FORMAT_VERSION} can be read"
+            raise InputError(fault, VERSION_KEY)
+        resources, notes = about.get("resources"), about.get("notes", {})
+        if not resources or not _is_mapping_to(str, resources):
+            raise InputError("must name each resource with its unit", "resources")
+        if not _is_mapping_to(int, notes):
+            raise InputError("must be whole numbers by name", "notes")
     return {"resources": resources, "origin": str(about.get("origin", "")), "notes": notes}
+
+
+def _is_mapping_to(kind: type, found: object) -> bool:
+    return isinstance(found, dict) and all(type(value) is kind for value in found.values())
 
 
 def _read_servers(path: Path, units: dict[str, str]) -> Cluster:
@@ -260,19 +248,19 @@ def _read_servers(path: Path, units: dict[str, str]) -> Cluster:
     )
 
 
-def _labels(block: Block, row: int) -> dict[str, str]:
+def _labels(block: Block, row: int) -> Any:
     text = block.frame["labels"][row]
     try:
         labels = parse_json(text) if text else {}
     except InputError:
         labels = None
-    if not isinstance(labels, dict) or not all(isinstance(v, str) for v in labels.values()):
+    if not _is_mapping_to(str, labels):
         raise block.fault(row, "is no JSON object of texts, each key once", "labels")
     return labels
 
 
 def _named(block: Block, column: str, what: str = "") -> Block:
-    """Return a table that has rows, each with a name of its own."""
+    """Refuse a table without rows, or with a repeated name."""
     names = block.frame[column]
     if not len(names):
         raise InputError(f"holds no {what or column}", "", block.source)
@@ -301,7 +289,7 @@ def _read_jobs(path: Path, users: pl.Series) -> dict[str, Any]:
 
 
 def _positions(names: pl.Series, known: pl.Series) -> pl.Series:
-    """Return where each name stands among those that are known, null where it does not."""
+    """Return the positions of names among the known ones, null for unknown names."""
     numbers = pl.int_range(len(known), eager=True)
     return names.replace_strict(known, numbers, default=None, return_dtype=pl.Int64)
 
@@ -311,7 +299,7 @@ def _read_tasks(
 ) -> dict[str, Any]:
     """Return the arguments of `Workload.from_arrays`.
 
-    Tasks that follow each other with one shape and place become a set.
+    Consecutive tasks of one shape and place become a set.
     """
     amounts = [TraceColumn(name, "real") for name in cluster.resources]
     ends = (*amounts, TraceColumn("duration", "real"))
@@ -358,18 +346,18 @@ def _read_tasks(
 
 
 def _check_order(block: Block, job: pl.Series, last: int, jobs: list[str]) -> None:
-    """Refuse a task whose job is neither that of the row above nor the one that follows it."""
+    """Refuse a task unless its job is that of the row above, or the next one."""
     step = job - job.shift(1, fill_value=last)
     wrong = first_true(job.is_null() | ~step.is_in([0, 1]))
     if wrong is None:
         return
-    following = (last if wrong == 0 else int(job[wrong - 1])) + 1
-    expected = f"; {jobs[following]!r} comes next" if following < len(jobs) else ""
+    next_job = (last if wrong == 0 else int(job[wrong - 1])) + 1
+    expected = f"; {jobs[next_job]!r} comes next" if next_job < len(jobs) else ""
     raise block.fault(wrong, f"is not in the order of {JOBS}{expected}", "job")
 
 
 def _numbered(keys: pl.DataFrame, known: dict[Any, int]) -> pl.Series:
-    """Return the number of each row among those that are known, which learn those that are new."""
+    """Return the number of each row among the known ones; new rows are added to these."""
     for key in keys.unique(maintain_order=True).iter_rows():
         known.setdefault(key, len(known))
     table = pl.DataFrame(list(known), schema=keys.schema, orient="row")
@@ -394,26 +382,30 @@ def _place(text: str | None, groups: tuple[str, ...]) -> list[bool]:
 
 
 def _recorded(block: Block, cluster: Cluster) -> tuple[pl.Series, pl.Series]:
-    """Return when and on which server tasks ran, as far as there are such columns."""
+    """Return starts and servers of tasks, unknown without such columns."""
     frame = block.frame
-    start = pl.Series([np.nan]).new_from_index(0, len(frame))
-    server = pl.Series([-1]).new_from_index(0, len(frame))
+    start = pl.repeat(np.nan, len(frame), eager=True)
+    server = pl.repeat(-1, len(frame), eager=True)
     if "start" in frame.columns:
         text = frame["start"]
         given = text.is_not_null() & (text != NEVER).fill_null(False)
         number = text.cast(pl.Float64, strict=False)
         block.refuse(given & ~number.is_finite().fill_null(False), "is not a number", "start")
         block.refuse((given & (number < 0)).fill_null(False), "is less than 0", "start")
-        never = pl.Series([np.inf]).new_from_index(0, len(frame))
-        never = never.zip_with((text == NEVER).fill_null(False), start)
-        start = number.zip_with(given, never)
+        start = frame.select(
+            pl.when(pl.col("start") == NEVER)
+            .then(np.inf)
+            .when(given)
+            .then(number)
+            .otherwise(np.nan)
+        ).to_series()
     if "server" in frame.columns:
         server = _server_numbers(block, cluster).fill_null(-1)
     return start, server
 
 
 def _server_numbers(block: Block, cluster: Cluster) -> pl.Series:
-    """Return the numbers of the servers that a column names, null where it names none.
+    """Return the numbers of the servers that a column names, null for none.
 
     Servers are not listed one by one: there may be ten million of them.
     """

@@ -76,7 +76,7 @@ class Arrivals(NamedTuple):
 
     times: FloatArray
     users: NDArray[np.str_]
-    notes: Mapping[str, int] = MappingProxyType({})  # what the reader left out or filled in
+    notes: Mapping[str, int] = MappingProxyType({})  # counts of left out or filled in records
 
 
 def generate_day(
@@ -90,7 +90,7 @@ def generate_day(
     exact: bool = False,
     arrivals: Arrivals | None = None,
 ) -> Workload:
-    """Generate a workload like that of Google's cluster; the module says where it comes from.
+    """Generate a workload like that of Google's cluster; the module names all sources.
 
     Parameters
     ----------
@@ -101,18 +101,18 @@ def generate_day(
     jobs : int, optional
         Jobs. When absent: as many as bring the load, or all of the arrivals given.
     load : float, optional
-        What tasks ask for (amount times duration, summed) over what the servers have in those
-        hours, in the resource where that is most. Durations are scaled to meet it. When absent:
-        1.0 without `jobs`; with `jobs` or arrivals, whatever comes.
+        Demand of all tasks (amount times duration, summed) over the capacity in those hours, in the
+        scarcest resource. Durations are scaled to meet it. When absent: 1.0 without `jobs`, and not
+        scaled with `jobs` or arrivals.
     hours : float
         Over which jobs are submitted.
     seed : int
-        Of everything random: the same arguments give the same workload.
+        The same arguments give the same workload.
     exact : bool
-        Whether servers are in the proportions of Table I instead of drawn (12,583 are the table).
+        Take servers in the proportions of Table I instead of drawing them (12,583 are the table).
     arrivals : Arrivals, optional
-        Real submissions (`fairlead.traces.google_arrivals.read_job_arrivals`): those of the first
-        hours, or `jobs` of them taken at random.
+        Real submissions (`fairlead.traces.google.read_job_arrivals`): those of the first hours, or
+        a random sample of `jobs` of them.
 
     Returns
     -------
@@ -128,14 +128,14 @@ def generate_day(
     -----
     Cost O(T); 0.3 s for a million tasks.
     """
-    _check(users=users, jobs=jobs, load=load, hours=hours, seed=seed)
+    _check(users, jobs, load, hours, seed)
     rng = np.random.default_rng(seed)
     cluster = scale_park(servers) if exact else draw_park(servers, rng)
     span = hours * SECONDS_PER_HOUR
     if arrivals is None:
         target = DEFAULT_LOAD if load is None and jobs is None else load
         n_jobs = jobs if jobs is not None else _jobs_for(target or DEFAULT_LOAD, cluster, span)
-        _check(jobs=n_jobs)
+        _check(users, n_jobs, load, hours, seed)
         submit = _arrival_times(n_jobs, span, rng)
         names, user = [f"user-{n + 1}" for n in range(users)], _users(n_jobs, users, rng)
     else:
@@ -166,22 +166,15 @@ def generate_day(
     )
 
 
-def _check(
-    *,
-    users: int = 1,
-    jobs: int | None = None,
-    load: float | None = None,
-    hours: float = 1.0,
-    seed: int = 0,
-) -> None:
-    if not 1 <= users <= MOST_JOBS:  # a user without a job is none
-        raise InputError(f"must be from 1 to {MOST_JOBS:,}, not {show(users)}", "users")
-    if jobs is not None and not 1 <= jobs <= MOST_JOBS:
-        raise InputError(f"must be from 1 to {MOST_JOBS:,}, not {show(jobs)}", "jobs")
-    if load is not None and not 1e-6 <= load <= 1e6:
-        raise InputError(f"must be a positive number such as 0.8, not {load}", "load")
-    if not 1e-3 <= hours <= 1e6:
-        raise InputError(f"must be a positive number such as 24, not {hours}", "hours")
+def _check(users: int, jobs: int | None, load: float | None, hours: float, seed: int) -> None:
+    # A user without a job is none.
+    for name, number in (("users", users), ("jobs", jobs)):
+        if number is not None and not 1 <= number <= MOST_JOBS:
+            raise InputError(f"must be from 1 to {MOST_JOBS:,}, not {show(number)}", name)
+    for name, amount, least, example in (("load", load, 1e-6, "0.8"), ("hours", hours, 1e-3, "24")):
+        if amount is not None and not least <= amount <= 1e6:
+            fault = f"must be a positive number such as {example}, not {amount}"
+            raise InputError(fault, name)
     whole_number(seed, "seed")
 
 
@@ -207,7 +200,7 @@ def _arrival_times(n_jobs: int, span: float, rng: np.random.Generator) -> FloatA
 
 
 def _users(n_jobs: int, users: int, rng: np.random.Generator) -> IntArray:
-    """Draw who submits each job; everybody submits one as long as there are enough."""
+    """Draw the user of each job; every user submits one if there are enough."""
     share = (np.arange(1, users + 1) + RANK_SHIFT) ** -RANK_EXPONENT
     drawn = rng.choice(users, size=n_jobs, p=share / share.sum())
     if n_jobs >= 2 * users:
@@ -218,7 +211,7 @@ def _users(n_jobs: int, users: int, rng: np.random.Generator) -> IntArray:
 def _of_arrivals(
     arrivals: Arrivals, jobs: int | None, span: float, rng: np.random.Generator
 ) -> tuple[FloatArray, list[str], IntArray]:
-    """Return times, names of users and each job's user, of the real submissions."""
+    """Return times, names of users and each job's user of the real submissions."""
     within = np.flatnonzero(arrivals.times < span)
     wanted = len(within) if jobs is None else jobs
     if not len(within) or wanted > len(within):
@@ -246,7 +239,7 @@ def _sizes(n_jobs: int) -> IntArray:
 
 
 def _tasks_per_job(user: IntArray, n_users: int, rng: np.random.Generator) -> IntArray:
-    """Deal the sizes out to jobs, larger ones to those of users who tend to have them."""
+    """Assign the sizes to jobs, larger ones to users with a tendency for them."""
     tendency = rng.standard_normal(n_users)[user] + rng.standard_normal(len(user))
     tasks = np.empty(len(user), dtype=np.int64)
     tasks[np.argsort(tendency, kind="stable")] = _sizes(len(user))
@@ -254,7 +247,7 @@ def _tasks_per_job(user: IntArray, n_users: int, rng: np.random.Generator) -> In
 
 
 def _durations(tasks: IntArray, span: float, rng: np.random.Generator) -> FloatArray:
-    """Draw how long each task runs, job by job."""
+    """Draw the duration of each task, job by job."""
     of_job = rng.lognormal(*LOG_DURATION, size=len(tasks))
     within = rng.lognormal(0.0, DURATION_WITHIN_JOB, size=int(tasks.sum()))
     duration: FloatArray = np.clip(np.repeat(of_job, tasks) * within, SHORTEST, span)
@@ -264,7 +257,7 @@ def _durations(tasks: IntArray, span: float, rng: np.random.Generator) -> FloatA
 def _demands(
     user: IntArray, n_users: int, cluster: Cluster, rng: np.random.Generator
 ) -> FloatArray:
-    """Draw what one task of each job takes, (J, 2), at most what the roomiest server has."""
+    """Draw the demand of a task of each job, (J, 2), at most that of the roomiest server."""
     spread = np.linalg.cholesky([[1, DEMAND_CORRELATION], [DEMAND_CORRELATION, 1]]).T
     of_user = rng.standard_normal((n_users, 2)) @ spread
     of_job = rng.standard_normal((len(user), 2)) @ spread
@@ -279,13 +272,13 @@ def _demands(
 def _load(
     cluster: Cluster, demand: FloatArray, tasks: IntArray, duration: FloatArray, span: float
 ) -> float:
-    """Return what tasks ask for over what there is, in the resource where that is most."""
+    """Return demand over capacity in the scarcest resource."""
     starts = np.concatenate([[0], np.cumsum(tasks)[:-1]])
     work = demand.T @ np.add.reduceat(duration, starts)
     return float((work / (cluster.total_capacity * span)).max())
 
 
-# User, CPU and memory of one task, and when it comes, of Fig. 4.
+# CPU and memory of one task of each user of Fig. 4, and its arrival.
 FIGURE_4_USERS = ((0.2, 0.3, 0.0), (0.5, 0.1, 200.0), (0.1, 0.3, 500.0))
 FIGURE_4_LEAVES, FIGURE_4_ENDS = 1080.0, 1500.0
 FIGURE_4_DURATION = (10.0, 50.0)
@@ -295,12 +288,11 @@ _FIGURE_4_TASKS = 12_000
 def figure_4(seed: int = 0) -> Workload:
     """Return the script of Fig. 4: three users who come and go, on 100 servers.
 
-    The servers are `fairlead.traces.google_park.figure_4_park`, always the same; the seed is that
-    of the durations. User 1 comes at 0 s, user 2 at 200 s, user 3 at 500 s; user 1 leaves at
-    1080 s, the others at 1500 s. A user is one job of more tasks than can run until it leaves;
-    leaving withdraws what waits, what runs may end. The paper does not say how long tasks run:
-    here evenly distributed from 10 to 50 s, so that after a user comes or goes the shares settle
-    within 50 s, as served tasks are never taken back.
+    The servers are `fairlead.traces.google_park.figure_4_park`; the seed is that of the durations.
+    User 1 comes at 0 s, user 2 at 200 s, user 3 at 500 s; user 1 leaves at 1080 s, the others at
+    1500 s. A user is one job of more tasks than can run until it leaves; leaving withdraws its
+    waiting tasks and lets running ones end. The paper does not state durations: here evenly
+    distributed from 10 to 50 s, so that after a change of users the shares settle within 50 s.
 
     Source: Wang, Liang and Li 2014, Section VI and Fig. 4.
     """

@@ -1,6 +1,6 @@
-"""Google's trace of 2011 as a workload: tasks by their last attempt, machines that come and go.
+"""Google's trace of 2011: a workload of all its tables, or the arrivals of its job events.
 
-The tables are those of `fairlead.traces.google_tables`; a folder for each.
+The tables are those of `fairlead.traces.google_tables`, a folder each. A task is its last attempt.
 """
 
 from __future__ import annotations
@@ -8,19 +8,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
-from fairlead.traces.google_machines import Condition, GoogleMachines, read_machines
+from fairlead.traces._google_machines import Condition, GoogleMachines, read_machines
+from fairlead.traces._stored_files import ProgressReport, faults_within
+from fairlead.traces.generator import Arrivals
 from fairlead.traces.google_tables import (
     AFTER_TRACE,
     ENDINGS,
     FINISH,
+    JOB_EVENTS,
     MICROSECONDS,
     SCHEDULE,
+    SUBMIT,
     TASK_CONSTRAINTS,
     TASK_EVENTS,
     TRACE_START,
@@ -28,7 +32,6 @@ from fairlead.traces.google_tables import (
     parts_of,
     read_parts,
 )
-from fairlead.traces.lines import ProgressReport
 
 if TYPE_CHECKING:
     import polars as pl
@@ -44,40 +47,23 @@ LAST_ATTEMPT = "tasks whose last attempt was {}; it is taken as the work"
 DIFFERENT_MACHINES = "tasks that must be on different machines, which is ignored"
 NO_ATTRIBUTES = "tasks with constraints, ignored, as there is no table of machine attributes"
 MET_BY_NONE = "tasks with constraints that no machine meets, taken as none"
+BEFORE = "jobs of the job events left out, as they came before the trace began"
+AGAIN = "submissions of a job again, which is counted once"
+NO_USER = "submissions whose user is not known; they are one user"
+OUT_OF_ORDER = "submissions before one of an earlier row or part; they are sorted by time"
 
 
 def read_google(path: Path, *, on_progress: ProgressReport | None = None) -> Workload:
-    """Read the tables of Google's trace of 2011.
+    """Read the tables of Google's trace of 2011, O(rows), 3 us each.
 
-    Every task is counted once: its last attempt, from being scheduled to whatever ended it, is how
-    long it takes; a job arrives with the first of its tasks, of the user that submitted it. Tasks
-    of a job with equal requests and constraints are a set. Constraints are weighed against the
-    machines' attributes as they are first stated.
+    `path` has the folders ``task_events`` and ``machine_events``, optionally ``task_constraints``
+    and ``machine_attributes``, each with parts ``part-00000-of-00500.csv.gz``. Job events are not
+    read.
 
-    Parameters
-    ----------
-    path : Path
-        A folder with the folders ``task_events`` and ``machine_events``, and, where they are,
-        ``task_constraints`` and ``machine_attributes``, each with parts
-        ``part-00000-of-00500.csv.gz``, plain or compressed. Job events add nothing and are not
-        read.
-    on_progress : callable, optional
-        Called with (bytes read, bytes in all) of all parts.
-
-    Returns
-    -------
-    Workload
-        Amounts are shares of the largest machine; time counts from the trace's first moment.
-
-    Raises
-    ------
-    InputError
-        For a missing table, whatever `read_blocks` refuses, or times that run backwards within a
-        table. It names file and row.
-
-    Notes
-    -----
-    Cost O(rows), 3 us each; memory grows with tasks and attempts, not with the text.
+    Every task counts once: its duration is that of its last attempt, from scheduling to any end. A
+    job arrives with the first of its tasks. Tasks of a job with equal requests and constraints are
+    a set. Constraints are compared with the first stated attributes of machines. Amounts are shares
+    of the largest machine; time counts from the trace's first moment.
     """
     tables = {
         table: parts_of(path, table)
@@ -99,16 +85,14 @@ def read_google(path: Path, *, on_progress: ProgressReport | None = None) -> Wor
         raise InputError("holds no task that ran", "", str(path / "task_events"))
     known = bool(tables["machine_attributes"])
     places, place = _places(tasks, wanted, conditions, machines, known, notes)
-    try:
+    with faults_within(str(path)):
         return _workload(tasks, places, place, machines, notes, path)
-    except InputError as error:
-        raise InputError(error.fault, error.place, str(path)) from None
 
 
 def _read_constraints(
     parts: Sequence[Path], progress: Progress
 ) -> dict[tuple[int, int], tuple[Condition, ...]]:
-    """Return the constraints of each task, as they were stated last."""
+    """Return the last stated constraints of each task."""
     stated: dict[tuple[int, int], tuple[int, list[Condition]]] = {}
     for block in read_parts(parts, TASK_CONSTRAINTS, progress):
         for time, job, task, operator, attribute, value in block.frame.select(
@@ -125,7 +109,7 @@ def _read_constraints(
 def _read_task_events(
     parts: Sequence[Path], progress: Progress
 ) -> tuple[pl.DataFrame, pl.DataFrame, int]:
-    """Return what each task requests, when attempts begin and end, and the trace's last moment."""
+    """Return the requests of tasks, the begins and ends of attempts, and the trace's end."""
     import polars as pl
 
     requests: list[pl.DataFrame] = []
@@ -148,7 +132,7 @@ def _read_task_events(
 
 
 def _requests(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return one row a task: when it is first heard of, whose it is, what it last requested."""
+    """Return a row for each task: its first time, its user, its last request."""
     import polars as pl
 
     return frame.group_by(TASK, maintain_order=True).agg(
@@ -162,7 +146,7 @@ def _requests(frame: pl.DataFrame) -> pl.DataFrame:
 def _tasks(
     requests: pl.DataFrame, attempts: pl.DataFrame, end: int, notes: Counter[str]
 ) -> pl.DataFrame:
-    """Return the tasks that can be run again, with their durations in seconds."""
+    """Return the tasks that can run again, with their durations in seconds."""
     import polars as pl
 
     begins = (
@@ -229,7 +213,7 @@ def _places(
     known: bool,
     notes: Counter[str],
 ) -> tuple[list[list[bool]], list[int]]:
-    """Return the distinct places, everywhere first, and that of each task."""
+    """Return the distinct places, unconstrained first, and the place of each task."""
     number = {condition: c for c, condition in enumerate(conditions)}
     everywhere = [True] * len(machines.cluster.groups)
     places = [everywhere]
@@ -268,7 +252,7 @@ def _workload(
     opens = (tasks["job ID"] != tasks["job ID"].shift(1)).fill_null(True)
     jobs = tasks.filter(opens)
     users: dict[str, int] = {}
-    whose: list[Any] = [
+    user_of_job = [
         users.setdefault(user or "unknown", len(users)) for user in jobs["user"].to_list()
     ]
     times, events, servers = machines.events
@@ -276,7 +260,7 @@ def _workload(
         machines.cluster,
         list(users),
         job_names=jobs["job ID"].cast(pl.String).to_numpy().astype(np.str_),
-        job_user=whose,
+        job_user=user_of_job,
         job_submit=(jobs["arrives"].to_numpy() - first) / MICROSECONDS,
         set_job=np.cumsum(opens.to_numpy()) - 1,
         set_tasks=np.ones(len(tasks), dtype=np.int32),
@@ -290,3 +274,41 @@ def _workload(
         origin=f"Google's trace of 2011, {path.name}",
         notes={what: count for what, count in sorted(notes.items()) if count},
     )
+
+
+def read_job_arrivals(
+    paths: Sequence[Path], *, on_progress: ProgressReport | None = None
+) -> Arrivals:
+    """Read the submissions of jobs and their users, in O(rows), about 3 us each.
+
+    Times are seconds from the trace's first moment (600 s in its own time), ascending; users are
+    the hashes of the trace. Parts may be in any order; times may not run backwards within one. Jobs
+    from before the trace are left out; a repeated submission counts once. Notes count both.
+    """
+    import polars as pl
+
+    if not paths:
+        raise InputError("there is no part of the job events to read", "job events")
+    progress = Progress(on_progress, paths)
+    parts: list[pl.DataFrame] = []
+    notes: Counter[str] = Counter()
+    for path in paths:
+        for block in read_parts([path], JOB_EVENTS, progress):
+            submitted = block.frame.filter(pl.col("event type") == SUBMIT)
+            notes[NO_USER] += submitted["user"].null_count()
+            submitted = submitted.with_columns(user=pl.col("user").fill_null("unknown"))
+            parts.append(submitted.select("time", "job ID", "user"))
+    if not parts:
+        raise InputError("holds no job event", "", str(paths[0]))
+    every = pl.concat(parts)
+    notes[OUT_OF_ORDER] += int((every["time"] < every["time"].cum_max()).sum())
+    jobs = every.sort("time", maintain_order=True)
+    jobs = jobs.unique("job ID", keep="first", maintain_order=True)
+    notes[AGAIN] += len(every) - len(jobs)
+    events = jobs.filter(pl.col("time") >= TRACE_START * MICROSECONDS)
+    notes[BEFORE] += len(jobs) - len(events)
+    if not len(events):
+        raise InputError("holds no submission of a job", "", str(paths[0]))
+    times = events["time"].to_numpy() / MICROSECONDS - TRACE_START
+    counted = {what: count for what, count in sorted(notes.items()) if count}
+    return Arrivals(times, np.array(events["user"].to_list(), dtype=np.str_), counted)

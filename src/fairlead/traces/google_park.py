@@ -49,23 +49,20 @@ SERVERS = sum(count for count, _, _ in TABLE_I)
 # A replay keeps some hundred bytes for each.
 MOST_SERVERS = 10_000_000
 
-# The servers of Fig. 4 of the same paper, in the order of the table; the module says why these.
+# The servers of Fig. 4 of the same paper, in the order of the table.
 FIGURE_4_COUNTS = (72, 12, 8, 6, 1, 1, 0, 0, 0, 0)
-# What the paper says they have in all; Table I rounds memory to a hundredth.
+# Printed totals of CPU and memory; Table I rounds memory to a hundredth.
 FIGURE_4_TOTAL = (52.75, 51.32)
 
 
 def draw_park(servers: int, rng: np.random.Generator) -> Cluster:
-    """Draw servers at random from Table I, each by itself; classes keep the order of the table."""
+    """Draw servers at random from Table I; classes keep the order of the table."""
     _check(servers)
     return _cluster(rng.multinomial(servers, _counts() / SERVERS))
 
 
 def scale_park(servers: int = SERVERS) -> Cluster:
-    """Return servers in the proportions of Table I, as nearly as whole servers can.
-
-    By default the table itself; rounding goes to the classes with the largest remainders.
-    """
+    """Return servers in the proportions of Table I, rounded by largest remainders."""
     _check(servers)
     exact = _counts() * servers
     counts = exact // SERVERS

@@ -1,4 +1,4 @@
-"""Google's trace of 2011: the published schema of its tables, whose parts are read in order.
+"""The published schema of Google's trace of 2011, and its tables read part by part.
 
 Clusterdata-2011-2, format version 2.1: tables without headers, one folder each, in parts
 ``part-00000-of-00500.csv.gz``. Times are whole microseconds; 0 is before the trace, its first
@@ -14,8 +14,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from fairlead.errors import InputError
-from fairlead.traces.lines import ProgressReport
-from fairlead.traces.tables import Block, TraceColumn, read_blocks
+from fairlead.traces._csv_tables import Block, TraceColumn, read_blocks
+from fairlead.traces._stored_files import ProgressReport
 
 PART = "part-*-of-*.csv*"
 MICROSECONDS = 1_000_000
@@ -88,15 +88,15 @@ def parts_of(folder: Path, table: str) -> list[Path]:
 
 
 class Progress:
-    """Sums up the bytes of all `files`, and calls `report` with (bytes read, bytes in all)."""
+    """Reports the progress of several files as that of one."""
 
     def __init__(self, report: ProgressReport | None, files: Sequence[Path]) -> None:
         self._report = report
         self._before = 0
-        self._total = sum(file.stat().st_size for file in files)
+        self._total = sum(file.stat().st_size for file in files if file.exists())
 
     def within(self, done: int, size: int) -> None:
-        """Report how much of the present file was read; a file ends when all of it was."""
+        """Report the bytes read of the current file; it ends when all were read."""
         if self._report is not None:
             self._report(self._before + done, self._total)
         if done == size:
@@ -106,17 +106,7 @@ class Progress:
 def read_parts(
     parts: Sequence[Path], columns: Sequence[TraceColumn], progress: Progress
 ) -> Iterator[Block]:
-    """Yield the blocks of a table; times may not run backwards, within parts or between them.
-
-    Raises
-    ------
-    InputError
-        For whatever `read_blocks` refuses, and times that run backwards. It names file and row.
-
-    Notes
-    -----
-    Memory O(block).
-    """
+    """Yield the blocks of a table; times may not run backwards, within parts or between them."""
     latest = 0
     for part in parts:
         for block in read_blocks(part, columns, on_progress=progress.within):

@@ -2,47 +2,72 @@
 
 The Standard Workload Format with three columns more: the host of every core in braces, the name of
 the queue and the node specification. Requested memory is in bytes per node.
+
+A node of a job is a task, and the nodes of one job start together: a gang. Nodes of different
+sizes are several sets of tasks of one gang.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from math import nan
 from pathlib import Path
 
+import numpy as np
+
 from fairlead.errors import InputError
-from fairlead.traces.lines import ProgressReport, show
-from fairlead.traces.node_spec import NodeSpec, parse_node_spec
-from fairlead.traces.stored import uncompressed_name
-from fairlead.traces.swf import UNKNOWN, SwfRow, read_swf
+from fairlead.model.cluster import Cluster, FloatArray
+from fairlead.model.fitting import ROUNDING
+from fairlead.model.workload import Workload
+from fairlead.traces._job_collector import JobCollector, Place, Shape
+from fairlead.traces._stored_files import ProgressReport, faults_within, show, uncompressed_name
+from fairlead.traces._swf import UNKNOWN, SwfRow, note_excerpt, read_header, read_swf
+from fairlead.traces.metacentrum_machines import (
+    Chunk,
+    Machines,
+    NodeSpec,
+    parse_node_spec,
+    read_machines,
+)
+
+RESOURCES = ("cpu", "memory")
+UNITS = ("cores", "GiB")
+GIB = 2**30
+UNKNOWN_HOST = -1
 
 EXTRA_COLUMNS = ("hosts", "queue name", "node specification")
 _HOSTS = re.compile(r"\{[0-9]{1,18}(?:,[0-9]{1,18})*\}")
 
+NEVER_RAN = "jobs left out, as they never ran"
+NODE_NAMED = "jobs that name single nodes, read as the group of those nodes"
+NODE_EXCLUDED = "jobs that exclude single nodes, which is ignored"
+WHOLE_NODES = "jobs that want nodes for themselves, read as asking for all of a node"
+NOT_WHOLE_NODES = "jobs that want nodes of several kinds for themselves, which is ignored"
+NO_START = "jobs whose start the log does not say"
+CORES_OF_SPEC = "jobs whose cores differ from their node specification, spread evenly"
+
 
 @dataclass(slots=True)
 class LoggedJob:
-    """One job of a log, with all that a replay needs."""
+    """One job of a log; times are seconds."""
 
     row: int  # row of the log, for messages
     job: int
     user: int
     queue: str
-    submit: float  # time of submission, seconds
-    # Seconds until the start, of the run, and of the limit requested for the run.
+    submit: float
     wait: float
     run: float
-    walltime: float
-    cores: int  # cores of the whole job
-    memory_per_node: float  # bytes requested on each node
+    walltime: float  # requested limit of the run
+    cores: int  # of the whole job
+    memory_per_node: float  # bytes requested
     spec: NodeSpec  # nodes requested, which all start together (a gang)
-    hosts: tuple[int, ...]  # host that each core ran on, a host as often as it gave cores
-
-    @property
-    def nodes(self) -> int:
-        """Nodes that the job asked for."""
-        return self.spec.nodes
+    hosts: tuple[int, ...]  # the host of each core
 
     @property
     def cores_per_node(self) -> float:
@@ -51,30 +76,211 @@ class LoggedJob:
 
 
 def machine_file_beside(log: Path) -> Path:
-    """Return where a log's machine file lies by convention: ``x.swf.machines`` for ``x.swf.gz``."""
+    """Return the conventional machine file of a log: ``x.swf.machines`` for ``x.swf.gz``."""
     plain = uncompressed_name(log)
     return plain.with_name(plain.name + ".machines")
+
+
+def read_metacentrum(
+    path: Path, *, machines: Path | None = None, on_progress: ProgressReport | None = None
+) -> Workload:
+    """Read a MetaCentrum log and its machine file, O(rows), about 35 us each.
+
+    The machine file is ``x.swf.machines`` beside ``x.swf.gz`` unless named. Times count from the
+    log's first submission. The duration of a task is the run time of its job, its start the end of
+    its job's wait, and its servers are the hosts of the log. The log does not name their groups: a
+    host is of the group that most of its tasks were allowed on and fit. A job that wants its nodes
+    for itself (``#excl``) asks for a whole node where all nodes it may use are alike, and for the
+    cores and memory it names otherwise. Users are ``user-<id>`` by ascending id.
+    """
+    machine_file = machine_file_beside(path) if machines is None else machines
+    if not machine_file.exists():
+        fault = "there is no such machine file; name one with --machines"
+        raise InputError(fault, "", str(machine_file))
+    park = read_machines(machine_file)
+    cluster = _cluster(park)
+    reader = _Reader(park, cluster)
+    start = latest = None
+    jobs = 0
+    for job in read_jobs(path, on_progress):
+        if start is None or latest is None:
+            start = latest = job.submit
+        try:
+            if job.submit < latest:
+                fault = f"column 2 (submit time): {job.submit:.15g} is before the row above"
+                raise InputError(fault)
+            reader.add(job, job.submit - start)
+        except InputError as error:
+            raise InputError(error.fault, f"row {job.row}", str(path)) from None
+        latest = job.submit
+        jobs += 1
+    note_excerpt(read_header(path), jobs, reader.collected.notes)
+    with faults_within(str(path)):
+        return reader.collected.workload(
+            cluster,
+            f"MetaCentrum log {path.name}",
+            user_order=lambda user: int(user.removeprefix("user-")),
+            first=start or 0.0,
+            server_numbers=reader.hosts.server_numbers(),
+        )
+
+
+def _cluster(park: Machines) -> Cluster:
+    groups = park.groups
+    return Cluster(
+        groups=tuple(group.name for group in groups),
+        resources=RESOURCES,
+        capacity=np.array([(group.cores, group.memory / GIB) for group in groups]),
+        count=np.array([group.nodes for group in groups]),
+        units=UNITS,
+        labels=({},) * len(groups),
+    )
+
+
+class _Reader:
+    """Turns jobs into sets of tasks, one by one."""
+
+    def __init__(self, park: Machines, cluster: Cluster) -> None:
+        self.collected = JobCollector()
+        self.hosts = _LoggedHosts(cluster)
+        self._park = park
+        self._groups = [group.name for group in park.groups]
+        self._capacity = {
+            group.name: (float(group.cores), group.memory / GIB) for group in park.groups
+        }
+        # A log repeats few specifications many times over.
+        self._meaning = lru_cache(maxsize=65536)(self._means)
+
+    def add(self, job: LoggedJob, submit: float) -> None:
+        notes = self.collected.notes
+        if job.run <= 0:
+            notes[NEVER_RAN] += 1
+            return
+        places, whole_nodes, remarks = self._meaning(job.spec)
+        self.collected.refuse_beyond(job.spec.nodes, f"node specification '{job.spec}': nodes")
+        notes.update(remarks)
+        notes[NO_START] += job.wait < 0
+        start = submit + job.wait if job.wait >= 0 else nan
+        is_gang = job.spec.nodes > 1
+        self.collected.add_job(
+            str(job.job), f"user-{job.user}", submit, gang=is_gang, limit=job.walltime
+        )
+        cores = _cores_of_chunks(job)
+        if cores is None:
+            notes[CORES_OF_SPEC] += 1
+            cores = [job.cores_per_node] * len(job.spec.chunks)
+        of_nodes = [
+            k for k, chunk in zip(cores, job.spec.chunks, strict=True) for _ in range(chunk.nodes)
+        ]
+        hosts = iter(self.hosts.of_nodes(job.hosts, of_nodes))
+        for chunk, chunk_cores, place, node in zip(
+            job.spec.chunks, cores, places, whole_nodes, strict=True
+        ):
+            shape = node or (float(chunk_cores), job.memory_per_node / GIB)
+            ran_on = list(islice(hosts, chunk.nodes))
+            self.hosts.note(ran_on, shape, place)
+            self.collected.add_tasks(
+                shape,
+                place,
+                [job.run] * chunk.nodes,
+                start=start,
+                servers=ran_on,
+            )
+
+    def _means(self, spec: NodeSpec) -> tuple[list[Place], list[Shape | None], dict[str, int]]:
+        """Return the place of each chunk, the whole node it takes (if so), and remarks."""
+        places: list[Place] = []
+        nodes: list[Shape | None] = []
+        remarks: set[str] = set()
+        for chunk in spec.chunks:
+            allowed = self._park.groups_allowed_to(chunk, spec)
+            places.append(tuple(name in allowed for name in self._groups))
+            remarks |= self._remarks(chunk)
+            kinds = {self._capacity[name] for name in allowed}
+            alike = spec.exclusive and len(kinds) == 1
+            nodes.append(kinds.pop() if alike else None)
+            if spec.exclusive:
+                remarks.add(WHOLE_NODES if alike else NOT_WHOLE_NODES)
+        return places, nodes, dict.fromkeys(remarks, 1)
+
+    def _remarks(self, chunk: Chunk) -> set[str]:
+        found = set()
+        for names, remark in ((chunk.required, NODE_NAMED), (chunk.excluded, NODE_EXCLUDED)):
+            for name in names:
+                if self._park.groups_named(name) and not self._park.is_group_name(name):
+                    found.add(remark)
+        return found
+
+
+def _cores_of_chunks(job: LoggedJob) -> list[float] | None:
+    """Return the cores of a node of each chunk, or None where the log contradicts them."""
+    chunks = job.spec.chunks
+    if len(chunks) == 1:
+        return [job.cores_per_node]
+    asked = [chunk.cores for chunk in chunks]
+    total = sum(chunk.nodes * chunk.cores for chunk in chunks)
+    return asked if total == job.cores else None
+
+
+class _LoggedHosts:
+    """Assigns the hosts of a log to servers by the tasks that ran on them.
+
+    A host is of the group that most of its tasks were allowed on and fit; where two groups are
+    level it is unknown. The hosts of a group are its servers in ascending order of their numbers in
+    the log; further ones are unknown.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._numbers: dict[int, int] = {}
+        self._ran: Counter[tuple[int, Shape, Place]] = Counter()
+
+    def of_nodes(self, hosts: Sequence[int], cores: Sequence[float]) -> list[int]:
+        """Return the host of each node of a job, as numbers for `note`.
+
+        `hosts` has the host of each core. The node of most cores is on the host with most; all are
+        `UNKNOWN_HOST` unless there are as many hosts as nodes.
+        """
+        given = Counter(hosts).most_common()
+        if len(given) != len(cores):
+            return [UNKNOWN_HOST] * len(cores)
+        found = [UNKNOWN_HOST] * len(cores)
+        by_cores = sorted(range(len(cores)), key=lambda node: -cores[node])
+        for node, (host, _) in zip(by_cores, given, strict=True):
+            found[node] = self._numbers.setdefault(host, len(self._numbers))
+        return found
+
+    def note(self, numbers: Sequence[int], shape: Shape, place: Place) -> None:
+        """Count tasks of this shape and place on hosts."""
+        for number in numbers:
+            self._ran[number, shape, place] += 1
+
+    def server_numbers(self) -> dict[int, int]:
+        """Return the server of each known host, by the numbers of `of_nodes`."""
+        count = self._cluster.count
+        first = np.cumsum(count) - count
+        taken = np.zeros(len(count), dtype=np.int64)
+        room: FloatArray = self._cluster.capacity * (1 + ROUNDING)
+        votes = np.zeros((len(self._numbers), len(count)), dtype=np.int64)
+        for (number, shape, place), tasks in self._ran.items():
+            if number != UNKNOWN_HOST:
+                fits = (np.array(shape) <= room).all(axis=1)
+                votes[number] += tasks * (np.array(place) & fits)
+        servers: dict[int, int] = {}
+        for _, number in sorted(self._numbers.items()):
+            most = np.flatnonzero(votes[number] == votes[number].max())
+            group = int(most[0])
+            if len(most) == 1 and taken[group] < count[group]:
+                servers[number] = int(first[group] + taken[group])
+                taken[group] += 1
+        return servers
 
 
 def read_jobs(path: Path, progress: ProgressReport | None = None) -> Iterator[LoggedJob]:
     """Yield the jobs of a MetaCentrum log in its order, those that never ran included.
 
-    Parameters
-    ----------
-    path : Path
-        The log, compressed or plain.
-    progress : callable, optional
-        See `fairlead.traces.lines.read_lines`.
-
-    Raises
-    ------
-    InputError
-        For whatever `read_swf` refuses, a job without user, cores or memory, a malformed list of
-        hosts or node specification. It names the file and the row.
-
-    Notes
-    -----
-    Memory O(1) in the length of the log.
+    Raises InputError as `read_swf`, and for a job without user, cores or memory, or a malformed
+    list of hosts or node specification. Memory O(1) in the length of the log.
     """
     for row in read_swf(path, extra_columns=len(EXTRA_COLUMNS), progress=progress):
         try:

@@ -1,7 +1,7 @@
-"""From a batch log to a problem: what each of its users is a user of.
+"""Turn a batch log into a problem.
 
-One user per user of the log. Its task is one node of its median job; its placement constraint is
-what at least half of its jobs insist on.
+A user of the log becomes a user whose task is one node of its median job. Its placement constraint
+is that of at least half of its jobs.
 """
 
 from __future__ import annotations
@@ -15,13 +15,8 @@ import numpy as np
 
 from fairlead.errors import InputError
 from fairlead.model.problem import Problem
-from fairlead.traces.machines import Machines
-from fairlead.traces.metacentrum import LoggedJob
-from fairlead.traces.node_spec import NodeSpec
-
-RESOURCES = ("cpu", "memory")
-UNITS = ("cores", "GiB")
-GIB = 2**30
+from fairlead.traces.metacentrum import GIB, RESOURCES, UNITS, LoggedJob
+from fairlead.traces.metacentrum_machines import Machines, NodeSpec
 
 # Cores and bytes of one node of a job.
 Shape = tuple[float, float]
@@ -29,18 +24,15 @@ Shape = tuple[float, float]
 
 @dataclass(frozen=True)
 class ConvertedLog:
-    """A problem, and how the log led to it."""
+    """A problem, and the figures of the conversion."""
 
-    # N users ``user-<id>`` by ascending id, G groups of the machine file; cores and GiB.
-    problem: Problem
-    jobs: int  # jobs that the problem rests on
+    problem: Problem  # users ``user-<id>`` by ascending id; cores and GiB
+    jobs: int
     dropped: int  # jobs left out because they never ran (run time <= 0)
-    restricted: Mapping[str, tuple[str, ...]]  # of users with a placement constraint
-    # Of users with one task larger than one server of a group open to them. Divisible tasks do not
-    # mind; whole ones will not fit there.
+    restricted: Mapping[str, tuple[str, ...]]  # groups open to users with a placement constraint
+    # Groups open to users where one task exceeds one server. Only divisible tasks fit there.
     larger_than_a_server: Mapping[str, tuple[str, ...]]
-    # For properties that do not tell the groups apart, the number of jobs that name them.
-    indifferent: Mapping[str, int]
+    indifferent: Mapping[str, int]  # jobs that name a property that does not distinguish groups
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures of the conversion as plain values, for JSON."""
@@ -61,7 +53,7 @@ class ConvertedLog:
 
 @dataclass
 class _Habits:
-    """What the jobs of one user asked for."""
+    """The requests of the jobs of one user."""
 
     jobs: int = 0
     shapes: Counter[Shape] = field(default_factory=Counter)
@@ -72,26 +64,13 @@ def problem_from_jobs(jobs: Iterable[LoggedJob], machines: Machines) -> Converte
     """Turn the jobs of a log into a problem.
 
     A user's demand is that of its median job per node: its jobs are ordered by cores per node,
-    then by memory per node, and the middle one is taken, of an even number the lower of the two
-    in the middle. A group is closed to a user when at least half of its jobs rule it out, by
-    naming another group or one of its nodes or by excluding the group; a user to which this
-    would close every group has no constraint. Weights are 1.
+    then by memory per node, and the (lower) middle one is taken. A group is closed to a user when
+    at least half of its jobs rule it out, by naming another group or one of its nodes or by
+    excluding the group; a user to which this would close every group has no constraint. Weights
+    are 1. Jobs that never ran are left out.
 
-    Parameters
-    ----------
-    jobs : iterable of LoggedJob
-        In any order, which changes nothing; read once. Jobs that never ran are left out.
-    machines : Machines
-
-    Raises
-    ------
-    InputError
-        When a job names a group or node that the machines do not have (it names the row), or no
-        job ever ran.
-
-    Notes
-    -----
-    Cost O(J G + S log S) for J jobs of S different shapes, memory O(S) beside the problem.
+    Raises InputError when a job names an unknown group or node, or no job ever ran. Cost O(J G +
+    S log S) for J jobs of S different shapes, memory O(S) beside the problem.
     """
     groups = [group.name for group in machines.groups]
     habits: dict[int, _Habits] = {}
@@ -140,7 +119,7 @@ def problem_from_jobs(jobs: Iterable[LoggedJob], machines: Machines) -> Converte
 
 
 def _judge(job: LoggedJob, machines: Machines) -> tuple[tuple[str, ...], frozenset[str]]:
-    """Return the groups a job rules out, and its properties that say nothing about groups."""
+    """Return the groups a job rules out, and its properties that do not distinguish groups."""
     try:
         allowed = machines.groups_allowed(job.spec)
         names = {name for chunk in job.spec.chunks for name in (*chunk.required, *chunk.excluded)}

@@ -1,4 +1,4 @@
-"""What if a user weighed more, or a group had other servers? A workload changed by one word."""
+"""Change a workload for a what-if: another weight, other servers, perfect estimates."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from fairlead.formats.file_faults import did_you_mean
 from fairlead.model.quantity import typed_number
 from fairlead.model.workload import Workload
 from fairlead.model.workload_checks import check_cluster, check_weights
+from fairlead.traces._stored_files import listed
 
 FORMS = "weight:USER=NUMBER, servers:GROUP+NUMBER or servers:GROUP-NUMBER"
 _SERVERS = re.compile(r"(.+)([+-])([0-9]{1,10})", re.DOTALL)
@@ -20,22 +21,22 @@ _MOST_NAMED = 10
 
 
 def change_workload(workload: Workload, change: str) -> Workload:
-    """Return the workload with one thing changed, which its origin then says.
+    """Return the workload with one change, named in its origin.
 
     Parameters
     ----------
     workload : Workload
     change : str
-        ``weight:USER=NUMBER``; ``servers:GROUP+NUMBER``: servers that are there all the time, at
-        the end of the group; or ``servers:GROUP-NUMBER``: the last of the group go, and their
-        events. Servers of later groups keep their events and change their numbers. A name may
-        hold any of the signs.
+        ``weight:USER=NUMBER``; ``servers:GROUP+NUMBER``: add servers to the end of the group for
+        the whole time; or ``servers:GROUP-NUMBER``: remove the last of the group with their events.
+        Servers of later groups keep their events and change their numbers. A name may hold any of
+        the signs.
 
     Raises
     ------
     InputError
-        For another form, a name that is unknown, a weight or number that is out of range, or when
-        no server of the group would be left.
+        For another form, an unknown name, a number out of range, or when no server of the group
+        would be left.
 
     Notes
     -----
@@ -56,7 +57,7 @@ def change_workload(workload: Workload, change: str) -> Workload:
 
 
 def with_perfect_estimates(workload: Workload) -> Workload:
-    """Return the workload with the time of each job's longest task as the job's limit, in O(T)."""
+    """Return the workload with the duration of each job's longest task as its limit, in O(T)."""
     longest = np.maximum.reduceat(workload.task_duration, workload.first_task[:-1])
     return replace(workload, job_limit=np.maximum.reduceat(longest, workload.first_set[:-1]))
 
@@ -114,8 +115,5 @@ def _with_servers(workload: Workload, rest: str) -> Workload:
 def _find(name: str, known: Sequence[str], what: str, plural: str) -> int:
     if name in known:
         return known.index(name)
-    named = ", ".join(known[:_MOST_NAMED])
-    more = f" and {len(known) - _MOST_NAMED:,} more {plural}" if len(known) > _MOST_NAMED else ""
-    raise InputError(
-        f"no {what} is named {name!r}; known: {named}{more}{did_you_mean(name, known)}"
-    )
+    names = listed(known, _MOST_NAMED, plural)
+    raise InputError(f"no {what} is named {name!r}; known: {names}{did_you_mean(name, known)}")

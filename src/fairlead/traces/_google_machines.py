@@ -1,4 +1,4 @@
-"""Machines of Google's trace: when they are there, and which constraints they meet."""
+"""Machines of Google's trace: their presence over time, and the constraints they meet."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ _WHOLE = re.compile(r"[+-]?[0-9]{1,400}")
 
 
 class Condition(NamedTuple):
-    """What one constraint asks of an attribute of a machine."""
+    """A constraint on an attribute of machines."""
 
     operator: int  # 0 equal, 1 not equal, 2 less, 3 greater
     attribute: str
-    value: str  # what the attribute is compared with; empty where the trace has none
+    value: str  # empty where the trace has none
 
     def met_by(self, value: str | None) -> bool:
-        """Return whether a machine with this value of the attribute, or without it, will do.
+        """Return whether a machine with this value of the attribute, or without it, qualifies.
 
-        A machine without the attribute has the empty text for ``equal`` and ``not equal``, and
-        meets neither ``less`` nor ``greater``, as does one whose value is no whole number.
+        A missing attribute is the empty text for ``equal`` and ``not equal``. It meets neither
+        ``less`` nor ``greater``, like a value that is no whole number.
         """
         if self.operator in (EQUAL, NOT_EQUAL):
             return ((value or "") == self.value) == (self.operator == EQUAL)
-        # Python alone reads 1_000 as a number.
+        # int() alone would accept 1_000.
         if not (_WHOLE.fullmatch(value or "") and _WHOLE.fullmatch(self.value)):
             return False
         found, bound = int(value or ""), int(self.value)
@@ -58,25 +58,21 @@ class Condition(NamedTuple):
 
 
 class GoogleMachines(NamedTuple):
-    """All machines that were ever there."""
+    """All machines of the trace.
 
-    # Groups of machines that are alike in capacity and in the conditions that they meet. A machine
-    # whose capacity changes is another server from then on.
+    Groups are machines of equal capacity that meet the same conditions. A machine whose capacity
+    changes is another server from then on.
+    """
+
     cluster: Cluster
-    # (time, event, server): as `Workload` has them.
-    events: tuple[list[float], list[int], list[int]]
-    meets: BoolArray  # (G, conditions): which group meets which condition
+    events: tuple[list[float], list[int], list[int]]  # time, event, server, as in `Workload`
+    meets: BoolArray  # (G, conditions)
 
 
 class _MachineRow(NamedTuple):
     machine: int
     cpu: float
     memory: float
-
-
-def seconds(time: int) -> float:
-    """Return seconds from the trace's first moment; 0 for all that was before."""
-    return max(0.0, time / MICROSECONDS - TRACE_START)
 
 
 def read_machines(
@@ -86,25 +82,8 @@ def read_machines(
     notes: Counter[str],
     progress: Progress,
 ) -> GoogleMachines:
-    """Read the machines' events, and their attributes as far as conditions ask for them.
+    """Read the machines' events, and the attributes that conditions name.
 
-    Parameters
-    ----------
-    parts, attribute_parts : sequences of Path
-        Parts of the two tables.
-    conditions : sequence of Condition
-        What constraints ask.
-    notes : Counter
-        Is added to.
-    progress : Progress
-
-    Raises
-    ------
-    InputError
-        For whatever `read_parts` refuses, or when there is no machine of known capacity.
-
-    Notes
-    -----
     Cost O(events + attributes + machines times conditions).
     """
     history = _History(notes)
@@ -112,7 +91,9 @@ def read_machines(
         for time, machine, event, cpu, memory in block.frame.select(
             "time", "machine ID", "event type", "CPUs", "memory"
         ).iter_rows():
-            history.happens(seconds(time), machine, event, cpu, memory)
+            # Seconds from the trace's first moment; 0 for all that was before.
+            at = max(0.0, time / MICROSECONDS - TRACE_START)
+            history.add(at, machine, event, cpu, memory)
     if not history.servers:
         raise InputError("holds no machine of known capacity", "", str(parts[0]))
     attributes = _read_attributes(
@@ -153,7 +134,7 @@ def _cluster(groups: dict[tuple[float, float, tuple[bool, ...]], list[int]]) -> 
 
 
 class _History:
-    """Follows machines through additions, updates and removals."""
+    """Tracks machines through additions, updates and removals."""
 
     def __init__(self, notes: Counter[str]) -> None:
         self.servers: dict[_MachineRow, int] = {}
@@ -161,7 +142,7 @@ class _History:
         self._there: dict[int, _MachineRow] = {}
         self._notes = notes
 
-    def happens(
+    def add(
         self, time: float, machine: int, event: int, cpu: float | None, memory: float | None
     ) -> None:
         present = self._there.get(machine)
@@ -172,7 +153,7 @@ class _History:
                 self._leaves(time, present)
             return
         if event != MACHINE_ADD and present is None:
-            # The machine comes by an addition, which says its capacity again.
+            # A later addition states the capacity again.
             self._notes[UPDATE_AWAY] += 1
             return
         if cpu is None or memory is None or cpu + memory == 0:
@@ -186,15 +167,15 @@ class _History:
         known = server in self.servers
         number = self.servers.setdefault(server, len(self.servers))
         self._there[machine] = server
-        # Who is there from the first moment has no event that says so.
+        # Servers that are there from the first moment have no event of joining.
         if time > 0 or known:
-            self._say(time, JOIN, number)
+            self._note(time, JOIN, number)
 
     def _leaves(self, time: float, server: _MachineRow) -> None:
         del self._there[server.machine]
-        self._say(time, LEAVE, self.servers[server])
+        self._note(time, LEAVE, self.servers[server])
 
-    def _say(self, time: float, event: int, number: int) -> None:
+    def _note(self, time: float, event: int, number: int) -> None:
         times, events, servers = self.events
         times.append(time)
         events.append(event)

@@ -1,7 +1,12 @@
-"""The Standard Workload Format: one job per row, 18 numbers, blanks between them.
+"""Logs in Standard Workload Format: a job per row, 18 numbers, -1 for unknown.
 
-Feitelson's format of the Parallel Workloads Archive; -1 stands for "unknown". Some logs append
-columns of their own, which are kept as text.
+The format of D. Feitelson and others, version 2.2, for the Parallel Workloads Archive. Some logs
+append columns of their own, which are kept as text.
+
+The format knows processors, not nodes. Simulators of the field (those of the archive, Alea, Batsim)
+give a job p processors of one pool, all at once, and so does this reader: a job is one task of p
+processors on one server that has all of them (the header's ``MaxProcs``, else ``MaxNodes``). With
+servers given, a job is a gang of p tasks of one core, wherever they fit.
 """
 
 from __future__ import annotations
@@ -12,10 +17,15 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import repeat
+from math import nan
 from pathlib import Path
 
 from fairlead.errors import InputError
-from fairlead.traces.lines import ProgressReport, read_lines, show
+from fairlead.model.cluster import Cluster
+from fairlead.model.workload import Workload
+from fairlead.traces._job_collector import JobCollector, check_given, equal_servers
+from fairlead.traces._stored_files import ProgressReport, faults_within, read_lines, show
 
 FIELDS = (
     "job number",
@@ -40,7 +50,7 @@ FIELDS = (
 COMMENT = ";"
 UNKNOWN = -1
 EXCERPT = "jobs that the header's MaxJobs counts and the log lacks, as part of a larger log does"
-# Columns that no reader uses, with what they hold; 0 of a preceding job is none.
+# Notes of columns that no reader uses.
 UNUSED_COLUMNS = {
     "queue": "jobs with a queue (column 15), which is not used",
     "partition": "jobs with a partition (column 16), which is not used",
@@ -60,15 +70,143 @@ FRACTIONAL = frozenset({1, 2, 3, 5, 6, 8, 9, 17})
 # Whole numbers up to here are exact as floats.
 LARGEST_NUMBER = 2.0**53
 
+KIB_PER_GIB = 2**20
+# Rows of status 2 to 4 are parts of a job whose row of status 0 or 1 sums them up.
+PARTS_OF_JOBS = frozenset({2, 3, 4})
+COMPLETED = 1
+# The format rounds run times: 0 stands for less than half a second.
+LESS_THAN_HALF = 0.5
+
+NEVER_RAN = "jobs left out, as they never ran"
+NO_SUBMISSION = "jobs left out, as their submission is not known"
+PARTS = "rows left out, as they are parts of a job that another row sums up"
+NO_PROCESSORS = "jobs left out, as their processors are not known"
+ROUNDED_UP = "jobs of less than half a second, taken as half a second"
+USED_MEMORY = "jobs whose requested memory is not known; what they used stands in"
+NO_MEMORY = "jobs whose memory is not known, taken as none"
+NO_START = "jobs whose start the log does not say"
+NO_USER = "jobs whose user is not known; they are one user"
+
+
+def read_swf_workload(
+    path: Path,
+    *,
+    servers: int | None = None,
+    cores: int | None = None,
+    memory: float | None = None,
+    on_progress: ProgressReport | None = None,
+) -> Workload:
+    """Read a log as a workload, O(rows), 23 us each.
+
+    A job has the processors it requested, else those allocated to it; with `memory`, the memory it
+    requested for each processor, else the memory it used, else none. Its duration is its run time,
+    its limit the requested time (column 9), its start the end of its wait (column 3). Its servers
+    are unknown. Users are ``user-<id>`` by ascending id; times count from the first submission.
+
+    Without `servers` and `cores` of each, one server has the processors of the header. Without
+    `memory`, GiB of one server, memory is no resource.
+    """
+    header = read_header(path)
+    cluster = _cluster(header, servers, cores, memory)
+    collected = JobCollector()
+    start = latest = None
+    jobs = 0
+    for row in read_swf(path, progress=on_progress):
+        jobs += row.status not in PARTS_OF_JOBS
+        if row.submit == UNKNOWN:
+            collected.notes[NO_SUBMISSION] += 1
+            continue
+        if start is None or latest is None:
+            start = latest = row.submit
+        try:
+            if row.submit < latest:
+                fault = f"column 2 (submit time): {row.submit:.15g} is before the row above"
+                raise InputError(fault)
+            _collect(row, row.submit - start, collected, servers is not None, memory is not None)
+        except InputError as error:
+            raise InputError(error.fault, f"row {row.row}", str(path)) from None
+        latest = row.submit
+    note_excerpt(header, jobs, collected.notes)
+    with faults_within(str(path)):
+        return collected.workload(
+            cluster, f"SWF log {path.name}", user_order=_number_in_name, first=start or 0.0
+        )
+
+
+def _number_in_name(user: str) -> int:
+    number = user.removeprefix("user-")
+    return int(number) if number.isdigit() else -1
+
+
+def _cluster(
+    header: SwfHeader,
+    servers: int | None,
+    cores: int | None,
+    memory: float | None,
+) -> Cluster:
+    check_given(servers, cores, memory)
+    if servers is None or cores is None:
+        return equal_servers("pool", 1, _processors(header), memory)
+    return equal_servers("server", servers, cores, memory)
+
+
+def _processors(header: SwfHeader) -> int:
+    """Return the number of processors of the header."""
+    for name in ("MaxProcs", "MaxNodes"):
+        number = header.number(name)
+        if number:
+            return number
+    fault = "its header names no MaxProcs or MaxNodes; say --servers and --cores"
+    raise InputError(fault, "", header.source)
+
+
+def _collect(
+    row: SwfRow, submit: float, collected: JobCollector, on_servers: bool, with_memory: bool
+) -> None:
+    notes = collected.notes
+    processors = row.cores_requested if row.cores_requested > 0 else row.cores_allocated
+    rounded = row.run == 0 and row.status == COMPLETED
+    for reason, wrong in (
+        (PARTS, row.status in PARTS_OF_JOBS),
+        (NEVER_RAN, row.run <= 0 and not rounded),
+        (NO_PROCESSORS, processors <= 0),
+    ):
+        if wrong:
+            notes[reason] += 1
+            return
+    note_unused_columns(row, notes)
+    notes[ROUNDED_UP] += rounded
+    notes[NO_USER] += row.user < 0
+    user = f"user-{row.user}" if row.user >= 0 else "user-unknown"
+    tasks, of_task = (processors, 1) if on_servers else (1, processors)
+    column = "8 (cores requested)" if row.cores_requested > 0 else "5 (cores allocated)"
+    collected.refuse_beyond(tasks, f"column {column}")
+    shape: tuple[float, ...] = (float(of_task),)
+    if with_memory:
+        notes[USED_MEMORY] += row.memory_requested < 0 <= row.memory_used
+        notes[NO_MEMORY] += row.memory_requested < 0 and row.memory_used < 0
+        kib = row.memory_requested if row.memory_requested >= 0 else max(row.memory_used, 0.0)
+        shape = (*shape, of_task * kib / KIB_PER_GIB)
+    collected.add_job(str(row.job), user, submit, gang=tasks > 1, limit=row.walltime)
+    notes[NO_START] += row.wait < 0
+    collected.add_tasks(
+        shape,
+        (True,),
+        repeat(LESS_THAN_HALF if rounded else row.run, tasks),
+        start=submit + row.wait if row.wait >= 0 else nan,
+    )
+
 
 @dataclass(slots=True)
 class SwfRow:
-    """One row of a log in Standard Workload Format; -1 where the log does not know."""
+    """One row of a log, -1 for unknown values.
+
+    Times are seconds from the log's own origin. Cores are those of the whole job. Memory is in the
+    unit of the log: KiB per core by the standard, other units in practice.
+    """
 
     row: int  # of the file, from 1, comments counted
     job: int
-    # Times in seconds, from the log's own origin; cores of the whole job; memory in the unit of the
-    # log (KiB per core by the standard, other units in practice).
     submit: float
     wait: float
     run: float
@@ -92,25 +230,8 @@ class SwfRow:
 def read_swf(
     path: Path, *, extra_columns: int = 0, progress: ProgressReport | None = None
 ) -> Iterator[SwfRow]:
-    """Yield the jobs of a log in Standard Workload Format, compressed or plain.
+    """Yield the jobs of a log; rows that are empty or start with ``;`` are skipped.
 
-    Parameters
-    ----------
-    path : Path
-        The log. Rows that are empty or start with ``;`` are skipped; these may be in Latin-1.
-    extra_columns : int
-        Columns that this kind of log has after the standard 18.
-    progress : callable, optional
-        See `read_lines`.
-
-    Raises
-    ------
-    InputError
-        For an unreadable file, a wrong number of columns, a field that is not a number, or a log
-        without any job. It names the file, the row and the column.
-
-    Notes
-    -----
     Memory O(1) in the length of the log.
     """
     source = str(path)
@@ -156,7 +277,7 @@ class SwfHeader:
 
 
 def read_header(path: Path) -> SwfHeader:
-    """Return what the comments above the first job say."""
+    """Read the comments above the first job."""
     header = SwfHeader(str(path))
     with closing(read_lines(path, comment=COMMENT)) as lines:
         for row, line in lines:
@@ -180,7 +301,7 @@ def _header_number(value: str) -> int | None:
 
 
 def note_excerpt(header: SwfHeader, jobs: int, notes: Counter[str]) -> None:
-    """Note that the header tells of more jobs than there are, as it does in part of a log."""
+    """Note jobs of the header that the log lacks, as a part of a larger log does."""
     notes[EXCERPT] += max(0, header.number("MaxJobs") - jobs)
 
 

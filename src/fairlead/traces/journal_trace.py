@@ -1,7 +1,7 @@
-"""A service's journal as a trace: what came when, where it ran, and for how long.
+"""The journal of a service as a trace.
 
-All of its events are carried out once more, and have to place what they placed. In a journal of an
-earlier version of fairlead, tasks start where they were recorded to start.
+Its events are applied once more, and must place the same tasks. In a journal of an earlier version
+of fairlead, tasks start where they were recorded to start.
 """
 
 from __future__ import annotations
@@ -20,46 +20,44 @@ from fairlead.model.cluster import Cluster
 from fairlead.model.workload import JOIN, LEAVE, Workload
 from fairlead.service.jobs import DONE, FAILED, Effects, Job, TaskKey
 from fairlead.service.service_state import RESOURCES, ServiceState
-from fairlead.traces.lines import ProgressReport
+from fairlead.traces._stored_files import ProgressReport
 
 UNITS = {"cpu": "cores", "memory": "GiB"}
-SHOWN_EVERY = 2000  # events
-SHORTEST = 2.0**-20  # seconds, as a service counts them
+EVENTS_PER_REPORT = 2000
+SHORTEST = 2.0**-20  # seconds, the unit of a service's clock
 ESTIMATED = "tasks whose duration is an estimate, as they have not ended by themselves"
 NOWHERE = "jobs kept to servers that never joined, taken as free to run anywhere"
 Event = tuple[int, float, str, dict[str, Any]]
 Task = tuple[int, int]  # job and index
+_Run = tuple[str, float, dict[str, float]]  # server, time and demand of the last start of a task
 
 
 @dataclass
 class Recording:
-    """What a journal tells; moments are seconds since 1970."""
+    """The events of a journal, and their relation to the workload; times are seconds since 1970."""
 
     path: Path
-    # The event before the first one: 0, or that of the snapshot behind which events are kept.
+    # The event before the first one: 0, or that of the snapshot after which events are kept.
     since: int = 0
-    # Those that were in force with their seeds, one after the other.
-    policies: list[tuple[str, int]] = field(default_factory=list)
-    # The moments of the first and of the last event; the first is no later than a task of it.
+    policies: list[tuple[str, int]] = field(default_factory=list)  # with seeds, in order
+    # Times of the first and of the last event; `begin` is no later than any task.
     begin: float = inf
     end: float = inf
-    # On which server each attempt started, and when.
-    starts: dict[TaskKey, tuple[str, float]] = field(default_factory=dict)
+    starts: dict[TaskKey, tuple[str, float]] = field(default_factory=dict)  # server and time
     # Seconds and exit status of each task that ended by itself.
     lasted: dict[Task, tuple[float, int]] = field(default_factory=dict)
-    # The number of each task in the workload.
-    numbers: dict[Task, int] = field(default_factory=dict)
-    # Since when which number of the workload is the server of a name.
+    numbers: dict[Task, int] = field(default_factory=dict)  # of tasks in the workload
+    # By name of a server: its numbers in the workload, each with the time of its start.
     servers: dict[str, list[tuple[float, int]]] = field(default_factory=dict)
     # Tasks that ended before the first event, of jobs that went on.
     ended_before: set[Task] = field(default_factory=set)
-    # What each job that its user modified asks for in the end; the largest demand of its tasks.
+    # The final requests of each job that its user modified, with the largest demand of its tasks.
     settled: dict[int, dict[str, Any]] = field(default_factory=dict)
     durations: list[float] = field(default_factory=list)  # seconds of each task of the workload
 
-    def server(self, name: str, moment: float) -> int:
-        """Return the number of the server that has a name at a moment."""
-        return max(number for since, number in self.servers[name] if since <= moment)
+    def server(self, name: str, time: float) -> int:
+        """Return the number of the server with a name at a time."""
+        return max(number for since, number in self.servers[name] if since <= time)
 
     def first_state(self) -> ServiceState | None:
         """Return the state before the first event, where older ones are deleted."""
@@ -70,13 +68,13 @@ class Recording:
         return None if found is None else found[1]
 
     def events(self) -> Iterator[Event]:
-        """Yield all that was kept up to the last event, in order."""
+        """Yield the kept events up to the last one, in order."""
         from fairlead.service.journal.event_journal import reading
 
         with reading(self.path) as journal:
             for event in journal.events(self.since):
                 if event[1] > self.end:
-                    return  # a service writes it just now
+                    return  # a running service has just written it
                 yield event
 
 
@@ -93,7 +91,7 @@ class JournalWorkload(Workload):
 
 @dataclass
 class _ServerSpan:
-    """A server as long as it is there and stays as it is."""
+    """The time of a server with unchanged amounts and labels."""
 
     name: str
     capacity: dict[str, float]
@@ -103,61 +101,42 @@ class _ServerSpan:
 
 
 def read_journal(path: Path, *, on_progress: ProgressReport | None = None) -> Workload:
-    """Read a journal of ``fairlead serve``, which may be running.
+    """Read a journal of ``fairlead serve``, which may be running; about 60 us an event.
 
-    A task that never ended by itself is taken to last as long as the median of its job's others,
-    else of its user's, else of all, and no less than it was seen to run. A job that waited for
-    others counts from its submission. Weights are those of the end. Silence, draining and holding
-    are not in the arrays; a replay of the `recording` has them. Where older events are deleted
-    (``serve --keep``), it begins with what waited and ran then.
+    The duration of a task that never ended by itself is an estimate: the median of its job's other
+    tasks, else of its user's, else of all, and at least its observed run time. A job that waited
+    for others counts from its submission. Weights are the final ones. Silent, draining and held
+    servers or jobs are not in the arrays; a replay of the `recording` has them. Where older events
+    are deleted (``serve --keep``), the trace begins with the jobs waiting and running then.
 
-    Parameters
-    ----------
-    path : Path
-    on_progress : callable, optional
-        Called now and then with the events read, and their number.
-
-    Returns
-    -------
-    Workload
-        A `JournalWorkload`, unless an earlier version wrote the journal. Each server a group of
-        its own, another one where its amounts or labels change; cpu in cores, memory in GiB, gpu
-        in devices; times from the first event.
-
-    Raises
-    ------
-    InputError
-        When it cannot be read, places other tasks than it did, or holds no job.
-
-    Notes
-    -----
-    About 60 us an event on one core.
+    Returns a `JournalWorkload`, unless an earlier version wrote the journal. Each server is a group
+    of its own, and a new one when its amounts or labels change; cpu in cores, memory in GiB, gpu in
+    devices; times from the first event.
     """
     from fairlead.service.journal.earlier_journal import repeat_starts
     from fairlead.service.journal.event_journal import reading
     from fairlead.service.journal.repeated_events import repeat_event
 
     recording = Recording(path)
-    machines: list[_ServerSpan] = []
+    spans: list[_ServerSpan] = []
+    present: dict[str, _ServerSpan] = {}
     jobs: dict[int, Job] = {}
-    runs: dict[Task, tuple[str, float, dict[str, float]]] = {}  # the last start of each
-    seen: dict[Task, float] = {}  # the longest that it ran without an end of its own
+    runs: dict[Task, _Run] = {}
+    observed: dict[Task, float] = {}  # the longest run without an end of its own
     withdrawn: dict[int, float] = {}
-    there: dict[str, _ServerSpan] = {}
     leaving: set[str] = set()
     with reading(path) as journal:
         total = journal.seq
         starts = journal.recorded_starts() if journal.is_earlier else None
-        recording.since, moment, state = journal.beginning()
+        recording.since, end, state = journal.beginning()
     if state is not None:
-        recording_end = moment
-        recording.begin = _note_first_state(recording, state, moment, jobs, runs)
-        for name, machine in state.servers.items():
-            _note_server(state, name, machines, there, recording.begin)
-            if machine.lost:
+        recording.begin = _note_first_state(recording, state, end, jobs, runs)
+        for name, server in state.servers.items():
+            _note_server(state, name, spans, present, recording.begin)
+            if server.lost:
                 leaving.add(name)
     for seq, now, kind, body in recording.events():
-        if on_progress is not None and seq % SHOWN_EVERY == 0:
+        if on_progress is not None and seq % EVENTS_PER_REPORT == 0:
             on_progress(seq, total)
         recording.begin = min(recording.begin, now)
         if state is None:
@@ -176,27 +155,27 @@ def read_journal(path: Path, *, on_progress: ProgressReport | None = None) -> Wo
         for run in effects.starts:
             recording.starts[run.key] = run.server, run.since
             runs[run.key[:2]] = run.server, run.since, run.demand
-        _note_ends(effects, jobs, withdrawn, recording, seen, now)
+        _note_ends(effects, jobs, withdrawn, recording, observed, now)
         if kind == "cancel":
             withdrawn.setdefault(body["job"], now)
         elif kind == "modify":
             recording.settled[body["job"]] = {}
         if kind == "server":
-            _note_server(state, body["name"], machines, there, now)
+            _note_server(state, body["name"], spans, present, now)
         elif kind == "lost":
             leaving.add(body["name"])
         for name in leaving - state.servers.keys():
-            _note_server(state, name, machines, there, now)
+            _note_server(state, name, spans, present, now)
             leaving.discard(name)
-        recording_end = now
+        end = now
     if state is None or not jobs:
         raise InputError("holds no job yet", "", str(path))
-    recording.end = recording_end
+    recording.end = end
     for job in state.jobs.values():
         for run in job.running.values():
-            seen[run.key[:2]] = max(seen.get(run.key[:2], 0.0), recording.end - run.since)
+            observed[run.key[:2]] = max(observed.get(run.key[:2], 0.0), recording.end - run.since)
     try:
-        workload = _workload(recording, state, jobs, machines, runs, seen, withdrawn)
+        workload = _workload(recording, state, jobs, spans, runs, observed, withdrawn)
         return workload if starts is None else workload.as_trace()
     except ProblemError as fault:
         raise InputError(fault.fault, fault.place, str(path)) from None
@@ -205,11 +184,11 @@ def read_journal(path: Path, *, on_progress: ProgressReport | None = None) -> Wo
 def _note_first_state(
     recording: Recording,
     state: ServiceState,
-    moment: float,
+    begin: float,
     jobs: dict[int, Job],
-    runs: dict[Task, tuple[str, float, dict[str, float]]],
+    runs: dict[Task, _Run],
 ) -> float:
-    """Note what waited and ran before the first event, at a moment; return when it began."""
+    """Note the jobs from before the first event; return the time of the first of them."""
     recording.policies.append((state.scheduler.policy.name, state.scheduler.seed))
     jobs |= state.jobs
     for job in jobs.values():
@@ -218,9 +197,9 @@ def _note_first_state(
         for run in job.running.values():
             recording.starts[run.key] = run.server, run.since
             runs[run.key[:2]] = run.server, run.since, run.demand
-            moment = min(moment, run.since)
-        moment = min(moment, job.submitted)
-    return moment
+            begin = min(begin, run.since)
+        begin = min(begin, job.submitted)
+    return begin
 
 
 def _note_ends(
@@ -228,13 +207,13 @@ def _note_ends(
     jobs: dict[int, Job],
     withdrawn: dict[int, float],
     recording: Recording,
-    seen: dict[Task, float],
+    observed: dict[Task, float],
     now: float,
 ) -> None:
     for past in effects.past:
         task, lasted = past.key[:2], past.ended - past.started
         if past.status is None or jobs[past.key.job].cancelled:
-            seen[task] = max(seen.get(task, 0.0), lasted)
+            observed[task] = max(observed.get(task, 0.0), lasted)
         else:
             recording.lasted[task] = lasted, past.status
     for job in effects.ended:
@@ -245,50 +224,45 @@ def _note_ends(
 def _note_server(
     state: ServiceState,
     name: str,
-    machines: list[_ServerSpan],
-    there: dict[str, _ServerSpan],
+    spans: list[_ServerSpan],
+    present: dict[str, _ServerSpan],
     now: float,
 ) -> None:
-    """Note that a server came, went, or is another now."""
-    machine, known = state.servers.get(name), there.get(name)
-    is_same = (
-        known is not None
-        and machine is not None
-        and (known.capacity, known.labels) == (machine.capacity, machine.labels)
-    )
-    if is_same:
-        return
-    if known is not None:
-        known.leaves = now
-        del there[name]
-    if machine is not None and any(machine.capacity.values()):  # else nothing ever runs there
-        there[name] = _ServerSpan(name, machine.capacity, machine.labels, now)
-        machines.append(there[name])
+    """Note that a server joined, left, or changed."""
+    server, span = state.servers.get(name), present.get(name)
+    if span is not None:
+        if server is not None and (span.capacity, span.labels) == (server.capacity, server.labels):
+            return
+        span.leaves = now
+        del present[name]
+    if server is not None and any(server.capacity.values()):  # else nothing ever runs there
+        present[name] = _ServerSpan(name, server.capacity, server.labels, now)
+        spans.append(present[name])
 
 
 def _workload(
     recording: Recording,
     state: ServiceState,
     jobs: dict[int, Job],
-    machines: list[_ServerSpan],
-    runs: dict[Task, tuple[str, float, dict[str, float]]],
-    seen: dict[Task, float],
+    spans: list[_ServerSpan],
+    runs: dict[Task, _Run],
+    observed: dict[Task, float],
     withdrawn: dict[int, float],
 ) -> JournalWorkload:
-    if not machines:
+    if not spans:
         raise InputError("no server has joined yet", "", str(recording.path))
     resources = tuple(state.resources)
     users = {name: number for number, name in enumerate(state.users)}
-    for number, machine in enumerate(machines):
-        recording.servers.setdefault(machine.name, []).append((machine.joins, number))
+    for number, span in enumerate(spans):
+        recording.servers.setdefault(span.name, []).append((span.joins, number))
     estimates = _Estimates(recording, jobs)
     set_job, set_tasks, shapes, places = [], [], [], []
     start, server, unknown, nowhere = [], [], 0, 0
     for number, job in enumerate(jobs.values()):
-        place = _place(job, machines)
+        place = _place(job, spans)
         if not any(place):
             nowhere += 1
-            place = [True] * len(machines)
+            place = [True] * len(spans)
         by_demand: dict[tuple[float, ...], list[int]] = {}
         for index in range(job.tasks):
             if (job.id, index) in recording.ended_before:
@@ -297,7 +271,7 @@ def _workload(
             by_demand.setdefault(tuple(demand.get(r, 0.0) for r in resources), []).append(index)
         if job.id in recording.settled:
             recording.settled[job.id] = {
-                # A resource that comes with a later server is not known yet.
+                # A resource that a later server introduces is not known yet.
                 "demand": {
                     r: most
                     for k, r in enumerate(resources)
@@ -317,15 +291,15 @@ def _workload(
                 recording.numbers[task] = len(recording.numbers)
                 known = recording.lasted.get(task)
                 unknown += known is None
-                lasts = known[0] if known else max(estimates.of(job), seen.get(task, 0.0))
+                lasts = known[0] if known else max(estimates.of(job), observed.get(task, 0.0))
                 recording.durations.append(max(lasts, SHORTEST))
                 where, since, _ = runs.get(task, ("", inf, {}))
                 start.append(since - recording.begin)
                 server.append(recording.server(where, since) if where else -1)
-    times = [(m.joins, JOIN, n) for n, m in enumerate(machines)]
-    times += [(m.leaves, LEAVE, n) for n, m in enumerate(machines) if m.leaves is not None]
+    times = [(s.joins, JOIN, n) for n, s in enumerate(spans)]
+    times += [(s.leaves, LEAVE, n) for n, s in enumerate(spans) if s.leaves is not None]
     times.sort(key=lambda at: at[0])
-    names = [m.name for m in machines]
+    names = [span.name for span in spans]
     notes = {ESTIMATED: unknown, NOWHERE: nowhere}
     plain = Workload.from_arrays(
         Cluster(
@@ -334,10 +308,10 @@ def _workload(
                 for i, n in enumerate(names)
             ),
             resources=resources,
-            capacity=np.array([[m.capacity.get(r, 0.0) for r in resources] for m in machines]),
-            count=np.ones(len(machines), dtype=np.int64),
+            capacity=np.array([[s.capacity.get(r, 0.0) for r in resources] for s in spans]),
+            count=np.ones(len(spans), dtype=np.int64),
             units=tuple(UNITS.get(name, "") for name in resources),
-            labels=tuple(machine.labels for machine in machines),
+            labels=tuple(span.labels for span in spans),
         ),
         list(users),
         weight=list(state.users.values()),
@@ -366,28 +340,28 @@ def _workload(
 
 
 class _Estimates:
-    """How long tasks last that nobody saw end: medians of the job, the user, or all."""
+    """Durations of tasks without an observed end: medians of the job, the user, or all."""
 
     def __init__(self, recording: Recording, jobs: dict[int, Job]) -> None:
         by: dict[Any, list[float]] = {}
         for (job, _), (seconds, _) in recording.lasted.items():
-            for whom in (job, jobs[job].user, None):
-                by.setdefault(whom, []).append(seconds)
-        self._median = {whom: median(seconds) for whom, seconds in by.items()}
+            for owner in (job, jobs[job].user, None):
+                by.setdefault(owner, []).append(seconds)
+        self._median = {owner: median(seconds) for owner, seconds in by.items()}
 
     def of(self, job: Job) -> float:
         """Return seconds; 1 where no task has ended yet."""
-        for whom in (job.id, job.user, None):
-            if whom in self._median:
-                return self._median[whom]
+        for owner in (job.id, job.user, None):
+            if owner in self._median:
+                return self._median[owner]
         return 1.0
 
 
-def _place(job: Job, machines: list[_ServerSpan]) -> list[bool]:
-    """Return where a job may run."""
+def _place(job: Job, spans: list[_ServerSpan]) -> list[bool]:
+    """Return flags of the servers open to a job."""
     if job.where is None:
-        return [True] * len(machines)
+        return [True] * len(spans)
     if isinstance(job.where, dict):
         wanted = job.where.items()
-        return [wanted <= machine.labels.items() for machine in machines]
-    return [machine.name in job.where for machine in machines]
+        return [wanted <= span.labels.items() for span in spans]
+    return [span.name in job.where for span in spans]

@@ -1,4 +1,4 @@
-"""Jobs gathered one by one from a trace, then made into a workload."""
+"""Jobs collected one by one from a log and made into a workload, and servers given by options."""
 
 from __future__ import annotations
 
@@ -14,18 +14,20 @@ import numpy as np
 from fairlead.errors import InputError
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
+from fairlead.model.workload_checks import MOST_SERVERS
 
 Shape = tuple[float, ...]
 Place = tuple[bool, ...]
 # A task takes some 90 bytes while a workload is made, which is 4.5 GB for these.
 MOST_TASKS = 50_000_000
+LARGEST_POOL = 10**9
 OUT_OF_ORDER = "jobs submitted before the job of an earlier row; jobs are sorted by submission"
 
 
 class JobCollector:
-    """Gathers jobs as a reader meets them; keeps numbers, not text.
+    """Collects the jobs of a log as numbers, not text.
 
-    A reader counts in `notes` what it dropped, repaired or simplified.
+    A reader counts dropped, repaired and simplified records in `notes`.
     """
 
     def __init__(self) -> None:
@@ -45,7 +47,7 @@ class JobCollector:
     ) -> None:
         """Begin a job, its sets of tasks follow; raises InputError, placeless, for a name in use.
 
-        `submit` is seconds from the start of the trace; `limit`, seconds of a task, is none if not
+        `submit` is seconds from the start of the trace; a `limit`, seconds of a task, counts if
         positive.
         """
         if name in self._names:
@@ -60,8 +62,8 @@ class JobCollector:
     def refuse_beyond(self, tasks: int, what: str) -> None:
         """Raise InputError if these further tasks are more than a workload may have.
 
-        `what` names the number in the log. Call this before listing the tasks that a number asks
-        for: one digit too many would take all memory.
+        `what` names the number in the log. Call this before listing the tasks: one digit too many
+        would take all memory.
         """
         if len(self._duration) + tasks > MOST_TASKS:
             raise InputError(f"{what}: {tasks:,} make more than {MOST_TASKS:,} tasks in all")
@@ -75,10 +77,10 @@ class JobCollector:
         start: float = nan,
         servers: Sequence[int] | None = None,
     ) -> None:
-        """Add equal tasks to the last job: R amounts each, G bools for where, durations in seconds.
+        """Add equal tasks to the last job: (R,) amounts each, (G,) place, durations in seconds.
 
-        `start` is on the clock of submissions, NaN if unknown; `servers` has the log's own number
-        for each task, from 0, or -1 if unknown.
+        `start` is on the clock of submissions, NaN if unknown; `servers` are the log's own numbers
+        of servers, from 0, or -1 if unknown.
         """
         before = len(self._duration)
         self._duration.extend(durations)
@@ -102,14 +104,12 @@ class JobCollector:
         from_first: bool = False,
         first: float = 0.0,
         server_numbers: Mapping[int, int] | None = None,
-        server_events: tuple[Any, Any, Any] = ((), (), ()),
     ) -> Workload:
-        """Return the workload; jobs of one instant stay in the order they were added in.
+        """Return the workload; jobs of one instant keep the order of the log.
 
-        `from_first` takes the first submission off all times; `first` is what the log's clock said
-        then, where the reader took it off. `server_numbers` are the cluster's servers by the log's
-        own numbers (others are unknown); without `user_order` users come by first job. Raises
-        InputError when there is no job, or a number has no meaning.
+        `from_first` subtracts the first submission from all times; `first` is its time on the log's
+        clock where the reader subtracted it. `server_numbers` maps the log's own numbers of servers
+        to the cluster's (others are unknown). Without `user_order` users come by first job.
         """
         if not len(self):
             notes = [f"{what}: {count:,}" for what, count in sorted(self.notes.items()) if count]
@@ -128,7 +128,6 @@ class JobCollector:
         position = np.empty(len(names), dtype=np.int32)
         position[[self._users[name] for name in names]] = np.arange(len(names))
         tasks = _rows_in_order(set_tasks, sets)
-        times, events, servers = server_events
         return Workload.from_arrays(
             cluster,
             names,
@@ -146,23 +145,47 @@ class JobCollector:
             task_duration=np.frombuffer(self._duration)[tasks],
             task_start=start[tasks],
             task_server=_renumbered(self._server, server_numbers or {})[tasks],
-            server_time=times,
-            server_event=events,
-            server=servers,
             origin=f"{origin}, time from second {first:.15g} of its clock" if first else origin,
             notes={what: count for what, count in sorted(self.notes.items()) if count},
         )
 
 
 def _renumbered(found: array[int], numbers: Mapping[int, int]) -> Any:
-    """Return the servers of the cluster that these numbers of the log mean, -1 for unknown ones."""
+    """Return the cluster's servers by the log's own numbers, -1 for unknown ones."""
     known, of_task = np.unique(np.frombuffer(found, dtype=np.int64), return_inverse=True)
     return np.array([numbers.get(number, -1) for number in known.tolist()], dtype=np.int32)[of_task]
 
 
 def _rows_in_order(counts: Any, order: Any) -> Any:
-    """Return the indices of rows by the owners' order; owner k has the next `counts[k]` rows."""
+    """Return the indices of rows in their owners' order; owner k has the next `counts[k]` rows."""
     first = np.concatenate([[0], np.cumsum(counts)[:-1]]).astype(np.int64)
     sizes = counts[order]
     offsets = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     return np.repeat(first[order], sizes) + offsets
+
+
+def check_given(servers: int | None, cores: int | None, memory: float | None = None) -> None:
+    """Refuse ``--servers`` without ``--cores``, the reverse, and numbers out of range."""
+    if (servers is None) != (cores is None):
+        given, missing = ("--servers", "--cores") if cores is None else ("--cores", "--servers")
+        raise InputError(f"needs {missing} as well", given)
+    for name, number, most in (
+        ("--servers", servers, MOST_SERVERS),
+        ("--cores", cores, LARGEST_POOL),
+        ("--memory", memory, LARGEST_POOL),
+    ):
+        if number is not None and not 0 < number <= most:
+            raise InputError(f"must be a positive number, at most {most:,}, not {number}", name)
+
+
+def equal_servers(group: str, count: int, cores: float, memory: float | None = None) -> Cluster:
+    """Return one group of equal servers; without memory (GiB of each) it is no resource."""
+    capacity = [float(cores)] if memory is None else [float(cores), memory]
+    return Cluster(
+        groups=(group,),
+        resources=("cpu", "memory")[: len(capacity)],
+        capacity=np.array([capacity]),
+        count=np.array([count]),
+        units=("cores", "GiB")[: len(capacity)],
+        labels=({},),
+    )

@@ -1,22 +1,103 @@
-"""The machines behind a log, and which of them a node specification can mean."""
+"""The machine file of MetaCentrum, and the groups of it that a PBS node specification allows.
+
+A node specification is ``2:ppn=8:x86_64:^zewura12+1:ppn=4#excl``: chunks joined by ``+``. A chunk
+is a number of nodes (1 when absent), cores per node (``ppn=``, 1 when absent) and properties that
+each of its nodes must have, or with ``^`` must not have, in any order. ``#excl`` at the end asks
+for nodes without other jobs.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from fairlead.errors import InputError
 from fairlead.model.workload_checks import MOST_SERVERS
-from fairlead.traces.lines import read_lines
-from fairlead.traces.node_spec import Chunk, NodeSpec
+from fairlead.traces._stored_files import read_lines
 
 MACHINE_COLUMNS = ("cluster id", "name", "nodes", "CPUs per node", "speed", "RAM per node in KiB")
 LARGEST_COUNT = 2**53
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*", re.ASCII)
 _QUALIFIED_HOST = re.compile(r"[A-Za-z][\w-]*\.[\w.-]+", re.ASCII)
+
+EXCLUSIVE = "excl"
+_NODES = re.compile(r"[0-9]{1,9}")
+_CORES = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
+_PROPERTY = re.compile(r"\^?[A-Za-z_][\w.=/-]*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Equal nodes of one job."""
+
+    nodes: int
+    cores: float  # of each node, possibly a fraction
+    properties: tuple[str, ...]  # in the order written; excluded ones start with ``^``
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """Properties that a node must have."""
+        return tuple(name for name in self.properties if not name.startswith("^"))
+
+    @property
+    def excluded(self) -> tuple[str, ...]:
+        """Properties that a node must not have, without the ``^``."""
+        return tuple(name[1:] for name in self.properties if name.startswith("^"))
+
+    def __str__(self) -> str:
+        cores = f"{self.cores:.9f}".rstrip("0").rstrip(".")
+        return ":".join((str(self.nodes), f"ppn={cores}", *self.properties))
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSpec:
+    """All nodes that one job asks for, in one chunk or more; `exclusive` shuts out other jobs."""
+
+    chunks: tuple[Chunk, ...]
+    exclusive: bool = False
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes."""
+        return sum(chunk.nodes for chunk in self.chunks)
+
+    def __str__(self) -> str:
+        return "+".join(map(str, self.chunks)) + (f"#{EXCLUSIVE}" if self.exclusive else "")
+
+
+# A log repeats few specifications many times over.
+@lru_cache(maxsize=65536)
+def parse_node_spec(text: str) -> NodeSpec:
+    """Parse a node specification such as ``1:ppn=12:cl_zewura#excl``; `str` is the inverse."""
+    body, hash_sign, suffix = text.partition("#")
+    if hash_sign and suffix != EXCLUSIVE:
+        raise InputError(f"node specification {text!r}: unknown suffix '#{suffix}'")
+    chunks = tuple(_chunk(part, text) for part in body.split("+"))
+    return NodeSpec(chunks, exclusive=bool(hash_sign))
+
+
+def _chunk(part: str, text: str) -> Chunk:
+    nodes = 1
+    cores: float | None = None
+    properties: list[str] = []
+    for position, field in enumerate(part.split(":")):
+        if position == 0 and _NODES.fullmatch(field):
+            nodes = int(field)
+        elif field.startswith("ppn="):
+            number = field.removeprefix("ppn=")
+            if cores is not None or not _CORES.fullmatch(number):
+                raise InputError(f"node specification {text!r}: {field!r} is no number of cores")
+            cores = float(number)
+        elif _PROPERTY.fullmatch(field):
+            properties.append(field)
+        else:
+            raise InputError(f"node specification {text!r}: {field!r} is no property")
+    if nodes < 1 or cores == 0:
+        raise InputError(f"node specification {text!r}: asks for 0 nodes or cores")
+    return Chunk(nodes, 1.0 if cores is None else cores, tuple(properties))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +138,11 @@ class Machines:
         return re.compile(rf"({names})([0-9]{{1,9}})(?:\.[\w.-]+)?", re.ASCII)
 
     def groups_named(self, name: str) -> frozenset[str] | None:
-        """Return the groups with a node of this name or property; None if it tells none apart.
+        """Return the groups with a node of this name or property; None for other properties.
 
-        It is a group (``zewura``, ``cl_zewura``), a size (``nodecpus80``) or a node (``zewura12``,
-        ``zewura12.cerit-sc.cz``, ``host=zewura12``). Raises InputError if the machine file has no
-        such group, node or size.
+        The name is a group (``zewura``, ``cl_zewura``), a size (``nodecpus80``) or a node
+        (``zewura12``, ``zewura12.cerit-sc.cz``, ``host=zewura12``). Raises InputError if the
+        machine file has no such group, node or size.
         """
         if name in self._by_property:
             return self._by_property[name]
@@ -79,22 +160,19 @@ class Machines:
         return {group.name: group.nodes for group in self.groups}
 
     def groups_allowed(self, spec: NodeSpec) -> frozenset[str]:
-        """Return the groups that a job's node specification leaves open, at least one.
+        """Return the groups that a job's node specification allows, at least one.
 
-        A chunk that names groups or nodes is left with those; one that excludes a group loses it.
-        Excluding single nodes leaves their group open. A job with several chunks has the groups
-        of all of them. An unknown name, or a chunk without any group, raises InputError.
+        A chunk that names groups or nodes is allowed on those alone. Excluded groups are removed;
+        excluded single nodes leave their group open. Groups of several chunks are united. Raises
+        InputError for an unknown name, or a chunk without any group.
         """
         allowed: frozenset[str] = frozenset()
         for chunk in spec.chunks:
-            open_to_chunk = self.groups_allowed_to(chunk)
-            if not open_to_chunk:
-                raise InputError(f"node specification '{spec}' leaves no group open")
-            allowed |= open_to_chunk
+            allowed |= self.groups_allowed_to(chunk, spec)
         return allowed
 
-    def groups_allowed_to(self, chunk: Chunk) -> frozenset[str]:
-        """Return the groups that a chunk leaves open, maybe none; InputError for unknown names."""
+    def groups_allowed_to(self, chunk: Chunk, spec: NodeSpec) -> frozenset[str]:
+        """Return the groups that a chunk of a specification allows, at least one."""
         allowed = self._all
         for name in chunk.required:
             allowed &= self.groups_named(name) or self._all
@@ -102,6 +180,8 @@ class Machines:
             excluded = self.groups_named(name)
             if excluded is not None and self.is_group_name(name):
                 allowed -= excluded
+        if not allowed:
+            raise InputError(f"node specification '{spec}' leaves no group open")
         return allowed
 
     def is_group_name(self, name: str) -> bool:
@@ -109,24 +189,15 @@ class Machines:
         return name in self._by_property
 
     def indifferent(self, names: Iterable[str]) -> frozenset[str]:
-        """Return those of the properties that do not tell groups apart."""
+        """Return the properties that do not distinguish groups."""
         return frozenset(name for name in names if self.groups_named(name) is None)
 
 
 def read_machines(path: Path) -> Machines:
     """Read a machine file: one cluster per row, six columns separated by tabs or blanks.
 
-    Parameters
-    ----------
-    path : Path
-        The file. Its columns are `MACHINE_COLUMNS`; the speed is not used.
-
-    Raises
-    ------
-    InputError
-        For an unreadable or empty file, a wrong number of columns, a number of nodes, CPUs or
-        KiB that is not a positive whole number, more than `MOST_SERVERS` nodes in all, a
-        malformed name, or a name that occurs twice. It names the file and the row.
+    The columns are `MACHINE_COLUMNS`; the speed is not used. Raises InputError, which names file
+    and row, for a malformed row, a repeated name, or more than `MOST_SERVERS` nodes in all.
     """
     source = str(path)
     groups: list[MachineGroup] = []

@@ -1,8 +1,8 @@
-"""Tables of comma-separated text, read block by block, faults naming the row.
+"""Tables of comma-separated text, read block by block; faults name row and column.
 
-The tables of cluster traces are long, plain and compressed. A block of text is split and converted
-in one go by polars; what it would pass over in silence (short rows, text in place of numbers) is
-looked for and refused. Rows with quotes, which are rare, are split one by one.
+The tables of cluster traces are long, plain and compressed. polars splits and converts a whole
+block of text. Short rows and text in place of numbers, which it would accept, are refused. Rows
+with quotes, which are rare, are split one by one.
 """
 
 from __future__ import annotations
@@ -15,8 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from fairlead.errors import InputError
-from fairlead.traces.lines import ProgressReport, show
-from fairlead.traces.stored import faults_of_reading, open_stored
+from fairlead.traces._stored_files import (
+    ProgressReport,
+    faults_of_reading,
+    listed,
+    open_stored,
+    show,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -31,19 +36,19 @@ _MOST_NAMED = 10
 class TraceColumn:
     """One column of a table."""
 
-    name: str  # as the header or the published schema has it
-    # ``whole`` numbers, ``real`` numbers (finite), ``flag`` (``true`` or ``false``), or ``text``.
+    name: str
+    # Whole numbers, finite real numbers, flags (``true`` or ``false``), or text.
     kind: Literal["whole", "real", "flag", "text"] = "text"
-    least: int = 0  # the least number that is usable
-    most: int = 2**53  # the largest *whole* number that is; real ones may be of any size
-    optional: bool = False  # whether it may be empty, which reads as null; empty text too
+    least: int = 0
+    most: int = 2**53  # of whole numbers; real ones may be of any size
+    optional: bool = False  # whether it may be empty, which reads as null
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some rows of a table, by column; the column `ROW` has the number of each, from 1.
+    """Some rows of a table, with values in `frame` and the file's text in `texts`.
 
-    `texts` has what the file says where `frame` has what that means.
+    The column `ROW` has the number of each row, from 1.
     """
 
     source: str
@@ -51,13 +56,13 @@ class Block:
     texts: pl.DataFrame
 
     def refuse(self, wrong: pl.Series, fault: str, column: str = "") -> None:
-        """Raise InputError for the first wrong row, with its value in the column given, if any."""
+        """Raise InputError for the first wrong row, with its value of a column if given."""
         first = first_true(wrong)
         if first is not None:
             raise self.fault(first, fault, column)
 
     def fault(self, row: int, fault: str, column: str = "") -> InputError:
-        """Return the error that says what is wrong with a row, by its position in the block."""
+        """Return the error for a row, by its position in the block."""
         if column:
             fault = f"{column}: {show(self.texts[column][row])} {fault}"
         return InputError(fault, f"row {self.frame[ROW][row]}", self.source)
@@ -76,36 +81,12 @@ def read_blocks(
     more: Sequence[TraceColumn] = (),
     on_progress: ProgressReport | None = None,
 ) -> Iterator[Block]:
-    """Yield the rows of a table, a block of text at a time; empty lines are skipped.
+    """Yield the rows of a table, plain or compressed, a block of text at a time.
 
-    Parameters
-    ----------
-    path : Path
-        The file, compressed or plain.
-    columns : sequence of TraceColumn
-        All columns, in order.
-    header : bool
-        Whether the first row has to be the columns' names.
-    more : sequence of TraceColumn
-        Columns that may follow in a file with a header, which may have the first few of them alone.
-    on_progress : callable, optional
-        Called with (bytes read, bytes in all) of the stored file.
-
-    Yields
-    ------
-    Block
-        At least one row each.
-
-    Raises
-    ------
-    InputError
-        For a file that cannot be read, is damaged or truncated, is not text, has another header, a
-        row with a wrong number of columns, or a field that is empty where it must not be, no
-        number, or less than its least. It names file, row and column.
-
-    Notes
-    -----
-    Memory O(block), whatever the length of the file.
+    Empty lines are skipped. With `header` the first row must be the names of `columns`, and all or
+    the first few of `more` may follow. Raises InputError, which names file, row and column, for a
+    file that cannot be read, is damaged or is not text, another header, a row with a wrong number
+    of columns, or a field that is empty, not a number, or out of range. Memory O(block).
     """
     source = str(path)
     row = 1
@@ -126,10 +107,7 @@ def read_blocks(
 def read_table(
     path: Path, columns: Sequence[TraceColumn], *, more: Sequence[TraceColumn] = ()
 ) -> Block:
-    """Return all rows of a short table with a header; see `read_blocks`.
-
-    Columns of `more` that the file does not have are there, and empty.
-    """
+    """Return all rows of a short table with a header; columns of `more` that it lacks are null."""
     import polars as pl
 
     blocks = list(read_blocks(path, columns, header=True, more=more))
@@ -189,7 +167,7 @@ def _decoded(content: bytes, row: int, source: str) -> str:
 def _check_header(
     line: str, columns: Sequence[TraceColumn], more: Sequence[TraceColumn], source: str
 ) -> Sequence[TraceColumn]:
-    """Return the columns that there are."""
+    """Return the columns of the file."""
     found = split_row(line, 1, source)
     there = (*columns, *more[: max(0, len(found) - len(columns))])
     expected = [column.name for column in there]
@@ -204,7 +182,7 @@ def _check_header(
         fault = f"the header is {show(line)}; {must_be}"
     elif missing or extra:
         differs = [
-            f"{what} {_some(names)}"
+            f"{what} {_columns_named(names)}"
             for what, names in (("lacks the", missing), ("has the unknown", extra))
             if names
         ]
@@ -215,11 +193,10 @@ def _check_header(
     raise InputError(fault, "row 1", source)
 
 
-def _some(names: Sequence[str]) -> str:
+def _columns_named(names: Sequence[str]) -> str:
     """Name columns, not more than fit on a line."""
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     noun = "column" if len(names) == 1 else "columns"
-    return f"{noun} {', '.join(map(show, names[:_MOST_NAMED]))}{more}"
+    return f"{noun} {listed([show(name) for name in names], _MOST_NAMED)}"
 
 
 def split_row(line: str, row: int, source: str) -> list[str]:

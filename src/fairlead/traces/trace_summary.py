@@ -1,4 +1,4 @@
-"""A workload in figures."""
+"""The figures of a workload."""
 
 from __future__ import annotations
 
@@ -13,21 +13,12 @@ QUANTILES = (0, 10, 25, 50, 75, 90, 99, 100)
 
 
 def summarize(workload: Workload) -> dict[str, Any]:
-    """Return the figures of a workload as plain values, for JSON and for tables.
+    """Return the figures of a workload as plain values, in O(T log T + K R).
 
-    Returns
-    -------
-    dict
-        Counts; ``span`` and ``first_submission``, seconds from the start; ``groups`` with count and
-        capacity; quantiles (percent to value) of demand as share of the largest server, of
-        durations in seconds and of tasks per job; ``load``: for each resource, amounts times
-        durations of all tasks over what all servers have in the span;
-        ``constrained_tasks``: the share of tasks that may not run everywhere; ``too_large``: tasks,
-        and names of jobs, that fit no server.
-
-    Notes
-    -----
-    Cost O(T log T + K R).
+    Demand is a share of the largest server, quantiles are by percent, times are seconds. ``load``
+    is, for each resource, amounts times durations of all tasks over the capacity in the span;
+    ``constrained_tasks`` the share of tasks with a placement constraint; ``too_large`` the tasks,
+    and names of jobs, that fit no server.
     """
     cluster = workload.cluster
     tasks = workload.set_tasks
@@ -94,7 +85,7 @@ def _groups(workload: Workload) -> list[dict[str, Any]]:
 
 
 def _quantiles(values: FloatArray) -> dict[str, float]:
-    """Return values that are there, not means of two."""
+    """Return quantiles that are values of the array, not means of two."""
     found = np.percentile(values, QUANTILES, method="inverted_cdf")
     return {str(percent): float(value) for percent, value in zip(QUANTILES, found, strict=True)}
 

@@ -6,22 +6,47 @@ in some of the published tables of pods a share of them is kept to GPU models (`
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import nan
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from fairlead.errors import InputError
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
-from fairlead.traces.collecting import JobCollector, Place
-from fairlead.traces.lines import ProgressReport
-from fairlead.traces.openb_tables import NODE_COLUMNS, NODE_TABLES, POD_COLUMNS, POD_TABLES
-from fairlead.traces.tables import ROW, Block, read_blocks
+from fairlead.traces._csv_tables import ROW, Block, TraceColumn, read_blocks
+from fairlead.traces._job_collector import JobCollector, Place
+from fairlead.traces._stored_files import ProgressReport, faults_within, listed
 
 if TYPE_CHECKING:
     import polars as pl
+
+POD_TABLES, NODE_TABLES = "*pod_list*.csv*", "*node_list*.csv*"
+
+NODE_COLUMNS = (
+    TraceColumn("sn"),
+    TraceColumn("cpu_milli", "whole"),
+    TraceColumn("memory_mib", "whole"),
+    TraceColumn("gpu", "whole"),
+    TraceColumn("model", optional=True),
+)
+POD_COLUMNS = (
+    TraceColumn("name"),
+    TraceColumn("cpu_milli", "whole"),
+    TraceColumn("memory_mib", "whole"),
+    TraceColumn("num_gpu", "whole"),
+    TraceColumn("gpu_milli", "whole"),
+    TraceColumn("gpu_spec", optional=True),
+    TraceColumn("qos"),
+    TraceColumn("pod_phase"),
+    TraceColumn("creation_time", "whole"),
+    TraceColumn("deletion_time", "whole"),
+    TraceColumn("scheduled_time", "real", optional=True),
+)
+# A header with fewer of the columns is of another format; with more, a fault names the rest.
+_ENOUGH = 3
 
 RESOURCES = ("cpu", "memory", "gpu")
 UNITS = ("cores", "GiB", "GPUs")
@@ -37,55 +62,40 @@ SHARED_GPU = "pods that ask for part of a GPU"
 
 
 def read_openb(pods: Path, nodes: Path, *, on_progress: ProgressReport | None = None) -> Workload:
-    """Read an openb table of pods and its table of nodes.
+    """Read an openb table of pods and its table of nodes, O(pods + nodes), 12 us a pod.
 
-    A pod is a job of one task of the user that is its quality of service, as the trace names no
-    other. It arrives at its creation and lasts from being scheduled to its deletion; time counts
-    from the first creation. A pod of several GPUs takes as many; one that shares a GPU takes
+    A pod is a job of one task. Its user is its quality of service, as the trace names no other. It
+    arrives at its creation and runs from its scheduled time, its start, to its deletion; time
+    counts from the first creation. A pod of several GPUs takes as many; one that shares a GPU takes
     ``gpu_milli / 1000`` of one, and the GPUs of a node are one amount: two pods of 0.6 fit on a
     node of two GPUs, and so does a third, which single devices would not admit. ``gpu_spec``
-    keeps a pod to nodes of the models it lists. It started when it was scheduled; on which node,
-    the trace does not say.
-
-    Parameters
-    ----------
-    pods, nodes : Path
-        The tables, compressed or plain.
-    on_progress : callable, optional
-        Called with the bytes read of the pods' table and the bytes in it.
-
-    Returns
-    -------
-    Workload
-        Groups of nodes that are alike in cores, memory, GPUs and their model; cpu in cores, memory
-        in GiB, gpu in GPUs; users in order of their first pod.
-
-    Raises
-    ------
-    InputError
-        For whatever `read_blocks` refuses, a name that occurs twice, or GPUs without a model. It
-        names file and row.
-
-    Notes
-    -----
-    Cost O(pods + nodes), 12 us a pod.
+    restricts a pod to nodes of the models it lists. Its node is unknown. Nodes that are alike in
+    cores, memory, GPUs and their model are a group.
     """
     cluster = _cluster(nodes)
     models = [label.get("gpu", "") for label in cluster.labels]
     collected = JobCollector()
     for block in read_blocks(pods, POD_COLUMNS, header=True, on_progress=on_progress):
         _collect(block, models, collected)
-    try:
-        workload = collected.workload(cluster, f"openb pods {pods.name}", from_first=True)
-    except InputError as error:
-        raise InputError(error.fault, error.place, str(pods)) from None
-    return workload
+    with faults_within(str(pods)):
+        return collected.workload(cluster, f"openb pods {pods.name}", from_first=True)
+
+
+def table_of(header: Sequence[str]) -> Literal["pods", "nodes"] | None:
+    """Return the table that most columns of a header are of, or None."""
+    names = {name.strip().lower() for name in header}
+    pods, nodes = (
+        len(names & {column.name for column in columns}) for columns in (POD_COLUMNS, NODE_COLUMNS)
+    )
+    if max(pods, nodes) < _ENOUGH:
+        return None
+    return "pods" if pods >= nodes else "nodes"
 
 
 def read_openb_beside(
     path: Path, *, machines: Path | None = None, on_progress: ProgressReport | None = None
 ) -> Workload:
-    """Read a folder or a table of pods, with the only table of nodes beside it if none is named."""
+    """Read a folder or a table of pods; without `machines`, the only table of nodes beside it."""
     folder = path if path.is_dir() else path.parent
     pods = path if path.is_file() else _the_only(folder, POD_TABLES, "pods", "name one of them")
     nodes = machines or _the_only(folder, NODE_TABLES, "nodes", "name one with --machines")
@@ -96,10 +106,10 @@ def _the_only(folder: Path, pattern: str, what: str, remedy: str) -> Path:
     found = sorted(folder.glob(pattern))
     if len(found) == 1:
         return found[0]
-    named = ", ".join(path.name for path in found[:_MOST_NAMED])
-    more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
-    listed = f": {named}{more}" if found else ""
-    raise InputError(f"has {len(found)} tables of {what}{listed}; {remedy}", "", str(folder))
+    names = listed([path.name for path in found], _MOST_NAMED)
+    colon = ": " if found else ""
+    fault = f"has {len(found)} tables of {what}{colon}{names}; {remedy}"
+    raise InputError(fault, "", str(folder))
 
 
 def _cluster(nodes: Path) -> Cluster:
@@ -122,7 +132,11 @@ def _cluster(nodes: Path) -> Cluster:
     if not groups:
         raise InputError("holds no node", "", str(nodes))
     return Cluster(
-        groups=tuple(_group_names(list(groups))),
+        # Such as 2xT4-96c-384g.
+        groups=tuple(
+            f"{f'{gpu:g}x{model}' if model else 'cpu'}-{cpu:g}c-{memory:g}g"
+            for cpu, memory, gpu, model in groups
+        ),
         resources=RESOURCES,
         capacity=np.array([key[:3] for key in groups]),
         count=np.array(list(groups.values())),
@@ -131,21 +145,13 @@ def _cluster(nodes: Path) -> Cluster:
     )
 
 
-def _group_names(groups: list[tuple[float, float, float, str]]) -> list[str]:
-    """Name groups by what they have: ``2xT4-96c-384g``."""
-    return [
-        f"{f'{gpu:g}x{model}' if model else 'cpu'}-{cpu:g}c-{memory:g}g"
-        for cpu, memory, gpu, model in groups
-    ]
-
-
 def _collect(block: Block, models: list[str], collected: JobCollector) -> None:
     frame, notes = block.frame, collected.notes
     shared = (frame["num_gpu"] == 1) & (frame["gpu_milli"] < 1000)
     block.refuse(
         shared & (frame["gpu_milli"] == 0), "asks for a GPU and takes nothing of it", "name"
     )
-    block.refuse((frame["gpu_milli"] > 1000), "is more than one GPU", "gpu_milli")
+    block.refuse(frame["gpu_milli"] > 1000, "is more than one GPU", "gpu_milli")
     none = (frame["num_gpu"] == 0) & (frame["gpu_milli"] > 0)
     block.refuse(none, "is part of a GPU, and num_gpu is 0", "gpu_milli")
     parts = (frame["num_gpu"] > 1) & (frame["gpu_milli"] != 1000)
@@ -168,7 +174,6 @@ def _collect(block: Block, models: list[str], collected: JobCollector) -> None:
         gpu = row["gpu_milli"] / 1000 if row["part"] else float(row["num_gpu"])
         starts = row["scheduled_time"] >= row["creation_time"]
         notes[NO_START] += not starts
-        # Creation may not be sorted: the first one is subtracted when all are known.
         try:
             collected.add_job(row["name"], row["qos"], row["creation_time"])
         except InputError as error:
@@ -182,7 +187,7 @@ def _collect(block: Block, models: list[str], collected: JobCollector) -> None:
 
 
 def _usable(frame: pl.DataFrame, notes: dict[str, int]) -> pl.Series:
-    """Return which pods can be run again, and count the others by reason."""
+    """Return flags of the pods that can run again; count the others by reason."""
     scheduled = frame["scheduled_time"].is_not_null()
     lives = (frame["deletion_time"] > frame["scheduled_time"]).fill_null(True)
     asks = (frame["cpu_milli"] + frame["memory_mib"] + frame["num_gpu"]) > 0

@@ -1,7 +1,7 @@
-"""The project's own trace: one Parquet file that holds a workload whole.
+"""The project's own trace: one Parquet file with a whole workload.
 
 Each row is a set of equal tasks with its job; cluster, users, places and events of servers are a
-JSON text in the file's metadata, under `METADATA_KEY`. docs/traces.md says all of it.
+JSON text in the file's metadata, under `METADATA_KEY`. docs/traces.md describes the format.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from fairlead.model.cluster import Cluster
 from fairlead.model.quantity import show
 from fairlead.model.workload import EVENT_NAMES, Workload
 from fairlead.model.workload_checks import MOST_SERVERS
-from fairlead.traces.lines import ProgressReport
-from fairlead.traces.tables import first_true
+from fairlead.traces._csv_tables import first_true
+from fairlead.traces._stored_files import ProgressReport, faults_within
 
 FORMAT_VERSION = 1
 METADATA_KEY = "fairlead_trace"
 DEMAND = "demand."
-# Columns that are there when something is known of them.
+# Columns that are present when any value is known.
 LIMIT, STARTS, SERVERS = "limit", "starts", "servers"
 _KIND = ParquetKind("trace", METADATA_KEY, FORMAT_VERSION)
 
 
 def write_parquet(workload: Workload, path: Path) -> None:
-    """Write a workload as one Parquet file, all of it or nothing; an older one goes at the end.
+    """Write a workload as one Parquet file, all of it or nothing.
 
     Raises InputError when it cannot be written. Cost O(K + T): a million tasks in 50,000 jobs take
     half a second.
@@ -40,30 +40,16 @@ def write_parquet(workload: Workload, path: Path) -> None:
 
 
 def read_parquet(path: Path, *, on_progress: ProgressReport | None = None) -> Workload:
-    """Read a workload that `write_parquet` wrote; equal to it in every array.
+    """Read a workload of `write_parquet`, equal to it in every array, in O(K + T).
 
-    Parameters
-    ----------
-    path : Path
-    on_progress : callable, optional
-        Called with (bytes read, bytes in all) at the end.
-
-    Raises
-    ------
-    InputError
-        For a file that is no Parquet file, is damaged, is no trace or of a later version, misses a
-        column, or holds values without meaning. It names the file and the row or entry.
-
-    Notes
-    -----
-    Cost O(K + T).
+    Raises InputError, which names the file and the row or entry, for a file that is damaged, is no
+    trace or of a later version, lacks a column, or has values without meaning.
     """
     source = str(path)
     content = read_parquet_file(path, _KIND)
     try:
-        workload = _workload(content.frame, content.header)
-    except InputError as error:
-        raise InputError(error.fault, error.place, source) from None
+        with faults_within(source):
+            workload = _workload(content.frame, content.header)
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         fault = f"the metadata is not that of a trace: {type(error).__name__} {error}"
         raise InputError(fault, METADATA_KEY, source) from None
@@ -135,7 +121,7 @@ def _frame(workload: Workload) -> pl.DataFrame:
 
 
 def _limit_column(workload: Workload) -> dict[str, pl.Series]:
-    """Return for how long tasks run at the most, where anybody said of any."""
+    """Return the limits of jobs, if any has one."""
     if np.isinf(workload.job_limit).all():
         return {}
     limit = workload.job_limit[workload.set_job]
@@ -143,7 +129,7 @@ def _limit_column(workload: Workload) -> dict[str, pl.Series]:
 
 
 def _recorded_columns(workload: Workload, by_set: pl.DataFrame) -> dict[str, pl.Series]:
-    """Return when and where tasks ran, as far as anything is known of it."""
+    """Return starts and servers of tasks, if any is known."""
     known = {STARTS: workload.has_starts, SERVERS: bool((workload.task_server >= 0).any())}
     return {name: by_set[name] for name, is_known in known.items() if is_known}
 
@@ -205,7 +191,7 @@ def _counts(groups: list[Mapping[str, Any]]) -> list[int]:
 
 
 def _of_tasks(frame: pl.DataFrame, column: str, unknown: float) -> Any:
-    """Return the values of a column of lists task by task, None if the column is not there."""
+    """Return a column of lists task by task, None if the column is absent."""
     if column not in frame.columns:
         return None
     wrong = first_true(frame[column].list.len() != frame["durations"].list.len())
@@ -238,7 +224,7 @@ def _check_columns(frame: pl.DataFrame, resources: tuple[str, ...]) -> None:
 
 
 def _opens_job(frame: pl.DataFrame) -> pl.Series:
-    """Return whether each row is the first of its job; all rows of a job have to agree."""
+    """Return whether each row is the first of its job; all rows of a job must agree."""
     opens = (frame["job"] != frame["job"].shift(1)).fill_null(True)
     for column in ("user", "submit", "gang", "cancel", *((LIMIT,) * (LIMIT in frame.columns))):
         same = frame[column].eq_missing(frame[column].shift(1))

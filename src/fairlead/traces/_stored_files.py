@@ -1,13 +1,17 @@
-"""Files as they are stored: plain, or compressed in a form that the first bytes show."""
+"""Files as they are stored, plain or compressed, and their rows as text.
+
+The first bytes decide whether a file is compressed, not its name.
+"""
 
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import lzma
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -15,6 +19,13 @@ from typing import BinaryIO, cast
 from fairlead.errors import InputError
 
 SUFFIXES = ("", ".gz", ".bz2", ".xz", ".zip")
+# A row that lists a host per core of the largest machines stays far below this; a file without
+# line ends must not be read into memory whole.
+LONGEST_ROW = 16 * 2**20
+ROWS_PER_REPORT = 4096
+
+ProgressReport = Callable[[int, int], None]
+"""Called now and then with the bytes read of the file and the bytes in it."""
 
 _FORMS = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"PK\x03\x04": "zip"}
 _OPENERS: dict[str, Callable[[BinaryIO], object]] = {
@@ -35,6 +46,59 @@ _REFUSED = {
 _LONGEST_MAGIC = max(map(len, (*_FORMS, *_REFUSED)))
 _TAR_MARK = slice(257, 262)
 _MOST_NAMED = 5
+
+
+def read_lines(
+    path: Path, progress: ProgressReport | None = None, *, comment: str | None = None
+) -> Generator[tuple[int, str], None, None]:
+    """Yield the rows of a text file one by one: number, from 1, and text without blanks around it.
+
+    `progress` is called every few thousand rows and at the end. Rows that begin with `comment` may
+    be in Latin-1, all others are UTF-8. Raises InputError, which names file and row, for a file
+    that cannot be opened, a damaged, truncated or unknown compressed file, or one that is not text.
+    """
+    source = str(path)
+    row = 0
+    with faults_of_reading(source, lambda: row + 1), open_stored(path) as (stream, stored, size):
+        while line := stream.readline(LONGEST_ROW + 1):
+            row += 1
+            if row == 1:
+                line = line.removeprefix(codecs.BOM_UTF8)
+            yield row, _text(line, row, source, comment)
+            if progress is not None and row % ROWS_PER_REPORT == 0:
+                progress(stored.tell(), size)
+        if progress is not None:
+            progress(size, size)
+
+
+def show(field: object) -> str:
+    """Return a field for a message, cut where it is long."""
+    text = str(field)
+    return repr(text if len(text) <= 40 else text[:37] + "...")
+
+
+def listed(names: Sequence[str], most: int, noun: str = "") -> str:
+    """Return names separated by commas, at most so many; a noun follows the number of others."""
+    left = len(names) - most
+    more = f" and {left:,} more{noun and f' {noun}'}" if left > 0 else ""
+    return ", ".join(names[:most]) + more
+
+
+def _text(line: bytes, row: int, source: str, comment: str | None) -> str:
+    if len(line) > LONGEST_ROW:
+        raise InputError(f"longer than {LONGEST_ROW} bytes", f"row {row}", source)
+    if b"\0" in line:
+        raise InputError("not text: it holds a zero byte", f"row {row}", source)
+    line = line.strip()
+    if b"\r" in line:
+        raise InputError("holds a carriage return; rows end with a line feed", f"row {row}", source)
+    try:
+        return line.decode("utf-8").strip()
+    except UnicodeDecodeError:
+        text = line.decode("latin-1").strip()
+        if comment is not None and text.startswith(comment):
+            return text
+        raise InputError("not text in UTF-8", f"row {row}", source) from None
 
 
 @contextmanager
@@ -71,9 +135,9 @@ def uncompressed_name(path: Path) -> Path:
 
 
 def stored_as(folder: Path, name: str) -> Path:
-    """Return where a file of a folder is, plain or compressed; the plain name if it is absent.
+    """Return the path of a file of a folder, plain or compressed; the plain one if it is absent.
 
-    Raises InputError where it is there twice.
+    Raises InputError for a file that is there twice.
     """
     found = [path for suffix in SUFFIXES if (path := folder / f"{name}{suffix}").exists()]
     if len(found) > 1:
@@ -83,7 +147,7 @@ def stored_as(folder: Path, name: str) -> Path:
 
 @contextmanager
 def faults_of_reading(source: str, row: Callable[[], int]) -> Iterator[None]:
-    """Turn what an unreadable or damaged file raises into an InputError with file and row."""
+    """Turn the errors of an unreadable or damaged file into an InputError with file and row."""
     try:
         yield
     except InputError as error:
@@ -94,8 +158,19 @@ def faults_of_reading(source: str, row: Callable[[], int]) -> Iterator[None]:
         raise InputError(f"cannot be read: {error.strerror or error}", "", source) from None
 
 
+@contextmanager
+def faults_within(source: str, place: str = "") -> Iterator[None]:
+    """Add the file, and a row if given, to faults that do not name them."""
+    try:
+        yield
+    except InputError as error:
+        if error.source:
+            raise
+        raise InputError(error.fault, place or error.place, source) from None
+
+
 def _form(stored: BinaryIO, source: str) -> str:
-    """Return how a file is compressed, by its first bytes."""
+    """Return the kind of compression by the first bytes."""
     start = stored.read(_LONGEST_MAGIC)
     stored.seek(0)
     for magic, fault in _REFUSED.items():
@@ -116,10 +191,9 @@ def _content(stored: BinaryIO, form: str, opened: ExitStack, source: str) -> Bin
 def _only_member(archive: zipfile.ZipFile, source: str) -> BinaryIO:
     members = [member for member in archive.infolist() if not member.is_dir()]
     if len(members) != 1:
-        named = ", ".join(member.filename for member in members[:_MOST_NAMED])
-        more = f" and {len(members) - _MOST_NAMED} more" if len(members) > _MOST_NAMED else ""
-        listed = f" ({named}{more})" if members else ""
-        fault = f"is a zip archive of {len(members)} files{listed}; it must hold one"
+        names = listed([member.filename for member in members], _MOST_NAMED)
+        of_names = f" ({names})" if members else ""
+        fault = f"is a zip archive of {len(members)} files{of_names}; it must hold one"
         raise InputError(fault, "", source)
     try:
         return cast(BinaryIO, archive.open(members[0]))

@@ -1,0 +1,206 @@
+"""Find the format of a trace by its content, and read it.
+
+`READERS` names the module and function of each format; a module is imported when it is used.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+from fairlead.errors import InputError, how_to_install
+from fairlead.model.workload import Workload
+from fairlead.traces._csv_tables import split_row
+from fairlead.traces._openb import POD_TABLES, table_of
+from fairlead.traces._stored_files import SUFFIXES, ProgressReport, read_lines
+from fairlead.traces._swf import COMMENT
+
+PARQUET = "Parquet trace"
+CSV_FOLDER = "CSV trace"
+METACENTRUM = "MetaCentrum log"
+SWF = "SWF log"
+OPENB = "openb tables"
+GOOGLE = "Google tables"
+JOURNAL = "journal of a service"
+
+PARQUET_MAGIC, SQLITE_MAGIC = b"PAR1", b"SQLite format 3\0"
+MARKER_OF_CSV_FOLDER = "trace.json"
+GOOGLE_TABLES = ("task_events", "machine_events")
+SWF_COLUMNS, METACENTRUM_COLUMNS = 18, 21
+
+_WANTED = (
+    "a Parquet or CSV trace of this project, a log in Standard Workload Format (18 columns, or 21 "
+    "as MetaCentrum has them), openb's table of pods, a folder of Google's tables of 2011, the "
+    "journal of fairlead serve"
+)
+_BY_COMMAS = {
+    6: "looks like a table of Google's trace; name the folder that holds task_events",
+    8: (
+        "looks like Google's job events, which hold neither tasks nor demands; "
+        "trace generate --job-events takes them"
+    ),
+    13: "looks like Google's task events; name the folder that holds task_events",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MachinesGiven:
+    """Options about machines, for formats that leave them open."""
+
+    machines: Path | None = None  # a file beside the log that lists them
+    servers: int | None = None
+    cores: int | None = None  # of each server
+    memory: float | None = None  # GiB of each server
+
+
+NOTHING_GIVEN = MachinesGiven()
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A function of this package that reads a format."""
+
+    module: str
+    function: str
+    takes: tuple[str, ...] = ()  # the fields of `MachinesGiven` that it takes; others are refused
+    called: str = ""  # the format in faults of `servers`, `cores` and `memory`
+
+
+READERS = {
+    PARQUET: Reader("parquet_trace", "read_parquet"),
+    CSV_FOLDER: Reader("csv_folder", "read_folder"),
+    METACENTRUM: Reader("metacentrum", "read_metacentrum", ("machines",)),
+    SWF: Reader("_swf", "read_swf_workload", ("servers", "cores", "memory"), "a plain SWF log"),
+    OPENB: Reader("_openb", "read_openb_beside", ("machines",)),
+    GOOGLE: Reader("google", "read_google"),
+    JOURNAL: Reader("journal_trace", "read_journal"),
+}
+
+
+def read_workload(
+    path: Path,
+    machines: MachinesGiven = NOTHING_GIVEN,
+    *,
+    on_progress: ProgressReport | None = None,
+) -> tuple[Workload, str]:
+    """Read a trace of any format.
+
+    Parameters
+    ----------
+    path : Path
+        A file or folder.
+    machines : MachinesGiven
+        Machines that the format leaves open.
+    on_progress : callable, optional
+        Called now and then with (bytes read, bytes in all).
+
+    Returns
+    -------
+    workload : Workload
+    format : str
+        Of the names in `READERS`.
+
+    Raises
+    ------
+    InputError
+        For a file of no known format, a fault of its content, or options that its format does not
+        have. It names the file and the row.
+    """
+    found = detect_format(path)
+    reader = READERS[found]
+    _refuse_ignored(found, reader, machines)
+    given = {name: getattr(machines, name) for name in reader.takes}
+    try:
+        read = getattr(import_module(f"fairlead.traces.{reader.module}"), reader.function)
+        return read(path, **given, on_progress=on_progress), found
+    except ModuleNotFoundError as fault:
+        needs = f"was read as {found}, and needs {fault.name}: {how_to_install('serve')}"
+        raise InputError(needs, "", str(path)) from None
+
+
+def _refuse_ignored(found: str, reader: Reader, machines: MachinesGiven) -> None:
+    if machines.machines is not None and "machines" not in reader.takes:
+        raise InputError(f"this was read as {found}, which has no machine file", "--machines")
+    for name in ("servers", "cores", "memory"):
+        if getattr(machines, name) is not None and name not in reader.takes:
+            known = (other.called for other in READERS.values() if name in other.takes)
+            fault = f"is for {' or '.join(known)}, and this was read as {found}"
+            raise InputError(fault, f"--{name}")
+
+
+def detect_format(path: Path) -> str:
+    """Return the format of a file or folder, a key of `READERS`, from its first rows.
+
+    Raises InputError when it is not there, empty, or in none of the formats.
+    """
+    source = str(path)
+    if source == "-":
+        raise InputError("a trace is a file or a folder; standard input is none", "", source)
+    if not path.exists():
+        raise InputError("there is no such file", "", source)
+    if path.is_dir():
+        return _format_of_folder(path)
+    try:
+        with path.open("rb") as file:
+            start = file.read(len(SQLITE_MAGIC))
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", "", source) from None
+    if start.startswith(PARQUET_MAGIC):
+        return PARQUET
+    if start == SQLITE_MAGIC:
+        return JOURNAL
+    if not start:
+        raise InputError("is empty", "", source)
+    return _format_of_text(path)
+
+
+def _is_csv_folder(path: Path) -> bool:
+    return any((path / f"{MARKER_OF_CSV_FOLDER}{suffix}").exists() for suffix in SUFFIXES)
+
+
+def _format_of_folder(path: Path) -> str:
+    if _is_csv_folder(path):
+        return CSV_FOLDER
+    if any((path / table).is_dir() for table in GOOGLE_TABLES):
+        return GOOGLE
+    if any(path.glob(POD_TABLES)):
+        return OPENB
+    if (path / "job_events").is_dir() or any(path.glob("part-*-of-*.csv*")):
+        raise InputError(
+            "has no folders task_events and machine_events of Google's trace; "
+            "trace generate --job-events takes job events alone",
+            "",
+            str(path),
+        )
+    raise InputError(f"is a folder of no trace; wanted: {_WANTED}", "", str(path))
+
+
+def _format_of_text(path: Path) -> str:
+    source, comments = str(path), False
+    with closing(read_lines(path, comment=COMMENT)) as lines:
+        for row, line in lines:
+            if not line:
+                continue
+            if line.startswith(COMMENT):
+                comments = True
+                continue
+            blanks, commas = len(line.split()), line.count(",") + 1
+            if blanks == METACENTRUM_COLUMNS and line.split()[18].startswith("{"):
+                return METACENTRUM
+            if blanks == SWF_COLUMNS or comments:
+                return SWF
+            table = table_of(split_row(line, row, source)) if commas > 1 else None
+            if table == "pods":
+                return OPENB
+            if table == "nodes":
+                fault = "is openb's table of nodes; name that of pods, and this with --machines"
+                raise InputError(fault, f"row {row}", source)
+            if _is_csv_folder(path.parent):
+                fault = "is a part of a CSV trace; name the folder that holds it"
+                raise InputError(fault, "", source)
+            fault = f"{blanks} columns separated by blanks, {commas} by commas: is no trace"
+            fault = _BY_COMMAS.get(commas, f"{fault}; wanted: {_WANTED}")
+            raise InputError(fault, f"row {row}", source)
+    raise InputError("holds no job" if comments else "is empty", "", source)
