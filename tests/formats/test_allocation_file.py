@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import cases
 from fairlead.errors import InputError
 from fairlead.formats import allocation_file
 from fairlead.formats.allocation_file import read_allocation
@@ -62,7 +63,7 @@ def fault_of(tmp_path: Path, document: Any, problem: Problem = PROBLEM, **option
     return message.removeprefix(f"{tmp_path / 'a.json'}: ")
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=cases(8), deadline=None)
 @given(
     data=st.data(), mechanism=st.sampled_from(["ps-dsf", "drfh", "tsf", "drf", "drf-per-server"])
 )
@@ -81,7 +82,7 @@ def test_what_allocate_writes_reads_back(
     assert held.skipped == held.waiting == ()
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=cases(5), deadline=None)
 @given(problem=problems((catalogue.CONSTRAINTS, catalogue.LIMITS)), trials=st.integers(1, 3))
 def test_what_fill_writes_reads_back(
     tmp_path_factory: pytest.TempPathFactory, problem: Problem, trials: int
@@ -137,13 +138,6 @@ def test_one_pool(tmp_path: Path) -> None:
     assert read(tmp_path, {"users": [row(servers={"pool": 3})]}, alone).tasks.tolist() == [[3]]
     mixed = {"users": [row(), row("bo", servers={"pool": 1})]}
     assert fault_of(tmp_path, mixed) == "users[1].servers.pool: no group is named 'pool'"
-
-
-def test_a_group_that_is_called_pool_is_no_pool(tmp_path: Path) -> None:
-    problem = Problem.from_arrays([[4.0], [4.0]], [[1.0]], groups=["pool", "x"], users=["ana"])
-    held = read(tmp_path, {"users": [row(servers={"pool": 3})]}, problem)
-    assert held.problem is problem
-    assert held.tasks.tolist() == [[3, 0]]
 
 
 def test_what_is_no_fault_of_the_file(tmp_path: Path) -> None:
@@ -317,7 +311,7 @@ def _hashable(value: Any) -> bool:
     return not isinstance(value, list | dict)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=cases(100), deadline=None)
 @given(document=spoiled(), lenient=st.booleans())
 def test_a_spoiled_document_is_read_or_refused_in_one_line(document: Any, lenient: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:

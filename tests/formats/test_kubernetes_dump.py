@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import copy
-import gc
-import io
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import cases
 from fairlead.errors import InputError
 from fairlead.formats import _kubernetes_census, _kubernetes_files
 from fairlead.formats.kubernetes import read_kubernetes
@@ -103,14 +101,6 @@ def test_namespaces_of_several_shapes(tmp_path: Path) -> None:
     assert held.waiting[0].request.tolist() == [4, 2, 1]
 
 
-def test_one_namespace_of_several_shapes_is_enough_for_amounts(tmp_path: Path) -> None:
-    items = [*NODES, pod("a", SMALL, on="n0"), pod("b", {"cpu": 1}, on="n0", namespace="z")]
-    assert read(tmp_path, *items).amounts is None
-    held = read(tmp_path, *items, pod("c", {"cpu": 2}, namespace="z"))
-    assert held.amounts is not None
-    np.testing.assert_array_equal(held.amounts[0, 0], [0.5, 1, 1])
-
-
 def test_pods_that_hold_nothing(tmp_path: Path) -> None:
     """Terminated pods hold nothing; gated ones neither hold nor want; others hold their node."""
     held = read(
@@ -127,17 +117,6 @@ def test_pods_that_hold_nothing(tmp_path: Path) -> None:
     assert held.waiting == ()
     assert held.problem.task_limit.tolist() == [2]
     assert held.problem.cluster.resources == ("cpu", "memory", "pods")
-
-
-def test_amounts_are_exact(tmp_path: Path) -> None:
-    """0.1 + 0.2 cores are 0.3, and a node of 0.3 is full, not more than full."""
-    held = read(
-        tmp_path,
-        node("n0", {"cpu": "300m", "memory": "1Gi", "pods": 10}),
-        pod("a", {"cpu": "100m"}, on="n0"),
-        pod("b", {"cpu": "200m"}, on="n0"),
-    )
-    assert held.usage[0, 0] == held.problem.group_capacity[0, 0] == 0.3
 
 
 def test_capacity_stands_in_for_allocatable(tmp_path: Path) -> None:
@@ -183,17 +162,6 @@ def test_a_pod_without_a_namespace_is_of_the_default_one(tmp_path: Path) -> None
     lone = pod("a", SMALL, on="n0")
     del lone["metadata"]["namespace"]
     assert read(tmp_path, *NODES, lone).problem.users.names == ("default",)
-
-
-def test_standard_input_and_other_encodings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = json.dumps(dump(*NODES, pod("a", SMALL, on="n0")))
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
-    assert read_kubernetes("-").tasks.tolist() == [[1, 0]]
-    path = tmp_path / "from-powershell.json"
-    path.write_bytes(text.encode("utf-16"))
-    assert read_kubernetes(path).tasks.tolist() == [[1, 0]]
 
 
 # --- what a pod requests -------------------------------------------------------------------------
@@ -550,19 +518,6 @@ def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert fault_of(path).startswith("is larger than 0 GiB; drop the managed fields")
 
 
-def test_the_collector_is_left_as_it_was(tmp_path: Path) -> None:
-    read(tmp_path, *GOOD)
-    assert gc.isenabled()
-    fault_of(write(tmp_path, 3))
-    assert gc.isenabled()
-    gc.disable()
-    try:
-        read(tmp_path, *GOOD)
-        assert not gc.isenabled()
-    finally:
-        gc.enable()
-
-
 def test_dumps_that_lack_pods(tmp_path: Path) -> None:
     assert fault_of(write(tmp_path, *NODES)) == f"holds no pods; {MADE_BY}"
     over = write(tmp_path, *NODES, pod("a", phase="Succeeded"))
@@ -590,7 +545,8 @@ def spoilt(item: dict[str, Any], *keys: str | int, to: Any = None) -> dict[str, 
 
 
 POD, NODE = pod("web-1", SMALL), node("n2")
-WHERE = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+TERM = "@.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+TERM += ".nodeSelectorTerms[0]"
 QUANTITY = "must be a number or a quantity such as 500m or 4Gi"
 
 
@@ -603,7 +559,6 @@ ITEMS: list[tuple[Any, str]] = [
     ({"metadata": {}}, "items[3].kind: must be text, not empty"),
     (spoilt(POD, "metadata"), "items[3]: the key 'metadata' is missing"),
     (spoilt(POD, "metadata", "name"), "items[3].metadata: the key 'name' is missing"),
-    (spoilt(NODE, "metadata", "name"), "items[3].metadata: the key 'name' is missing"),
     (spoilt(POD, "metadata", "name", to=7), "items[3].metadata.name: must be text, not 7"),
     (
         spoilt(POD, "metadata", "name", to=""),
@@ -611,69 +566,35 @@ ITEMS: list[tuple[Any, str]] = [
     ),
     (
         spoilt(POD, "metadata", "name", to="a\x1b"),
-        r"items[3].metadata.name: must not have control characters: 'a\x1b'",
+        "items[3].metadata.name: must not have control characters: 'a\\x1b'",
     ),
-    (spoilt(POD, "spec"), "items[3] (pod shop/web-1): the key 'spec' is missing"),
-    (
-        spoilt(POD, "spec", "containers"),
-        "items[3] (pod shop/web-1).spec: the key 'containers' is missing",
-    ),
-    (
-        spoilt(POD, "spec", "containers", to={}),
-        "items[3] (pod shop/web-1).spec.containers: must be a list, not a mapping",
-    ),
+    (spoilt(POD, "spec"), "@: the key 'spec' is missing"),
+    (spoilt(POD, "spec", "containers", to={}), "@.spec.containers: must be a list, not a mapping"),
     (
         spoilt(POD, "spec", "containers", 0, "resources", "requests", to=[]),
-        "items[3] (pod shop/web-1).spec.containers[0].resources.requests: "
-        "must be a mapping, not a list",
+        "@.spec.containers[0].resources.requests: must be a mapping, not a list",
     ),
     (
         pod("web-1", {"cpu": "4 cores"}),
-        "items[3] (pod shop/web-1).spec.containers[0].resources.requests.cpu: "
-        f"{QUANTITY}, not '4 cores'",
+        f"@.spec.containers[0].resources.requests.cpu: {QUANTITY}, not '4 cores'",
     ),
     (
         pod("web-1", {"nvidia.com/gpu": "-1"}),
-        "items[3] (pod shop/web-1).spec.containers[0].resources.requests.nvidia.com/gpu: "
-        "must not be negative, not '-1'",
-    ),
-    (
-        pod("web-1", {"cpu": float("nan")}),
-        "items[3] (pod shop/web-1).spec.containers[0].resources.requests.cpu: "
-        "must be a finite number, not nan",
-    ),
-    (
-        pod("web-1", {"cpu": True}),
-        "items[3] (pod shop/web-1).spec.containers[0].resources.requests.cpu: "
-        f"{QUANTITY}, not true",
+        "@.spec.containers[0].resources.requests.nvidia.com/gpu: must not be negative, not '-1'",
     ),
     (
         pod("web-1", initContainers=[container(), container(limits={"memory": "x"})]),
-        "items[3] (pod shop/web-1).spec.initContainers[1].resources.limits.memory: "
-        f"{QUANTITY}, not 'x'",
+        f"@.spec.initContainers[1].resources.limits.memory: {QUANTITY}, not 'x'",
     ),
-    (
-        pod("web-1", overhead={"cpu": "x"}),
-        f"items[3] (pod shop/web-1).spec.overhead.cpu: {QUANTITY}, not 'x'",
-    ),
+    (pod("web-1", overhead={"cpu": "x"}), f"@.spec.overhead.cpu: {QUANTITY}, not 'x'"),
     (
         pod("web-1", resources={"requests": {"cpu": "x"}}),
-        f"items[3] (pod shop/web-1).spec.resources.requests.cpu: {QUANTITY}, not 'x'",
+        f"@.spec.resources.requests.cpu: {QUANTITY}, not 'x'",
     ),
-    (
-        pod("web-1", SMALL, on="n9"),
-        "items[3] (pod shop/web-1).spec.nodeName: no node is named 'n9'",
-    ),
+    (pod("web-1", SMALL, on="n9"), "@.spec.nodeName: no node is named 'n9'"),
     (pod("good", SMALL), "items[3] (pod shop/good): a pod of that name came before"),
     (node("n1"), "items[3] (node n1): a node of that name came before"),
-    (
-        spoilt(NODE, "status"),
-        "items[3] (node n2).status: the key 'allocatable' is missing",
-    ),
-    (
-        node("n2", {"cpu": "-4"}),
-        "items[3] (node n2).status.allocatable.cpu: must not be negative, not '-4'",
-    ),
+    (spoilt(NODE, "status"), "items[3] (node n2).status: the key 'allocatable' is missing"),
     (
         spoilt(NODE, "spec", "taints", to=[{"effect": "NoSchedule"}]),
         "items[3] (node n2).spec.taints[0]: the key 'key' is missing",
@@ -684,37 +605,28 @@ ITEMS: list[tuple[Any, str]] = [
     ),
     (
         node("n2", labels={"zone": "a\nb"}),
-        r"items[3] (node n2).metadata.labels.zone: must not have control characters: 'a\nb'",
+        "items[3] (node n2).metadata.labels.zone: must not have control characters: 'a\\nb'",
     ),
     (
         insisting(expression("zone", "Near", "a")),
-        f"items[3] (pod shop/web-1).{WHERE}.nodeSelectorTerms[0].matchExpressions[0].operator: "
+        f"{TERM}.matchExpressions[0].operator: "
         "must be In, NotIn, Exists, DoesNotExist, Gt or Lt, not 'Near'",
     ),
     (
         insisting(expression("disk", "Gt", "x")),
-        f"items[3] (pod shop/web-1).{WHERE}.nodeSelectorTerms[0].matchExpressions[0].values: "
-        "must hold one whole number, not 'x'",
-    ),
-    (
-        insisting(expression("disk", "Lt")),
-        f"items[3] (pod shop/web-1).{WHERE}.nodeSelectorTerms[0].matchExpressions[0].values: "
-        "must hold one whole number, not 0 values",
+        f"{TERM}.matchExpressions[0].values: must hold one whole number, not 'x'",
     ),
     (
         insisting(expression("metadata.uid", "In", "x"), by="matchFields"),
-        f"items[3] (pod shop/web-1).{WHERE}.nodeSelectorTerms[0].matchFields[0].key: "
-        "must be metadata.name, not 'metadata.uid'",
+        f"{TERM}.matchFields[0].key: must be metadata.name, not 'metadata.uid'",
     ),
     (
         insisting(expression("metadata.name", "Exists"), by="matchFields"),
-        f"items[3] (pod shop/web-1).{WHERE}.nodeSelectorTerms[0].matchFields[0].operator: "
-        "must be In or NotIn, not 'Exists'",
+        f"{TERM}.matchFields[0].operator: must be In or NotIn, not 'Exists'",
     ),
     (
         pod("web-1", SMALL, tolerations=[{"operator": "Exists"}, {"operator": "Ge"}]),
-        "items[3] (pod shop/web-1).spec.tolerations[1].operator: "
-        "must be Equal, Exists, Gt or Lt, not 'Ge'",
+        "@.spec.tolerations[1].operator: must be Equal, Exists, Gt or Lt, not 'Ge'",
     ),
 ]
 
@@ -723,6 +635,7 @@ ITEMS: list[tuple[Any, str]] = [
 def test_an_item_at_fault(tmp_path: Path, item: Any, fault: str) -> None:
     """A lenient reader passes over it, says so, and reads on as if it were not there."""
     path = write(tmp_path, *GOOD, item)
+    fault = fault.replace("@", "items[3] (pod shop/web-1)")
     assert fault_of(path) == fault
     held = read_kubernetes(path, lenient=True)
     assert held.skipped == (fault,)
@@ -796,7 +709,7 @@ def spoiled(draw: st.DrawFn) -> Any:
     return document
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=cases(150), deadline=None)
 @given(document=spoiled(), lenient=st.booleans())
 def test_a_spoiled_dump_is_read_or_refused_in_one_line(document: Any, lenient: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:

@@ -7,14 +7,7 @@ from typing import Any
 import pytest
 
 from fairlead.errors import InputError
-from fairlead.traces._job_collector import check_given, equal_servers
-
-
-@pytest.mark.parametrize(
-    "given", [(None, None), (None, None, 0.5), (1, 1), (3, 4, 16.0), (10**7, 10**9, 1e9)]
-)
-def test_usable(given: tuple[Any, ...]) -> None:
-    check_given(*given)
+from fairlead.traces._job_collector import check_given
 
 
 @pytest.mark.parametrize(
@@ -40,16 +33,3 @@ def test_unusable(given: tuple[Any, ...], said: str) -> None:
     with pytest.raises(InputError) as caught:
         check_given(*given)
     assert str(caught.value) == said
-
-
-@pytest.mark.parametrize(
-    ("memory", "resources", "units", "capacity"),
-    [(None, ("cpu",), ("cores",), [[4]]), (16.0, ("cpu", "memory"), ("cores", "GiB"), [[4, 16]])],
-)
-def test_one_group(
-    memory: float | None, resources: tuple[str, ...], units: tuple[str, ...], capacity: list[Any]
-) -> None:
-    cluster = equal_servers("server", 3, 4, memory)
-    assert (cluster.groups, cluster.count.tolist()) == (("server",), [3])
-    assert (cluster.resources, cluster.units) == (resources, units)
-    assert cluster.capacity.tolist() == capacity

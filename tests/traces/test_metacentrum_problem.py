@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import gzip
-import json
 from collections import Counter, defaultdict
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from fairlead.cli.main import run
-from fairlead.errors import RefusalError
 from fairlead.formats.problem_file import dump, load
-from fairlead.mechanisms.catalogue import solve
 from fairlead.model.problem import Problem
 from fairlead.traces.metacentrum import machine_file_beside, read_jobs
 from fairlead.traces.metacentrum_machines import read_machines
@@ -71,68 +66,3 @@ def test_demands_are_middle_jobs(converted: ConvertedLog, metacentrum_log: Path)
         assert middle in own
         assert 2 * sum(shape < middle for shape in own) < len(own)
         assert 2 * sum(shape > middle for shape in own) <= len(own)
-
-
-def test_gangs_and_hosts_agree_with_the_cores(metacentrum_log: Path) -> None:
-    """What a replay relies on."""
-    gangs = 0
-    for job in read_jobs(metacentrum_log):
-        assert len(job.hosts) == job.cores
-        assert len(set(job.hosts)) == job.nodes
-        gangs += job.nodes > 1
-    assert gangs
-
-
-def test_the_problem_file_says_the_same(converted: ConvertedLog, reread: Problem) -> None:
-    problem = converted.problem
-    assert reread.cluster.groups == problem.cluster.groups
-    assert reread.cluster.units == problem.cluster.units
-    assert reread.users.names == problem.users.names
-    assert np.array_equal(reread.cluster.capacity, problem.cluster.capacity)
-    assert np.array_equal(reread.demand, problem.demand)
-    assert np.array_equal(reread.users.eligible, problem.users.eligible)
-
-
-@pytest.mark.parametrize("mechanism", ["drf-per-server", "drfh", "tsf", "ps-dsf", "ps-dsf-tdm"])
-def test_mechanisms_divide_it(reread: Problem, mechanism: str) -> None:
-    allocation = solve(reread, mechanism)
-    assert allocation.certificate.holds
-    assert allocation.tasks.shape == (reread.n_users, 2)
-    assert not allocation.tasks[~reread.users.eligible].any()
-    assert (allocation.user_tasks > 0).all()
-    used = allocation.usage / reread.group_capacity
-    if mechanism == "ps-dsf-tdm":
-        time_used = np.divide(
-            allocation.tasks, reread.gamma, out=np.zeros_like(reread.gamma), where=reread.runnable
-        )
-        assert time_used.sum(axis=0) == pytest.approx([1, 1], abs=1e-8)
-        assert (used <= 1 + 1e-8).all()
-    else:
-        # cores run out in both groups, memory in neither
-        assert used[:, 0] == pytest.approx([1, 1], abs=1e-8)
-        assert (used[:, 1] < 0.95).all()
-
-
-def test_drf_refuses_the_constraints(reread: Problem) -> None:
-    with pytest.raises(RefusalError, match="placement constraints"):
-        solve(reread, "drf")
-
-
-def test_convert_then_compare(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    converted: ConvertedLog,
-    metacentrum_log: Path,
-) -> None:
-    path, mechanisms = str(tmp_path / "metacentrum.yaml"), ("drfh", "tsf", "ps-dsf", "ps-dsf-tdm")
-    assert run(["trace", "convert", str(metacentrum_log), "-o", path]) == 0
-    capsys.readouterr()
-    chosen = [part for name in mechanisms for part in ("-m", name)]
-    assert run(["compare", path, *chosen, "--json"]) == 0
-    compared = json.loads(capsys.readouterr().out)["mechanisms"]
-    assert tuple(compared) == mechanisms
-    for answer in compared.values():
-        assert answer["certificate"]["holds"]
-        assert len(answer["users"]) == converted.problem.n_users
-        held = {user["name"]: tuple(user["servers"]) for user in answer["users"]}
-        assert converted.restricted.items() <= held.items()

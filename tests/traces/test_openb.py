@@ -132,17 +132,6 @@ def test_unusable_nodes(tmp_path: Path, nodes: str, said: str) -> None:
     assert str(caught.value).startswith(f"{tmp_path / 'nodes.csv'}: {said}")
 
 
-def test_truncated_gzip_names_the_row_it_breaks_in(tmp_path: Path) -> None:
-    (tmp_path / "nodes.csv").write_text(NODES)
-    rows = "".join(GOOD.replace("p0", f"p{k}") for k in range(5000))
-    whole = gzip.compress((HEADER + rows).encode())
-    pods = tmp_path / "pods.csv.gz"
-    pods.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(InputError, match=r"row [0-9]+: the gzip file ends before") as caught:
-        read_openb(pods, tmp_path / "nodes.csv")
-    assert 100 < int(caught.value.place.split()[1]) < 5000
-
-
 def test_rows_are_numbered_through_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small blocks: the same workload, and a fault in a late block has its true row."""
     rows = [GOOD.replace("p0", f"p{k}").replace("12000", str(1000 + k)) for k in range(300)]

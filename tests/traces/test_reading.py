@@ -98,12 +98,11 @@ def google_tables(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("marked", [False, True])
 @pytest.mark.parametrize(
     "write", [a_csv_trace, a_metacentrum_log, an_swf_log, openb_tables, google_tables]
 )
-@given(chosen=st.integers(0, 63))
-@settings(max_examples=10)
+@given(marked=st.booleans(), chosen=st.integers(0, 63))
+@settings(max_examples=4, deadline=None)
 def test_any_file_may_be_gzipped_or_have_a_byte_order_mark(
     write: Callable[[Path], Path], marked: bool, chosen: int
 ) -> None:
@@ -149,13 +148,6 @@ def test_a_fault_in_a_gzipped_table_names_it(tmp_path: Path) -> None:
         read_workload(folder)
 
 
-@pytest.mark.parametrize("file", ["trace.json", "jobs.csv", "tasks.csv"])
-def test_a_part_of_a_csv_trace_is_no_trace(tmp_path: Path, file: str) -> None:
-    part = a_csv_trace(tmp_path / "trace") / file
-    with pytest.raises(InputError, match=f"^{part}: is a part of a CSV trace; name the folder"):
-        read_workload(part)
-
-
 def test_openb_by_folder_or_file(tmp_path: Path, openb_folder: Path) -> None:
     pods = "openb_pod_list_gpuspec33.csv.gz"
     whole, found = read_workload(openb_folder)
@@ -169,11 +161,6 @@ def test_openb_by_folder_or_file(tmp_path: Path, openb_folder: Path) -> None:
     shutil.copy(openb_folder / pods, tmp_path / "openb_pod_list_again.csv.gz")
     with pytest.raises(InputError, match="has 2 tables of pods: openb_pod_list_again"):
         read_workload(tmp_path)
-
-
-def test_google_by_its_folders(tmp_path: Path) -> None:
-    (tmp_path / "task_events").mkdir()
-    assert readers.detect_format(tmp_path) == readers.GOOGLE
 
 
 def test_logs_are_told_apart(metacentrum_log: Path, openb_folder: Path, job_events: Path) -> None:

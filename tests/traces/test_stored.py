@@ -61,13 +61,6 @@ def refusal(path: Path, content: bytes) -> InputError:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_log_in_any_compressed_form(tmp_path: Path, form: str) -> None:
-    path = tmp_path / "log"
-    path.write_bytes(FORMS[form][1](LOG))
-    assert read_workload(path)[0].n_jobs == 1
-
-
-@pytest.mark.parametrize("form", FORMS)
 def test_tables_in_any_compressed_form(tmp_path: Path, form: str) -> None:
     workload = random_workload(3)
     write_folder(workload, tmp_path)

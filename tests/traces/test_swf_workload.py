@@ -150,12 +150,6 @@ def test_part_of_a_larger_log_is_noted(statuses: list[int], more: int) -> None:
     assert workload.notes.get(EXCERPT, 0) == max(0, missing)
 
 
-@pytest.mark.parametrize("jobs", ["", "many", "-3", "1"])
-def test_a_header_without_more_jobs_notes_nothing(tmp_path: Path, jobs: str) -> None:
-    workload = read(tmp_path, row(1), row(2), header=f"{HEADER}; MaxJobs: {jobs}\n")
-    assert EXCERPT not in workload.notes
-
-
 @given(st.floats(-1e6, 1.4e9).filter(lambda first: round(first, 3) != -1), st.integers(0, 1))
 def test_where_the_logs_own_clock_began_is_said(first: float, ran: int) -> None:
     """Time counts from the first submission, also of a job that never ran."""
@@ -349,7 +343,3 @@ def test_too_many_tasks_are_refused_at_their_row(
         read(tmp_path, *rows, header="; MaxProcs: 128\n", servers=4, cores=4)
     assert place in str(caught.value)
     assert "more than 1,000 tasks" in str(caught.value)
-
-
-def test_a_job_in_one_pool_is_one_task_of_any_size(tmp_path: Path) -> None:
-    assert read(tmp_path, row(1, requested=9_999_999_999)).set_tasks.tolist() == [1]

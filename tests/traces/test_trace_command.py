@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from pathlib import Path
 
@@ -71,13 +70,6 @@ def test_standard_output_holds_the_problem_alone(
     assert "-o -: standard output cannot take both" in capsys.readouterr().err
 
 
-def test_same_bytes_every_time(tmp_path: Path) -> None:
-    log = write_log(tmp_path, *ROWS)
-    first, second = tmp_path / "1.yaml", tmp_path / "2.yaml"
-    assert convert(log, "-o", first) == convert(log, "-o", second) == 0
-    assert first.read_bytes() == second.read_bytes()
-
-
 def test_machine_file_by_name(tmp_path: Path) -> None:
     log = write_log(tmp_path, *ROWS)
     elsewhere = tmp_path / "park"
@@ -95,22 +87,6 @@ def refused(capsys: pytest.CaptureFixture[str], output: Path, log: Path, *argume
     assert printed.err.endswith("\n")
     assert len(printed.err.splitlines()) == 1
     return printed.err.strip()
-
-
-def test_faults_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    output = tmp_path / "out.yaml"
-    log = write_log(tmp_path, log_row(1), log_row(2, "1:cl_huge"))
-    assert refused(capsys, output, log) == (
-        f"fairlead: {log}: row 2: property 'cl_huge' names no group or node of the machine file"
-    )
-    log.write_text("1 2 3\n")
-    assert f"{log}: row 1: 3 columns separated by blanks" in refused(capsys, output, log)
-    log.write_text(f"{log_row(1)}\n1 2 3\n")
-    assert f"{log}: row 2: not 21 columns" in refused(capsys, output, log)
-    log.write_bytes(gzip.compress(b"1 2 3 " * 10000)[:40])
-    assert f"{log}: row 1: the gzip file ends before" in refused(capsys, output, log)
-    log.write_text(log_row(1, run=0))
-    assert f"{log}: no job of the log ever ran" in refused(capsys, output, log)
 
 
 def test_faults_of_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -138,10 +114,3 @@ def test_faults_of_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     machines.unlink()
     line = refused(capsys, output, log)
     assert f"{machines}: there is no such machine file; name one with --machines" in line
-
-
-def test_a_failure_leaves_an_older_output_as_it_was(tmp_path: Path) -> None:
-    output = tmp_path / "out.yaml"
-    output.write_text("older")
-    assert convert(write_log(tmp_path, *ROWS, "1 2 3"), "-o", output) == 2
-    assert output.read_text() == "older"

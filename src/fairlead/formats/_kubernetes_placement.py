@@ -50,7 +50,7 @@ def forbidding_taints(spec: KubernetesNodeSpec) -> frozenset[TaintKey]:
 
 
 class NodeChoice:
-    """The G nodes by name, label and taint; `taints` are those of `forbidding_taints`, by node."""
+    """The G nodes by name, label and taint; `taints` has `forbidding_taints` of each node."""
 
     def __init__(self, placement: NamedGroups, taints: Sequence[frozenset[TaintKey]]) -> None:
         self.placement = placement

@@ -141,8 +141,8 @@ def find_unplaceable(
 def _no_rate(eligible: BoolArray) -> str:
     if not eligible.any():
         return "its placement constraint allows no group"
-    where = "every group" if eligible.all() else "every group that its placement allows"
-    return f"its rate is 0 on {where}"
+    allowed = "" if eligible.all() else " that its placement allows"
+    return f"its rate is 0 on every group{allowed}"
 
 
 def _no_room(cluster: Cluster, demand: FloatArray, within: FloatArray, allowed: str) -> str:

@@ -306,7 +306,7 @@ def note_excerpt(header: SwfHeader, jobs: int, notes: Counter[str]) -> None:
 
 
 def note_unused_columns(row: SwfRow, notes: Counter[str]) -> None:
-    """Count the values of a row that no reader uses."""
+    """Count the values of columns that no reader uses."""
     notes[UNUSED_COLUMNS["queue"]] += row.queue >= 0
     notes[UNUSED_COLUMNS["partition"]] += row.partition >= 0
     notes[UNUSED_COLUMNS["preceding_job"]] += row.preceding_job > 0

@@ -1,8 +1,8 @@
 """A day like one of Google's cluster of 2011, and the scripted minutes of a published figure.
 
-Where each distribution comes from. *Measured*: on the first 40 of 500 parts of the trace's table of
-job events (clusterdata-2011-2; 55.7 hours, 50,057 jobs submitted by 251 users), which the project
-has. *Published*: by the paper named. *Chosen*: no number was found that could be checked.
+Sources of each distribution. *Measured*: on the first 40 of 500 parts of the trace's table of job
+events (clusterdata-2011-2; 55.7 hours, 50,057 jobs submitted by 251 users), which the project has.
+*Published*: by the paper named. *Chosen*: no number was found that could be checked.
 
 - Servers, published: Wang, Liang and Li 2014, Table I (`fairlead.traces.google_park`).
 - Arrivals, measured: 903 jobs an hour, with a daily wave of 9 % that is highest 21 hours after the
@@ -15,8 +15,8 @@ has. *Published*: by the paper named. *Chosen*: no number was found that could b
   "Characterization and comparison of cloud versus grid workloads", CLUSTER 2012) are some 40 for
   each of the jobs that the measured rate gives. Chosen: a Pareto law cut at 10,000 with exponent
   0.68, whose mean is 38; 38 % of the jobs have one task, 7 % more than 50, 0.7 % more than 1,000.
-  Chosen: who has the large ones, half by chance of the user and half by chance of the job (see
-  *chosen by results*).
+  Chosen: the owners of the large ones, half by chance of the user and half by chance of the job
+  (see *chosen by results*).
 - Durations, measured: the run time of jobs has logarithms of mean 5.43 and standard deviation 1.76
   (a median of 228 s; an eighth is longer than half an hour). Chosen: the tasks of one job differ
   by a factor of log-normal 0.3; none is longer than the day, before they are scaled to the load.
@@ -25,8 +25,8 @@ has. *Published*: by the paper named. *Chosen*: no number was found that could b
   between jobs of one user, with correlation 0.5 of CPU and memory; rounded up to a 32nd and a
   128th, at most 0.5. Their means are 0.048 and 0.025. That demands and durations vary widely is
   published: Reiss et al., "Heterogeneity and dynamicity of clouds at scale", SoCC 2012.
-- Load, chosen: what tasks ask for over the day is all that there is of the scarcer resource. Wang,
-  Liang and Li put the demand of 12,000 servers on 2,000 "so that fairness becomes relevant".
+- Load, chosen: the demand of all tasks over the day equals the capacity of the scarcer resource.
+  Wang, Liang and Li put the demand of 12,000 servers on 2,000 "so that fairness becomes relevant".
 
 *Chosen by results*: three choices make days resemble the evaluation of Wang, Liang and Li, which is
 therefore no independent evidence for them. (1) CPU in steps of a 32nd, and deviations of 0.5 and

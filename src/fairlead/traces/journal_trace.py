@@ -255,7 +255,7 @@ def _workload(
     users = {name: number for number, name in enumerate(state.users)}
     for number, span in enumerate(spans):
         recording.servers.setdefault(span.name, []).append((span.joins, number))
-    estimates = _Estimates(recording, jobs)
+    medians = _median_durations(recording, jobs)
     set_job, set_tasks, shapes, places = [], [], [], []
     start, server, unknown, nowhere = [], [], 0, 0
     for number, job in enumerate(jobs.values()):
@@ -263,6 +263,8 @@ def _workload(
         if not any(place):
             nowhere += 1
             place = [True] * len(spans)
+        # 1 s where no task has ended yet.
+        estimate = next((medians[o] for o in (job.id, job.user, None) if o in medians), 1.0)
         by_demand: dict[tuple[float, ...], list[int]] = {}
         for index in range(job.tasks):
             if (job.id, index) in recording.ended_before:
@@ -291,7 +293,7 @@ def _workload(
                 recording.numbers[task] = len(recording.numbers)
                 known = recording.lasted.get(task)
                 unknown += known is None
-                lasts = known[0] if known else max(estimates.of(job), observed.get(task, 0.0))
+                lasts = known[0] if known else max(estimate, observed.get(task, 0.0))
                 recording.durations.append(max(lasts, SHORTEST))
                 where, since, _ = runs.get(task, ("", inf, {}))
                 start.append(since - recording.begin)
@@ -339,22 +341,13 @@ def _workload(
     return JournalWorkload(**values, recording=recording)
 
 
-class _Estimates:
-    """Durations of tasks without an observed end: medians of the job, the user, or all."""
-
-    def __init__(self, recording: Recording, jobs: dict[int, Job]) -> None:
-        by: dict[Any, list[float]] = {}
-        for (job, _), (seconds, _) in recording.lasted.items():
-            for owner in (job, jobs[job].user, None):
-                by.setdefault(owner, []).append(seconds)
-        self._median = {owner: median(seconds) for owner, seconds in by.items()}
-
-    def of(self, job: Job) -> float:
-        """Return seconds; 1 where no task has ended yet."""
-        for owner in (job.id, job.user, None):
-            if owner in self._median:
-                return self._median[owner]
-        return 1.0
+def _median_durations(recording: Recording, jobs: dict[int, Job]) -> dict[Any, float]:
+    """Return medians of observed durations by job, by user, and of all (None)."""
+    durations: dict[Any, list[float]] = {}
+    for (job, _), (seconds, _) in recording.lasted.items():
+        for owner in (job, jobs[job].user, None):
+            durations.setdefault(owner, []).append(seconds)
+    return {owner: median(seconds) for owner, seconds in durations.items()}
 
 
 def _place(job: Job, spans: list[_ServerSpan]) -> list[bool]:

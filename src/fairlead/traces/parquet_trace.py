@@ -91,7 +91,6 @@ def _header(workload: Workload) -> dict[str, Any]:
 def _frame(workload: Workload) -> pl.DataFrame:
     job = workload.set_job
     demands = workload.shapes[workload.set_shape]
-    cancel = workload.job_cancel[job]
     owner = np.repeat(np.arange(workload.n_sets, dtype=np.int32), workload.set_tasks)
     of_tasks = {
         "set": owner,
@@ -101,37 +100,28 @@ def _frame(workload: Workload) -> pl.DataFrame:
     }
     by_set = pl.DataFrame(of_tasks).group_by("set", maintain_order=True).agg(pl.all())
     users = pl.Series(list(workload.users))
-    return pl.DataFrame(
+    frame = pl.DataFrame(
         {
             "job": pl.Series(workload.job_names.tolist(), dtype=pl.String).gather(job),
             "user": users.gather(workload.job_user[job]),
             "submit": workload.job_submit[job],
             "gang": workload.job_gang[job],
-            "cancel": pl.Series(cancel).replace(np.inf, None),
-            **_limit_column(workload),
+            "cancel": pl.Series(workload.job_cancel[job]).replace(np.inf, None),
+            LIMIT: pl.Series(workload.job_limit[job]).replace(np.inf, None),
             **{
                 f"{DEMAND}{resource}": demands[:, r]
                 for r, resource in enumerate(workload.cluster.resources)
             },
             "place": workload.set_place,
-            "durations": by_set["durations"],
-            **_recorded_columns(workload, by_set),
+            **{name: by_set[name] for name in ("durations", STARTS, SERVERS)},
         }
     )
-
-
-def _limit_column(workload: Workload) -> dict[str, pl.Series]:
-    """Return the limits of jobs, if any has one."""
-    if np.isinf(workload.job_limit).all():
-        return {}
-    limit = workload.job_limit[workload.set_job]
-    return {LIMIT: pl.Series(limit).replace(np.inf, None)}
-
-
-def _recorded_columns(workload: Workload, by_set: pl.DataFrame) -> dict[str, pl.Series]:
-    """Return starts and servers of tasks, if any is known."""
-    known = {STARTS: workload.has_starts, SERVERS: bool((workload.task_server >= 0).any())}
-    return {name: by_set[name] for name, is_known in known.items() if is_known}
+    known = {
+        LIMIT: np.isfinite(workload.job_limit).any(),
+        STARTS: workload.has_starts,
+        SERVERS: (workload.task_server >= 0).any(),
+    }
+    return frame.drop([name for name, is_known in known.items() if not is_known])
 
 
 def _workload(frame: pl.DataFrame, header: Mapping[str, Any]) -> Workload:
