@@ -1,14 +1,108 @@
-"""Random events told to a scheduler, for tests that need a state or a change of it."""
+"""Random events for the scheduler, alone or beside the plain one, whose answers it has to give."""
 
 from __future__ import annotations
 
-from contextlib import suppress
+import math
+import pickle
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from random import Random
 from typing import Any
 
+from fairlead.compiled import plain_is_asked
 from fairlead.errors import InputError, RefusalError
+from fairlead.scheduler.scheduler import Scheduler
+from oracles.plain_gangs import RememberingScheduler
+from oracles.plain_scheduler import Placement
+
+AFTER = ("first-fit", "best-fit", "best-fit-first", "rrr")  # the server is chosen after the queue
+POLICIES = [
+    *(f"{c}/{s}{form}" for c in ("drf", "tsf") for s in AFTER for form in ("", "/residual")),
+    *(f"ps-dsf/{s}" for s in (*AFTER, "joint", "joint/residual", "rrr/residual")),
+    *("drf/rrr/oblivious", "ps-dsf/rrr/oblivious", "slots:3"),
+    *(f"{c}/{s}" for c in ("fifo", "easy") for s in ("first-fit", "best-fit")),
+]
+if plain_is_asked():  # it is the same source, run more slowly: a policy of each kind is enough
+    POLICIES = ["drf/best-fit", "tsf/first-fit/residual", "ps-dsf/joint", "drf/rrr/oblivious"]
+    POLICIES += ["slots:3", "fifo/first-fit", "easy/best-fit"]
 
 RESOURCES = ["cpu", "memory"]
+REFUSED = "refused"
+WEIGHTS = [0, 1, 1, 2, 0.5, 1 / 3, 0.7, 1 + 2**-50]
+WILD_NUMBERS = [math.nan, math.inf, -1, -0.5, 2**63, 10**400, "1", True, 1j, [1]]
+WILD_AMOUNTS = [{"cpu": w} for w in WILD_NUMBERS] + [None, 5, "cpu", {"disk": 1}, {}, [1, 1]]
+WILD_WHOLE = [0, -1, 1.5, 2**62 + 1, 10**400, "1", True, math.nan]
+WILD_IDS = [-1, 2**62 + 7, -(2**63), 1.5, math.nan, "nobody", None, True, [1], {}]
+WILD_NAMES = ["", 0, -1, 2**63, None, math.nan, True, ["a"], b"a"]
+WILD_MEMBERS = [[], 5, [5], [()], ["ab"], "ab", [({"cpu": 1},)], {"cpu": 1}]
+WILD_LABELS = [{"zone": 1}, {1: "a"}, {"": "a"}, 5, "zone", ["zone"]]
+WILD_OPTIONS = {
+    "now": [math.nan, math.inf, None, "0", True],
+    "priority": [0.5, "1", None, 2**63, True],
+    "where": ["", "a", [], [1], [""], 5, {"zone": None}, {"zone": ["a"]}],
+    "attempts": WILD_WHOLE,
+    "time_limit": [0, -1, math.nan, math.inf, "1", True],
+}
+
+
+def outcome(scheduler: Any, event: str, arguments: Any, options: Any) -> Any:
+    try:
+        found = getattr(scheduler, event)(*arguments, **options)
+    except (InputError, RefusalError):
+        return REFUSED
+    if event != "place":
+        return found
+    return [Placement(p.task, p.group, p.queue, p.server, p.attempt, p.index) for p in found]
+
+
+class Both:
+    """Passes events to both schedulers, which give the same ids, and compares their answers."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        self.plain = RememberingScheduler(*arguments, **options)
+        self.real = Scheduler(*arguments, **options)
+        self.log: list[str] = []
+        self.seen: Counter[str] = Counter()
+
+    def __getattr__(self, event: str) -> Any:
+        return lambda *arguments, **options: self.tell(event, *arguments, **options)
+
+    def tell(self, event: str, *arguments: Any, **options: Any) -> Any:
+        self.log.append(f"s.{event}(*{arguments}, **{options})")
+        expected = outcome(self.plain, event, arguments, options)
+        before = self.real.snapshot() if expected is REFUSED else None
+        got = outcome(self.real, event, arguments, options)
+        assert got == expected, "\n".join([*self.log, f"expected {expected}", f"got {got}"])
+        self.seen[REFUSED if got is REFUSED else event] += 1
+        if got is REFUSED:
+            assert self.real.snapshot() == before
+            raise InputError(REFUSED)
+        self.real.check()
+        return got
+
+    def place(self, now: Any = 0.0, limit: Any = None) -> list[Placement]:
+        placed = self.tell("place", now, limit)
+        if limit is None or len(placed) < limit:
+            assert self.real.next_moment() == self.plain.next_moment()
+        return placed
+
+    def restore(self) -> None:
+        """Go on from a snapshot."""
+        data = self.real.snapshot()
+        self.real = Scheduler.restore(data)
+        assert self.real.snapshot() == data
+        self.real.check()
+
+    @contextmanager
+    def what_if(self) -> Iterator[None]:
+        plain, before = self.plain, self.real.snapshot()
+        self.plain = pickle.loads(pickle.dumps(plain))
+        with self.real.what_if():
+            yield
+        self.plain = plain
+        assert self.real.snapshot() == before
+        self.real.check()
 
 
 class RandomLife:
@@ -20,35 +114,43 @@ class RandomLife:
         self.tasks: list[int] = []
         self.groups: list[int] = []
         self.clock = 0.0
-        self.kind = ("decimal", "inexact", "huge")[seed % 3]
+        self.kind = ("decimal", "inexact", "huge", "few")[seed % 4]
+        self.events = [getattr(self, name) for name in dir(type(self)) if name[:3] == "on_"]
         for name in "abc":
             scheduler.add_server(name, self.amounts(4))
+        self.add_queues()
+
+    def add_queues(self) -> None:
         for name in "npq":
-            scheduler.add_queue(name)
+            self.s.add_queue(name)
 
     def amounts(self, largest: float) -> dict[str, float]:
-        """Return amounts: decimals, thirds and the like that are inexact, or huge ones."""
+        """Return amounts: decimals, inexact ones, huge ones, or few whole ones."""
+        choice = self.random.choice
         if self.kind == "decimal":
             return {r: round(self.random.uniform(0, largest), 1) for r in RESOURCES}
         if self.kind == "inexact":
-            return {r: self.random.randrange(9) / self.random.choice([3, 7, 9]) for r in RESOURCES}
-        return {r: int(largest * self.random.randrange(9)) * 2**55 for r in RESOURCES}
+            return {r: self.random.randrange(9) / choice([3, 7, 9]) for r in RESOURCES}
+        if self.kind == "huge":
+            return {r: int(largest * self.random.randrange(9)) * 2**55 for r in RESOURCES}
+        if largest > 3:  # of a server
+            return {r: choice([2, 4, 6]) for r in RESOURCES}
+        return dict(zip(RESOURCES, choice([(1, 1), (2, 1), (1, 0)]), strict=True))
 
     def name(self, letters: str) -> str:
         return self.random.choice(letters)
 
     def where(self) -> Any:
-        return self.random.choice([None, None, {"zone": "x"}, ["a", "b"], ["c", "q"]])
+        return self.random.choice([None, None, None, {"zone": "x"}, ["a", "b"], ["c", "q"]])
 
     def tell(self) -> None:
-        """Tell one random event."""
-        events = [getattr(self, name) for name in dir(type(self)) if name[:3] == "on_"]
         with suppress(InputError, RefusalError):
-            self.random.choice(events)()
+            self.random.choice(self.events)()
 
     def on_add_server(self) -> None:
         labels = self.random.choice([None, {"zone": "x"}, {"zone": "y"}])
-        self.s.add_server(self.name("abcdef"), self.amounts(4), labels)
+        order = self.random.choice([None, None, 0, -3])
+        self.s.add_server(self.name("abcdef"), self.amounts(4), labels, order)
 
     def on_set_server(self) -> None:
         name = self.name("abcdef")
@@ -65,32 +167,33 @@ class RandomLife:
         self.s.remove_server(self.name("abcdef"))
 
     def on_add_queue(self) -> None:
-        weight = self.random.choice([0, 1, 1, 2, 0.5])
         parent = self.random.choice([None, None, self.name("npq")])
-        self.s.add_queue(self.name("npqrst"), weight, parent)
+        self.s.add_queue(self.name("npqrst"), self.random.choice(WEIGHTS), parent)
 
     def on_set_weight(self) -> None:
-        self.s.set_weight(self.name("npqrst"), self.random.choice([0, 1, 3]))
+        self.s.set_weight(self.name("npqrst"), self.random.choice(WEIGHTS))
 
     def on_remove_queue(self) -> None:
         self.s.remove_queue(self.name("npqrst"))
 
     def on_submit(self) -> None:
-        tasks = self.random.choice([1, 2, 5])
+        choice = self.random.choice
+        is_gang = self.random.random() < 0.3
         group = self.s.submit(
             self.name("npqrst"),
             self.amounts(2),
-            tasks,
+            choice([1, 2, 3, 4, 9, 20] if is_gang and self.kind == "few" else [1, 2, 5]),
             where=self.where(),
-            priority=self.random.choice([0, 0, 1]),
-            gang=self.random.random() < 0.3,
-            attempts=self.random.choice([None, 1, 2]),
-            time_limit=self.random.choice([None, 0.5, 1, 2.5, 4]),
+            priority=choice([0, 0, 1]),
+            gang=is_gang,
+            attempts=choice([None, 1, 2]),
+            time_limit=choice([None, 0.5, 1, 2, 2.5, 4]),
             now=self.clock,
         )
         self.groups.append(group)
 
     on_submit_again = on_submit
+    on_submit_more = on_submit
 
     def on_submit_gang(self) -> None:
         members = [(self.amounts(2), 2), (self.amounts(3), 1, self.where())]
@@ -107,6 +210,8 @@ class RandomLife:
     def on_finish(self) -> None:
         self.s.finish(self.a_task())
 
+    on_finish_again = on_finish
+
     def on_fail(self) -> None:
         self.s.fail(self.a_task())
 
@@ -120,7 +225,8 @@ class RandomLife:
         self.s.set_priority(self.a_group(), self.random.choice([-1, 0, 2**62]))
 
     def on_assume(self) -> None:
-        self.tasks.append(self.s.assume(self.a_group(), self.name("abcdef")))
+        since = self.random.choice([None, None, self.clock - 1])
+        self.tasks.append(self.s.assume(self.a_group(), self.name("abcdef"), since))
 
     def on_place(self) -> None:
         self.clock += self.random.choice([0, 0.5])
@@ -131,6 +237,58 @@ class RandomLife:
     on_place_more = on_place
 
 
+class ComparedLife(RandomLife):
+    """A life of `Both`, with wild arguments, snapshots and questions."""
+
+    s: Both
+
+    def on_restore(self) -> None:
+        self.s.restore()
+
+    def on_ask(self) -> None:
+        """Evict and place in a question."""
+        with self.s.what_if(), suppress(InputError):
+            self.s.evict(self.a_task())
+            self.s.place(self.clock, self.random.choice([None, 1]))
+
+    def on_wild_option(self) -> None:
+        name = self.random.choice(list(WILD_OPTIONS))
+        options = {name: self.random.choice(WILD_OPTIONS[name])}
+        if self.random.random() < 0.5:
+            self.s.submit("n", {"cpu": 1}, 1, **options)
+        else:
+            self.s.submit_gang("n", [({"cpu": 1}, 2)], **options)
+
+    def on_wild_argument(self) -> None:
+        task, group, amounts = self.a_task(), self.a_group(), {"cpu": 1}
+        event, good, wild = self.random.choice(
+            [
+                ("add_server", ["g", amounts, None, 0], [WILD_NAMES, WILD_AMOUNTS, WILD_LABELS]),
+                ("set_server", ["a", amounts], [WILD_NAMES, WILD_AMOUNTS[:-6], WILD_LABELS]),
+                ("remove_server", ["a"], [WILD_NAMES]),
+                ("add_queue", ["z", 1, None], [WILD_NAMES, WILD_NUMBERS, WILD_NAMES[5:]]),
+                ("set_weight", ["n", 1], [WILD_NAMES, WILD_NUMBERS]),
+                ("submit", ["n", amounts, 1], [WILD_NAMES, WILD_AMOUNTS, WILD_WHOLE]),
+                ("submit_gang", ["n", [(amounts, 1)]], [WILD_NAMES, WILD_MEMBERS]),
+                ("set_priority", [group, 0], [WILD_IDS, WILD_WHOLE[2:]]),
+                ("cancel", [group], [WILD_IDS]),
+                ("finish", [task], [WILD_IDS]),
+                ("fail", [task], [WILD_IDS]),
+                ("evict", [task], [WILD_IDS]),
+                ("assume", [group, "a"], [WILD_IDS, WILD_NAMES]),
+                ("place", [self.clock, 0], [[*WILD_NUMBERS[:2], "1", True], WILD_WHOLE[1:]]),
+            ]
+        )
+        which = self.random.randrange(len(wild))
+        arguments = [*good[:which], self.random.choice(wild[which]), *good[which + 1 :]]
+        getattr(self.s, event)(*arguments)
+
+
 def quanta_of(seed: int) -> dict[str, float] | None:
     """Return quanta that suit the amounts of a life."""
-    return dict.fromkeys(RESOURCES, 1) if seed % 3 == 2 else None
+    return dict.fromkeys(RESOURCES, 1) if seed % 4 == 2 else None
+
+
+def compared(policy: str, seed: int, kind: type[ComparedLife] = ComparedLife) -> ComparedLife:
+    both = Both(RESOURCES, policy, quanta_of(seed), seed % 6, strict_fifo=seed // 4 % 2 == 0)
+    return kind(both, seed)

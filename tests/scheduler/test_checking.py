@@ -39,7 +39,7 @@ def turns(state: State) -> None:
 
 
 @pytest.mark.parametrize("spoil", [free, held, waiting, running, fresh, score, turns])
-def test_what_is_kept_wrongly_is_noticed(spoil: Callable[[State], None]) -> None:
+def test_a_wrong_table_is_noticed(spoil: Callable[[State], None]) -> None:
     s = Scheduler(["cpu", "memory"], "drf/first-fit")
     for name in "ab":
         s.add_server(name, {"cpu": 4, "memory": 3})

@@ -61,19 +61,6 @@ def test_a_gang_is_tried_largest_member_first(policy: str, demands: tuple[int, i
     assert placed(s) == [("ana", "a"), ("ana", "b")]
 
 
-@pytest.mark.parametrize("policy", POLICIES[:4])
-def test_weight_0_is_served_last(policy: str) -> None:
-    s = Scheduler(["cpu"], policy)
-    s.add_server("a", {"cpu": 4})
-    s.add_queue("idle", 0)
-    s.add_queue("ana", 1)
-    s.submit("idle", {"cpu": 1}, tasks=9)
-    s.submit("ana", {"cpu": 1}, tasks=3)
-    assert [queue for queue, _ in placed(s)] == ["ana", "ana", "ana", "idle"]
-    with pytest.raises(InputError):
-        s.set_weight("ana", -1)
-
-
 def test_equal_sums_of_unlike_parts_tie() -> None:
     """Three tasks that add a third each are as much as one that adds 1; the earlier goes first."""
     s = Scheduler(["cpu"], "tsf/first-fit")

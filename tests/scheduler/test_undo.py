@@ -36,7 +36,7 @@ def life(policy: str, seed: int, events: int) -> RandomLife:
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_question_changes_nothing(policy: str) -> None:
-    placed, lives = 0, cases(20)
+    placed, lives = 0, cases(8)
     for seed in range(lives):
         lived = life(policy, seed, 40 + 3 * seed % 60)
         s = lived.s

@@ -26,7 +26,7 @@ TAKERS = ["drf/rrr/oblivious", "ps-dsf/rrr/oblivious"]
 @pytest.mark.parametrize("policy", [*RESIDUAL, "ps-dsf/rrr", "ps-dsf/joint", TAKERS[1]])
 def test_scores_at_hand_are_as_defined(policy: str) -> None:
     compared = 0
-    for seed in range(12):
+    for seed in range(5):
         arguments = (RESOURCES, policy, quanta_of(seed))
         s, plain = Scheduler(*arguments), RememberingScheduler(*arguments)
         lives = [RandomLife(s, seed), RandomLife(plain, seed)]
@@ -34,7 +34,7 @@ def test_scores_at_hand_are_as_defined(policy: str) -> None:
             for life in lives:
                 life.tell()
             compared += compare_scores(s, plain)
-    assert compared > 400
+    assert compared > 150
 
 
 def compare_scores(s: Scheduler, plain: RememberingScheduler) -> int:
