@@ -56,7 +56,7 @@ def here(capsys: pytest.CaptureFixture[str]) -> Run:
     return here
 
 
-def test_what_is_so_is_told(connect: Connect, run: Run, here: Run) -> None:
+def test_the_verbs_show_the_cluster(connect: Connect, run: Run, here: Run) -> None:
     fair = connect("ana")
     held = [fair.submit(__import__("time").sleep, 100) for _ in range(6)]
     until(lambda: sum(j["running"] for j in fair.jobs()) == 4)
@@ -95,21 +95,20 @@ sys.exit(3)
 """
 
 
-def test_a_driver_is_captured_with_all_that_it_starts(run: Run, tmp_path: Path) -> None:
+def test_a_driver_is_captured_with_its_tasks(run: Run, here: Run, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     words = ("--user", "dee", "--cpu", "1", "--bundles", "2", "--", "python", str(script), "x")
     done = run("submit", *words, status=3)
     assert "10 x" in done.stdout + done.stderr
-    jobs = json.loads(run("jobs", "--all", "--user", "dee", "--json").stdout)["jobs"]
+    jobs = json.loads(here("jobs", "--all", "--user", "dee", "--json").stdout)["jobs"]
     assert jobs[0]["gang"]
-    assert until(lambda: json.loads(run("jobs", "--user", "dee", "--json").stdout)["jobs"] == [])
+    assert until(lambda: json.loads(here("jobs", "--user", "dee", "--json").stdout)["jobs"] == [])
 
 
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("status", "--address", "127.0.0.1:9"), "no Ray cluster answers there"),
         (("status", "--address", "nonsense"), "no Ray cluster is there"),
         (("explain", "123456"), "there is no job 123456"),
         (("explain", "x"), "is not a job's id"),
@@ -134,7 +133,7 @@ def test_bad_words_get_one_line(run: Run, here: Run, words: tuple[str, ...], say
     assert done.stdout == ""
 
 
-def test_where_ray_never_ran_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_cluster_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ray notes its clusters; without any note it raises where one asks for them."""
 
     def none_noted(_: str) -> str:
@@ -145,10 +144,12 @@ def test_where_ray_never_ran_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     with pytest.raises(InputError, match="no Ray cluster is there; ray start --head makes one"):
         reach()
+    with pytest.raises(InputError, match="no Ray cluster answers there"):
+        reach("127.0.0.1:9")
 
 
 @pytest.mark.usefixtures("cluster")
-def test_the_cluster_of_this_machine_is_joined_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cluster_of_this_machine_is_joined_by_auto(monkeypatch: pytest.MonkeyPatch) -> None:
     """Given its address instead, Ray 2.60 shows no token, and is refused."""
     asked: list[str] = []
     monkeypatch.setattr(ray, "is_initialized", lambda: False)

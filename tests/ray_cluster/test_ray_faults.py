@@ -23,8 +23,8 @@ import fairlead.ray
 from conftest import STORE, until
 from fairlead.errors import InputError
 from fairlead.ray import Fair
-from fairlead.ray._ray_calls import LostError
-from fairlead.ray._ray_engine import AGENT, RayEngine
+from fairlead.ray._ray_calls import AGENT, LostError
+from fairlead.ray._ray_engine import RayEngine
 from fairlead.ray.connection import NoDispatcherError, answer, found, stop
 from fairlead.service.engines.protocol import JobSpec, Start
 
@@ -60,7 +60,7 @@ def test_a_start_on_a_node_that_is_gone_is_lost() -> None:
     assert asyncio.run(begin()) == [((1, 0, 1), None)]
 
 
-def test_a_worker_that_dies_has_its_call_made_again(connect: Connect, tmp_path: Path) -> None:
+def test_the_call_of_a_dead_worker_is_repeated(connect: Connect, tmp_path: Path) -> None:
     fair = connect("ana")
 
     def dies_once() -> int:
@@ -92,14 +92,14 @@ def test_attempts_are_limited_and_seen(connect: Connect, tmp_path: Path) -> None
     assert "WorkerCrashedError" in job.reason
 
 
-def test_a_node_that_dies_has_its_calls_made_elsewhere_and_may_come_back(
+def test_calls_of_a_lost_node_run_elsewhere(
     connect: Connect, cluster: Cluster, tmp_path: Path
 ) -> None:
     fair = connect("ana")
     more = cluster.add_node(num_cpus=2, object_store_memory=STORE, node_name="n2")
     until(lambda: "n2" in state()["nodes"])
     before = state()["nodes"]["n2"]
-    here = [fair.submit(noting, tmp_path, f"n2-{k}", 5.0, where=["n2"]) for k in range(2)]
+    here = [fair.submit(noting, tmp_path, f"n2-{k}", 3.0, where=["n2"]) for k in range(2)]
     anywhere = [fair.submit(noting, tmp_path, k, 1.5) for k in range(4)]
     until(lambda: all(starts(tmp_path, f"n2-{k}") for k in range(2)), 60)
     moved = fair.submit(noting, tmp_path, "moved", 0.1)
@@ -119,7 +119,7 @@ def test_a_node_that_dies_has_its_calls_made_elsewhere_and_may_come_back(
     cluster.remove_node(again)
 
 
-def test_a_dispatcher_that_dies_goes_on_where_it_was(connect: Connect, tmp_path: Path) -> None:
+def test_a_killed_dispatcher_goes_on_where_it_was(connect: Connect, tmp_path: Path) -> None:
     fairs = [connect("ana"), connect("bo", weight=2.0)]
     refs = [f.submit(noting, tmp_path, f"{f.user}-{k}", 0.4) for k in range(12) for f in fairs]
     until(lambda: starts(tmp_path, "*") >= 4)
@@ -134,7 +134,7 @@ def test_a_dispatcher_that_dies_goes_on_where_it_was(connect: Connect, tmp_path:
     fairs[1].set_weight(1.0)
 
 
-def test_who_may_submit_is_known_after_a_restart(connect: Connect, tmp_path: Path) -> None:
+def test_allowed_users_survive_a_restart(connect: Connect, tmp_path: Path) -> None:
     bo = connect("bo")
     stop()
     fairlead.ray.start(users={"ana": 1.0})
@@ -155,7 +155,7 @@ def test_who_may_submit_is_known_after_a_restart(connect: Connect, tmp_path: Pat
     stop()
 
 
-def test_after_a_stop_calls_go_on_with_the_next_dispatcher(connect: Connect) -> None:
+def test_calls_go_on_with_the_next_dispatcher(connect: Connect) -> None:
     fair = connect("ana")
     running = [fair.submit(time.sleep, 2) for _ in range(4)]
     until(lambda: sum(job["running"] for job in fair.jobs()) == 4)
@@ -183,7 +183,7 @@ time.sleep(100)
 """
 
 
-def test_a_driver_that_dies_gives_back_what_it_held(connect: Connect, cluster: Cluster) -> None:
+def test_a_killed_driver_frees_its_amounts(connect: Connect, cluster: Cluster) -> None:
     fair = connect("ana")
     driver = subprocess.Popen(
         [sys.executable, "-c", DRIVER, cluster.address], stdout=subprocess.PIPE, text=True

@@ -13,7 +13,9 @@ ray.get([train.remote(seed) for seed in range(100)])
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from fairlead.errors import InputError, how_to_install
 
@@ -22,7 +24,18 @@ for _package in ("ray", "fastapi", "uvicorn", "sqlalchemy", "httpx"):
     if find_spec(_package) is None:
         raise InputError(f"{_package} is not installed: {how_to_install('ray')}")
 
-from fairlead.ray.connection import start, stop  # noqa: E402
-from fairlead.ray.fair import Fair, FairClass, FairFunction, connect  # noqa: E402
+if TYPE_CHECKING:
+    from fairlead.ray.connection import start, stop
+    from fairlead.ray.fair import Fair, FairClass, FairFunction, connect
+else:
+
+    def __getattr__(name: str) -> object:
+        """Import a name of the public API when it is first used: agents start without them."""
+        if name in ("start", "stop"):
+            return getattr(import_module("fairlead.ray.connection"), name)
+        if name in __all__:
+            return getattr(import_module("fairlead.ray.fair"), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = ["Fair", "FairClass", "FairFunction", "connect", "start", "stop"]

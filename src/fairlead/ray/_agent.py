@@ -23,19 +23,23 @@ from ray import exceptions
 from ray.util.placement_group import PlacementGroup, placement_group, placement_group_table
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from fairlead.ray._dispatcher import PROTOCOL
 from fairlead.ray._ray_calls import (
+    MOVED,
+    NAME,
+    NAMESPACE,
+    PROTOCOL,
     Call,
     CallBatch,
     CallOptions,
     LostError,
+    NoDispatcherError,
     StoredResult,
     cancelled,
+    demand_of,
     one_line,
+    ray_options,
     worker_function,
 )
-from fairlead.ray._ray_engine import MOVED, demand_of, ray_options
-from fairlead.ray.connection import NAME, NAMESPACE, NoDispatcherError
 from fairlead.service.engines.protocol import Ending, Key
 
 LOG = logging.getLogger("fairlead.ray")

@@ -25,7 +25,8 @@ import ray
 from pydantic import ValidationError
 
 from fairlead.errors import FairleadError, InputError
-from fairlead.ray._ray_engine import AGENT, RayEngine
+from fairlead.ray._ray_calls import AGENT, PROTOCOL
+from fairlead.ray._ray_engine import RayEngine
 from fairlead.service.client import calls
 from fairlead.service.client.addresses import Address
 from fairlead.service.client.connections import Connections
@@ -40,7 +41,6 @@ from fairlead.service.journal.event_journal import Journal
 from fairlead.service.service import Service, Settings
 
 VERSION = version("fairlead")
-PROTOCOL = 1  # the version of the messages between agents and dispatchers
 POLL_SECONDS = 5.0  # for which an agent waits for orders
 AT_ONCE = 2000  # orders in an answer
 LOOK_SECONDS = 2.0  # between reports to agents of jobs cancelled elsewhere

@@ -1,4 +1,7 @@
-"""Calls of functions that wait for their start, and the way in which a Ray worker makes them."""
+"""Calls that wait for their start, and what agents, dispatchers and Ray workers share of them.
+
+Agents start in half the time without the dispatcher's imports, so this module has none of them.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,17 @@ from ray import exceptions
 from fairlead.errors import FairleadError
 from fairlead.service.engines.protocol import Key
 
+PROTOCOL = 1  # the version of the messages between agents and dispatchers
+NAME = NAMESPACE = "fairlead"  # of the dispatcher
+AGENT = "ray"  # the first word of a job's command; the second is the agent's name
+MOVED = "it runs elsewhere, or no more"
+GIB = 2**30
 SMALL = (type(None), bool, int, float, complex)  # results that go with the message
 SHORT = 4096  # characters, of texts that do
+
+
+class NoDispatcherError(FairleadError):
+    """The Ray cluster has no dispatcher, or the dispatcher is gone."""
 
 
 class LostError(FairleadError):
@@ -143,3 +155,19 @@ def cancelled(job: str) -> LostError:
 
 def one_line(fault: BaseException) -> str:
     return f"{type(fault).__name__}: {(str(fault).strip() or ' ').splitlines()[0]}"[:200]
+
+
+def ray_options(demand: Mapping[str, float]) -> dict[str, Any]:
+    """Return the amounts that Ray counts for a task: those that fairlead counted."""
+    more = {r: amount for r, amount in demand.items() if r not in ("cpu", "gpu", "memory")}
+    options: dict[str, Any] = {"num_cpus": demand.get("cpu", 0), "num_gpus": demand.get("gpu", 0)}
+    if demand.get("memory"):
+        options["memory"] = -int(-demand["memory"] * GIB // 1)
+    return options | ({"resources": more} if more else {})
+
+
+def demand_of(request: Mapping[str, Any]) -> dict[str, float]:
+    """Return the demand of a task of a job request, or of one of its bundles."""
+    defaults: dict[str, float] = {"cpu": 1.0, "memory": 0.0, "gpu": 0}
+    amounts = {name: request.get(name, default) for name, default in defaults.items()}
+    return amounts | dict(request.get("resources", {}))

@@ -16,17 +16,15 @@ from typing import Any, NamedTuple
 
 import ray
 
+from fairlead.ray._ray_calls import AGENT, GIB, MOVED
 from fairlead.service.engines.loops import do_all
 from fairlead.service.engines.protocol import Ending, EngineNode, Key, Start
 from fairlead.service.sessions import Session
 
-GIB = 2**30
 LOOK_SECONDS = 0.5
 REJOIN_SECONDS = 10.0  # in which agents join a restarted dispatcher
 NOT_COUNTED = ("object_store_memory", "node:", "accelerator_type:")
-MOVED = "it runs elsewhere, or no more"
 NAMES = {"CPU": "cpu", "GPU": "gpu"}
-AGENT = "ray"  # the first word of a job's command; the second is the agent's name
 
 
 class RayNode(NamedTuple):
@@ -76,22 +74,6 @@ def live_nodes(rows: Sequence[Mapping[str, Any]]) -> dict[str, RayNode]:
         labels = {k: v for k, v in row["Labels"].items() if k != "ray.io/node-id" and v}
         found[name] = RayNode(EngineNode(name, capacity, labels), row["NodeID"])
     return found
-
-
-def ray_options(demand: Mapping[str, float]) -> dict[str, Any]:
-    """Return the amounts that Ray counts for a task: those that fairlead counted."""
-    more = {r: amount for r, amount in demand.items() if r not in ("cpu", "gpu", "memory")}
-    options: dict[str, Any] = {"num_cpus": demand.get("cpu", 0), "num_gpus": demand.get("gpu", 0)}
-    if demand.get("memory"):
-        options["memory"] = -int(-demand["memory"] * GIB // 1)
-    return options | ({"resources": more} if more else {})
-
-
-def demand_of(request: Mapping[str, Any]) -> dict[str, float]:
-    """Return the demand of a task of a job request, or of one of its bundles."""
-    defaults: dict[str, float] = {"cpu": 1.0, "memory": 0.0, "gpu": 0}
-    amounts = {name: request.get(name, default) for name, default in defaults.items()}
-    return amounts | dict(request.get("resources", {}))
 
 
 class RayEngine:

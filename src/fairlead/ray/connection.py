@@ -14,9 +14,10 @@ from ray import exceptions
 from ray._private import services
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from fairlead.errors import FairleadError, InputError
+from fairlead.errors import InputError
 from fairlead.model.arguments import number
 from fairlead.ray._dispatcher import Dispatcher
+from fairlead.ray._ray_calls import NAME, NAMESPACE, NoDispatcherError
 from fairlead.scheduler.argument_checks import whole
 from fairlead.scheduler.policies import parse_policy
 from fairlead.service.bounds import NAME as NAME_OF_USER
@@ -24,15 +25,10 @@ from fairlead.service.bounds import check_weight
 from fairlead.service.client import Client
 from fairlead.service.client.exchange import TIMEOUT, Reply
 
-NAME = NAMESPACE = "fairlead"
 AT_ONCE = 100_000  # calls of an actor that wait
 REACH_SECONDS = 5.0
 BEGIN_SECONDS = 60.0
 HEAD = "node:__internal_head__"
-
-
-class NoDispatcherError(FairleadError):
-    """The Ray cluster has no dispatcher, or the dispatcher is gone."""
 
 
 def reach(address: str | None = None) -> None:

@@ -17,8 +17,8 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from fairlead.errors import InputError
 from fairlead.ray._agent import Agent
-from fairlead.ray._ray_calls import CallOptions
-from fairlead.ray._ray_engine import AGENT, demand_of, live_nodes
+from fairlead.ray._ray_calls import AGENT, CallOptions, demand_of
+from fairlead.ray._ray_engine import live_nodes
 from fairlead.ray.connection import (
     AT_ONCE,
     BEGIN_SECONDS,
