@@ -1,4 +1,4 @@
-"""Tasks that only last, on nodes that come and go when told: an engine for tests and rehearsals."""
+"""An engine without processes: each task ends after a time, on nodes that tests add and remove."""
 
 from __future__ import annotations
 
@@ -11,16 +11,7 @@ from fairlead.service.engines.protocol import Ending, EngineNode, Key, Start
 
 
 class InMemory:
-    """Runs nothing: each task ends after a time; see `engines.protocol.TaskEngine`.
-
-    Parameters
-    ----------
-    nodes : iterable of EngineNode
-    lasts : callable
-        Seconds, for a task that starts.
-    status : callable
-        With what status it ends; 0 when absent.
-    """
+    """Runs nothing: a task ends after `lasts` seconds with `status`; see `TaskEngine`."""
 
     def __init__(
         self,
@@ -38,12 +29,10 @@ class InMemory:
         self._over: dict[Key, Ending] = {}
 
     def add(self, node: EngineNode) -> None:
-        """Add a node, or replace it by another one."""
         self._nodes[node.name] = node
         self.news.set()
 
     def remove(self, name: str) -> None:
-        """Remove a node with its running tasks."""
         del self._nodes[name]
         for key, task in list(self.running.items()):
             if task.node == name:
@@ -52,11 +41,9 @@ class InMemory:
         self.news.set()
 
     def nodes(self) -> Sequence[EngineNode]:
-        """Return the nodes that are there."""
         return list(self._nodes.values())
 
     async def start(self, tasks: Sequence[Start]) -> None:
-        """Keep tasks running until their time is over."""
         do_all(self._start, tasks)
 
     def _start(self, task: Start) -> None:
@@ -72,32 +59,26 @@ class InMemory:
         self._timers[task.key] = later(self._lasts(task), self._end, task.key, None)
 
     def stop(self, key: Key, why: str) -> None:
-        """End a task now."""
         if key in self.running:
             self._end(key, why)
 
     def keep_only(self, keys: Collection[Key]) -> None:
-        """Forget all other tasks."""
         for key in self.running.keys() - set(keys):
             self._drop(key)
         for key in self._over.keys() - set(keys):
             del self._over[key]
 
     def endings(self) -> Sequence[Ending]:
-        """Return how tasks ended that nobody has heard."""
         return list(self._over.values())
 
     def forget(self, endings: Sequence[Ending]) -> None:
-        """Note that endings were heard."""
         for ending in endings:
             self._over.pop(ending.key, None)
 
     async def output(self, key: Key, stream: str, offset: int) -> Mapping[str, Any]:
-        """Return that there is none."""
         return {"fault": f"{stream} of {key} at {offset}: tasks in memory write nothing"}
 
     async def attend(self) -> None:
-        """Wait; timers do the rest."""
         await asyncio.Event().wait()
 
     def _end(self, key: Key, why: str | None) -> None:

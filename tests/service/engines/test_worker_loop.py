@@ -13,7 +13,7 @@ import pytest
 from asked_service import Asked, OverHttpx, run
 from fairlead.errors import InputError
 from fairlead.service.engines.links import InProcess, OverHttp
-from fairlead.service.engines.protocol import EngineNode, Start, TaskEngine
+from fairlead.service.engines.protocol import EngineNode, TaskEngine
 from fairlead.service.engines.worker_loop import WorkerLoop
 from fairlead.service.http.access import ADMIN
 from fairlead.service.service import Settings
@@ -31,16 +31,16 @@ def followed(
     settings: Settings | None = None,
     over_http: bool = True,
 ) -> None:
-    """Run a test beside a follower that carries out on the engine what its service says."""
+    """Run a test beside a worker loop that applies the service's orders to the engine."""
 
     async def whole(ask: Asked) -> None:
         link = OverHttp(OverHttpx(ask.http)) if over_http else InProcess(ask.service, ADMIN)
-        following = asyncio.create_task(WorkerLoop(link, engine).run())
+        working = asyncio.create_task(WorkerLoop(link, engine).run())
         tested = asyncio.create_task(test(ask))  # type: ignore[arg-type]
-        done, _ = await asyncio.wait({following, tested}, return_when="FIRST_COMPLETED", timeout=60)
-        for task in (following, tested):
+        done, _ = await asyncio.wait({working, tested}, return_when="FIRST_COMPLETED", timeout=60)
+        for task in (working, tested):
             task.cancel()
-        await asyncio.wait({following, tested})
+        await asyncio.wait({working, tested})
         assert done, "it took too long"
         await done.pop()
 
@@ -71,7 +71,7 @@ def test_jobs_end_as_their_tasks_do(tmp_path: Path) -> None:
     followed(tmp_path, engine, test)
 
 
-def test_what_is_cancelled_stops(tmp_path: Path) -> None:
+def test_a_cancelled_job_stops(tmp_path: Path) -> None:
     engine = InMemory([node("a")], lambda _: 1000.0)
 
     async def test(ask: Asked) -> None:
@@ -190,7 +190,7 @@ def test_tasks_that_are_skipped_count_as_done(tmp_path: Path) -> None:
     followed(tmp_path, engine, test)
 
 
-def test_a_follower_that_is_refused_ends(tmp_path: Path) -> None:
+def test_a_refused_worker_ends(tmp_path: Path) -> None:
     engine = InMemory([node("a")], lambda _: 0.01, identity="x" * 300)
 
     async def test(_: Asked) -> None:
@@ -199,30 +199,3 @@ def test_a_follower_that_is_refused_ends(tmp_path: Path) -> None:
     with pytest.raises(ExceptionGroup) as faults:
         followed(tmp_path, engine, test)
     assert faults.group_contains(InputError, match="identity")
-
-
-def test_memory_starts_nothing_twice_and_nothing_where_no_node_is() -> None:
-    async def whole() -> None:
-        engine = InMemory([node("a")], lambda _: 1000.0)
-        task = Start((1, 0, 1), "a", {"cpu": 1.0}, None, None)
-        await engine.start([task])
-        await engine.start([task])
-        assert engine.started == [task]
-        lost = task._replace(key=(1, 1, 1), node="b")  # it may be back before the service hears
-        await engine.start([lost])
-        assert engine.started == [task]
-        (ending,) = engine.endings()
-        assert (ending.key, ending.status) == (lost.key, None)
-        assert engine.news.is_set()
-        engine.forget([ending])
-        engine.stop((9, 9, 9), "nobody knows it")
-        engine.remove("a")
-        assert not engine.running
-        assert [(ending.key, ending.status) for ending in engine.endings()] == [(task.key, None)]
-        engine.add(node("a"))
-        await engine.start([task._replace(key=(1, 0, 2))])
-        engine.keep_only(set())
-        assert not engine.running
-        assert (await engine.output((1, 0, 1), "stdout", 0))["fault"]
-
-    asyncio.run(whole())

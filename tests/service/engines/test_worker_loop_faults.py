@@ -1,4 +1,4 @@
-"""Faults of a follower's link or engine: they are logged, and hold up nothing else."""
+"""Faults of a worker loop's link or engine are logged, and hold up nothing else."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Faulty(InMemory):
 
 
 def follow(link: Scripted, engine: InMemory, is_over: Callable[[], bool]) -> None:
-    """Follow until something is so."""
+    """Run a worker loop until a condition holds."""
 
     async def whole() -> None:
         running = asyncio.create_task(WorkerLoop(link, engine).run())
@@ -128,17 +128,17 @@ def test_a_task_that_fails_to_start_holds_up_no_other() -> None:
     link.known = [["a", [8, 0, 1]]]
     follow(link, engine, lambda: len(engine.started) == 2)
     assert [task.key[0] for task in engine.started] == [8, 7]
-    assert link.joined == 2, "the service told all of it again"
+    assert link.joined == 2, "the service repeated all orders"
 
 
 @pytest.mark.parametrize("fault", [RuntimeError("a fault"), KeyError(7), RecursionError()])
-def test_no_fault_of_a_link_ends_a_follower(fault: Exception) -> None:
+def test_no_fault_of_a_link_ends_a_worker(fault: Exception) -> None:
     link, engine = Scripted(fault, start(7)), Faulty()
     link.joins = [fault]
     follow(link, engine, lambda: bool(engine.started))
 
 
-def test_a_refusal_ends_a_follower_that_never_joined() -> None:
+def test_a_refusal_ends_a_worker_that_never_joined() -> None:
     link, engine = Scripted(), Faulty()
     link.joins = [InputError("no such token")]
     with pytest.raises(ExceptionGroup) as faults:
@@ -146,7 +146,7 @@ def test_a_refusal_ends_a_follower_that_never_joined() -> None:
     assert faults.group_contains(InputError)
 
 
-def test_a_refusal_ends_no_follower_that_joined() -> None:
+def test_a_refusal_ends_no_worker_that_joined() -> None:
     """Another program may answer at the address while the service is away."""
     stale = worker_loop.StaleSessionError("join again")
     link, engine = Scripted(stale, start(7)), Faulty()

@@ -1,0 +1,244 @@
+"""Answers over HTTP: whole, in parts, broken, too large, endless, or of another program."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+
+import pytest
+
+from fairlead.service.client import AsyncClient, Client, RefusedError, connections, exchange
+from fairlead.service.client.addresses import Address
+from fairlead.service.client.connections import Connections
+from fairlead.service.client.exchange import Channel, NotReachedError, OtherProgramError, Reply
+from fairlead.service.client.typed_client import TypedRequests
+from fairlead.service.engines import links
+from fairlead.service.engines.links import OverHttp
+from fairlead.service.messages import UnavailableError
+
+Ask = Callable[[str, str, Mapping[str, str], bytes], Reply]
+WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n[12]"
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+class Program:
+    """A program on a port of this machine, and the requests and connections that it got."""
+
+    def __init__(self, answers: tuple[bytes, ...], is_kept: bool) -> None:
+        self.requests: list[bytes] = []
+        self.connections = 0
+        self._left, self._is_kept = list(answers), is_kept
+
+    def serve(self, listening: socket.socket) -> None:
+        """Give the answers; each ends its connection, unless connections are kept."""
+        while self._left:
+            accepted, _ = listening.accept()
+            self.connections += 1
+            with accepted:
+                while self._left and (request := accepted.recv(2**20)):
+                    self.requests.append(request)
+                    accepted.sendall(self._left.pop(0))
+                    if not self._is_kept:
+                        break
+
+
+@contextmanager
+def answering(*answers: bytes, is_kept: bool = False) -> Iterator[tuple[str, Program]]:
+    program = Program(answers, is_kept)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=program.serve, args=(listening,), daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/base/", program
+        thread.join(0.01)
+
+
+@pytest.fixture(params=["blocking", "asyncio"])
+def connect(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Ask]]:
+    """Connect by both exchanges, which share the state of HTTP."""
+    channels: list[Channel] = []
+
+    def connected(url: str) -> Ask:
+        address = Address.of(url, "")
+        if request.param == "asyncio":
+            awaited = Connections(address)
+            return lambda *asked: runner.run(awaited.ask(*asked))
+        channels.append(Channel(address))
+        return channels[-1].ask
+
+    with asyncio.Runner() as runner:
+        yield connected
+    for channel in channels:
+        channel.close()
+
+
+def get(ask: Ask) -> Reply:
+    return ask("GET", "/v1/users", {}, b"")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        WHOLE,
+        b"HTTP/1.0 200 OK\r\n\r\n[12]",
+        b"HTTP/1.1 200\nCONTENT-LENGTH:4\n\n[12]",
+        b"HTTP/1.1 100 Continue\r\n\r\n" + WHOLE,
+        CHUNKED + b"1\r\n[\r\n3;x=y\r\n12]\r\n0\r\nTrailer: x\r\n\r\n",
+    ],
+)
+def test_an_answer_is_read(connect: Callable[[str], Ask], answer: bytes) -> None:
+    with answering(answer) as (url, program):
+        found = get(connect(url))
+    assert (found.status, found.content) == (200, b"[12]")
+    assert program.requests[0].startswith(b"GET /base/v1/users HTTP/1.1\r\nHost: 127.0.0.1:")
+    assert b"\r\nAccept-Encoding: identity\r\n" in program.requests[0]
+
+
+def test_a_request_carries_headers_and_body(connect: Callable[[str], Ask]) -> None:
+    with answering(b"HTTP/1.1 204 No Content\r\n\r\n") as (url, program):
+        found = connect(url)("POST", "/v1/jobs", {"Idempotency-Key": "k"}, b"{}")
+    assert (found.status, found.content) == (204, b"")
+    assert b"\r\nContent-Length: 2\r\n" in program.requests[0]
+    assert program.requests[0].endswith(b"\r\nIdempotency-Key: k\r\n\r\n{}")
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_kept", "opened"),
+    [
+        (WHOLE, True, 1),
+        (WHOLE, False, 2),
+        (WHOLE.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"), True, 2),
+        (WHOLE + WHOLE, True, 2),  # bytes after an answer are no other answer
+    ],
+)
+def test_a_connection_is_kept_while_it_is_whole(
+    connect: Callable[[str], Ask], answer: bytes, is_kept: bool, opened: int
+) -> None:
+    with answering(answer, answer, is_kept=is_kept) as (url, program):
+        ask = connect(url)
+        assert get(ask).content == b"[12]"
+        time.sleep(0.02)  # until the program has closed its end
+        assert get(ask).content == b"[12]"
+    assert (program.connections, len(program.requests)) == (opened, 2)
+
+
+@pytest.mark.parametrize("answer", [b"", WHOLE[:-3], CHUNKED + b"4\r\n[1", WHOLE[:25]])
+def test_a_broken_answer_is_a_lost_connection(connect: Callable[[str], Ask], answer: bytes) -> None:
+    with answering(answer, WHOLE) as (url, _):
+        ask = connect(url)
+        with pytest.raises(ConnectionResetError):  # a command sends the request again
+            get(ask)
+        assert get(ask).content == b"[12]"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"220 mail.example.org ESMTP\r\n",
+        b"SSH-2.0-x\r\n\r\n",
+        b"h",
+        b"HTTP/1.1 OK\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nno header\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: -4\r\n\r\n[12]",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 1_0\r\n\r\n[123456789]",
+        CHUNKED + b"x\r\n[12]\r\n0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\n" + b"x" * 2**16 + b"\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 2**14 + b"\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}",
+    ],
+)
+def test_another_program_is_refused(connect: Callable[[str], Ask], answer: bytes) -> None:
+    with answering(answer) as (url, _), pytest.raises(OtherProgramError):
+        get(connect(url))
+
+
+@pytest.mark.parametrize(("name", "limit"), [("LARGEST_ANSWER", 1000), ("LONGEST_ANSWER", -1.0)])
+@pytest.mark.parametrize("head", ["", "Content-Length: 1001\r\n", "Transfer-Encoding: chunked\r\n"])
+def test_an_answer_has_a_largest_size_and_time(
+    connect: Callable[[str], Ask],
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    limit: float,
+    head: str,
+) -> None:
+    monkeypatch.setattr(exchange, name, limit)
+    size = "3e9\r\n" if "chunked" in head else ""
+    answer = f"HTTP/1.1 200 OK\r\n{head}\r\n{size}{'x' * 1001}".encode()
+    with answering(answer) as (url, _), pytest.raises(OtherProgramError):
+        get(connect(url))
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:{}", "unix:/no/s"])
+def test_no_service_is_no_connection(connect: Callable[[str], Ask], url: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with pytest.raises(NotReachedError):
+        get(connect(url.format(port)))
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_both_clients_check_answers(is_whole: bool) -> None:
+    content = b'{"users": []}' if is_whole else b'{"users": [{}]}'
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(content) + content
+
+    async def awaited(url: str) -> object:
+        async with AsyncClient(url, "") as client:
+            return await client.users()
+
+    def blocking(url: str) -> object:
+        with Client(url, "") as client:
+            return client.users()
+
+    for ask in (blocking, lambda url: asyncio.run(awaited(url))):
+        with (
+            answering(answer) as (url, _),
+            nullcontext() if is_whole else pytest.raises(RefusedError),
+        ):
+            assert ask(url) == []
+
+
+def test_both_clients_have_the_same_methods() -> None:
+    def methods(of: type) -> set[str]:
+        return {name for name in vars(of) if not name.startswith("_")}
+
+    assert methods(Client) == methods(TypedRequests) | {"close"}
+    assert methods(TypedRequests) | {"close"} <= set(dir(AsyncClient))
+
+
+async def sync_with(answer: Callable[[asyncio.StreamWriter], object]) -> object:
+    """Return what a worker gets from a program that answers in parts of its own."""
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        await answer(writer)  # type: ignore[misc]
+
+    server = await asyncio.start_server(talk, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    try:
+        link = OverHttp(Connections(Address.of(f"http://127.0.0.1:{port}", "")))
+        return await link.sync({"session": "s", "wait": 0.0})
+    finally:
+        server.close()
+
+
+@pytest.mark.parametrize("status", [200, 401, 500])
+def test_an_endless_answer_is_given_up(monkeypatch: pytest.MonkeyPatch, status: int) -> None:
+    monkeypatch.setattr(links, "LONGEST_EXCHANGE", 0.05)
+
+    async def endless(writer: asyncio.StreamWriter) -> None:
+        writer.write(CHUNKED.replace(b"200 OK", b"%d x" % status))
+        while True:
+            writer.write(b"1\r\n \r\n")
+            await asyncio.sleep(0.001)
+
+    with pytest.raises(UnavailableError):
+        asyncio.run(sync_with(endless))
+
+
+def test_an_answer_that_never_begins_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "TIMEOUT", 0.05)
+    with pytest.raises(UnavailableError, match="no answer from"):
+        asyncio.run(sync_with(lambda _: asyncio.sleep(60)))
