@@ -32,8 +32,8 @@ from fairlead.simulation.planned_runs import PlannedRun
 from fairlead.simulation.runs import ReplayJob
 from fairlead.simulation.trials import _fill_some
 from fairlead.traces.generator import generate_day
-from fairlead_papers.surveys.drawing import Distribution
-from fairlead_papers.surveys.work import SurveyJob, audit_some
+from fairlead_papers.surveys.random_problems import Distribution
+from fairlead_papers.surveys.survey import SurveyJob, audit_some
 
 STORE = 200 * 2**20
 NOTHING = 1000

@@ -11,12 +11,10 @@ import numpy as np
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from fairlead_papers.distributed.asynchronous import AsynchronousRun, run_asynchronously
-from fairlead_papers.distributed.clocks import Clocks
 from fairlead_papers.distributed.convergence import CLOSE, settling_time
-from fairlead_papers.distributed.messages import Delay
-from fairlead_papers.distributed.setting import AsynchronousSetting
-from fairlead_papers.psdsf.figure_6 import figure_6
+from fairlead_papers.distributed.network_setting import AsynchronousSetting, Clocks, Delay
+from fairlead_papers.distributed.simulated_run import AsynchronousRun, run_asynchronously
+from fairlead_papers.psdsf._four_classes import figure_6
 from random_problems import random_problem
 
 PROBLEMS = 12

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fairlead_papers.pdrf.printed import LIKELIER, ROWS, PrintedRow
-from fairlead_papers.pdrf.runs import mean_and_sd, measure
+from fairlead_papers.pdrf._runs_of_formula import LIKELIER, ROWS, PrintedRow, mean_and_sd, measure
 
 RUNS = 1_000
 

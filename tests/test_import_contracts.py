@@ -3,7 +3,7 @@
 import pytest
 from grimp import ImportGraph
 
-from import_contracts import PrivateModules
+from import_contracts import ListedModules, PrivateModules, names_listed_in
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,28 @@ def test_private_modules_are_imported_in_their_folder(importer, imported, kept):
     check = contract.check(graph, verbose=False)
     assert check.kept is kept
     assert check.metadata["found"] == ([] if kept else [f"{importer} imports {imported}"])
+
+
+@pytest.mark.parametrize(
+    ("importer", "imported", "kept"),
+    [
+        ("fairlead_papers.drfh", "fairlead.simulation.runs", True),
+        ("fairlead_papers.drfh", "fairlead.simulation.metrics.summary", True),
+        ("fairlead_papers.drfh", "fairlead.simulation.metrics.fairness_error", False),
+        ("fairlead_papers.drfh", "fairlead.errors", True),
+        ("fairlead.report", "fairlead.simulation.metrics.fairness_error", True),
+    ],
+)
+def test_papers_import_only_listed_modules(importer, imported, kept):
+    graph = ImportGraph()
+    for module in (importer, imported):
+        graph.add_module(module)
+    graph.add_import(importer=importer, imported=imported)
+    options = {"importer": "fairlead_papers", "imported": "fairlead"}
+    contract = ListedModules("listed", session_options={}, contract_options=options)
+    assert contract.check(graph, verbose=False).kept is kept
+
+
+def test_names_of_all_are_read_from_the_source():
+    assert names_listed_in('__all__ = ["a", "b"]\n') == ["a", "b"]
+    assert names_listed_in("x = 1\n") is None

@@ -11,12 +11,14 @@ import pytest
 
 from fairlead.cli.main import run
 from fairlead.formats.problem_file import load
-from fairlead_papers.distributed.asynchronous import run_asynchronously
-from fairlead_papers.distributed.clocks import Clocks
 from fairlead_papers.distributed.convergence import compare_with_exact
-from fairlead_papers.distributed.messages import Delay
-from fairlead_papers.distributed.presence import JoinOrLeave
-from fairlead_papers.distributed.setting import AsynchronousSetting
+from fairlead_papers.distributed.network_setting import (
+    AsynchronousSetting,
+    Clocks,
+    Delay,
+    JoinOrLeave,
+)
+from fairlead_papers.distributed.simulated_run import run_asynchronously
 
 # One user that may run anywhere, and on each server one that may run only there: servers that
 # answer all at once overreact.

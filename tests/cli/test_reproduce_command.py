@@ -22,12 +22,11 @@ from fairlead.simulation import simulate as outcomes
 from fairlead.simulation.metrics.summary import summarise
 from fairlead.simulation.runs import RunsInterrupted
 from fairlead_papers import _reproduction_document as document
-from fairlead_papers import catalogue
+from fairlead_papers import entries as catalogue
 from fairlead_papers import setting as setting_module
-from fairlead_papers.catalogue import CATALOGUE
-from fairlead_papers.reproduction import Reproduction
+from fairlead_papers.entries import CATALOGUE
+from fairlead_papers.reproduction import DIFFERS, VERDICTS, PrintedClaim, Reproduction
 from fairlead_papers.setting import Setting
-from fairlead_papers.verdict import DIFFERS, VERDICTS, PrintedClaim
 
 ROOT = Path(__file__).parents[2]
 Capture = pytest.CaptureFixture[str]

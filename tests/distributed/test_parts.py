@@ -12,9 +12,13 @@ from hypothesis import strategies as st
 from fairlead import Problem
 from fairlead.errors import InputError
 from fairlead.model.reductions import split_groups
-from fairlead_papers.distributed.clocks import Clocks
-from fairlead_papers.distributed.messages import Delay, Messages
-from fairlead_papers.distributed.presence import JoinOrLeave, phases_between
+from fairlead_papers.distributed.network_setting import (
+    Clocks,
+    Delay,
+    JoinOrLeave,
+    Messages,
+    phases_between,
+)
 
 THREE = Problem.from_arrays([[1.0]], [[1.0]] * 3, users=["ana", "bo", "cy"])
 

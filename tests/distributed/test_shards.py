@@ -12,8 +12,8 @@ from fairlead.certificates.bottleneck_theorems import certify_bottleneck, certif
 from fairlead.certificates.overuse import measure_resource_overuse, measure_time_overuse
 from fairlead.mechanisms.psdsf import prepare_sweeps
 from fairlead.model.cluster import FloatArray
-from fairlead_papers.distributed.setting import AsynchronousSetting
-from fairlead_papers.distributed.shards import ShardHolder, Totals
+from fairlead_papers.distributed._shards import ShardHolder, Totals
+from fairlead_papers.distributed.network_setting import AsynchronousSetting
 from random_problems import random_problem
 
 ROUNDS = 400
@@ -57,8 +57,8 @@ def test_one_shard_of_all_servers_sweeps() -> None:
 
 
 @pytest.mark.parametrize("time_shared", [False, True])
-@pytest.mark.parametrize("seed", range(6))
-def test_whoever_runs_when_and_hears_late_they_end_certified(seed: int, time_shared: bool) -> None:
+@pytest.mark.parametrize("seed", range(2))
+def test_late_messages_in_any_order_end_certified(seed: int, time_shared: bool) -> None:
     """Each message arrives after some rounds of others; older ones may come after newer ones."""
     problem, chance = random(seed), np.random.default_rng(seed)
     setting = AsynchronousSetting(problem, 1.0, time_shared=time_shared)
@@ -91,8 +91,8 @@ def settle(holders: Sequence[ShardHolder]) -> None:
                 other.hear(news)
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_what_a_lost_one_had_is_taken_over(seed: int) -> None:
+@pytest.mark.parametrize("seed", range(2))
+def test_shards_of_a_lost_holder_are_taken_over(seed: int) -> None:
     """The heir knows its totals: where each has one server, nothing changes; it ends certified."""
     problem = random(seed)
     setting = AsynchronousSetting(problem, 1.0)
@@ -110,7 +110,7 @@ def test_what_a_lost_one_had_is_taken_over(seed: int) -> None:
     assert lost.tasks().keys() == {2}
 
 
-def test_who_was_taken_to_be_lost_is_not_believed_and_gives_up() -> None:
+def test_a_holder_taken_to_be_lost_gives_up() -> None:
     setting = AsynchronousSetting(random(1), 1.0)
     holders, shards = parted(setting, 3)
     for _ in range(5):

@@ -14,7 +14,7 @@ from fairlead.mechanisms.dynamic_drf import DynamicDRF
 from fairlead.mechanisms.dynamic_run import run_dynamic
 from fairlead.properties.course import Course
 from fairlead.properties.dynamic import check_dynamic
-from fairlead_papers.dynamic.algorithm_1 import printed_algorithm_1
+from fairlead_papers.dynamic._solvers_compared import printed_algorithm_1
 from oracles.dynamic import exact_levels
 
 FOR_ZEROS = ("stack", "water", "lp")

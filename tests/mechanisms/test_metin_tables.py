@@ -5,8 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairlead_papers.pdrf.printed import LIKELIER, ROWS, UNLIKELY, PrintedRow
-from fairlead_papers.pdrf.runs import mean_and_sd, measure
+from fairlead_papers.pdrf._runs_of_formula import (
+    LIKELIER,
+    ROWS,
+    UNLIKELY,
+    PrintedRow,
+    mean_and_sd,
+    measure,
+)
 
 RUNS = 15
 

@@ -11,18 +11,19 @@ from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
 from fairlead.simulation.metrics.comparison import reduction_by_size
 from fairlead.simulation.metrics.task_outcomes import JobTimes
-from fairlead_papers.catalogue import CATALOGUE, find_entries
-from fairlead_papers.drfh.figure_5 import judge_uses
-from fairlead_papers.drfh.figure_6 import judge_times
-from fairlead_papers.drfh.figure_7 import (
+from fairlead_papers.drfh._replayed_day import (
+    PRINTED,
     all_can_end,
     all_done_only_here,
     asks_for_less,
     judge_ratios,
+    judge_sharing,
+    judge_slots,
+    judge_times,
+    judge_uses,
 )
-from fairlead_papers.drfh.figure_8 import judge_sharing
-from fairlead_papers.drfh.table_2 import PRINTED, judge_slots
-from fairlead_papers.verdict import PrintedClaim
+from fairlead_papers.entries import CATALOGUE, find_entries
+from fairlead_papers.reproduction import PrintedClaim
 
 PAPERS_SLOTS = np.array(list(PRINTED.values()))
 

@@ -6,12 +6,18 @@ import numpy as np
 import pytest
 
 from fairlead.traces.google_park import TABLE_I
-from fairlead_papers.catalogue import CATALOGUE, reproduce
-from fairlead_papers.drfh.figure_3 import PER_SERVER_TASKS, TOGETHER_TASKS, judge_division
-from fairlead_papers.drfh.section_4 import DRFH, PROVED, judge_properties
-from fairlead_papers.drfh.table_1 import judge_draw
+from fairlead_papers.drfh._drfh_examples import (
+    DRFH,
+    PER_SERVER_TASKS,
+    PROVED,
+    TOGETHER_TASKS,
+    judge_division,
+    judge_draw,
+    judge_properties,
+)
+from fairlead_papers.entries import CATALOGUE, reproduce
+from fairlead_papers.reproduction import EQUAL, SHAPE
 from fairlead_papers.setting import Setting
-from fairlead_papers.verdict import EQUAL, SHAPE
 from fairlead_papers.violations import Count
 
 PRINTED = np.array([count for count, _, _ in TABLE_I])

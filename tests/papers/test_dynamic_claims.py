@@ -5,20 +5,25 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairlead_papers.catalogue import CATALOGUE, reproduce
-from fairlead_papers.dynamic.algorithm_1 import judge_algorithm, overuse, printed_algorithm_1
-from fairlead_papers.dynamic.section_2 import (
+from fairlead_papers.dynamic._agent_sequences import divide, draw_demands
+from fairlead_papers.dynamic._dynamic_properties import (
     LEMMAS,
     PROPERTIES,
     failing_properties,
     judge_failures,
     lemmas_missed,
 )
-from fairlead_papers.dynamic.section_4 import judge_sums, shares_of
-from fairlead_papers.dynamic.sequences import divide, draw_demands
-from fairlead_papers.dynamic.theorem_1 import OTHERS, judge_ways
+from fairlead_papers.dynamic._full_knowledge import judge_sums, shares_of
+from fairlead_papers.dynamic._solvers_compared import (
+    OTHERS,
+    judge_algorithm,
+    judge_ways,
+    overuse,
+    printed_algorithm_1,
+)
+from fairlead_papers.entries import CATALOGUE, reproduce
+from fairlead_papers.reproduction import DIFFERS, SHAPE, WITHIN, PrintedClaim
 from fairlead_papers.setting import Setting
-from fairlead_papers.verdict import DIFFERS, SHAPE, WITHIN, PrintedClaim
 from oracles.dynamic import exact_levels
 
 

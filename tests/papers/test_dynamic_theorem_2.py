@@ -11,11 +11,17 @@ from fairlead.errors import NoConvergenceError
 from fairlead.mechanisms.competitive_ratio import full_knowledge_levels, worst_case_max_min
 from fairlead.properties.course import Course
 from fairlead.properties.dynamic import check_dynamic
-from fairlead_papers.catalogue import CATALOGUE, reproduce
-from fairlead_papers.dynamic.fixed_instance import best_course
-from fairlead_papers.dynamic.theorem_2 import SMALL, Worst, in_turn, judge_ratios, least_ratio
+from fairlead_papers.dynamic._full_knowledge import (
+    SMALL,
+    Worst,
+    best_course,
+    in_turn,
+    judge_ratios,
+    least_ratio,
+)
+from fairlead_papers.entries import CATALOGUE, reproduce
+from fairlead_papers.reproduction import WITHIN
 from fairlead_papers.setting import Setting
-from fairlead_papers.verdict import WITHIN
 
 # Two resources: 2/5 each after 4 agents, 1/5 for the last, 1/3 under DRF.
 AS_PRINTED = Worst(0.4, 0.2, 1 / 3, ratio=0.6, longer=0.51, random=0.7, above=1.0, slack=0.0)

@@ -12,10 +12,10 @@ import pytest
 from fairlead.model.workload import Workload
 from fairlead.traces.generator import FIGURE_4_USERS
 from fairlead.traces.google_park import FIGURE_4_TOTAL, TABLE_I, figure_4_park
-from fairlead_papers.catalogue import CATALOGUE, reproduce
-from fairlead_papers.drfh.figure_4 import share_series
+from fairlead_papers.drfh._three_users import share_series
+from fairlead_papers.entries import CATALOGUE, reproduce
+from fairlead_papers.reproduction import EQUAL, WITHIN
 from fairlead_papers.setting import Setting
-from fairlead_papers.verdict import EQUAL, WITHIN
 from oracles.plain_replay import plain_replay
 
 # Table I prints two digits of the trace's memory sizes.

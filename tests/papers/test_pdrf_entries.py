@@ -9,8 +9,26 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fairlead_papers.catalogue import CATALOGUE, reproduce
-from fairlead_papers.pdrf.claims import (
+from fairlead_papers.entries import CATALOGUE, reproduce
+from fairlead_papers.pdrf._printed_examples import (
+    find_cycles,
+    find_other_subcycle,
+    find_top_up_short_of_pareto,
+    find_wrong_cycle,
+    take_turns,
+)
+from fairlead_papers.pdrf._runs_of_formula import (
+    LIKELIER,
+    ROWS,
+    Counted,
+    Deviations,
+    PrintedRow,
+    Sample,
+    count_row,
+    mean_interval,
+    read_row,
+)
+from fairlead_papers.pdrf._tables_1_and_2 import (
     find_excess_of_large_demands,
     find_largest_excess,
     find_reserves,
@@ -19,24 +37,8 @@ from fairlead_papers.pdrf.claims import (
     judge_average_cases,
     judge_worse_cases,
 )
-from fairlead_papers.pdrf.examples import (
-    find_cycles,
-    find_other_subcycle,
-    find_top_up_short_of_pareto,
-    find_wrong_cycle,
-    take_turns,
-)
-from fairlead_papers.pdrf.printed import LIKELIER, ROWS, PrintedRow
-from fairlead_papers.pdrf.runs import (
-    Counted,
-    Deviations,
-    Sample,
-    count_row,
-    mean_interval,
-    read_row,
-)
+from fairlead_papers.reproduction import DIFFERS, EQUAL, FARTHER, SHAPE, WITHIN, PrintedClaim
 from fairlead_papers.setting import Setting
-from fairlead_papers.verdict import DIFFERS, EQUAL, FARTHER, SHAPE, WITHIN, PrintedClaim
 
 COMMAND = "fairlead reproduce"
 

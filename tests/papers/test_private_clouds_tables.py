@@ -9,8 +9,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from fairlead_papers.catalogue import find_entries, reproduce
-from fairlead_papers.private_clouds.claims import (
+from fairlead_papers.entries import find_entries, reproduce
+from fairlead_papers.private_clouds._tables_2_to_5 import (
     count_near,
     find_drawing,
     find_impossible_sds,
@@ -21,7 +21,7 @@ from fairlead_papers.private_clouds.claims import (
     judge_unused_variation,
     judge_variation,
 )
-from fairlead_papers.private_clouds.printed import (
+from fairlead_papers.private_clouds._trials_of_schedulers import (
     BF_DRF,
     DRF,
     PS_DSF,
@@ -31,21 +31,19 @@ from fairlead_papers.private_clouds.printed import (
     RRR_PS_DSF,
     RRR_RESIDUAL,
     TRIALS,
-    least_unused_sd,
-    unused_of,
-)
-from fairlead_papers.private_clouds.study import (
     Study,
     StudyOutcome,
     draw_trials,
+    least_unused_sd,
     read_tasks,
     read_tasks_sd,
     read_unused,
     run_study,
     summarise_tasks,
+    unused_of,
 )
+from fairlead_papers.reproduction import EQUAL, FARTHER, SHAPE, WITHIN, PrintedClaim
 from fairlead_papers.setting import Setting
-from fairlead_papers.verdict import EQUAL, FARTHER, SHAPE, WITHIN, PrintedClaim
 
 COMMAND = "fairlead reproduce"
 

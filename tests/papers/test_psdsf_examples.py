@@ -8,14 +8,25 @@ import numpy as np
 import pytest
 
 from fairlead.mechanisms.catalogue import solve
-from fairlead_papers.catalogue import CATALOGUE, reproduce
-from fairlead_papers.psdsf import figure_1, figure_3, figure_4, table_3, table_4
-from fairlead_papers.psdsf.examples import example_of_figure_1, example_of_figure_2, possible_tasks
-from fairlead_papers.psdsf.figure_6 import CPU_OF_USER_2, cluster_of_section_5
-from fairlead_papers.psdsf.section_5 import PRINTED_GAMMA, PRINTED_PS_DSF
-from fairlead_papers.reproduction import Reproduction
+from fairlead_papers.entries import CATALOGUE, reproduce
+from fairlead_papers.psdsf import _four_classes as table_3
+from fairlead_papers.psdsf import _four_classes as table_4
+from fairlead_papers.psdsf import _two_servers as figure_1
+from fairlead_papers.psdsf import _two_servers as figure_3
+from fairlead_papers.psdsf import _two_servers as figure_4
+from fairlead_papers.psdsf._four_classes import (
+    CPU_OF_USER_2,
+    PRINTED_GAMMA,
+    PRINTED_PS_DSF,
+    cluster_of_section_5,
+)
+from fairlead_papers.psdsf._two_servers import (
+    example_of_figure_1,
+    example_of_figure_2,
+    possible_tasks,
+)
+from fairlead_papers.reproduction import EQUAL, FARTHER, SHAPE, PrintedClaim, Reproduction
 from fairlead_papers.setting import Setting
-from fairlead_papers.verdict import EQUAL, FARTHER, SHAPE, PrintedClaim
 
 
 def found(key: str) -> Reproduction:
@@ -34,7 +45,7 @@ def test_all_numbers_are_as_printed(key: str) -> None:
 
 def test_figure_1_with_another_mechanisms_answer_differs() -> None:
     problem = example_of_figure_1()
-    answers = {called: solve(problem, name) for name, called, _, _ in figure_1.PRINTED}
+    answers = {called: solve(problem, name) for name, called, _, _ in figure_1.PRINTED_OF_FIGURE_1}
     wrong = answers | {"PS-DSF": answers["TSF"]}
     assert {r.verdict for r in figure_1.readings(answers, problem)} == {EQUAL}
     differ = [r.what for r in figure_1.readings(wrong, problem) if r.verdict == FARTHER]

@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 
 from fairlead import Problem, solve
-from fairlead_papers.distributed.asynchronous import run_asynchronously
 from fairlead_papers.distributed.convergence import compare_with_exact, settling_time
-from fairlead_papers.distributed.messages import Delay
-from fairlead_papers.distributed.presence import JoinOrLeave
-from fairlead_papers.distributed.setting import AsynchronousSetting
-from fairlead_papers.psdsf.figure_6 import (
+from fairlead_papers.distributed.network_setting import AsynchronousSetting, Delay, JoinOrLeave
+from fairlead_papers.distributed.simulated_run import run_asynchronously
+from fairlead_papers.psdsf._four_classes import (
     CPU_OF_USER_2,
     Figure6,
     cluster_of_section_5,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead_papers.catalogue import CATALOGUE, reproduce
-from fairlead_papers.psdsf.lemma_1 import (
+from fairlead_papers.entries import CATALOGUE, reproduce
+from fairlead_papers.psdsf._theorem_and_lemma import (
     DEMANDS,
     SERVERS,
     Told,
@@ -13,8 +13,8 @@ from fairlead_papers.psdsf.lemma_1 import (
     judge_lies,
     measure_lie,
 )
+from fairlead_papers.reproduction import DIFFERS
 from fairlead_papers.setting import Setting
-from fairlead_papers.verdict import DIFFERS
 
 HARMLESS = [Told(DEMANDS, -0.1, -0.2), Told(SERVERS, 0.1, 0.0), Told(DEMANDS, 0.0, -1e-6)]
 

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from fairlead import load
-from fairlead_papers.catalogue import CATALOGUE, reproduce
-from fairlead_papers.psdsf.table_1 import (
+from fairlead_papers.entries import CATALOGUE, reproduce
+from fairlead_papers.psdsf._compared_properties import (
     TICKS,
     Count,
     judge_table,
     severities,
     tsf_witness,
 )
+from fairlead_papers.reproduction import DIFFERS
 from fairlead_papers.setting import Setting
-from fairlead_papers.verdict import DIFFERS
 
 NONE_FOUND = {(name, of): Count(0, 10) for name, ticks in TICKS.items() for of in ticks}
 BLANKS = {

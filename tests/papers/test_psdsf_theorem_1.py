@@ -8,12 +8,16 @@ import pytest
 from fairlead.certificates.bottleneck_theorems import certify_bottleneck
 from fairlead.mechanisms.catalogue import solve
 from fairlead.model.problem import Problem
-from fairlead_papers.catalogue import CATALOGUE, reproduce
-from fairlead_papers.psdsf.definition import largest_gain, virtual_shares
-from fairlead_papers.psdsf.examples import example_of_figure_1, example_of_figure_2
-from fairlead_papers.psdsf.theorem_1 import Judged, judge_theorem, two_answers
+from fairlead_papers.entries import CATALOGUE, reproduce
+from fairlead_papers.psdsf._theorem_and_lemma import Judged, judge_theorem, two_answers
+from fairlead_papers.psdsf._two_servers import (
+    example_of_figure_1,
+    example_of_figure_2,
+    largest_gain,
+    virtual_shares,
+)
+from fairlead_papers.reproduction import SHAPE
 from fairlead_papers.setting import Setting
-from fairlead_papers.verdict import SHAPE
 
 OURS = Judged("ps-dsf", 0.0, 0.0)
 NEITHER = Judged("tsf", 0.1, 0.05)

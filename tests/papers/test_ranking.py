@@ -7,7 +7,7 @@ import pytest
 from fairlead.executors.local_processes import Processes
 from fairlead.simulation.metrics.summary import Summary
 from fairlead_papers import setting as setting_module
-from fairlead_papers.catalogue import CATALOGUE, reproduce
+from fairlead_papers.entries import CATALOGUE, reproduce
 from fairlead_papers.setting import Setting
 
 

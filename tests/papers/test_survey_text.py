@@ -13,9 +13,8 @@ from fairlead.model.verdict import Verdict
 from fairlead.report.terminal import to_terminal
 from fairlead.report.witness import problem_line
 from fairlead_papers.surveys._survey_document import survey_document
-from fairlead_papers.surveys.drawing import Distribution
-from fairlead_papers.surveys.survey import Survey, survey
-from fairlead_papers.surveys.work import SurveyCell, Witness
+from fairlead_papers.surveys.random_problems import Distribution
+from fairlead_papers.surveys.survey import Survey, SurveyCell, Witness, survey
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from fairlead_papers.verdict import (
+from fairlead_papers.reproduction import (
     DIFFERS,
     EQUAL,
     FARTHER,

@@ -7,7 +7,7 @@ import pytest
 from fairlead.executors.local_processes import Processes
 from fairlead.mechanisms.catalogue import CATALOGUE, CONSTRAINTS, LIMITS, RATES
 from fairlead.properties.audit import PROPERTIES
-from fairlead_papers.surveys.drawing import Distribution
+from fairlead_papers.surveys.random_problems import Distribution
 from fairlead_papers.surveys.survey import survey
 
 # Problems of each distribution: more where few meet the premise, or where a claim has conditions.

@@ -15,7 +15,7 @@ from fairlead.model.cluster import Users
 from fairlead.model.holdings import Holdings
 from fairlead.model.reductions import active_part
 from fairlead.scheduler.policies import find_policy
-from fairlead_papers.distributed.setting import AsynchronousSetting
+from fairlead_papers.distributed.network_setting import AsynchronousSetting
 from strategies import ALL_FEATURES, admitted_by, problems
 
 FILLINGS = [("drf", "best-fit"), ("tsf", "first-fit"), ("ps-dsf", "joint"), ("drf", "rrr")]

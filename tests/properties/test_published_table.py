@@ -14,7 +14,7 @@ from fairlead.mechanisms.catalogue import CATALOGUE
 from fairlead.properties.audit import audit
 from fairlead.properties.lies import Lie, search_lies, tell
 from fairlead.properties.subject import subject_of
-from fairlead_papers.surveys.drawing import Distribution
+from fairlead_papers.surveys.random_problems import Distribution
 from fairlead_papers.surveys.survey import survey
 
 LIES = "strategy-proofness"

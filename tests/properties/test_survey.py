@@ -20,11 +20,16 @@ from fairlead.properties.audit import PROPERTIES, audit, audit_subject
 from fairlead.properties.bottleneck import find_bottleneck, find_single_resource
 from fairlead.properties.lies import tell
 from fairlead.properties.subject import subject_of
-from fairlead_papers.surveys.drawing import Distribution
-from fairlead_papers.surveys.shrinking import shrink, size_of
-from fairlead_papers.surveys.survey import survey
-from fairlead_papers.surveys.witnesses import save_survey_witnesses
-from fairlead_papers.surveys.work import TOLERANCE, SurveyCell, Witness, shrink_witness
+from fairlead_papers.surveys._shrinking import shrink, size_of
+from fairlead_papers.surveys.random_problems import Distribution
+from fairlead_papers.surveys.survey import (
+    TOLERANCE,
+    SurveyCell,
+    Witness,
+    save_survey_witnesses,
+    shrink_witness,
+    survey,
+)
 from strategies import ALL_FEATURES, problems
 
 # Drawing.

@@ -19,9 +19,8 @@ from fairlead.cli.application import run_command
 from fairlead.errors import FairleadError
 from fairlead.executors.ray_tasks import ray_executor
 from fairlead.formats.problem_file import load
-from fairlead_papers.distributed.clocks import Clocks
-from fairlead_papers.distributed.on_ray import ServerActors
-from fairlead_papers.distributed.setting import AsynchronousSetting
+from fairlead_papers.distributed._ray_actors import ServerActors
+from fairlead_papers.distributed.network_setting import AsynchronousSetting, Clocks
 from random_problems import random_problem
 
 PARK = str(Path(__file__).parents[2] / "examples/google-park.yaml")

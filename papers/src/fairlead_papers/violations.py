@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fairlead_papers.setting import Setting
-from fairlead_papers.surveys.drawing import Distribution
-from fairlead_papers.surveys.work import SurveyJob, audit_some
+from fairlead_papers.surveys.random_problems import Distribution
+from fairlead_papers.surveys.survey import SurveyJob, audit_some
 
 # A mechanism and a property.
 Place = tuple[str, str]
@@ -31,23 +31,7 @@ def count_violations(
     problems: int,
     lies: int,
 ) -> dict[Place, Count]:
-    """Audit one random problem after another; witnesses are not made smaller here.
-
-    Parameters
-    ----------
-    setting : Setting
-        Decides the problems, and is told how far it is.
-    mechanisms, properties : tuple of str
-        Names.
-    look : Distribution
-        What problems look like.
-    problems, lies : int
-        How many, and how many lies on each.
-
-    Returns
-    -------
-    dict of (mechanism, property) to Count
-    """
+    """Audit random problems, and count violations by mechanism and property."""
     counts = {(name, of): Count(0, 0) for name in mechanisms for of in properties}
     jobs = [
         SurveyJob(mechanisms, properties, look, setting.seed, range(k, k + 1), lies)

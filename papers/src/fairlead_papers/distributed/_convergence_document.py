@@ -23,8 +23,8 @@ from fairlead.report.document import (
     words,
 )
 from fairlead.report.numbers import counted, number, percent, precise_percent
-from fairlead_papers.distributed.asynchronous import ActorCount, AsynchronousRun
 from fairlead_papers.distributed.convergence import Settlement, changes_text
+from fairlead_papers.distributed.simulated_run import ActorCount, AsynchronousRun
 
 NAMES = {"ps-dsf": "PS-DSF", "ps-dsf-tdm": "PS-DSF (TDM)", "tsf": "TSF", "drfh": "C-DRFH"}
 # With more servers than this running while a message is under way they tend to overreact.

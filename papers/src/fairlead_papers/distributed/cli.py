@@ -23,8 +23,7 @@ from fairlead.model.quantity import typed_number
 
 if TYPE_CHECKING:
     from fairlead.model.problem import Problem
-    from fairlead_papers.distributed.messages import Delay
-    from fairlead_papers.distributed.presence import JoinOrLeave
+    from fairlead_papers.distributed.network_setting import Delay, JoinOrLeave
 
 # How many periods to watch after the last change, unless told otherwise.
 PERIODS = 100
@@ -102,22 +101,21 @@ def converge(
     as_json: AsJson = False,
     skip_unplaceable: SkipUnplaceable = False,
 ) -> None:
-    """Let servers divide themselves by messages, and watch them settle.
+    """Let servers divide themselves by messages, and measure how soon they settle.
 
-    Nobody is in charge: each server runs the server procedure by its own clock, knowing what it
-    has and what the others said in the messages that have reached it. Shown is how long it takes
-    to settle after users come and go, beside the exact answers. The exit status is 1 if it has not
-    settled in the end.
+    No server is in charge: each runs the server procedure by its own clock, knowing its own
+    division and the messages that have reached it. The output shows how long it takes to settle
+    after users join and leave, beside the exact answers. The exit status is 1 if it has not settled
+    in the end.
 
-    With --ray the servers are parted among actors of a Ray cluster that tell each other users'
-    totals, in real time, until the certificate holds; an actor that is lost has its servers taken
-    over by another.
+    With --ray the servers are divided among actors of a Ray cluster that exchange users' totals in
+    real time until the certificate holds; the servers of a lost actor move to another.
 
     \b
     Example:
       fairlead converge cluster.yaml --delay 0.1 --leave ana:50 --join ana:80
     """  # noqa: D301 (the help formatter reads \b as "keep these lines")
-    from fairlead_papers.distributed.clocks import Clocks
+    from fairlead_papers.distributed.network_setting import Clocks
 
     if actors is not None and ray is None:
         raise InputError("is for --ray", "--actors")
@@ -130,9 +128,9 @@ def converge(
     clocks, delays = Clocks(PERIOD if period is None else period, jitter), _delay(delay)
     problem, left_out = read_problem(file, skip_unplaceable, needs_due=True)
     changes = _changes(problem, leave, join)
-    from fairlead_papers.distributed.asynchronous import run_asynchronously
     from fairlead_papers.distributed.convergence import compare_with_exact
-    from fairlead_papers.distributed.setting import AsynchronousSetting
+    from fairlead_papers.distributed.network_setting import AsynchronousSetting
+    from fairlead_papers.distributed.simulated_run import run_asynchronously
 
     latest = max((change.time for change in changes), default=0.0)
     setting = AsynchronousSetting(
@@ -151,7 +149,7 @@ def converge(
             run = run_asynchronously(setting, sample=sample, on_progress=on_progress)
     else:
         with executor_on(ray), progress_bar("Servers") as on_progress:
-            from fairlead_papers.distributed.on_ray import run_in_actors
+            from fairlead_papers.distributed._ray_actors import run_in_actors
 
             setting = replace(setting, until=REAL_SECONDS if until is None else until)
             run = run_in_actors(setting, actors, period, on_progress)
@@ -165,7 +163,7 @@ def converge(
 
 def _delay(text: str) -> Delay:
     """Read ``S`` or ``A..B``."""
-    from fairlead_papers.distributed.messages import Delay
+    from fairlead_papers.distributed.network_setting import Delay
 
     shortest, _, longest = text.partition("..")
     try:
@@ -180,7 +178,7 @@ def _changes(
     problem: Problem, leave: list[str] | None, join: list[str] | None
 ) -> tuple[JoinOrLeave, ...]:
     """Read USER:T pairs."""
-    from fairlead_papers.distributed.presence import JoinOrLeave
+    from fairlead_papers.distributed.network_setting import JoinOrLeave
 
     index = {name: n for n, name in enumerate(problem.users.names)}
     changes = []

@@ -15,8 +15,8 @@ from fairlead.model.allocation import FORMAT_VERSION, Allocation
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
 from fairlead.model.reductions import restrict
-from fairlead_papers.distributed.asynchronous import AsynchronousRun
-from fairlead_papers.distributed.presence import Phase
+from fairlead_papers.distributed.network_setting import Phase
+from fairlead_papers.distributed.simulated_run import AsynchronousRun
 
 # Violations that somebody would not notice, and that count as none.
 CLOSE = 1e-3
@@ -146,16 +146,9 @@ class Settlement:
 
 
 def compare_with_exact(run: AsynchronousRun, mechanisms: Sequence[str] = COMPARED) -> Settlement:
-    """Set a run beside the exact answers for those present, recomputed whenever that changes.
+    """Compare a run with exact answers among the users present, one for each set of users.
 
-    Parameters
-    ----------
-    mechanisms : sequence of str
-        To compare with beside the one that the servers aim at.
-
-    Notes
-    -----
-    One exact answer per mechanism and distinct set of users.
+    `mechanisms` are compared beside the one that the servers aim at.
     """
     exact: dict[str, tuple[Allocation | None, ...]] = {}
     refused: dict[str, str] = {}

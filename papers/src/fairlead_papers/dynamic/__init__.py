@@ -9,11 +9,5 @@ PAPER = Paper(
     "Li, Liu, Zhang and Zhang",
     "A note on dynamic fair division of multiple resources",
     "2019",
-    order=(
-        "section-2",
-        "theorem-1",
-        "algorithm-1",
-        "section-4",
-        "theorem-2",
-    ),
+    order=("section-2", "theorem-1", "algorithm-1", "section-4", "theorem-2"),
 )

@@ -9,11 +9,5 @@ PAPER = Paper(
     "Metin",
     "Precomputed dominant resource fairness",
     "preprint",
-    order=(
-        "section-3",
-        "table-1",
-        "table-2",
-        "section-6.1",
-        "section-6.2",
-    ),
+    order=("section-3", "table-1", "table-2", "section-6.1", "section-6.2"),
 )

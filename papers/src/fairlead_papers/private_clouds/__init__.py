@@ -9,10 +9,5 @@ PAPER = Paper(
     "Kesidis, Shan, Jain, Urgaonkar, Khamse-Ashari and Lambadaris",
     "Scheduling distributed resources in heterogeneous private clouds",
     "MASCOTS 2018",
-    order=(
-        "table-2",
-        "table-3",
-        "table-4",
-        "table-5",
-    ),
+    order=("table-2", "table-3", "table-4", "table-5"),
 )

@@ -24,8 +24,7 @@ from fairlead.report.document import (
 )
 from fairlead.report.numbers import counted
 from fairlead.report.witness import problem_blocks, problem_line, witness_blocks
-from fairlead_papers.surveys.survey import Survey
-from fairlead_papers.surveys.work import SurveyCell
+from fairlead_papers.surveys.survey import Survey, SurveyCell
 
 
 def survey_document(survey: Survey, title: str) -> Document:

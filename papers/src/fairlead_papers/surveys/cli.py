@@ -122,9 +122,8 @@ def survey_random_problems(
     }
     from fairlead.report.numbers import counted
     from fairlead_papers.surveys._survey_document import survey_document
-    from fairlead_papers.surveys.drawing import Distribution
-    from fairlead_papers.surveys.survey import survey
-    from fairlead_papers.surveys.witnesses import save_survey_witnesses
+    from fairlead_papers.surveys.random_problems import Distribution
+    from fairlead_papers.surveys.survey import save_survey_witnesses, survey
 
     drawn: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     with executor_on(ray) as executor, stages_bar() as on_progress:

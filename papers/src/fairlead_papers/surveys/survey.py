@@ -1,29 +1,231 @@
-"""Which mechanism has which property? Audits over random problems, and the smallest witnesses.
-
-A property that a paper proves stands up to the search or is refuted by a witness; one that nobody
-claims gets a witness.
-"""
+"""The work of a survey: audit some of the problems, count what is found, and shrink a witness."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from fairlead.errors import CertificateError, RefusalError
 from fairlead.executors.executor import Executor
 from fairlead.executors.local_processes import Processes
-from fairlead.mechanisms.catalogue import find_mechanism
+from fairlead.formats.problem_file import document_of
+from fairlead.mechanisms.catalogue import Claim, find_mechanism
 from fairlead.model.allocation import FORMAT_VERSION
 from fairlead.model.arguments import whole_number
-from fairlead.properties.audit import PROPERTIES, check_properties
-from fairlead_papers.surveys.drawing import Distribution
-from fairlead_papers.surveys.work import (
-    SurveyCell,
-    SurveyJob,
-    SurveyPart,
-    audit_some,
-    shrink_witness,
-)
+from fairlead.model.problem import Problem
+from fairlead.model.verdict import Verdict
+from fairlead.properties import lies as lying
+from fairlead.properties.audit import PROPERTIES, audit_subject, check_properties
+from fairlead.properties.lies import Lie
+from fairlead.properties.subject import Subject, subject_of
+from fairlead.properties.witness_files import save_pair, save_problem
+from fairlead_papers.surveys._shrinking import shrink, size_of
+from fairlead_papers.surveys.random_problems import Distribution
+
+# A violation smaller than this, relative, may be what a certified answer misses.
+TOLERANCE = 1e-5
+# Which part of what they show witnesses keep while they shrink, and how much at most.
+KEPT, ENOUGH = 0.5, 0.02
+LIES_WHILE_SHRINKING = 20
+ATTEMPTS = 250
+
+
+@dataclass(frozen=True, eq=False)
+class SurveyJob:
+    """Problems to audit, by number, and how."""
+
+    mechanisms: tuple[str, ...]
+    properties: tuple[str, ...]
+    distribution: Distribution
+    seed: int
+    numbers: range
+    lies: int
+
+
+@dataclass(frozen=True, eq=False)
+class SurveyPart:
+    """What some of the problems showed."""
+
+    cells: dict[tuple[str, str], SurveyCell]
+    unproved: dict[str, int]
+    refused: dict[str, int]
+
+
+def audit_some(job: SurveyJob) -> SurveyPart:
+    """Audit all mechanisms on some of the problems."""
+    cells: dict[tuple[str, str], SurveyCell] = {}
+    unproved, refused = dict.fromkeys(job.mechanisms, 0), dict.fromkeys(job.mechanisms, 0)
+    for number in job.numbers:
+        problem = job.distribution.draw(np.random.default_rng([job.seed, number]))
+        for name in job.mechanisms:
+            try:
+                found = _audit_one(name, problem, job, number)
+            except RefusalError:
+                refused[name] += 1
+                continue
+            except CertificateError:
+                unproved[name] += 1
+                continue
+            for cell in found:
+                key = (name, cell.property)
+                cells[key] = cells[key].joined(cell) if key in cells else cell
+    return SurveyPart(cells, unproved, refused)
+
+
+def _audit_one(name: str, problem: Problem, job: SurveyJob, number: int) -> Iterator[SurveyCell]:
+    row = find_mechanism(name)
+    found = audit_subject(
+        subject_of(problem, name), properties=job.properties, lies=job.lies, seed=number
+    )
+    cells = []
+    for verdict in found:
+        if not verdict.applies or (verdict.verdict == "unknown" and not verdict.searched):
+            continue
+        claim = row.claim(verdict.name)
+        covered = claim is not None and claim.covers(problem)
+        fails = verdict.verdict == "fails" and verdict.severity > TOLERANCE
+        lie = found.lie if verdict.name == lying.NAME else None
+        witness = Witness(problem, verdict, lie, covered, number) if fails else None
+        cells.append(
+            SurveyCell(
+                name,
+                verdict.name,
+                claim,
+                asked=1,
+                covered=int(covered),
+                violations=int(fails),
+                refutations=int(fails and covered),
+                witness=witness,
+            )
+        )
+    return iter(cells)
+
+
+def shrink_witness(cell: SurveyCell) -> SurveyCell:
+    """Return the cell with a smaller witness, if there is one."""
+    witness = cell.witness
+    if witness is None:
+        return cell
+    best = [witness]
+    enough = max(min(KEPT * witness.verdict.severity, ENOUGH), TOLERANCE)
+
+    def shows(problem: Problem) -> bool:
+        # What refutes a claim goes on doing so, and what does not is not shown where it would.
+        if cell.claim is not None and cell.claim.covers(problem) != witness.covered:
+            return False
+        found = _check_again(cell, problem, best[0])
+        if found is None or not found.verdict.severity >= enough:
+            return False
+        best[0] = found
+        return True
+
+    shrink(witness.problem, shows, ATTEMPTS)
+    return replace(cell, witness=best[0])
+
+
+def _check_again(cell: SurveyCell, problem: Problem, witness: Witness) -> Witness | None:
+    """Return what the mechanism shows on another problem, None if it does not answer."""
+    try:
+        subject = subject_of(problem, cell.mechanism)
+        lie = None if witness.lie is None else _translated(witness, subject)
+        if cell.property == lying.NAME:
+            if lie is None:
+                return None
+            verdict, lie = lying.search_lies(
+                subject, LIES_WHILE_SHRINKING, witness.number, user=lie.user, first=lie
+            )
+        else:
+            verdict = audit_subject(subject, properties=(cell.property,))[0]
+    except (RefusalError, CertificateError):
+        return None
+    return Witness(problem, verdict, lie, witness.covered, witness.number)
+
+
+def _translated(witness: Witness, subject: Subject) -> Lie | None:
+    """Return the witness's lie as it reads in another problem, None where its user is gone."""
+    before, now = witness.problem, subject.given
+    assert witness.lie is not None
+    user = before.users.names[witness.lie.user]
+    if user not in now.users.names:
+        return None
+    n = now.users.names.index(user)
+    resource = [before.cluster.resources.index(r) for r in now.cluster.resources]
+    group = [before.cluster.groups.index(g) for g in now.cluster.groups]
+    rates = witness.lie.rates
+    changed = witness.lie.eligible[group] != before.users.eligible[witness.lie.user, group]
+    return Lie(
+        user=n,
+        demand=witness.lie.demand[resource],
+        eligible=now.users.eligible[n] ^ changed,
+        rates=None if rates is None else rates[group],
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Witness:
+    """A problem on which a mechanism lacks a property."""
+
+    problem: Problem
+    verdict: Verdict  # what the audit of the mechanism says there
+    lie: Lie | None  # the lie that pays, where that is what it shows
+    covered: bool  # whether the claim says that the mechanism has the property there
+    number: int  # which of the random problems it came from
+
+    def order(self) -> tuple[Any, ...]:
+        """Return by what witnesses are preferred: against a claim, then small, then the first."""
+        return (not self.covered, *size_of(self.problem), self.number)
+
+
+@dataclass(frozen=True, eq=False)
+class SurveyCell:
+    """What is known of one property of one mechanism."""
+
+    mechanism: str
+    property: str
+    claim: Claim | None  # what is proved of it
+    asked: int = 0  # random problems on which it was checked, its premise being met
+    covered: int = 0  # those about which the claim says something
+    violations: int = 0  # problems on which it fails
+    refutations: int = 0  # those about which the claim says something
+    witness: Witness | None = None  # the smallest against it
+
+    def joined(self, other: SurveyCell) -> SurveyCell:
+        """Return both counts together, with the smaller witness."""
+        witnesses = [w for w in (self.witness, other.witness) if w is not None]
+        return replace(
+            self,
+            asked=self.asked + other.asked,
+            covered=self.covered + other.covered,
+            violations=self.violations + other.violations,
+            refutations=self.refutations + other.refutations,
+            witness=min(witnesses, key=Witness.order) if witnesses else None,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the cell as plain values, for JSON."""
+        values: dict[str, Any] = {
+            "mechanism": self.mechanism,
+            "property": self.property,
+            "claimed": self.claim is not None,
+        }
+        if self.claim is not None and self.claim.without:
+            values["claimed_without"] = list(self.claim.without)
+        values |= {
+            "asked": self.asked,
+            "violations": self.violations,
+            "refutations": self.refutations,
+        }
+        if self.witness is not None:
+            values["witness"] = {
+                "problem": document_of(self.witness.problem),
+                "verdict": self.witness.verdict.to_dict(),
+            }
+        return values
+
 
 LIES = 60
 # Problems that one process audits before it reports.
@@ -81,26 +283,20 @@ def survey(
     problems : int
         How many to draw, at least 1. The same seed and number give the same problem.
     distribution : Distribution, optional
-        What they look like.
     properties : sequence of str
         Those to check.
     lies : int
         Lies to try on each problem.
     executor : Executor, optional
-        What audits, several problems at a time; the processors of this machine when absent. The
-        result is the same.
+        Audits several problems at a time; the processors of this machine when absent. The result is
+        the same.
     on_progress : callable, optional
-        Called with what is being done, how much of it is done, and how much there is.
-
-    Returns
-    -------
-    Survey
-        Its witnesses shrunk as far as single steps lead.
+        Called with the name of the step, done and all.
 
     Raises
     ------
     InputError
-        For an unknown mechanism or property, or a number that is none.
+        For an unknown mechanism or property, or a number out of range.
     """
     for name in mechanisms:
         find_mechanism(name)
@@ -146,3 +342,23 @@ def survey(
 
     executor.do_all(shrink_witness, shown, keep)
     return Survey(names, wanted, problems, seed, look, cells | small, unproved, refused)
+
+
+def save_survey_witnesses(survey: Survey, folder: Path) -> list[Path]:
+    """Write the smallest witness against each property of each mechanism as a problem file.
+
+    Returns the files: ``MECHANISM.PROPERTY.yaml``, and the lie that pays beside it as
+    ``MECHANISM.strategy-proofness.lie.yaml``. Creates the folder; raises InputError when a file
+    cannot be written.
+    """
+    written = []
+    for cell in survey.cells.values():
+        if cell.witness is None:
+            continue
+        name = f"{cell.mechanism}.{cell.property}"
+        if cell.witness.lie is not None:
+            problem = cell.witness.problem
+            written += save_pair(problem, cell.witness.lie, folder, name, f"{name}.lie")
+        else:
+            written.append(save_problem(cell.witness.problem, folder, name))
+    return written

@@ -1,0 +1,142 @@
+"""Section 2 of Li et al. 2019: the properties of dynamic DRF, and the lemmas of section 3."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from functools import partial
+from itertools import chain
+
+import numpy as np
+
+from fairlead.model.cluster import FloatArray
+from fairlead.properties.course import Course
+from fairlead.properties.dynamic import check_dynamic
+from fairlead.properties.dynamic_lies import dynamic_drf, search_lies
+from fairlead.report.numbers import number
+from fairlead_papers.dynamic import PAPER
+from fairlead_papers.dynamic._agent_sequences import divide, draw_demands
+from fairlead_papers.reproduction import Finding, PrintedClaim, Reproduction, TextTable
+from fairlead_papers.setting import Setting
+
+SEQUENCES, QUICK_SEQUENCES = 300, 25
+LIES, QUICK_LIES = 100, 30
+AGENTS = 9
+TOLERANCE = 1e-12
+# In the order of the paper, with what it calls them.
+PROPERTIES = {
+    "sharing-incentive": "sharing incentive",
+    "dynamic-envy-freeness": "dynamic envy-freeness",
+    "dynamic-pareto-optimality": "dynamic Pareto optimality",
+    "strategy-proofness": "strategy-proofness",
+}
+LEMMAS = {
+    "lemma 1": "Lemma 1: everybody has the larger of the least share and what it had",
+    "lemma 2": "Lemma 2: who came earlier has at least as much",
+    "lemma 3": "Lemma 3: who has more than another came before it and was given nothing since",
+}
+# Four agents, two of them without some demands, and what the first says instead.
+WITH_ZEROS = ((1.0, 0.5, 0.5), (1.0, 0.0, 0.5), (0.0, 1.0, 0.5), (0.5, 0.5, 1.0))
+SAID_INSTEAD = (1.0, 1.0, 0.5)
+NOTE = (
+    "All are proved in the papers; a search that finds nothing proves nothing. The first three are "
+    "looked at after every step, in full. Strategy-proofness is a search for a lie that pays."
+)
+
+
+@PAPER.reproduces(
+    "section-2",
+    "Section 2 and Lemmas 1 to 3",
+    "four properties of dynamic DRF, and three lemmas, on random sequences",
+    "it gives sharing incentive, dynamic envy-freeness and dynamic Pareto optimality, and is "
+    "strategy-proof",
+    "half a minute",
+)
+def reproduce(setting: Setting) -> Reproduction:
+    """Check properties and lemmas on random sequences; twenty seconds or so."""
+    sequences, lies = (QUICK_SEQUENCES, QUICK_LIES) if setting.quick else (SEQUENCES, LIES)
+    failing = partial(_failing, lies, setting.seed)
+    each = setting.do_all("sequences, each with its lies", failing, range(sequences))
+    fails = Counter(chain.from_iterable(each))
+    return Reproduction(
+        setting=(
+            f"{sequences} random sequences of 2 to {AGENTS} agents with 2 to 4 resources and "
+            f"positive demands, {lies} lies on each, {setting.seed_text}."
+        ),
+        claims=judge_failures(fails, sequences, lies),
+        findings=(_zero_demands(),),
+        note=NOTE,
+        tables=(
+            TextTable(
+                "Sequences on which something fails.",
+                ["", "fails", "of"],
+                [
+                    [words, str(fails[name]), str(sequences)]
+                    for name, words in (PROPERTIES | LEMMAS).items()
+                ],
+            ),
+        ),
+        data={"sequences": sequences, "lies": lies, "fails": {n: fails[n] for n in PROPERTIES}},
+    )
+
+
+def _failing(lies: int, seed: int, k: int) -> list[str]:
+    demand = draw_demands(np.random.default_rng([seed, k]), AGENTS)
+    agents, least = divide(demand)
+    shares = [agents.shares_at(step) for step in range(1, len(least) + 1)]
+    return [*failing_properties(demand, lies, seed + k), *lemmas_missed(shares, least)]
+
+
+def failing_properties(demand: FloatArray, lies: int, seed: int) -> list[str]:
+    """Name the properties that dynamic DRF lacks on a sequence."""
+    n = len(demand)
+    mechanism = dynamic_drf(float(n))
+    course = Course(demand, np.ones(n), float(n), mechanism(demand, np.ones(n)))
+    verdicts = [*check_dynamic(course), search_lies(course, mechanism, lies, seed)]
+    return [v.name for v in verdicts if v.name in PROPERTIES and v.verdict == "fails"]
+
+
+def lemmas_missed(shares: list[FloatArray], least: FloatArray) -> list[str]:
+    """Name the lemmas that do not hold of the shares after each step, (k,) each."""
+    missed = set()
+    before = np.zeros(0)
+    for k, now in enumerate(shares, start=1):
+        held = np.append(before, 0.0)
+        if np.abs(now - np.maximum(held, least[k - 1])).max() > TOLERANCE:
+            missed.add("lemma 1")
+        if (np.diff(now) > TOLERANCE).any():
+            missed.add("lemma 2")
+        for i in range(k):
+            more = np.flatnonzero(now > now[i] + TOLERANCE)
+            # Before i came, the first i agents had what stands in shares[i - 1].
+            earlier = shares[i - 1] if i else np.zeros(0)
+            if any(j >= i or abs(now[j] - earlier[j]) > TOLERANCE for j in more.tolist()):
+                missed.add("lemma 3")
+        before = now
+    return sorted(missed)
+
+
+def judge_failures(fails: Mapping[str, int], sequences: int, lies: int) -> tuple[PrintedClaim, ...]:
+    """Check for each property and lemma whether it failed on a sequence."""
+    claims = []
+    for name, words in (PROPERTIES | LEMMAS).items():
+        said = f"it gives {words}" if name in PROPERTIES else words
+        searched = f", {lies} lies each" if name == "strategy-proofness" else ""
+        count = fails.get(name, 0)
+        claims.append(
+            PrintedClaim(said, count == 0, f"fails on {count} of {sequences} sequences{searched}")
+        )
+    return tuple(claims)
+
+
+def _zero_demands() -> Finding:
+    told = np.array([SAID_INSTEAD, *WITH_ZEROS[1:]])
+    honest, lied = (divide(demand)[0].shares[0] for demand in (np.array(WITH_ZEROS), told))
+    worth = float(lied) * float((told[0] / np.array(WITH_ZEROS[0])).min())
+    return Finding(
+        "Section 2 asks for positive demands; what becomes of the properties without is left open.",
+        "With zero demands a lie can pay, where resources that are left go on to those who demand "
+        "no other. Demands (1, 1/2, 1/2), (1, 0, 1/2), (0, 1, 1/2), (1/2, 1/2, 1): the first agent "
+        f"ends with {number(float(honest))}, and with {number(worth)} if it says (1, 1, 1/2).",
+        "pytest tests/properties/test_dynamic_lies.py -k demands_nothing",
+    )

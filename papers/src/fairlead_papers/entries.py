@@ -1,0 +1,122 @@
+"""The tables and figures that are reproduced, by name; what was found is kept, if that is asked."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from fairlead.errors import InputError
+from fairlead.formats.atomic_files import write_text
+from fairlead.formats.file_faults import did_you_mean
+from fairlead.simulation.metrics.summary import plain
+from fairlead.simulation.planned_runs import check_folder, open_folder
+from fairlead.source_digest import digest_of_sources
+from fairlead_papers import drfh, dynamic, pdrf, private_clouds, psdsf
+from fairlead_papers.reproduction import ENTRIES, Entry, Reproduction
+from fairlead_papers.setting import Setting
+
+_LOGGER = logging.getLogger("fairlead")
+_AGAIN = "fairlead reproduce "
+# Numbers that are none are kept too.
+_KEPT = TypeAdapter(tuple[str, Reproduction], config=ConfigDict(ser_json_inf_nan="constants"))
+
+
+def _registered() -> dict[str, Entry]:
+    """Import what computes tables and figures, which registers them; order them as papers do."""
+    papers = (drfh, psdsf, private_clouds, pdrf, dynamic)
+    for paper in papers:
+        for module in iter_modules(paper.__path__, f"{paper.__name__}."):
+            import_module(module.name)
+    keys = [paper.PAPER.key for paper in papers]
+    in_order = sorted(ENTRIES.values(), key=lambda e: (keys.index(e.paper.key), e.place))
+    return {entry.key: entry for entry in in_order}
+
+
+CATALOGUE: dict[str, Entry] = _registered()
+
+
+def find_entries(names: Sequence[str]) -> list[Entry]:
+    """Return the entries of tables (``drfh/figure-4``) and papers (``drfh``), all if none is named.
+
+    They are in the order of the catalogue, each once. Raises InputError for an unknown name.
+    """
+    if not names:
+        return list(CATALOGUE.values())
+    wanted: set[str] = set()
+    for name in names:
+        found = [entry.key for entry in CATALOGUE.values() if name in (entry.key, entry.paper.key)]
+        if not found:
+            papers = {entry.paper.key: None for entry in CATALOGUE.values()}
+            near = did_you_mean(name, (*papers, *CATALOGUE))
+            said = near or "; `fairlead reproduce --list` says what there is"
+            raise InputError(f"there is no {name!r}{said}", "what")
+        wanted.update(found)
+    return [entry for entry in CATALOGUE.values() if entry.key in wanted]
+
+
+def reproduce(entry: Entry, setting: Setting) -> Reproduction:
+    """Compute a table or figure, or read it from the setting's folder, which keeps it.
+
+    Where it cannot be kept, as on a full disk, a warning goes to the logger ``fairlead``. Raises
+    InputError when the folder cannot be made or written.
+    """
+    if setting.folder is not None:
+        check_folder(setting.folder)
+    kept = find_kept(entry, setting)
+    if kept is not None:
+        return kept
+    reproduction = entry.compute(setting)
+    if setting.quick:
+        reproduction = _with_quick_commands(reproduction)
+    try:
+        keep(entry, setting, reproduction)
+    except InputError as fault:
+        _LOGGER.warning("%s is finished, but not kept: %s", entry.key, fault)
+    return reproduction
+
+
+def _with_quick_commands(reproduction: Reproduction) -> Reproduction:
+    """Add to commands the options with which the numbers were found in few trials."""
+    findings = tuple(
+        replace(f, command=f"{f.command} --quick" if f.command.startswith(_AGAIN) else f.command)
+        for f in reproduction.findings
+    )
+    return replace(reproduction, findings=findings)
+
+
+def find_kept(entry: Entry, setting: Setting) -> Reproduction | None:
+    """Return what was kept of an entry, or None if nothing was or the program has changed since."""
+    path = _path_of(entry, setting)
+    if path is None or not path.is_file():
+        return None
+    try:
+        stamp, reproduction = _KEPT.validate_json(path.read_bytes())
+    except (ValidationError, OSError):
+        return None  # of another version, or not whole: it is computed again
+    return reproduction if stamp == _stamp() else None
+
+
+def keep(entry: Entry, setting: Setting, reproduction: Reproduction) -> None:
+    """Keep what came of an entry, if the setting has a folder; InputError if it is unwritable."""
+    path = _path_of(entry, setting)
+    if path is not None and setting.folder is not None:
+        open_folder(setting.folder)
+        as_values = replace(reproduction, data=plain(reproduction.data))
+        write_text(path, _KEPT.dump_json((_stamp(), as_values)).decode())
+
+
+def _stamp() -> str:
+    return digest_of_sources("fairlead_papers")
+
+
+def _path_of(entry: Entry, setting: Setting) -> Path | None:
+    if setting.folder is None:
+        return None
+    quick = "-quick" if setting.quick else ""
+    return setting.folder / f"{entry.key.replace('/', '_')}{quick}-seed-{setting.seed}.json"

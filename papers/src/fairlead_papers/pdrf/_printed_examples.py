@@ -1,0 +1,277 @@
+"""The examples that Metin prints: turns and cycles (3), higher orders (6.1), Pareto (6.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from fairlead.mechanisms.catalogue import solve
+from fairlead.mechanisms.cycles import (
+    HigherOrderCycle,
+    find_basic_subcycle,
+    find_cycle,
+    find_higher_order_cycles,
+)
+from fairlead.model.problem import Problem
+from fairlead_papers.pdrf import PAPER
+from fairlead_papers.reproduction import Finding, PrintedClaim, Reading, Reproduction, TextTable
+from fairlead_papers.setting import Setting
+
+DEMAND = ((1, 4), (3, 1))
+POOL = (9, 18)
+SHARES = (Fraction(2, 9), Fraction(1, 3))
+# Less than what a whole number can be off by.
+HUNDREDTH = 0.01
+# Fractions are not rounded.
+ROUNDING = 1e-9
+TURNS = "BAABA"
+CYCLE_POOL, CYCLE_DEMANDS = 35, (2, 4, 10)
+PARETO_POOL = (59, 19)
+# One pool of 10 cores and users with tasks of 1, 4 and 5, as in examples/refuted.
+REFUTED_POOL, REFUTED_DEMANDS = 10, (1, 4, 5)
+REFUTED_FILE = "examples/refuted/pdrf-pareto-optimality.yaml"
+
+
+@PAPER.reproduces(
+    "section-3",
+    "Section 3",
+    "turns of two users on a pool of 9 CPU and 18 GB, and their cycle",
+    "dominant shares of 2/9 and 1/3; A has 3 tasks and B 2, each 2/3 of its dominant resource",
+    "a second",
+)
+def reproduce_section_3(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothing is random)
+    """Divide 9 CPU and 18 GB between A with tasks of (1, 4) and B with tasks of (3, 1)."""
+    problem = Problem.from_arrays([POOL], DEMAND)
+    allocation, formula = solve(problem, "drf-algorithm-1"), solve(problem, "pdrf-without-top-up")
+    tasks, share = allocation.user_tasks, allocation.dominant_share
+    readings = (
+        *(
+            Reading(
+                f"dominant share of a task of {user}",
+                float(share[n] / tasks[n]),
+                float(of),
+                ROUNDING,
+            )
+            for n, (user, of) in enumerate(zip("AB", SHARES, strict=True))
+        ),
+        *(_whole(f"tasks of {u}", tasks[n], x) for n, (u, x) in enumerate((("A", 3), ("B", 2)))),
+        *(
+            Reading(f"dominant share of {user} in the end", float(share[n]), 2 / 3, ROUNDING)
+            for n, user in enumerate("AB")
+        ),
+    )
+    turns = take_turns(SHARES, int(tasks.sum()))
+    left = np.array(POOL) - allocation.usage[0]
+    return Reproduction(
+        setting="Algorithm 1 on one pool of 9 CPU and 18 GB; nothing is random.",
+        readings=readings,
+        claims=(
+            PrintedClaim(f"turns go {', '.join(TURNS)}", turns == TURNS, ", ".join(turns)),
+            PrintedClaim(
+                "in the end the CPU is used up", bool(left[0] == 0), f"{left[0]:g} CPU left"
+            ),
+            PrintedClaim(
+                "PDRF's formula gives what the turns give (3.4)",
+                bool((formula.user_tasks == tasks).all()),
+                " and ".join(f"{x:g}" for x in formula.user_tasks),
+            ),
+            *judge_extra_turns(),
+        ),
+        findings=tuple(f for f in (find_wrong_cycle(SHARES),) if f is not None),
+        tables=(
+            TextTable(
+                "Tasks of A and B.",
+                ["", "A", "B"],
+                [
+                    ["paper", "3", "2"],
+                    ["ours, Algorithm 1", *(f"{x:g}" for x in tasks)],
+                    ["ours, PDRF's formula", *(f"{x:g}" for x in formula.user_tasks)],
+                ],
+            ),
+        ),
+        data={"tasks": tasks, "formula": formula.user_tasks, "turns": list(turns)},
+    )
+
+
+def take_turns(shares: Sequence[Fraction], number: int) -> str:
+    """Return who takes the first `number` turns, as letters.
+
+    Task t of a user has its turn at the level of what the t - 1 before it are of the pool; of
+    equal levels the larger task is first.
+    """
+    turns = sorted((t * share, -share, n) for n, share in enumerate(shares) for t in range(number))
+    return "".join("ABCDEFGH"[n] for _, _, n in turns[:number])
+
+
+def judge_extra_turns() -> tuple[PrintedClaim, ...]:
+    """Count the extra turns of the smaller of two users over the basic subcycle (3.3)."""
+    claims = []
+    for ratio, more, of in ((Fraction(5, 4), 1, 4), (Fraction(7, 5), 2, 5)):
+        shares = (Fraction(1), ratio)
+        small, large = find_cycle(shares).occurrences
+        once = find_basic_subcycle(shares).occurrences[0]
+        claims.append(
+            PrintedClaim(
+                f"with dominant shares of ratio {float(ratio):g} {more} of {of} subcycles has one "
+                "more turn of the smaller",
+                (small - large * once, large) == (more, of),
+                f"{small} turns in {large} subcycles",
+            )
+        )
+    return tuple(claims)
+
+
+def find_wrong_cycle(shares: Sequence[Fraction]) -> Finding | None:
+    """Check that the example's cycle is not of two turns to one; None if it is."""
+    ratio, cycle = shares[1] / shares[0], find_cycle(shares).occurrences
+    if cycle == (2, 1):
+        return None
+    twice = [2 * (2 * DEMAND[0][r] + DEMAND[1][r]) for r in (0, 1)]
+    return Finding(
+        "3.3: in the example the larger dominant share is twice the other one; the cycle is one "
+        "task of B and two of A, and the second of them uses up the CPU",
+        f"The ratio of 1/3 and 2/9 is {ratio}; the cycle has {cycle[0]} tasks of A and {cycle[1]} "
+        f"of B, and runs once. Two of the paper's cycles would take {twice[0]} CPU of {POOL[0]}.",
+        "fairlead reproduce pdrf/section-3",
+    )
+
+
+@PAPER.reproduces(
+    "section-6.1",
+    "Section 6.1",
+    "cycles of three users on one resource, and of two when the third does not fit",
+    "4, 2 and 1 tasks take 26 of 35 units; 9 are left, and 2 and 1 tasks take 8 of them",
+    "a second",
+)
+def reproduce_section_6_1(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothing is random)
+    """Repeat cycles of three users on 35 units, without the largest one when it does not fit."""
+    first, second = find_cycles(nested=True)[:2]
+    by_formula = find_cycles(nested=False)
+    readings = (
+        *(
+            _whole(f"tasks of {user} in a cycle", x, printed)
+            for user, x, printed in zip("ABC", first.tasks, (4, 2, 1), strict=True)
+        ),
+        _whole("units that a cycle takes", first.used[0] / first.repetitions, 26),
+        _whole("cycles", first.repetitions, 1),
+        _whole("units left", first.left[0], 9),
+        *(
+            _whole(f"tasks of {user} in a second-order cycle", x, printed)
+            for user, x, printed in zip("AB", second.tasks, (2, 1), strict=True)
+        ),
+        _whole("units that second-order cycles take", second.used[0], 8),
+        _whole("second-order cycles", second.repetitions, 1),
+    )
+    rows = [[f"ours, {k + 1}", *_cycle_row(c)] for k, c in enumerate((first, second))]
+    rows += [[f"by the formula of 3.3, {k + 1}", *_cycle_row(c)] for k, c in enumerate(by_formula)]
+    found = find_other_subcycle(first, by_formula)
+    return Reproduction(
+        setting="One resource, 35 units; tasks of 2, 4 and 10 units. Nothing is random.",
+        readings=readings,
+        findings=() if found is None else (found,),
+        tables=(TextTable("Cycles.", ["order", "tasks", "times", "units", "left"], rows),),
+        data={"tasks": [first.tasks, second.tasks], "left": [int(first.left[0])]},
+    )
+
+
+def find_cycles(*, nested: bool) -> list[HigherOrderCycle]:
+    """Return the higher-order cycles of the example in 6.1."""
+    demands = [[demand] for demand in CYCLE_DEMANDS]
+    return find_higher_order_cycles([CYCLE_POOL], demands, CYCLE_DEMANDS, nested=nested)
+
+
+def find_other_subcycle(
+    first: HigherOrderCycle, by_formula: Sequence[HigherOrderCycle]
+) -> Finding | None:
+    """Check that the example counts otherwise than the formula of 3.3; None if it does not."""
+    if by_formula[0].tasks == first.tasks:
+        return None
+    texts = [", ".join(map(str, cycle.tasks)) for cycle in (first, by_formula[0])]
+    then = [", ".join(map(str, cycle.tasks)) for cycle in by_formula[1:]]
+    return Finding(
+        f"6.1: with demands of 2, 4 and 10 a cycle has {texts[0]} tasks",
+        f"The formula of 3.3, the whole part of the largest dominant share over each, gives "
+        f"{texts[1]}: {by_formula[0].used[0]} units, {by_formula[0].left[0]} left, and then "
+        f"cycles of {' and '.join(then) or 'nobody'}. The example counts each user within the "
+        "turns of the next larger one.",
+        "fairlead reproduce pdrf/section-6.1",
+    )
+
+
+@PAPER.reproduces(
+    "section-6.2",
+    "Section 6.2",
+    "a pool on which DRF's Algorithm 1 stops early",
+    "it stops with 2 and 8 tasks and (33, 3) left, where 3 more tasks of B fit",
+    "a second",
+)
+def reproduce_section_6_2(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothing is random)
+    """Stop with the first user who does not fit, and let the others go on."""
+    problem = Problem.from_arrays([PARETO_POOL], DEMAND)
+    stopped, going_on = solve(problem, "drf-algorithm-1"), solve(problem, "drf-tasks")
+    left = np.array(PARETO_POOL) - stopped.usage[0]
+    more = int((left // np.array(DEMAND[1])).min())
+    readings = (
+        _whole("tasks of A, Algorithm 1", stopped.user_tasks[0], 2),
+        _whole("tasks of B, Algorithm 1", stopped.user_tasks[1], 8),
+        _whole("turns", stopped.user_tasks.sum(), 10),
+        _whole("first resource left", left[0], 33),
+        _whole("second resource left", left[1], 3),
+        _whole("tasks of B that fit what is left", more, 3),
+    )
+    excluded = going_on.user_tasks - stopped.user_tasks
+    found = find_top_up_short_of_pareto(REFUTED_POOL, REFUTED_DEMANDS)
+    return Reproduction(
+        setting="One pool of (59, 19), A with tasks of (1, 4) and B of (3, 1). Nothing is random.",
+        readings=readings,
+        claims=(
+            PrintedClaim(
+                "leaving out whoever does not fit, and going on, gives the rest to B",
+                excluded.tolist() == [0, more],
+                f"A {excluded[0]:g} and B {excluded[1]:g} tasks more",
+            ),
+        ),
+        findings=() if found is None else (found,),
+        tables=(
+            TextTable(
+                "Tasks.",
+                ["", "A", "B"],
+                [
+                    ["paper, Algorithm 1", "2", "8"],
+                    ["ours, Algorithm 1", *(f"{x:g}" for x in stopped.user_tasks)],
+                    ["ours, whoever does not fit leaves", *(f"{x:g}" for x in going_on.user_tasks)],
+                ],
+            ),
+        ),
+        data={"stopped": stopped.user_tasks, "going_on": going_on.user_tasks, "left": left},
+    )
+
+
+def find_top_up_short_of_pareto(pool: int, demands: Sequence[int]) -> Finding | None:
+    """Check that PDRF with its top-up leaves room for a task; None if it does not.
+
+    Pool and demands are units of the one resource.
+    """
+    allocation = solve(Problem.from_arrays([[pool]], [[demand] for demand in demands]), "pdrf")
+    left = pool - float(allocation.usage[0, 0])
+    if left < min(demands):
+        return None
+    said = ", ".join(map(str, demands))
+    tasks = ", ".join(f"{x:g}" for x in allocation.user_tasks)
+    return Finding(
+        "5: one more task each, from the least served upward, may suffice for Pareto efficiency",
+        f"It does not. One pool of {pool}, tasks of {said}: PDRF with its top-up gives {tasks} "
+        f"tasks, and {left:g} is left, room for one more of the first user.",
+        f"fairlead audit {REFUTED_FILE} -m pdrf",
+    )
+
+
+def _whole(what: str, ours: float | Fraction, printed: int) -> Reading:
+    return Reading(what, float(ours), printed, HUNDREDTH, is_share=False)
+
+
+def _cycle_row(cycle: HigherOrderCycle) -> list[str]:
+    tasks = ", ".join(map(str, cycle.tasks))
+    return [tasks, str(cycle.repetitions), str(cycle.used[0]), str(cycle.left[0])]

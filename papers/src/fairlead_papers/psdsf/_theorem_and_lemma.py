@@ -1,0 +1,317 @@
+"""Theorem 1 and Lemma 1 of Khamse-Ashari et al. 2017 on random problems."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+
+from fairlead.certificates.bottleneck_theorems import certify_bottleneck
+from fairlead.errors import CertificateError, InputError
+from fairlead.mechanisms.catalogue import solve
+from fairlead.model.cluster import FloatArray
+from fairlead.model.problem import Problem
+from fairlead.properties.lies import Lie, tell, usable_tasks
+from fairlead.report.numbers import number, percent
+from fairlead_papers.psdsf import PAPER
+from fairlead_papers.psdsf._two_servers import largest_gain
+from fairlead_papers.reproduction import Finding, PrintedClaim, Reproduction, TextTable
+from fairlead_papers.setting import Setting
+from fairlead_papers.surveys.random_problems import Distribution
+
+PROBLEMS_OF_THEOREM_1, QUICK_PROBLEMS_OF_THEOREM_1 = 200, 25
+MECHANISMS = {"ps-dsf": "PS-DSF", "tsf": "TSF", "drfh": "C-DRFH"}
+DISTRIBUTION = Distribution(constrained=0.4)
+# Below the first a bottleneck is missed, or a gain is, by rounding; above the second it is no
+# rounding. In between nothing is said.
+NOTHING, SOMETHING = 1e-6, 1e-4
+NOTE_OF_THEOREM_1 = (
+    "The theorem is proved in the paper. What is checked is that the condition on bottlenecks, by "
+    "which every answer here is certified, and the definition, by a linear programme for each "
+    "user, say the same of answers by three mechanisms."
+)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What the two ways to see PS-DSF say of one answer."""
+
+    mechanism: str
+    missing: float  # by how much the worst-off user misses a bottleneck
+    gain: float  # by how much somebody could be raised at the expense of higher shares only
+
+    @property
+    def clear(self) -> bool:
+        """Whether neither number is between rounding and something."""
+        return all(v <= NOTHING or v >= SOMETHING for v in (self.missing, self.gain))
+
+
+@PAPER.reproduces(
+    "theorem-1",
+    "Theorem 1",
+    "bottlenecks for everybody everywhere, and the definition, on random problems",
+    "an answer is PS-DSF if and only if every user has a bottleneck on every server it may use",
+    "ten seconds",
+)
+def reproduce_theorem_1(setting: Setting) -> Reproduction:
+    """Ask both of the answers to random problems; ten seconds or so."""
+    problems = QUICK_PROBLEMS_OF_THEOREM_1 if setting.quick else PROBLEMS_OF_THEOREM_1
+    what = "problems, by condition and by definition"
+    each = setting.do_all(what, _judge_answers, setting.generators(problems))
+    judged = list(chain.from_iterable(each))
+    return Reproduction(
+        setting=(
+            f"{problems} random problems of at most {DISTRIBUTION.users} users, "
+            f"{DISTRIBUTION.servers} servers and {DISTRIBUTION.resources} resources, "
+            f"{setting.seed_text}; answers of PS-DSF, TSF and C-DRFH under resource division."
+        ),
+        claims=judge_theorem(judged),
+        findings=(_not_unique(),),
+        note=NOTE_OF_THEOREM_1,
+        tables=(_theorem_table(judged),),
+        data={
+            name: {
+                "missing": [j.missing for j in judged if j.mechanism == name],
+                "gain": [j.gain for j in judged if j.mechanism == name],
+            }
+            for name in MECHANISMS
+        },
+    )
+
+
+def _judge_answers(random: np.random.Generator) -> list[Judged]:
+    problem = DISTRIBUTION.draw(random)
+    judged = []
+    for name in MECHANISMS:
+        tasks = solve(problem, name).tasks
+        missing = certify_bottleneck(problem, tasks).violation
+        judged.append(Judged(name, missing, largest_gain(problem, tasks)))
+    return judged
+
+
+def judge_theorem(judged: list[Judged]) -> tuple[PrintedClaim, ...]:
+    """Check that the condition and the definition agree, each way, on the clear cases."""
+    clear = [j for j in judged if j.clear]
+    with_bottleneck = [j for j in clear if j.missing <= NOTHING]
+    without = [j for j in clear if j.missing > NOTHING]
+    raised = sum(j.gain > NOTHING for j in with_bottleneck)
+    stuck = sum(j.gain <= NOTHING for j in without)
+    ours = [j for j in judged if j.mechanism == "ps-dsf"]
+    missing = sum(j.missing > NOTHING for j in ours)
+    return (
+        PrintedClaim(
+            "where every user has a bottleneck on every server it may use, nobody can be raised at "
+            "the expense of higher shares only",
+            raised == 0 and bool(with_bottleneck),
+            f"{raised} exceptions among {len(with_bottleneck)} answers",
+        ),
+        PrintedClaim(
+            "where somebody has none, somebody can be raised so",
+            stuck == 0 and bool(without),
+            f"{stuck} exceptions among {len(without)} answers",
+        ),
+        PrintedClaim(
+            "there is a PS-DSF answer, and ours is one",
+            missing == 0 and bool(ours),
+            f"{missing} answers of {len(ours)} miss a bottleneck",
+        ),
+    )
+
+
+def two_answers() -> tuple[Problem, tuple[FloatArray, FloatArray]]:
+    """Return a problem of two like servers and two PS-DSF answers to it, (2, 2) tasks each."""
+    problem = Problem.from_arrays([[6, 6], [6, 6]], [[2, 1], [1, 2]], resources=["CPU", "memory"])
+    apart = np.array([[3.0, 0.0], [0.0, 3.0]])
+    together = np.array([[2.0, 2.0], [2.0, 2.0]])
+    return problem, (apart, together)
+
+
+def _not_unique() -> Finding:
+    problem, answers = two_answers()
+    missing = max(certify_bottleneck(problem, tasks).violation for tasks in answers)
+    gain = max(largest_gain(problem, tasks) for tasks in answers)
+    apart, together = (number(float(tasks.sum(axis=1)[0])) for tasks in answers)
+    return Finding(
+        "III speaks of the PS-DSF allocation as of one; that there may be several is not said.",
+        "Under resource division there may be, even in totals. Two servers of (6, 6), tasks of "
+        f"(2, 1) and (1, 2): with each user on a server of its own both have {apart} tasks, with "
+        f"both on both servers {together}. Each answer satisfies Theorem 1 (a bottleneck is missed "
+        f"by {missing:.2g}) and Definition 5 (a gain of {gain:.2g}).",
+        "pytest tests/papers/test_psdsf_theorem_1.py -k two_answers",
+    )
+
+
+def _theorem_table(judged: list[Judged]) -> TextTable:
+    rows = []
+    for name, called in MECHANISMS.items():
+        mine = [j for j in judged if j.mechanism == name]
+        rows.append(
+            [
+                called,
+                str(len(mine)),
+                str(sum(j.missing <= NOTHING for j in mine)),
+                str(sum(j.gain <= NOTHING for j in mine)),
+                str(sum(not j.clear for j in mine)),
+            ]
+        )
+    headings = ["", "answers", "everybody has bottlenecks", "nobody can be raised", "unclear"]
+    return TextTable("The condition and the definition.", headings, rows)
+
+
+MECHANISM = "ps-dsf"
+PROBLEMS_OF_LEMMA_1, QUICK_PROBLEMS_OF_LEMMA_1 = 400, 40
+LIES_OF_EACH = 4
+# Changes of tasks below the first, relative, are rounding; losses above the second are none.
+OWN_ROUNDING, LOSS = 1e-7, 1e-4
+# How far a declared amount is off, as the standard deviation of its logarithm.
+SPREAD = 0.5
+DEMANDS, SERVERS = "demands", "servers"
+NOTE_OF_LEMMA_1 = (
+    "The lemma covers lies about demands and about servers. Of the former no search found one that "
+    "it would not allow. Of the latter there are many: a user can claim a server that it cannot "
+    "use, and take from those who can."
+)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What one lie about ``demands`` or ``servers`` did."""
+
+    about: str
+    own: float  # what the liar's true tasks changed by, relative
+    others: float  # the same of the user that lost most
+
+    @property
+    def harms_for_nothing(self) -> bool:
+        """Whether somebody lost and the liar did not."""
+        return self.own >= -OWN_ROUNDING and self.others < -LOSS
+
+
+@PAPER.reproduces(
+    "lemma-1",
+    "Lemma 1",
+    "what lies about demands and servers do to others, on random problems",
+    "no lie lowers the tasks of others without lowering the liar's own",
+    "half a minute",
+    known_to_differ=True,
+)
+def reproduce_lemma_1(setting: Setting) -> Reproduction:
+    """Tell lies on random problems, and the one that refutes the lemma; half a minute."""
+    problems = QUICK_PROBLEMS_OF_LEMMA_1 if setting.quick else PROBLEMS_OF_LEMMA_1
+    each = setting.do_all("problems that users lie on", _lies_on, setting.generators(problems))
+    told = list(chain.from_iterable(each))
+    problem, lie = claims_a_server_in_vain()
+    example = measure_lie(problem, lie, SERVERS)
+    return Reproduction(
+        setting=(
+            f"{problems} random problems with positive demands, {LIES_OF_EACH} lies about demands "
+            f"and as many about servers on each, under resource division, {setting.seed_text}."
+        ),
+        claims=judge_lies([*told, example]),
+        findings=(_finding(problem, lie),),
+        note=NOTE_OF_LEMMA_1,
+        tables=(_lemma_table(told),),
+        data={
+            about: {
+                "lies": sum(t.about == about for t in told),
+                "harm_for_nothing": sum(t.about == about and t.harms_for_nothing for t in told),
+            }
+            for about in (DEMANDS, SERVERS)
+        },
+    )
+
+
+def claims_a_server_in_vain() -> tuple[Problem, Lie]:
+    """Return two servers with a user each, and the lie of the second to want the first as well."""
+    problem = Problem.from_arrays(
+        [[3], [1]], [[1], [1]], eligible=[[1, 0], [0, 1]], users=["user 1", "user 2"]
+    )
+    return problem, Lie(1, problem.demand[1], np.array([True, True]), None)
+
+
+def measure_lie(problem: Problem, lie: Lie, about: str) -> Told:
+    """Divide with and without a lie, and compare what everybody can run of its true tasks."""
+    honest = solve(problem, MECHANISM).user_tasks
+    lied = tell(problem, lie)
+    tasks = solve(lied, MECHANISM).tasks
+    own = usable_tasks(problem, lied, lie.user, tasks[lie.user])
+    change = tasks.sum(axis=1) / honest - 1.0
+    return Told(
+        about, own / float(honest[lie.user]) - 1.0, float(np.delete(change, lie.user).min())
+    )
+
+
+def judge_lies(told: list[Told]) -> tuple[PrintedClaim, ...]:
+    """Check for each kind of lie whether one took from others and cost the liar nothing."""
+    claims = []
+    for about in (DEMANDS, SERVERS):
+        mine = [t for t in told if t.about == about]
+        harmful = [t for t in mine if t.harms_for_nothing]
+        worst = min((t.others for t in harmful), default=0.0)
+        measured = f"{len(harmful)} of {len(mine)} lies do"
+        if harmful:
+            measured += f", at worst {percent(-worst)} of somebody's tasks"
+        claims.append(
+            PrintedClaim(
+                f"where all demand everything, a lie about {about} lowers nobody else's tasks "
+                "without lowering the liar's own",
+                bool(mine) and not harmful,
+                measured,
+            )
+        )
+    return tuple(claims)
+
+
+def _lies_on(random: np.random.Generator) -> list[Told]:
+    problem = DISTRIBUTION.draw(random)
+    told = []
+    for about in (DEMANDS, SERVERS):
+        for _ in range(LIES_OF_EACH):
+            user = int(random.integers(problem.n_users))
+            demand, eligible = problem.demand[user], problem.users.eligible[user]
+            if about == DEMANDS:
+                some = random.random(problem.n_resources) < 0.6
+                demand = demand * np.exp(random.normal(0.0, SPREAD, problem.n_resources) * some)
+            else:
+                eligible = random.random(problem.n_groups) < 0.5
+            if not (eligible & (problem.fitting[user] > 0)).any():
+                continue  # who may run nowhere gets nothing
+            try:
+                told.append(measure_lie(problem, Lie(user, demand, eligible, None), about))
+            except (InputError, CertificateError):
+                continue  # a lie that cannot be told, or that no certified answer was found to
+    return told
+
+
+def _finding(problem: Problem, lie: Lie) -> Finding:
+    honest = solve(problem, MECHANISM).user_tasks
+    lied = tell(problem, lie)
+    tasks = solve(lied, MECHANISM).tasks
+    own = usable_tasks(problem, lied, lie.user, tasks[lie.user])
+    before, after = (number(float(v)) for v in (honest[0], tasks[0].sum()))
+    return Finding(
+        "Lemma 1: where all demand everything, a user cannot lower the utilization of others by "
+        "lying about demands or eligible servers without lowering its own.",
+        "Not so of servers. Servers of 3 and 1 units, user 1 only on the first, user 2 only on the "
+        f"second. If user 2 claims both, user 1 falls from {before} tasks to {after}, and user 2 "
+        f"can run {number(own)} task as before.",
+        "pytest tests/properties/test_published_table.py -k lemma_1",
+    )
+
+
+def _lemma_table(told: list[Told]) -> TextTable:
+    rows = []
+    for about in (DEMANDS, SERVERS):
+        mine = [t for t in told if t.about == about]
+        rows.append(
+            [
+                about,
+                str(len(mine)),
+                str(sum(t.own > OWN_ROUNDING for t in mine)),
+                str(sum(t.others < -LOSS for t in mine)),
+                str(sum(t.harms_for_nothing for t in mine)),
+            ]
+        )
+    headings = ["lies about", "told", "pay", "others lose", "others lose, the liar does not"]
+    return TextTable("Lies on random problems.", headings, rows)
