@@ -99,7 +99,7 @@ def test_a_turn_ends_and_the_next_goes_on(root: Path, monkeypatch: pytest.Monkey
     assert os.listdir(root) == []
 
 
-def test_what_cannot_be_removed_ends_the_turn(
+def test_a_folder_that_cannot_be_removed_ends_the_turn(
     root: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def immutable(*_: object, **__: object) -> None:
@@ -137,7 +137,7 @@ def test_a_mount_is_left_as_it_is(root: Path, tmp_path: Path, is_deep: bool) -> 
     assert (tmp_path / "file").exists()
 
 
-def test_what_a_process_still_writes_is_removed_later(root: Path) -> None:
+def test_folders_made_since_are_removed_later(root: Path) -> None:
     (root / "tree").mkdir()
     inside = os.open(root / "tree", os.O_RDONLY)
     discard(root / "tree")

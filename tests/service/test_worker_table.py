@@ -19,13 +19,13 @@ from fairlead.service.messages import LogsPiece
 from fairlead.service.worker import worker as worker_module
 from fairlead.service.worker._attempts import Attempt
 from fairlead.service.worker._record import time_of_last_change
-from fairlead.service.worker._removal import DISCARDED, remove_discarded
+from fairlead.service.worker._removal import remove_discarded
 from live_cluster import until
-from real_attempts import KEY, ended, nest
+from real_attempts import KEY, ended
 from real_workers import a_job, full, run, worker_in
 
 
-def test_a_deep_tree_ends_no_worker(root: Path) -> None:
+def test_a_deep_tree_stops_no_worker(root: Path) -> None:
     """Its task makes it in the folder of its attempt, until the output is no longer kept."""
     worker = worker_in(root, output_age=0.0)
     code = (
@@ -42,18 +42,6 @@ def test_a_deep_tree_ends_no_worker(root: Path) -> None:
     while remove_discarded(root / "attempts"):
         pass
     assert os.listdir(root / "attempts") == []
-
-
-def test_a_worker_starts_beside_a_deep_tree(root: Path) -> None:
-    os.close(worker_in(root)._lock)
-    draft = root / "attempts" / ".7.0.1"
-    draft.mkdir()
-    nest(draft, 1500)
-    worker = worker_in(root)
-    assert worker._attempts == {}
-    assert os.listdir(root / "attempts") == [DISCARDED]
-    while remove_discarded(root / "attempts"):
-        pass
 
 
 @pytest.mark.parametrize("name", ["_look_at", "_trim", "_remove", "_watch_memory"])
@@ -102,7 +90,7 @@ def test_one_bad_attempt_holds_up_no_other(tmp_path: Path, monkeypatch: pytest.M
     assert {ending.key for ending in worker.endings()} == {other.key for other in others}
 
 
-def test_only_the_loops_thread_has_the_table(tmp_path: Path) -> None:
+def test_only_the_thread_of_the_loop_uses_the_table(tmp_path: Path) -> None:
     class Owned(dict):  # type: ignore[type-arg]
         """A table that notes which threads use it."""
 
@@ -231,7 +219,7 @@ def test_an_end_is_noticed_without_looking(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("damage", ["", "{"])
-def test_an_attempt_with_a_damaged_record_starts_no_more(tmp_path: Path, damage: str) -> None:
+def test_an_attempt_with_a_damaged_record_never_starts(tmp_path: Path, damage: str) -> None:
     """After a power cut perhaps only the name of its folder is on disk."""
     worker, out = worker_in(tmp_path), tmp_path / "out"
     task = Start(KEY, "a", {}, None, a_job("/bin/sh", "-c", f"echo ran >>{out}"))
@@ -257,7 +245,7 @@ class Sparse(io.BytesIO):
 
 
 @pytest.mark.parametrize("offset", [0, 2**53 - 5, 2**53])
-def test_no_size_is_more_than_a_service_takes(
+def test_no_size_exceeds_that_of_the_service(
     root: Path, monkeypatch: pytest.MonkeyPatch, offset: int
 ) -> None:
     worker = worker_in(root)

@@ -38,34 +38,16 @@ MOST_LINKS = 40  # on the way to a socket, as for the system itself
 
 
 class Address(NamedTuple):
-    """The address of a service, and the token that is shown there.
+    """The address of a service, and the token that is shown there."""
 
-    Attributes
-    ----------
-    url : str
-        For people.
-    token : str
-        Empty for none.
-    socket : Path or None
-        The Unix socket, if it is one.
-    is_default : bool
-        Whether no address was given, so that it is looked up on this machine.
-    """
-
-    url: str
-    token: str = ""
-    socket: Path | None = None
-    is_default: bool = False
+    url: str  # for people
+    token: str = ""  # empty for none
+    socket: Path | None = None  # the Unix socket, if it is one
+    is_default: bool = False  # whether no address was given, so that it is looked up here
 
     @classmethod
     def of(cls, server: str | None, token: str | None) -> Address:
-        """Return an address from options, else from FAIRLEAD_SERVER and FAIRLEAD_TOKEN.
-
-        Raises
-        ------
-        InputError
-            When the address or the token is malformed.
-        """
+        """Return an address from options, else from FAIRLEAD_SERVER and FAIRLEAD_TOKEN."""
         url = server or os.environ.get("FAIRLEAD_SERVER") or ""
         shown = (os.environ.get("FAIRLEAD_TOKEN", "") if token is None else token).strip()
         if not (shown.isascii() and shown.isprintable()) or " " in shown:
@@ -133,20 +115,7 @@ class Address(NamedTuple):
             check_socket(self.socket)
 
     def open(self, timeout: float) -> sockets.socket:
-        """Connect to the service.
-
-        Parameters
-        ----------
-        timeout : float
-            Seconds for each step, and for each one of sending and receiving afterwards.
-
-        Raises
-        ------
-        InputError
-            When another account could have put the socket there.
-        OSError
-            When there is no service.
-        """
+        """Connect to the service; `timeout` is in seconds, for each later step, too."""
         if self.socket is not None:
             connection = sockets.socket(sockets.AF_UNIX)
             try:
@@ -214,11 +183,6 @@ def check_socket(path: Path) -> Path:
 
     All folders on the way are checked, those of links included. A missing folder is no fault, as
     nothing is reached then.
-
-    Raises
-    ------
-    InputError
-        When another account can change one of these folders, or a link belongs to one.
     """
     trusted = (0, os.geteuid())
     real, left, links = Path("/"), list(path.absolute().parts[1:]), 0
@@ -273,13 +237,7 @@ def _owner(path: Path) -> int | None:
 
 
 def listen_unix(path: Path) -> sockets.socket:
-    """Listen on a Unix socket; its folder is made where it is missing.
-
-    Raises
-    ------
-    InputError
-        When another service listens there, or others can write the folder.
-    """
+    """Listen on a Unix socket; its folder is made where it is missing."""
     folder = path.parent
     try:
         folder.mkdir(mode=0o755 if os.geteuid() == 0 else 0o700, exist_ok=True)
@@ -299,13 +257,7 @@ def listen_unix(path: Path) -> sockets.socket:
 
 
 def listen_tcp(host: str, port: int) -> sockets.socket:
-    """Listen on a TCP port.
-
-    Raises
-    ------
-    InputError
-        When the address cannot be had.
-    """
+    """Listen on a TCP port."""
     try:
         family, kind, protocol, _, address = sockets.getaddrinfo(
             host, port, type=sockets.SOCK_STREAM, flags=sockets.AI_PASSIVE

@@ -18,12 +18,8 @@ MOST_CONNECTIONS = 100
 class Connections:
     """Connections to a service; each carries one request at a time.
 
-    Parameters
-    ----------
-    address : Address
-        Where it is the default, it is looked up again when the service does not answer.
-    timeout : float, optional
-        Seconds to connect, and for each part of an answer; `TIMEOUT` when absent.
+    A default address is looked up again when the service does not answer. `timeout` is in seconds,
+    to connect and for each part of an answer; `TIMEOUT` when absent.
     """
 
     def __init__(self, address: Address, timeout: float | None = None) -> None:

@@ -55,12 +55,8 @@ class Exchange(Protocol):
     def ask(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
         """Send a request and return its answer.
 
-        Raises
-        ------
-        OSError
-            When there is none; `NotReachedError` when the request was not sent, either.
-        OtherProgramError
-            When it is none of a fairlead service.
+        Without an answer it raises `OSError`, and `NotReachedError` where nothing was sent. An
+        answer of another program raises `OtherProgramError`.
         """
         ...
 
@@ -113,15 +109,7 @@ class HttpState:
         return b"".join(self._http.send(event) or b"" for event in events)
 
     def receive(self, received: bytes) -> Reply | None:
-        """Take received bytes, none at their end, and return the answer when it is whole.
-
-        Raises
-        ------
-        OSError
-            When the connection ended before the answer.
-        OtherProgramError
-            When the answer is none of a fairlead service.
-        """
+        """Take received bytes, none at the end of the connection; return a whole answer."""
         try:
             self._http.receive_data(received)
             while (event := self._http.next_event()) is not h11.NEED_DATA:
@@ -166,10 +154,7 @@ class HttpState:
 class Channel:
     """A connection to a service; it is opened by the first request, and again where it was lost.
 
-    Parameters
-    ----------
-    address : Address
-        Where it is the default, it is looked up again when the service does not answer.
+    A default address is looked up again when the service does not answer.
     """
 
     def __init__(self, address: Address) -> None:

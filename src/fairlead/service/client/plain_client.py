@@ -60,13 +60,7 @@ class RefusedError(FairleadError):
 class Requests:
     """Requests to a service, and their repetition.
 
-    Parameters
-    ----------
-    exchange : AwaitedExchange
-    sleep : callable
-        Pauses for some seconds.
-    report : callable
-        Called once with a line where a request waits for a service that may be starting.
+    `report` is called once with a line where a request waits for a service that may be starting.
     """
 
     def __init__(
@@ -184,22 +178,7 @@ async def _sleep(seconds: float) -> None:
 
 
 class PlainClient:
-    """Sends requests to a service and waits for each answer.
-
-    Parameters
-    ----------
-    server, token : str, optional
-        See `Client`.
-    exchange : Exchange, optional
-        Carries requests in place of a connection; then no address is looked up.
-    report : callable
-        See `Requests`.
-
-    Raises
-    ------
-    NoServiceError, RefusedError
-        From every method: the service does not answer, or refuses.
-    """
+    """Sends requests to a service and waits for each answer; see `Client` for its arguments."""
 
     def __init__(
         self,
