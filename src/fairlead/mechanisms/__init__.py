@@ -4,7 +4,6 @@ __all__ = [
     "catalogue",
     "cautious_lp",
     "competitive_ratio",
-    "cycles",
     "drf",
     "dynamic_drf",
     "dynamic_run",

@@ -8,14 +8,14 @@ from fractions import Fraction
 import numpy as np
 
 from fairlead.mechanisms.catalogue import solve
-from fairlead.mechanisms.cycles import (
+from fairlead.model.problem import Problem
+from fairlead_papers.pdrf import PAPER
+from fairlead_papers.pdrf._turn_cycles import (
     HigherOrderCycle,
     find_basic_subcycle,
     find_cycle,
     find_higher_order_cycles,
 )
-from fairlead.model.problem import Problem
-from fairlead_papers.pdrf import PAPER
 from fairlead_papers.reproduction import Finding, PrintedClaim, Reading, Reproduction, TextTable
 from fairlead_papers.setting import Setting
 

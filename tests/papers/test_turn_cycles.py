@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead import InputError
-from fairlead.mechanisms.cycles import (
+from fairlead_papers.pdrf._turn_cycles import (
     find_basic_subcycle,
     find_cycle,
     find_higher_order_cycles,
