@@ -41,15 +41,11 @@ RANGE = "must be 0 or a number between 1e-100 and 1e+100, not"
 
 SHAPE = {
     "": "is empty",
-    "   \n\t\n": "is empty",
-    "# only a comment\n": "is empty",
     "hello\n": "must be one mapping with servers and users, not 'hello'",
     "- 1\n": "must be one mapping with servers and users, not a list",
     f"{HEAD}---\n{HEAD}": "holds 2 documents, where there must be one",
     "servers: []\n": "the key 'fairlead', the format's version, is missing: write fairlead: 1",
     "fairlead: 2\n": "fairlead: unknown format version 2; this reader knows 1",
-    "fairlead: '1'\n": "fairlead: unknown format version '1'; this reader knows 1",
-    "fairlead: true\n": "fairlead: unknown format version true; this reader knows 1",
     HEAD: "the key 'servers' is missing",
     HEAD + SERVERS: "the key 'users' is missing",
     f"{HEAD}servers:\n{USERS}": "servers: must be a list, not empty",
@@ -65,15 +61,10 @@ SHAPE = {
     user("demand: {1.5: 3}"): "users[0].demand.1.5: is not the name of a resource",
     server("capcity: {cpu: 1}"): "servers[0].capcity: unknown key; did you mean 'capacity'?",
     server("count: 2"): "servers[0]: the key 'capacity' is missing",
-    server("capacity: {}"): (
-        "users[0]: user 'ana' fits no server: no server has cpu"
-    ),
+    server("capacity: {}"): "users[0]: user 'ana' fits no server: no server has cpu",
     f"{HEAD}servers: [{{capacity: {{cpu: 1}}}}]\n{USERS}": "servers[0]: the key 'name' is missing",
     f"{HEAD}servers: [{{name: 1.10, capacity: {{cpu: 1}}}}]\n{USERS}": (
         "servers[0].name: must be text, not 1.1; put it in quotes"
-    ),
-    f"{HEAD}servers: [{{name: true, capacity: {{cpu: 1}}}}]\n{USERS}": (
-        "servers[0].name: must be text, not true; put it in quotes"
     ),
     f"{HEAD}servers: [{{name: , capacity: {{cpu: 1}}}}]\n{USERS}": (
         "servers[0].name: must be text, not empty"
@@ -88,47 +79,24 @@ SHAPE = {
 
 VALUES = {
     user("demand: {cpu: -1}"): "users[0].demand.cpu: must not be negative, not -1 (user 'ana')",
-    user("demand: {cpu: -0.5}"): "users[0].demand.cpu: must not be negative, not -0.5 (user 'ana')",
     user("demand: {cpu: .nan}"): (
         "users[0].demand.cpu: must be a finite number, not nan (user 'ana')"
     ),
-    user("demand: {cpu: .inf}"): (
-        "users[0].demand.cpu: must be a finite number, not inf (user 'ana')"
-    ),
-    user("demand: {cpu: 1e999999999}"): (
-        "users[0].demand.cpu: must be a finite number, not inf (user 'ana')"
-    ),
-    user("demand: {cpu: '1e999999999'}"): (
-        f"users[0].demand.cpu: {RANGE} '1e999999999' (user 'ana')"
-    ),
     user("demand: {cpu: 1e308}"): f"users[0].demand.cpu: {RANGE} 1e+308 (user 'ana')",
-    user("demand: {cpu: 1e-308}"): f"users[0].demand.cpu: {RANGE} 1e-308 (user 'ana')",
     user(f"demand: {{cpu: {10**400}}}"): (
         f"users[0].demand.cpu: {RANGE} a whole number of 401 digits (user 'ana')"
     ),
-    user("demand: {cpu: 4 cores}"): (
-        f"users[0].demand.cpu: {NOT_A_QUANTITY} '4 cores' (user 'ana')"
-    ),
-    user("demand: {cpu: true}"): f"users[0].demand.cpu: {NOT_A_QUANTITY} true (user 'ana')",
-    user("demand: {cpu: [1]}"): f"users[0].demand.cpu: {NOT_A_QUANTITY} a list (user 'ana')",
-    user("demand: {cpu: }"): f"users[0].demand.cpu: {NOT_A_QUANTITY} empty (user 'ana')",
+    user("demand: {cpu: 4 cores}"): f"users[0].demand.cpu: {NOT_A_QUANTITY} '4 cores' (user 'ana')",
     server("capacity: {nvidia.com/gpu: -2}"): (
         "servers[0].capacity.nvidia.com/gpu: must not be negative, not -2 (group 'big')"
     ),
     user("weight: 2"): "users[0].demand: user 'ana' demands nothing",
-    user("demand: {}"): "users[0].demand: user 'ana' demands nothing",
     user("demand: {cpu: 0, memory: 0Gi}"): "users[0].demand: user 'ana' demands nothing",
     user("demand: {cpu: 1}, weight: -2"): (
         "users[0].weight: must be a number from 0, not -2 (user 'ana')"
     ),
-    user("demand: {cpu: 1}, weight: .inf"): (
-        "users[0].weight: must be a finite number, not inf (user 'ana')"
-    ),
     user("demand: {cpu: 1}, weight: '2'"): (
         "users[0].weight: must be a number from 0, not '2' (user 'ana')"
-    ),
-    user("demand: {cpu: 1}, weight: true"): (
-        "users[0].weight: must be a number from 0, not true (user 'ana')"
     ),
     user("demand: {cpu: 1}, weight: {memory: 0}"): (
         "users[0].weight: must be 0 of all resources or of none (user 'ana')"
@@ -139,9 +107,6 @@ VALUES = {
     user("demand: {cpu: 1}, tasks: -1"): (
         "users[0].tasks: must be a number from 0, not -1 (user 'ana')"
     ),
-    user("demand: {cpu: 1}, tasks: .nan"): (
-        "users[0].tasks: must be a finite number, not nan (user 'ana')"
-    ),
     server("count: 0, capacity: {cpu: 1}"): (
         "servers: there is no server: every group has a count of 0"
     ),
@@ -150,12 +115,6 @@ VALUES = {
     ),
     server("count: 1e30, capacity: {cpu: 1}"): (
         "servers[0].count: must be at most 9,007,199,254,740,992, not 1e+30 (group 'big')"
-    ),
-    server("count: .nan, capacity: {cpu: 1}"): (
-        "servers[0].count: must be a whole number from 0, not nan (group 'big')"
-    ),
-    server("count: yes, capacity: {cpu: 1}"): (
-        "servers[0].count: must be a whole number from 0, not 'yes' (group 'big')"
     ),
     server("count: true, capacity: {cpu: 1}"): (
         "servers[0].count: must be a whole number from 0, not true (group 'big')"
@@ -172,8 +131,8 @@ UNITS = {
         "quantity; declare the unit of 'cpu' under resources (user 'ana')"
     ),
     user(
-        "demand: {cpu: 1}",
-        "servers: [{name: a, capacity: {cpu: 8}}, {name: b, capacity: {cpu: 4k}}]\n",
+    "demand: {cpu: 1}",
+    "servers: [{name: a, capacity: {cpu: 8}}, {name: b, capacity: {cpu: 4k}}]\n",
     ): (
         "servers[1].capacity.cpu: an absolute quantity where servers[0].capacity.cpu is a plain "
         "number; declare the unit of 'cpu' under resources (group 'b')"
@@ -183,18 +142,13 @@ UNITS = {
         "users[0].demand.cpu: must be a plain number, not '500m': an absolute quantity has no "
         "meaning in the unit 'normalised' (user 'ana')"
     ),
-    "resources: [cpu]\n" + user("demand: {cpu: 1}"): (
-        "servers[0].capacity.memory: unknown resource"
-    ),
+    "resources: [cpu]\n" + user("demand: {cpu: 1}"): "servers[0].capacity.memory: unknown resource",
     "resources: {cpu: cores, memory: GiB}\n" + user("demand: {cpuu: 1}"): (
         "users[0].demand.cpuu: unknown resource; did you mean 'cpu'?"
     ),
     "resources: [cpu, cpu]\n" + user("demand: {cpu: 1}"): "resources[1]: duplicate name 'cpu'",
     "resources: 3\n" + user("demand: {cpu: 1}"): (
         "resources: must be a mapping of names to units, or a list of names, not 3"
-    ),
-    "resources:\n" + user("demand: {cpu: 1}"): (
-        "resources: must be a mapping of names to units, or a list of names, not empty"
     ),
     "resources: {cpu: 3}\n" + user("demand: {cpu: 1}"): (
         "resources.cpu: must be the name of a unit, not 3"
@@ -213,9 +167,6 @@ PLACEMENT = {
     user("demand: {cpu: 1}, servers: big"): (
         "users[0].servers: must be a list of names of groups, or a mapping of labels, not 'big'"
     ),
-    user("demand: {cpu: 1}, servers: [1.5]"): (
-        "users[0].servers[0]: must be the name of a group, not 1.5"
-    ),
     user("demand: {cpu: 1}, servers: {zome: a}"): (
         "users[0].servers: no group has a label 'zome'; did you mean 'zone'?"
     ),
@@ -227,11 +178,7 @@ PLACEMENT = {
     ),
     user("rates: {bgi: 3}"): "users[0].rates.bgi: no group is named 'bgi'; did you mean 'big'?",
     user("rates: {big: -3}"): "users[0].rates.big: must not be negative, not -3",
-    user("rates: {big: .nan}"): "users[0].rates.big: must be a finite number, not nan",
-    user("rates: {big: fast}"): "users[0].rates.big: must be a number, not 'fast'",
-    user("rates: {big: 0}"): (
-        "users[0]: user 'ana' fits no server: its rate is 0 on every group"
-    ),
+    user("rates: {big: 0}"): "users[0]: user 'ana' fits no server: its rate is 0 on every group",
     user("rates: {big: 3}, servers: [old]", TWO): (
         "users[0]: user 'ana' fits no server: "
         "its rate is 0 on every group that its placement allows"
@@ -250,9 +197,7 @@ PLACEMENT = {
         "users[0]: user 'ana' fits no server: one task needs 5 GiB of memory, "
         "and the largest server that its placement allows has 4 GiB"
     ),
-    user("demand: {tpu: 1}", TWO): (
-        "users[0]: user 'ana' fits no server: no server has tpu"
-    ),
+    user("demand: {tpu: 1}", TWO): "users[0]: user 'ana' fits no server: no server has tpu",
     user("demand: {cpu: 10, memory: 10}", TWO): (
         "users[0]: user 'ana' fits no server: no server has 10 of cpu and 10 of memory together"
     ),

@@ -43,7 +43,7 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
     assert (tmp_path / "page.html").read_text() == "new"
 
 
-def test_what_is_no_file_takes_the_page_itself_and_is_not_replaced(tmp_path: Path) -> None:
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     # A pipe of the test's own stands for devices, which the whole machine would lose.
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

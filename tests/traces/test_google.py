@@ -298,7 +298,7 @@ def test_constraints_choose_machines(tmp_path: Path, constraint: str, meets: set
     assert workload.notes == ({} if meets else {google.MET_BY_NONE: 1})
 
 
-def test_several_constraints_hold_together_and_the_last_statement_counts(tmp_path: Path) -> None:
+def test_the_last_statement_of_constraints_counts(tmp_path: Path) -> None:
     workload = read(
         tmp_path,
         [*life(1, 0, 1, 2, 3), *life(1, 1, 1, 2, 3), *life(2, 0, 2, 3, 4)],

@@ -29,7 +29,7 @@ def test_every_field_arrives(tmp_path: Path) -> None:
     assert job.spec.chunks[0].properties == ("cl_big",)
 
 
-def test_cores_per_node_follow_the_log_not_the_fraction_asked_for(tmp_path: Path) -> None:
+def test_cores_per_node_are_those_of_the_log(tmp_path: Path) -> None:
     jobs = list(
         read_jobs(
             write_log(

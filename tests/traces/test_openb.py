@@ -183,7 +183,7 @@ def test_whole_tables(openb_folder: Path) -> None:
     assert seen[-1] == (pods_file.stat().st_size, pods_file.stat().st_size)
 
 
-def test_a_pod_scheduled_before_it_was_created_started_nobody_knows_when(tmp_path: Path) -> None:
+def test_a_pod_scheduled_before_its_creation_has_no_start(tmp_path: Path) -> None:
     early = GOOD.replace("p0", "p1").replace(",5,100,10", ",50,100,10")
     workload = read(tmp_path, GOOD, early)
     assert workload.task_start[0] == 5

@@ -36,13 +36,6 @@ def test_the_same_workload_is_the_same_bytes(tmp_path: Path) -> None:
     assert one.read_bytes() == other.read_bytes()
 
 
-def test_progress(tmp_path: Path) -> None:
-    path, seen = tmp_path / "t.parquet", list[tuple[int, int]]()
-    write_parquet(random_workload(1), path)
-    read_parquet(path, on_progress=lambda done, total: seen.append((done, total)))
-    assert seen == [(path.stat().st_size, path.stat().st_size)]
-
-
 def parquet(folder: Path) -> Path:
     path = folder / "trace.parquet"
     write_parquet(random_workload(3), path)
@@ -257,11 +250,8 @@ def test_a_folder_written_by_hand(tmp_path: Path) -> None:
         ("trace.json", "}}", "", "line 1, column "),
         ("trace.json", '"cpu"', '"cpu": "", "cpu"', "resources.cpu: the key 'cpu' appears twice"),
         ("servers.csv", '""zone""', '""zone"": """", ""zone""', "row 3: labels: "),
-        ("trace.json", '"trace"', '"other"', "has no key 'trace'"),
         ("trace.json", '{"cpu": "cores"}', "[]", "resources: must name each resource"),
         ("servers.csv", "small,1,", "small,0,", "row 3: count: '0' is less than 1"),
-        ("servers.csv", "small,1,2", "small,1,nan", "row 3: cpu: 'nan' is not a number"),
-        ("servers.csv", "small,1,2", "small,1,-2", "row 3: cpu: '-2' is less than 0"),
         ("servers.csv", "small,1,2", "small,1,0", "row 3: takes nothing of any resource"),
         ("servers.csv", "small", "big", "row 3: group: 'big' is a group twice"),
         ("servers.csv", '"{""zone"": ""a""}"', "zone", "row 3: labels: 'zone' is no JSON object"),
@@ -272,14 +262,11 @@ def test_a_folder_written_by_hand(tmp_path: Path) -> None:
             "row 1: the header lacks the column 'cpu' and has the unknown column 'ram'",
         ),
         ("users.csv", "bo,1", "bo,-1", "row 3: weight: '-1' is less than 0"),
-        ("users.csv", "bo,1", "bo,1,1", "row 3: 3 columns separated by commas, not 2"),
-        ("users.csv", "bo,1", "ana,1", "row 3: user: 'ana' is a user twice"),
         ("users.csv", "bo,1", ",1", "row 3: user: is empty"),
         ("jobs.csv", "y,bo", "x,bo", "row 3: job: 'x' is a job twice"),
         ("jobs.csv", "y,bo", "y,cy", "row 3: user: 'cy' is no user of users.csv"),
         ("jobs.csv", "x,ana,0", "x,ana,6", "row 3: submit: '5' is before the row above"),
         ("jobs.csv", "x,ana,0", "x,ana,0_1", "row 2: submit: '0_1' is not a number"),
-        ("jobs.csv", "x,ana,0", "x,ana,inf", "row 2: submit: 'inf' is not a number"),
         ("jobs.csv", "true", "yes", "row 3: gang: 'yes' is neither true nor false"),
         ("jobs.csv", "9.5", "4", "row 3: cancel: '4' is less than 5"),
         ("jobs.csv", "y,bo", '"y,bo"', "row 3: 4 columns separated by commas, not 5"),
@@ -288,21 +275,17 @@ def test_a_folder_written_by_hand(tmp_path: Path) -> None:
         ("jobs.csv", "x,ana", "x\rz,ana", "row 2: holds a carriage return"),
         ("users.csv", FILES["users.csv"], "\ufeffuser,weight", "holds no user"),
         ("servers.csv", "big,2", "big,900000000", "row 2: count: there are more than 10,000,000"),
-        ("servers.csv", "big,2", "big,-1", "row 2: count: '-1' is less than 1"),
         ("servers.csv", "big,2", "big,1.5", "row 2: count: '1.5' is not a whole number"),
         ("servers.csv", "big,2", f"big,{2**32}", "row 2: count: must be from 0 to"),
         ("servers.csv", "big,2", f"big,{2**53 + 1}", f"row 2: count: '{2**53 + 1}' is more than"),
         ("tasks.csv", "x,,1,20", "x,,1,0", "row 3: duration: '0' is not positive"),
         ("tasks.csv", "x,,1,20", "x,,0,20", "row 3: job: 'x' takes nothing of any resource"),
-        ("tasks.csv", "x,,1,20", "x,,-1,20", "row 3: cpu: '-1' is less than 0"),
         ("tasks.csv", "x,,1,20", "z,,1,20", "row 3: job: 'z' is not in the order of jobs.csv; 'y'"),
         ("tasks.csv", "x,,1,10", "y,,1,10", "row 2: job: 'y' is not in the order of jobs.csv; 'x'"),
         ("tasks.csv", "y,small,2", "x,small,2", "row 5: job: 'x' is not in the order of jobs.csv"),
         ("tasks.csv", "small|big", "tiny", "row 4: place: 'tiny' names no groups of servers.csv"),
         ("tasks.csv", FILES["tasks.csv"][-30:], "", "has no task of job 'y'"),
         ("server_events.csv", "big-1", "big-2", "row 2: server: 'big-2' is no server of"),
-        ("server_events.csv", "big-1", "big--1", "row 2: server: 'big--1' is no server of"),
-        ("server_events.csv", "big-1", "big", "row 2: server: 'big' is no server of"),
         ("server_events.csv", "leave", "go", "row 2: event: 'go' is none of join, leave, drain"),
         ("server_events.csv", "3,leave,big-1\n", "3,leave,big-1\n" * 2, "row 3: a leave cannot"),
         ("server_events.csv", "3,leave", "3,drain,big-0\n2,leave", "row 3: time: time runs back"),
@@ -351,11 +334,6 @@ def test_a_folder_is_read_alike_in_blocks_of_any_size(
     for more in (8, 60, 200):
         monkeypatch.setattr(_csv_tables, "BYTES_PER_BLOCK", longest + more)
         assert same_tasks(workload, read_folder(tmp_path / "trace"))
-
-
-def test_a_job_may_be_withdrawn_as_it_comes(tmp_path: Path) -> None:
-    path = folder(tmp_path, jobs__csv=FILES["jobs.csv"].replace("9.5", "5"))
-    assert read_folder(path).job_cancel.tolist() == [math.inf, 5]
 
 
 def test_there_is_a_column_of_limits_only_where_a_job_has_one(tmp_path: Path) -> None:
@@ -434,10 +412,6 @@ def test_servers_are_not_listed_one_by_one(tmp_path: Path) -> None:
 LIMITED = "job,user,submit,gang,cancel,limit\nx,ana,0,false,,90.5\ny,bo,5,true,9.5,\n"
 
 
-def test_limits_may_be_said(tmp_path: Path) -> None:
-    assert read_folder(folder(tmp_path, jobs__csv=LIMITED)).job_limit.tolist() == [90.5, math.inf]
-
-
 @pytest.mark.parametrize(
     ("limit", "said"),
     [
@@ -447,6 +421,7 @@ def test_limits_may_be_said(tmp_path: Path) -> None:
     ],
 )
 def test_faults_in_limits_name_file_and_row(tmp_path: Path, limit: str, said: str) -> None:
+    assert read_folder(folder(tmp_path, jobs__csv=LIMITED)).job_limit.tolist() == [90.5, math.inf]
     path = folder(tmp_path, jobs__csv=LIMITED.replace("90.5", limit))
     assert refused(path).removeprefix("/jobs.csv: ") == said
 

@@ -1,7 +1,9 @@
-"""From jobs to users: medians and placement constraints, on logs small enough to check by eye."""
+"""From jobs to users: medians and placement constraints, by hand and on a small log."""
 
 from __future__ import annotations
 
+import gzip
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -126,7 +128,7 @@ def test_jobs_that_never_ran_do_not_count(tmp_path: Path) -> None:
         convert(tmp_path, *rows[1:])
 
 
-def test_users_larger_than_a_server_are_named_where_they_may_run(tmp_path: Path) -> None:
+def test_users_larger_than_a_server_are_listed(tmp_path: Path) -> None:
     rows = [
         log_row(1, "1:ppn=12", user=1, cores=12, memory=4 * GIB),
         log_row(2, "1:ppn=13", user=2, cores=13),
@@ -159,3 +161,49 @@ def test_the_order_of_jobs_does_not_matter(tmp_path: Path) -> None:
     assert forward.to_dict() == backward.to_dict()
     assert np.array_equal(forward.problem.demand, backward.problem.demand)
     assert np.array_equal(forward.problem.users.eligible, backward.problem.users.eligible)
+
+
+@pytest.fixture(scope="module")
+def converted(metacentrum_log: Path) -> ConvertedLog:
+    machines = read_machines(machine_file_beside(metacentrum_log))
+    return problem_from_jobs(read_jobs(metacentrum_log), machines)
+
+
+def test_restricted_users(converted: ConvertedLog, metacentrum_log: Path) -> None:
+    """Counted by plain text search: a user insists on a group if half of its rows name it."""
+    named: dict[str, Counter[str]] = defaultdict(Counter)
+    with gzip.open(metacentrum_log, "rt") as rows:
+        for row in rows:
+            fields = row.split()
+            spec = fields[-1]
+            user = f"user-{fields[11]}"
+            named[user]["jobs"] += fields[8] != "0"
+            for group, alike in (("zewura", "nodecpus80"), ("zegox", "nodecpus12")):
+                positive = [part for part in spec.split(":") if not part.startswith("^")]
+                named[user][group] += any(group in part or alike in part for part in positive)
+            named[user]["zegox"] += "^cl_zewura" in spec
+    expected = {
+        user: (group,)
+        for user, counts in named.items()
+        for group in ("zewura", "zegox")
+        if 2 * counts[group] >= counts["jobs"]
+    }
+    assert converted.restricted == expected
+    assert set(expected.values()) == {("zewura",), ("zegox",)}
+    assert converted.problem.n_users == len(named) > len(expected)
+    ran = sum(counts["jobs"] for counts in named.values())
+    assert (converted.jobs, converted.dropped) == (ran, 2)
+
+
+def test_demands_are_middle_jobs(converted: ConvertedLog, metacentrum_log: Path) -> None:
+    """At most half of a user's jobs lie below its demand, and at most half above."""
+    shapes: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for job in read_jobs(metacentrum_log):
+        if job.walltime > 0:
+            shapes[f"user-{job.user}"].append((job.cores_per_node, job.memory_per_node / 2**30))
+    names = converted.problem.users.names
+    for name, demand in zip(names, converted.problem.demand, strict=True):
+        middle, own = tuple(demand.tolist()), shapes[name]
+        assert middle in own
+        assert 2 * sum(shape < middle for shape in own) < len(own)
+        assert 2 * sum(shape > middle for shape in own) <= len(own)

@@ -6,6 +6,7 @@ import codecs
 import gzip
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from fairlead.errors import InputError
 from fairlead.model.workload import Workload
 from fairlead.traces import _job_collector
 from fairlead.traces import _swf as reader
+from fairlead.traces._job_collector import check_given
 from fairlead.traces._swf import EXCERPT, UNUSED_COLUMNS, read_swf_workload
 from fairlead.traces.readers import SWF, read_workload
 
@@ -97,7 +99,7 @@ def test_memory_requested_then_used_then_none(tmp_path: Path) -> None:
 
 
 @given(st.integers(0, 8), st.integers(-2, 8), st.booleans())
-def test_requested_processors_count_only_where_there_are_some(
+def test_allocated_processors_replace_unknown_requests(
     allocated: int, requested: int, on_servers: bool
 ) -> None:
     """No log asks for nothing: 0 stands for unknown as -1 does."""
@@ -210,21 +212,6 @@ def test_refusals(tmp_path: Path, rows: tuple[str, ...], said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("machines", "said"),
-    [
-        ({"servers": 3}, "--servers: needs --cores as well"),
-        ({"cores": 3}, "--cores: needs --servers as well"),
-        ({"servers": 0, "cores": 3}, "--servers: must be a positive number"),
-        ({"memory": float("nan")}, "--memory: must be a positive number"),
-    ],
-)
-def test_unusable_machines(tmp_path: Path, machines: dict[str, float], said: str) -> None:
-    with pytest.raises(InputError) as caught:
-        read(tmp_path, row(1), **machines)
-    assert str(caught.value).startswith(said)
-
-
-@pytest.mark.parametrize(
     ("value", "cores"),
     [
         ("1,024", 1024),
@@ -273,7 +260,7 @@ def test_header_numbers_that_are_not_clear_are_refused(tmp_path: Path, value: st
         assert value in caught.value.fault
 
 
-def test_rows_that_end_with_a_carriage_return_alone_are_refused(tmp_path: Path) -> None:
+def test_a_lone_carriage_return_is_refused(tmp_path: Path) -> None:
     """A comment would swallow the job behind it."""
     with pytest.raises(InputError, match="row 4: holds a carriage return"):
         read(tmp_path, "; more\r" + row(1), row(2))
@@ -343,3 +330,28 @@ def test_too_many_tasks_are_refused_at_their_row(
         read(tmp_path, *rows, header="; MaxProcs: 128\n", servers=4, cores=4)
     assert place in str(caught.value)
     assert "more than 1,000 tasks" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ((3, None), "--servers: needs --cores as well"),
+        ((None, 3), "--cores: needs --servers as well"),
+        ((0, 3), "--servers: must be a positive number, at most 10,000,000, not 0"),
+        ((3, -1), "--cores: must be a positive number, at most 1,000,000,000, not -1"),
+        ((10**7 + 1, 3), "--servers: must be a positive number, at most 10,000,000, not 10000001"),
+        (
+            (3, 10**9 + 1),
+            "--cores: must be a positive number, at most 1,000,000,000, not 1000000001",
+        ),
+        ((3, 4, 0.0), "--memory: must be a positive number, at most 1,000,000,000, not 0.0"),
+        (
+            (None, None, float("nan")),
+            "--memory: must be a positive number, at most 1,000,000,000, not nan",
+        ),
+    ],
+)
+def test_servers_need_cores_and_usable_numbers(given: tuple[Any, ...], said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        check_given(*given)
+    assert str(caught.value) == said

@@ -59,7 +59,7 @@ def test_more_servers_stand_at_the_end_of_their_group() -> None:
     assert change_workload(small(), "servers:a+b+1").server.tolist() == [2, 4, 0, 3, 2]
 
 
-def test_fewer_servers_lose_the_last_of_their_group_and_its_events() -> None:
+def test_the_last_servers_of_a_group_are_removed() -> None:
     changed = change_workload(small(), "servers:big-1-1")
     assert changed.cluster.count.tolist() == [2, 2]
     assert changed.server.tolist() == [3, 0, 2]
@@ -70,9 +70,7 @@ def test_fewer_servers_lose_the_last_of_their_group_and_its_events() -> None:
 
 
 @given(seed=st.integers(0, 10_000), data=st.data())
-def test_each_server_that_stays_keeps_its_capacity_and_its_events(
-    seed: int, data: st.DataObject
-) -> None:
+def test_remaining_servers_keep_capacity_and_events(seed: int, data: st.DataObject) -> None:
     workload = random_workload(seed)
     g = data.draw(st.integers(0, len(workload.cluster.groups) - 1))
     number = data.draw(st.integers(1 - int(workload.cluster.count[g]), 5).filter(bool))
