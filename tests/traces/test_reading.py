@@ -227,3 +227,9 @@ def test_a_machine_file_that_would_be_ignored(tmp_path: Path) -> None:
         read_workload(tmp_path / "x.parquet", MachinesGiven(machines=Path("x")))
     said = "--machines: this was read as Parquet trace, which has no machine file"
     assert str(caught.value) == said
+
+
+def test_a_part_of_a_csv_trace_is_no_trace(tmp_path: Path) -> None:
+    part = a_csv_trace(tmp_path / "trace") / "tasks.csv"
+    with pytest.raises(InputError, match=f"^{part}: is a part of a CSV trace; name the folder"):
+        read_workload(part)

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from itertools import repeat
 from math import nan
 from pathlib import Path
+from typing import NamedTuple
 
 from fairlead.errors import InputError
 from fairlead.model.cluster import Cluster
@@ -65,8 +66,8 @@ _HEADER_NUMBER = re.compile(
     r"(?:\s*\(.*|\s*[,;#]\s+[^0-9\s].*)?",
     re.IGNORECASE,
 )
-# The columns that may have a fraction; all others are counts and identifiers.
-FRACTIONAL = frozenset({1, 2, 3, 5, 6, 8, 9, 17})
+# The columns of counts and identifiers; all others may have a fraction.
+WHOLE_COLUMNS = (0, 4, 7, 10, 11, 12, 13, 14, 15, 16)
 # Whole numbers up to here are exact as floats.
 LARGEST_NUMBER = 2.0**53
 
@@ -197,8 +198,7 @@ def _collect(
     )
 
 
-@dataclass(slots=True)
-class SwfRow:
+class SwfRow(NamedTuple):
     """One row of a log, -1 for unknown values.
 
     Times are seconds from the log's own origin. Cores are those of the whole job. Memory is in the
@@ -323,33 +323,12 @@ def _swf_row(row: int, fields: list[str], source: str) -> SwfRow:
     usable = "_" not in content and content.isascii()
     if not values or not usable or not all(map(_in_range, values)):
         raise _number_fault(row, fields, source)
-    whole: list[int] = []
-    for column, value in enumerate(values):
-        if column not in FRACTIONAL and not value.is_integer():
+    for column in WHOLE_COLUMNS:
+        if not values[column].is_integer():
             raise _fault(row, column, f"{fields[column]!r} is not a whole number", source)
-        whole.append(int(value))
-    return SwfRow(
-        row=row,
-        job=whole[0],
-        submit=values[1],
-        wait=values[2],
-        run=values[3],
-        cores_allocated=whole[4],
-        average_cpu=values[5],
-        memory_used=values[6],
-        cores_requested=whole[7],
-        walltime=values[8],
-        memory_requested=values[9],
-        status=whole[10],
-        user=whole[11],
-        group=whole[12],
-        application=whole[13],
-        queue=whole[14],
-        partition=whole[15],
-        preceding_job=whole[16],
-        think_time=values[17],
-        extra=tuple(fields[len(FIELDS) :]),
-    )
+    # Columns of counts and identifiers are `int` in a row.
+    mixed = [int(v) if k in WHOLE_COLUMNS else v for k, v in enumerate(values)]
+    return SwfRow._make([row, *mixed, tuple(fields[len(FIELDS) :])])
 
 
 def _number_fault(row: int, fields: list[str], source: str) -> InputError:
