@@ -39,7 +39,7 @@ def without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
         return None if name == "ray" else found(name, *more)
 
     monkeypatch.setattr(importlib.util, "find_spec", find)
-    for module in ("ray_tasks", "ray_node"):
+    for module in ("ray_tasks",):
         monkeypatch.delitem(sys.modules, f"fairlead.executors.{module}", raising=False)
 
 

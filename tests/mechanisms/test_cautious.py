@@ -11,8 +11,8 @@ from fairlead.errors import RefusalError
 from fairlead.mechanisms.cautious_lp import cautious_shares
 from fairlead.mechanisms.competitive_ratio import full_knowledge_levels
 from fairlead.mechanisms.dynamic_drf import DynamicDRF
-from fairlead.properties.course import Course
 from fairlead.properties.dynamic import (
+    DynamicShares,
     check_irrevocability,
     check_pareto_optimality,
     check_sharing_incentive,
@@ -32,7 +32,7 @@ def test_nobody_envies_anybody_and_shares_never_shrink_below_an_equal_split(
             worth = (bundles / sequence.demand[i]).min(axis=1)
             assert (worth <= shares[k - 1, i] + 1e-7).all()
         assert bundles.sum(axis=0).max() <= 1 + 1e-7
-    course = Course.of_shares(sequence.demand, shares * (1 + 1e-7))
+    course = DynamicShares.from_shares(sequence.demand, shares * (1 + 1e-7))
     assert check_irrevocability(course).verdict == "holds"
     assert check_sharing_incentive(course).verdict == "holds"
 
@@ -40,7 +40,7 @@ def test_nobody_envies_anybody_and_shares_never_shrink_below_an_equal_split(
 def test_it_gives_too_little_before_the_end() -> None:
     demand = np.array([[1.0, 0.1], [0.1, 1.0], [1.0, 0.1]])
     shares = cautious_shares(demand)
-    verdict = check_pareto_optimality(Course.of_shares(demand, shares))
+    verdict = check_pareto_optimality(DynamicShares.from_shares(demand, shares))
     assert verdict.verdict == "fails"
     assert verdict.witness["step"] == 2
     assert verdict.witness["left"] == pytest.approx(2 / 3 - shares[1, :2] @ demand[:2, 0])

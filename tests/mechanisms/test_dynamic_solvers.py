@@ -12,8 +12,7 @@ from fairlead.certificates.dynamic_levels import certify_dynamic
 from fairlead.errors import RefusalError
 from fairlead.mechanisms.dynamic_drf import DynamicDRF
 from fairlead.mechanisms.dynamic_run import run_dynamic
-from fairlead.properties.course import Course
-from fairlead.properties.dynamic import check_dynamic
+from fairlead.properties.dynamic import DynamicShares, check_dynamic
 from fairlead_papers.dynamic._solvers_compared import printed_algorithm_1
 from oracles.dynamic import exact_levels
 
@@ -87,7 +86,7 @@ def test_demands_and_weights_of_very_different_size(zeros: float) -> None:
         assert run.shares == pytest.approx(shares, rel=1e-9, abs=1e-14)
         total = float(sequence.weight.sum())
         assert certify_dynamic(demand, sequence.weight, total, run.log).holds
-        course = Course(demand, sequence.weight, total, run.shares_at)
+        course = DynamicShares(demand, sequence.weight, total, run.shares_at)
         assert [v.verdict for v in check_dynamic(course)] == ["holds"] * 5
 
 

@@ -9,8 +9,7 @@ import pytest
 
 from fairlead.errors import NoConvergenceError
 from fairlead.mechanisms.competitive_ratio import full_knowledge_levels, worst_case_max_min
-from fairlead.properties.course import Course
-from fairlead.properties.dynamic import check_dynamic
+from fairlead.properties.dynamic import DynamicShares, check_dynamic
 from fairlead_papers.dynamic._full_knowledge import (
     SMALL,
     Worst,
@@ -68,7 +67,7 @@ def test_other_dynamic_pareto_optimal_shares_do_better_on_the_proofs_instance(
     n = len(demand)
     ratio, shares = best_course(demand, in_turn(m))
     assert ratio > at_least > (m + 1) / (m * m + 1)
-    verdicts = {v.name: v.verdict for v in check_dynamic(Course.of_shares(demand, shares))}
+    verdicts = {v.name: v.verdict for v in check_dynamic(DynamicShares.from_shares(demand, shares))}
     for name in ("feasibility", "irrevocability", "sharing-incentive", "dynamic-pareto-optimality"):
         assert verdicts[name] == "holds"
     level = full_knowledge_levels(demand, np.ones(n), float(n))

@@ -13,14 +13,14 @@ from fairlead import Problem, solve
 from fairlead.errors import CertificateError
 from fairlead.mechanisms.catalogue import CONSTRAINTS, LIMITS, RESOURCE_WEIGHTS
 from fairlead.model.holdings import Holdings
-from fairlead.properties.bottleneck import (
+from fairlead.properties.special_cases import (
     check_bottleneck_fairness,
     check_single_resource_fairness,
+    check_single_server_drf,
     fair_amounts,
     find_bottleneck,
     find_single_resource,
 )
-from fairlead.properties.single_server import check_single_server_drf
 from fairlead.properties.subject import Subject, subject_of
 from oracles import fairness
 from oracles.drf import drf_totals
@@ -143,8 +143,7 @@ def test_the_papers_example_against_tsf():
     verdict = check_bottleneck_fairness(subject_of(problem, "tsf"))  # prints 2, 2 and 8 tasks
     assert verdict.witness["held"] == pytest.approx(4)
     assert verdict.sentence == (
-        "memory is what everybody needs most, and u1 has 4 GB of it where max-min fairness gives "
-        "6 GB"
+        "memory is every user's bottleneck, and u1 has 4 GB of it where max-min fairness gives 6 GB"
     )
 
 
@@ -162,7 +161,7 @@ def test_nothing_is_asked_where_the_premise_is_not_met():
     for check in (check_bottleneck_fairness, check_single_resource_fairness):
         verdict = check(subject(problem, [[0.0], [0.0]]))
         assert (verdict.verdict, verdict.applies) == ("holds", False)
-        assert verdict.sentence.startswith("nothing to ask")
+        assert verdict.sentence.startswith("not applicable")
     rated = Problem.from_arrays([[1.0]], [[1.0]], rates=[[5.0]])
     for check in (check_bottleneck_fairness, check_single_resource_fairness):
         assert not check(subject(rated, [[0.0]], time_shared=True)).applies

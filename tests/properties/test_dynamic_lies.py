@@ -11,7 +11,7 @@ from hypothesis import given
 
 from dynamic_sequences import Sequence, sequences
 from fairlead.errors import InputError
-from fairlead.properties.course import Course
+from fairlead.properties.dynamic import DynamicShares
 from fairlead.properties.dynamic_lies import Mechanism, dynamic_drf, search_lies
 from oracles.dynamic import exact_levels
 
@@ -38,9 +38,9 @@ def to_the_odd(demand: np.ndarray, weight: np.ndarray) -> Shares:
     return shares_at
 
 
-def course_of(sequence: Sequence, divide: Mechanism) -> Course:
+def course_of(sequence: Sequence, divide: Mechanism) -> DynamicShares:
     shares_at = divide(sequence.demand, sequence.weight)
-    return Course(sequence.demand, sequence.weight, float(sequence.weight.sum()), shares_at)
+    return DynamicShares(sequence.demand, sequence.weight, float(sequence.weight.sum()), shares_at)
 
 
 SEQUENCE = Sequence(

@@ -13,9 +13,9 @@ from dynamic_sequences import Sequence, sequences
 from fairlead.mechanisms.dynamic_run import run_dynamic
 from fairlead.model.problem import Problem
 from fairlead.model.verdict import Verdict
-from fairlead.properties import course as course_module
-from fairlead.properties.course import Course
+from fairlead.properties import dynamic as course_module
 from fairlead.properties.dynamic import (
+    DynamicShares,
     check_dynamic,
     check_envy_freeness,
     check_feasibility,
@@ -34,18 +34,20 @@ NAMES = [
 ]
 
 
-def course_of(sequence: Sequence) -> Course:
+def course_of(sequence: Sequence) -> DynamicShares:
     run = sequence.run()
-    return Course(sequence.demand, sequence.weight, float(sequence.weight.sum()), run.shares_at)
+    return DynamicShares(
+        sequence.demand, sequence.weight, float(sequence.weight.sum()), run.shares_at
+    )
 
 
-def recomputed_drf(demand: np.ndarray) -> Course:
+def recomputed_drf(demand: np.ndarray) -> DynamicShares:
     """Divide k/n by DRF anew at every step, whatever was held before."""
     n = len(demand)
     shares = np.zeros((n, n))
     for k in range(1, n + 1):
         shares[k - 1, :k] = raise_by_water(demand[:k], np.zeros(k), k / n)
-    return Course.of_shares(demand, shares)
+    return DynamicShares.from_shares(demand, shares)
 
 
 @given(sequences())
@@ -121,9 +123,9 @@ def lower_triangle(rows: list[list[float]]) -> np.ndarray:
     ],
 )
 def test_a_broken_mechanism_is_caught(
-    check: Callable[[Course], Verdict], rows: list[list[float]], witness: dict[str, float]
+    check: Callable[[DynamicShares], Verdict], rows: list[list[float]], witness: dict[str, float]
 ) -> None:
-    verdict = check(Course.of_shares(DEMAND, lower_triangle(rows)))
+    verdict = check(DynamicShares.from_shares(DEMAND, lower_triangle(rows)))
     assert verdict.verdict == "fails"
     assert verdict.witness == pytest.approx(witness)
     assert verdict.to_dict() == {
@@ -136,16 +138,22 @@ def test_a_broken_mechanism_is_caught(
 
 def test_having_more_than_before_is_no_envy_when_it_was_given_earlier() -> None:
     rows = [[1 / 3], [5 / 9, 5 / 9], [5 / 9, 5 / 9, 1 / 3]]
-    assert check_envy_freeness(Course.of_shares(DEMAND, lower_triangle(rows))).verdict == "holds"
+    assert (
+        check_envy_freeness(DynamicShares.from_shares(DEMAND, lower_triangle(rows))).verdict
+        == "holds"
+    )
 
 
 def test_with_zero_demands_bundles_are_compared() -> None:
     """The first has the higher level and nothing that the second could use."""
     demand = np.array([[1.0, 0.0], [0.0, 1.0]])
     rows = [[1 / 2], [1.0, 1 / 2]]
-    assert check_envy_freeness(Course.of_shares(demand, lower_triangle(rows))).verdict == "holds"
+    assert (
+        check_envy_freeness(DynamicShares.from_shares(demand, lower_triangle(rows))).verdict
+        == "holds"
+    )
     demand = np.array([[1.0, 1.0], [0.0, 1.0]])
-    verdict = check_envy_freeness(Course.of_shares(demand, lower_triangle(rows)))
+    verdict = check_envy_freeness(DynamicShares.from_shares(demand, lower_triangle(rows)))
     assert verdict.witness["agent"] == 2
 
 
@@ -153,7 +161,7 @@ def test_an_unstopped_agent_of_another_kind_is_seen() -> None:
     """Resource 1 is used up, but the second agent does not demand it."""
     demand = np.array([[1.0, 0.0], [0.0, 1.0]])
     rows = [[1 / 2], [1.0, 1 / 2]]
-    verdict = check_pareto_optimality(Course.of_shares(demand, lower_triangle(rows)))
+    verdict = check_pareto_optimality(DynamicShares.from_shares(demand, lower_triangle(rows)))
     assert verdict.witness == pytest.approx({"step": 2, "agent": 2, "left": 0.5})
 
 
@@ -162,7 +170,7 @@ def test_weights_count() -> None:
     sequence = Sequence(demand, weight)
     assert [v.verdict for v in check_dynamic(course_of(sequence))] == ["holds"] * 5
     shares = lower_triangle([[0.25], [0.5, 0.5]])
-    course = Course(demand, weight, 4.0, lambda k: shares[k - 1, :k])
+    course = DynamicShares(demand, weight, 4.0, lambda k: shares[k - 1, :k])
     assert check_sharing_incentive(course).witness["agent"] == 2
     assert check_envy_freeness(course).witness["agent"] == 2
 
@@ -188,17 +196,17 @@ def test_least_levels_that_are_known_say_it_of_every_step(monkeypatch: pytest.Mo
     monkeypatch.setattr(course_module, "CHECKED_IN_FULL", 20)
     monkeypatch.setattr(course_module, "SAMPLED", 10)
     problem = Problem.from_arrays([[4, 4]], np.random.default_rng(0).uniform(0.1, 1, (90, 2)))
-    course = Course.of_run(run_dynamic(problem))
+    course = DynamicShares.from_run(run_dynamic(problem))
     verdict = check_sharing_incentive(course)
     assert (verdict.verdict, verdict.searched) == ("holds", 90)
 
     def shares_at(step: int) -> np.ndarray:
         return course.shares_at(step) * (0.5 if step == 42 else 1.0)
 
-    assert course.least is not None
-    least = course.least.copy()
+    assert course.least_level is not None
+    least = course.least_level.copy()
     least[41] /= 2
-    verdict = check_sharing_incentive(replace(course, shares_at=shares_at, least=least))
+    verdict = check_sharing_incentive(replace(course, shares_at=shares_at, least_level=least))
     assert verdict.verdict == "fails"
     assert verdict.witness["step"] == 42
     assert 42 not in course.steps
@@ -206,6 +214,6 @@ def test_least_levels_that_are_known_say_it_of_every_step(monkeypatch: pytest.Mo
 
 def test_witnesses_name_users() -> None:
     problem = Problem.from_arrays([[4, 4]], DEMAND, users=["ana", "bo", "cy"])
-    course = Course.of_run(run_dynamic(problem))
+    course = DynamicShares.from_run(run_dynamic(problem))
     assert all(v.verdict == "holds" for v in check_dynamic(course))
     assert course.name(2) == "cy"

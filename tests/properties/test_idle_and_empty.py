@@ -198,7 +198,9 @@ def test_what_users_of_weight_0_hold_counts_as_free(whole: bool) -> None:
     found = audit(problem, held, properties=["feasibility", "non-wastefulness", "envy-freeness"])
     assert [v.verdict for v in found] == ["holds", "fails", "holds"]
     assert found["non-wastefulness"].witness["tasks"] == 6
-    assert found["non-wastefulness"].sentence.endswith("what users of weight 0 hold counts as free")
+    assert found["non-wastefulness"].sentence.endswith(
+        "the holdings of users of weight 0 count as free"
+    )
     assert audit(problem, held)["pareto-optimality"].verdict == "fails"
     assert audit(problem, np.array([[0.0], [8.0]]))["pareto-optimality"].verdict == "holds"
 

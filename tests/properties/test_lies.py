@@ -16,7 +16,7 @@ from fairlead.errors import CertificateError, InputError, RefusalError
 from fairlead.mechanisms.catalogue import CATALOGUE
 from fairlead.model.holdings import Holdings
 from fairlead.properties.audit import audit
-from fairlead.properties.lies import Lie, search_lies, tell, usable_tasks
+from fairlead.properties.lies import Lie, declared_problem, search_lies, usable_tasks
 from fairlead.properties.subject import subject_of
 from fairlead.properties.witness_files import check_folder, save_audit_witnesses
 from oracles.sweeps import gamma_of
@@ -109,7 +109,7 @@ def test_true_tasks_are_counted_by_the_definition(data):
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
     demand = truth.demand[n] * rng.choice([0.3, 1.0, 2.5], truth.n_resources)
     eligible = truth.users.eligible[n] ^ (rng.random(truth.n_groups) < 0.3)
-    told = tell(truth, Lie(n, demand, eligible, None))
+    told = declared_problem(truth, Lie(n, demand, eligible, None))
     got = rng.random((truth.n_users, truth.n_groups)) * gamma_of(told)
     expected = true_tasks(truth, told, n, got)
     assert usable_tasks(truth, told, n, got[n]) == pytest.approx(expected)
@@ -195,12 +195,12 @@ def test_what_is_given_where_one_cannot_run_brings_nothing():
 def test_whole_tasks_that_fit_into_what_a_lie_brings():
     """Asking for 3.9 units of a pool of 12 in pieces of 1.3 brings no task of 2, but one."""
     truth = Problem.from_arrays([[12.0]], [[2.0]])
-    told = tell(truth, Lie(0, np.array([1.3]), np.array([True]), None))
+    told = declared_problem(truth, Lie(0, np.array([1.3]), np.array([True]), None))
     got = np.array([3.0])
     assert usable_tasks(truth, told, 0, got) == pytest.approx(1.95)
     assert usable_tasks(truth, told, 0, got, whole_tasks=True) == 1
     many = Problem.from_arrays([[1e7]], [[1.0]])
-    told = tell(many, Lie(0, np.array([0.999999]), np.array([True]), None))
+    told = declared_problem(many, Lie(0, np.array([0.999999]), np.array([True]), None))
     assert usable_tasks(many, told, 0, np.array([1e5]), whole_tasks=True) == 99999
 
 
@@ -213,7 +213,7 @@ def test_a_missing_number_is_no_gain(missing):
 
     verdict = ask(SERVER, rule, lies=20)
     assert (verdict.verdict, verdict.searched) == ("unknown", 0)
-    assert verdict.sentence == "not decided: 20 lies told, and none of them answered"
+    assert verdict.sentence == "not decided: 20 lies tried, none answered"
 
 
 def test_a_missing_number_does_not_hide_a_lie_that_pays():
@@ -344,7 +344,7 @@ def test_a_lie_that_pays_is_found_in_a_hundred(rule):
     for seed, problem in enumerate([example, *drawn]):
         verdict, lie = search_lies(subject_of(problem, rule), 100, seed)
         assert verdict.verdict == "fails", (rule.__name__, seed)
-        told = tell(problem, lie)
+        told = declared_problem(problem, lie)
         gained = true_tasks(problem, told, lie.user, rule(told))
         assert gained == pytest.approx(lie.gained)
         assert gained > rule(problem)[lie.user].sum()
@@ -365,7 +365,7 @@ def test_tasks_where_the_liar_said_it_may_not_run_are_no_gain(rates):
 
     verdict = ask(problem, forgetful, lies=40)
     assert (verdict.verdict, verdict.witness) == ("unknown", {})
-    assert "answered with what is infeasible (the first: u" in verdict.sentence
+    assert "infeasible answers (u" in verdict.sentence
     assert "where it may not or cannot run)" in verdict.sentence
 
 
@@ -381,7 +381,7 @@ def test_more_than_there_is_is_no_gain(beyond):
     verdict = ask(problem, promises, lies=30)
     assert (verdict.verdict, verdict.witness) == ("unknown", {})
     assert verdict.sentence.startswith(
-        "not decided: 30 lies told, and none of them answered; 30 were"
+        "not decided: 30 lies tried, none answered; 30 infeasible answers"
     )
     assert "g1 has" in verdict.sentence
 

@@ -14,7 +14,7 @@ from fairlead.errors import CertificateError
 from fairlead.mechanisms.catalogue import CATALOGUE, CONSTRAINTS, DIVISIBLE, LIMITS, RATES
 from fairlead.model.holdings import Holdings
 from fairlead.properties.audit import audit
-from fairlead.properties.pareto import check_pareto_optimality
+from fairlead.properties.efficiency import check_pareto_optimality
 from fairlead.properties.subject import Subject, subject_of
 from oracles import fairness
 from oracles.definitions import feasibility_violation
@@ -101,7 +101,7 @@ def test_per_server_drf_can_be_bettered():
     check_witness(verdict, problem, tasks)
     assert verdict.witness["tasks"] == pytest.approx(6)
     assert verdict.sentence.startswith("u")
-    assert "and nobody would lose" in verdict.sentence
+    assert "and no user would lose" in verdict.sentence
     assert check(problem, solve(problem, "drfh").tasks).verdict == "holds"
 
 

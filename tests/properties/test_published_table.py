@@ -12,7 +12,7 @@ from fairlead import Problem, load, solve
 from fairlead.executors.local_processes import Processes
 from fairlead.mechanisms.catalogue import CATALOGUE
 from fairlead.properties.audit import audit
-from fairlead.properties.lies import Lie, search_lies, tell
+from fairlead.properties.lies import Lie, declared_problem, search_lies
 from fairlead.properties.subject import subject_of
 from fairlead_papers.surveys.random_problems import Distribution
 from fairlead_papers.surveys.survey import survey
@@ -92,7 +92,7 @@ def test_a_lie_about_servers_pays_under_resource_division() -> None:
     problem = Problem.from_arrays([[6, 5], [6, 3]], [[1, 9], [7, 1], [9, 2]])
     lie = Lie(1, problem.demand[1], np.array([True, False]), None)
     honest = solve(problem, "ps-dsf").user_tasks[1]
-    gained = solve(tell(problem, lie), "ps-dsf").user_tasks[1]
+    gained = solve(declared_problem(problem, lie), "ps-dsf").user_tasks[1]
     assert gained > 1.005 * honest
     verdict, found = search_lies(subject_of(problem, "ps-dsf"), 5, first=lie)
     assert verdict.verdict == "fails"
@@ -141,7 +141,7 @@ def test_lemma_1_of_ps_dsf_does_not_cover_lies_about_servers() -> None:
     without decreasing its own utilization". Bo is alone on the second server either way.
     """
     problem = Problem.from_arrays([[3], [1]], [[1], [1]], eligible=[[1, 0], [0, 1]])
-    told = tell(problem, Lie(1, problem.demand[1], np.array([True, True]), None))
+    told = declared_problem(problem, Lie(1, problem.demand[1], np.array([True, True]), None))
     honest, after = solve(problem, "ps-dsf").tasks, solve(told, "ps-dsf").tasks
     assert honest == pytest.approx(np.array([[3, 0], [0, 1]]))
     assert after[1, 1] == pytest.approx(1)  # what bo can use of it

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fairlead import Problem
 from fairlead.mechanisms.catalogue import CONSTRAINTS, LIMITS, RATES, RESOURCE_WEIGHTS
 from fairlead.model.holdings import Holdings
-from fairlead.properties.subject import Subject, at_least_whole
+from fairlead.properties.subject import Subject, certain_whole_tasks
 from oracles import fairness
 from oracles.definitions import feasibility_violation
 from oracles.sweeps import gamma_of
@@ -188,7 +188,7 @@ def test_a_tenth_too_much_is_named():
         "capacity": 4.0,
     }
     assert verdict.severity == pytest.approx(0.25)
-    assert verdict.sentence == "g1 has 4 of memory, and 5 are given away"
+    assert verdict.sentence == "g1 has 4 of memory, and 5 are in use"
 
 
 def test_small_debts_count_where_tasks_are_large():
@@ -291,9 +291,9 @@ def test_whole_tasks_for_certain_fit_however_pieces_are_spread(servers, pieces, 
     fewest = min(sum(math.floor(k * worth) for k in spread) for spread in spreads)
     in_sum = np.array([float(pieces * worth)])
     count = np.array([servers])
-    certain = at_least_whole(in_sum, np.array([float(pieces)]), count)
+    certain = certain_whole_tasks(in_sum, np.array([float(pieces)]), count)
     assert 0 <= certain <= fewest
-    assert 0 <= at_least_whole(in_sum, None, count) <= fewest
+    assert 0 <= certain_whole_tasks(in_sum, None, count) <= fewest
     if servers == 1 or worth == round(worth):
         assert certain == fewest
 
@@ -303,7 +303,7 @@ def test_room_in_a_group_of_several_servers_is_room_in_sum():
     # One unit is free on each server of the pair; the single server is empty.
     verdict = look(problem, [[2.0, 0.0]], whole=True)["non-wastefulness"]
     assert verdict.witness == {"user": "u1", "group": "g2", "tasks": 1.0}
-    assert verdict.sentence == "g2 has room for 1 more task of u1, which nobody uses"
+    assert verdict.sentence == "g2 has free capacity for 1 more task of u1"
     verdict = look(problem, [[2.0, 1.0]], whole=True)["non-wastefulness"]
     assert (verdict.verdict, verdict.witness) == ("unknown", {})
     assert look(problem, [[3.0, 1.0]], whole=True)["non-wastefulness"].verdict == "holds"

@@ -114,7 +114,7 @@ def test_a_pool_is_judged_as_a_pool_of_the_problem_that_was_asked():
     found = audit(single, "drf-tasks", lies=0)  # five tasks of the pool, of four on servers
     assert found.subject.tasks.tolist() == [[5.0]]
     assert found["pareto-optimality"].verdict == "holds"
-    assert "in this one pool" in audit(PROBLEM, "drf", lies=0)["single-server-drf"].sentence
+    assert "in one pool" in audit(PROBLEM, "drf", lies=0)["single-server-drf"].sentence
 
 
 def test_fillings_have_whole_tasks():
@@ -271,5 +271,5 @@ def test_amounts_that_are_no_numbers_are_told():
         "group": "g3",
         "tasks": 1.0,
     }
-    assert rows[0]["sentence"] == "what u2 has on g3 is no number"
+    assert rows[0]["sentence"] == "the amount that u2 has on g3 is no number"
     assert {row["verdict"] for row in rows[1:]} == {"unknown"}

@@ -17,8 +17,8 @@ from fairlead.formats.problem_file import document_of
 from fairlead.mechanisms.catalogue import find_mechanism
 from fairlead.model.verdict import Verdict
 from fairlead.properties.audit import PROPERTIES, audit, audit_subject
-from fairlead.properties.bottleneck import find_bottleneck, find_single_resource
-from fairlead.properties.lies import tell
+from fairlead.properties.lies import declared_problem
+from fairlead.properties.special_cases import find_bottleneck, find_single_resource
 from fairlead.properties.subject import subject_of
 from fairlead_papers.surveys._shrinking import shrink, size_of
 from fairlead_papers.surveys.random_problems import Distribution
@@ -196,7 +196,7 @@ def test_witnesses_fail_when_they_are_looked_at_afresh(surveyed, tmp_path):
         if of == "strategy-proofness":
             told = fairlead.load(files[f"{mechanism}.{of}.lie.yaml"])
             lie = cell.witness.lie
-            assert document_of(told) == document_of(tell(problem, lie))
+            assert document_of(told) == document_of(declared_problem(problem, lie))
             honest = fairlead.solve(problem, mechanism).user_tasks[lie.user]
             assert honest == pytest.approx(cell.witness.verdict.witness["honest"])
             assert cell.witness.verdict.witness["gained"] > honest

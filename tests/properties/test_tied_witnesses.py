@@ -9,14 +9,13 @@ import pytest
 
 from fairlead.model.holdings import Holdings
 from fairlead.model.problem import Problem
-from fairlead.properties.bottleneck import check_bottleneck_fairness
+from fairlead.properties.efficiency import check_non_wastefulness
 from fairlead.properties.envy import check_envy_freeness
 from fairlead.properties.feasibility import check_feasibility
 from fairlead.properties.population import check_population_monotonicity
 from fairlead.properties.sharing import check_sharing_incentive
-from fairlead.properties.single_server import check_single_server_drf
+from fairlead.properties.special_cases import check_bottleneck_fairness, check_single_server_drf
 from fairlead.properties.subject import Subject, subject_of
-from fairlead.properties.waste import check_non_wastefulness
 
 # Each pair of users, and of servers, is alike.
 ALIKE = Problem.from_arrays(

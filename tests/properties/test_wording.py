@@ -1,4 +1,4 @@
-"""Numbers as sentences say them."""
+"""Numbers as sentences format_number them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.properties.wording import counted, of_tasks, say, say_change, say_percent
+from fairlead.properties.verdict_text import (
+    counted,
+    format_change,
+    format_number,
+    format_percent,
+    format_tasks,
+)
 
 
 @pytest.mark.parametrize(
@@ -27,7 +33,7 @@ from fairlead.properties.wording import counted, of_tasks, say, say_change, say_
     ],
 )
 def test_numbers(number, said):
-    assert say(number) == said
+    assert format_number(number) == said
 
 
 @pytest.mark.parametrize(
@@ -45,14 +51,14 @@ def test_numbers(number, said):
     ],
 )
 def test_changes_are_seen(before, after, said):
-    assert say_change(before, after) == said
-    assert say_change(after, before) == said[::-1]
+    assert format_change(before, after) == said
+    assert format_change(after, before) == said[::-1]
 
 
 @given(before=st.floats(1e-12, 1e12), factor=st.floats(1 + 1e-6, 1e6))
 def test_a_change_is_said_about_as_large_as_it_is(before, factor):
     after = before * factor
-    first, second = (float(said.replace(",", "")) for said in say_change(before, after))
+    first, second = (float(said.replace(",", "")) for said in format_change(before, after))
     assert second - first == pytest.approx(after - before, rel=1.0)
     assert second > first
     assert first == pytest.approx(before, rel=1e-3)
@@ -60,12 +66,12 @@ def test_a_change_is_said_about_as_large_as_it_is(before, factor):
 
 
 def test_nouns_and_percent():
-    assert of_tasks("1") == "1 task"
-    assert of_tasks("0") == "0 tasks"
-    assert of_tasks("1.5") == "1.5 tasks"
+    assert format_tasks("1") == "1 task"
+    assert format_tasks("0") == "0 tasks"
+    assert format_tasks("1.5") == "1.5 tasks"
     assert counted(1, "lie") == "1 lie"
     assert counted(0, "lie") == "0 lies"
     assert counted(12583, "server") == "12,583 servers"
-    assert say_percent(0.5) == "50 %"
-    assert say_percent(0.00123) == "0.12 %"
-    assert say_percent(12.0) == "1,200 %"
+    assert format_percent(0.5) == "50 %"
+    assert format_percent(0.00123) == "0.12 %"
+    assert format_percent(12.0) == "1,200 %"

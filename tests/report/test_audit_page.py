@@ -12,7 +12,7 @@ from handmade_answers import HOSTILE, crowd, hostile_problem
 
 from fairlead.model.holdings import Holdings, WaitingTask
 from fairlead.model.problem import Problem
-from fairlead.properties import envy, feasibility, lies, sharing, waste
+from fairlead.properties import efficiency, envy, feasibility, lies, sharing
 from fairlead.properties.audit import Audit, audit
 from fairlead.properties.sharing import measure_slices
 from fairlead.report import audit_figures
@@ -26,7 +26,7 @@ from page_reader import PACKED, Reader, read_harmless
 
 SHARES, MARGINS = "Dominant share of each", "Margin of each"
 ENVY = "By how much each user would gain"
-CHEAP = (feasibility.NAME, waste.NAME, sharing.NAME, envy.NAME)
+CHEAP = (feasibility.NAME, efficiency.WASTE, sharing.NAME, envy.NAME)
 
 
 def small() -> Problem:

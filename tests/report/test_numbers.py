@@ -10,7 +10,7 @@ import pytest
 from fairlead.model.holdings import Holdings
 from fairlead.model.problem import Problem
 from fairlead.properties.audit import audit
-from fairlead.properties.wording import say_percent
+from fairlead.properties.verdict_text import format_percent
 from fairlead.report.numbers import percent, precise_percent, short_percent
 
 
@@ -29,7 +29,7 @@ def test_percentages_have_four_digits(share: float, text: str) -> None:
     assert precise_percent(share) == text
 
 
-@pytest.mark.parametrize("write", [percent, short_percent, precise_percent, say_percent])
+@pytest.mark.parametrize("write", [percent, short_percent, precise_percent, format_percent])
 @pytest.mark.parametrize("share", [1.3e-16, -2e-12, 9.9e-7, 1.1e-6, 0.00003, 0.02, 1.0])
 def test_no_percentage_is_written_in_powers_of_ten(
     write: Callable[[float], str], share: float

@@ -83,14 +83,14 @@ def dynamic(
 
 def _judge(run: DynamicRun, lies: int, seed: int) -> list[Verdict]:
     """Check what the theory promises, and search for lies if asked to."""
-    from fairlead.properties.course import Course
     from fairlead.properties.dynamic import (
+        DynamicShares,
         check_envy_freeness,
         check_pareto_optimality,
         check_sharing_incentive,
     )
 
-    course = Course.of_run(run)
+    course = DynamicShares.from_run(run)
     verdicts = [
         check_sharing_incentive(course),
         check_envy_freeness(course),

@@ -1,1 +1,3 @@
-"""Work in pieces that know nothing of each other: on the processors of this machine, or on Ray."""
+"""Run independent jobs on this machine's processors or on a Ray cluster."""
+
+__all__ = ["executor", "local_processes", "ray_tasks"]

@@ -1,4 +1,4 @@
-"""What does pieces of work, wherever that is; whoever has such work knows no more than this."""
+"""The executor interface: run jobs on local processes or on Ray."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ Answer = TypeVar("Answer")
 
 
 class Executor(Protocol):
-    """Does pieces of work, several at a time."""
+    """Runs several jobs at a time."""
 
     @property
     def is_here(self) -> bool:
-        """Whether its processes are copies of this one."""
+        """Whether its processes are forked from this one."""
 
     def do_all(
         self,
@@ -24,34 +24,33 @@ class Executor(Protocol):
         on_finished: Callable[[int, Answer], None],
         on_report: Callable[..., None] | None = None,
     ) -> None:
-        """Do the same work for each of several jobs.
+        """Call ``work(job)`` for each job, or ``work(job, report)`` with a function to report by.
 
         Parameters
         ----------
         work : callable
-            A function of a module, given a job, and, where anybody listens, a function by which
-            it reports. It, jobs and answers travel pickled.
+            A function of a module. It, jobs and answers are pickled.
         jobs : sequence
         on_finished : callable
-            Called with the number of a job and the answer, in the order in which they finish.
+            Called with the number of a job and its answer, in the order in which they finish.
         on_report : callable, optional
-            Called now and then with the number of a job and what it reports.
+            Called now and then with the number of a job and its report.
 
         Raises
         ------
         FairleadError
-            What a job raised.
+            The error of a job.
         WorkerDiedError
             When a process ended without an answer.
 
         Notes
         -----
-        When it is left early, by an interruption or an error, what still runs is ended at once.
+        An error or interruption stops the running jobs at once.
         """
 
 
 class WorkerDiedError(FairleadError):
-    """A process ended without an answer; `number` is that of its job."""
+    """A process ended without an answer to job `number`."""
 
     def __init__(self, number: int, how: str) -> None:
         self.number = number
@@ -64,7 +63,7 @@ def do_in_order(
     jobs: Sequence[Any],
     on_next: Callable[[Answer], None],
 ) -> None:
-    """Do all jobs, and hand over the answers in the order of the jobs."""
+    """Run all jobs, and call `on_next` with the answers in the order of the jobs."""
     early: dict[int, Answer] = {}
     expected = 0
 

@@ -1,6 +1,6 @@
-"""Work on the processors of this machine.
+"""Run jobs on the processors of this machine.
 
-Its processes end with the one that started them, and leave interruptions to it.
+Worker processes end with the process that started them, and leave interruptions to it.
 """
 
 from __future__ import annotations
@@ -26,21 +26,14 @@ SECONDS_BETWEEN_REPORTS = 0.1
 
 
 class Processes:
-    """Processes of this machine; see `fairlead.executors.executor.Executor`.
-
-    Parameters
-    ----------
-    count : int, optional
-        How many at a time; as many as there are processors when absent. With one, everything
-        happens in this process.
-    """
+    """Processes of this machine; see `fairlead.executors.executor.Executor`."""
 
     def __init__(self, count: int | None = None) -> None:
         self.count = count or os.cpu_count() or 1
 
     @property
     def is_here(self) -> bool:
-        """Whether its processes are copies of this one."""
+        """Whether its processes are forked from this one."""
         return self.count > 1
 
     def do_all(
@@ -50,14 +43,14 @@ class Processes:
         on_finished: Callable[[int, Answer], None],
         on_report: Callable[..., None] | None = None,
     ) -> None:
-        """Do the same work for each of several jobs; see `Executor`."""
+        """Run the work for each job; see `Executor`."""
         if self.count == 1:
             for number, job in enumerate(jobs):
                 listens = () if on_report is None else (partial(on_report, number),)
                 on_finished(number, work(job, *listens))
             return
-        # A forked process has the jobs and the imported modules at no cost. It only computes, and
-        # leaves what has threads of its own, such as writing files, to this process.
+        # A forked process has the jobs and the imported modules at no cost. It only computes: work
+        # with threads, such as writing files, stays in this process.
         context: Any = get_context("fork" if sys.platform == "linux" else None)
         waiting = iter(range(len(jobs)))
         running: dict[Any, tuple[Any, int]] = {}
@@ -71,7 +64,7 @@ class Processes:
                     process.start()
                 theirs.close()
                 running[ours] = process, number
-                _give(ours, number)
+                _send_job(ours, number)
             while running:
                 ready: list[Any] = list(wait(list(running)))
                 for connection in ready:
@@ -81,14 +74,14 @@ class Processes:
                         assert on_report is not None
                         on_report(number, *answer)
                         continue
-                    following = next(waiting, None)
-                    _give(connection, following)
-                    if following is None:
+                    next_number = next(waiting, None)
+                    _send_job(connection, next_number)
+                    if next_number is None:
                         del running[connection]
                         process.join()
                         connection.close()
                     else:
-                        running[connection] = process, following
+                        running[connection] = process, next_number
                     on_finished(number, answer)
         finally:
             for process, _ in running.values():
@@ -100,35 +93,34 @@ class Processes:
 def _serve(
     work: Callable[..., Any], jobs: Sequence[Any], listens: bool, connection: Connection
 ) -> None:
-    """Work in this process, and send what happens to the one that asks."""
+    """In the forked child: run jobs, and send reports and answers to the parent."""
     serve_parent()
 
-    def tell(*report: Any) -> None:
+    def send(*report: Any) -> None:
         connection.send((False, report))
 
-    # Nobody is there to be told when the other process has gone.
-    with suppress(EOFError, OSError):
+    with suppress(EOFError, OSError):  # the parent is gone
         while (number := connection.recv()) is not None:
-            report = (Reporter(tell, SECONDS_BETWEEN_REPORTS),) if listens else ()
+            report = (Reporter(send, SECONDS_BETWEEN_REPORTS),) if listens else ()
             answer = attempt(work, jobs[number], *report)
             connection.send((True, answer))
 
 
 class Reporter:
-    """Hands on what is reported, but not more often than every so many seconds."""
+    """Sends reports at most once in so many seconds, and drops the others."""
 
-    def __init__(self, tell: Callable[..., None], seconds: float) -> None:
-        self._tell, self._seconds, self._next = tell, seconds, 0.0
+    def __init__(self, send: Callable[..., None], seconds: float) -> None:
+        self._send, self._seconds, self._next = send, seconds, 0.0
 
     def __call__(self, *report: Any) -> None:
-        """Hand it on, or drop it."""
+        """Send the report, or drop it."""
         if monotonic() >= self._next:
-            self._tell(*report)
+            self._send(*report)
             self._next = monotonic() + self._seconds
 
 
 def attempt(work: Callable[..., Any], *given: Any) -> Any:
-    """Return what the work comes to, or what it raised as an error that travels."""
+    """Return the answer of the work, or its error as one that can be pickled."""
     try:
         return work(*given)
     except (FairleadError, OSError, MemoryError, OverflowError) as error:
@@ -137,14 +129,14 @@ def attempt(work: Callable[..., Any], *given: Any) -> Any:
         return RuntimeError(traceback.format_exc())
 
 
-def _give(connection: Any, number: int | None) -> None:
-    """Send a process a job or the order to end; its death shows when it should answer."""
+def _send_job(connection: Any, number: int | None) -> None:
+    """Send a process a job, or None to end it; its death shows when it should answer."""
     with suppress(OSError):
         connection.send(number)
 
 
 def _receive(connection: Any, process: Any, number: int) -> tuple[bool, Any]:
-    """Return whether the job is over, and its answer, or a report; raise what it raised."""
+    """Return whether the job is over, and its answer or report; raise its error."""
     try:
         is_over, answer = connection.recv()
     except (EOFError, ConnectionResetError):
@@ -160,8 +152,8 @@ def _receive(connection: Any, process: Any, number: int) -> tuple[bool, Any]:
 def serve_parent() -> None:
     """Ignore interruptions in this process, and end it as soon as its parent is gone.
 
-    A parent that is killed ends nobody: a child would go on for hours, or for ever, as it waits
-    until somebody reads what it writes (its siblings hold the other end of its pipe open).
+    Otherwise a child would run on for hours after its parent was killed, or for ever: it blocks on
+    writing to a pipe whose other end its siblings hold open.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_with_parent, daemon=True).start()
@@ -169,10 +161,10 @@ def serve_parent() -> None:
 
 @contextmanager
 def interruptions_held() -> Iterator[None]:
-    """Hold interruptions back while processes are started that will leave them to this one.
+    """Block interruptions while processes start that will leave them to this one.
 
-    Until it has said so, a new process would answer one with a traceback. It is born with
-    interruptions held back, and those that wait then are dropped by `serve_parent`.
+    A new process would answer one with a traceback until it calls `serve_parent`, which drops the
+    interruptions that were blocked until then.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield

@@ -1,18 +1,21 @@
-"""Work on the nodes of a Ray cluster: what a lost node did is done again elsewhere.
+"""Run jobs on the nodes of a Ray cluster; jobs of a lost node run again elsewhere.
 
-Ray is given no more than a little ahead of what its processors do, and never retries by itself:
-without retries it says within a second that a node is lost. Everything travels as bytes that the
-other side unpickles after it has said which fairlead it is.
+Ray receives only few jobs more than it has processors. It never retries by itself: without retries
+it reports a lost node within a second. Jobs and answers are pickled bytes that a node unpickles
+only after its version of fairlead was compared with ours.
 """
 
 from __future__ import annotations
 
 import os
 import pickle
+import platform
 import socket
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from importlib.util import find_spec
 from threading import Thread
 from time import monotonic, sleep
@@ -23,38 +26,38 @@ from fairlead.executors.executor import Answer, WorkerDiedError
 
 if find_spec("ray") is None:
     raise InputError(f"ray is not installed: {how_to_install('ray')}", "--ray")
-os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # asked when Ray is imported
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # read when Ray is imported
 
 import ray
 from ray import cloudpickle, exceptions
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from fairlead.executors import ray_node
+from fairlead.executors.local_processes import Reporter, attempt
+from fairlead.source_digest import digest_of_sources
 
 LOCAL = "local"
-# Seconds until nobody is there, until a cluster is joined or started, until nodes have said which
-# fairlead they have, and without any node that could work.
-REACH_SECONDS, JOIN_SECONDS, NODE_SECONDS, ALONE_SECONDS = 5.0, 30.0, 60.0, 60.0
-LOOK_SECONDS, NODES_SECONDS = 0.2, 1.0
-# Jobs that Ray has for each processor: one that runs, and one that waits.
+REACH_SECONDS = 5.0  # to connect to an address
+JOIN_SECONDS = 30.0  # to join a cluster
+NODE_SECONDS = 60.0  # for nodes to report their version of fairlead
+ALONE_SECONDS = 60.0  # without any node
+POLL_SECONDS = 0.2  # between looks for finished jobs
+COUNT_SECONDS = 1.0  # between counts of processors
+SECONDS_BETWEEN_REPORTS = 0.5
+# Jobs submitted to Ray for each processor: one that runs, and one that waits.
 JOBS_PER_CPU = 2
-# Workers that may die under a job before it is taken to be at fault, and not their nodes.
+# Workers that may die of one job before the job, and not their nodes, is at fault.
 MOST_DEATHS = 5
+
+Version = tuple[str, str, str]  # of fairlead, a digest of its sources, and of Python
 
 
 @contextmanager
 def joined_ray(address: str) -> Iterator[None]:
-    """Be in a Ray cluster until the end of the block; one that this process is in stays as it is.
+    """Join a Ray cluster in a block, unless this process is in one already.
 
-    Parameters
-    ----------
-    address : str
-        ``host:port``, ``auto`` for the one of this machine, or ``local`` to start one here.
-
-    Raises
-    ------
-    InputError
-        When there is none, or it has another Ray or Python, or no processors.
+    `address` is ``host:port``, ``auto`` for the cluster of this machine, or ``local`` to start one.
+    Raises InputError for an unreachable cluster, one with another Ray or Python, or one without
+    processors.
     """
     if ray.is_initialized():
         yield
@@ -70,7 +73,7 @@ def joined_ray(address: str) -> Iterator[None]:
 
 
 def _check_reachable(address: str) -> None:
-    """Refuse at once where nobody listens; Ray would try for long."""
+    """Refuse an address without a listener at once; Ray would try for long."""
     host, _, port = address.rpartition(":")
     if address in ("auto", LOCAL) or "/" in address:
         return
@@ -85,7 +88,7 @@ def _check_reachable(address: str) -> None:
 
 
 def _join(address: str) -> None:
-    """Join or start a cluster; say why that cannot be, or that it takes too long."""
+    """Join or start a cluster; raise InputError with the reason, or after a time limit."""
     faults: list[Exception] = []
 
     def begin() -> None:
@@ -110,7 +113,7 @@ def _join(address: str) -> None:
 
 
 def working_nodes() -> dict[str, tuple[str, float]]:
-    """Return the name and the processors of each node that can work, by its id."""
+    """Return the name and the number of processors of each usable node, by its id."""
     return {
         node["NodeID"]: (node["NodeName"], node["Resources"]["CPU"])
         for node in ray.nodes()
@@ -120,48 +123,39 @@ def working_nodes() -> dict[str, tuple[str, float]]:
 
 @contextmanager
 def ray_executor(address: str) -> Iterator[RayExecutor]:
-    """Provide an executor on a Ray cluster's nodes, joined by `joined_ray`, in a block.
+    """Run an executor on a Ray cluster joined by `joined_ray`, in a block.
 
-    Raises
-    ------
-    InputError
-        As `joined_ray`; or when a node has no fairlead, or another one, or another Python.
+    Also raises InputError when a node has no fairlead, or another version of it or of Python.
     """
     with joined_ray(address):
         yield RayExecutor(address)
 
 
 class RayExecutor:
-    """The Ray cluster that this process is in; see `fairlead.executors.executor.Executor`.
-
-    Parameters
-    ----------
-    address : str
-        What errors call it.
-    """
+    """The Ray cluster that this process is in; see `fairlead.executors.executor.Executor`."""
 
     is_here = False
 
     def __init__(self, address: str) -> None:
         self._address = address
-        self._stamp = ray_node.stamp()
+        self._version = installed_version()
         self._attempt = ray.remote(num_cpus=1, max_retries=0, scheduling_strategy="SPREAD")(
-            _travelling()
+            _node_function()
         )
         self._check_nodes()
 
     def _check_nodes(self) -> None:
-        """Refuse nodes that would work otherwise; each of them has a process ready afterwards."""
+        """Refuse nodes with another version; this also starts a process on each node."""
         asked = {
             self._attempt.options(
                 num_cpus=0, scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False)
-            ).remote(self._stamp, None, 0, None): name
+            ).remote(self._version, None, 0, None): name
             for node, (name, _) in working_nodes().items()
         }
         ready, silent = ray.wait(list(asked), num_returns=len(asked), timeout=NODE_SECONDS)
         for ref in ready:
             try:
-                self._like_here(ray.get(ref))
+                self._checked_answer(ray.get(ref))
             except exceptions.RayError as fault:
                 why = f"node {asked[ref]} cannot work: {last_line(fault)}"
                 raise InputError(why, "--ray", self._address) from None
@@ -169,16 +163,16 @@ class RayExecutor:
             why = f"node {asked[silent[0]]} does not answer within {NODE_SECONDS:.0f} s"
             raise InputError(why, "--ray", self._address)
 
-    def _like_here(self, answered: tuple[str, bytes]) -> bytes:
-        """Return what a node made, unless it is unlike this one."""
-        unlike, content = answered
-        if unlike:
-            fault = f"{unlike}; here is {ray_node.in_words(self._stamp)}"
+    def _checked_answer(self, answered: tuple[str, bytes]) -> bytes:
+        """Return the content of a node's answer; raise InputError for another version."""
+        difference, content = answered
+        if difference:
+            fault = f"{difference}; here is {format_version(self._version)}"
             raise InputError(fault, "--ray", self._address)
         return content
 
-    def _room(self) -> int:
-        """Return how many jobs Ray is to have at a time."""
+    def _most_jobs(self) -> int:
+        """Return the number of jobs to submit at a time."""
         # Without its head Ray answers nothing for a minute, and then ends this process.
         host, _, port = ray.get_runtime_context().gcs_address.rpartition(":")
         try:
@@ -197,33 +191,33 @@ class RayExecutor:
         on_finished: Callable[[int, Answer], None],
         on_report: Callable[..., None] | None = None,
     ) -> None:
-        """Do the same work for each of several jobs; see `Executor`."""
-        # In a list it is handed on as it is, and fetched once by each process.
+        """Run the work for each job; see `Executor`."""
+        # Inside a list, Ray passes the reference on, and each process fetches it once.
         given = [ray.put(cloudpickle.dumps((work, list(jobs))))]
         reports = None if on_report is None else _reports_here()
         waiting = list(range(len(jobs)))[::-1]
         running: dict[Any, int] = {}
         deaths: Counter[int] = Counter()
-        room, looked, last_sign = 0, -NODES_SECONDS, monotonic()
+        most, counted_at, last_seen = 0, -COUNT_SECONDS, monotonic()
         try:
             while waiting or running:
-                if monotonic() - looked >= NODES_SECONDS:
-                    room, looked = self._room(), monotonic()
-                while waiting and len(running) < room:
+                if monotonic() - counted_at >= COUNT_SECONDS:
+                    most, counted_at = self._most_jobs(), monotonic()
+                while waiting and len(running) < most:
                     number = waiting.pop()
-                    running[self._attempt.remote(self._stamp, given, number, reports)] = number
-                if room:
-                    last_sign = monotonic()
-                elif monotonic() - last_sign > ALONE_SECONDS:
+                    running[self._attempt.remote(self._version, given, number, reports)] = number
+                if most:
+                    last_seen = monotonic()
+                elif monotonic() - last_seen > ALONE_SECONDS:
                     raise FairleadError(f"{self._address}: no node of the Ray cluster is left")
                 if not running:
-                    sleep(LOOK_SECONDS)
+                    sleep(POLL_SECONDS)
                     continue
-                ready, _ = ray.wait(list(running), timeout=LOOK_SECONDS)
+                ready, _ = ray.wait(list(running), timeout=POLL_SECONDS)
                 for ref in ready:
                     number = running.pop(ref)
                     try:
-                        content = self._like_here(ray.get(ref))
+                        content = self._checked_answer(ray.get(ref))
                     except exceptions.RayTaskError as fault:
                         raise RuntimeError(str(fault)) from None
                     except exceptions.RayError as fault:
@@ -261,40 +255,67 @@ class _Reports:
         self._newest: dict[int, tuple[Any, ...]] = {}
 
     def tell(self, number: int, *report: Any) -> None:
-        """Receive a report."""
+        """Replace the newest report of a job."""
         self._newest[number] = report
 
     def take(self) -> list[tuple[int, tuple[Any, ...]]]:
-        """Return what was heard since this was last asked."""
+        """Return the reports since the last call."""
         taken, self._newest = list(self._newest.items()), {}
         return taken
 
 
-def _travelling() -> Callable[..., tuple[str, bytes]]:
-    """Return what nodes do, as a function that travels whole and needs no fairlead to arrive."""
+def _node_function() -> Callable[..., tuple[str, bytes]]:
+    """Return the function that nodes run; it is pickled whole, and starts without fairlead."""
 
     def attempt_on_node(
-        wanted: tuple[str, str, str], given: Any, number: int, reports: Any
+        wanted: Version, given: Any, number: int, reports: Any
     ) -> tuple[str, bytes]:
-        """Return in what way this node is unlike the one that asks, or the pickled answer."""
+        """Return how this node's version differs, or the pickled answer."""
         import platform  # noqa: PLC0415
 
         import ray  # noqa: PLC0415
 
         node = ray.util.get_node_ip_address()
         try:
-            from fairlead.executors import ray_node  # noqa: PLC0415
+            from fairlead.executors import ray_tasks  # noqa: PLC0415, PLW0406
         except ImportError:
             version = platform.python_version()
             return f"node {node} has no fairlead that works on Ray, with Python {version}", b""
-        if ray_node.stamp() != wanted:
-            return f"node {node} has {ray_node.in_words(ray_node.stamp())}", b""
-        return "", b"" if given is None else ray_node.do_one(given[0], number, reports)
+        here = ray_tasks.installed_version()
+        if here != wanted:
+            return f"node {node} has {ray_tasks.format_version(here)}", b""
+        return "", b"" if given is None else ray_tasks.run_job(given[0], number, reports)
 
     return attempt_on_node
 
 
+def installed_version() -> Version:
+    """Return the version of this process."""
+    return sys.modules["fairlead"].__version__, digest_of_sources(), platform.python_version()
+
+
+def format_version(version: Version) -> str:
+    """Return the versions of fairlead and of Python in words."""
+    return f"fairlead {version[0]} (sources {version[1][:8]}) with Python {version[2]}"
+
+
+def run_job(given: Any, number: int, reports: Any) -> bytes:
+    """On a node: run one of the jobs, and return the pickled answer or error."""
+    work, jobs = _unpickled(given)
+    reporters = []
+    if reports is not None:
+        send = reports.tell.remote
+        reporters.append(Reporter(lambda *r: send(number, *r), SECONDS_BETWEEN_REPORTS))
+    return pickle.dumps(attempt(work, jobs[number], *reporters))
+
+
+@lru_cache(maxsize=1)
+def _unpickled(given: Any) -> tuple[Callable[..., Any], Sequence[Any]]:
+    work, jobs = pickle.loads(ray.get(given))
+    return work, jobs
+
+
 def last_line(fault: Exception) -> str:
-    """Return the last line of what an error says: Ray puts the cause there."""
+    """Return the last line of an error: Ray puts the cause there."""
     lines = str(fault).strip().splitlines() or [type(fault).__name__]
     return lines[-1].strip()[:300]

@@ -25,6 +25,16 @@ class Verdict:
     # Users about whom the verdict says nothing: the property could not fail for them.
     vacuous: tuple[str, ...] = ()
 
+    @classmethod
+    def undecided(cls, name: str, why: str, searched: int = 0, detail: str = "") -> Verdict:
+        """Return the verdict "unknown", with a reason."""
+        return cls(name, "unknown", {}, searched, detail, f"not decided: {why}")
+
+    @classmethod
+    def not_applicable(cls, name: str, why: str) -> Verdict:
+        """Return the verdict "holds" of a property whose premise is not met, with a reason."""
+        return cls(name, "holds", sentence=f"not applicable: {why}", applies=False)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict as plain values, for JSON."""
         values: dict[str, Any] = {

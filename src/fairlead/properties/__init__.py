@@ -1,1 +1,17 @@
-"""Properties that an answer can have or lack, checked with witnesses."""
+"""Fairness properties that an allocation or mechanism may have, checked with witnesses."""
+
+__all__ = [
+    "audit",
+    "dynamic",
+    "dynamic_lies",
+    "efficiency",
+    "envy",
+    "feasibility",
+    "lies",
+    "sharing",
+    "special_cases",
+    "subject",
+    "trade_off",
+    "verdict_text",
+    "witness_files",
+]

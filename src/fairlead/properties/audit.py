@@ -1,11 +1,11 @@
-"""Audit an allocation, a mechanism or a rule of one's own: every property, with witnesses."""
+"""Audit an allocation, a mechanism or a function: every property, with witnesses."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, overload
 
 import numpy as np
@@ -20,129 +20,64 @@ from fairlead.model.problem import Problem, check_problem
 from fairlead.model.reductions import active_part
 from fairlead.model.verdict import Verdict
 from fairlead.properties import (
-    bottleneck,
+    efficiency,
     envy,
     feasibility,
-    pareto,
     population,
     sharing,
-    single_server,
-    waste,
+    special_cases,
 )
-from fairlead.properties import lies as lying
+from fairlead.properties import lies as lie_search
 from fairlead.properties.envy import Envy
 from fairlead.properties.lies import Lie
-from fairlead.properties.subject import Answer, Rule, Subject, subject_of, working_subject
+from fairlead.properties.subject import Answer, Rule, Subject, active_subject, subject_of
 
 LIES = 200
 NOTHING_DUE = {"slice": 0.0, "margin": None}
-SET_ASIDE = "what users of weight 0 hold counts as free"
+ZERO_WEIGHTS = "the holdings of users of weight 0 count as free"
 
 OnProgress = Callable[[str, int, int], None]
-
-
-@dataclass(frozen=True, eq=False)
-class Search:
-    """What checks are given beside what is audited."""
-
-    subject: Subject
-    seen: Envy
-    tries: int
-    departures: int
-    seed: int
-    on_progress: OnProgress | None
-
-    def progress(self, what: str) -> Callable[[int, int], None] | None:
-        """Return what a search calls to tell how far it is, or None."""
-        tell = self.on_progress
-        return None if tell is None else lambda done, total: tell(what, done, total)
 
 
 @dataclass(frozen=True)
 class Property:
     """A property that is audited."""
 
-    name: str
-    # Returns the verdict, and the lie that pays if that is what was looked for.
-    check: Callable[[Search], tuple[Verdict, Lie | None]]
-    looked_at: str = ""  # what its verdict counts, in the singular; empty where it counts nothing
+    cases: str = ""  # the cases that its verdict counts, in the singular; empty for none
+    check: Callable[[Subject], Verdict] | None = None  # None: needs more than the subject
 
 
-def _plain(check: Callable[[Subject], Verdict]) -> Callable[[Search], tuple[Verdict, None]]:
-    """Return a check that needs no more than what is audited."""
-    return lambda search: (check(search.subject), None)
-
-
-def _lies(search: Search) -> tuple[Verdict, Lie | None]:
-    report = search.progress("lies")
-    return lying.search_lies(search.subject, search.tries, search.seed, on_progress=report)
-
-
-def _departures(search: Search) -> tuple[Verdict, None]:
-    report = search.progress("departures")
-    return population.check_population_monotonicity(
-        search.subject, search.departures, search.seed, report
-    ), None
-
-
-# In the order in which they are shown.
+# In the order of reports.
 AUDITED = {
-    row.name: row
-    for row in (
-        Property(feasibility.NAME, _plain(feasibility.check_feasibility)),
-        Property(waste.NAME, _plain(waste.check_non_wastefulness), "waiting task"),
-        Property(sharing.NAME, _plain(sharing.check_sharing_incentive), "user"),
-        Property(
-            envy.NAME,
-            lambda search: (envy.check_envy_freeness(search.subject, search.seen), None),
-            "pair",
-        ),
-        Property(pareto.NAME, _plain(pareto.check_pareto_optimality)),
-        Property(lying.NAME, _lies, "lie"),
-        Property(bottleneck.BOTTLENECK, _plain(bottleneck.check_bottleneck_fairness), "user"),
-        Property(
-            bottleneck.SINGLE_RESOURCE, _plain(bottleneck.check_single_resource_fairness), "user"
-        ),
-        Property(population.NAME, _departures, "departure"),
-        Property(single_server.NAME, _plain(single_server.check_single_server_drf), "user"),
-    )
+    feasibility.NAME: Property(),
+    efficiency.WASTE: Property("waiting task", efficiency.check_non_wastefulness),
+    sharing.NAME: Property("user", sharing.check_sharing_incentive),
+    envy.NAME: Property("pair"),
+    efficiency.PARETO: Property("", efficiency.check_pareto_optimality),
+    lie_search.NAME: Property("lie"),
+    special_cases.BOTTLENECK: Property("user", special_cases.check_bottleneck_fairness),
+    special_cases.SINGLE_RESOURCE: Property("user", special_cases.check_single_resource_fairness),
+    population.NAME: Property("departure"),
+    special_cases.SINGLE_SERVER: Property("user", special_cases.check_single_server_drf),
 }
 PROPERTIES = tuple(AUDITED)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Audit(Sequence[Verdict]):
-    """What an audit found: its verdicts, by position or by name of the property.
+    """The verdicts of an audit, by position or by name of the property."""
 
-    Attributes
-    ----------
-    subject : Subject
-        What was audited.
-    verdicts : tuple of Verdict
-        One for each property that was asked for.
-    slices : (N,) float
-        The tasks that each user could run with the uniform slice of every server.
-    envy : Envy
-        Which other each user envies, and by how much.
-    fair : Allocation or None
-        What a mechanism would give, beside which the holdings are shown.
-    lie : Lie or None
-        The lie that pays, if one was found.
-    whole : Subject
-        With users that are due nothing and groups without a server; `subject` is without them.
-    """
-
-    subject: Subject
-    whole: Subject
-    verdicts: tuple[Verdict, ...]
-    slices: FloatArray
+    subject: Subject  # without users that are due nothing and groups without a server
+    whole: Subject  # with them
+    verdicts: tuple[Verdict, ...]  # one for each checked property
+    slices: FloatArray  # (N,): tasks that each user could run with its slice of every server
     envy: Envy
-    fair: Allocation | None = None
-    lie: Lie | None = None
+    fair: Allocation | None = None  # of a mechanism, for comparison
+    lie: Lie | None = None  # the lie that pays, if one was found
 
     @cached_property
     def due_nothing(self) -> tuple[str, ...]:
-        """Names of the users without tasks or of weight 0."""
+        """Names of users without tasks or of weight 0."""
         given = self.whole.given
         return tuple(given.users.names[n] for n in np.flatnonzero(given.due_nothing))
 
@@ -153,14 +88,14 @@ class Audit(Sequence[Verdict]):
 
     @cached_property
     def waiting(self) -> list[int]:
-        """Per user, how many tasks are known to wait."""
+        """Waiting tasks of each user."""
         counts: list[int] = self.subject.holdings.waiting_per_user.tolist()
         return counts
 
     @cached_property
     def envious(self) -> BoolArray:
-        """(N,) bool: who envies somebody, by more than rounding."""
-        return envy.who_envies(self.subject, self.envy)
+        """(N,) bool: users whose envy is more than rounding."""
+        return envy.envious_users(self.subject, self.envy)
 
     def __repr__(self) -> str:
         """Return the verdicts, one line each."""
@@ -245,7 +180,7 @@ class Audit(Sequence[Verdict]):
         return row
 
     def _fair_row(self, n: int | None) -> dict[str, float]:
-        """Return what a user would have under the mechanism, if any; None is due nothing."""
+        """Return a user's tasks under the mechanism, if any; user None is due nothing."""
         if self.fair is None:
             return {}
         tasks, share = (0.0, 0.0)
@@ -267,32 +202,31 @@ def audit(
     on_progress: OnProgress | None = None,
     **options: Any,
 ) -> Audit:
-    """Check which fairness properties hold, each with a witness where it does not.
+    """Check fairness properties; each that fails has a witness.
 
     Parameters
     ----------
     problem : Problem
     subject : str, Allocation, Holdings, a filling, (N, G) array or frame, or callable
-        A mechanism's name, an allocation by whomever, or a function from a problem to tasks
-        ((N, G) array) or an allocation. Frames of tasks, of pandas or polars, are laid out by
-        their labels: a column for each group, and users by the index or the one column of text.
+        A mechanism's name, an allocation, or a function from a problem to tasks or an allocation.
+        Frames of tasks (pandas or polars) are arranged by their labels: a column for each group,
+        and users by the index or the only column of text.
     fair : str, optional
-        The mechanism whose shares stand beside what everybody holds; none when absent.
+        Mechanism whose shares are shown beside the holdings, by default none.
     properties : collection of str, optional
-        Those to check, of `PROPERTIES`; all when absent.
+        Names of the properties to check, by default all.
     lies : int
-        How many lies to try in search of one that pays.
+        Number of lies to try in the search for one that pays.
     departures : int
-        How many departures of a user to try at most.
+        Largest number of departures of a user to try.
     seed : int
         The same seed tries the same lies and departures.
     name : str, optional
-        What to call what is audited; the mechanism's or function's name, or what the allocation
-        says, when absent.
+        Name of the subject, by default that of the mechanism, function or allocation.
     on_progress : callable, optional
-        Called with what is being done, how much of it is done, and how much there is.
+        Called with the name of a search, the number of cases done, and their total.
     **options
-        Of the mechanism that is audited, such as ``alpha``, else of the one whose shares are fair.
+        Of the audited mechanism, such as ``alpha``, or else of the mechanism `fair`.
 
     Returns
     -------
@@ -312,6 +246,17 @@ def audit(
     -----
     Envy costs O(N^2 G R), Pareto optimality a linear programme of N G unknowns, and each lie and
     each departure a run of the mechanism.
+
+    Examples
+    --------
+    >>> import fairlead
+    >>> problem = fairlead.Problem.from_arrays([[9, 18]], [[1, 4], [3, 1]], users=["ana", "bo"])
+    >>> verdicts = fairlead.audit(problem, [[4], [1]], properties=["envy-freeness"])
+    >>> verdicts["envy-freeness"].verdict
+    'fails'
+    >>> witness = verdicts["envy-freeness"].witness
+    >>> witness["user"], witness["envies"], witness["tasks"], witness["could"]
+    ('bo', 'ana', 1.0, 1.3333333333333333)
     """
     check_problem(problem)
     wanted = check_properties(properties)
@@ -345,43 +290,50 @@ def audit_subject(
     seed: int = 0,
     on_progress: OnProgress | None = None,
 ) -> Audit:
-    """Audit what `subject_of` returned; everything else as in `audit`."""
+    """Audit what `subject_of` returned; see `audit`."""
     whole = subject
-    subject, is_all = working_subject(whole)
+    subject, is_all = active_subject(whole)
     if fair is not None:
-        fair = _working_part_of(fair)
+        part, users, groups = active_part(fair.problem)
+        fair = replace(fair, problem=part, tasks=fair.tasks[np.ix_(users, groups)])
     amounts = subject.holdings.amounts
     finite = bool(np.isfinite(subject.tasks).all())
     finite = finite and (amounts is None or bool(np.isfinite(amounts).all()))
     undecided = "" if finite else "a number is missing"
     if not is_all:
         undecided = "a user without tasks, or a group without servers, holds something"
-    seen = envy.measure_envy_of(subject) if finite else _no_envy(subject)
-    found: list[Verdict] = []
+    measured = envy.measure_envy_of(subject) if finite else _no_envy(subject)
     lie: Lie | None = None
-    search = Search(subject, seen, lies, departures, seed, on_progress)
-    for name, row in AUDITED.items():
-        if name not in properties:
-            continue
+
+    def progress_of(search: str) -> Callable[[int, int], None] | None:
+        return None if on_progress is None else partial(on_progress, search)
+
+    def check(name: str) -> Verdict:
+        nonlocal lie
         if name == feasibility.NAME:
-            found.append(feasibility.check_feasibility(whole))
-            continue
+            return feasibility.check_feasibility(whole)
         if undecided:
-            found.append(Verdict(name, "unknown", sentence=f"not decided: {undecided}"))
-            continue
-        verdict, liar = row.check(search)
-        if subject.sets_aside and verdict.verdict == "fails" and name in (waste.NAME, pareto.NAME):
-            verdict = replace(verdict, sentence=f"{verdict.sentence}; {SET_ASIDE}")
-        found.append(verdict)
-        lie = liar or lie
-    slices = sharing.slices_of(subject)
-    return Audit(subject, whole, tuple(found), slices, seen, fair, lie)
+            return Verdict.undecided(name, undecided)
+        if name == envy.NAME:
+            return envy.check_envy_freeness(subject, measured)
+        if name == lie_search.NAME:
+            report = progress_of("lies")
+            verdict, lie = lie_search.search_lies(subject, lies, seed, on_progress=report)
+            return verdict
+        if name == population.NAME:
+            report = progress_of("departures")
+            return population.check_population_monotonicity(subject, departures, seed, report)
+        plain_check = AUDITED[name].check
+        assert plain_check is not None
+        verdict = plain_check(subject)
+        concerned = name in (efficiency.WASTE, efficiency.PARETO)
+        if concerned and subject.zero_weights_hold and verdict.verdict == "fails":
+            verdict = replace(verdict, sentence=f"{verdict.sentence}; {ZERO_WEIGHTS}")
+        return verdict
 
-
-def _working_part_of(fair: Allocation) -> Allocation:
-    """Return an allocation without users that are due nothing and groups without a server."""
-    part, users, groups = active_part(fair.problem)
-    return replace(fair, problem=part, tasks=fair.tasks[np.ix_(users, groups)])
+    found = tuple(check(name) for name in PROPERTIES if name in properties)
+    slices = sharing.measure_slices(subject.problem)
+    return Audit(subject, whole, found, slices, measured, fair, lie)
 
 
 def check_properties(properties: Collection[str] | None) -> tuple[str, ...]:
@@ -406,7 +358,7 @@ def _no_envy(subject: Subject) -> Envy:
 
 
 def _held(holdings: Holdings, n: int) -> dict[str, Any]:
-    """Return what a user holds."""
+    """Return the row of a user's holdings."""
     problem = holdings.problem
     return {
         "name": problem.users.names[n],

@@ -1,165 +1,239 @@
-"""Fairness of divisions among agents that arrive one by one, checked on what everybody had.
+"""Fairness of allocations to agents that arrive one by one.
 
 Definitions: Kash, Procaccia and Shah 2014; Li, Liu, Zhang and Zhang 2019, section 2. Every check
-takes a `Course`, whatever mechanism it is from, and returns a `Verdict`: "fails" with a witness, or
-"holds". Of many agents only some steps and agents are looked at; no witness among them is
+takes a `DynamicShares`, from any mechanism, and returns a `Verdict`: "fails" with a witness, or
+"holds". Of many agents only some steps and agents are checked; without a witness among them it is
 "unknown".
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from fairlead.mechanisms.dynamic_run import DynamicRun
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.verdict import Verdict
-from fairlead.properties.course import Course
 
 TOLERANCE = 1e-9
 # Shares are differences of fractions of the pool, which are rounded to this.
 ROUNDING = 1e-13
+# With more agents, checks sample steps; checks of pairs also sample agents.
+CHECKED_IN_FULL = 3_000
+PAIRS_IN_FULL = 300
+SAMPLED = 60
 
 
-def check_dynamic(course: Course) -> list[Verdict]:
-    """Run all checks of this module.
+@dataclass(frozen=True, eq=False)
+class DynamicShares:
+    """The demands of agents in order of arrival, and their dominant shares after each step."""
 
-    O(N^3 R) for up to 300 agents, O(N^2 R) for up to 3,000, and then O(N R).
-    """
+    demand: FloatArray  # (N, R): fraction of the pool per dominant share; the largest of a row is 1
+    weight: FloatArray  # (N,)
+    total_weight: float  # weight of all announced agents
+    shares_at: Callable[[int], FloatArray]  # dominant shares (k,) after step k
+    names: Sequence[str] = ()  # of the agents; their numbers in order of arrival if empty
+    least_level: FloatArray | None = None  # (N,): proved least level after each step, if known
+
+    @classmethod
+    def from_shares(cls, demand: FloatArray, shares: FloatArray) -> DynamicShares:
+        """Build from shares (N, N) with equal weights; row k - 1 holds those after step k."""
+        n_agents = len(demand)
+
+        def shares_at(step: int) -> FloatArray:
+            row: FloatArray = shares[step - 1, :step]
+            return row
+
+        return cls(demand, np.ones(n_agents), float(n_agents), shares_at)
+
+    @classmethod
+    def from_run(cls, run: DynamicRun) -> DynamicShares:
+        """Build from a run of dynamic DRF."""
+        weight = run.problem.weight
+        names = run.problem.users.names
+        return cls(run.demand, weight, float(weight.sum()), run.shares_at, names, run.levels)
+
+    @property
+    def n_agents(self) -> int:
+        """Number of agents, N."""
+        return len(self.weight)
+
+    @cached_property
+    def budget(self) -> FloatArray:
+        """(N,) float: the fraction of every resource that the present agents may use, by step."""
+        budget: FloatArray = np.minimum(1.0, np.cumsum(self.weight) / self.total_weight)
+        return budget
+
+    @property
+    def all_steps(self) -> range:
+        """All steps, from 1."""
+        return range(1, self.n_agents + 1)
+
+    @cached_property
+    def steps(self) -> list[int]:
+        """Steps to check: all, or evenly spaced ones."""
+        return self._spread(1, CHECKED_IN_FULL)
+
+    @cached_property
+    def steps_of_pairs(self) -> list[int]:
+        """Steps at which to check pairs of agents."""
+        return self._spread(1, PAIRS_IN_FULL)
+
+    @cached_property
+    def agents_of_pairs(self) -> list[int]:
+        """Agents, from 0, to compare with all others."""
+        return self._spread(0, PAIRS_IN_FULL)
+
+    def name(self, agent: int) -> str | int:
+        """Return the name or number of an agent, counted from 0, for a witness."""
+        return self.names[agent] if self.names else agent + 1
+
+    def _spread(self, first: int, in_full: int) -> list[int]:
+        n = self.n_agents
+        if n <= in_full:
+            return list(range(first, first + n))
+        return sorted({round(k) for k in np.linspace(first, first + n - 1, SAMPLED).tolist()})
+
+
+def check_dynamic(history: DynamicShares) -> list[Verdict]:
+    """Run all checks: O(N^3 R) up to 300 agents, O(N^2 R) up to 3,000, and then O(N R)."""
     return [
-        check_feasibility(course),
-        check_irrevocability(course),
-        check_sharing_incentive(course),
-        check_envy_freeness(course),
-        check_pareto_optimality(course),
+        check_feasibility(history),
+        check_irrevocability(history),
+        check_sharing_incentive(history),
+        check_envy_freeness(history),
+        check_pareto_optimality(history),
     ]
 
 
-def check_feasibility(course: Course) -> Verdict:
-    """After no step is more of a resource used than the part of those present."""
+def check_feasibility(history: DynamicShares) -> Verdict:
+    """Check that no step uses more of a resource than the part of the present agents."""
     name = "feasibility"
-    for k in course.steps:
-        used, budget = course.shares_at(k) @ course.demand[:k], course.budget[k - 1]
+    for k in history.steps:
+        used, budget = history.shares_at(k) @ history.demand[:k], history.budget[k - 1]
         for r in np.flatnonzero(used > budget * (1 + TOLERANCE))[:1].tolist():
             witness = {"step": k, "resource": r, "used": float(used[r]), "budget": float(budget)}
             return Verdict(name, "fails", witness, k)
-    return _no_witness(course, name, course.steps)
+    return _no_witness(history, name, history.steps)
 
 
-def check_irrevocability(course: Course) -> Verdict:
-    """Nobody's share ever shrinks."""
+def check_irrevocability(history: DynamicShares) -> Verdict:
+    """Check that no share ever shrinks."""
     name = "irrevocability"
-    for k in course.steps:
+    for k in history.steps:
         if k == 1:
             continue
-        before, after = course.shares_at(k - 1), course.shares_at(k)[:-1]
+        before, after = history.shares_at(k - 1), history.shares_at(k)[:-1]
         for i in np.flatnonzero(after < before * (1 - TOLERANCE))[:1]:
             witness = {
                 "step": k,
-                "agent": course.name(int(i)),
+                "agent": history.name(int(i)),
                 "before": float(before[i]),
                 "after": float(after[i]),
             }
             return Verdict(name, "fails", witness, k)
-    return _no_witness(course, name, course.steps)
+    return _no_witness(history, name, history.steps)
 
 
-def check_sharing_incentive(course: Course) -> Verdict:
-    """Check that everybody has at least its part of the announced weight, as soon as it is there.
+def check_sharing_incentive(history: DynamicShares) -> Verdict:
+    """Check that each agent has at least its part of the announced weight from its arrival on.
 
-    Where the least levels are known, all steps are looked at, however many there are.
+    Where least levels are known, it checks all steps.
     """
     name = "sharing-incentive"
-    steps = course.steps
-    if course.least is not None:
-        short = course.least < (1 - TOLERANCE) / course.total_weight
+    steps = history.steps
+    if history.least_level is not None:
+        short = history.least_level < (1 - TOLERANCE) / history.total_weight
         steps = (np.flatnonzero(short)[:1] + 1).tolist()
     for k in steps:
-        shares, part = course.shares_at(k), course.weight[:k] / course.total_weight
+        shares, part = history.shares_at(k), history.weight[:k] / history.total_weight
         for i in np.flatnonzero(shares < part * (1 - TOLERANCE) - ROUNDING)[:1]:
             witness = {
                 "step": k,
-                "agent": course.name(int(i)),
+                "agent": history.name(int(i)),
                 "share": float(shares[i]),
                 "part": float(part[i]),
             }
             return Verdict(name, "fails", witness, k)
-    return _no_witness(course, name, course.steps if course.least is None else course.all_steps)
+    return _no_witness(
+        history, name, history.steps if history.least_level is None else history.all_steps
+    )
 
 
-def check_envy_freeness(course: Course) -> Verdict:
-    """Check that nobody envies who came later, or was given anything since the envious one came.
+def check_envy_freeness(history: DynamicShares) -> Verdict:
+    """Check that no agent envies one that arrived, or gained anything, after it.
 
-    Where everybody demands everything, agent i counts as envying j when j's level is higher: the
-    papers' definition, which asks for more than that i would rather have j's bundle. With zero
-    demands levels of unlike agents say nothing, and i envies j when it could do more with what j
-    has, per unit of weight, than with its own.
+    Where all agents demand all resources, i envies j if j's level is higher, as the papers define
+    it, which is stricter than preferring the bundle. With zero demands, levels of unlike agents say
+    nothing; then i envies j if j's bundle is worth more to it, per unit of weight, than its own.
     """
     name = "dynamic-envy-freeness"
-    earlier = {i: course.shares_at(i) for i in course.agents_of_pairs if i > 0}
-    for k in course.steps_of_pairs:
-        shares = course.shares_at(k)
-        for i in course.agents_of_pairs:
+    earlier = {i: history.shares_at(i) for i in history.agents_of_pairs if i > 0}
+    for k in history.steps_of_pairs:
+        shares = history.shares_at(k)
+        for i in history.agents_of_pairs:
             if i >= k:
                 break
-            others = _envied(course, shares, i)
+            others = _envied(history, shares, i)
             others[i] = False
-            was = np.zeros(k)  # what the others had when i came
+            was = np.zeros(k)  # shares of the others at the arrival of i
             if i > 0:
                 was[:i] = earlier[i]
             others[:i] &= shares[:i] > was[:i] * (1 + TOLERANCE)
             for j in np.flatnonzero(others)[:1]:
-                return Verdict(name, "fails", _envy(course, k, i, int(j), shares, was), k)
-    return _no_witness(course, name, course.steps_of_pairs)
+                return Verdict(name, "fails", _envy(history, k, i, int(j), shares, was), k)
+    return _no_witness(history, name, history.steps_of_pairs)
 
 
-def check_pareto_optimality(course: Course) -> Verdict:
-    """Check that after each step all demand a resource used up to the part of those present.
+def check_pareto_optimality(history: DynamicShares) -> Verdict:
+    """Check that after each step every agent demands a resource that is used up.
 
-    Then nobody can be given more without taking from somebody. Where everybody demands everything
-    it says that some resource is used up, as the papers do.
+    Used up means to the part of the present agents: then no agent can gain without another losing.
     """
     name = "dynamic-pareto-optimality"
-    for k in course.steps:
-        used = course.shares_at(k) @ course.demand[:k]
-        full = used >= course.budget[k - 1] * (1 - TOLERANCE)
-        for i in np.flatnonzero(~(course.demand[:k, full] > 0).any(axis=1))[:1]:
-            left = float(course.budget[k - 1] - used[course.demand[i] > 0].max())
-            witness = {"step": k, "agent": course.name(int(i)), "left": left}
+    for k in history.steps:
+        used = history.shares_at(k) @ history.demand[:k]
+        full = used >= history.budget[k - 1] * (1 - TOLERANCE)
+        for i in np.flatnonzero(~(history.demand[:k, full] > 0).any(axis=1))[:1]:
+            left = float(history.budget[k - 1] - used[history.demand[i] > 0].max())
+            witness = {"step": k, "agent": history.name(int(i)), "left": left}
             return Verdict(name, "fails", witness, k)
-    return _no_witness(course, name, course.steps)
+    return _no_witness(history, name, history.steps)
 
 
-def _envied(course: Course, shares: FloatArray, i: int) -> BoolArray:
-    """Return (k,) bool: the agents whose share agent `i` would rather have."""
+def _envied(history: DynamicShares, shares: FloatArray, i: int) -> BoolArray:
+    """Return (k,) bool: the agents whose share agent `i` prefers."""
     k = len(shares)
-    level = shares / course.weight[:k]
-    asks = course.demand[i] > 0
-    if asks.all() and (course.demand[:k] > 0).all():
+    level = shares / history.weight[:k]
+    asks = history.demand[i] > 0
+    if asks.all() and (history.demand[:k] > 0).all():
         worth = level
     else:
-        worth = level * (course.demand[:k, asks] / course.demand[i, asks]).min(axis=1)
-    envied: BoolArray = worth > level[i] * (1 + TOLERANCE) + ROUNDING / course.weight[i]
+        worth = level * (history.demand[:k, asks] / history.demand[i, asks]).min(axis=1)
+    envied: BoolArray = worth > level[i] * (1 + TOLERANCE) + ROUNDING / history.weight[i]
     return envied
 
 
 def _envy(
-    course: Course, step: int, i: int, j: int, shares: FloatArray, was: FloatArray
+    history: DynamicShares, step: int, i: int, j: int, shares: FloatArray, was: FloatArray
 ) -> dict[str, Any]:
     return {
         "step": step,
-        "agent": course.name(i),
-        "envies": course.name(j),
+        "agent": history.name(i),
+        "envies": history.name(j),
         "share": float(shares[i]),
         "its_share": float(shares[j]),
         "its_share_before": float(was[j]),
     }
 
 
-def _no_witness(course: Course, name: str, steps: Sequence[int]) -> Verdict:
-    if len(steps) == course.n_agents:
-        looked_at = f"all {course.n_agents:,} steps" if course.n_agents > 1 else "the only step"
+def _no_witness(history: DynamicShares, name: str, steps: Sequence[int]) -> Verdict:
+    if len(steps) == history.n_agents:
+        looked_at = f"all {history.n_agents:,} steps" if history.n_agents > 1 else "the only step"
         return Verdict(name, "holds", {}, len(steps), looked_at)
-    detail = f"{len(steps)} of {course.n_agents:,} steps"
+    detail = f"{len(steps)} of {history.n_agents:,} steps"
     return Verdict(name, "unknown", {}, len(steps), detail)

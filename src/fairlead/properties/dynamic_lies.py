@@ -1,4 +1,4 @@
-"""Search for an agent that gains by lying about its demands when it arrives."""
+"""Strategy-proofness under arrivals: search for an agent that gains by lying about its demand."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from fairlead.mechanisms.dynamic_drf import DynamicDRF
 from fairlead.model.arguments import whole_number
 from fairlead.model.cluster import FloatArray
 from fairlead.model.verdict import Verdict
-from fairlead.properties.course import Course
+from fairlead.properties.dynamic import DynamicShares
 from fairlead.solvers.hill_climbing import climb
 
 # A gain of less than this, relative, is rounding.
 TOLERANCE = 1e-7
-# After this many lies that gain no more than the best one, start anew.
+# Restart after this many lies without progress.
 PATIENCE = 12
-STEPS_LOOKED_AT = 40
+MOST_STEPS = 40
 
 # Demands (N, R) and weights (N,) to the dominant shares (k,) after each step.
 Mechanism = Callable[[FloatArray, FloatArray], Callable[[int], FloatArray]]
@@ -35,7 +35,7 @@ class _Lie:
 
 
 def dynamic_drf(total_weight: float) -> Mechanism:
-    """Return dynamic DRF as a mechanism to lie to."""
+    """Return dynamic DRF as a `Mechanism`."""
 
     def divide(demand: FloatArray, weight: FloatArray) -> Callable[[int], FloatArray]:
         n_agents, n_resources = demand.shape
@@ -48,7 +48,7 @@ def dynamic_drf(total_weight: float) -> Mechanism:
 
 
 def search_lies(
-    course: Course,
+    history: DynamicShares,
     divide: Mechanism,
     lies: int,
     seed: int = 0,
@@ -56,48 +56,23 @@ def search_lies(
 ) -> Verdict:
     """Search for a lie that pays, by random restarts and small changes to the best so far.
 
-    Parameters
-    ----------
-    course : Course
-        What happens when everybody is honest.
-    divide : callable
-        The mechanism that made it.
-    lies : int
-        How many lies to try, at least 1.
-    seed : int
-        The same seed tries the same lies.
-    on_progress : callable, optional
-        Called with the lies that were tried and all there are.
-
-    Returns
-    -------
-    Verdict
-        "fails" with the agent, its lie, the first step at which that pays most, and what it could
-        do with its own share and with the one it lied for, in dominant shares of its true demand;
-        or "unknown": no search proves that there is none.
-
-    Raises
-    ------
-    InputError
-        When the number of lies or the seed is out of range.
-
-    Notes
-    -----
-    What an agent can do with a bundle is min over r of A[r] / d[r], over what it truly demands.
-    Each lie is a run of the mechanism.
+    `history` is the mechanism's answer to honest agents. A bundle A is worth min over r of
+    A[r] / d[r] by the true demand d. Each of the `lies` runs the mechanism. The verdict "fails"
+    names the agent, its lie, the step at which it pays most, and both worths; otherwise it is
+    "unknown".
     """
     lies, seed = whole_number(lies, "lies", 1), whole_number(seed, "seed")
     random = np.random.default_rng(seed)
 
     def draw(best: _Lie | None) -> _Lie:
-        agent = int(random.integers(course.n_agents)) if best is None else best.agent
-        return _try(course, divide, agent, _draw(random, course.demand[agent], best))
+        agent = int(random.integers(history.n_agents)) if best is None else best.agent
+        return _try(history, divide, agent, _draw(random, history.demand[agent], best))
 
     lie = climb(draw, lambda lie: lie.gain, lies, PATIENCE, on_progress)
     if lie.gain <= TOLERANCE:
         return Verdict("strategy-proofness", "unknown", {}, lies, f"{lies:,} lies")
     witness = {
-        "agent": course.name(lie.agent),
+        "agent": history.name(lie.agent),
         "lie": lie.demand.tolist(),
         "step": lie.step,
         "honest": lie.honest,
@@ -129,19 +104,19 @@ def _draw(random: np.random.Generator, truth: FloatArray, best: _Lie | None) -> 
     return largest
 
 
-def _try(course: Course, divide: Mechanism, agent: int, demand: FloatArray) -> _Lie:
-    """Return what a lie brings at the step where it pays most."""
-    told = course.demand.copy()
+def _try(history: DynamicShares, divide: Mechanism, agent: int, demand: FloatArray) -> _Lie:
+    """Return the lie with its gain at the step where it pays most."""
+    told = history.demand.copy()
     told[agent] = demand
-    shares_at = divide(told, course.weight)
-    asks = course.demand[agent] > 0
-    worth = float((demand[asks] / course.demand[agent, asks]).min())
-    steps = np.arange(agent + 1, course.n_agents + 1)
-    if len(steps) > STEPS_LOOKED_AT:
-        steps = np.unique(np.linspace(agent + 1, course.n_agents, STEPS_LOOKED_AT).astype(int))
+    shares_at = divide(told, history.weight)
+    asks = history.demand[agent] > 0
+    worth = float((demand[asks] / history.demand[agent, asks]).min())
+    steps = np.arange(agent + 1, history.n_agents + 1)
+    if len(steps) > MOST_STEPS:
+        steps = np.unique(np.linspace(agent + 1, history.n_agents, MOST_STEPS).astype(int))
     best = _Lie(agent, demand, -np.inf, 0, 0.0, 0.0)
     for step in steps.tolist():
-        honest = float(course.shares_at(step)[agent])
+        honest = float(history.shares_at(step)[agent])
         gained = worth * float(shares_at(step)[agent])
         gain = gained / honest - 1.0 if honest > 0 else (np.inf if gained > 0 else 0.0)
         if gain > best.gain:

@@ -1,8 +1,8 @@
-"""Envy: who would rather have what another has.
+"""Envy-freeness: no user prefers another's bundle to its own.
 
-A user looks at another's bundle server by server and counts the tasks it could run with it, only
-where it may run; weights scale what each is entitled to (Wang et al. 2015, III-C; Khamse-Ashari et
-al. 2017, II-C).
+A user values another's bundle by the tasks that it could run with it, server by server and only
+where it may run; weights scale the bundles (Wang et al. 2015, III-C; Khamse-Ashari et al. 2017,
+II-C).
 """
 
 from __future__ import annotations
@@ -16,9 +16,14 @@ from fairlead.model.fitting import use_per_task
 from fairlead.model.problem import Problem
 from fairlead.model.ties import first_largest
 from fairlead.model.verdict import Verdict
-from fairlead.properties.doubt import others_may_lack, unsettled_users, users_that_may_lack
-from fairlead.properties.subject import Subject, at_least_whole, round_down, why_open
-from fairlead.properties.wording import NEGLIGIBLE, counted, of_tasks, say_change, say_unasked
+from fairlead.properties.subject import Subject, certain_whole_tasks, round_down, why_open
+from fairlead.properties.verdict_text import (
+    NEGLIGIBLE,
+    counted,
+    format_change,
+    format_tasks,
+    format_vacuous,
+)
 
 NAME = "envy-freeness"
 
@@ -27,14 +32,12 @@ NAME = "envy-freeness"
 class Envy:
     """How much each user would gain with the bundle of the user that it envies most."""
 
-    # (N,): the relative gain, 0 for who envies nobody, infinite for who has nothing and envies.
-    gain: FloatArray
-    envied: IntArray  # (N,): whose bundle that is; the user itself for who envies nobody
-    # (N,): the tasks that the user would run with that bundle; its own tasks for who envies nobody.
-    could: FloatArray
+    gain: FloatArray  # (N,): relative gain; 0 without envy, infinite for an envious user of 0 tasks
+    envied: IntArray  # (N,): the envied user; the user itself without envy
+    could: FloatArray  # (N,): tasks with that bundle; the user's own tasks without envy
 
     def count(self, tolerance: float) -> int:
-        """Return how many users would gain more than `tolerance`, relative to what they have."""
+        """Return the number of users with a relative gain of more than `tolerance`."""
         return int((self.gain > tolerance).sum())
 
 
@@ -48,7 +51,7 @@ def measure_envy(
     for_certain: bool = True,
     limit: FloatArray | None = None,
 ) -> Envy:
-    """Measure by how much each user prefers another's bundle to its own.
+    """Measure the gain of each user from the bundle that it envies most; O(N^2 G R).
 
     User n could run, with the bundle of m scaled by ``phi[n] / phi[m]``, on each group where it may
     run, ``min over r with d[n,r] > 0 of x[m,g] d[m,r] / d[n,r]`` tasks under RDM, and
@@ -62,18 +65,14 @@ def measure_envy(
     time_shared : bool
         Whether a bundle is time of servers (TDM) instead of their resources (RDM).
     amounts : (N, G, R) float, optional
-        What each user holds of each resource (RDM), where that is not tasks times demand.
+        Held amounts (RDM), where they are not tasks times demand.
     whole_tasks : bool
         Whether only whole tasks count, each on one server.
     for_certain : bool
-        How many whole tasks a bundle on several identical servers holds depends on how it is
-        spread: whether to count those that it holds for certain, or all that it may.
+        Whether to count only the whole tasks that a bundle certainly holds, however it is spread
+        over identical servers.
     limit : (N,) float, optional
-        The most tasks that each user could run in all; its task limit when absent.
-
-    Notes
-    -----
-    O(N^2 G R).
+        Most tasks of each user in all, by default its task limit.
     """
     limit = problem.task_limit if limit is None else limit
     needs = use_per_task(problem, time_shared)
@@ -82,7 +81,7 @@ def measure_envy(
     if time_shared:
         held = needs * tasks  # (R, N, G)
     else:
-        if amounts is None:  # also where one may not run: what is held there is held
+        if amounts is None:  # also where the user may not run
             amounts = tasks[:, :, None] * problem.demand[:, None, :]
         held = np.moveaxis(amounts / np.where(capacity > 0, capacity, 1.0), 2, 0)
     weight = problem.users.resource_weight
@@ -103,7 +102,7 @@ def measure_envy(
                 np.minimum(could, np.where(asks, ratio, np.inf), out=could)
             if whole_tasks and for_certain:
                 here = None if pieces is None else pieces[:, groups]
-                could = at_least_whole(could, here, problem.count[groups])
+                could = certain_whole_tasks(could, here, problem.count[groups])
             elif whole_tasks:
                 could = round_down(could)
             total = np.minimum(could.sum(axis=1), limit[n])
@@ -117,9 +116,9 @@ def measure_envy(
 
 
 def measure_envy_of(subject: Subject, *, for_certain: bool = True) -> Envy:
-    """Measure envy among the users of an audited subject; how, see `measure_envy`.
+    """Measure envy among the users of an audited subject; see `measure_envy`.
 
-    For certain means also without waiting tasks under constraints that are not modelled.
+    If certain, waiting tasks under constraints that are not modelled do not count.
     """
     holdings = subject.holdings
     return measure_envy(
@@ -133,22 +132,21 @@ def measure_envy_of(subject: Subject, *, for_certain: bool = True) -> Envy:
     )
 
 
-def who_envies(subject: Subject, envy: Envy) -> BoolArray:
-    """Return (N,) bool: whose envy is more than rounding.
+def envious_users(subject: Subject, envy: Envy) -> BoolArray:
+    """Return (N,) bool: users whose envy is more than rounding; none with missing pods.
 
-    A gain relative to what one has grows without bounds as that vanishes; what counts is also that
-    it is not nothing beside what one could run alone. Users with missing pods are left
-    out: their tasks may be others.
+    A gain relative to few tasks grows without bounds, so it must also be more than rounding beside
+    what the user could run alone.
     """
     alone = np.minimum(subject.problem.gamma.sum(axis=1), subject.problem.task_limit)
     own = subject.holdings.user_tasks
     gained = np.subtract(envy.could, own, out=np.zeros_like(own), where=envy.gain > 0)
-    tells: BoolArray = (envy.gain > NEGLIGIBLE) & (gained > 1e-3 * NEGLIGIBLE * alone)
-    return tells & ~unsettled_users(subject.holdings)
+    counts: BoolArray = (envy.gain > NEGLIGIBLE) & (gained > 1e-3 * NEGLIGIBLE * alone)
+    return counts & ~subject.holdings.unsettled_users
 
 
-def who_may_envy(subject: Subject) -> BoolArray:
-    """Return (N,) bool: users of which it is not certain that they envy no other."""
+def _maybe_envious_users(subject: Subject) -> BoolArray:
+    """Return (N,) bool: users that may envy another, depending on what is not known."""
     holdings = subject.holdings
     may = np.zeros(holdings.problem.n_users, dtype=bool)
     waits = holdings.waiting_per_user > 0
@@ -158,67 +156,59 @@ def who_may_envy(subject: Subject) -> BoolArray:
         may[undecided] = (could > holdings.user_tasks * (1 + NEGLIGIBLE))[undecided]
     if holdings.partial is not None:
         may |= holdings.partial & waits
-    may |= users_that_may_lack(holdings)
-    # The bundle of any other user may be larger, or of a user that is missing altogether.
+    may |= holdings.users_that_may_lack
+    # Another user's bundle may be larger than counted, or a user may be missing altogether.
     if holdings.doubts is not None and (holdings.doubts.users or holdings.doubts.holds.any()):
         may |= waits
     return may
 
 
 def check_envy_freeness(subject: Subject, envy: Envy | None = None) -> Verdict:
-    """Check that nobody would rather have what another has, adjusted by weight, in O(N^2 G R).
+    """Check that no user prefers another's bundle, adjusted by weight; O(N^2 G R).
 
-    Returns
-    -------
-    Verdict
-        "fails" with the user that would gain most, the one that it envies, its tasks and those that
-        it could run instead, and how many users envy; "unknown" where tasks are whole and it
-        depends on how they are spread over identical servers, or where a user may envy, such as by
-        waiting tasks under constraints that are not modelled. Users that run no whole task and
-        would envy if parts of tasks counted, but find no bundle worth a whole one, are counted.
+    It is "unknown" where it depends on the spread of whole tasks over identical servers, or on what
+    holdings leave out. The verdict says nothing of users that run no whole task and would envy only
+    if parts of tasks counted.
     """
     envy = measure_envy_of(subject) if envy is None else envy
     names = subject.problem.users.names
     pairs = subject.problem.n_users * (subject.problem.n_users - 1)
     own = subject.holdings.user_tasks
-    tells = who_envies(subject, envy)
-    passed_over = tuple(names[k] for k in np.flatnonzero(_envies_but_for_wholeness(subject, tells)))
+    envious = envious_users(subject, envy)
+    vacuous = tuple(names[k] for k in np.flatnonzero(_would_envy_for_parts(subject, envious)))
     why = "as no bundle is worth a whole task to them"
-    unasked = say_unasked(passed_over, subject.problem.n_users, why)
-    if not tells.any():
+    ending = format_vacuous(vacuous, subject.problem.n_users, why)
+    if not envious.any():
         if subject.holdings.whole_tasks and (subject.problem.count > 1).any():
-            perhaps = who_envies(subject, measure_envy_of(subject, for_certain=False))
+            perhaps = envious_users(subject, measure_envy_of(subject, for_certain=False))
             if perhaps.any():
                 why = "how tasks are spread over identical servers is not known here"
-                return Verdict(NAME, "unknown", sentence=f"not decided: {why}")
-        may = who_may_envy(subject)
+                return Verdict.undecided(NAME, why)
+        may = _maybe_envious_users(subject)
         if may.any():
             n = int(may.argmax())
-            sentence = f"not decided: {names[n]} may envy another, but {why_open(subject, n)}"
-            return Verdict(NAME, "unknown", {}, pairs, sentence=sentence)
+            why = f"{names[n]} may envy another, but {why_open(subject, n)}"
+            return Verdict.undecided(NAME, why, pairs)
         doubts = subject.holdings.doubts
-        if doubts is not None and others_may_lack(subject.holdings):
-            return Verdict(NAME, "unknown", {}, pairs, sentence=f"not decided: {doubts.why}")
-        sentence = f"nobody would rather have what another has{unasked}"
-        return Verdict(NAME, "holds", {}, pairs, sentence=sentence, vacuous=passed_over)
-    n = first_largest(np.where(tells, 1 + envy.gain, 0.0))
+        if doubts is not None and subject.holdings.others_may_lack:
+            return Verdict.undecided(NAME, doubts.why, pairs)
+        sentence = f"no user prefers what another has{ending}"
+        return Verdict(NAME, "holds", {}, pairs, sentence=sentence, vacuous=vacuous)
+    n, n_others = first_largest(np.where(envious, 1 + envy.gain, 0.0)), int(envious.sum()) - 1
     m = int(envy.envied[n])
     witness = {
         "user": names[n],
         "envies": names[m],
         "tasks": float(own[n]),
         "could": float(envy.could[n]),
-        "envious": int(tells.sum()),
+        "envious": n_others + 1,
     }
-    less, more = say_change(float(own[n]), float(envy.could[n]))
-    fair = "" if _alike(subject.problem, n, m) else ", by weight"
-    others = (
-        f"; {counted(int(tells.sum()) - 1, 'other user')} envies too" if tells.sum() > 1 else ""
-    )
-    others = others.replace("users envies", "users envy")
+    less, more = format_change(float(own[n]), float(envy.could[n]))
+    by_weight = "" if _equal_weights(subject.problem, n, m) else ", by weight"
+    others = f"; so would {counted(n_others, 'other user')}" if n_others else ""
     sentence = (
-        f"{names[n]} would rather have what {names[m]} has{fair}: {of_tasks(more)} instead of "
-        f"{less}{others}{unasked}"
+        f"{names[n]} would rather have what {names[m]} has{by_weight}: {format_tasks(more)} "
+        f"instead of {less}{others}{ending}"
     )
     return Verdict(
         NAME,
@@ -227,21 +217,21 @@ def check_envy_freeness(subject: Subject, envy: Envy | None = None) -> Verdict:
         pairs,
         sentence=sentence,
         severity=float(envy.gain[n]),
-        vacuous=passed_over,
+        vacuous=vacuous,
     )
 
 
-def _envies_but_for_wholeness(subject: Subject, tells: BoolArray) -> BoolArray:
-    """Return (N,) bool: who runs nothing and envies nobody only since tasks are whole."""
+def _would_envy_for_parts(subject: Subject, envious: BoolArray) -> BoolArray:
+    """Return (N,) bool: users without tasks that would envy if parts of tasks counted."""
     holdings = subject.holdings
-    nothing = (holdings.user_tasks < 1 - NEGLIGIBLE) & ~tells
+    nothing = (holdings.user_tasks < 1 - NEGLIGIBLE) & ~envious
     if not (holdings.whole_tasks and nothing.any()):
-        return np.zeros_like(tells)
+        return np.zeros_like(envious)
     parts = replace(subject, holdings=replace(holdings, whole_tasks=False))
-    return nothing & who_envies(parts, measure_envy_of(parts))
+    return nothing & envious_users(parts, measure_envy_of(parts))
 
 
-def _alike(problem: Problem, n: int, m: int) -> bool:
+def _equal_weights(problem: Problem, n: int, m: int) -> bool:
     per_resource = problem.users.resource_weight
     if per_resource is not None:
         return bool((per_resource[n] == per_resource[m]).all())

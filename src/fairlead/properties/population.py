@@ -1,8 +1,9 @@
-"""Does anybody lose when somebody else leaves? Population monotonicity."""
+"""Population monotonicity: no user loses when another leaves."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -13,14 +14,14 @@ from fairlead.model.reductions import restrict
 from fairlead.model.ties import first_largest
 from fairlead.model.verdict import Verdict
 from fairlead.properties.subject import Subject
-from fairlead.properties.wording import counted, of_tasks, say_change
+from fairlead.properties.verdict_text import counted, format_change, format_tasks
 
 NAME = "population-monotonicity"
-# Losses below this, relative to what one had, are rounding: certified answers are that close.
+# Losses below this, relative to the tasks before, are rounding: certified answers are that close.
 TOLERANCE = 1e-5
-# What one had counts as no less than this part of what one could run alone.
+# Fewer tasks than this part of what the user could run alone count as this part.
 LITTLE = 1e-3
-# So many departures are tried when there are more users.
+# Most departures that are tried by default.
 DEPARTURES = 40
 
 
@@ -30,47 +31,24 @@ def check_population_monotonicity(
     seed: int = 0,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Verdict:
-    """Check that when one user leaves, nobody who stays runs fewer tasks.
+    """Check that when one user leaves, no remaining user runs fewer tasks.
 
-    Parameters
-    ----------
-    departures : int
-        Of how many users to try the departure, drawn without repetition; of all if there are no
-        more.
-    seed : int
-        The same seed draws the same users.
-    on_progress : callable, optional
-        Called with the departures that were tried and all that will be.
-
-    Returns
-    -------
-    Verdict
-        "fails" with who leaves, who loses most, and its tasks before and after; "holds" when every
-        departure was tried; else "unknown".
-
-    Raises
-    ------
-    InputError
-        When the number of departures or the seed is negative.
-
-    Notes
-    -----
-    Wang et al. 2015, III-C. A run of the mechanism for each departure.
+    Runs the mechanism for each of at most `departures` users, drawn without repetition. It is
+    "unknown" where none of them fails and there are more. Wang et al. 2015, III-C.
     """
     departures, seed = whole_number(departures, "departures"), whole_number(seed, "seed")
     if subject.divide is None:
-        why = "an allocation does not say what would be if somebody left; ask of a mechanism"
-        return Verdict(NAME, "unknown", sentence=f"not decided: {why}")
+        why = "an allocation has no answer for fewer users; audit a mechanism"
+        return Verdict.undecided(NAME, why)
     problem = subject.given
     leavers = _leavers(problem.n_users, departures, seed)
     before = subject.holdings.user_tasks
-    # Relative to what one had, or else to what one could run alone: crumbs come and go. A whole
-    # task is none.
+    # Losses are relative to the tasks before, or else to what the user could run alone.
     alone = np.minimum(subject.problem.gamma.sum(axis=1), subject.problem.task_limit)
     scale = np.maximum(before, 0.0 if subject.holdings.whole_tasks else LITTLE * alone)
     tolerance = 0.0 if subject.holdings.whole_tasks else TOLERANCE
     losses: list[float] = []
-    witnesses: list[dict[str, object]] = []
+    witnesses: list[dict[str, Any]] = []
     unanswered = 0
     for done, leaver in enumerate(leavers, start=1):
         stay = [n for n in range(problem.n_users) if n != leaver]
@@ -99,7 +77,7 @@ def check_population_monotonicity(
 
 
 def _tasks_of(subject: Subject, stay: list[int]) -> FloatArray | None:
-    """Return the tasks of those who stay, None where there is no answer."""
+    """Return the tasks of the remaining users, or None without an answer."""
     assert subject.divide is not None
     try:
         after = subject.divide(restrict(subject.given, users=stay)).user_tasks
@@ -117,25 +95,24 @@ def _leavers(n_users: int, departures: int, seed: int) -> list[int]:
     return [int(n) for n in np.sort(drawn)]
 
 
-def _verdict(witness: dict[str, object], departures: int, unanswered: int, n_users: int) -> Verdict:
+def _verdict(witness: dict[str, Any], departures: int, unanswered: int, n_users: int) -> Verdict:
     tried = departures - unanswered
     if witness:
-        had, has = say_change(float(str(witness["before"])), float(str(witness["after"])))
+        had, has = format_change(witness["before"], witness["after"])
         sentence = (
-            f"if {witness['leaves']} left, {witness['loses']} would run {of_tasks(has)} "
+            f"if {witness['leaves']} left, {witness['loses']} would run {format_tasks(has)} "
             f"instead of {had}"
         )
-        severity = 1.0 - float(str(witness["after"])) / float(str(witness["before"]))
-        return Verdict(NAME, "fails", dict(witness), tried, sentence=sentence, severity=severity)
+        severity = 1.0 - witness["after"] / witness["before"]
+        return Verdict(NAME, "fails", witness, tried, sentence=sentence, severity=severity)
     if n_users == 1:
-        return Verdict(NAME, "holds", sentence="nobody is left to lose", applies=False)
+        return Verdict(NAME, "holds", sentence="there is only one user", applies=False)
     if tried == n_users:
-        sentence = "whoever leaves, nobody who stays loses"
+        sentence = "no remaining user loses, whichever user leaves"
         return Verdict(NAME, "holds", {}, tried, sentence=sentence)
     if departures == 0:
         return Verdict(NAME, "unknown", sentence="not searched")
     if tried == 0:
-        why = f"{counted(departures, 'departure')} tried, and none of them answered"
-        return Verdict(NAME, "unknown", sentence=f"not decided: {why}")
-    sentence = f"nobody who stays loses when any of {counted(tried, 'user')} leaves"
+        return Verdict.undecided(NAME, f"{counted(departures, 'departure')} tried, none answered")
+    sentence = f"no remaining user loses when any of {counted(tried, 'user')} leaves"
     return Verdict(NAME, "unknown", {}, tried, counted(tried, "departure"), sentence)

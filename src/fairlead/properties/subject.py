@@ -1,4 +1,4 @@
-"""What is audited: holdings, the whole tasks in them, and the rule that made them, if any."""
+"""The subject of an audit: holdings, and the mechanism or function that made them, if any."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from fairlead.model.frames import read_numbers, read_table
 from fairlead.model.holdings import Holdings
 from fairlead.model.problem import Problem
 from fairlead.model.reductions import active_part, restrict
-from fairlead.properties.wording import counted
+from fairlead.properties.verdict_text import counted
 
-# What an audit takes beside the name of a mechanism: a rule of one's own may return any of these.
+# A function that is audited may return any of these.
 Answer = Allocation | Holdings | FloatArray
 Rule = Callable[[Problem], Answer]
 # Quotients of whole numbers are whole within this.
@@ -27,23 +27,19 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """What is audited."""
+    """An audited allocation, mechanism or function."""
 
-    name: str  # what to call it
-    # Who holds what; its problem is one pool where the rule sees all servers as one.
-    holdings: Holdings
-    given: Problem  # the problem as it was given
-    # How it would divide another problem, as holdings; None for an allocation, which does not say
-    # what would have been.
+    name: str
+    holdings: Holdings  # of the pooled problem, where the rule sees all servers as one pool
+    given: Problem  # the problem before pooling
+    # Divides another problem; None for an allocation, which cannot be asked.
     divide: Callable[[Problem], Holdings] | None = None
-    # Whether servers are shared by time (TDM) instead of divided by resource (RDM).
-    time_shared: bool = False
+    time_shared: bool = False  # servers shared by time (TDM), not divided by resource (RDM)
     knows_constraints: bool = True  # whether the rule admits placement constraints
-    certified: bool = False  # whether every answer of the rule is proved before it is given
-    # Whether users of weight 0 hold something, which counts as free.
-    sets_aside: bool = False
-    # What comes close to dividing a problem much like the given one, from the tasks held there;
-    # None where nothing is faster than to divide it.
+    certified: bool = False  # whether every answer of the rule has a certificate
+    zero_weights_hold: bool = False  # whether users of weight 0 hold something; it counts as free
+    # A fast approximation of `divide` for a problem close to the given one, starting from these
+    # tasks; None without one.
     divide_near: Callable[[Problem, FloatArray], Allocation] | None = None
 
     @property
@@ -58,24 +54,11 @@ class Subject:
 
 
 def subject_of(problem: Problem, subject: str | Answer | Rule, **options: Any) -> Subject:
-    """Take a mechanism, a rule or an allocation to be audited; a mechanism or rule is run once.
+    """Prepare a mechanism (by name, with options), a function or an answer for an audit.
 
-    Parameters
-    ----------
-    subject : str, callable, Allocation, Holdings, a filling or (N, G) array or frame
-        A mechanism's name; a function from a problem to an answer; or an answer. Frames are laid
-        out by their labels.
-    **options
-        Of the mechanism, such as ``alpha``.
-
-    Raises
-    ------
-    InputError
-        For an unknown mechanism or option, or an answer of the wrong shape or to another problem.
-    RefusalError
-        When the mechanism does not admit the problem.
-    CertificateError
-        When the mechanism finds no certified answer.
+    A mechanism or function is run once. Raises InputError for an unknown mechanism or option, or an
+    answer of the wrong shape or to another problem; RefusalError or CertificateError where the
+    mechanism has no answer.
     """
     if isinstance(subject, str):
         row = find_mechanism(subject)
@@ -103,7 +86,7 @@ def subject_of(problem: Problem, subject: str | Answer | Rule, **options: Any) -
             try:
                 return _holdings(other, rule(other))
             except InputError as error:
-                asked = f"{name}, asked to divide among {counted(other.n_users, 'user')}"
+                asked = f"{name}, called for {counted(other.n_users, 'user')}"
                 raise InputError(f"{error.place} {error.fault}".lstrip(), asked) from None
 
         holdings = ask(problem)
@@ -123,7 +106,7 @@ def subject_of(problem: Problem, subject: str | Answer | Rule, **options: Any) -
     )
 
 
-def working_subject(subject: Subject) -> tuple[Subject, bool]:
+def active_subject(subject: Subject) -> tuple[Subject, bool]:
     """Remove users that are due nothing and groups without a server from a subject.
 
     Also return whether users without tasks and groups without a server hold nothing, as they
@@ -143,7 +126,7 @@ def working_subject(subject: Subject) -> tuple[Subject, bool]:
     holds = (tasks != 0) if amounts is None else (tasks != 0) | (amounts != 0).any(axis=2)
     possible = np.ix_(np.flatnonzero(subject.given.task_limit), groups)
     is_all = np.count_nonzero(holds[possible]) == np.count_nonzero(holds)
-    sets_aside = bool(np.count_nonzero(holds[cells]) < np.count_nonzero(holds[possible]))
+    zero_weights_hold = bool(np.count_nonzero(holds[cells]) < np.count_nonzero(holds[possible]))
     position = {int(n): k for k, n in enumerate(users)}
     waiting = tuple(
         replace(task, user=position[task.user], allowed=task.allowed[groups])
@@ -157,7 +140,8 @@ def working_subject(subject: Subject) -> tuple[Subject, bool]:
         amounts=None if amounts is None else amounts[cells],
         waiting=waiting,
     )
-    return replace(subject, holdings=kept, given=part, sets_aside=sets_aside), is_all
+    part_of = replace(subject, holdings=kept, given=part, zero_weights_hold=zero_weights_hold)
+    return part_of, is_all
 
 
 def _is_time_shared(holdings: Holdings) -> bool:
@@ -168,8 +152,8 @@ def _is_time_shared(holdings: Holdings) -> bool:
 def _holdings(problem: Problem, answer: Any) -> Holdings:
     """Return an answer as holdings of the problem that was asked, or of its pool.
 
-    A rule may have changed the problem before, as one that overlooks weights does: what is held is
-    judged by the problem as it was.
+    A function may have changed the problem, as one that overlooks weights does. The holdings are
+    judged by the original.
     """
     if isinstance(answer, Holdings):
         row = CATALOGUE.get(answer.source)
@@ -196,7 +180,7 @@ def _holdings(problem: Problem, answer: Any) -> Holdings:
 
 
 def _table(tasks: Any, asked: Problem) -> FloatArray:
-    """Return tasks as users by groups; a frame's labels say which are which."""
+    """Return tasks as users by groups; frames are arranged by their labels."""
     table = read_table(tasks, "allocation")
     return read_numbers(table.laid_out(asked.users.names, asked.cluster.groups), "allocation")
 
@@ -217,7 +201,7 @@ def _asked(problem: Problem, answered: Problem) -> Problem:
 
 
 def why_open(subject: Subject, n: int) -> str:
-    """Return the reason why a verdict on a user is open."""
+    """Return the reason why the verdict on a user is open."""
     holdings = subject.holdings
     for task in holdings.waiting:
         if task.user == n and task.undecided:
@@ -228,15 +212,17 @@ def why_open(subject: Subject, n: int) -> str:
 
 
 def round_down(tasks: FloatArray) -> FloatArray:
-    """Return the whole tasks in fractions of tasks, a rounding error below a whole one being it."""
+    """Round down to whole tasks, up to a rounding error."""
     whole: FloatArray = np.floor(tasks * (1 + ROUNDING))
     return whole
 
 
-def at_least_whole(tasks: FloatArray, pieces: FloatArray | None, count: IntArray) -> FloatArray:
-    """Return (..., G) how many whole tasks surely fit into what is spread over identical servers.
+def certain_whole_tasks(
+    tasks: FloatArray, pieces: FloatArray | None, count: IntArray
+) -> FloatArray:
+    """Return (..., G) the whole tasks that fit, however a bundle is spread over identical servers.
 
-    `tasks` would fit if each group were one server; they are held in equal `pieces`, each on one
+    `tasks` would fit if each group were one server. They are held in equal `pieces`, each on one
     server (None: not equal). Every server that holds a piece loses less than one task to rounding,
     and a piece holds whole tasks of its own.
     """

@@ -1,7 +1,7 @@
-"""What fairness costs: alpha-fair divisions from the most efficient to the most even.
+"""The price of fairness: alpha-fair allocations from the most efficient to the most even.
 
-Kesidis et al., III, after Joe-Wong et al. 2013: along alpha the sum of tasks is given up for an
-evener division. Neither the sum nor the least share need change in one direction only.
+Kesidis et al., III, after Joe-Wong et al. 2013. Neither the sum of tasks nor the least share need
+be monotone in alpha.
 """
 
 from __future__ import annotations
@@ -20,23 +20,20 @@ from fairlead.model.reductions import active_part
 from fairlead.properties.envy import measure_envy
 
 ALPHAS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0)
-# A user that would gain less than this part of what it has envies nobody.
-SLIGHT_ENVY = 1e-6
+# A smaller relative gain is no envy.
+LEAST_ENVY = 1e-6
 
 
 @dataclass(frozen=True)
 class TradeOffPoint:
-    """What one alpha gives."""
+    """The alpha-fair allocation of one alpha."""
 
     alpha: float
     tasks: float  # tasks of all users, ``sum_n x[n]``
-    # The least over users of the dominant share per unit of weight, weights scaled to a mean of 1.
-    least_share: float
-    envious: int  # users that would rather have another's bundle
-    # The most that a user would gain with another's bundle, relative to what it has; infinite where
-    # a user has nothing.
-    largest_envy: float
-    utilization: dict[str, float]  # fraction of each resource that is used
+    least_share: float  # least dominant share per weight, with weights of mean 1
+    envious: int  # users that prefer another's bundle
+    largest_envy: float  # largest relative gain with another's bundle; infinite for 0 tasks
+    utilization: dict[str, float]  # used fraction of each resource
     violation: float  # of the certificate
 
     def to_dict(self) -> dict[str, Any]:
@@ -48,7 +45,7 @@ class TradeOffPoint:
 
 @dataclass(frozen=True)
 class TradeOff:
-    """Points along alpha, and the alphas for which no answer could be proved."""
+    """Points by alpha, and the alphas without a proved answer."""
 
     problem: Problem
     time_shared: bool
@@ -73,27 +70,10 @@ def measure_trade_off(
     time_shared: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> TradeOff:
-    """Divide by alpha-fairness for several alphas, and measure efficiency, evenness and envy.
+    """Allocate alpha-fairly for several alphas, and measure efficiency, evenness and envy.
 
-    Parameters
-    ----------
-    alphas : sequence of float
-        In any order; measured in ascending order, each once.
-    time_shared : bool
-        Whether servers are shared by time (TDM) instead of divided by resource (RDM).
-    on_progress : callable, optional
-        Called with what is done and what there is to do.
-
-    Raises
-    ------
-    InputError
-        For an alpha that is not a number of the range.
-    RefusalError
-        Where alpha-fairness does not admit the problem.
-
-    Notes
-    -----
-    For each alpha what `solve_alpha_fair` and `measure_envy` cost.
+    `time_shared` shares servers by time (TDM) instead of by resource (RDM). Raises InputError for
+    an alpha out of range and RefusalError where alpha-fairness does not admit the problem.
     """
     problem, _, _ = active_part(problem)
     wanted = sorted({check_alpha(alpha) for alpha in alphas})
@@ -120,8 +100,8 @@ def _measured(allocation: Allocation, alpha: float, time_shared: bool) -> TradeO
         alpha=alpha,
         tasks=float(allocation.user_tasks.sum()),
         least_share=float((allocation.dominant_share / weight).min()),
-        envious=envy.count(SLIGHT_ENVY),
-        largest_envy=most if most > SLIGHT_ENVY else 0.0,
+        envious=envy.count(LEAST_ENVY),
+        largest_envy=most if most > LEAST_ENVY else 0.0,
         utilization=allocation.utilization,
         violation=float(allocation.certificate.violation),
     )

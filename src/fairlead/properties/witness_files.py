@@ -1,4 +1,4 @@
-"""Witnesses as problem files, to be looked at and solved again."""
+"""Write witnesses as problem files."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from fairlead.errors import InputError
 from fairlead.formats.problem_file import document_of, write_document
 from fairlead.model.problem import Problem
 from fairlead.properties.audit import Audit
-from fairlead.properties.lies import Lie, tell
+from fairlead.properties.lies import Lie, declared_problem
 
 
 def check_folder(folder: Path) -> None:
-    """Raise InputError for a folder that is not empty or not writable; create nothing."""
+    """Raise InputError for a folder that is not empty or not writable, without creating it."""
     if folder.exists():
         if not folder.is_dir():
             raise InputError("is not a folder", source=str(folder))
@@ -26,28 +26,22 @@ def check_folder(folder: Path) -> None:
 
 
 def save_audit_witnesses(audit: Audit, folder: Path) -> list[Path]:
-    """Write the lie that pays, if any, as ``truth.yaml`` and ``lie.yaml``; return what was written.
-
-    Creates the folder. Raises InputError when a file cannot be written.
-    """
+    """Write the lie that pays, if any, as ``truth.yaml`` and ``lie.yaml``; return the files."""
     if audit.lie is None:
         return []
     return save_pair(audit.subject.given, audit.lie, folder, "truth", "lie")
 
 
 def save_pair(problem: Problem, lie: Lie, folder: Path, truth: str, told: str) -> list[Path]:
-    """Write a problem, and the same with a lie in it; return both files."""
-    return [save_problem(problem, folder, truth), save_problem(tell(problem, lie), folder, told)]
+    """Write a problem with and without a lie; return both files."""
+    return [
+        save_problem(problem, folder, truth),
+        save_problem(declared_problem(problem, lie), folder, told),
+    ]
 
 
 def save_problem(problem: Problem, folder: Path, name: str) -> Path:
-    """Write a problem file into a folder, and create the folder; return the file.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be written.
-    """
+    """Write a problem file into a folder, created if missing; return the file."""
     path = folder / f"{name}.yaml"
     try:
         folder.mkdir(exist_ok=True)

@@ -13,7 +13,7 @@ from fairlead.model.reductions import restrict
 from fairlead.model.ties import largest_first
 from fairlead.properties.audit import Audit
 from fairlead.properties.envy import measure_envy
-from fairlead.properties.sharing import of_whom_nothing_is_asked, who_is_short
+from fairlead.properties.sharing import users_below_slice, users_with_tiny_slices
 from fairlead.properties.subject import Subject
 from fairlead.report.numbers import UNCHANGED
 
@@ -66,8 +66,8 @@ def against_fair(audit: Audit) -> AgainstFair:
         what=what,
         ratio=_over(np.where(by_tasks, tasks, held), np.where(by_tasks, tasks_due, due)),
         margin=np.where(audit.slices > 0, _over(tasks, audit.slices) - 1.0, np.nan),
-        short=who_is_short(subject, audit.slices),
-        unasked=of_whom_nothing_is_asked(subject, audit.slices),
+        short=users_below_slice(subject, audit.slices),
+        unasked=users_with_tiny_slices(subject, audit.slices),
         envies=audit.envious,
     )
 

@@ -9,7 +9,7 @@ import numpy as np
 from fairlead.model.cluster import BoolArray
 from fairlead.model.ties import first_largest, first_smallest, largest_first, smallest_first
 from fairlead.model.verdict import Verdict
-from fairlead.properties import envy, feasibility, sharing, waste
+from fairlead.properties import efficiency, envy, feasibility, sharing
 from fairlead.properties.audit import AUDITED, Audit
 from fairlead.report.against_fair import AgainstFair, against_fair
 from fairlead.report.allocation import DOMINANT_SHARE, size_of
@@ -58,7 +58,7 @@ from fairlead.report.witness import BEYOND, witness_blocks
 
 NAMED = 5
 # What holdings alone decide, unless a part of them is in doubt.
-OF_WHAT_IS_HELD = frozenset((feasibility.NAME, waste.NAME, sharing.NAME, envy.NAME))
+OF_WHAT_IS_HELD = frozenset((feasibility.NAME, efficiency.WASTE, sharing.NAME, envy.NAME))
 
 
 def audit_document(audit: Audit, title: str, left_out: Sequence[str] = ()) -> Document:
@@ -209,7 +209,7 @@ def _shares(audit: Audit, against: AgainstFair) -> Picture:
 
 
 def _statement(audit: Audit, verdict: Verdict) -> Statement:
-    unit = AUDITED[verdict.name].looked_at
+    unit = AUDITED[verdict.name].cases
     detail, shown_by = "", list[Table]()
     if verdict.detail and verdict.detail not in verdict.sentence:
         detail = verdict.detail

@@ -11,7 +11,7 @@ import numpy as np
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.ties import largest_first, smallest_first
 from fairlead.properties.audit import Audit
-from fairlead.properties.wording import NEGLIGIBLE
+from fairlead.properties.verdict_text import NEGLIGIBLE
 from fairlead.report.against_fair import AgainstFair, least_and_most, tasks_with_bundles
 from fairlead.report.charts import (
     EVEN,

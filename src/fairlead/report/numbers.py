@@ -7,7 +7,7 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from fairlead.model.quantity import printable
-from fairlead.properties.wording import NEXT_TO_NOTHING, UNCHANGED, counted, next_to_nothing
+from fairlead.properties.verdict_text import NEARLY_ZERO, UNCHANGED, counted, is_nearly_zero
 
 if TYPE_CHECKING:
     from fairlead.model.cluster import Cluster
@@ -49,8 +49,8 @@ def spread(value: float) -> str:
 
 def percent(share: float) -> str:
     """Write a share of one as a percentage: ``100.00 %``, ``7.14 %``, ``0.0021 %``."""
-    if next_to_nothing(share):
-        return NEXT_TO_NOTHING
+    if is_nearly_zero(share):
+        return NEARLY_ZERO
     if 0 < abs(share) < 1e-4:
         return f"{100 * share:.2g} %"
     return f"{100 * share:,.2f} %"
@@ -58,15 +58,15 @@ def percent(share: float) -> str:
 
 def short_percent(share: float) -> str:
     """Write a percentage with three digits, on one line: ``55.1 %``."""
-    if next_to_nothing(share):
-        return NEXT_TO_NOTHING.replace(" ", "\u00a0")
+    if is_nearly_zero(share):
+        return NEARLY_ZERO.replace(" ", "\u00a0")
     return f"{spread(100 * share)}\u00a0%"
 
 
 def precise_percent(share: float) -> str:
     """Write a percentage with four digits, for shares that differ little: ``0.02857 %``."""
-    if next_to_nothing(share):
-        return NEXT_TO_NOTHING
+    if is_nearly_zero(share):
+        return NEARLY_ZERO
     return f"{100 * share:#.4g} %"
 
 

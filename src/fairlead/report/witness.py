@@ -11,7 +11,7 @@ import numpy as np
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
 from fairlead.model.verdict import Verdict
-from fairlead.properties import lies, pareto
+from fairlead.properties import efficiency, lies
 from fairlead.report.document import PAGE, Cell, Column, Content, Table, table_of
 from fairlead.report.numbers import counted, number, resource_label
 
@@ -69,7 +69,7 @@ def witness_blocks(
     blocks: list[Table] = []
     if verdict.name == lies.NAME and {"user", "demand", "truth"} <= rest.keys():
         blocks = _lie_tables(rest, problem)
-    elif verdict.name == pareto.NAME and "better" in rest:
+    elif verdict.name == efficiency.PARETO and "better" in rest:
         blocks = [_better_table(rest.pop("better"), problem, tasks)]
     if isfinite(verdict.severity) and verdict.severity > 0:
         rest["off by"] = _percent(verdict.severity)

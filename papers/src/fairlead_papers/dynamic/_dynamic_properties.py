@@ -10,8 +10,7 @@ from itertools import chain
 import numpy as np
 
 from fairlead.model.cluster import FloatArray
-from fairlead.properties.course import Course
-from fairlead.properties.dynamic import check_dynamic
+from fairlead.properties.dynamic import DynamicShares, check_dynamic
 from fairlead.properties.dynamic_lies import dynamic_drf, search_lies
 from fairlead.report.numbers import number
 from fairlead_papers.dynamic import PAPER
@@ -91,7 +90,7 @@ def failing_properties(demand: FloatArray, lies: int, seed: int) -> list[str]:
     """Name the properties that dynamic DRF lacks on a sequence."""
     n = len(demand)
     mechanism = dynamic_drf(float(n))
-    course = Course(demand, np.ones(n), float(n), mechanism(demand, np.ones(n)))
+    course = DynamicShares(demand, np.ones(n), float(n), mechanism(demand, np.ones(n)))
     verdicts = [*check_dynamic(course), search_lies(course, mechanism, lies, seed)]
     return [v.name for v in verdicts if v.name in PROPERTIES and v.verdict == "fails"]
 

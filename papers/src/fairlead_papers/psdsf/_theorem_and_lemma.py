@@ -12,7 +12,7 @@ from fairlead.errors import CertificateError, InputError
 from fairlead.mechanisms.catalogue import solve
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
-from fairlead.properties.lies import Lie, tell, usable_tasks
+from fairlead.properties.lies import Lie, declared_problem, usable_tasks
 from fairlead.report.numbers import number, percent
 from fairlead_papers.psdsf import PAPER
 from fairlead_papers.psdsf._two_servers import largest_gain
@@ -233,7 +233,7 @@ def claims_a_server_in_vain() -> tuple[Problem, Lie]:
 def measure_lie(problem: Problem, lie: Lie, about: str) -> Told:
     """Divide with and without a lie, and compare what everybody can run of its true tasks."""
     honest = solve(problem, MECHANISM).user_tasks
-    lied = tell(problem, lie)
+    lied = declared_problem(problem, lie)
     tasks = solve(lied, MECHANISM).tasks
     own = usable_tasks(problem, lied, lie.user, tasks[lie.user])
     change = tasks.sum(axis=1) / honest - 1.0
@@ -286,7 +286,7 @@ def _lies_on(random: np.random.Generator) -> list[Told]:
 
 def _finding(problem: Problem, lie: Lie) -> Finding:
     honest = solve(problem, MECHANISM).user_tasks
-    lied = tell(problem, lie)
+    lied = declared_problem(problem, lie)
     tasks = solve(lied, MECHANISM).tasks
     own = usable_tasks(problem, lied, lie.user, tasks[lie.user])
     before, after = (number(float(v)) for v in (honest[0], tasks[0].sum()))

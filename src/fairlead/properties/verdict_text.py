@@ -1,4 +1,4 @@
-"""Numbers as the sentence of a verdict says them."""
+"""Format numbers, names and counts in the sentences of verdicts."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ from collections.abc import Sequence
 
 # Below this, relative to what it is compared with, a difference is rounding.
 NEGLIGIBLE = 1e-6
-# A smaller difference, relative, is none to a reader.
+# Relative differences below this are not shown.
 UNCHANGED = 1e-3
-# Longer numbers are said in powers of ten.
+# Longer numbers are written in powers of ten.
 TOO_LONG = 1e15
-NEXT_TO_NOTHING = "~0 %"
-# How many of many users are named.
-NAMED = 5
+NEARLY_ZERO = "~0 %"
+MOST_NAMES = 5
 
 
-def say(number: float) -> str:
-    """Return a number with four digits, or all before its point."""
+def format_number(number: float) -> str:
+    """Return a number with four digits, or all digits before its point."""
     if not math.isfinite(number):
         return "infinitely many" if number > 0 else str(number)
     if 1000 <= abs(number) < TOO_LONG:
@@ -25,15 +24,15 @@ def say(number: float) -> str:
     return f"{number:.4g}"
 
 
-def of_tasks(said: str) -> str:
-    """Return a number that was put in words, with its noun: ``1 task``, ``2.5 tasks``."""
-    return f"{said} task" if said in ("1", "-1") else f"{said} tasks"
+def format_tasks(number: str) -> str:
+    """Add the noun to a formatted number: ``1 task``, ``2.5 tasks``."""
+    return f"{number} task" if number in ("1", "-1") else f"{number} tasks"
 
 
-def say_change(before: float, after: float) -> tuple[str, str]:
+def format_change(before: float, after: float) -> tuple[str, str]:
     """Return two numbers with as many digits as it takes to see how they differ."""
     if not (math.isfinite(before) and math.isfinite(after)):
-        return say(before), say(after)
+        return format_number(before), format_number(after)
     difference = abs(after - before)
     for digits in range(4, 17):
         first, second = _with_digits(before, digits), _with_digits(after, digits)
@@ -44,7 +43,7 @@ def say_change(before: float, after: float) -> tuple[str, str]:
 
 
 def _with_digits(number: float, digits: int) -> str:
-    """Return a number with at least `digits` digits, never in powers of ten where it is large."""
+    """Return a number with at least `digits` digits; large ones never in powers of ten."""
     if 1000 <= abs(number) < TOO_LONG:
         after_point = max(digits - len(str(int(abs(number)))), 0)
         text = f"{number:,.{after_point}f}"
@@ -52,30 +51,30 @@ def _with_digits(number: float, digits: int) -> str:
     return f"{number:.{digits}g}"
 
 
-def next_to_nothing(fraction: float) -> bool:
-    """Return whether the percentage would take a power of ten: it is mostly rounding then."""
+def is_nearly_zero(fraction: float) -> bool:
+    """Return whether a fraction is not zero but mostly rounding."""
     return 0 < abs(fraction) < 1e-6
 
 
-def say_percent(fraction: float) -> str:
+def format_percent(fraction: float) -> str:
     """Return a fraction in percent, with two digits at least."""
     if not math.isfinite(fraction):
         return "infinitely"
-    if next_to_nothing(fraction):
-        return NEXT_TO_NOTHING
+    if is_nearly_zero(fraction):
+        return NEARLY_ZERO
     percent = 100 * fraction
     return f"{percent:,.0f} %" if abs(percent) >= 10 else f"{percent:.2g} %"
 
 
-def say_unasked(names: Sequence[str], n_users: int, why: str) -> str:
-    """Add to a sentence of how many users its verdict says nothing, and who they are."""
+def format_vacuous(names: Sequence[str], n_users: int, why: str) -> str:
+    """Return the end of a sentence on the users for whom a property could not fail."""
     if not names:
         return ""
-    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
-    listed = f"{', '.join(names[:NAMED])}{more}"
+    more = f" and {len(names) - MOST_NAMES:,} more" if len(names) > MOST_NAMES else ""
+    listed = f"{', '.join(names[:MOST_NAMES])}{more}"
     return f"; nothing is said of {len(names):,} of {counted(n_users, 'user')}, {why} ({listed})"
 
 
 def counted(n: int, noun: str) -> str:
-    """Write a count with its noun: ``1 server``, ``12,583 servers``."""
+    """Return a count with its noun: ``1 server``, ``12,583 servers``."""
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
