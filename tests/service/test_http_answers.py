@@ -15,6 +15,7 @@ from fairlead.service.client import AsyncClient, Client, RefusedError, connectio
 from fairlead.service.client.addresses import Address
 from fairlead.service.client.connections import Connections
 from fairlead.service.client.exchange import Channel, NotReachedError, OtherProgramError, Reply
+from fairlead.service.client.plain_client import PlainClient
 from fairlead.service.client.typed_client import TypedRequests
 from fairlead.service.engines import links
 from fairlead.service.engines.links import OverHttp
@@ -198,6 +199,18 @@ def test_both_clients_check_answers(is_whole: bool) -> None:
             nullcontext() if is_whole else pytest.raises(RefusedError),
         ):
             assert ask(url) == []
+
+
+def test_all_pages_of_jobs_are_read() -> None:
+    pages = (
+        b'{"jobs": [{"state": "running"}, {"state": "failed"}], "next": "5"}',
+        b'{"jobs": [{"state": "pending"}], "next": null}',
+    )
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n"
+    with answering(*(head % len(page) + page for page in pages)) as (url, program):
+        jobs = PlainClient(url, "").jobs(None, True)
+    assert [job["state"] for job in jobs] == ["running", "pending", "failed"]
+    assert b"GET /base/v1/jobs?all=false&beyond=5 " in program.requests[1]
 
 
 def test_both_clients_have_the_same_methods() -> None:

@@ -30,7 +30,6 @@ from real_attempts import (
     PATH,
     ended,
     found_again,
-    names,
     runs,
     shell,
     sleeping,
@@ -93,13 +92,6 @@ def test_a_refusal_is_an_end_that_is_found_again(root: Path) -> None:
 
 
 # Once, and in a group of its own
-
-
-def test_it_is_a_session_of_its_own(root: Path) -> None:
-    attempt = shell(root, "sleep 60")
-    processes = until(lambda: "sleep" in names(attempt) and attempt.processes()[1:])
-    assert os.getsid(processes[0].pid) == attempt.processes()[0].pid != os.getsid(0)
-    assert os.getpgid(processes[0].pid) == attempt.processes()[0].pid
 
 
 def test_the_same_attempt_twice_runs_once(root: Path) -> None:
@@ -260,14 +252,16 @@ def test_another_worker_finds_how_it_ended(root: Path) -> None:
     attempt.process.wait(20)
 
 
-def test_after_a_boot_the_status_is_unknown(root: Path) -> None:
+def test_after_a_boot_an_attempt_without_status_is_lost(root: Path) -> None:
     attempt = sleeping(root)
     append_field(attempt.path, attempt.record.model_copy(update={"boot": "another"}), "boot")
-    again = found_again(attempt)
-    outcome = again.look()
+    outcome = found_again(attempt).look()
     assert outcome is not None
     assert outcome.status is None
     assert attempt.look() is None, "the number may be another process's now"
+    never_begun = found_again(Attempt.make(root, (8, 0, 1), [], None, 0.0, None)).look()
+    assert never_begun is not None
+    assert never_begun.status is None
 
 
 def test_after_a_boot_a_written_status_counts(root: Path) -> None:
@@ -277,12 +271,6 @@ def test_after_a_boot_a_written_status_counts(root: Path) -> None:
     for field in ("boot", "ended"):
         append_field(attempt.path, attempt.record, field)
     assert found_again(attempt).look() == AttemptEnd(6, "")
-
-
-def test_an_attempt_that_never_began_runs_again(root: Path) -> None:
-    outcome = found_again(Attempt.make(root, KEY, [], None, 0.0, None)).look()
-    assert outcome is not None
-    assert outcome.status is None
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", "null", '{"key": [1]}', '{"key": 5}'])
@@ -388,21 +376,19 @@ def test_a_folder_has_one_worker(tmp_path: Path) -> None:
     assert worker_in(tmp_path).identity == identity
 
 
-def test_output_is_dropped_when_it_is_old(tmp_path: Path) -> None:
-    worker, spec = worker_in(tmp_path, output_age=3600.0), a_job("true", tasks=2)
-    for index in range(3):
-        run(worker, Start((1, index, 1), "a", {}, None, spec))
+def test_only_reported_output_is_dropped_when_it_is_old(tmp_path: Path) -> None:
+    worker = worker_in(tmp_path, output_age=3600.0)
+    for index in range(2):
+        run(worker, Start((1, index, 1), "a", {}, None, a_job("true", tasks=2)))
         ended(worker._attempts[1, index, 1])
-    old, new, untold = worker._attempts.values()
+    old, unreported = worker._attempts.values()
     old.note_reported()
-    new.note_reported()
     long_ago = time.time() - 7200
-    for path in (old.path / record.NAME, untold.path):
-        os.utime(path, (long_ago, long_ago))
+    for attempt in (old, unreported):
+        os.utime(attempt.path / record.NAME, (long_ago, long_ago))
     asyncio.run(worker._clean())
-    assert list(worker._attempts.values()) == [new, untold]
+    assert list(worker._attempts.values()) == [unreported]
     assert not old.path.exists()
-    assert new.path.exists()
 
 
 def test_reported_output_is_whole_and_aged_after_a_restart(tmp_path: Path) -> None:
@@ -447,28 +433,6 @@ def test_a_full_disk_runs_the_task_elsewhere(
 # With a service
 
 AS_ANA = ("--user", "ana", "--chdir", "/tmp")
-
-
-def test_a_restarted_worker_finds_its_tasks(cluster: Cluster) -> None:
-    cluster.start_service()
-    cluster.start_worker("a")
-    line = "sleep 2; echo $FAIRLEAD_ATTEMPT"
-    done = cluster.run("submit", *AS_ANA, "--count", "2", "--", "sh", "-c", line)
-    job = done.stdout.strip()
-    folders = cluster.folder / "worker-a" / "attempts"
-
-    def begun() -> int:
-        found = map(Attempt.found, folders.glob("*"))
-        return sum(each is not None and each.record.leader is not None for each in found)
-
-    until(lambda: begun() == 2)
-    with cluster.client() as client:
-        cluster.kill("a")
-        cluster.start_again("a")
-        view = until(lambda: (v := client.job(job)).state == "finished" and v)
-        assert view.attempts == 1
-    assert cluster.run("logs", job, "--index", "1").stdout == "1\n"
-    assert "2 attempts from before" in cluster.log("a")
 
 
 def test_a_cancelled_task_keeps_its_output(cluster: Cluster) -> None:

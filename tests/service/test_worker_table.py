@@ -166,22 +166,6 @@ def test_a_task_that_cannot_start_holds_up_no_other(
     assert [ending.status for ending in worker.endings()] == [None, 0]
 
 
-def test_output_is_trimmed_no_more_once_it_is_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    worker, looked = worker_in(tmp_path), []
-    jobs = {1: a_job("true"), 2: a_job("sleep", "300")}
-    run(worker, *(Start((number, 0, 1), "a", {}, None, job) for number, job in jobs.items()))
-    ended(worker._attempts[1, 0, 1])
-    monkeypatch.setattr(Attempt, "forget_front", lambda attempt, *_: looked.append(attempt.key[0]))
-    try:
-        for _ in range(2):
-            asyncio.run(worker._clean())
-        assert looked == [1, 1, 2, 2, 2, 2]
-    finally:
-        worker._attempts[2, 0, 1].drop()
-
-
 def test_one_sync_serves_all_tasks_of_an_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from asked_service import Asked, OverHttpx, run
-from fairlead.errors import InputError
 from fairlead.service.engines.links import InProcess, OverHttp
 from fairlead.service.engines.protocol import EngineNode, TaskEngine
 from fairlead.service.engines.worker_loop import WorkerLoop
@@ -188,14 +187,3 @@ def test_tasks_that_are_skipped_count_as_done(tmp_path: Path) -> None:
         await ask("POST", f"/v1/jobs/{gang}/skip", json={"tasks": [0]}, status=422)
 
     followed(tmp_path, engine, test)
-
-
-def test_a_refused_worker_ends(tmp_path: Path) -> None:
-    engine = InMemory([node("a")], lambda _: 0.01, identity="x" * 300)
-
-    async def test(_: Asked) -> None:
-        await asyncio.sleep(60)
-
-    with pytest.raises(ExceptionGroup) as faults:
-        followed(tmp_path, engine, test)
-    assert faults.group_contains(InputError, match="identity")
