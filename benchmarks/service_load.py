@@ -463,8 +463,7 @@ async def recovery(folder: Path, arguments: argparse.Namespace) -> Row:
 
 def write_journal(path: Path, events: int) -> Row:
     """Write what a full cluster's service writes: a job, a call of place and an end in turn."""
-    from fairlead.service.journal.event_journal import Batch, Journal
-    from fairlead.service.journal.repeated_events import digest_of_placements
+    from fairlead.service.journal.event_journal import Batch, Journal, digest_of_placements
     from fairlead.service.service_state import ServiceState
 
     journal, state = Journal(path), ServiceState("drf/best-fit")
@@ -478,7 +477,7 @@ def write_journal(path: Path, events: int) -> Row:
         outcome = state.apply(kind, body, moment)
         if kind == "place":
             body["placed"] = digest_of_placements(outcome)
-        batch.note(moment, kind, to_json(body))
+        batch.add(moment, kind, to_json(body))
         return outcome
 
     tell("policy", policy="drf/best-fit")

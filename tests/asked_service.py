@@ -11,10 +11,10 @@ from typing import Any
 import httpx
 
 from fairlead.service.client.exchange import Reply
-from fairlead.service.http.access import Limits
 from fairlead.service.http.api import application
 from fairlead.service.journal.event_journal import Journal
 from fairlead.service.journal.tokens import Token
+from fairlead.service.rate_limits import Limits
 from fairlead.service.service import Service, Settings
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from asked_service import COMMAND, Asked, as_, run, with_tokens
-from fairlead.service.http.access import Allowance, Limits
 from fairlead.service.journal.event_journal import Journal
+from fairlead.service.rate_limits import Allowance, Limits
 from fairlead.service.service import Settings
 from fairlead.service.service_state import ServiceState
 
@@ -193,7 +193,7 @@ def test_a_job_is_known_by_its_name_and_command(tmp_path: Path) -> None:
         await ask("POST", "/v1/jobs/1/cancel")
         over = await ask("GET", "/v1/jobs/1")
         assert (over["name"], over["command"], over["state"]) == ("Näme", ["true"], "cancelled")
-        state = ask.service.engine.state
+        state = ask.service.state_thread.state
         assert ServiceState.restore(state.snapshot()).snapshot() == state.snapshot()
 
     run(tmp_path, test)
@@ -521,8 +521,8 @@ def test_a_token_that_is_taken_back_is_worth_nothing(tmp_path: Path) -> None:
 def test_a_user_asks_at_a_rate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with_tokens(tmp_path)
     clock = [0.0]
-    monkeypatch.setattr("fairlead.service.http.access.monotonic", lambda: clock[0])
-    monkeypatch.setattr(Allowance, "charge_engine", lambda *_: None)  # for slow machines
+    monkeypatch.setattr("fairlead.service.rate_limits.monotonic", lambda: clock[0])
+    monkeypatch.setattr(Allowance, "charge_seconds", lambda *_: None)  # for slow machines
 
     async def test(ask: Asked) -> None:
         statuses = [(await ask.http.get("/v1/users", **as_("ana"))).status_code for _ in range(20)]

@@ -14,18 +14,17 @@ from pydantic_core import to_json
 
 import fairlead.service._state_thread
 from fairlead.errors import InputError
-from fairlead.service._state_thread import Engine, Turn
+from fairlead.service._state_thread import StateThread, Transaction
 from fairlead.service.jobs import Effects
 from fairlead.service.journal import _journal_file as journal_file
-from fairlead.service.journal.event_journal import Batch, Journal
-from fairlead.service.journal.journal_tables import JournalError
+from fairlead.service.journal.event_journal import Batch, Journal, JournalError
 
 
 def write(path: Path, count: int = 20) -> None:
     journal = Journal(path)
     for number in range(count):
         batch = Batch()
-        batch.note(journal.last + 1.0, "user", to_json({"name": f"u{number}", "weight": 1.0}))
+        batch.add(journal.last + 1.0, "user", to_json({"name": f"u{number}", "weight": 1.0}))
         journal.commit(batch, Effects())
     journal.close()
 
@@ -103,8 +102,8 @@ def test_no_other_path_leads_around_the_lock(tmp_path: Path) -> None:
             Journal(tmp_path / name)
 
 
-def engine_of(path: Path) -> Engine:
-    engine = Engine(Journal(path), None, None, lambda _: None, lambda _: None)
+def engine_of(path: Path) -> StateThread:
+    engine = StateThread(Journal(path), None, None, lambda _: None, lambda _: None)
     engine.start()
     return engine
 
@@ -121,9 +120,9 @@ def test_what_cannot_be_committed_is_refused_alone(
         commit(journal, batch, effects)
 
     monkeypatch.setattr(Journal, "commit", some)
-    stopped = engine.ask(lambda _: sleep(0.3))  # so that the rest comes together
+    stopped = engine.enqueue(lambda _: sleep(0.3))  # so that the rest comes together
     names = ["a", "guilty", "b"]
-    asked = [engine.ask(lambda turn, n=n: turn.tell("user", name=n, weight=1.0)) for n in names]
+    asked = [engine.enqueue(lambda tx, n=n: tx.apply("user", name=n, weight=1.0)) for n in names]
     stopped.result(30)
     faults = [future.exception(30) for future in asked]
     assert [fault is None for fault in faults] == [True, False, True]
@@ -140,15 +139,15 @@ def test_durations_go_on_when_the_clock_is_set_back(
     monkeypatch.setattr(fairlead.service._state_thread, "monotonic", lambda: steady[0])
     engine = engine_of(tmp_path / "j.db")
 
-    def moment(turn: Turn) -> float:
-        turn.tell("user", name="ana", weight=1.0)
-        return turn.now
+    def moment(tx: Transaction) -> float:
+        tx.apply("user", name="ana", weight=1.0)
+        return tx.now
 
-    first = engine.ask(moment).result(30)
+    first = engine.enqueue(moment).result(30)
     wall[0], steady[0] = 1e9, 100.0
-    second = engine.ask(moment).result(30)
+    second = engine.enqueue(moment).result(30)
     steady[0] = 150.0
-    third = engine.ask(moment).result(30)
+    third = engine.enqueue(moment).result(30)
     assert second - first == pytest.approx(100.0, abs=0.01)
     assert third - second == pytest.approx(50.0, abs=0.01)
     engine.stop()

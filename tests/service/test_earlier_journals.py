@@ -16,8 +16,13 @@ from pydantic_core import from_json, to_json
 
 from fairlead.errors import InputError
 from fairlead.service._state_snapshot import HEAD, split
-from fairlead.service.journal.event_journal import Batch, Journal, opened, reading
-from fairlead.service.journal.repeated_events import digest_of_placements
+from fairlead.service.journal.event_journal import (
+    Batch,
+    Journal,
+    digest_of_placements,
+    opened,
+    reading,
+)
 from fairlead.service.service_state import ServiceState
 from fairlead.traces.journal_trace import JournalWorkload, read_journal
 from service.test_state import a_job
@@ -45,7 +50,7 @@ def write(path: Path, saved: Sequence[int] = (9,), elsewhere: str = "b") -> None
         outcome = state.apply(kind, dict(body), float(seq))
         placed = {"placed": 1 + digest_of_placements(outcome)} if kind == "place" else {}
         batch = Batch()
-        batch.note(float(seq), kind, to_json(body | placed))
+        batch.add(float(seq), kind, to_json(body | placed))
         journal.commit(batch, state.take_effects())
         if seq in saved:
             snapshots[seq] = earlier_snapshot(state, elsewhere)

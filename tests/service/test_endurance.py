@@ -49,7 +49,7 @@ def test_what_is_over_is_forgotten() -> None:
     assert not state._groups
     assert not state._dependents
     assert not any(machine.running for machine in state.servers.values())
-    assert set(state.pending.values()) | set(state.aside.values()) == {0}
+    assert set(state.pending.values()) | set(state.withheld.values()) == {0}
     core = state.scheduler._state
     assert not core.groups
     assert not core.shapes

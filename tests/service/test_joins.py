@@ -11,7 +11,7 @@ import pytest
 from asked_service import Asked, run
 from fairlead.errors import InputError
 from fairlead.service import _workers as workers
-from fairlead.service._state_thread import Engine
+from fairlead.service._state_thread import StateThread
 from fairlead.service.journal.tokens import Token
 from fairlead.service.messages import FullError, JoinRequest
 from fairlead.service.service import Settings
@@ -243,23 +243,23 @@ def test_a_join_that_fails_halfway_can_be_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(workers, "JOIN_SECONDS", -1.0)
-    answer, calls = Engine.answer, [0]
+    answer, calls = StateThread.run, [0]
 
-    async def some(engine: Engine, *asked: Any) -> Any:
+    async def some(engine: StateThread, *asked: Any) -> Any:
         calls[0] += 1
         if calls[0] == 5:
             raise workers.UnavailableError("no")
         return await answer(engine, *asked)
 
     async def test(ask: Asked) -> None:
-        monkeypatch.setattr(Engine, "answer", some)
+        monkeypatch.setattr(StateThread, "run", some)
         servers = [{"name": name, "cpu": 1, "memory": 1} for name in NAMES]
         asked = {"identity": "1", "servers": servers}
         await ask("POST", "/v1/workers/join", json=asked, status=503)
-        assert 0 < len(ask.service.engine.state.servers) < len(NAMES)
+        assert 0 < len(ask.service.state_thread.state.servers) < len(NAMES)
         assert set(ask.service.sessions.silent) == set(NAMES)
         session = await ask.join(*NAMES)
-        assert len(ask.service.engine.state.servers) == len(NAMES)
+        assert len(ask.service.state_thread.state.servers) == len(NAMES)
         assert ask.service.sessions.by_id[session].servers == set(NAMES)
         assert not ask.service.sessions.silent
 

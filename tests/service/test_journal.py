@@ -18,11 +18,10 @@ import sqlalchemy as sql
 
 from fairlead.errors import InputError
 from fairlead.scheduler.scheduler import Scheduler
-from fairlead.service._state_thread import Engine, Turn
-from fairlead.service.http._repeat_filter import RepeatFilter
+from fairlead.service._state_thread import StateThread, Transaction
+from fairlead.service.http.serving import RepeatFilter
 from fairlead.service.jobs import Effects, Running
-from fairlead.service.journal.event_journal import Batch, Journal, reading
-from fairlead.service.journal.journal_tables import JournalError
+from fairlead.service.journal.event_journal import Batch, Journal, JournalError, reading
 from fairlead.service.journal.tokens import Token
 from fairlead.service.messages import UnavailableError
 from fairlead.service.service_state import ServiceState
@@ -42,18 +41,18 @@ A_JOB = {
 A_SERVER = {"name": "a", "capacity": {"cpu": 1.0}, "labels": {}, "identity": "1"}
 
 
-def submit(turn: Turn) -> list[int]:
-    ids: list[int] = turn.tell("submit", jobs=[A_JOB])
-    turn.batch.specs.update(dict.fromkeys(ids, ("ana", turn.now, b'{"command":["true"]}')))
+def submit(tx: Transaction) -> list[int]:
+    ids: list[int] = tx.apply("submit", jobs=[A_JOB])
+    tx.batch.specs.update(dict.fromkeys(ids, ("ana", tx.now, b'{"command":["true"]}')))
     return ids
 
 
-def join(turn: Turn) -> None:
-    turn.tell("server", **A_SERVER)
+def join(tx: Transaction) -> None:
+    tx.apply("server", **A_SERVER)
 
 
-def end(turn: Turn) -> None:
-    turn.tell("end", tasks=[[1, 0, 1, 0, ""]])
+def end(tx: Transaction) -> None:
+    tx.apply("end", tasks=[[1, 0, 1, 0, ""]])
 
 
 class Told:
@@ -63,21 +62,21 @@ class Told:
         self.effects: list[Effects] = []
         self.rebuilt = 0
         self.journal = Journal(path)
-        self.engine = Engine(self.journal, policy, seed, self.effects.append, self._note)
-        self.engine.start()
+        self.state_thread = StateThread(self.journal, policy, seed, self.effects.append, self._note)
+        self.state_thread.start()
 
     def _note(self, _state: object) -> None:
         self.rebuilt += 1
 
     def ask(self, request: Any, key: str = "", digest: str = "") -> Any:
-        return self.engine.ask(request, key, digest).result(10)
+        return self.state_thread.enqueue(request, key, digest).result(10)
 
     @property
     def starts(self) -> list[Running]:
         return [run for effects in self.effects for run in effects.starts]
 
     def close(self) -> None:
-        self.engine.stop()
+        self.state_thread.stop()
         self.journal.close()
 
 
@@ -86,12 +85,12 @@ def test_a_restart_is_where_it_was(tmp_path: Path) -> None:
     assert told.ask(submit) == [1]
     told.ask(join)
     until(lambda: any(effects.starts for effects in told.effects), 10)
-    before = told.engine.state.snapshot()
+    before = told.state_thread.state.snapshot()
     told.close()
     for _ in range(2):
         told = Told(tmp_path / "j.db")
-        assert told.engine.recovered == 0
-        assert told.engine.state.snapshot() == before
+        assert told.state_thread.recovered == 0
+        assert told.state_thread.state.snapshot() == before
         told.close()
 
 
@@ -99,15 +98,15 @@ def test_without_its_snapshots_events_alone_give_the_same_state(tmp_path: Path) 
     told = Told(tmp_path / "j.db")
     for request in (submit, join, submit, end, submit):
         told.ask(request)
-    told.ask(lambda _turn: None)
-    before = told.engine.state.snapshot()
+    told.ask(lambda _tx: None)
+    before = told.state_thread.state.snapshot()
     told.close()
     engine = sql.create_engine(f"sqlite:///{tmp_path}/j.db")
     with engine.begin() as connection:
         connection.exec_driver_sql("DELETE FROM snapshot_parts")
     told = Told(tmp_path / "j.db")
-    assert told.engine.recovered > 5
-    assert told.engine.state.snapshot() == before
+    assert told.state_thread.recovered > 5
+    assert told.state_thread.state.snapshot() == before
     told.close()
 
 
@@ -127,8 +126,8 @@ def test_no_answer_comes_before_its_event_is_on_disk(
 
     monkeypatch.setattr(Journal, "commit", slow)
     count = len(told.effects)
-    outcome: Future[Any] = told.engine.ask(submit)
-    read: Future[Any] = told.engine.ask(lambda turn: list(turn.state.jobs))
+    outcome: Future[Any] = told.state_thread.enqueue(submit)
+    read: Future[Any] = told.state_thread.enqueue(lambda tx: list(tx.state.jobs))
     with pytest.raises(TimeoutError):
         outcome.result(0.3)
     assert len(told.effects) == count
@@ -160,7 +159,7 @@ def test_only_its_owner_reads_it(tmp_path: Path) -> None:
 def test_a_full_disk_is_said_and_forgotten(tmp_path: Path) -> None:
     told = Told(tmp_path / "j.db")
     for n in range(100):  # so that no page that is there has room for a snapshot
-        told.ask(lambda turn, name=f"s{n}": turn.tell("server", **A_SERVER | {"name": name}))
+        told.ask(lambda tx, name=f"s{n}": tx.apply("server", **A_SERVER | {"name": name}))
 
     def limit(pages: int) -> None:
         @sql.event.listens_for(told.journal._engine, "connect")
@@ -170,23 +169,23 @@ def test_a_full_disk_is_said_and_forgotten(tmp_path: Path) -> None:
         told.journal._engine.dispose()
 
     limit(1)
-    before = told.engine.state.snapshot()
+    before = told.state_thread.state.snapshot()
 
-    def large(turn: Turn) -> None:
+    def large(tx: Transaction) -> None:
         for _ in range(500):
-            submit(turn)
+            submit(tx)
 
     with pytest.raises(
         UnavailableError, match="the journal cannot be written: database or disk is full"
     ):
         told.ask(large)
-    assert not told.engine.ready
+    assert not told.state_thread.ready
     with pytest.raises(UnavailableError):
         told.ask(large)
     limit(2**30)
-    until(lambda: told.engine.ready, 10)
+    until(lambda: told.state_thread.ready, 10)
     assert told.rebuilt == 1
-    assert told.engine.state.snapshot() == before
+    assert told.state_thread.state.snapshot() == before
     assert told.ask(submit) == [1]
     told.close()
 
@@ -202,16 +201,16 @@ def test_a_read_only_file_is_refused(tmp_path: Path) -> None:
 def test_a_request_that_fails_otherwise_leaves_what_is_on_disk(tmp_path: Path) -> None:
     told = Told(tmp_path / "j.db")
     told.ask(join)
-    before = told.engine.state.snapshot()
+    before = told.state_thread.state.snapshot()
 
-    def defect(turn: Turn) -> None:
-        submit(turn)
+    def defect(tx: Transaction) -> None:
+        submit(tx)
         raise ZeroDivisionError
 
     with pytest.raises(UnavailableError, match="internal error"):
         told.ask(defect)
-    until(lambda: told.engine.ready, 10)
-    assert told.engine.state.snapshot() == before
+    until(lambda: told.state_thread.ready, 10)
+    assert told.state_thread.state.snapshot() == before
     told.close()
 
 
@@ -232,10 +231,10 @@ def test_moments_grow_though_the_clock_goes_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = Told(tmp_path / "j.db")
-    first = told.ask(lambda turn: turn.now)
+    first = told.ask(lambda tx: tx.now)
     told.ask(submit)
     monkeypatch.setattr("fairlead.service._state_thread.time.time", lambda: 1.0)
-    later = [told.ask(lambda turn: (submit(turn), turn.now)[1]) for _ in range(3)]
+    later = [told.ask(lambda tx: (submit(tx), tx.now)[1]) for _ in range(3)]
     assert first < later[0] < later[1] < later[2]
     told.close()
 
@@ -244,10 +243,10 @@ def test_another_policy_from_now_on(tmp_path: Path) -> None:
     Told(tmp_path / "j.db").close()
     told = Told(tmp_path / "j.db", "fifo/first-fit")
     told.ask(submit)
-    assert told.engine.state.scheduler.policy.name == "fifo/first-fit"
+    assert told.state_thread.state.scheduler.policy.name == "fifo/first-fit"
     told.close()
     told = Told(tmp_path / "j.db")
-    assert told.engine.state.scheduler.policy.name == "fifo/first-fit"
+    assert told.state_thread.state.scheduler.policy.name == "fifo/first-fit"
     told.close()
 
 
@@ -255,8 +254,8 @@ def test_another_seed_from_now_on(tmp_path: Path) -> None:
     told = []
     for policy, seed in (("drf/rrr", 2**62), (None, None), (None, 7), (None, 7), ("tsf/rrr", None)):
         engine = Told(tmp_path / "j.db", policy, seed)
-        engine.engine.stop()
-        core = engine.engine.state.scheduler
+        engine.state_thread.stop()
+        core = engine.state_thread.state.scheduler
         kinds = [kind for _, _, kind, _ in engine.journal.events()]
         told += [(core.policy.name, core.seed), kinds.count("policy")]
         engine.journal.close()
@@ -273,12 +272,12 @@ def test_while_nothing_can_start_nothing_is_written(
     for request in (join, submit, submit):
         told.ask(request)
     until(lambda: any(effects.starts for effects in told.effects), 10)
-    told.ask(lambda _turn: None)
+    told.ask(lambda _tx: None)
     before = told.journal.seq
     time.sleep(0.2)
     for _ in range(3):
-        told.ask(lambda _turn: None)  # as a reader's question is
-    assert any(told.engine.state.pending.values())
+        told.ask(lambda _tx: None)  # as a reader's question is
+    assert any(told.state_thread.state.pending.values())
     assert told.journal.seq == before
     told.close()
 
@@ -290,10 +289,10 @@ def test_what_was_declined_is_offered_again_in_time(
     core = partial(Scheduler, refuse_seconds=0.5)
     monkeypatch.setattr("fairlead.service.service_state.Scheduler", core)
     told = Told(tmp_path / "j.db", "drf/rrr/oblivious")
-    told.ask(lambda turn: turn.tell("server", **A_SERVER | {"capacity": {"cpu": 2.0}}))
+    told.ask(lambda tx: tx.apply("server", **A_SERVER | {"capacity": {"cpu": 2.0}}))
     told.ask(submit)
-    told.ask(lambda turn: turn.tell("submit", jobs=[A_JOB | {"demand": {"cpu": 2.0}}]))
-    told.ask(lambda _turn: None)
+    told.ask(lambda tx: tx.apply("submit", jobs=[A_JOB | {"demand": {"cpu": 2.0}}]))
+    told.ask(lambda _tx: None)
     told.ask(end)  # the other core was declined just before
     starts = told.starts
     assert len(starts) == 1
@@ -380,7 +379,7 @@ def test_the_newest_and_the_oldest_snapshots_are_kept(tmp_path: Path) -> None:
     told, taken = Told(tmp_path / "j.db"), []
     for _ in range(6):
         told.ask(submit)
-        told.engine._save()
+        told.state_thread._save()
         taken.append(told.journal.seq)
     assert snapshots_in(told) == [*taken[:2], *taken[-2:]]
     told.close()
@@ -391,22 +390,22 @@ def test_events_are_deleted_behind_an_old_snapshot(tmp_path: Path) -> None:
     taken: list[tuple[int, float]] = []
     for _ in range(4):
         told.ask(submit)
-        told.engine._save()
+        told.state_thread._save()
         taken.append((told.journal.seq, told.journal.last))
-    told.journal.forget(taken[0][1])
-    assert told.journal.beginning() == (0, 0.0, None)
-    told.journal.forget(taken[1][1] + 1e-6)
+    told.journal.delete_old(taken[0][1])
+    assert told.journal.replay_start() == (0, 0.0, None)
+    told.journal.delete_old(taken[1][1] + 1e-6)
     assert snapshots_in(told) == [seq for seq, _ in taken[1:]]
-    assert told.journal.beginning()[:2] == taken[1]
+    assert told.journal.replay_start()[:2] == taken[1]
     first, *_ = told.journal.events(taken[1][0])
     assert first[0] == taken[1][0] + 1
-    before = told.engine.state.snapshot()
+    before = told.state_thread.state.snapshot()
     told.close()
     with sqlite3.connect(tmp_path / "j.db") as connection:  # the newest are damaged
         damage = "UPDATE snapshot_parts SET data = x'00' WHERE seq > ?"
         connection.execute(damage, (taken[1][0],))
     again = Told(tmp_path / "j.db")
-    assert again.engine.state.snapshot() == before
+    assert again.state_thread.state.snapshot() == before
     again.close()
     with sqlite3.connect(tmp_path / "j.db") as connection:
         connection.execute("DELETE FROM snapshot_parts")
@@ -418,20 +417,20 @@ def test_no_event_is_deleted_behind_a_damaged_snapshot(tmp_path: Path) -> None:
     told = Told(tmp_path / "j.db")
     for _ in range(3):
         told.ask(submit)
-        told.engine._save()
+        told.state_thread._save()
     first, second, third = snapshots_in(told)
     with told.journal._engine.begin() as connection:
         damage = "UPDATE snapshot_parts SET data = x'00' WHERE seq = ?"
         connection.exec_driver_sql(damage, (second,))
-    told.journal.forget(told.journal.last + 1)
+    told.journal.delete_old(told.journal.last + 1)
     assert snapshots_in(told) == [first, second, third]  # events behind the first are kept
-    assert told.journal.beginning()[0] == first
-    before = told.engine.state.snapshot()
+    assert told.journal.replay_start()[0] == first
+    before = told.state_thread.state.snapshot()
     with told.journal._engine.begin() as connection:
         connection.exec_driver_sql("UPDATE snapshot_parts SET data = x'00' WHERE seq > ?", (first,))
     told.close()
     again = Told(tmp_path / "j.db")
-    assert again.engine.state.snapshot() == before
+    assert again.state_thread.state.snapshot() == before
     again.close()
 
 
@@ -458,11 +457,11 @@ def test_snapshots_are_taken_while_it_goes_on(
     told, states = Told(tmp_path / "j.db"), {}
     for _ in range(30):
         told.ask(submit)
-        told.ask(lambda turn: states.update({told.journal.seq: turn.state.snapshot()}))
+        told.ask(lambda tx: states.update({told.journal.seq: tx.state.snapshot()}))
     until(lambda: snapshots_in(told) != [], 10)
-    copy = told.engine._copy
-    assert copy is not None
-    copy.keeper.join()
+    fork = told.state_thread._fork
+    assert fork is not None
+    fork.reader.join()
     (*_, seq) = snapshots_in(told)
     assert 0 < seq <= told.journal.seq
     with told.journal._engine.connect() as connection:
@@ -495,14 +494,14 @@ def test_a_copy_that_fails_leaves_no_snapshot(
     monkeypatch.undo()
     told.close()
     told = Told(tmp_path / "j.db")
-    assert told.engine.recovered == 0
+    assert told.state_thread.recovered == 0
     told.close()
 
 
 def test_a_snapshot_without_its_end_is_not_read(tmp_path: Path) -> None:
     told = Told(tmp_path / "j.db")
     told.ask(submit)
-    before = told.engine.state.snapshot()
+    before = told.state_thread.state.snapshot()
 
     def parts() -> Iterator[bytes]:
         yield from (b"a", b"b", b"c")
@@ -521,10 +520,10 @@ def test_a_damaged_snapshot_is_left_out(tmp_path: Path) -> None:
     told, kept = Told(tmp_path / "j.db"), []
     for _ in range(2):
         told.ask(submit)
-        told.engine._save()
+        told.state_thread._save()
         kept.append(told.journal.seq)
     told.ask(submit)
-    before, last = told.engine.state.snapshot(), told.journal.seq
+    before, last = told.state_thread.state.snapshot(), told.journal.seq
     for newest in (*reversed(kept), 0):
         state, events = Journal(tmp_path / "j.db", shared=True).recover("drf/best-fit")
         assert (state.snapshot(), events) == (before, last - newest)
@@ -563,11 +562,11 @@ def test_a_token_is_known_by_its_digest_and_can_be_taken_back(tmp_path: Path) ->
 def test_a_commit_that_fails_writes_nothing(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "j.db")
     batch = Batch()
-    batch.note(1.0, "user", b'{"name":"ana","weight":1.0}')
+    batch.add(1.0, "user", b'{"name":"ana","weight":1.0}')
     batch.specs[1] = ("ana", 1.0, b"{}")
     journal.commit(batch, Effects())
     again = Batch()
-    again.note(2.0, "user", b'{"name":"bo","weight":1.0}')
+    again.add(2.0, "user", b'{"name":"bo","weight":1.0}')
     again.specs[1] = ("bo", 2.0, b"{}")  # the job is there
     with pytest.raises(JournalError):
         journal.commit(again, Effects())

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from fairlead.service.client import NoServiceError, RefusedError
-from fairlead.service.journal.event_journal import Journal
-from fairlead.service.journal.repeated_events import repeat_event
+from fairlead.service.journal.event_journal import Journal, repeat_event
 from fairlead.service.messages import JobRequest
 from fairlead.service.service_state import ServiceState
 from live_cluster import PATIENCE, Cluster, end_tasks, until

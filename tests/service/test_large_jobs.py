@@ -7,7 +7,6 @@ from itertools import groupby
 
 import pytest
 
-from fairlead.service import service_state as state_module
 from fairlead.service.jobs import Job, Running
 from fairlead.service.service_state import ServiceState
 from service.test_state import end, place, submit, with_servers
@@ -29,7 +28,7 @@ def walks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         lengths.append(len(job.running))
         return [job.running[index] for index in sorted(job.running)]
 
-    monkeypatch.setattr(state_module, "_by_index", counted)
+    monkeypatch.setattr(Job, "running_by_index", counted)
     return lengths
 
 
@@ -107,4 +106,4 @@ def test_a_held_job_that_runs_is_counted_after_a_restore() -> None:
     state.apply("hold", {"job": 1}, 1.0)
     again = ServiceState.restore(state.snapshot())
     again.check()
-    assert again.aside == state.aside == {"stopping": 0, "after": 0, "held": 3}
+    assert again.withheld == state.withheld == {"stopping": 0, "after": 0, "held": 3}

@@ -17,11 +17,9 @@ from pydantic import BaseModel, ValidationError
 from asked_service import Asked, as_, run, with_tokens
 from fairlead.errors import InputError
 from fairlead.service import sessions
-from fairlead.service.http import _repeat_filter as repeat_filter
-from fairlead.service.http import access, http_server
-from fairlead.service.journal._ended_jobs import ENDED_BYTES
+from fairlead.service.http import access, http_server, serving
 from fairlead.service.journal.event_journal import Journal
-from fairlead.service.journal.job_records import JobRecords
+from fairlead.service.journal.job_records import ENDED_BYTES, JobRecords
 from fairlead.service.journal.tokens import Token
 from fairlead.service.messages import JobsRequest, JoinRequest, SkipRequest, SyncRequest
 from fairlead.service.service import Settings
@@ -119,7 +117,7 @@ def test_old_jobs_are_deleted_and_their_hours_stay(tmp_path: Path) -> None:
             ended = [[*start[1], 0, ""] for start in orders["start"]]
             await ask.sync(session, orders["seen"], ended)
         before = await ask("GET", "/v1/history")
-        assert ask.service.journal.jobs.forget(2.0**40) == 2
+        assert ask.service.journal.jobs.delete_old(2.0**40) == 2
         assert await ask("GET", "/v1/history") == before
         await ask("GET", "/v1/jobs/1", status=404)
         await ask(
@@ -140,10 +138,10 @@ def test_names_of_resources_are_bounded_and_forgotten(tmp_path: Path) -> None:
             names = {f"r{turn}-{k}": 1.0 for k in range(MOST_RESOURCES - 3)}
             await ask("POST", "/v1/workers/join", json=join_body(names))
             await ask.submit({})
-            assert len(ask.service.engine.state.resources) == MOST_RESOURCES
-            assert set(names) < set(ask.service.engine.state.resources)
+            assert len(ask.service.state_thread.state.resources) == MOST_RESOURCES
+            assert set(names) < set(ask.service.state_thread.state.resources)
         assert b"fairlead_ready 1" in (await ask.http.get("/metrics")).content
-        ask.service.engine.state.check()
+        ask.service.state_thread.state.check()
 
     run(tmp_path, test)
 
@@ -288,17 +286,17 @@ def test_questions_of_one_caller_wait_for_each_other(tmp_path: Path) -> None:
     done: list[str] = []
 
     async def test(ask: Asked) -> None:
-        carry_out = ask.service.engine.ask
+        carry_out = ask.service.state_thread._queue
 
         def slow(request: Any, *more: Any) -> Any:
-            def timed(turn: Any) -> Any:
-                done.append("ana" if request.__name__ == "look" else "bo")
-                sleep(0.05 * (request.__name__ == "look"))
-                return request(turn)
+            def timed(tx: Any) -> Any:
+                done.append("ana" if request.__name__ == "read" else "bo")
+                sleep(0.05 * (request.__name__ == "read"))
+                return request(tx)
 
             return carry_out(timed, *more)
 
-        ask.service.engine.ask = slow  # type: ignore[method-assign]
+        ask.service.state_thread._queue = slow  # type: ignore[method-assign]
         users = [ask.http.get("/v1/users", **as_("ana")) for _ in range(100)]
         asked = [asyncio.create_task(each) for each in users]
         while not done:
@@ -321,14 +319,14 @@ def test_waiting_requests_share_one_computation_of_shares(
     async def test(ask: Asked) -> None:
         nonlocal asked
         await ask.submit({})
-        ask_core = ask.service.engine.state.scheduler.shares_question
+        ask_core = ask.service.state_thread.state.scheduler.shares_question
 
         def counted() -> Any:
             nonlocal asked
             asked += 1
             return ask_core()
 
-        monkeypatch.setattr(ask.service.engine.state.scheduler, "shares_question", counted)
+        monkeypatch.setattr(ask.service.state_thread.state.scheduler, "shares_question", counted)
         answers = await asyncio.gather(*[ask.service.shares() for _ in range(20)])
         assert asked == 2  # of the first, and of all that came while it was computed
         assert all(answer == answers[0] for answer in answers)
@@ -443,8 +441,8 @@ def test_bytes_under_way_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_repeated_warning_is_logged_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    monkeypatch.setattr(repeat_filter, "monotonic", lambda: now)
-    shown = repeat_filter.RepeatFilter()
+    monkeypatch.setattr(serving.time, "monotonic", lambda: now)
+    shown = serving.RepeatFilter()
 
     def log(message: str, *args: object, level: int = logging.WARNING) -> str | None:
         record = logging.LogRecord("x", level, "", 0, message, args, None)

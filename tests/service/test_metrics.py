@@ -17,7 +17,7 @@ from asked_service import Asked, as_, run, with_tokens
 from fairlead.errors import CertificateError
 from fairlead.scheduler.live_shares import SharesQuestion
 from fairlead.service._metrics_page import OTHERS
-from fairlead.service.journal.journal_tables import JournalError
+from fairlead.service.journal.event_journal import JournalError
 
 ROOT = Path(__file__).parents[2]
 DASHBOARD = ROOT / "docs" / "grafana" / "fairlead.json"

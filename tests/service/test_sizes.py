@@ -12,9 +12,13 @@ from pydantic_core import from_json, to_json
 
 from asked_service import Asked, run
 from fairlead.service import service as service_module
-from fairlead.service.journal._ended_jobs import ENDED_BYTES, short_request, short_view
 from fairlead.service.journal.event_journal import reading
-from fairlead.service.journal.job_records import LISTED_BYTES
+from fairlead.service.journal.job_records import (
+    ENDED_BYTES,
+    LISTED_BYTES,
+    short_request,
+    short_view,
+)
 from fairlead.service.messages import MOST_JOB_BYTES, JobChange, JobRequest
 from fairlead.service.service import Settings
 
@@ -51,9 +55,9 @@ def test_a_long_place_is_refused_in_a_change() -> None:
 def test_a_change_counts_towards_live_bytes(tmp_path: Path) -> None:
     async def test(ask: Asked) -> None:
         (job,) = await ask.submit()
-        before = ask.service.engine.state.live_bytes["ana"]
+        before = ask.service.state_thread.state.live_bytes["ana"]
         await ask("PATCH", f"/v1/jobs/{job}", json={"where": ["a" * 150, "b" * 150]})
-        state = ask.service.engine.state
+        state = ask.service.state_thread.state
         assert state.live_bytes["ana"] == state.jobs[1].size > before + 290
         long = {"where": [f"{i:0150}" for i in range(40)]}
         await ask("PATCH", f"/v1/jobs/{job}", json=long, status=429)

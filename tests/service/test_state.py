@@ -64,7 +64,7 @@ def test_a_job_goes_its_way() -> None:
     end(state, "1.1.1", 3)
     effects = state.take_effects()
     assert [(j.id, j.state, j.exit_status) for j in effects.ended] == [(1, "failed", 3)]
-    assert [(str(p.key), p.status) for p in effects.past] == [("1.0.1", 0), ("1.1.1", 3)]
+    assert [(str(p.key), p.status) for p in effects.attempts] == [("1.0.1", 0), ("1.1.1", 3)]
     assert not state.jobs
     assert state.pending == {"ana": 0}
 
@@ -118,14 +118,19 @@ def test_when_a_job_starts_is_foreseen_from_time_limits() -> None:
     too_large = submit(state, demand={"cpu": 3.0})
     assert place(state, 1.0) == [f"{first}.0.1 a"]
     before = state.snapshot()
-    assert state.foresee(second, 20.0) == (101.0, 101.0, 0, 1)
-    assert state.foresee(third, 200.0) == (250.0, 250.0, 0, 2)  # the first is late, and ends now
-    assert state.foresee(too_large, 20.0) == (None, 161.0, 0, 3)
+    assert state.forecast_start(second, 20.0) == (101.0, 101.0, 0, 1)
+    assert state.forecast_start(third, 200.0) == (
+        250.0,
+        250.0,
+        0,
+        2,
+    )  # the first is late, and ends now
+    assert state.forecast_start(too_large, 20.0) == (None, 161.0, 0, 3)
     assert state.snapshot() == before
     endless = with_servers(a=1)
     submit(endless)
     assert place(endless) == ["1.0.1 a"]
-    assert endless.foresee(submit(endless), 22.0) == (None, 22.0, 1, 0)
+    assert endless.forecast_start(submit(endless), 22.0) == (None, 22.0, 1, 0)
 
 
 @pytest.mark.parametrize("policy", ["drf/best-fit", "ps-dsf/first-fit", "easy/first-fit"])
@@ -140,7 +145,7 @@ def test_what_is_foreseen_comes_about(policy: str, seed: int) -> None:
         submit(state, float(n), user=rng.choice(["ana", "bo"]), demand=demand, tasks=tasks, **asked)
     place(state, 25.0)
     foreseen = {
-        job: state.foresee(job, 25.0).starts
+        job: state.forecast_start(job, 25.0).starts
         for job in list(state.jobs)
         if state.jobs[job].started is None
     }
@@ -249,7 +254,7 @@ def drive(
             state.check()
         effects = state.take_effects()
         told(now, kind, body, outcome, effects)
-        for past in effects.past:
+        for past in effects.attempts:
             running.pop(past.key, None)
         for run in effects.starts:
             assert run.key not in seen, "an attempt started twice"

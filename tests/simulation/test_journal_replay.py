@@ -17,8 +17,12 @@ import fairlead
 from fairlead.errors import InputError
 from fairlead.model.run_log import RunLog
 from fairlead.service.jobs import Effects, TaskKey
-from fairlead.service.journal.event_journal import Batch, Journal
-from fairlead.service.journal.repeated_events import digest_of_placements, repeat_event
+from fairlead.service.journal.event_journal import (
+    Batch,
+    Journal,
+    digest_of_placements,
+    repeat_event,
+)
 from fairlead.service.service_state import ServiceState
 from fairlead.simulation.journal_replay import repeated_starts, replay_journal
 from fairlead.simulation.metrics.summary import summarise
@@ -67,10 +71,10 @@ class Written:
         batch = Batch()
         if kind == "place":
             body = body | {"placed": digest_of_placements(outcome)}
-        batch.note(now, kind, to_json(body))
+        batch.add(now, kind, to_json(body))
         self.journal.commit(batch, effects)
         self.starts += [(run.key, run.server, now) for run in effects.starts]
-        self.ends |= {past.key: (past.ended, past.status) for past in effects.past}
+        self.ends |= {past.key: (past.ended, past.status) for past in effects.attempts}
 
 
 Write = Callable[[int], Written]
@@ -117,7 +121,7 @@ def forget_half(path: Path) -> float:
             moment = now
             journal.save(half, [state.snapshot()])
     journal.save(journal.seq, [state.snapshot()])
-    journal.forget(moment + 0.001)
+    journal.delete_old(moment + 0.001)
     journal.close()
     return moment
 

@@ -109,9 +109,9 @@ def serve(
             from fairlead import __version__
             from fairlead.scheduler.argument_checks import whole
             from fairlead.scheduler.policies import parse_policy
-            from fairlead.service.http.access import Limits
             from fairlead.service.http.serving import serve as run
             from fairlead.service.journal.event_journal import Journal
+            from fairlead.service.rate_limits import Limits
             from fairlead.service.service import SILENT_SECONDS, Settings
 
             if policy is not None:

@@ -34,10 +34,11 @@ from fairlead.service.client.exchange import AwaitedExchange, Reply
 from fairlead.service.engines.links import InProcess, Link, OverHttp
 from fairlead.service.engines.protocol import Ending
 from fairlead.service.engines.worker_loop import WorkerLoop
-from fairlead.service.http.access import ADMIN, Limits, inside
+from fairlead.service.http.access import ADMIN, inside
 from fairlead.service.http.api import application
 from fairlead.service.http.http_server import HttpServer
 from fairlead.service.journal.event_journal import Journal
+from fairlead.service.rate_limits import Limits
 from fairlead.service.service import Service, Settings
 
 VERSION = version("fairlead")
@@ -171,7 +172,7 @@ class Dispatcher:
         return {
             "version": VERSION,
             "policy": ready.get("policy", ""),
-            "seed": None if self._own is None else self._own.engine.state.scheduler.seed,
+            "seed": None if self._own is None else self._own.state_thread.state.scheduler.seed,
             "service": str(self._address),
             "journal": None if self._journal is None else str(self._journal.path),
             "nodes": {name: found.id for name, found in self._engine.ray_nodes.items()},
@@ -242,7 +243,7 @@ class Dispatcher:
         while not server.started:
             await asyncio.sleep(0.01)
         # The journal's policy may be another until the engine has had its first turn.
-        await asyncio.wrap_future(service.engine.ask(lambda _turn: None))
+        await asyncio.wrap_future(service.state_thread.enqueue(lambda _tx: None))
         self._link = InProcess(service, ADMIN)
         self._exchange = _ToApplication(inside(app), self._address)
 

@@ -1,1 +1,1 @@
-"""The service: the scheduler as one leaves it running, with a journal, HTTP and workers."""
+"""The service: the scheduler run live, with a journal, an HTTP API, workers and clients."""

@@ -1,4 +1,4 @@
-"""What the service has done since it began: counts, and how long things took.
+"""Counters of a service since its start, and the distribution of durations.
 
 Each number is written by one thread alone, so that counting takes no lock.
 """
@@ -6,73 +6,50 @@ Each number is written by one thread alone, so that counting takes no lock.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from fairlead.service.jobs import Effects, Past
+from fairlead.service.jobs import Effects, EndedAttempt
 
 BOUNDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)  # seconds
 OUTCOMES = ("finished", "failed", "cancelled", "lost")
 
 
 @dataclass(slots=True)
-class Spread:
-    """How many of some durations were at most how long."""
+class Histogram:
+    """Numbers of durations between the bounds, and their sum."""
 
     counts: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
     total: float = 0.0
 
     def add(self, seconds: float) -> None:
-        """Count a duration."""
         self.counts[bisect_left(BOUNDS, seconds)] += 1
         self.total += seconds
 
 
 @dataclass(slots=True)
-class Tally:
-    """All counts; those of refusals belong to the event loop's thread, all others to the engine's.
+class Counters:
+    """All counters; `refused` belongs to the event loop's thread, the others to the state's."""
 
-    Attributes
-    ----------
-    decision : Spread
-        From the arrival of a request that changes something until that is on disk.
-    cycle : Spread
-        Carrying out what came in together, and placing.
-    commit : Spread
-        Writing and syncing it.
-    events : dict of str to int
-        By kind.
-    placements : int
-    ended : dict of str to int
-        Starts of tasks that are over, by outcome.
-    refused : dict of int to int
-        Requests answered with a status of 400 or above, by status.
-    """
-
-    decision: Spread = field(default_factory=Spread)
-    cycle: Spread = field(default_factory=Spread)
-    commit: Spread = field(default_factory=Spread)
-    events: dict[str, int] = field(default_factory=dict)
+    decision: Histogram = field(default_factory=Histogram)  # a request's arrival until on disk
+    cycle: Histogram = field(default_factory=Histogram)  # carrying out a batch, and placing
+    commit: Histogram = field(default_factory=Histogram)  # writing and syncing a batch
+    events: Counter[str] = field(default_factory=Counter)  # by kind
     placements: int = 0
-    ended: dict[str, int] = field(default_factory=lambda: dict.fromkeys(OUTCOMES, 0))
-    refused: dict[int, int] = field(default_factory=dict)
+    ended: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(OUTCOMES, 0)))
+    refused: Counter[int] = field(default_factory=Counter)  # answers by status of 400 or above
 
-    def note(self, kinds: Iterable[str], effects: Effects) -> None:
-        """Count events that are on disk, and what followed from them."""
-        for kind in kinds:
-            self.events[kind] = self.events.get(kind, 0) + 1
+    def count(self, kinds: Iterable[str], effects: Effects) -> None:
+        """Count events that are on disk, and their effects."""
+        self.events.update(kinds)
         self.placements += len(effects.starts)
-        for past in effects.past:
-            self.ended[_outcome(past)] += 1
-
-    def refuse(self, status: int) -> None:
-        """Count a request that was not granted."""
-        self.refused[status] = self.refused.get(status, 0) + 1
+        self.ended.update(map(_outcome, effects.attempts))
 
 
-def _outcome(past: Past) -> str:
-    if past.status is None:
+def _outcome(attempt: EndedAttempt) -> str:
+    if attempt.status is None:
         return "lost"
-    if not past.status:
+    if not attempt.status:
         return "finished"
-    return "cancelled" if past.reason == "cancelled" else "failed"
+    return "cancelled" if attempt.reason == "cancelled" else "failed"

@@ -1,7 +1,7 @@
-"""``/metrics``: what a service does, in Prometheus' text format.
+"""``/metrics``: figures of a service, in Prometheus' text format.
 
-The engine's turn only copies what it knows. What is fair is found in another thread, every few
-seconds at the most, and has its age beside it.
+The transaction only copies the state. Fair shares are computed in another thread, every few seconds
+at the most, and their age is a figure, too.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
 from math import inf, isnan, nan
@@ -26,131 +26,44 @@ from prometheus_client.registry import Collector
 
 from fairlead.errors import FairleadError
 from fairlead.scheduler.live_shares import LiveShares, SharesQuestion
-from fairlead.service._counters import BOUNDS, Spread, Tally
-from fairlead.service._state_thread import Engine, Turn
-from fairlead.service.jobs import ASIDE
+from fairlead.service._counters import BOUNDS, Counters, Histogram
+from fairlead.service._state_thread import StateThread, Transaction
+from fairlead.service.jobs import WITHHELD
 from fairlead.service.messages import UnavailableError
 
 LOG = logging.getLogger("fairlead.service")
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-MOST_USERS = 1000  # that have figures of their own
+MOST_USERS = 1000  # with figures of their own
 OTHERS = "/others"  # no user's name, as those have no slash
 SHARES_SECONDS = 5.0  # for which shares are kept
 SHARES_PART = 10  # of the time at most one part in so many is spent on shares
-PATIENCE = 2.0  # seconds to wait for shares; later those of before are shown
+PATIENCE = 2.0  # seconds to wait for shares, before the previous ones are shown
 STATES = ("ready", "drained", "unreachable", "lost")
-REASONS = (*ASIDE, "too_large", "room")
+REASONS = (*WITHHELD, "too_large", "room")
 
 
 @dataclass(frozen=True)
-class View:
-    """What the engine knows at a moment."""
+class StateCopy:
+    """The figures of the state at a time."""
 
     weight: dict[str, float]
     pending: dict[str, int]
-    aside: dict[str, int]
+    withheld: dict[str, int]
     servers: dict[str, int]
     resources: tuple[str, ...]
     question: SharesQuestion
 
 
 @dataclass(frozen=True)
-class Known:
-    """Shares, as of a moment of the monotonic clock; None where there was no answer."""
+class CachedShares:
+    """Shares, as of a time of the monotonic clock; None if their computation failed."""
 
     shares: LiveShares | None
     since: float
 
 
-def view_of(turn: Turn) -> View:
-    """Return what is so. O(users + servers + kinds of users' tasks), whatever waits."""
-    state = turn.state
-    return View(
-        dict(state.users),
-        dict(state.pending),
-        dict(state.aside),
-        Counter(machine.state for machine in state.servers.values()),
-        tuple(state.resources),
-        state.scheduler.shares_question(),
-    )
-
-
-class MetricsPage:
-    """Writes the page; its methods are for the event loop's thread.
-
-    Parameters
-    ----------
-    engine : Engine
-    """
-
-    def __init__(self, engine: Engine) -> None:
-        self.engine, self.keep, self.most_users = engine, SHARES_SECONDS, MOST_USERS
-        self._known: Known | None = None
-        self._named: dict[str, None] = {}
-        self._solving: asyncio.Task[None] | None = None
-        self._again_at = -inf
-
-    async def text(self) -> bytes:
-        """Return the page as it is now."""
-        view, known = None, None
-        try:
-            view = await asyncio.wrap_future(self.engine.ask(view_of))
-        except UnavailableError:
-            pass  # what was counted can still be told
-        else:
-            known = await self._shares(view.question)
-        users = [] if view is None else self._users(view, known)
-        ready, tally = self.engine.ready, self.engine.tally
-        return await asyncio.to_thread(_written, ready, view, users, known, tally)
-
-    async def _shares(self, question: SharesQuestion) -> Known | None:
-        """Return the shares, found anew if those that are known are old."""
-        if self._solving is None and monotonic() >= self._again_at:
-            self._solving = asyncio.create_task(self._solve(question))
-        if self._solving is not None:
-            await asyncio.wait({self._solving}, timeout=PATIENCE)
-        return self._known
-
-    async def _solve(self, question: SharesQuestion) -> None:
-        began = monotonic()
-        shares: LiveShares | None = None
-        try:
-            shares = await asyncio.to_thread(question.answer)
-        except FairleadError as fault:
-            LOG.warning("no fair shares were found", extra={"fault": str(fault)})
-        finally:
-            self._known, self._solving = Known(shares, began), None
-            self._again_at = began + max(self.keep, SHARES_PART * (monotonic() - began))
-
-    def _users(self, view: View, known: Known | None) -> list[Row]:
-        """Return a row for each user that has one of its own, and one for all others."""
-        question = view.question
-        running = dict(zip(question.names, question.running.tolist(), strict=True))
-        self._name(view, running)
-        shares = known.shares if known is not None else None
-        found = {} if shares is None else {q.name: q for q in shares.queues}
-        nothing = nan if shares is None else 0.0  # of users that were not there then
-        rows: list[Row] = []
-        others: list[Row] = []
-        for name, weight in view.weight.items():
-            queue = found.get(name)
-            share, fair = (nothing, nothing) if queue is None else (queue.share, queue.fair_share)
-            row = Row(name, weight, view.pending[name], running[name], share, fair)
-            (rows if name in self._named else others).append(row)
-        return [*rows, sum_of(others)] if others else rows
-
-    def _name(self, view: View, running: dict[str, int]) -> None:
-        """Give users figures of their own, for good: first those that have tasks."""
-        if len(self._named) < min(len(view.weight), self.most_users):
-            has_tasks = (n for n in view.weight if view.pending[n] or running[n])
-            for name in chain(has_tasks, view.weight):
-                if len(self._named) >= self.most_users:
-                    break
-                self._named[name] = None
-
-
 @dataclass
-class Row:
+class UserFigures:
     """The figures of a user."""
 
     name: str
@@ -161,23 +74,101 @@ class Row:
     fair_share: float
 
 
-def sum_of(rows: Sequence[Row]) -> Row:
-    """Return the figures of users together, and their mean shares by weight."""
-    weight = sum(row.weight for row in rows)
-    return Row(
+def copy_state(tx: Transaction) -> StateCopy:
+    """Copy the state. O(users + servers + kinds of users' tasks), whatever waits."""
+    state = tx.state
+    return StateCopy(
+        dict(state.users),
+        dict(state.pending),
+        dict(state.withheld),
+        Counter(server.state for server in state.servers.values()),
+        tuple(state.resources),
+        state.scheduler.shares_question(),
+    )
+
+
+class MetricsPage:
+    """Writes the page; its methods are for the event loop's thread."""
+
+    def __init__(self, state_thread: StateThread) -> None:
+        self.state_thread, self.keep, self.most_users = state_thread, SHARES_SECONDS, MOST_USERS
+        self._cached: CachedShares | None = None
+        self._named: dict[str, None] = {}  # users with figures of their own
+        self._solving: asyncio.Task[None] | None = None
+        self._again_at = -inf
+
+    async def text(self) -> bytes:
+        """Return the present page."""
+        copy, cached = None, None
+        try:
+            copy = await asyncio.wrap_future(self.state_thread.enqueue(copy_state))
+        except UnavailableError:
+            pass  # the counters are still known
+        else:
+            cached = await self._shares(copy.question)
+        users = [] if copy is None else self._users(copy, cached)
+        ready, counters = self.state_thread.ready, self.state_thread.counters
+        return await asyncio.to_thread(_page, ready, copy, users, cached, counters)
+
+    async def _shares(self, question: SharesQuestion) -> CachedShares | None:
+        """Return the shares, computed again if the cached ones are old."""
+        if self._solving is None and monotonic() >= self._again_at:
+            self._solving = asyncio.create_task(self._solve(question))
+        if self._solving is not None:
+            await asyncio.wait({self._solving}, timeout=PATIENCE)
+        return self._cached
+
+    async def _solve(self, question: SharesQuestion) -> None:
+        began = monotonic()
+        shares: LiveShares | None = None
+        try:
+            shares = await asyncio.to_thread(question.answer)
+        except FairleadError as fault:
+            LOG.warning("no fair shares were found", extra={"fault": str(fault)})
+        finally:
+            self._cached, self._solving = CachedShares(shares, began), None
+            self._again_at = began + max(self.keep, SHARES_PART * (monotonic() - began))
+
+    def _users(self, copy: StateCopy, cached: CachedShares | None) -> list[UserFigures]:
+        """Return the figures of each named user, and the sum of all others."""
+        question = copy.question
+        running = dict(zip(question.names, question.running.tolist(), strict=True))
+        if len(self._named) < min(len(copy.weight), self.most_users):
+            # Users keep figures of their own for good; the first are users with tasks.
+            has_tasks = (n for n in copy.weight if copy.pending[n] or running[n])
+            for name in chain(has_tasks, copy.weight):
+                if len(self._named) < self.most_users:
+                    self._named[name] = None
+        shares = None if cached is None else cached.shares
+        found = {} if shares is None else {q.name: q for q in shares.queues}
+        missing = nan if shares is None else 0.0  # the share of users that were added since
+        named: list[UserFigures] = []
+        others: list[UserFigures] = []
+        for name, weight in copy.weight.items():
+            queue = found.get(name)
+            share, fair = (missing, missing) if queue is None else (queue.share, queue.fair_share)
+            user = UserFigures(name, weight, copy.pending[name], running[name], share, fair)
+            (named if name in self._named else others).append(user)
+        return [*named, sum_of(others)] if others else named
+
+
+def sum_of(users: Sequence[UserFigures]) -> UserFigures:
+    """Return the sums of users' figures, and their mean shares by weight."""
+    weight = sum(user.weight for user in users)
+    return UserFigures(
         OTHERS,
         weight,
-        sum(row.pending for row in rows),
-        sum(row.running for row in rows),
-        sum(row.weight * row.share for row in rows) / (weight or 1.0),
-        sum(row.weight * row.fair_share for row in rows) / (weight or 1.0),
+        sum(user.pending for user in users),
+        sum(user.running for user in users),
+        sum(user.weight * user.share for user in users) / (weight or 1.0),
+        sum(user.weight * user.fair_share for user in users) / (weight or 1.0),
     )
 
 
 def fairness_error(shares: LiveShares) -> float:
-    """Return ``sum |share - fair| / sum fair``, as the figures of a run have it at an instant.
+    """Return ``sum |share - fair| / sum fair``, as the metrics of a run have it at an instant.
 
-    Not a number where nobody has a task.
+    Not a number if no user has a task.
     """
     active = [queue for queue in shares.queues if queue.waiting or queue.running]
     apart = sum(abs(queue.difference) for queue in active)
@@ -187,77 +178,80 @@ def fairness_error(shares: LiveShares) -> float:
     return apart / fair if fair > 0 else (inf if apart else 0.0)
 
 
-def _state(view: View, users: list[Row]) -> Iterator[Metric]:
-    def by_user(name: str, says: str, values: Iterable[float]) -> Metric:
-        rows = zip((row.name for row in users), values, strict=True)
-        return _gauges(name, says, "user", {n: v for n, v in rows if not isnan(v)})
-
-    yield by_user(
-        "share",
-        "Dominant share of what can be used, over the weight.",
-        (r.share for r in users),
-    )
-    yield by_user("fair_share", "The share that is fair.", (r.fair_share for r in users))
-    yield by_user("weight", "Weight of a user.", (r.weight for r in users))
-    yield by_user("pending_tasks", "Tasks that wait.", (r.pending for r in users))
-    yield by_user("running_tasks", "Tasks that run.", (r.running for r in users))
-    question = view.question
-    reasons = dict(view.aside) | {"too_large": question.too_large}
-    reasons["room"] = sum(view.pending.values()) - sum(reasons.values())
+def _state_families(copy: StateCopy, users: list[UserFigures]) -> Iterator[Metric]:
+    for name, help_text, field in (
+        ("share", "Dominant share of what can be used, over the weight.", "share"),
+        ("fair_share", "The share that is fair.", "fair_share"),
+        ("weight", "Weight of a user.", "weight"),
+        ("pending_tasks", "Tasks that wait.", "pending"),
+        ("running_tasks", "Tasks that run.", "running"),
+    ):
+        values = {user.name: float(getattr(user, field)) for user in users}
+        values = {name: value for name, value in values.items() if not isnan(value)}
+        yield _gauges(name, help_text, "user", values)
+    question = copy.question
+    reasons = dict(copy.withheld) | {"too_large": question.too_large}
+    reasons["room"] = sum(copy.pending.values()) - sum(reasons.values())
     yield _gauges("pending_by_reason", "Tasks that wait, by why.", "reason", reasons)
-    servers = {state: view.servers.get(state, 0) for state in STATES}
+    servers = {state: copy.servers.get(state, 0) for state in STATES}
     yield _gauges("servers", "Servers.", "state", servers)
-    for name, says, amounts in (
+    for name, help_text, amounts in (
         ("capacity", "What all servers have: cores, GiB, devices.", question.amount),
         ("used", "What running tasks hold: cores, GiB, devices.", question.used),
     ):
-        held = dict(zip(view.resources, amounts.tolist(), strict=True))
-        yield _gauges(name, says, "resource", held)
+        by_resource = dict(zip(copy.resources, amounts.tolist(), strict=True))
+        yield _gauges(name, help_text, "resource", by_resource)
 
 
-def _fairness(known: Known | None) -> Iterator[Metric]:
-    shares = None if known is None else known.shares
+def _fairness_families(cached: CachedShares | None) -> Iterator[Metric]:
+    shares = None if cached is None else cached.shares
     error = nan if shares is None else fairness_error(shares)
     yield _gauge("fairness_error", "sum |share - fair share| / sum fair share of users.", error)
-    age = nan if known is None else monotonic() - known.since
+    age = nan if cached is None else monotonic() - cached.since
     yield _gauge("shares_age_seconds", "How old shares and fair shares are.", age)
 
 
-def _counted(tally: Tally) -> Iterator[Metric]:
-    yield _histogram(
-        "decision_seconds", "From a request's arrival until its change is on disk.", tally.decision
-    )
-    yield _histogram("cycle_seconds", "Carrying out requests and placing.", tally.cycle)
-    yield _histogram("commit_seconds", "Writing and syncing the journal.", tally.commit)
-    placed = CounterMetricFamily("fairlead_placements", "Tasks that were started.")
-    placed.add_metric([], tally.placements)
-    yield placed
-    for name, says, label, counts in (
-        ("tasks_ended", "Starts of tasks that are over.", "outcome", tally.ended),
-        ("requests_refused", "Answers of status 400 and above.", "code", tally.refused),
-        ("events", "Events on disk.", "kind", tally.events),
+def _counter_families(counters: Counters) -> Iterator[Metric]:
+    for name, help_text, histogram in (
+        (
+            "decision_seconds",
+            "From a request's arrival until its change is on disk.",
+            counters.decision,
+        ),
+        ("cycle_seconds", "Carrying out requests and placing.", counters.cycle),
+        ("commit_seconds", "Writing and syncing the journal.", counters.commit),
     ):
-        family = CounterMetricFamily(f"fairlead_{name}", says, labels=[label])
-        for value, count in dict(counts).items():  # a copy: others go on counting
+        yield _histogram(name, help_text, histogram)
+    placed = CounterMetricFamily("fairlead_placements", "Tasks that were started.")
+    placed.add_metric([], counters.placements)
+    yield placed
+    by_label: Sequence[tuple[str, str, str, Mapping[str, int] | Mapping[int, int]]] = (
+        ("tasks_ended", "Starts of tasks that are over.", "outcome", counters.ended),
+        ("requests_refused", "Answers of status 400 and above.", "code", counters.refused),
+        ("events", "Events on disk.", "kind", counters.events),
+    )
+    for name, help_text, label, counts in by_label:
+        family = CounterMetricFamily(f"fairlead_{name}", help_text, labels=[label])
+        for value, count in dict(counts).items():  # a copy, as other threads continue to count
             family.add_metric([str(value)], count)
         yield family
 
 
-def _gauge(name: str, says: str, value: float) -> Metric:
-    return GaugeMetricFamily(f"fairlead_{name}", says, value=value)
+def _gauge(name: str, help_text: str, value: float) -> Metric:
+    return GaugeMetricFamily(f"fairlead_{name}", help_text, value=value)
 
 
-def _gauges(name: str, says: str, label: str, values: dict[str, float] | dict[str, int]) -> Metric:
-    family = GaugeMetricFamily(f"fairlead_{name}", says, labels=[label])
-    for of, value in values.items():
-        family.add_metric([of], value)
+def _gauges(name: str, help_text: str, label: str, values: Mapping[str, float]) -> Metric:
+    family = GaugeMetricFamily(f"fairlead_{name}", help_text, labels=[label])
+    for key, value in values.items():
+        family.add_metric([key], value)
     return family
 
 
-def _histogram(name: str, says: str, spread: Spread) -> Metric:
-    total, upto = spread.total, list(accumulate(spread.counts[:]))
+def _histogram(name: str, help_text: str, histogram: Histogram) -> Metric:
+    total, upto = histogram.total, list(accumulate(histogram.counts[:]))
     bounds = [*map(str, map(float, BOUNDS)), "+Inf"]
-    family = HistogramMetricFamily(f"fairlead_{name}", says)
+    family = HistogramMetricFamily(f"fairlead_{name}", help_text)
     family.add_metric([], buckets=list(zip(bounds, upto, strict=True)), sum_value=total)
     return family
 
@@ -270,14 +264,18 @@ class _Families(Collector):
         return self.families
 
 
-def _written(
-    is_ready: bool, view: View | None, users: list[Row], known: Known | None, tally: Tally
+def _page(
+    is_ready: bool,
+    copy: StateCopy | None,
+    users: list[UserFigures],
+    cached: CachedShares | None,
+    counters: Counters,
 ) -> bytes:
     families = [_gauge("ready", "Whether requests are carried out.", int(is_ready))]
-    if view is not None:
-        families += _state(view, users)
-    families += _fairness(known)
-    families += _counted(tally)
+    if copy is not None:
+        families += _state_families(copy, users)
+    families += _fairness_families(cached)
+    families += _counter_families(counters)
     registry = CollectorRegistry()
     registry.register(_Families(families))
     ProcessCollector(registry=registry)

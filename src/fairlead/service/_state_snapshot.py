@@ -1,16 +1,14 @@
-"""Snapshots of the service's state as bytes: JSON, and behind it the scheduler's own snapshot."""
+"""Snapshots of the service's state: JSON, followed by the scheduler's own snapshot."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json, to_json
 
 from fairlead.errors import InputError
-from fairlead.scheduler.scheduler import Scheduler
-from fairlead.service.jobs import WAITS, Indices, Job, JobGroup, Machine, Running, TaskKey
+from fairlead.service.jobs import WAITS, Indices, Job, JobGroup, Running, Server, TaskKey
 
 if TYPE_CHECKING:
     from fairlead.service.service_state import ServiceState
@@ -18,7 +16,7 @@ if TYPE_CHECKING:
 VERSION = 2
 HEAD = 8  # bytes that hold the length of the JSON
 ENTRY = ("group", "demand", "waiting", "running", "withdrawn", "time_limit")
-MACHINE = ("name", "capacity", "labels", "identity", "reachable", "drained", "lost")
+SERVER = ("name", "capacity", "labels", "identity", "reachable", "drained", "lost")
 JOB = (
     *("id", "user", "demand", "tasks", "gang", "where", "priority", "time_limit", "submitted"),
     *("after", "eligible", "held", "cancelled", "started", "server", "ended", "exit_status"),
@@ -26,54 +24,27 @@ JOB = (
 )
 
 
-def written(state: ServiceState) -> bytes:
+def state_bytes(state: ServiceState) -> bytes:
     """Return a state as bytes, the same for the same events."""
-    runs = (run for machine in state.servers.values() for run in machine.running.values())
-    part = to_json(
-        {
-            "version": VERSION,
-            "next_job": state.next_job,
-            "unplaced": state.unplaced,
-            "users": state.users,
-            "servers": [[getattr(m, a) for a in MACHINE] for m in state.servers.values()],
-            "drained": list(state.drained),
-            "jobs": [
-                [
-                    *(getattr(job, name) for name in JOB),
-                    _runs_of(job.status),
-                    list(job.tries.items()),
-                    [
-                        [*(getattr(entry, name) for name in ENTRY), _short(entry.indices)]
-                        for entry in job.entries.values()
-                    ],
-                ]
-                for job in state.jobs.values()
-            ],
-            "running": [
-                [*r.key, r.task, r.entry.group, r.server, r.since, r.stopping, r.is_over]
-                for r in runs
-            ],
-        }
-    )
+    runs = (run for server in state.servers.values() for run in server.running.values())
+    document = {
+        "version": VERSION,
+        "next_job": state.next_job,
+        "unplaced": state.unplaced,
+        "users": state.users,
+        "servers": [[getattr(s, name) for name in SERVER] for s in state.servers.values()],
+        "drained": list(state.drained),
+        "jobs": [_job_row(job) for job in state.jobs.values()],
+        "running": [
+            [*r.key, r.task, r.entry.group, r.server, r.since, r.stopping, r.is_over] for r in runs
+        ],
+    }
+    part = to_json(document)
     return len(part).to_bytes(HEAD, "big") + part + state.scheduler.snapshot()
 
 
-def parts_of(data: bytes) -> tuple[Scheduler, dict[str, Any]]:
-    """Return the scheduler and the JSON of a snapshot.
-
-    Raises
-    ------
-    InputError
-        When it is damaged, or of another version.
-    """
-    part, scheduler = split(data)
-    if part["version"] != VERSION:
-        raise InputError(f"is of version {part['version']}, not {VERSION}", "snapshot")
-    return Scheduler.restore(scheduler), part
-
-
 def split(data: bytes) -> tuple[dict[str, Any], bytes]:
-    """Return the JSON of a snapshot, of any version, and the scheduler's own snapshot."""
+    """Return the JSON of a snapshot of any version, and the scheduler's own snapshot."""
     end = HEAD + int.from_bytes(data[:HEAD], "big")
     try:
         return from_json(data[HEAD:end]), data[end:]
@@ -82,24 +53,24 @@ def split(data: bytes) -> tuple[dict[str, Any], bytes]:
 
 
 def fill(state: ServiceState, part: dict[str, Any]) -> None:
-    """Enter users, servers, jobs and tasks of a snapshot into a state that has its scheduler."""
+    """Enter the users, servers, jobs and tasks of a snapshot into a state."""
     state.users = part["users"]
     state.next_job, state.unplaced = part["next_job"], part["unplaced"]
     state.pending = dict.fromkeys(state.users, 0)
     state.running = dict.fromkeys(state.users, 0)
     state.live_bytes = dict.fromkeys(state.users, 0)
     for values in part["servers"]:
-        state.servers[values[0]] = Machine(*values)
+        state.servers[values[0]] = Server(*values)
     state.drained = dict.fromkeys(part.get("drained", ()))  # earlier versions lack it
     for *values, status, tries, entries in part["jobs"]:
         job = Job(**dict(zip(JOB, values, strict=False)))  # earlier versions lack the last
-        job.status = bytearray(b"".join(bytes([what]) * n for what, n in status))
+        job.status = bytearray(b"".join(bytes([value]) * n for value, n in status))
         job.tries = dict(tries)
         for *given, indices in entries:
             listed = range(*indices) if len(indices) == 2 else indices[0]
             named = {"time_limit": job.time_limit} | dict(zip(ENTRY, given, strict=False))
             entry = JobGroup(job=job, indices=listed, **named)
-            if entry.withdrawn:  # earlier versions kept them
+            if entry.withdrawn:  # earlier versions kept its indices
                 entry.indices = range(0)
             state._groups[entry.group] = job.entries[entry.group] = entry
         state.jobs[job.id] = job
@@ -114,17 +85,27 @@ def fill(state: ServiceState, part: dict[str, Any]) -> None:
         entry.job.over += is_over
         state.running[entry.job.user] += 1
     for job in state.jobs.values():
-        state._count_aside(job)
+        state._count_withheld(job)
 
 
-def _runs_of(status: bytearray) -> list[tuple[int, int]]:
-    return [(what, sum(1 for _ in alike)) for what, alike in _alike(status)]
+def _job_row(job: Job) -> list[Any]:
+    entries = [
+        [*(getattr(entry, name) for name in ENTRY), _short(entry.indices)]
+        for entry in job.entries.values()
+    ]
+    return [
+        *(getattr(job, name) for name in JOB),
+        _status_runs(job.status),
+        list(job.tries.items()),
+        entries,
+    ]
 
 
-def _alike(status: bytearray) -> Iterator[tuple[int, Iterator[int]]]:
-    if len(set(status)) == 1:  # mostly, and then at once
-        return iter([(status[0], iter(status))])
-    return groupby(status)
+def _status_runs(status: bytearray) -> list[tuple[int, int]]:
+    """Return the runs of equal values and their lengths."""
+    if len(set(status)) == 1:  # the usual case, which needs no loop
+        return [(status[0], len(status))]
+    return [(value, sum(1 for _ in alike)) for value, alike in groupby(status)]
 
 
 def _short(indices: Indices) -> list[Any]:

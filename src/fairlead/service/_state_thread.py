@@ -19,30 +19,35 @@ import time
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from contextlib import closing, suppress
-from contextvars import ContextVar
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Thread
 from time import monotonic
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from pydantic_core import from_json, to_json
 
 from fairlead.errors import FairleadError, InputError
-from fairlead.service._counters import Tally
+from fairlead.service._counters import Counters
 from fairlead.service.jobs import Effects
-from fairlead.service.journal.event_journal import PART_BYTES, Answer, Batch, Journal
-from fairlead.service.journal.journal_tables import JournalError
-from fairlead.service.journal.repeated_events import digest_of_placements
+from fairlead.service.journal.event_journal import (
+    PART_BYTES,
+    Answer,
+    Batch,
+    Journal,
+    JournalError,
+    digest_of_placements,
+)
 from fairlead.service.messages import UnavailableError
+from fairlead.service.rate_limits import CALLER
 from fairlead.service.service_state import ServiceState
 
 LOG = logging.getLogger("fairlead.service")
-TICK = 2.0**-20  # moments are multiples of it, so that differences are exact
-PLACED_AT_ONCE = 2000  # tasks, before others are heard
-HEARD_AT_ONCE = 500  # requests
+TICK = 2.0**-20  # times are multiples of it, so that differences are exact
+PLACED_AT_ONCE = 2000  # tasks, before the next requests
+REQUESTS_AT_ONCE = 500
 SNAPSHOT_EVENTS = 50_000
-COPY_SECONDS = 300.0  # that a copy of the process may take for a snapshot
+FORK_SECONDS = 300.0  # that a forked child may take for a snapshot
 RETRY_SECONDS = 1.0
 LEAST_WAIT, MOST_WAIT = 1.0, 3600.0  # seconds before tasks are placed again, without an event
 UNWRITABLE = "nothing has changed, as the journal cannot be written"
@@ -50,94 +55,47 @@ INTERNAL = "nothing has changed, because of an internal error; the service's log
 
 
 @dataclass
-class Turn:
-    """The state, and the batch of events, while a request is carried out.
+class Transaction:
+    """The state at a time, and the batch of events, while a request is carried out."""
 
-    Attributes
-    ----------
-    state : ServiceState
-        To read; `tell` changes it.
-    now : float
-        Seconds since 1970.
-    """
-
-    state: ServiceState
+    state: ServiceState  # to read; `apply` changes it
     now: float
     batch: Batch
 
-    def tell(self, kind: str, **body: Any) -> Any:
+    def apply(self, kind: str, **body: Any) -> Any:
         """Carry out an event and add it to the batch; return its outcome."""
         written = to_json(body)  # first: an event that cannot be written changes nothing
         outcome = self.state.apply(kind, body, self.now)
-        self.batch.note(self.now, kind, written)
+        self.batch.add(self.now, kind, written)
         return outcome
 
 
-Answered = TypeVar("Answered")
-Request = Callable[[Turn], Any]
+Outcome = TypeVar("Outcome")
+Request = Callable[[Transaction], Any]
 
 
 @dataclass(slots=True)
-class Asked:
-    """A request that waits for its turn.
-
-    Attributes
-    ----------
-    request : callable
-    outcome : Future
-    key, digest : str
-        See `Engine.ask`.
-    came : float
-        When it arrived, by the monotonic clock.
-    cost : Cost
-        Grows by the time that the engine spends on it.
-    """
+class QueuedRequest:
+    """A request in the queue, with its idempotency key and digest."""
 
     request: Request
-    outcome: Future[Any]
     key: str
     digest: str
+    outcome: Future[Any]
     came: float
-    cost: Cost
+    seconds: float = 0.0  # of the thread that it has taken
+
+    def fail(self, fault: Exception) -> None:
+        """Answer with a fault, unless there is an answer."""
+        if not self.outcome.done() and self.outcome.set_running_or_notify_cancel():
+            self.outcome.set_exception(fault)
 
 
-@dataclass(slots=True)
-class Cost:
-    """Seconds of the engine's thread that a caller's request has taken."""
-
-    seconds: float = 0.0
-
-
-class Caller(Protocol):
-    """A caller of the service, who is charged for the engine's time."""
-
-    turns: asyncio.Semaphore  # how many of its requests may be with the engine at once
-
-    def check(self) -> None:
-        """Refuse a request where too much time is spent already."""
-
-    def charge_engine(self, seconds: float) -> None:
-        """Count the time that a request took."""
-
-
-CALLER: ContextVar[Caller | None] = ContextVar("CALLER", default=None)
-"""The caller of the request that is being answered."""
-
-
-class Engine:
+class StateThread:
     """Carries out requests one after the other, in a thread of its own.
 
-    Parameters
-    ----------
-    journal : Journal
-    policy : str, optional
-        The policy from now on; that of the journal when absent, or ``drf/best-fit``.
-    seed : int, optional
-        Its seed from now on; that of the journal when absent, or 0.
-    publish : callable
-        Told what followed from events, after they are on disk; in the engine's thread.
-    rebuilt : callable
-        Told when the state was read from the journal again.
+    Without a policy or seed, those of the journal stay. In the thread, `publish` receives the
+    effects of events on disk, and `rebuilt` the state after it was read from the journal again.
     """
 
     def __init__(
@@ -149,179 +107,169 @@ class Engine:
         rebuilt: Callable[[ServiceState], None],
     ) -> None:
         self.journal = journal
-        self.tally = Tally()
+        self.counters = Counters()
         self._publish, self._rebuilt = publish, rebuilt
-        self._requests: SimpleQueue[Asked | None] = SimpleQueue()
-        self._thread = Thread(target=self._run, name="engine", daemon=True)
+        self._requests: SimpleQueue[QueuedRequest | None] = SimpleQueue()
+        self._thread = Thread(target=self._loop, name="state", daemon=True)
         self.ready = False
         self.fault = ""  # for callers; the log has the details
-        self._copy: Copy | None = None
-        self._latest = self._latest_clock = 0.0  # the last moment, and the clock then
+        self._fork: SnapshotFork | None = None
+        self._latest = self._latest_clock = 0.0  # the last time, and the clock then
         self._recover(policy or "drf/best-fit")
         scheduler = self.state.scheduler
-        had = scheduler.policy.name, scheduler.seed
+        current = scheduler.policy.name, scheduler.seed
         wanted = policy or scheduler.policy.name, scheduler.seed if seed is None else seed
-        # In a new journal also what the default is, so that the journal names it.
-        is_new = not self.journal.seq or wanted != had
+        # In a new journal also the default, so that the journal names it.
+        is_new = not self.journal.seq or wanted != current
         self._wanted = wanted if is_new else None
 
     def start(self) -> None:
         """Begin to carry out requests."""
         if self._wanted is not None:
             policy, seed = self._wanted
-            self.ask(lambda turn: turn.tell("policy", policy=policy, seed=seed))
+            self.enqueue(lambda tx: tx.apply("policy", policy=policy, seed=seed))
         self.ready = True
         self._thread.start()
 
     def stop(self) -> None:
-        """Carry out what has come in, keep a snapshot, and end."""
+        """Carry out the queued requests, save a snapshot, and end."""
         self._requests.put(None)
         self._thread.join()
 
-    def ask(
-        self,
-        request: Callable[[Turn], Answered],
-        key: str = "",
-        digest: str = "",
-        cost: Cost | None = None,
-    ) -> Future[Answered]:
+    def enqueue(
+        self, request: Callable[[Transaction], Outcome], key: str = "", digest: str = ""
+    ) -> Future[Outcome]:
         """Queue a request; its outcome comes when all its events are on disk.
 
-        Parameters
-        ----------
-        request : callable
-            With a key, its outcome must be writable as JSON.
-        key, digest : str
-            An idempotency key, and a digest of the request.
-        cost : Cost, optional
-            The time that the request takes is added to it.
+        With an idempotency key, the outcome must be writable as JSON.
         """
-        outcome: Future[Answered] = Future()
-        asked = Asked(request, outcome, key, digest, monotonic(), cost or Cost())
-        self._requests.put(asked)
-        return outcome
+        return self._queue(request, key, digest).outcome
 
-    async def answer(
-        self, request: Callable[[Turn], Answered], key: str = "", digest: str = ""
-    ) -> Answered:
-        """Carry out a request of the present caller; see `ask`.
+    async def run(
+        self, request: Callable[[Transaction], Outcome], key: str = "", digest: str = ""
+    ) -> Outcome:
+        """Carry out a request of the present caller.
 
-        A caller's requests wait for each other here, not with the engine, where those of others
-        would wait for them.
+        A caller's requests wait for each other here, not in the queue, where they would delay those
+        of other callers.
         """
         caller = CALLER.get()
         if caller is None:
-            return await asyncio.wrap_future(self.ask(request, key, digest))
-        async with caller.turns:
+            return await asyncio.wrap_future(self.enqueue(request, key, digest))
+        async with caller.at_once:
             caller.check()
-            cost = Cost()
+            queued = self._queue(request, key, digest)
             try:
-                return await asyncio.wrap_future(self.ask(request, key, digest, cost))
+                outcome: Outcome = await asyncio.wrap_future(queued.outcome)
+                return outcome
             finally:
-                caller.charge_engine(cost.seconds)
+                caller.charge_seconds(queued.seconds)
+
+    def _queue(self, request: Request, key: str, digest: str) -> QueuedRequest:
+        queued = QueuedRequest(request, key, digest, Future(), monotonic())
+        self._requests.put(queued)
+        return queued
 
     # The thread
 
-    def _run(self) -> None:
-        while True:
-            batch = self._heard()
-            is_over = None in batch
+    def _loop(self) -> None:
+        is_last = False
+        while not is_last:
+            batch = self._next_requests()
+            is_last = None in batch
             requests = [item for item in batch if item is not None]
             if not self.ready:
                 self._retry()
             if self.ready:
-                self._turn(requests)
+                self._carry_out(requests)
             else:
-                _fail([asked.outcome for asked in requests], UnavailableError(self.fault))
-            if is_over:
-                break
-        if self._copy is not None:
-            self._copy.end()
+                for queued in requests:
+                    queued.fail(UnavailableError(self.fault))
+        if self._fork is not None:
+            self._fork.end()
         if self.ready:
             try:
                 self._save()
             except JournalError as fault:
                 LOG.warning("no snapshot could be kept", extra={"fault": str(fault)})
 
-    def _heard(self) -> list[Asked | None]:
-        """Wait for requests, or for the time at which something is to do without any."""
-        heard: list[Asked | None] = []
-        try:
-            if not self.ready:
-                heard.append(self._requests.get(timeout=RETRY_SECONDS))
-            elif self.state.unplaced:
-                heard.append(self._requests.get_nowait())
-            elif (moment := self.state.scheduler.next_moment()) < math.inf:
-                seconds = min(max(moment - time.time(), LEAST_WAIT), MOST_WAIT)
-                heard.append(self._requests.get(timeout=seconds))
-            else:
-                heard.append(self._requests.get())
-            while len(heard) < HEARD_AT_ONCE and heard[-1] is not None:
-                heard.append(self._requests.get_nowait())
-        except Empty:
-            pass
-        return heard
+    def _next_requests(self) -> list[QueuedRequest | None]:
+        """Wait for requests, or for the time of work that needs none."""
+        found: list[QueuedRequest | None] = []
+        wait: float | None = None
+        if not self.ready:
+            wait = RETRY_SECONDS
+        elif self.state.unplaced:
+            wait = 0.0
+        elif (due := self.state.scheduler.next_moment()) < math.inf:
+            wait = min(max(due - time.time(), LEAST_WAIT), MOST_WAIT)
+        with suppress(Empty):
+            found.append(self._requests.get(timeout=wait))
+            while len(found) < REQUESTS_AT_ONCE and found[-1] is not None:
+                found.append(self._requests.get_nowait())
+        return found
 
-    def _turn(self, requests: list[Asked]) -> None:
+    def _carry_out(self, requests: list[QueuedRequest]) -> None:
         """Carry out requests together; if that fails, one by one."""
         before = self.journal.seq
         fault = self._try(requests)
         if fault is None:
             return
         self._rebuild()
-        # Where the batch is in the journal after all, carrying it out again would double it.
+        # If the batch is in the journal after all, carrying it out again would double it.
         if len(requests) == 1 or not self.ready or self.journal.seq != before:
-            _fail([asked.outcome for asked in requests], fault)
+            for queued in requests:
+                queued.fail(fault)
             return
-        for asked in requests:
-            if (fault := self._try([asked])) is not None:
-                _fail([asked.outcome], fault)
-                self._rebuild()
+        for queued in requests:
             if not self.ready:
-                break
-        _fail([asked.outcome for asked in requests], UnavailableError(self.fault))
+                queued.fail(UnavailableError(self.fault))
+            elif (fault := self._try([queued])) is not None:
+                queued.fail(fault)
+                self._rebuild()
 
-    def _try(self, requests: list[Asked]) -> UnavailableError | None:
-        """Carry out requests, place, write, and answer; return why that failed, if it did.
+    def _try(self, requests: list[QueuedRequest]) -> UnavailableError | None:
+        """Carry out requests, place, write, and answer; return the fault if that failed.
 
         Then the state may differ from the journal.
         """
         began = monotonic()
-        turn = Turn(self.state, self._moment(), Batch())
+        tx = Transaction(self.state, self._next_time(), Batch())
         done: list[tuple[Future[Any], Any, FairleadError | None]] = []
         changing: list[float] = []  # when requests came that changed something
         try:
-            for asked in requests:
-                if asked.outcome.cancelled():
+            for queued in requests:
+                if queued.outcome.cancelled():
                     continue
-                before, since = len(turn.batch.events), monotonic()
+                before, since = len(tx.batch.events), monotonic()
                 try:
-                    answer = self._known(turn, asked.key, asked.digest) if asked.key else None
+                    answer = self._known_answer(tx, queued) if queued.key else None
                     if answer is None:
-                        answer = asked.request(turn)
+                        answer = queued.request(tx)
                         # An answer that changed nothing is the same when asked again.
-                        if asked.key and len(turn.batch.events) > before:
-                            turn.batch.answers[asked.key] = Answer(asked.digest, to_json(answer))
-                    done.append((asked.outcome, answer, None))
+                        if queued.key and len(tx.batch.events) > before:
+                            written = Answer(queued.digest, to_json(answer))
+                            tx.batch.answers[queued.key] = written
+                    done.append((queued.outcome, answer, None))
                 except FairleadError as fault:
-                    done.append((asked.outcome, None, fault))
-                asked.cost.seconds += monotonic() - since
-                if len(turn.batch.events) > before:
-                    changing.append(asked.came)
-            if self.state.unplaced or self.state.scheduler.next_moment() <= turn.now:
+                    done.append((queued.outcome, None, fault))
+                queued.seconds += monotonic() - since
+                if len(tx.batch.events) > before:
+                    changing.append(queued.came)
+            if self.state.unplaced or self.state.scheduler.next_moment() <= tx.now:
                 limit = {"limit": PLACED_AT_ONCE}
-                placed = digest_of_placements(self.state.apply("place", limit, turn.now))
-                turn.batch.note(turn.now, "place", to_json(limit | {"placed": placed}))
+                placed = digest_of_placements(self.state.apply("place", limit, tx.now))
+                tx.batch.add(tx.now, "place", to_json(limit | {"placed": placed}))
             decided = monotonic()
             effects = self.state.take_effects()
-            if turn.batch.events or turn.batch.answers:
-                self.journal.commit(turn.batch, effects)
-                written = monotonic()
-                self.tally.commit.add(written - decided)
-                self.tally.cycle.add(decided - began)
+            if tx.batch.events or tx.batch.answers:
+                self.journal.commit(tx.batch, effects)
+                written_at = monotonic()
+                self.counters.commit.add(written_at - decided)
+                self.counters.cycle.add(decided - began)
                 for came in changing:
-                    self.tally.decision.add(written - came)
-                self.tally.note((kind for _, kind, _ in turn.batch.events), effects)
+                    self.counters.decision.add(written_at - came)
+                self.counters.count((kind for _, kind, _ in tx.batch.events), effects)
         except JournalError as fault:
             LOG.error("the journal cannot be written", extra={"fault": str(fault)})
             return UnavailableError(f"{UNWRITABLE}: {fault}")
@@ -337,23 +285,23 @@ class Engine:
             else:
                 outcome.set_exception(refused)
         if self.journal.seq - self._saved >= SNAPSHOT_EVENTS:
-            self._save_aside()
+            self._save_in_fork()
         return None
 
-    def _known(self, turn: Turn, key: str, digest: str) -> Any:
-        """Return what was answered under a key, or None."""
-        known = turn.batch.answers.get(key) or self.journal.answer(key)
+    def _known_answer(self, tx: Transaction, queued: QueuedRequest) -> Any:
+        """Return the earlier answer to an idempotency key, or None."""
+        known = tx.batch.answers.get(queued.key) or self.journal.answer(queued.key)
         if known is None:
             return None
-        if known.digest != digest:
+        if known.digest != queued.digest:
             raise InputError("was used for another request", "Idempotency-Key")
         return from_json(known.body)
 
-    def _moment(self) -> float:
-        """Return the present moment, later than all that is written.
+    def _next_time(self) -> float:
+        """Return the present time, later than all times in the journal.
 
-        While the wall clock is behind the last moment, because it was set back, moments go on at
-        the pace of the monotonic clock: durations stay right.
+        While the wall clock is behind the last time, because it was set back, times go on at the
+        pace of the monotonic clock: durations stay right.
         """
         clock = monotonic()
         paced = self._latest + clock - self._latest_clock
@@ -373,7 +321,7 @@ class Engine:
         self._retry()
 
     def _retry(self) -> None:
-        """Read the journal, and write a snapshot to try whether it can be written."""
+        """Read the journal, and write a snapshot to test whether it can be written."""
         try:
             self._recover(self.state.scheduler.policy.name)
             self._save()
@@ -391,29 +339,26 @@ class Engine:
         self.journal.save(self.journal.seq, (data[at : at + PART_BYTES] for at in starts))
         self._saved = self.journal.seq
 
-    def _save_aside(self) -> None:
+    def _save_in_fork(self) -> None:
         """Write the snapshot in a forked child, because a large state takes seconds."""
-        if self._copy is not None and self._copy.keeper.is_alive():
-            if monotonic() - self._copy.since > COPY_SECONDS:
-                self._copy.end()
+        if self._fork is not None and self._fork.reader.is_alive():
+            if monotonic() - self._fork.since > FORK_SECONDS:
+                self._fork.end()
             return
         try:
             if sys.platform == "linux":
-                self._copy = Copy(self.state, self.journal)
-            else:  # where a process with threads cannot be copied
+                self._fork = SnapshotFork(self.state, self.journal)
+            else:  # a process with threads cannot be forked there
                 self._save()
         except (OSError, JournalError) as fault:
             LOG.warning("no snapshot could be kept", extra={"fault": str(fault)})
         self._saved = self.journal.seq
 
 
-class Copy:
-    """A copy of this process that writes down the state as it is now, and a thread that keeps it.
+class SnapshotFork:
+    """A forked child that writes a snapshot into a pipe, and a thread that saves it.
 
-    Raises
-    ------
-    OSError
-        When there is no room for another process.
+    Raises `OSError` when no process can be forked.
     """
 
     def __init__(self, state: ServiceState, journal: Journal) -> None:
@@ -425,22 +370,21 @@ class Copy:
             os.close(writing)
             raise
         if not self.process:
-            _write_down(state, writing)
+            _write_and_exit(state, writing)
         os.close(writing)
         self.since = monotonic()
-        self.keeper = Thread(
-            target=self._keep, args=(journal, journal.seq, reading), name="snapshot", daemon=True
-        )
-        self.keeper.start()
+        target, args = self._save, (journal, journal.seq, reading)
+        self.reader = Thread(target=target, args=args, name="snapshot", daemon=True)
+        self.reader.start()
 
     def end(self) -> None:
-        """Stop keeping events."""
+        """Kill the child if it still writes."""
         with suppress(ProcessLookupError):
-            if self.keeper.is_alive():
+            if self.reader.is_alive():
                 os.kill(self.process, signal.SIGKILL)
-        self.keeper.join()
+        self.reader.join()
 
-    def _keep(self, journal: Journal, seq: int, reading: int) -> None:
+    def _save(self, journal: Journal, seq: int, reading: int) -> None:
         try:
             with closing(self._parts(reading)) as parts:
                 journal.save(seq, parts)
@@ -448,7 +392,7 @@ class Copy:
             LOG.warning("no snapshot could be kept", extra={"fault": str(fault)})
 
     def _parts(self, reading: int) -> Generator[bytes]:
-        """Yield what the copy wrote; raise where that is not all."""
+        """Yield the snapshot in parts; raise `JournalError` if it is not whole."""
         try:
             with os.fdopen(reading, "rb") as pipe:
                 while part := pipe.read(PART_BYTES):
@@ -459,8 +403,8 @@ class Copy:
             raise JournalError(f"the copy of the process ended with status {status}")
 
 
-def _write_down(state: ServiceState, writing: int) -> None:
-    """Be the copy: write the snapshot into a pipe, and end without anything that was to come."""
+def _write_and_exit(state: ServiceState, writing: int) -> None:
+    """In the forked child: write the snapshot and exit without cleanup."""
     status = 1
     try:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -474,10 +418,3 @@ def _write_down(state: ServiceState, writing: int) -> None:
         status = 0
     finally:
         os._exit(status)
-
-
-def _fail(outcomes: list[Future[Any]], fault: Exception) -> None:
-    """Answer those requests with a fault that have no answer yet."""
-    for outcome in outcomes:
-        if not outcome.done() and outcome.set_running_or_notify_cancel():
-            outcome.set_exception(fault)

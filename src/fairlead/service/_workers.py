@@ -7,13 +7,12 @@ import base64
 import secrets
 from collections.abc import Sequence, Set
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
 from typing import Any
 
 from fairlead.errors import FairleadError, InputError
-from fairlead.service._state_thread import Engine, Turn
+from fairlead.service._state_thread import StateThread, Transaction
 from fairlead.service.jobs import Running, TaskKey
 from fairlead.service.journal.event_journal import Journal
 from fairlead.service.journal.job_records import DAMAGED
@@ -30,80 +29,71 @@ from fairlead.service.messages import (
 from fairlead.service.service_state import MOST_RESOURCES, ServiceState
 from fairlead.service.sessions import Session, Sessions
 
-MARKED_AT_ONCE = 20  # servers that become unreachable or lost in one turn of the engine
-JOIN_SECONDS = 0.05  # for which servers are added in one turn of the engine
+MARKED_AT_ONCE = 20  # servers that become unreachable or lost in one transaction
+JOIN_SECONDS = 0.05  # for which servers are added in one transaction
 MOST_SERVERS = 10_000  # of one worker's token
-POLL_SECONDS = 10.0  # for which a worker waits for news
+POLL_SECONDS = 10.0  # for which a worker waits for orders
 LOOK_SECONDS = 1.0
 LOGS_SECONDS = 10.0
 NEW_NAMES_SECONDS = 60.0  # between new names of resources by one worker's token
 
 
-@dataclass
-class LogsRequest:
-    """A request for a task's output that is with its worker."""
-
-    server: str
-    answer: asyncio.Future[LogsPiece] = field(default_factory=asyncio.Future)
-
-
 class Workers:
-    """The workers' side of a service; its methods are for the event loop's thread.
+    """The service's side of its workers; its methods are for the event loop's thread.
 
-    Parameters
-    ----------
-    engine : Engine
-    journal : Journal
-    silent, grace : float
-        Seconds without a word from a worker: after the first nothing is placed on its servers,
-        after the second its tasks run again elsewhere.
+    `silent` and `grace` are seconds without a request of a worker: after the first nothing is
+    placed on its servers, after the second its tasks run again elsewhere.
     """
 
-    def __init__(self, engine: Engine, journal: Journal, silent: float, grace: float) -> None:
+    def __init__(
+        self, state_thread: StateThread, journal: Journal, silent: float, grace: float
+    ) -> None:
         self.sessions = Sessions()
         self.is_closing = False
-        self._engine, self._journal = engine, journal
+        self._state_thread, self._journal = state_thread, journal
         self._silent, self._grace = silent, grace
-        self._poll = min(POLL_SECONDS, silent / 2)  # a worker that waits is heard so often
-        self._readings: dict[str, LogsRequest] = {}
-        self._without_command: set[TaskKey] = set()  # told to start, as workers refuse them then
-        self._one_brings_names = asyncio.Lock()
+        self._poll = min(POLL_SECONDS, silent / 2)  # a waiting worker asks again before `silent`
+        # Requests for a task's output that its worker has: server and answer.
+        self._log_requests: dict[str, tuple[str, asyncio.Future[LogsPiece]]] = {}
+        self._without_command: set[TaskKey] = set()  # sent to start; workers refuse them then
+        self._new_names_lock = asyncio.Lock()
         self._new_names: dict[str, float] = {}  # when a token last brought some, by its name
 
-    async def join(self, asked: JoinRequest, who: Token) -> dict[str, Any]:
+    async def join(self, request: JoinRequest, caller: Token) -> dict[str, Any]:
         """Add a worker's servers, or reconnect them; return their running tasks.
 
-        Servers of its that it does not name any more are lost.
+        Its servers that it does not name any more are lost.
         """
-        names = {server.name for server in asked.servers}
-        if len(names) < len(asked.servers):
+        names = {server.name for server in request.servers}
+        if len(names) < len(request.servers):
             raise InputError("names a server twice", "servers")
-        if who.role == "worker" and who.subject and names != {who.subject}:
+        is_of_one_server = caller.role == "worker" and bool(caller.subject)
+        if is_of_one_server and names != {caller.subject}:
             named = ", ".join(map(repr, sorted(names)))
-            raise DeniedError(f"this token is for server {who.subject!r}, not {named:.100}")
-        session = Session(asked.identity, names, who.name)
+            raise DeniedError(f"this token is for server {caller.subject!r}, not {named:.100}")
+        session = Session(request.identity, names, caller.name)
         self.sessions.begin(session)
 
-        def check(turn: Turn) -> list[str]:
-            _check_holders(turn.state, asked)
-            self._check_new_names(turn.state, coming, names, who)
-            if who.role == "worker" and who.subject:
-                return []  # to one server; it touches no other
-            mine = (m for m in turn.state.servers.values() if m.identity == asked.identity)
-            return [machine.name for machine in mine if machine.name not in names]
+        def check(tx: Transaction) -> list[str]:
+            _check_holders(tx.state, request)
+            self._check_new_names(tx.state, resources, names, caller)
+            if is_of_one_server:
+                return []  # it touches no other server
+            mine = (s for s in tx.state.servers.values() if s.identity == request.identity)
+            return [server.name for server in mine if server.name not in names]
 
-        coming = {name for server in asked.servers for name in server.resources}
-        brings_names = not coming <= set(self._engine.state.resources)
+        resources = {name for server in request.servers for name in server.resources}
+        has_new_names = not resources <= set(self._state_thread.state.resources)
         try:
-            self._check_number(session, who)
-            # One at a time, as the names that others are about to bring count, too.
-            async with self._one_brings_names if brings_names else nullcontext():
-                gone = await self._engine.answer(check)
+            self._check_number(session, caller)
+            # One at a time, as the names that other workers are about to bring count, too.
+            async with self._new_names_lock if has_new_names else nullcontext():
+                gone = await self._state_thread.run(check)
                 await self._mark("lost", gone)
                 at = 0
-                while at < len(asked.servers):
-                    at = await self._engine.answer(partial(_add, asked=asked, first=at))
-            runs = await self._engine.answer(partial(_runs_of, asked=asked))
+                while at < len(request.servers):
+                    at = await self._state_thread.run(partial(_add, request=request, first=at))
+            runs = await self._state_thread.run(partial(_runs_of, request=request))
         except BaseException:
             self.sessions.give_up(session)
             self.sessions.expect(names - self.sessions.by_server.keys())  # some may have joined
@@ -114,9 +104,9 @@ class Workers:
         tasks = [(run.server, run.key) for run in runs]
         return {"session": session.id, "wait": self._poll, "tasks": tasks}
 
-    def _check_number(self, session: Session, who: Token) -> None:
-        """Limit the servers that one worker's token speaks for; each takes memory and time."""
-        if who.role != "worker":
+    def _check_number(self, session: Session, caller: Token) -> None:
+        """Limit the servers of one worker's token; each takes memory and time."""
+        if caller.role != "worker":
             return
         if len(session.servers) > MOST_SERVERS:
             raise InputError(
@@ -127,7 +117,7 @@ class Workers:
         others = sum(
             len(other.servers)
             for other in self.sessions.all()
-            if other.owner == who.name and other.identity != session.identity
+            if other.owner == caller.name and other.identity != session.identity
         )
         if others + len(session.servers) > MOST_SERVERS:
             raise FullError(
@@ -136,56 +126,56 @@ class Workers:
             )
 
     def _check_new_names(
-        self, state: ServiceState, coming: Set[str], changed: Set[str], who: Token
+        self, state: ServiceState, resources: Set[str], changed: Set[str], caller: Token
     ) -> None:
         """Limit the names of resources that workers bring: each new one rebuilds the scheduler."""
-        new = coming - set(state.resources)
+        new = resources - set(state.resources)
         if not new:
             return
-        if len(state.resources_with(coming, changed)) > MOST_RESOURCES:
+        if len(state.resources_with(resources, changed)) > MOST_RESOURCES:
             raise InputError(
                 f"all servers together have at most {MOST_RESOURCES} resources", "resources"
             )
         now = monotonic()
-        if who.role == "worker":
-            latest = self._new_names.get(who.name, -NEW_NAMES_SECONDS)
+        if caller.role == "worker":
+            latest = self._new_names.get(caller.name, -NEW_NAMES_SECONDS)
             if now - latest < NEW_NAMES_SECONDS:
                 raise FullError(
                     f"one token brings new names of resources every {NEW_NAMES_SECONDS:.0f} s at "
                     f"most: {min(new)!r:.60}"
                 )
-            self._new_names[who.name] = now
+            self._new_names[caller.name] = now
 
-    async def sync(self, asked: SyncRequest, who: Token) -> dict[str, Any]:
-        """Take ends of tasks; return the worker's next orders, at once or when there are some."""
-        session = self.sessions.by_id.get(asked.session)
-        if session is None or session.owner != who.name:
+    async def sync(self, request: SyncRequest, caller: Token) -> dict[str, Any]:
+        """Record ended tasks; return the worker's next orders, at once or when there are some."""
+        session = self.sessions.by_id.get(request.session)
+        if session is None or session.owner != caller.name:
             raise StaleSessionError("join again")
         session.heard = monotonic()
-        session.note_seen(asked.seen)
+        session.note_seen(request.seen)
         back = session.servers & self.sessions.unreachable
-        if asked.ended or back:
+        if request.ended or back:
             self.sessions.unreachable -= back
 
-            def take(turn: Turn) -> None:
-                for name in sorted(back & turn.state.servers.keys()):
-                    turn.tell("reached", name=name)
+            def record(tx: Transaction) -> None:
+                for name in sorted(back & tx.state.servers.keys()):
+                    tx.apply("reached", name=name)
                 known = []
-                for job, index, attempt, status, reason in asked.ended:
-                    run = turn.state.find(TaskKey(job, index, attempt))
+                for job, index, attempt, status, reason in request.ended:
+                    run = tx.state.find(TaskKey(job, index, attempt))
                     if run is not None and not run.is_over and run.server in session.servers:
                         is_damaged = run.key in self._without_command and status
                         self._without_command.discard(run.key)
                         why = DAMAGED if is_damaged else reason
                         known.append([job, index, attempt, status, why])
                 if known:
-                    turn.tell("end", tasks=known)
+                    tx.apply("end", tasks=known)
 
             with session.reporting():
-                await self._engine.answer(take)
-        if not (asked.ended or session.messages or self.is_closing) and asked.wait:
+                await self._state_thread.run(record)
+        if request.wait and not (request.ended or session.messages or self.is_closing):
             with suppress(TimeoutError):
-                await asyncio.wait_for(session.news.wait(), min(asked.wait, self._poll))
+                await asyncio.wait_for(session.news.wait(), min(request.wait, self._poll))
         if session.id not in self.sessions.by_id:
             raise StaleSessionError("join again")
         return await self._orders(session)
@@ -200,42 +190,43 @@ class Workers:
         if seen < session.sent:
             session.news.set()  # for the next request
         ids = {start[1].job for start in orders["start"]}
-        specs = {}
-        if ids:
-            specs = self._journal.jobs.cached_specs(ids)
-            if len(specs) < len(ids):
-                specs = await asyncio.to_thread(self._journal.jobs.specs, ids)
-                keys = (start[1] for start in orders["start"])
-                self._without_command.update(key for key in keys if key.job not in specs)
+        specs = self._journal.jobs.cached_specs(ids)
+        if len(specs) < len(ids):
+            specs = await asyncio.to_thread(self._journal.jobs.specs, ids)
+            keys = (start[1] for start in orders["start"])
+            self._without_command.update(key for key in keys if key.job not in specs)
         return {"seen": seen, **orders, "jobs": specs}
 
-    async def logs(self, session: Session, what: tuple[Any, ...]) -> LogsPiece:
-        """Ask a worker for a piece of a task's output: server, key, stream and offset."""
-        name, reading = secrets.token_hex(8), LogsRequest(what[0])
-        self._readings[name] = reading
+    async def logs(self, session: Session, what: tuple[str, TaskKey, str, int]) -> LogsPiece:
+        """Request a piece of a task's output from a worker: server, key, stream and offset."""
+        name, server = secrets.token_hex(8), what[0]
+        answer: asyncio.Future[LogsPiece] = asyncio.get_running_loop().create_future()
+        self._log_requests[name] = server, answer
         session.tell("logs", (name, *what))
         try:
-            return await asyncio.wait_for(reading.answer, LOGS_SECONDS)
+            return await asyncio.wait_for(answer, LOGS_SECONDS)
         except TimeoutError:
-            raise UnavailableError(f"server {what[0]!r} does not answer") from None
+            raise UnavailableError(f"server {server!r} does not answer") from None
         finally:
-            self._readings.pop(name, None)
+            self._log_requests.pop(name, None)
 
-    def take_logs(self, piece: LogsPiece, who: Token) -> bool:
+    def take_logs(self, piece: LogsPiece, caller: Token) -> bool:
         """Pass a piece of output to its waiting request; return whether there is one."""
         session = self.sessions.by_id.get(piece.session)
-        reading = self._readings.get(piece.request)
-        if session is None or session.owner != who.name:
+        if session is None or session.owner != caller.name:
             return False
-        if reading is None or reading.server not in session.servers or reading.answer.done():
+        if piece.request not in self._log_requests:
+            return False
+        server, answer = self._log_requests[piece.request]
+        if server not in session.servers or answer.done():
             return False
         with suppress(ValueError):
             base64.b64decode(piece.data, validate=True)
-            reading.answer.set_result(piece)
+            answer.set_result(piece)
         return True
 
     async def watch_silence(self) -> None:
-        """Place nothing on servers that are silent, and give them up after a while."""
+        """Mark servers without a responding worker as unreachable, and later as lost."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             with suppress(FairleadError):
@@ -249,57 +240,57 @@ class Workers:
                     self.sessions.forget(name)
 
     async def _mark(self, kind: str, names: Sequence[str]) -> None:
-        """Mark servers a few at a time, so that a whole network's silence holds up no decisions."""
+        """Mark servers as unreachable or lost.
+
+        A few at a time, so that a whole network's silence delays no decisions.
+        """
+
+        def mark(tx: Transaction, some: Sequence[str]) -> None:
+            for name in some:
+                server = tx.state.servers.get(name)
+                if server is not None and not server.lost:
+                    tx.apply(kind, name=name)
+
         for at in range(0, len(names), MARKED_AT_ONCE):
-            await self._engine.answer(
-                partial(_mark, kind=kind, names=names[at : at + MARKED_AT_ONCE])
-            )
+            await self._state_thread.run(partial(mark, some=names[at : at + MARKED_AT_ONCE]))
 
 
-def _mark(turn: Turn, kind: str, names: Sequence[str]) -> None:
-    """Mark servers as unreachable or lost."""
-    for name in names:
-        machine = turn.state.servers.get(name)
-        if machine is not None and not machine.lost:
-            turn.tell(kind, name=name)
-
-
-def _check_holders(state: ServiceState, asked: JoinRequest) -> None:
-    for server in asked.servers:
-        there = state.servers.get(server.name)
-        if there is not None and (there.lost or there.identity != asked.identity):
+def _check_holders(state: ServiceState, request: JoinRequest) -> None:
+    for server in request.servers:
+        known = state.servers.get(server.name)
+        if known is not None and (known.lost or known.identity != request.identity):
             fault = "is held by another worker, until that is given up"
             raise InputError(fault, f"server {server.name!r:.60}")
 
 
-def _add(turn: Turn, asked: JoinRequest, first: int) -> int:
+def _add(tx: Transaction, request: JoinRequest, first: int) -> int:
     """Add servers from a position on for a while; return the position of the next one.
 
-    Each turn of the engine holds up all other requests, so a long list takes several.
+    A transaction delays all other requests, so a long list takes several.
     """
     until = monotonic() + JOIN_SECONDS
-    for at, server in enumerate(asked.servers[first:], first):
+    for at, server in enumerate(request.servers[first:], first):
         if at > first and monotonic() > until:
             return at
         capacity = {"cpu": server.cpu, "memory": server.memory, "gpu": server.gpu}
-        was_drained = {"drained": True} if server.name in turn.state.drained else {}
-        turn.tell(
+        was_drained = {"drained": True} if server.name in tx.state.drained else {}
+        tx.apply(
             "server",
             name=server.name,
             capacity=capacity | server.resources,
             labels=server.labels,
-            identity=asked.identity,
+            identity=request.identity,
             **was_drained,
         )
-    return len(asked.servers)
+    return len(request.servers)
 
 
-def _runs_of(turn: Turn, asked: JoinRequest) -> list[Running]:
+def _runs_of(tx: Transaction, request: JoinRequest) -> list[Running]:
     """Return the running tasks of servers that were just added."""
     runs: list[Running] = []
-    for server in asked.servers:
-        there = turn.state.servers.get(server.name)
-        if there is None or there.lost or there.identity != asked.identity:
+    for server in request.servers:
+        known = tx.state.servers.get(server.name)
+        if known is None or known.lost or known.identity != request.identity:
             raise UnavailableError(f"server {server.name!r:.60} was given up meanwhile; join again")
-        runs += [run for run in there.running.values() if not run.is_over]
+        runs += [run for run in known.running.values() if not run.is_over]
     return runs

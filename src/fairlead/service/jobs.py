@@ -1,4 +1,4 @@
-"""Jobs, their tasks, and the servers that they run on, as the service knows them."""
+"""Values of the service's state: jobs, their tasks, and the servers that run them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import NamedTuple
 
-ASIDE = ("stopping", "after", "held")
-WAITS, RUNS, DONE, FAILED = range(4)  # what a task is, one byte each
+WITHHELD = ("stopping", "after", "held")  # why the scheduler lacks waiting tasks of a job
+WAITS, RUNS, DONE, FAILED = range(4)  # the status of a task, one byte each
 MOST_STATUS = 255  # of a process, as a shell gives it
 
 Indices = range | list[int]
@@ -16,7 +16,7 @@ Where = dict[str, str] | list[str] | None
 
 
 class TaskKey(NamedTuple):
-    """Which start of which task."""
+    """The identity of one attempt of a task."""
 
     job: int
     index: int  # type: ignore[assignment]
@@ -28,37 +28,37 @@ class TaskKey(NamedTuple):
 
 @dataclass(slots=True)
 class JobGroup:
-    """A group of the scheduler: which tasks of which job, and how many wait and run there."""
+    """A task group of the scheduler, and the tasks of a job that are in it."""
 
     group: int
     job: Job
     indices: Indices
-    demand: dict[str, float]  # of one task; the job's may be another by now, and so its limit
+    demand: dict[str, float]  # of one task; the job's demand and limit may have changed since
     waiting: int
     running: int = 0
     withdrawn: bool = False
     time_limit: float | None = None
 
     @property
-    def asked(self) -> tuple[dict[str, float], float | None]:
-        """What its tasks asked for."""
+    def request(self) -> tuple[dict[str, float], float | None]:
+        """Demand and time limit of its tasks."""
         return self.demand, self.time_limit
 
     def demand_of(self, index: int) -> dict[str, float]:
-        """Return what a task takes."""
+        """Return the demand of one task."""
         return self.job.demand_of(index) if self.job.members else self.demand
 
 
 @dataclass(slots=True)
 class Running:
-    """A task that runs: on which server, since when, and why it is to stop, if it is."""
+    """A running attempt of a task."""
 
     key: TaskKey
     task: int
     entry: JobGroup
     server: str
     since: float
-    stopping: str = ""
+    stopping: str = ""  # why it is to stop
     is_over: bool = False  # it has ended, and waits for the rest of its gang
 
     @property
@@ -83,19 +83,19 @@ class Job:
     after: list[int]
     eligible: float
     held: bool = False
-    cancelled: str = ""  # why, if it is
+    cancelled: str = ""  # the reason, if it is cancelled
     started: float | None = None
-    server: str | None = None  # where a task of it started last
+    server: str | None = None  # of its latest start
     ended: int = 0
     exit_status: int = 0
     attempts: int = 0
     reason: str = ""
     status: bytearray = field(default_factory=bytearray)
-    tries: dict[int, int] = field(default_factory=dict)  # starts that were lost, by index
+    tries: dict[int, int] = field(default_factory=dict)  # lost attempts, by index
     running: dict[int, Running] = field(default_factory=dict)  # by index
     entries: dict[int, JobGroup] = field(default_factory=dict)  # by the scheduler's group
     members: list[tuple[dict[str, float], int]] | None = None  # of a gang of unlike tasks
-    name: str | None = None  # for people
+    name: str | None = None  # for display
     size: int = 0  # bytes of the request, which the journal keeps while the job is live
     over: int = 0  # tasks in `running` that ended and wait for the rest of their gang
     _ends: list[int] = field(init=False)  # of each member, the index after its last task
@@ -108,15 +108,15 @@ class Job:
         return self.members[bisect_right(self._ends, index)][0] if self.members else self.demand
 
     def members_of(self, indices: Indices) -> list[tuple[dict[str, float], int]]:
-        """Return the demands of tasks, given in order, and the number of tasks of each demand.
+        """Return the demands of tasks in order, equal neighbours merged, with their numbers.
 
-        Neighbours of one demand are one entry. The cost grows with the members, not the tasks.
+        The cost grows with the members, not with the tasks.
         """
         found: list[tuple[dict[str, float], int]] = []
         first = 0
         for (demand, _), end in zip(self.members or (), self._ends, strict=True):
-            following = bisect_left(indices, end, first)
-            tasks, first = following - first, following
+            last = bisect_left(indices, end, first)
+            tasks, first = last - first, last
             if found and found[-1][0] == demand:
                 found[-1] = demand, found[-1][1] + tasks
             elif tasks:
@@ -125,12 +125,17 @@ class Job:
 
     @property
     def waiting(self) -> int:
-        """Number of its tasks that wait, also where the scheduler does not have them."""
+        """Number of waiting tasks, those withheld from the scheduler included."""
         return self.tasks - self.ended - len(self.running)
 
     @property
+    def is_finished(self) -> bool:
+        """Whether all tasks have ended, or it is cancelled and none runs."""
+        return not self.running and (bool(self.cancelled) or self.ended == self.tasks)
+
+    @property
     def state(self) -> str:
-        """Its state, in the words of the API."""
+        """The state that the API shows."""
         if self.running:
             return "running"
         if self.cancelled:
@@ -140,8 +145,8 @@ class Job:
         return "held" if self.held else "pending"
 
     @property
-    def aside(self) -> str:
-        """Why its waiting tasks are not in the scheduler: one of `ASIDE`, or empty."""
+    def withheld(self) -> str:
+        """Why the scheduler lacks its waiting tasks: one of `WITHHELD`, or empty."""
         if self.cancelled:
             return "stopping"
         if self.after:
@@ -150,13 +155,23 @@ class Job:
 
     @property
     def group(self) -> int | None:
-        """The scheduler's group in which tasks of it wait, if any."""
+        """The scheduler's group of its waiting tasks, if any."""
         return next((e.group for e in self.entries.values() if e.waiting), None)
+
+    def indices_of(self, status: int) -> Indices:
+        """Return the tasks of a status; a range if all tasks have it."""
+        if self.status.count(status) == self.tasks:
+            return range(self.tasks)
+        return [i for i, found in enumerate(self.status) if found == status]
+
+    def running_by_index(self) -> list[Running]:
+        """Return the running tasks in order."""
+        return [self.running[index] for index in sorted(self.running)]
 
 
 @dataclass(slots=True)
-class Machine:
-    """A server and its tasks."""
+class Server:
+    """A server and its running tasks."""
 
     name: str
     capacity: dict[str, float]
@@ -164,12 +179,12 @@ class Machine:
     identity: str
     reachable: bool = True
     drained: bool = False
-    lost: bool = False  # it goes as soon as the gangs that ran on it have ended elsewhere
+    lost: bool = False  # it is removed as soon as the gangs that ran on it have ended elsewhere
     running: dict[TaskKey, Running] = field(default_factory=dict)
 
     @property
     def state(self) -> str:
-        """Its state, in the words of the API."""
+        """The state that the API shows."""
         if self.lost:
             return "lost"
         if not self.reachable:
@@ -177,8 +192,8 @@ class Machine:
         return "drained" if self.drained else "ready"
 
 
-class Past(NamedTuple):
-    """An ended attempt of a task, for the history; the status is None where it is unknown."""
+class EndedAttempt(NamedTuple):
+    """An ended attempt of a task, for the history; the status is None if unknown."""
 
     key: TaskKey
     user: str
@@ -190,23 +205,20 @@ class Past(NamedTuple):
     reason: str
 
 
-class Foreseen(NamedTuple):
-    """When a job starts, if that can be told; if not, before when it does not, as far as known.
-
-    `endless` counts running tasks without a time limit, `ended` tasks that end before.
-    """
+class StartForecast(NamedTuple):
+    """When a job starts; if unknown, a time before which it does not start."""
 
     starts: float | None
     not_before: float
-    endless: int
-    ended: int
+    endless: int  # running tasks without a time limit
+    ended: int  # tasks that end before
 
 
 @dataclass(slots=True)
 class Effects:
-    """What follows from events: for workers to do, and for the history to keep."""
+    """Consequences of events: orders for workers, and history to store."""
 
     starts: list[Running] = field(default_factory=list)
     stops: list[Running] = field(default_factory=list)
-    past: list[Past] = field(default_factory=list)
+    attempts: list[EndedAttempt] = field(default_factory=list)
     ended: list[Job] = field(default_factory=list)

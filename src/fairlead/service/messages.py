@@ -1,4 +1,4 @@
-"""What requests and answers of the API hold; the server and the client check by it."""
+"""Requests and answers of the API, as the service and its clients check them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ TEXT = r"^[^\x00]*$"
 Text = Annotated[str, Field(max_length=65536, pattern=TEXT)]
 Cpu = Annotated[float, _amount(""), Field(ge=0, le=MOST)]
 Memory = Annotated[float, _amount("GiB"), Field(ge=0, le=MOST)]
-Others = Annotated[
+OtherAmounts = Annotated[
     dict[Label, Annotated[float, Field(ge=0, le=MOST)]], Field(max_length=100), _at_most(100)
 ]
 Devices = Annotated[int, Field(ge=0, le=100_000, strict=True)]
@@ -80,22 +80,22 @@ Where = (
     | Annotated[list[Name], Field(fail_fast=True, min_length=1, max_length=10_000)]
 )
 JobId = Annotated[str, Field(pattern=JOB_ID)]
-ALLOWED = {
+ALLOWED = {  # messages for each pattern
     NAME: "a name may hold any character but / and control characters",
     LABEL: "a label may hold any character but control characters",
     TEXT: "text may hold any character but the zero character",
     JOB_ID: "a job's id is a whole number from 1, as submit prints it",
 }
-"""The characters that each pattern allows, in the words of a fault."""
 JobState = Literal["pending", "held", "running", "finished", "failed", "cancelled"]
+StateOfServer = Literal["ready", "drained", "unreachable", "lost", "gone"]
 
 
 class DeniedError(FairleadError):
-    """The caller may not do that."""
+    """The caller lacks the right."""
 
 
 class FullError(FairleadError):
-    """A limit of the caller is reached; later the request may be accepted."""
+    """The caller reached a limit; the request may be accepted later."""
 
 
 class MissingError(FairleadError):
@@ -103,15 +103,15 @@ class MissingError(FairleadError):
 
 
 class StaleSessionError(FairleadError):
-    """The service does not know the session; the worker has to join again."""
+    """The session is unknown; the worker has to join again."""
 
 
 class UnavailableError(FairleadError):
-    """The service cannot do that just now; nothing has changed."""
+    """The service cannot carry out the request at present; nothing has changed."""
 
 
 class Strict(BaseModel):
-    """What is not known is refused."""
+    """A message that refuses unknown fields."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
@@ -125,15 +125,15 @@ class Strict(BaseModel):
 
 
 class Amounts(Strict):
-    """What a task takes; `resources` are others, by the names that servers give them."""
+    """The demand of a task; `resources` are amounts of other resources of servers."""
 
     cpu: Cpu = 1.0
     memory: Memory = 0.0
     gpu: Devices = 0
-    resources: Others = {}
+    resources: OtherAmounts = {}
 
     def demand(self) -> dict[str, float]:
-        """Return all of it by resource."""
+        """Return the amounts by resource."""
         return {"cpu": self.cpu, "memory": self.memory, "gpu": self.gpu, **self.resources}
 
 
@@ -144,13 +144,11 @@ class Bundle(Amounts):
 
 
 class JobRequest(Amounts):
-    """A job: alike tasks that run one command each.
+    """A job: alike tasks that run one command each; all texts and bundles have at most 256 KiB.
 
-    All its texts and bundles together have at most 256 KiB.
-
-    ``memory`` is in GiB, or a quantity such as ``16Gi``. Where there are ``bundles``, the job is a
-    gang of these, and no other amounts count. In the environment of a task are
-    ``FAIRLEAD_JOB``, ``FAIRLEAD_INDEX`` (from 0), ``FAIRLEAD_ATTEMPT``, ``FAIRLEAD_TASKS``.
+    ``memory`` is in GiB, or a quantity such as ``16Gi``. With ``bundles``, the job is a gang of
+    these, and no other amounts count. A task's environment has ``FAIRLEAD_JOB``,
+    ``FAIRLEAD_INDEX`` (from 0), ``FAIRLEAD_ATTEMPT`` and ``FAIRLEAD_TASKS``.
     """
 
     command: Annotated[list[Text], Field(fail_fast=True, min_length=1, max_length=10_000)]
@@ -173,7 +171,7 @@ class JobRequest(Amounts):
 
     @property
     def references(self) -> int:
-        """Number of other things that it names, which bounds the cost of looking them up."""
+        """Number of named jobs, bundles and servers, which bounds the cost of looking them up."""
         places = len(self.where) if isinstance(self.where, list) else 0
         return len(self.after) + len(self.bundles) + places
 
@@ -221,7 +219,7 @@ class JobsRequest(Strict):
 
 
 class JobChange(Strict):
-    """What a job that waits should ask for from now on; what is absent stays."""
+    """Changes of a waiting job; absent fields stay."""
 
     cpu: Cpu | None = None
     memory: Memory | None = None
@@ -241,7 +239,7 @@ class JobChange(Strict):
 
 
 class SkipRequest(Strict):
-    """Tasks of a job, by index, that need not run any more: those that wait count as done."""
+    """Tasks of a job, by index, to skip: waiting ones count as done."""
 
     tasks: Annotated[list[TaskIndex], Field(fail_fast=True, max_length=MOST_TASKS)]
 
@@ -259,12 +257,12 @@ class JoinServer(Strict):
     cpu: Cpu
     memory: Memory
     gpu: Devices = 0
-    resources: Others = {}
+    resources: OtherAmounts = {}
     labels: Annotated[dict[Label, Label], Field(max_length=100), _at_most(100)] = {}
 
 
 class JoinRequest(Strict):
-    """A worker that comes, or comes back: who it is, and the servers it speaks for."""
+    """A worker that joins, first or again: its identity and its servers."""
 
     identity: Name
     servers: Annotated[list[JoinServer], Field(fail_fast=True, min_length=1, max_length=100_000)]
@@ -278,7 +276,7 @@ Task = tuple[JobNumber, TaskIndex, AttemptNumber]
 
 
 class JoinAnswer(BaseModel):
-    """The name of the session, how long to wait for news, and what runs on which server."""
+    """The session, seconds to wait for orders, and the running tasks by server."""
 
     session: str
     wait: float
@@ -291,7 +289,7 @@ Ended = tuple[
 
 
 class SyncRequest(Strict):
-    """What a worker has seen and what has ended; each of these is job, index, attempt, and how."""
+    """A worker's report: the last order seen, and ended tasks with status and reason."""
 
     session: Name
     seen: Count = 0
@@ -300,7 +298,7 @@ class SyncRequest(Strict):
 
 
 class LogsPiece(Strict):
-    """A piece of a task's output, as a worker sends it; base64, and from which byte on."""
+    """A piece of a task's output in base64, from a byte offset, as a worker sends it."""
 
     session: Name
     request: Name
@@ -312,15 +310,15 @@ class LogsPiece(Strict):
 
 
 class Refusal(BaseModel):
-    """Why a request was not carried out, in one line."""
+    """The reason of a refusal, in one line."""
 
     detail: str
 
 
 class WhenView(BaseModel):
-    """When a job that waits starts, if nobody comes and what runs lasts until its time limit.
+    """When a waiting job starts, if no job comes and running tasks use their whole time limit.
 
-    Where nobody can tell, `starts` is absent; it does not start before `not_before`, then.
+    If that is unknown, `starts` is absent; then the job does not start before `not_before`.
     """
 
     job: str
@@ -333,7 +331,7 @@ class WhenView(BaseModel):
 class JobView(BaseModel):
     """A job as it is now, or as it ended. Times are seconds since 1970.
 
-    Its `command` is there where one job is asked for. Of a job that ended, `shortened` names the
+    `command` is present in the answer for a single job. Of an ended job, `shortened` names the
     fields that keep their first entries alone.
     """
 
@@ -364,7 +362,7 @@ class JobView(BaseModel):
 class JobsView(BaseModel):
     """Jobs, waiting and running ones first.
 
-    Where there are more of these, `next` is the id to go on from.
+    If there are more of these, `next` is the id to continue from.
     """
 
     jobs: list[JobView]
@@ -372,27 +370,27 @@ class JobsView(BaseModel):
 
 
 class JobIds(BaseModel):
-    """Ids of jobs that were taken, in the order of the request."""
+    """Ids of accepted jobs, in the order of the request."""
 
     ids: list[str]
 
 
 class WeightView(BaseModel):
-    """A user's weight, as it is now."""
+    """A user's weight."""
 
     name: str
     weight: float
 
 
 class ServerState(BaseModel):
-    """What a server is now."""
+    """The state of a server."""
 
     name: str
-    state: Literal["ready", "drained", "unreachable", "lost", "gone"]
+    state: StateOfServer
 
 
 class UserView(BaseModel):
-    """A user, and how many of its tasks wait and run."""
+    """A user, and the numbers of its waiting and running tasks."""
 
     name: str
     weight: float
@@ -401,19 +399,19 @@ class UserView(BaseModel):
 
 
 class UsersView(BaseModel):
-    """All users, in the order in which they came."""
+    """All users, in order of appearance."""
 
     users: list[UserView]
 
 
 class ServerView(BaseModel):
-    """A server, what it has and what tasks hold of it.
+    """A server, its capacity, and the amounts that tasks hold.
 
-    One that is ``gone`` was drained when it was lost, and is drained when it comes back.
+    A server that is ``gone`` was drained when it was lost, and is drained when it returns.
     """
 
     name: str
-    state: Literal["ready", "drained", "unreachable", "lost", "gone"]
+    state: StateOfServer
     capacity: dict[str, float]
     used: dict[str, float]
     labels: dict[str, str]
@@ -421,7 +419,7 @@ class ServerView(BaseModel):
 
 
 class ServersView(BaseModel):
-    """All servers, in the order in which they joined; gone ones are last."""
+    """All servers, in order of joining; gone ones are last."""
 
     servers: list[ServerView]
 
@@ -429,7 +427,7 @@ class ServersView(BaseModel):
 class ShareView(BaseModel):
     """A user's share, and the fair one.
 
-    `is_short` says that tasks wait while the share is below the fair one, relative to that one.
+    `is_short` means that tasks wait while the share is below the fair one, relative to that one.
     """
 
     name: str
@@ -442,7 +440,7 @@ class ShareView(BaseModel):
 
 
 class SharesView(BaseModel):
-    """What users hold and what is fair, with the proof of that."""
+    """Shares and fair shares of users, with the certificate of the fair ones."""
 
     mechanism: str
     users: list[ShareView]
@@ -450,7 +448,7 @@ class SharesView(BaseModel):
 
 
 class Usage(BaseModel):
-    """What a user's tasks held in a month, in hours of a core, a GiB and a device."""
+    """Hours of a core, a GiB and a device that a user's tasks held in a month."""
 
     month: str
     user: str
@@ -461,15 +459,15 @@ class Usage(BaseModel):
 
 
 class History(BaseModel):
-    """Usage by month and user, of tasks that are over."""
+    """Usage by month and user, of ended tasks."""
 
     usage: list[Usage]
 
 
 class LogsView(BaseModel):
-    """A piece of output in base64, how much there is, and whether more may come.
+    """A piece of output in base64, the size of all output, and whether it is complete.
 
-    `offset` is that of its first byte: later than asked for where older output is no longer kept.
+    `offset` is that of its first byte: later than requested if older output is no longer kept.
     """
 
     data: str

@@ -1,8 +1,8 @@
-"""Workers as the service hears them: what each has still to do, and who has gone silent.
+"""Sessions of workers: the unseen orders of each, and the servers without a responding worker.
 
-All of it belongs to the event loop's thread. What is to be done is told again until the worker has
-said that it saw it; after a restart of either side the whole of it is told again. Doing a thing
-twice is the worker's to avoid, by the attempt's number.
+All of it belongs to the event loop's thread. Orders are repeated until the worker has seen them;
+after a restart of either side all of them are sent again. The worker avoids carrying an order out
+twice, by the attempt's number.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BYTES_AT_ONCE = 4 * 2**20  # of the jobs that they start, in an answer; one job 
 
 
 class Message(NamedTuple):
-    """A message to a worker: ``start``, ``stop`` or ``logs``, and what it says of which task."""
+    """A message to a worker: ``start``, ``stop`` or ``logs``, with its content."""
 
     number: int
     kind: str
@@ -34,14 +34,7 @@ class Message(NamedTuple):
 
 @dataclass(eq=False)  # two sessions are never alike, and comparing their servers takes long
 class Session:
-    """A worker that is here, the servers it speaks for, and what it has not seen yet.
-
-    Attributes
-    ----------
-    reports : int
-        Reports of the worker under way. Their answers carry all messages, so these wake no other
-        request of the worker, which would carry them a second time.
-    """
+    """A joined worker, its servers, and its unseen messages."""
 
     identity: str
     servers: set[str]
@@ -49,20 +42,31 @@ class Session:
     id: str = field(default_factory=lambda: secrets.token_hex(16))
     heard: float = field(default_factory=monotonic)
     sent: int = 0
+    # Reports of the worker under way. Their answers carry all messages, so these wake no other
+    # request of the worker, which would carry them a second time.
     reports: int = 0
     messages: deque[Message] = field(default_factory=deque)
-    news: asyncio.Event = field(default_factory=asyncio.Event)
+    news: asyncio.Event = field(default_factory=asyncio.Event)  # set when there are messages
 
     def tell(self, kind: str, what: Any, size: int = 0) -> None:
-        """Queue an order for the worker."""
+        """Queue a message for the worker."""
         self.sent += 1
         self.messages.append(Message(self.sent, kind, what, size))
         if not self.reports:
             self.news.set()
 
+    def tell_start(self, run: Running) -> None:
+        """Queue the start of a task, with its demand and time limit."""
+        what = run.server, run.key, run.demand, run.entry.time_limit
+        self.tell("start", what, run.entry.job.size)
+
+    def tell_stop(self, run: Running) -> None:
+        """Queue the stop of a task."""
+        self.tell("stop", (run.server, run.key, run.stopping))
+
     @contextmanager
     def reporting(self) -> Iterator[None]:
-        """Count a report whose answer carries all messages; wake others where it fails."""
+        """Count a report whose answer carries all messages; wake others if it fails."""
         self.reports += 1
         try:
             yield
@@ -73,7 +77,7 @@ class Session:
             self.reports -= 1
 
     def note_seen(self, seen: int) -> None:
-        """Forget what the worker has seen."""
+        """Drop the messages that the worker has seen."""
         while self.messages and self.messages[0].number <= seen:
             self.messages.popleft()
         if not self.messages:
@@ -95,27 +99,27 @@ class Session:
 
 
 class Sessions:
-    """All workers, and the servers that none speaks for just now."""
+    """The sessions of all workers, and the servers without one."""
 
     def __init__(self) -> None:
         self.by_id: dict[str, Session] = {}
         self.by_server: dict[str, Session] = {}
         self.joining: dict[str, list[Session]] = {}
-        self.silent: dict[str, float] = {}  # since when nobody speaks for a server
+        self.silent: dict[str, float] = {}  # since when a server has no session
         self.unreachable: set[str] = set()
 
     def all(self) -> list[Session]:
         """Return the sessions of joined and of joining workers."""
-        coming = {session.id: session for these in self.joining.values() for session in these}
-        return list((self.by_id | coming).values())
+        joining = {session.id: session for these in self.joining.values() for session in these}
+        return list((self.by_id | joining).values())
 
     def expect(self, servers: Iterable[str]) -> None:
-        """Give servers of a service that has just begun the time to come back."""
+        """Begin to count the silence of servers without a session."""
         for name in servers:
             self.silent[name] = monotonic()
 
     def begin(self, session: Session) -> None:
-        """Keep what is decided from now on for a worker that is about to join."""
+        """Queue decisions from now on for a worker that is about to join."""
         for name in session.servers:
             self.joining.setdefault(name, []).append(session)
 
@@ -130,14 +134,14 @@ class Sessions:
         """Open a session of a worker for its servers, and send it their running tasks."""
         self.give_up(session)
         decided, session.messages, session.sent = session.messages, deque(), 0
-        told = set()
+        sent = set()
         for run in runs:
-            told.add(run.key)
-            session.tell("start", _start(run), run.entry.job.size)
+            sent.add(run.key)
+            session.tell_start(run)
             if run.stopping:
-                session.tell("stop", (run.server, run.key, run.stopping))
+                session.tell_stop(run)
         for _, kind, what, size in decided:
-            if kind != "start" or what[1] not in told:
+            if kind != "start" or what[1] not in sent:
                 session.tell(kind, what, size)
         self.by_id[session.id] = session
         for name in session.servers:
@@ -155,13 +159,13 @@ class Sessions:
         """Send decisions to workers."""
         for run in starts:
             for session in self._of(run.server):
-                session.tell("start", _start(run), run.entry.job.size)
+                session.tell_start(run)
         for run in stops:
             for session in self._of(run.server):
-                session.tell("stop", (run.server, run.key, run.stopping))
+                session.tell_stop(run)
 
     def forget_all(self, servers: Iterable[str]) -> None:
-        """Make all workers register again."""
+        """End all sessions, so that workers join again."""
         for session in self.by_id.values():
             session.servers.clear()
             session.news.set()
@@ -170,7 +174,7 @@ class Sessions:
         self.expect(servers)
 
     def forget(self, server: str) -> None:
-        """End the sessions of a removed server."""
+        """Remove a server from its session."""
         session = self.by_server.pop(server, None)
         if session is not None:
             session.servers.discard(server)
@@ -181,7 +185,7 @@ class Sessions:
         self.unreachable.discard(server)
 
     def silent_for(self, seconds: float) -> list[str]:
-        """Return the servers that nobody has spoken for that long."""
+        """Return the servers whose worker has not responded for that long."""
         limit = monotonic() - seconds
         names = [name for name, since in self.silent.items() if since <= limit]
         for session in self.by_id.values():
@@ -192,8 +196,3 @@ class Sessions:
     def _of(self, server: str) -> list[Session]:
         session = self.by_server.get(server)
         return [*([] if session is None else [session]), *self.joining.get(server, ())]
-
-
-def _start(run: Running) -> tuple[Any, ...]:
-    """Return what a worker is told of a start: where, which, what it holds, for how long."""
-    return run.server, run.key, run.demand, run.entry.time_limit

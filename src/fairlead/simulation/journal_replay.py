@@ -216,7 +216,7 @@ class _JournalReplay:
             if not self._is_as_recorded(run):
                 self._plan(now, run, STOPPED)
         cancelled = {job.id for job in effects.ended if job.cancelled}
-        for past in effects.past:
+        for past in effects.attempts:
             job = self.state.jobs.get(past.key.job)
             is_cancelled = past.key.job in cancelled or (job is not None and bool(job.cancelled))
             is_lost = past.status is None or (is_cancelled and past.status != 0)

@@ -114,8 +114,7 @@ def read_journal(path: Path, *, on_progress: ProgressReport | None = None) -> Wo
     devices; times from the first event.
     """
     from fairlead.service.journal.earlier_journal import repeat_starts
-    from fairlead.service.journal.event_journal import reading
-    from fairlead.service.journal.repeated_events import repeat_event
+    from fairlead.service.journal.event_journal import reading, repeat_event
 
     recording = Recording(path)
     spans: list[_ServerSpan] = []
@@ -128,7 +127,7 @@ def read_journal(path: Path, *, on_progress: ProgressReport | None = None) -> Wo
     with reading(path) as journal:
         total = journal.seq
         starts = journal.recorded_starts() if journal.is_earlier else None
-        recording.since, end, state = journal.beginning()
+        recording.since, end, state = journal.replay_start()
     if state is not None:
         recording.begin = _note_first_state(recording, state, end, jobs, runs)
         for name, server in state.servers.items():
@@ -210,7 +209,7 @@ def _note_ends(
     observed: dict[Task, float],
     now: float,
 ) -> None:
-    for past in effects.past:
+    for past in effects.attempts:
         task, lasted = past.key[:2], past.ended - past.started
         if past.status is None or jobs[past.key.job].cancelled:
             observed[task] = max(observed.get(task, 0.0), lasted)

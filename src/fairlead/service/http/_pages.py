@@ -1,4 +1,4 @@
-"""Pages for browsers: the dashboard and the API's description. Each runs its own scripts alone."""
+"""Pages for browsers: the dashboard and the API's description, which run only their own scripts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCRIPTS = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
 @pages.get("/")
 async def dashboard() -> Response:
-    """Show shares, servers and why a job waits; the page asks the API for them."""
+    """Show shares, servers and why a job waits; the page reads them from the API."""
     return _page(_dashboard(), "")
 
 
@@ -29,10 +29,9 @@ async def docs() -> Response:
 
 @cache
 def _dashboard() -> str:
-    here = resources.files("fairlead")
-    page = (here / "service/http/dashboard.html").read_text()
-    style = (here / "report/template/page.css").read_text()
-    return page.replace("/* page.css */", style)
+    folder = resources.files("fairlead")
+    page = (folder / "service/http/dashboard.html").read_text()
+    return page.replace("/* page.css */", (folder / "report/template/page.css").read_text())
 
 
 @cache
@@ -48,7 +47,7 @@ def _docs() -> str:
 
 
 def _page(page: str, files: str) -> Response:
-    """Return a page that may run its own scripts, load some files, and ask this service alone."""
+    """Return a page that may run its own scripts, load some files, and request this service."""
     digests = [sha256(script.encode()).digest() for script in SCRIPTS.findall(page)]
     scripts = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
     rules = {
@@ -61,6 +60,6 @@ def _page(page: str, files: str) -> Response:
         "form-action": "'none'",
         "frame-ancestors": "'none'",
     }
-    policy = "; ".join(f"{what} {sources}".strip() for what, sources in rules.items())
+    policy = "; ".join(f"{name} {sources}".strip() for name, sources in rules.items())
     headers = {"Content-Security-Policy": policy}
     return Response(page, media_type="text/html", headers=headers)

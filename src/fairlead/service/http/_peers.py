@@ -19,13 +19,7 @@ CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
 
 
 class Peer:
-    """The other end of a connection.
-
-    Parameters
-    ----------
-    connection : socket.socket
-        As it was accepted.
-    """
+    """The other end of an accepted connection."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.is_unix = connection.family == socket.AF_UNIX
@@ -37,20 +31,20 @@ class Peer:
 
     @cached_property
     def uid(self) -> int | None:
-        """The account that asks; None where it is not known, or on another machine.
+        """The calling account; None if it is unknown, or on another machine.
 
-        Looked up once, at a moment when the connection has sent a request and waits for its answer.
+        Looked up once, while the connection has sent a request and waits for its answer.
         """
         return self._uid if self.is_unix else tcp_uid(self._here, self._there)
 
     @property
     def name(self) -> str:
-        """Who shares a limit on connections: an account, or an address."""
+        """The account or address that shares a limit on connections."""
         return f"uid {self._uid}" if self.is_unix else str(self._there[0])
 
 
 def unix_uid(connection: socket.socket) -> int | None:
-    """Return the account at the other end of a Unix socket; None where the system does not tell."""
+    """Return the account at the other end of a Unix socket; None if the system lacks that."""
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None:
         return None
@@ -59,13 +53,7 @@ def unix_uid(connection: socket.socket) -> int | None:
 
 
 def tcp_uid(here: tuple[str, int], there: tuple[str, int]) -> int | None:
-    """Return the account that opened the other end of a TCP connection over loopback.
-
-    Parameters
-    ----------
-    here, there : (str, int)
-        Address and port of this end, and of the other.
-    """
+    """Return the account that opened the other end of a TCP connection over loopback."""
     address = ip_address(there[0])
     if not address.is_loopback:
         return None
@@ -82,7 +70,7 @@ def tcp_uid(here: tuple[str, int], there: tuple[str, int]) -> int | None:
 
 
 def account_name(uid: int) -> str:
-    """Return the name of an account; its number where it has none."""
+    """Return the name of an account; its number if it has none."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
@@ -90,7 +78,7 @@ def account_name(uid: int) -> str:
 
 
 def _in_table(address: IPv4Address | IPv6Address, port: int) -> str:
-    """Return an address as the kernel's table has it: words in the order of the processor."""
+    """Return an address in the format of the kernel's table: words in the processor's order."""
     packed = address.packed
     words = struct.unpack(f"={len(packed) // 4}I", packed)
     return "".join(f"{word:08X}" for word in words) + f":{port:04X}"

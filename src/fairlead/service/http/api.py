@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from hashlib import sha256
 from typing import Annotated, Any
@@ -25,85 +25,46 @@ from pydantic_core import to_json
 from starlette.staticfiles import StaticFiles
 
 from fairlead.errors import CertificateError, FairleadError, InputError, RefusalError
+from fairlead.service import messages
 from fairlead.service._metrics_page import CONTENT_TYPE
 from fairlead.service.http._pages import pages
-from fairlead.service.http.access import Access, Gate, Limits
+from fairlead.service.http.access import Access, Gate
 from fairlead.service.journal.tokens import Token
-from fairlead.service.messages import (
-    MOST_INTEGER,
-    DeniedError,
-    FullError,
-    History,
-    JobChange,
-    JobIds,
-    JobsRequest,
-    JobsView,
-    JobView,
-    JoinAnswer,
-    JoinRequest,
-    LogsPiece,
-    LogsView,
-    MissingError,
-    Name,
-    Refusal,
-    ServerState,
-    ServersView,
-    SharesView,
-    SkipRequest,
-    StaleSessionError,
-    SyncRequest,
-    UnavailableError,
-    UserRequest,
-    UsersView,
-    WeightView,
-    WhenView,
-)
+from fairlead.service.messages import MOST_INTEGER, Name
+from fairlead.service.rate_limits import Limits
 from fairlead.service.service import VIEWS_AT_ONCE, Service
 
 LONGEST_WAIT = 60.0
-router = APIRouter()
 STATUS: dict[type[FairleadError], int] = {
-    StaleSessionError: 409,
-    DeniedError: 403,
-    MissingError: 404,
-    FullError: 429,
-    UnavailableError: 503,
+    messages.StaleSessionError: 409,
+    messages.DeniedError: 403,
+    messages.MissingError: 404,
+    messages.FullError: 429,
+    messages.UnavailableError: 503,
     InputError: 422,
     RefusalError: 422,
     CertificateError: 500,
 }
-
 REFUSALS: dict[int | str, dict[str, Any]] = {
-    status: {"model": Refusal, "description": why}
+    status: {"model": messages.Refusal, "description": why}
     for status, why in {
         400: "The request is not JSON.",
-        401: "No token, or one that is not known.",
-        403: "Not with this token.",
-        404: "There is no such thing, or it is not yours.",
-        408: "The request took too long to come.",
+        401: "No token, or an unknown one.",
+        403: "The token lacks the right.",
+        404: "The job, server or page is missing, or belongs to another user.",
+        408: "The request took too long to arrive.",
         409: "The worker has to join again.",
         413: "The request is too large.",
         421: "The request is for another host.",
-        422: "The request cannot be carried out as it is.",
-        429: "Too many requests, or too many tasks that wait; later it may be taken.",
-        503: "The journal cannot be written just now; nothing has changed.",
+        422: "The request is malformed, or cannot be carried out.",
+        429: "Too many requests, or too many waiting tasks; try again later.",
+        503: "The journal cannot be written at present; nothing has changed.",
     }.items()
 }
-JobNumber = Annotated[int, Path(ge=1, lt=10**18)]
-Key = Annotated[str | None, Header(alias="Idempotency-Key", max_length=200)]
 
 
 def application(service: Service, limits: Limits, *, version: str = "0") -> FastAPI:
-    """Return the API of a service.
-
-    Parameters
-    ----------
-    service : Service
-        It starts and stops with the application.
-    limits : Limits
-    version : str
-        Shown in the API's description.
-    """
+    """Return the API of a service, which starts and stops with the application."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -121,9 +82,9 @@ def application(service: Service, limits: Limits, *, version: str = "0") -> Fast
     )
     api.state.service = service
     api.add_middleware(Gate, access=Access(service, limits))
-    _format_errors(api)
-    for part in (router, people, admins):
-        api.include_router(part, responses=REFUSALS)
+    api.add_exception_handler(FairleadError, _refused)
+    api.add_exception_handler(RequestValidationError, _invalid)
+    api.include_router(router, responses=REFUSALS)
     api.include_router(pages)
     described = api.openapi()  # kept by `api`; its page asks for a token then
     described["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
@@ -132,209 +93,210 @@ def application(service: Service, limits: Limits, *, version: str = "0") -> Fast
     return api
 
 
-def _service(request: Request) -> Service:
+# Parameters of requests
+
+
+def _caller_of(*roles: str) -> Callable[[Request], Token]:
+    """Return a dependency: the caller of a request, if it has one of the roles."""
+
+    async def caller(request: Request) -> Token:
+        found: Token = request.state.who
+        if found.role not in roles:
+            raise HTTPException(403, f"this is not for a token of role {found.role}")
+        return found
+
+    return caller  # type: ignore[return-value]
+
+
+async def _service(request: Request) -> Service:
     found: Service = request.app.state.service
     return found
 
 
-def _let_in(request: Request, *roles: str) -> Token:
-    """Return the caller, if its role may do that."""
-    found: Token = request.state.who
-    if found.role not in roles:
-        raise HTTPException(403, f"this is not for a token of role {found.role}")
-    return found
-
-
-async def _anybody(request: Request) -> Token:
-    return _let_in(request, "admin", "user")
-
-
-async def _admin(request: Request) -> Token:
-    return _let_in(request, "admin")
-
-
-async def _worker(request: Request) -> Token:
-    return _let_in(request, "admin", "worker")
-
-
-Served = Annotated[Service, Depends(_service)]
-Anybody = Annotated[Token, Depends(_anybody)]
-ToldWorker = Annotated[Token, Depends(_worker)]
-people = APIRouter(dependencies=[Depends(_anybody)])
-admins = APIRouter(dependencies=[Depends(_admin)])
-
-
-async def _named(request: Request, key: Key = None) -> tuple[str, str]:
-    """Return an idempotency key as it is kept, and what tells the request from others."""
+async def _idempotency(
+    request: Request,
+    key: Annotated[str | None, Header(alias="Idempotency-Key", max_length=200)] = None,
+) -> tuple[str, str]:
+    """Return an idempotency key as the journal keeps it, and the digest of the request."""
     if key is None:
         return "", ""
     if not key:
         raise HTTPException(422, "Idempotency-Key: must not be empty")
-    what = f"{request.method} {request.url.path}\n".encode() + await request.body()
-    return f"{request.state.who.name}/{key}", sha256(what).hexdigest()
+    content = f"{request.method} {request.url.path}\n".encode() + await request.body()
+    return f"{request.state.who.name}/{key}", sha256(content).hexdigest()
 
 
-Once = Annotated[tuple[str, str], Depends(_named)]
+JobNumber = Annotated[int, Path(ge=1, lt=10**18)]
+Served = Annotated[Service, Depends(_service)]
+User = Annotated[Token, Depends(_caller_of("admin", "user"))]
+Admin = Annotated[Token, Depends(_caller_of("admin"))]
+Worker = Annotated[Token, Depends(_caller_of("admin", "worker"))]
+KeyDigest = Annotated[tuple[str, str], Depends(_idempotency)]
+router = APIRouter()
 
 # Jobs
 
 
-@router.post("/v1/jobs", status_code=201, response_model=JobIds, tags=["jobs"])
-async def submit(service: Served, asked: JobsRequest, who: Anybody, once: Once) -> Response:
-    """Take jobs, all of them or none; answered when they are on disk."""
-    return _json({"ids": await service.submit(asked.jobs, who, *once)}, 201)
+@router.post("/v1/jobs", status_code=201, response_model=messages.JobIds, tags=["jobs"])
+async def submit(
+    service: Served, body: messages.JobsRequest, caller: User, key: KeyDigest
+) -> Response:
+    """Accept jobs, all of them or none; answered when they are on disk."""
+    return _json({"ids": await service.submit(body.jobs, caller, *key)}, 201)
 
 
-@router.get("/v1/jobs", response_model=JobsView, tags=["jobs"])
+@router.get("/v1/jobs", response_model=messages.JobsView, tags=["jobs"])
 async def jobs(
     service: Served,
-    who: Anybody,
+    caller: User,
     user: Name | None = None,
     all_: Annotated[bool, Query(alias="all")] = False,
     beyond: Annotated[int, Query(ge=0, lt=10**18)] = 0,
     limit: Annotated[int, Query(ge=1, le=VIEWS_AT_ONCE)] = VIEWS_AT_ONCE,
 ) -> Response:
-    """List jobs that wait or run by id; with ``all`` the latest that ended, too.
+    """List waiting and running jobs by id; with ``all`` also the latest ended ones.
 
-    Where there are more waiting or running jobs than ``limit``, or than 2 MiB of them, ``next`` is
-    the id to go on from: ask again with ``beyond``.
+    If there are more waiting or running jobs than ``limit``, or than 2 MiB of them, ``next`` is the
+    id to continue from: ask again with ``beyond``.
     """
-    return _json((await service.jobs(who, user, all_, beyond, limit))._asdict())
+    return _json((await service.jobs(caller, user, all_, beyond, limit))._asdict())
 
 
-@router.get("/v1/jobs/{job}", response_model=JobView, tags=["jobs"])
-async def show_job(service: Served, job: JobNumber, who: Anybody) -> Response:
+@router.get("/v1/jobs/{job}", response_model=messages.JobView, tags=["jobs"])
+async def show_job(service: Served, job: JobNumber, caller: User) -> Response:
     """Show a job."""
-    return _json(await service.job(job, who))
+    return _json(await service.job(job, caller))
 
 
-@router.get("/v1/jobs/{job}/wait", response_model=JobView, tags=["jobs"])
+@router.get("/v1/jobs/{job}/wait", response_model=messages.JobView, tags=["jobs"])
 async def wait(
     service: Served,
     job: JobNumber,
-    who: Anybody,
+    caller: User,
     seconds: Annotated[float, Query(ge=0, le=LONGEST_WAIT)] = 30.0,
 ) -> Response:
-    """Show a job as soon as it is over, or after some seconds."""
-    return _json(await service.wait(job, who, seconds))
+    """Show a job when it ends, or after some seconds."""
+    return _json(await service.wait(job, caller, seconds))
 
 
-@router.patch("/v1/jobs/{job}", response_model=JobView, tags=["jobs"])
+@router.patch("/v1/jobs/{job}", response_model=messages.JobView, tags=["jobs"])
 async def modify(
-    service: Served, job: JobNumber, asked: JobChange, who: Anybody, once: Once
+    service: Served, job: JobNumber, body: messages.JobChange, caller: User, key: KeyDigest
 ) -> Response:
-    """Change what a job asks for, as far as it waits."""
-    return _json(await service.change(job, who, "modify", *once, asked=asked))
+    """Change the waiting tasks of a job."""
+    return _json(await service.change(job, caller, "modify", *key, request=body))
 
 
-@router.post("/v1/jobs/{job}/cancel", response_model=JobView, tags=["jobs"])
-async def cancel(service: Served, job: JobNumber, who: Anybody, once: Once) -> Response:
-    """Drop what waits of a job, and stop what runs."""
-    return _json(await service.change(job, who, "cancel", *once))
+@router.post("/v1/jobs/{job}/cancel", response_model=messages.JobView, tags=["jobs"])
+async def cancel(service: Served, job: JobNumber, caller: User, key: KeyDigest) -> Response:
+    """Drop the waiting tasks of a job, and stop the running ones."""
+    return _json(await service.change(job, caller, "cancel", *key))
 
 
-@router.post("/v1/jobs/{job}/hold", response_model=JobView, tags=["jobs"])
-async def hold(service: Served, job: JobNumber, who: Anybody, once: Once) -> Response:
+@router.post("/v1/jobs/{job}/hold", response_model=messages.JobView, tags=["jobs"])
+async def hold(service: Served, job: JobNumber, caller: User, key: KeyDigest) -> Response:
     """Start no more tasks of a job."""
-    return _json(await service.change(job, who, "hold", *once))
+    return _json(await service.change(job, caller, "hold", *key))
 
 
-@router.post("/v1/jobs/{job}/release", response_model=JobView, tags=["jobs"])
-async def release(service: Served, job: JobNumber, who: Anybody, once: Once) -> Response:
+@router.post("/v1/jobs/{job}/release", response_model=messages.JobView, tags=["jobs"])
+async def release(service: Served, job: JobNumber, caller: User, key: KeyDigest) -> Response:
     """Start tasks of a held job again, in its old place."""
-    return _json(await service.change(job, who, "release", *once))
+    return _json(await service.change(job, caller, "release", *key))
 
 
-@router.post("/v1/jobs/{job}/skip", response_model=JobView, tags=["jobs"])
+@router.post("/v1/jobs/{job}/skip", response_model=messages.JobView, tags=["jobs"])
 async def skip(
-    service: Served, job: JobNumber, asked: SkipRequest, who: Anybody, once: Once
+    service: Served, job: JobNumber, body: messages.SkipRequest, caller: User, key: KeyDigest
 ) -> Response:
     """Count waiting tasks of a job as done."""
-    return _json(await service.skip(job, who, asked.tasks, *once))
+    return _json(await service.skip(job, caller, body.tasks, *key))
 
 
 @router.get("/v1/jobs/{job}/explain", response_model=dict[str, Any], tags=["jobs"])
-async def explain(service: Served, job: JobNumber, who: Anybody) -> Response:
+async def explain(service: Served, job: JobNumber, caller: User) -> Response:
     """Explain why a job waits, and what would let its first task start."""
-    return _json(await service.explain(job, who))
+    return _json(await service.explain(job, caller))
 
 
-@router.get("/v1/jobs/{job}/when", response_model=WhenView, tags=["jobs"])
-async def when(service: Served, job: JobNumber, who: Anybody) -> Response:
-    """Return when a job starts if no job comes and running tasks use their whole time limit."""
-    return _json(await service.when(job, who))
+@router.get("/v1/jobs/{job}/when", response_model=messages.WhenView, tags=["jobs"])
+async def when(service: Served, job: JobNumber, caller: User) -> Response:
+    """Forecast the start of a job, if no job comes and running tasks use their time limit."""
+    return _json(await service.when(job, caller))
 
 
-@router.get("/v1/jobs/{job}/logs", response_model=LogsView, tags=["jobs"])
+@router.get("/v1/jobs/{job}/logs", response_model=messages.LogsView, tags=["jobs"])
 async def logs(
     service: Served,
     job: JobNumber,
-    who: Anybody,
+    caller: User,
     index: Annotated[int, Query(ge=0, lt=2**31)] = 0,
     attempt: Annotated[int | None, Query(ge=1, lt=2**31)] = None,
     stream: Annotated[str, Query(pattern="^(stdout|stderr)$")] = "stdout",
     offset: Annotated[int, Query(ge=0, le=MOST_INTEGER)] = 0,
 ) -> Response:
-    """Show a piece of what a task wrote, from a byte on."""
-    return _json(await service.logs(job, who, index, attempt, stream, offset))
+    """Show a piece of a task's output, from a byte offset."""
+    return _json(await service.logs(job, caller, index, attempt, stream, offset))
 
 
 # Users, servers, shares
 
 
-@people.get("/v1/users", response_model=UsersView, tags=["users"])
-async def users(service: Served) -> Response:
+@router.get("/v1/users", response_model=messages.UsersView, tags=["users"])
+async def users(service: Served, _: User) -> Response:
     """List users."""
     return _json({"users": await service.users()})
 
 
-@admins.put("/v1/users/{name}", response_model=WeightView, tags=["users"])
-async def set_user(service: Served, name: Name, asked: UserRequest, once: Once) -> Response:
-    """Give a user a weight."""
-    return _json(await service.set_user(name, asked.weight, *once))
+@router.put("/v1/users/{name}", response_model=messages.WeightView, tags=["users"])
+async def set_user(
+    service: Served, name: Name, body: messages.UserRequest, _: Admin, key: KeyDigest
+) -> Response:
+    """Set a user's weight."""
+    return _json(await service.set_user(name, body.weight, *key))
 
 
-@people.get("/v1/servers", response_model=ServersView, tags=["servers"])
-async def servers(service: Served) -> Response:
-    """List servers, what they have and what is used."""
+@router.get("/v1/servers", response_model=messages.ServersView, tags=["servers"])
+async def servers(service: Served, _: User) -> Response:
+    """List servers, their capacity and used amounts."""
     return _json({"servers": await service.servers()})
 
 
-@admins.post("/v1/servers/{name}/drain", response_model=ServerState, tags=["servers"])
-async def drain(service: Served, name: Name, once: Once) -> Response:
-    """Start no more tasks on a server; those that run go on."""
-    return _json(await service.change_server(name, "drain", *once, drained=True))
+@router.post("/v1/servers/{name}/drain", response_model=messages.ServerState, tags=["servers"])
+async def drain(service: Served, name: Name, _: Admin, key: KeyDigest) -> Response:
+    """Start no more tasks on a server; running ones continue."""
+    return _json(await service.change_server(name, "drain", *key, drained=True))
 
 
-@admins.post("/v1/servers/{name}/undrain", response_model=ServerState, tags=["servers"])
-async def undrain(service: Served, name: Name, once: Once) -> Response:
+@router.post("/v1/servers/{name}/undrain", response_model=messages.ServerState, tags=["servers"])
+async def undrain(service: Served, name: Name, _: Admin, key: KeyDigest) -> Response:
     """Start tasks on a drained server again."""
-    return _json(await service.change_server(name, "drain", *once, drained=False))
+    return _json(await service.change_server(name, "drain", *key, drained=False))
 
 
-@admins.delete("/v1/servers/{name}", response_model=ServerState, tags=["servers"])
-async def remove(service: Served, name: Name, once: Once) -> Response:
+@router.delete("/v1/servers/{name}", response_model=messages.ServerState, tags=["servers"])
+async def remove(service: Served, name: Name, _: Admin, key: KeyDigest) -> Response:
     """Give a server up: its tasks run again elsewhere."""
-    return _json(await service.change_server(name, "lost", *once))
+    return _json(await service.change_server(name, "lost", *key))
 
 
-@people.get("/v1/shares", response_model=SharesView, tags=["shares"])
-async def shares(service: Served) -> Response:
-    """Show what users hold and what is fair, with its proof."""
+@router.get("/v1/shares", response_model=messages.SharesView, tags=["shares"])
+async def shares(service: Served, _: User) -> Response:
+    """Show shares and fair shares of users, with the certificate of the fair ones."""
     return _json(await service.shares())
 
 
-@router.get("/v1/history", response_model=History, tags=["shares"])
-async def history(service: Served, who: Anybody) -> Response:
+@router.get("/v1/history", response_model=messages.History, tags=["shares"])
+async def history(service: Served, caller: User) -> Response:
     """Show hours of each resource by month and user."""
     rows = await asyncio.to_thread(service.journal.jobs.usage)
-    if who.role == "user":
-        rows = [row for row in rows if row["user"] == who.subject]
+    if caller.role == "user":
+        rows = [row for row in rows if row["user"] == caller.subject]
     return _json({"usage": rows})
 
 
-@people.get("/metrics", response_class=PlainTextResponse, tags=["health"])
-async def metrics(service: Served) -> Response:
+@router.get("/metrics", response_class=PlainTextResponse, tags=["health"])
+async def metrics(service: Served, _: User) -> Response:
     """Show figures of the service, for Prometheus."""
     return Response(await service.metrics.text(), headers={"Content-Type": CONTENT_TYPE})
 
@@ -342,27 +304,25 @@ async def metrics(service: Served) -> Response:
 # Workers
 
 
-@router.post("/v1/workers/join", response_model=JoinAnswer, tags=["workers"])
-async def join(
-    service: Served, asked: JoinRequest, who: Annotated[Token, Depends(_worker)]
-) -> Response:
-    """Register servers, also ones that come back."""
-    return _json(await service.workers.join(asked, who))
+@router.post("/v1/workers/join", response_model=messages.JoinAnswer, tags=["workers"])
+async def join(service: Served, body: messages.JoinRequest, caller: Worker) -> Response:
+    """Register servers, also returning ones."""
+    return _json(await service.workers.join(body, caller))
 
 
 @router.post("/v1/workers/sync", response_model=dict[str, Any], tags=["workers"])
-async def sync(service: Served, asked: SyncRequest, who: ToldWorker) -> Response:
-    """Take a worker's report, and answer with orders; wait for news for a while."""
-    return _json(await service.workers.sync(asked, who))
+async def sync(service: Served, body: messages.SyncRequest, caller: Worker) -> Response:
+    """Accept a worker's report, and answer with orders; wait for some for a while."""
+    return _json(await service.workers.sync(body, caller))
 
 
 @router.post("/v1/workers/logs", status_code=204, tags=["workers"])
 async def hand_over_logs(
-    request: Request, service: Served, piece: LogsPiece, who: ToldWorker
+    request: Request, service: Served, body: messages.LogsPiece, caller: Worker
 ) -> Response:
-    """Hand over a piece of a task's output that was asked for."""
-    # The caller who asked for the output is charged for it, not the worker.
-    request.state.is_free = service.workers.take_logs(piece, who)
+    """Accept a requested piece of a task's output."""
+    # The caller that requested the output is charged for it, not the worker.
+    request.state.is_free = service.workers.take_logs(body, caller)
     return Response(status_code=204)
 
 
@@ -378,29 +338,29 @@ async def healthz() -> dict[str, str]:
 @router.get("/readyz", response_model=dict[str, str], tags=["health"])
 async def readyz(service: Served) -> Response:
     """Answer whether requests are carried out."""
-    engine = service.engine
-    if engine.ready:
-        return _json({"status": "ready", "policy": engine.state.scheduler.policy.name})
-    return _json({"status": "not ready", "detail": engine.fault}, 503)
+    thread = service.state_thread
+    if thread.ready:
+        return _json({"status": "ready", "policy": thread.state.scheduler.policy.name})
+    return _json({"status": "not ready", "detail": thread.fault}, 503)
 
 
 def _json(answer: Any, status: int = 200) -> Response:
     return Response(to_json(answer), status, media_type="application/json")
 
 
-def _format_errors(api: FastAPI) -> None:
-    """Answer every refusal with ``{"detail": one line}``."""
+# Refusals: one line of JSON each
 
-    @api.exception_handler(FairleadError)
-    async def refuse(_: Request, fault: FairleadError) -> JSONResponse:
-        status = next((STATUS[kind] for kind in type(fault).__mro__ if kind in STATUS), 500)
-        headers = {"Retry-After": "1"} if status in (429, 503) else None
-        return JSONResponse({"detail": str(fault)}, status, headers)
 
-    @api.exception_handler(RequestValidationError)
-    async def invalid(_: Request, fault: RequestValidationError) -> JSONResponse:
-        first = fault.errors()[0]
-        # Without the names of alternative types.
-        place = ".".join(str(part) for part in first["loc"][1:] if "[" not in str(part))
-        message = first["msg"].removeprefix("Value error, ")
-        return JSONResponse({"detail": f"{place}: {message}" if place else message}, 422)
+async def _refused(_: Request, fault: Exception) -> JSONResponse:
+    status = next((STATUS[kind] for kind in type(fault).__mro__ if kind in STATUS), 500)
+    headers = {"Retry-After": "1"} if status in (429, 503) else None
+    return JSONResponse({"detail": str(fault)}, status, headers)
+
+
+async def _invalid(_: Request, fault: Exception) -> JSONResponse:
+    assert isinstance(fault, RequestValidationError)
+    first = fault.errors()[0]
+    # Without the names of alternative types.
+    place = ".".join(str(part) for part in first["loc"][1:] if "[" not in str(part))
+    message = first["msg"].removeprefix("Value error, ")
+    return JSONResponse({"detail": f"{place}: {message}" if place else message}, 422)

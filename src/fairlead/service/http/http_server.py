@@ -1,8 +1,8 @@
 """The HTTP server: uvicorn, with limits on connections and on the time that a header may take.
 
-A connection on TCP may begin with TLS or with plain HTTP; its first byte tells. What no limit of
-the API reaches is limited here: connections in all and by peer, and connections that send nothing,
-too slowly, or read no answers.
+A connection on TCP may begin with TLS or with plain HTTP, as its first byte shows. Limits that the
+API cannot enforce are enforced here: on connections in all and by peer, and on connections that
+send nothing, send too slowly, or read no answers.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ import socket
 import ssl
 from asyncio.sslproto import SSLProtocol
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
-from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -39,16 +38,9 @@ TLS_BUFFER = 16 * 1024  # bytes of a connection; asyncio would allocate 256 KiB 
 
 
 class Connection(H11Protocol):
-    """A connection, which is closed when it is too slow.
+    """A connection that is closed when it is too slow.
 
-    Parameters
-    ----------
-    peer : Peer
-        Requests have it in ``scope["state"]``.
-    lost : callable
-        Called when the connection is closed.
-    others
-        As for uvicorn's protocol.
+    Requests have its `peer` in ``scope["state"]``; `lost` is called when it is closed.
     """
 
     def __init__(self, peer: Peer, lost: Callable[[], None], **others: Any) -> None:
@@ -115,18 +107,10 @@ class Connection(H11Protocol):
 
 
 class HttpServer(uvicorn.Server):
-    """Serves an ASGI application on sockets that listen already.
+    """Serves an ASGI application on listening sockets, and closes these in the end.
 
-    Parameters
-    ----------
-    app
-        An ASGI application.
-    listening : sequence of socket.socket
-        TCP or Unix; closed in the end.
-    certificate : callable, optional
-        Returns the context for connections that begin with TLS.
-    wake : callable, optional
-        Called when a signal says stop, so that requests that wait for news are answered.
+    `certificate` returns the context for connections that begin with TLS. `wake` is called on a
+    signal to stop, so that waiting requests are answered.
     """
 
     def __init__(
@@ -151,9 +135,9 @@ class HttpServer(uvicorn.Server):
         SSLProtocol.max_size = TLS_BUFFER
         self._listening, self._certificate, self._wake = listening, certificate, wake
         self._tls: ssl.SSLContext | None = None
-        self._open: Counter[str] = Counter()
+        self._open: Counter[str] = Counter()  # connections by peer
         self._most = most_connections()
-        self._accepting: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def handle_exit(self, sig: int, _frame: FrameType | None) -> None:
         """Stop in good order; uvicorn would raise the signal again."""
@@ -170,7 +154,7 @@ class HttpServer(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Accept no more connections, finish requests, and stop the application."""
-        for task in list(self._accepting):
+        for task in list(self._tasks):
             task.cancel()
         await super().shutdown([*(sockets or []), *self._listening])
 
@@ -195,15 +179,28 @@ class HttpServer(uvicorn.Server):
                 connection.close()
                 continue
             self._open[peer.name] += 1
-            self._start(self._begin(connection, peer, _Once(partial(self._release, peer.name))))
+            self._start(self._begin(connection, peer))
 
-    async def _begin(self, connection: socket.socket, peer: Peer, lost: _Once) -> None:
+    async def _begin(self, connection: socket.socket, peer: Peer) -> None:
         """Detect whether a connection begins with TLS, and hand it to the protocol."""
-        loop = asyncio.get_running_loop()
+        is_open = True
+
+        def lost() -> None:  # called by the protocol, by a failure below, or by both
+            nonlocal is_open
+            if is_open:
+                is_open = False
+                self._open[peer.name] -= 1
+                if not self._open[peer.name]:
+                    del self._open[peer.name]
+
+        def protocol() -> Connection:
+            state = {"server_state": self.server_state, "app_state": self.lifespan.state}
+            return Connection(peer, lost, config=self.config, **state)
+
         try:
             context = None if peer.is_unix else await self._tls_of(connection)
-            await loop.connect_accepted_socket(
-                partial(self._connection, peer, lost),
+            await asyncio.get_running_loop().connect_accepted_socket(
+                protocol,
                 connection,
                 ssl=context,
                 ssl_handshake_timeout=None if context is None else HEADERS_SECONDS,
@@ -212,22 +209,13 @@ class HttpServer(uvicorn.Server):
             connection.close()
             lost()
 
-    def _connection(self, peer: Peer, lost: Callable[[], None]) -> Connection:
-        return Connection(
-            peer,
-            lost,
-            config=self.config,
-            server_state=self.server_state,
-            app_state=self.lifespan.state,
-        )
-
     async def _tls_of(self, connection: socket.socket) -> ssl.SSLContext | None:
         """Wait for the first byte of a connection; return the context if it begins TLS."""
         loop = asyncio.get_running_loop()
-        readable = loop.create_future()
-        loop.add_reader(connection, _set, readable)
+        readable = asyncio.Event()
+        loop.add_reader(connection, readable.set)
         try:
-            await asyncio.wait_for(readable, HEADERS_SECONDS)
+            await asyncio.wait_for(readable.wait(), HEADERS_SECONDS)
         finally:
             loop.remove_reader(connection)
         if self._certificate is None or connection.recv(1, socket.MSG_PEEK) != TLS_HANDSHAKE:
@@ -236,27 +224,10 @@ class HttpServer(uvicorn.Server):
             self._tls = self._certificate()
         return self._tls
 
-    def _release(self, name: str) -> None:
-        self._open[name] -= 1
-        if not self._open[name]:
-            del self._open[name]
-
-    def _start(self, work: Any) -> None:
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
-        self._accepting.add(task)
-        task.add_done_callback(self._accepting.discard)
-
-
-class _Once:
-    """A call that is made once, however often it is asked for."""
-
-    def __init__(self, call: Callable[[], None]) -> None:
-        self._call: Callable[[], None] | None = call
-
-    def __call__(self) -> None:
-        call, self._call = self._call, None
-        if call is not None:
-            call()
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
 
 def most_connections() -> int:
@@ -267,8 +238,3 @@ def most_connections() -> int:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return max(min(MOST_CONNECTIONS, soft - SPARE_FILES), 1)
-
-
-def _set(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)

@@ -12,16 +12,17 @@ from threading import Thread
 
 from fairlead.errors import InputError
 from fairlead.service import certificate
-from fairlead.service.http._repeat_filter import RepeatFilter
-from fairlead.service.http.access import Limits
 from fairlead.service.http.api import application
 from fairlead.service.http.http_server import HttpServer
 from fairlead.service.journal.event_journal import Journal
+from fairlead.service.rate_limits import Limits
 from fairlead.service.service import Service, Settings
 
 LOG = logging.getLogger("fairlead.service")
 COLLECT_SECONDS = 60.0
-YOUNG, NEVER = 10_000, 10**6  # when Python's collector looks at its generations
+YOUNG, NEVER = 10_000, 10**6  # objects, before Python's collector looks at its generations
+REPEAT_SECONDS = 60.0  # in which a warning is shown once
+MOST_WARNINGS = 1000  # kinds that are remembered
 
 
 def serve(
@@ -31,16 +32,7 @@ def serve(
     limits: Limits,
     version: str,
 ) -> None:
-    """Serve until a signal says stop.
-
-    Parameters
-    ----------
-    listening : sequence of socket.socket
-        As `addresses.listen_tcp` and `listen_unix` return them.
-    journal : Journal
-    settings : Settings
-    limits : Limits
-    version : str
+    """Serve on sockets until a signal to stop.
 
     Raises
     ------
@@ -59,7 +51,7 @@ def serve(
             )
     service = Service(journal, settings)
     app = application(service, limits, version=version)
-    state = service.engine.state
+    state = service.state_thread.state
     LOG.info(
         "serving %s on %s; journal %s: %d jobs, %d servers",
         state.scheduler.policy.name,
@@ -67,7 +59,7 @@ def serve(
         journal.path,
         len(state.jobs),
         len(state.servers),
-        extra={"events_after_snapshot": service.engine.recovered},
+        extra={"events_after_snapshot": service.state_thread.recovered},
     )
     Thread(target=_collect_seldom, name="collector", daemon=True).start()
     server = HttpServer(
@@ -92,8 +84,8 @@ def _collect_seldom() -> None:
     """Keep Python's collector from walking through all jobs, which takes a second and finds none.
 
     The objects of a job are freed with it, without the collector. So objects that are a minute old
-    are moved to where it does not look. Its middle generation would stop everything for 80 ms each
-    time that some 30,000 tasks have started.
+    are moved to its permanent generation. Its middle generation would stop everything for 80 ms
+    each time that some 30,000 tasks have started.
     """
     gc.set_threshold(YOUNG, NEVER, NEVER)
     gc.freeze()
@@ -102,3 +94,32 @@ def _collect_seldom() -> None:
         time.sleep(COLLECT_SECONDS)
         gc.collect()
         gc.freeze()
+
+
+class RepeatFilter(logging.Filter):
+    """Shows each kind of warning once a minute, with the number of those left out since."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._shown: dict[tuple[str, str], float] = {}
+        self._left_out: dict[tuple[str, str], int] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether to show a record."""
+        if record.levelno < logging.WARNING:
+            return True
+        # Two errors with other names are two faults; such warnings are one.
+        is_error = record.levelno >= logging.ERROR
+        kind = record.name, record.getMessage() if is_error else str(record.msg)
+        now = time.monotonic()
+        if now - self._shown.get(kind, -REPEAT_SECONDS) < REPEAT_SECONDS:
+            self._left_out[kind] = self._left_out.get(kind, 0) + 1
+            return False
+        if len(self._shown) >= MOST_WARNINGS:
+            self._shown.clear()
+            self._left_out.clear()
+        self._shown[kind] = now
+        if left_out := self._left_out.pop(kind, 0):
+            record.msg = f"{record.getMessage()} ({left_out:,} more like it in the last minute)"
+            record.args = ()
+        return True

@@ -1,11 +1,11 @@
-"""The file of a journal: how it is opened, who may write it, and whether all of it is there.
+"""The file of a journal: opening and locking it, and checking that all of it is there.
 
 A lock on the file itself, not on its name, keeps a second service out, whatever path leads to it.
 
-SQLite ends its write-ahead log at the first frame that is damaged, without an error: the journal
-would be shorter, and still be sound. So a small file beside the journal, ``JOURNAL-acknowledged``,
-holds the number of the last acknowledged event. It is written after each commit and not synced:
-after a power failure it may lag behind, and never runs ahead.
+SQLite ends its write-ahead log at the first damaged frame, without an error: the journal would be
+shorter, and still be sound. So a small file beside the journal, ``JOURNAL-acknowledged``, holds the
+number of the last acknowledged event. It is written after each commit and not synced: after a power
+failure it may lag behind, and never runs ahead.
 """
 
 from __future__ import annotations
@@ -31,22 +31,21 @@ def open_engine(path: Path, read_only: bool, outlives_machine: bool) -> sql.Engi
     """Return SQLAlchemy's engine for a journal; commits are synced if they outlive the machine."""
     if read_only:
         name = f"file:{quote(str(path.absolute()))}?mode=ro"
-        # A journal that was closed, or a backup, is one file, and may stand where none can be made.
+        # A journal that was closed, or a backup, is one file, and its folder may be read-only.
         is_whole = not path.with_name(f"{path.name}-wal").exists()
         if is_whole and not os.access(path.parent, os.W_OK):
             name += "&immutable=1"
         return sql.create_engine(
             "sqlite://", creator=lambda: sqlite3.connect(name, uri=True, check_same_thread=False)
         )
-    engine = sql.create_engine(
-        sql.URL.create("sqlite", database=str(path)), connect_args={"check_same_thread": False}
-    )
+    url = sql.URL.create("sqlite", database=str(path))
+    engine = sql.create_engine(url, connect_args={"check_same_thread": False})
 
     @sql.event.listens_for(engine, "connect")
-    def _prepare(connection: Any, _record: object) -> None:
+    def _set_pragmas(connection: Any, _record: object) -> None:
         synced = "FULL" if outlives_machine else "OFF"
-        for what in ("journal_mode = WAL", f"synchronous = {synced}", f"busy_timeout = {BUSY}"):
-            connection.execute(f"PRAGMA {what}")
+        for pragma in ("journal_mode = WAL", f"synchronous = {synced}", f"busy_timeout = {BUSY}"):
+            connection.execute(f"PRAGMA {pragma}")
 
     return engine
 
@@ -60,70 +59,57 @@ def create(path: Path) -> None:
 def lock(path: Path) -> int:
     """Lock a file, and return the descriptor that holds the lock.
 
-    To be closed after all others of the file: closing any of them drops SQLite's locks.
-
-    Raises
-    ------
-    InputError
-        When another service has it, or it has a second name.
+    It must be closed after all others of the file: closing any of them drops SQLite's locks.
+    Raises `InputError` when another service has it, or it has a second name.
     """
     held = os.open(path, os.O_RDWR)
     try:
         if os.fstat(held).st_nlink > 1:
-            raise InputError(
+            why = (
                 "has a second name (a hard link), under which recent events would be missed; "
-                "remove one of the names",
-                "",
-                str(path),
+                "remove one of the names"
             )
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InputError("is in use by another fairlead serve", "", str(path)) from None
-    except BaseException:
+            raise InputError(why, "", str(path))
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BaseException as fault:
         os.close(held)
+        if isinstance(fault, BlockingIOError):
+            raise InputError("is in use by another fairlead serve", "", str(path)) from None
         raise
     return held
 
 
 def check_pages(engine: sql.Engine, path: Path) -> None:
-    """Refuse a file whose pages are damaged. SQLite reads all of it, about 1 s a GiB."""
+    """Refuse a file with damaged pages. SQLite reads all of it, about 1 s a GiB."""
     with engine.connect() as connection:
         found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar()
     if found != "ok":
         raise InputError(f"is damaged: {'; '.join(str(found).splitlines())}", "", str(path))
 
 
-class Acknowledged:
-    """The number of the last acknowledged event, in its open file.
-
-    Parameters
-    ----------
-    journal : Path
-    """
+class AcknowledgedFile:
+    """The open file with the number of the last acknowledged event."""
 
     def __init__(self, journal: Path) -> None:
         flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC
         self._file = os.open(acknowledged_path(journal), flags, 0o600)
 
     def write(self, seq: int) -> None:
-        """Note that all events up to a number are acknowledged; a full disk is no fault."""
+        """Record that all events up to a number are acknowledged; ignore a full disk."""
         with suppress(OSError):
             os.pwrite(self._file, f"{seq:0{WIDTH}d}\n".encode(), 0)
 
     def close(self) -> None:
-        """Close the file."""
         os.close(self._file)
 
 
 def acknowledged_path(journal: Path) -> Path:
-    """Return the path of the file that belongs to a journal."""
     real = journal.resolve()  # as SQLite names its write-ahead log
     return real.with_name(f"{real.name}-acknowledged")
 
 
 def check_acknowledged(path: Path, seq: int) -> None:
-    """Refuse a journal that ends with an event before the last one that was acknowledged."""
+    """Refuse a journal that ends before the last acknowledged event."""
     try:
         most = int(acknowledged_path(path).read_bytes()[:WIDTH])
     except (OSError, ValueError):
@@ -138,9 +124,8 @@ def check_acknowledged(path: Path, seq: int) -> None:
         shutil.copyfile(log, copy)
         copy.chmod(0o600)
         kept = f" ({copy.name} is a copy of the damaged log)"
-    raise InputError(
+    why = (
         f"lacks events {seq + 1:,} to {most:,}, which were acknowledged: it is damaged, "
-        f"or an older copy{kept}; to go on without them remove {acknowledged_path(path)}",
-        "",
-        str(path),
+        f"or an older copy{kept}; to go on without them remove {acknowledged_path(path)}"
     )
+    raise InputError(why, "", str(path))

@@ -10,28 +10,19 @@ from zlib import crc32
 import sqlalchemy as sql
 
 from fairlead.errors import InputError
-from fairlead.service.journal.journal_tables import snapshot_parts
+from fairlead.service.journal._journal_tables import snapshot_parts
 from fairlead.service.service_state import ServiceState
 
 LOG = logging.getLogger("fairlead.service")
-NEWEST_KEPT = 2  # from which a service recovers
-OLDEST_KEPT = 2  # where replays begin, and where they will, when older events are deleted
+NEWEST_KEPT = 2  # for recovery
+OLDEST_KEPT = 2  # where replays begin, and where they will when older events are deleted
 
 
 class Snapshots:
     """The snapshots of a journal, each after an event.
 
-    They are written in parts, so that none holds up a commit; one is whole when its last part is
+    They are written in parts, so that none delays a commit; one is whole when its last part is
     there.
-
-    Parameters
-    ----------
-    engine : sqlalchemy.Engine
-        Of the journal's file.
-    path : Path
-        Its path, for the log.
-    read_state : callable
-        Returns the state that a snapshot's bytes hold.
     """
 
     def __init__(
@@ -40,37 +31,39 @@ class Snapshots:
         self._engine, self._path, self._read_state = engine, path, read_state
 
     def save(self, seq: int, parts: Iterable[bytes]) -> None:
-        """Keep the state after an event; of the others keep the newest and the oldest.
+        """Save the state after an event; of the others keep the newest and the oldest.
 
-        Any thread may, one at a time. What `parts` raises leaves it unfinished, and so unread.
+        Any thread may, one at a time. If `parts` raises, it stays unfinished, and so unread.
         """
         part, data, digest = 0, b"", 0
-        with self._engine.begin() as connection:
-            connection.execute(sql.delete(snapshot_parts).where(snapshot_parts.c.seq == seq))
-        for part, following in enumerate(parts):
+        self._delete(snapshot_parts.c.seq == seq)
+        for part, later in enumerate(parts):
             if part:
-                self._keep(seq, part - 1, data)
-            data = following
+                self._insert(seq, part - 1, data)
+            data = later
             digest = crc32(data, digest)
-        self._keep(seq, part, data, digest)
+        self._insert(seq, part, data, digest)
         kept = self.seqs()
         kept = kept[:OLDEST_KEPT] + kept[OLDEST_KEPT:][-NEWEST_KEPT:]
         self._delete(snapshot_parts.c.seq.not_in(kept))
 
     def seqs(self) -> list[int]:
-        """Return the events after which there is one, in order."""
+        """Return the numbers of the events with a whole snapshot, in order."""
         whole = sql.select(snapshot_parts.c.seq).where(snapshot_parts.c.is_last)
         with self._engine.connect() as connection:
             return list(connection.scalars(whole.order_by(snapshot_parts.c.seq)))
 
     def first_readable(self, seqs: Sequence[int]) -> tuple[int, ServiceState] | None:
-        """Return the first that can be read, and after which event it was taken."""
+        """Return the first readable snapshot, and the number of its event."""
         for seq in seqs:
             try:
-                return seq, self._read(seq)
+                data, digest = self._parts(seq)
+                if digest not in (None, crc32(data)):
+                    raise InputError("is damaged: its digest differs", "snapshot")
+                return seq, self._read_state(data)
             except (InputError, KeyError, TypeError, ValueError, IndexError) as fault:
-                said = {"path": str(self._path), "fault": str(fault)}
-                LOG.warning("a snapshot is left out; more events are read", extra=said)
+                extra = {"path": str(self._path), "fault": str(fault)}
+                LOG.warning("a snapshot is left out; more events are read", extra=extra)
         return None
 
     def is_sound(self, seq: int) -> bool:
@@ -79,31 +72,23 @@ class Snapshots:
         return digest == crc32(data)
 
     def sound(self) -> Iterator[bytes]:
-        """Yield the bytes of those that have the right digest."""
+        """Yield the bytes of the snapshots with the right digest."""
         for seq in self.seqs():
             data, digest = self._parts(seq)
             if digest == crc32(data):
                 yield data
 
     def delete_before(self, seq: int) -> None:
-        """Delete those of before an event."""
+        """Delete the snapshots before an event."""
         self._delete(snapshot_parts.c.seq < seq)
 
-    def _keep(self, seq: int, part: int, data: bytes, digest: int | None = None) -> None:
+    def _insert(self, seq: int, part: int, data: bytes, digest: int | None = None) -> None:
         row = {"seq": seq, "part": part, "is_last": digest is not None, "data": data}
-        row["digest"] = digest
         with self._engine.begin() as connection:
-            connection.execute(sql.insert(snapshot_parts).values(**row))
-
-    def _read(self, seq: int) -> ServiceState:
-        data, digest = self._parts(seq)
-        if digest not in (None, crc32(data)):
-            raise InputError("is damaged: its digest differs", "snapshot")
-        return self._read_state(data)
+            connection.execute(sql.insert(snapshot_parts).values(**row, digest=digest))
 
     def _parts(self, seq: int) -> tuple[bytes, int | None]:
-        chosen = snapshot_parts.c.data, snapshot_parts.c.digest
-        parts = sql.select(*chosen).where(snapshot_parts.c.seq == seq)
+        parts = sql.select(snapshot_parts).where(snapshot_parts.c.seq == seq)
         with self._engine.connect() as connection:
             rows = connection.execute(parts.order_by(snapshot_parts.c.part)).all()
         return b"".join(row.data for row in rows), rows[-1].digest

@@ -1,15 +1,14 @@
-"""Journals of an earlier version: what happened is read, without its scheduler, which is gone.
+"""Journals of an earlier version, read without its scheduler, which is gone.
 
-The service's part of a snapshot is as today's. Of the scheduler's part only the policy, the seed
-and the names of resources are read: the rest follows from jobs and servers. Tasks start where they
-were recorded to start.
+The service's part of a snapshot has today's format. Of the scheduler's part only the policy, the
+seed and the names of resources are read: the rest follows from jobs and servers. Tasks start where
+they were recorded to start.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from pydantic_core import from_json
 
@@ -23,22 +22,8 @@ MARK = b"fairlead scheduler snapshot\n"
 WORD = 8  # bytes of a number: the version, and the length of the JSON
 
 
-class EarlierStart(NamedTuple):
-    """The start of a task: on which server, and when."""
-
-    key: TaskKey
-    server: str
-    since: float
-
-
 def earlier_state(data: bytes) -> ServiceState:
-    """Return the state that a snapshot of an earlier version was taken of.
-
-    Raises
-    ------
-    InputError
-        When it is damaged.
-    """
+    """Return the state of a snapshot of an earlier version; raise `InputError` if damaged."""
     part, scheduler = split(data)
     if not scheduler.startswith(MARK):
         raise InputError("is damaged: it has no scheduler", "snapshot")
@@ -51,10 +36,10 @@ def earlier_state(data: bytes) -> ServiceState:
     return state
 
 
-def running_in(data: bytes) -> Iterator[EarlierStart]:
-    """Yield the starts of the tasks that run by a snapshot."""
+def starts_of_running(data: bytes) -> Iterator[tuple[TaskKey, str, float]]:
+    """Yield key, server and start of the running tasks of a snapshot."""
     for job, index, attempt, _task, _group, server, since, *_ in split(data)[0]["running"]:
-        yield EarlierStart(TaskKey(job, index, attempt), server, since)
+        yield TaskKey(job, index, attempt), server, since
 
 
 def repeat_starts(
@@ -62,10 +47,7 @@ def repeat_starts(
 ) -> None:
     """Start tasks on the servers where they were recorded to start at an event.
 
-    Raises
-    ------
-    InputError
-        When one of them does not wait, or its server is not there.
+    Raises `InputError` when one of them does not wait, or its server is missing.
     """
     placed = []
     for key, server in sorted(starts.items()):
@@ -74,10 +56,7 @@ def repeat_starts(
         if entry is None or server not in state.servers:
             fault = f"task {key} was recorded to start on {server!r:.60}, and cannot"
             raise InputError(fault, "", f"{path}: event {seq}")
-        task, index = (
-            state.scheduler.assume(entry.group, server, now),
-            entry.indices.index(key.index),
-        )
-        user = entry.job.user
+        task = state.scheduler.assume(entry.group, server, now)
+        user, index = entry.job.user, entry.indices.index(key.index)
         placed.append(Placement(task, entry.group, user, server, key.attempt, index))
     state.start(placed, now)

@@ -23,23 +23,19 @@ from pydantic_core import from_json
 
 from fairlead.errors import InputError
 from fairlead.garbage_collection import garbage_collection_paused
-from fairlead.service.jobs import Effects, TaskKey
+from fairlead.service.jobs import Effects, Running, TaskKey
 from fairlead.service.journal import _journal_file as journal_file
-from fairlead.service.journal._journal_file import Acknowledged
 from fairlead.service.journal._journal_snapshots import Snapshots
-from fairlead.service.journal.earlier_journal import earlier_state, running_in
-from fairlead.service.journal.job_records import JobRecords
-from fairlead.service.journal.journal_tables import (
+from fairlead.service.journal._journal_tables import (
     TABLES,
     answers,
     attempts,
     columns_of,
     events,
     meta,
-    unreadable,
-    unwritten,
 )
-from fairlead.service.journal.repeated_events import repeat_event
+from fairlead.service.journal.earlier_journal import earlier_state, starts_of_running
+from fairlead.service.journal.job_records import JobRecords
 from fairlead.service.journal.tokens import Tokens
 from fairlead.service.service_state import ServiceState
 
@@ -53,7 +49,11 @@ EARLIER = (
 )
 ANSWERS_AGE = 86400.0  # seconds for which an idempotency key is known
 EVENTS_AT_ONCE = 500  # few enough to stay in the processor's cache
-FORGOTTEN_AT_ONCE = 10_000  # events deleted in one transaction, which takes some 20 ms
+DELETED_AT_ONCE = 10_000  # events in one transaction, which takes some 20 ms
+
+
+class JournalError(Exception):
+    """A batch could not be written; nothing of it is in the journal."""
 
 
 class Answer(NamedTuple):
@@ -65,13 +65,13 @@ class Answer(NamedTuple):
 
 @dataclass
 class Batch:
-    """Rows that are written in one transaction: events, and what follows from them."""
+    """Rows that are written in one transaction, with the effects of the events."""
 
     events: list[tuple[float, str, bytes]] = field(default_factory=list)
     specs: dict[int, tuple[str, float, bytes]] = field(default_factory=dict)
     answers: dict[str, Answer] = field(default_factory=dict)
 
-    def note(self, now: float, kind: str, body: bytes) -> None:
+    def add(self, now: float, kind: str, body: bytes) -> None:
         """Add an event, its body as JSON."""
         self.events.append((now, kind, body))
 
@@ -82,16 +82,15 @@ class Journal:
     Parameters
     ----------
     path : Path
-        The SQLite file; created, readable by its owner alone, where there is none.
+        The SQLite file; created, readable by its owner alone, if there is none.
     must_exist : bool
         Whether a missing file is an error.
     shared : bool
         Whether to leave the lock to the service that writes events: for tokens, and for reading.
-
-    Attributes
-    ----------
-    is_earlier : bool
-        Whether an earlier version wrote it, which placed tasks otherwise. It can only be read.
+    read_only : bool
+        Whether to write nothing.
+    outlives_machine : bool
+        Whether commits are synced, so that they outlive a power failure.
 
     Raises
     ------
@@ -112,12 +111,12 @@ class Journal:
         self.path = path
         self.seq, self.last, self._digest = 0, 0.0, 0
         self._lock: int | None = None
-        self._acknowledged: Acknowledged | None = None
+        self._acknowledged: journal_file.AcknowledgedFile | None = None
         is_writer = not (shared or read_only)
         try:
-            if (must_exist or read_only) and not path.exists():
-                raise InputError("there is no such file", "", str(path))
             if not path.exists():
+                if must_exist or read_only:
+                    raise InputError("there is no such file", "", str(path))
                 journal_file.create(path)
             if is_writer:
                 self._lock = journal_file.lock(path)
@@ -125,6 +124,7 @@ class Journal:
             if is_writer:
                 journal_file.check_pages(self._engine, path)
             with self._engine.begin() as connection:
+                # The earlier version placed tasks otherwise: its journals can only be read.
                 self.is_earlier = self._check_format(connection, read_only)
             self.jobs = JobRecords(self._engine)
             read_state = earlier_state if self.is_earlier else ServiceState.restore
@@ -134,13 +134,13 @@ class Journal:
             if is_writer:
                 journal_file.check_acknowledged(path, self.seq)
                 self.jobs.check_specs()
-                self._acknowledged = Acknowledged(path)
+                self._acknowledged = journal_file.AcknowledgedFile(path)
         except OSError as fault:
             self.close()
             raise InputError(fault.strerror or str(fault), "", str(path)) from None
         except sql.exc.DBAPIError as fault:
             self.close()
-            raise unreadable(fault, path) from None
+            raise _unreadable(fault, path) from None
         except InputError:
             self.close()
             raise
@@ -171,56 +171,43 @@ class Journal:
             raise InputError(f"is of format {found}, not {FORMAT}", "", str(self.path))
         return found == EARLIER_FORMAT
 
-    # Events and snapshots
+    # Writing
 
     def commit(self, batch: Batch, effects: Effects) -> None:
-        """Write a batch; when this returns it is on disk.
-
-        Raises
-        ------
-        JournalError
-            When it is not; then nothing of it is there.
-        """
+        """Write a batch; it is on disk then. Raise `JournalError` if it cannot be written."""
         seq, last, digest = self.seq, self.last, self._digest
         rows = []
         for now, kind, body in batch.events:
             seq, last = seq + 1, now
             digest = digest_of_event(digest, seq, now, kind, body)
             rows.append((seq, now, kind, body, digest))
+        at = time.time()
+        kept = [(key, a.digest, at, a.body, _checksum(key, a)) for key, a in batch.answers.items()]
         try:
             with self._engine.begin() as connection:
                 write = connection.exec_driver_sql
                 if rows:
-                    write(
-                        "INSERT INTO events (seq, now, kind, body, digest) VALUES (?, ?, ?, ?, ?)",
-                        rows,
-                    )
-                at = time.time()
-                # By the wall clock, which may be behind the moments of events: see `Engine`.
+                    columns = "(seq, now, kind, body, digest)"
+                    write(f"INSERT INTO events {columns} VALUES (?, ?, ?, ?, ?)", rows)
+                # By the wall clock, which may be behind the times of events: see `StateThread`.
                 behind = min(at - last, 0.0) if rows else 0.0
                 self.jobs.insert(connection, batch.specs)
-                self.jobs.insert_attempts(connection, effects.past, behind)
-                self.jobs.note_ended(connection, effects.ended, last)
-                if batch.answers:
-                    write(
-                        "INSERT OR REPLACE INTO answers (key, digest, at, body, checksum) "
-                        "VALUES (?, ?, ?, ?, ?)",
-                        [
-                            (key, a.digest, at, a.body, _checksum(key, a))
-                            for key, a in batch.answers.items()
-                        ],
-                    )
+                self.jobs.insert_attempts(connection, effects.attempts, behind)
+                self.jobs.record_ended(connection, effects.ended, last)
+                if kept:
+                    columns = "(key, digest, at, body, checksum)"
+                    write(f"INSERT OR REPLACE INTO answers {columns} VALUES (?, ?, ?, ?, ?)", kept)
         except (sql.exc.OperationalError, sql.exc.IntegrityError, OSError) as fault:
-            raise unwritten(fault) from None
+            raise _unwritten(fault) from None
         self.seq, self.last, self._digest = seq, last, digest
         if self._acknowledged is not None and rows:
             self._acknowledged.write(seq)
         self.jobs.cache(batch.specs, effects.ended)
 
     def save(self, seq: int, parts: Iterable[bytes]) -> None:
-        """Keep a snapshot of the state after an event, so that a restart is quick.
+        """Save a snapshot of the state after an event, so that a restart is quick.
 
-        Any thread may, one at a time. What `parts` raises leaves it unfinished, and so unread.
+        Any thread may, one at a time. If `parts` raises, it stays unfinished, and so unread.
         """
         try:
             self.snapshots.save(seq, parts)
@@ -228,21 +215,39 @@ class Journal:
                 aged = answers.c.at < time.time() - ANSWERS_AGE
                 connection.execute(sql.delete(answers).where(aged))
         except (sql.exc.SQLAlchemyError, OSError) as fault:
-            raise unwritten(fault) from None
+            raise _unwritten(fault) from None
+
+    def delete_old(self, before: float) -> None:
+        """Delete jobs that ended before a time, and the events that no replay needs then.
+
+        Events are deleted up to the newest snapshot before that time, at which replays begin from
+        then on. It has to be sound, and a newer sound one is kept beside it. All is deleted in
+        small transactions, so that commits of the service never wait for long.
+        """
+        try:
+            self.jobs.delete_old(before)
+            first, seqs = self._first(), self.snapshots.seqs()
+            old = [seq for seq in seqs if seq > first and self._time_of(seq) < before]
+            if not old:
+                return
+            sound = [seq for seq in seqs if self.snapshots.is_sound(seq)]
+            begin = max(set(old).intersection(sound[:-1]), default=first)
+            for at in range(first, begin, DELETED_AT_ONCE):
+                part = events.c.seq < min(at + DELETED_AT_ONCE, begin)
+                with self._engine.begin() as connection:
+                    connection.execute(sql.delete(events).where(part))
+            if begin > first:
+                self.snapshots.delete_before(begin)
+        except sql.exc.SQLAlchemyError as fault:
+            raise _unwritten(fault) from None
+
+    # Reading
 
     def recover(self, policy: str) -> tuple[ServiceState, int]:
-        """Return the state that the journal tells of, and how many events came after its snapshot.
+        """Return the state of the journal, and how many events came after its snapshot.
 
-        Parameters
-        ----------
-        policy : str
-            For a journal without events.
-
-        Raises
-        ------
-        InputError
-            When an event cannot be carried out as it was, or placed otherwise: the file is damaged,
-            or another version of the program wrote it.
+        A journal without events gives an empty state with that policy. Raises `InputError` when the
+        file is damaged, or another version of the program wrote it.
         """
         try:
             with garbage_collection_paused():
@@ -253,16 +258,13 @@ class Journal:
                     repeat_event(state, kind, body, now, self.path, seq)
                     state.take_effects()
         except sql.exc.DBAPIError as fault:
-            raise unreadable(fault, self.path) from None
+            raise _unreadable(fault, self.path) from None
         return state, self.seq - since
 
     def events(self, since: int = 0) -> Iterator[tuple[int, float, str, dict[str, Any]]]:
-        """Yield number, moment, kind and body of each event after one, in order.
+        """Yield number, time, kind and body of each event after one, in order.
 
-        Raises
-        ------
-        InputError
-            When an event is damaged or missing.
+        Raises `InputError` when an event is damaged or missing.
         """
         digest = self._digest_at(since)
         chosen = (
@@ -270,7 +272,7 @@ class Journal:
         )
         rows: Sequence[Any] = [None] * EVENTS_AT_ONCE
         while len(rows) == EVENTS_AT_ONCE:
-            with self._engine.connect() as connection:  # its rows take as long as the rest
+            with self._engine.connect() as connection:  # SQLAlchemy's rows would double the time
                 cursor = connection.connection.cursor()
                 try:
                     rows = cursor.execute(chosen, (since, EVENTS_AT_ONCE)).fetchall()
@@ -294,74 +296,32 @@ class Journal:
                 yield seq, now, kind, content
                 since, digest = seq, kept or 0
 
-    def beginning(self) -> tuple[int, float, ServiceState | None]:
-        """Return after which event a replay begins, its moment, and the state then.
+    def replay_start(self) -> tuple[int, float, ServiceState | None]:
+        """Return the event after which a replay begins, its time, and the state then.
 
-        Where no event is deleted these are 0, 0 and None.
+        They are 0, 0 and None if no event is deleted.
         """
         first = self._first()
-        following = [seq for seq in self.snapshots.seqs() if seq >= first > 1]
-        found = self.snapshots.first_readable(following)
-        return (0, 0.0, None) if found is None else (found[0], self._moment_of(found[0]), found[1])
+        later = [seq for seq in self.snapshots.seqs() if seq >= first > 1]
+        found = self.snapshots.first_readable(later)
+        return (0, 0.0, None) if found is None else (found[0], self._time_of(found[0]), found[1])
 
     def recorded_starts(self) -> dict[float, dict[TaskKey, str]]:
-        """Return the server of each start of a task, by its moment.
-
-        Of starts that are not over, those in snapshots are known.
-        """
+        """Return the server of each ended attempt, and of those in snapshots, by its start."""
         found: dict[float, dict[TaskKey, str]] = {}
         with self._engine.connect() as connection:
             for row in connection.execute(sql.select(attempts)):
                 key = TaskKey(row.job, row.task, row.attempt)
                 found.setdefault(row.started, {})[key] = row.server
         for data in self.snapshots.sound():
-            for start in running_in(data):
-                found.setdefault(start.since, {})[start.key] = start.server
+            for key, server, since in starts_of_running(data):
+                found.setdefault(since, {})[key] = server
         return found
-
-    def forget(self, before: float) -> None:
-        """Delete jobs that ended before a moment, and the events that no replay needs then.
-
-        Events go as far as to the newest snapshot of before that moment, at which replays begin
-        from then on. It has to be sound, and a newer sound one is kept beside it. All is deleted in
-        small transactions, so that commits of the service wait for none of them for long.
-        """
-        try:
-            self.jobs.forget(before)
-            first, seqs = self._first(), self.snapshots.seqs()
-            old = [seq for seq in seqs if seq > first and self._moment_of(seq) < before]
-            if not old:
-                return
-            sound = [seq for seq in seqs if self.snapshots.is_sound(seq)]
-            begin = max(set(old).intersection(sound[:-1]), default=first)
-            for at in range(first, begin, FORGOTTEN_AT_ONCE):
-                part = events.c.seq < min(at + FORGOTTEN_AT_ONCE, begin)
-                with self._engine.begin() as connection:
-                    connection.execute(sql.delete(events).where(part))
-            if begin > first:
-                self.snapshots.delete_before(begin)
-        except sql.exc.SQLAlchemyError as fault:
-            raise unwritten(fault) from None
-
-    def _first(self) -> int:
-        """Return the number of the first event; 0 where there is none."""
-        with self._engine.connect() as connection:
-            return connection.scalar(sql.select(sql.func.min(events.c.seq))) or 0
-
-    def _moment_of(self, seq: int) -> float:
-        """Return when an event was; that of one that is not there is 0."""
-        with self._engine.connect() as connection:
-            return connection.scalar(sql.select(events.c.now).where(events.c.seq == seq)) or 0.0
-
-    # Answers to repeated requests
 
     def answer(self, key: str) -> Answer | None:
         """Return the answer to the request that came with an idempotency key.
 
-        Raises
-        ------
-        InputError
-            When it is damaged. The request was carried out, and must not be again.
+        Raises `InputError` when it is damaged: the request was carried out, and must not be again.
         """
         with self._engine.connect() as connection:
             row = connection.execute(sql.select(answers).where(answers.c.key == key)).first()
@@ -373,20 +333,49 @@ class Journal:
             raise InputError(why, "Idempotency-Key")
         return found
 
-    def _read_last(self) -> None:
-        """Read number, moment and digest of the last event."""
-        with self._engine.connect() as connection:
-            chosen = sql.select(events.c.seq, events.c.now).order_by(events.c.seq.desc()).limit(1)
-            last = connection.execute(chosen).first()
-        self.seq = 0 if last is None else last.seq
-        self.last = 0.0 if last is None else last.now
-        self._digest = self._digest_at(self.seq)
+    def _first(self) -> int:
+        return self._scalar(sql.select(sql.func.min(events.c.seq)))
+
+    def _time_of(self, seq: int) -> float:
+        return float(self._scalar(sql.select(events.c.now).where(events.c.seq == seq)))
 
     def _digest_at(self, seq: int) -> int:
-        """Return the digest of all events up to one; 0 where it is not known."""
+        """Return the digest of all events up to one; 0 if it is unknown."""
+        return self._scalar(sql.select(events.c.digest).where(events.c.seq == seq))
+
+    def _scalar(self, chosen: sql.Select[Any]) -> int:
+        """Return a number of the database; 0 if it is missing."""
         with self._engine.connect() as connection:
-            chosen = sql.select(events.c.digest).where(events.c.seq == seq)
             return connection.scalar(chosen) or 0
+
+    def _read_last(self) -> None:
+        """Read number, time and digest of the last event."""
+        self.seq = self._scalar(sql.select(sql.func.max(events.c.seq)))
+        self.last, self._digest = self._time_of(self.seq), self._digest_at(self.seq)
+
+
+def repeat_event(
+    state: ServiceState, kind: str, body: dict[str, Any], now: float, path: Path, seq: int
+) -> Any:
+    """Carry out an event of a journal again; return its outcome.
+
+    Raises `InputError` when that fails, or places other tasks than recorded.
+    """
+    digest = body.pop("placed", None)
+    try:
+        outcome = state.apply(kind, body, now)
+    except (InputError, AttributeError, TypeError, KeyError, ValueError) as fault:
+        why = f"cannot be carried out again: {fault}"
+        raise InputError(why, "", f"{path}: event {seq}") from None
+    if digest is not None and digest != digest_of_placements(outcome):
+        why = "places other tasks than it did; another version of fairlead may have written it"
+        raise InputError(why, "", f"{path}: event {seq}")
+    return outcome
+
+
+def digest_of_placements(runs: Sequence[Running]) -> int:
+    """Return a checksum of a list of placements."""
+    return crc32(" ".join([f"{run.key} {run.server}" for run in runs]).encode())
 
 
 def digest_of_event(before: int, seq: int, now: float, kind: str, body: bytes) -> int:
@@ -395,13 +384,30 @@ def digest_of_event(before: int, seq: int, now: float, kind: str, body: bytes) -
 
 
 def _checksum(key: str, answer: Answer) -> int:
-    """Return a checksum of an answer and of the key and the request that it belongs to."""
+    """Return a checksum of an answer with its key and request."""
     return crc32(answer.body, crc32(f"{key}\n{answer.digest}".encode()))
+
+
+def _unreadable(fault: sql.exc.DBAPIError, path: Path) -> InputError:
+    """Return the fault of a file that SQLite cannot read."""
+    why = str(fault.orig)
+    if "no such table" in why:
+        why = "is no journal of fairlead serve"
+    elif "malformed" in why or "disk image" in why:
+        why = f"is damaged: {why}"
+    return InputError(why, "", str(path))
+
+
+def _unwritten(fault: Exception) -> JournalError:
+    """Return the reason of a failed write, without paths."""
+    if isinstance(fault, OSError):
+        return JournalError(fault.strerror or type(fault).__name__)
+    return JournalError(str(getattr(fault, "orig", None) or fault))
 
 
 @contextmanager
 def opened(path: Path, *, shared: bool = False) -> Iterator[Journal]:
-    """Open a journal that is there, for the length of a block."""
+    """Open an existing journal for the length of a block."""
     journal = Journal(path, must_exist=True, shared=shared)
     try:
         yield journal
@@ -411,7 +417,7 @@ def opened(path: Path, *, shared: bool = False) -> Iterator[Journal]:
 
 @contextmanager
 def reading(path: Path) -> Iterator[Journal]:
-    """Open a journal for the length of a block, and write nothing; a service may have it."""
+    """Open a journal for the length of a block without writing; a service may have it open."""
     journal = Journal(path, read_only=True)
     try:
         yield journal

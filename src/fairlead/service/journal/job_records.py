@@ -1,4 +1,7 @@
-"""What people ask for later: jobs as submitted, each start of a task, and hours by month."""
+"""History in the journal: jobs as submitted, attempts of tasks, and hours of use by month.
+
+Of an ended job, long fields are cut to their beginnings.
+"""
 
 from __future__ import annotations
 
@@ -13,28 +16,24 @@ import sqlalchemy as sql
 from pydantic_core import from_json, to_json
 from sqlalchemy.dialects import sqlite
 
-from fairlead.service.jobs import Job, Past
-from fairlead.service.journal._ended_jobs import ENDED_BYTES, short_request, short_view
-from fairlead.service.journal.journal_tables import attempts, jobs, past_usage
+from fairlead.service.jobs import EndedAttempt, Job
+from fairlead.service.journal._journal_tables import attempts, jobs, past_usage
 from fairlead.service.service_state import RESOURCES
 
 LOG = logging.getLogger("fairlead.service")
 CACHED_SPEC_BYTES = 64 * 2**20  # of jobs as submitted, in memory
-LISTED_BYTES = 2 * 2**20  # of the views of jobs that ended in one list
+LISTED_BYTES = 2 * 2**20  # of the ended jobs in one list
+ENDED_BYTES = 4096  # of a job's request, and as many of its view, once it has ended
+LONG_FIELDS = ("where", "after")  # of a view
+MARK = "..."  # after the beginning of a word, and after the first words of a command
 DAMAGED = "its command in the journal is damaged"
-FORGOTTEN_AT_ONCE = 500  # jobs deleted in one transaction, which takes some 20 ms
+DELETED_AT_ONCE = 500  # jobs in one transaction, which takes some 20 ms
 ROWS_AT_ONCE = 5000
 _NO_HOURS = {"tasks": 0, "cpu": 0.0, "memory": 0.0, "gpu": 0.0}
 
 
 class JobRecords:
-    """Jobs and starts of tasks in a journal; any thread may read.
-
-    Parameters
-    ----------
-    engine : sqlalchemy.Engine
-        Of the journal's file.
-    """
+    """Jobs and attempts of tasks in a journal's file; any thread may read."""
 
     def __init__(self, engine: sql.Engine) -> None:
         self._engine = engine
@@ -48,34 +47,30 @@ class JobRecords:
     def insert(
         self, connection: sql.Connection, specs: Mapping[int, tuple[str, float, bytes]]
     ) -> None:
-        """Write jobs as submitted: user, moment and spec by id."""
+        """Write jobs as submitted: user, time and spec by id."""
         if specs:
             connection.exec_driver_sql(
                 "INSERT INTO jobs (id, user, submitted, spec, digest) VALUES (?, ?, ?, ?, ?)",
-                [
-                    (job, user, at, spec, digest_of_spec(job, spec))
-                    for job, (user, at, spec) in specs.items()
-                ],
+                [(job, *values, digest_of_spec(job, values[-1])) for job, values in specs.items()],
             )
 
     def insert_attempts(
-        self, connection: sql.Connection, past: Sequence[Past], behind: float
+        self, connection: sql.Connection, ended: Sequence[EndedAttempt], behind: float
     ) -> None:
-        """Write starts that are over, moved by seconds."""
-        if past:
-            connection.exec_driver_sql(
-                "INSERT OR REPLACE INTO attempts VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
-                [
-                    (
-                        *(*p.key, p.user, p.server, p.started + behind, p.ended + behind),
-                        *(p.status, p.reason),
-                        *(p.demand.get(r, 0.0) for r in RESOURCES),
-                    )
-                    for p in past
-                ],
-            )
+        """Write ended attempts, their times moved by seconds."""
+        if ended:
+            rows = [
+                (
+                    *(*a.key, a.user, a.server, a.started + behind, a.ended + behind),
+                    *(a.status, a.reason),
+                    *(a.demand.get(r, 0.0) for r in RESOURCES),
+                )
+                for a in ended
+            ]
+            values = "VALUES (?,?,?,?,?,?,?,?,?,?,?,?)"
+            connection.exec_driver_sql(f"INSERT OR REPLACE INTO attempts {values}", rows)
 
-    def note_ended(self, connection: sql.Connection, ended: Sequence[Job], at: float) -> None:
+    def record_ended(self, connection: sql.Connection, ended: Sequence[Job], at: float) -> None:
         """Write how jobs ended; of the large ones keep the beginning of the command."""
         if not ended:
             return
@@ -101,30 +96,26 @@ class JobRecords:
             for over in ended:
                 self._drop(over.id)
 
-    # Read
+    # Reading
 
     def specs(self, ids: Iterable[int]) -> dict[int, dict[str, Any]]:
-        """Return jobs as they were submitted, by id; missing and damaged ones are left out."""
+        """Return jobs as submitted, by id; missing and damaged ones are left out."""
         wanted = list(ids)
         found = self.cached_specs(wanted)
         missing = [job for job in wanted if job not in found]
-        if missing:
-            read = {}
-            with self._engine.connect() as connection:
-                for at in range(0, len(missing), ROWS_AT_ONCE):
-                    part = missing[at : at + ROWS_AT_ONCE]
-                    for row in connection.execute(self._select_specs.where(jobs.c.id.in_(part))):
-                        if (whole := _checked(*row)) is None:
-                            _log_damaged(row.id, "command")
-                        else:
-                            found[row.id], read[row.id] = whole, row.spec
-            with self._lock:
-                for job, spec in read.items():
-                    self._remember(job, spec)
+        read = {}
+        for row in self._rows(self._select_specs, missing):
+            if (whole := _checked(row.id, row.spec, row.digest)) is None:
+                _log_damaged(row.id, "command")
+            else:
+                found[row.id], read[row.id] = whole, row.spec
+        with self._lock:
+            for job, spec in read.items():
+                self._remember(job, spec)
         return found
 
     def cached_specs(self, ids: Iterable[int]) -> dict[int, dict[str, Any]]:
-        """Return those jobs as they were submitted that take no reading."""
+        """Return the cached ones of jobs as submitted, by id."""
         with self._lock:
             found = {job: self._specs[job] for job in ids if job in self._specs}
             for job in found:
@@ -132,7 +123,7 @@ class JobRecords:
         return {job: from_json(spec) for job, spec in found.items()}
 
     def check_specs(self) -> None:
-        """Log the waiting and running jobs whose specs are damaged. It reads all of them."""
+        """Log the live jobs with damaged specs. It reads all of them."""
         with self._engine.connect() as connection:
             for row in connection.execute(self._select_specs.where(jobs.c.ended.is_(None))):
                 if _checked(*row) is None:
@@ -141,10 +132,9 @@ class JobRecords:
     def ended_jobs(
         self, user: str | None = None, ids: Sequence[int] | None = None, limit: int = 100
     ) -> list[dict[str, Any]]:
-        """Return jobs that are over, the latest first: at most 2 MiB of them, but one at least."""
-        chosen = sql.select(jobs.c.id, jobs.c.ended, jobs.c.outcome).where(
-            jobs.c.ended.is_not(None)
-        )
+        """Return ended jobs, the latest first: at most 2 MiB of them, but one at least."""
+        chosen = sql.select(jobs.c.id, jobs.c.ended, jobs.c.outcome)
+        chosen = chosen.where(jobs.c.ended.is_not(None))
         if user is not None:
             chosen = chosen.where(jobs.c.user == user)
         if ids is not None:
@@ -164,27 +154,31 @@ class JobRecords:
         return views
 
     def outcomes(self, ids: Iterable[int]) -> dict[int, tuple[str, str]]:
-        """Return user and final state of those jobs that ended."""
-        wanted, found = list(ids), {}
-        with self._engine.connect() as connection:
-            for at in range(0, len(wanted), ROWS_AT_ONCE):
-                chosen = sql.select(jobs.c.id, jobs.c.user, jobs.c.outcome).where(
-                    jobs.c.id.in_(wanted[at : at + ROWS_AT_ONCE]), jobs.c.ended.is_not(None)
-                )
-                for row in connection.execute(chosen):
-                    if (view := _outcome(row.id, row.outcome)) is not None:
-                        found[row.id] = row.user, str(view["state"])
+        """Return user and final state of the ended ones of jobs."""
+        chosen = sql.select(jobs.c.id, jobs.c.user, jobs.c.outcome)
+        found = {}
+        for row in self._rows(chosen.where(jobs.c.ended.is_not(None)), list(ids)):
+            if (view := _outcome(row.id, row.outcome)) is not None:
+                found[row.id] = row.user, str(view["state"])
         return found
 
+    def _rows(self, chosen: sql.Select[Any], ids: Sequence[int]) -> list[sql.Row[Any]]:
+        rows: list[sql.Row[Any]] = []
+        for at in range(0, len(ids), ROWS_AT_ONCE):
+            part = ids[at : at + ROWS_AT_ONCE]
+            with self._engine.connect() as connection:
+                rows += connection.execute(chosen.where(jobs.c.id.in_(part)))
+        return rows
+
     def attempts_of(self, job: int) -> list[dict[str, Any]]:
-        """Return starts of a job's tasks that are over, in order."""
+        """Return the ended attempts of a job's tasks, in order."""
         chosen = sql.select(attempts).where(attempts.c.job == job)
         with self._engine.connect() as connection:
             rows = connection.execute(chosen.order_by(attempts.c.task, attempts.c.attempt))
             return [dict(row._mapping) for row in rows]
 
     def usage(self) -> list[dict[str, Any]]:
-        """Return hours of each resource by month and user, of tasks that ended."""
+        """Return hours of each resource by month and user, of ended tasks."""
         hours: dict[tuple[str, str], dict[str, Any]] = {}
         with self._engine.connect() as connection:
             kept = connection.execute(sql.select(past_usage))
@@ -195,20 +189,18 @@ class JobRecords:
                     total[name] += entry[name]
         return [hours[key] for key in sorted(hours)]
 
-    # Deleted
-
-    def forget(self, before: float) -> int:
-        """Delete jobs that ended before a moment, with their starts; return how many.
+    def delete_old(self, before: float) -> int:
+        """Delete jobs that ended before a time, and their attempts; return the number of jobs.
 
         Their hours stay in `usage`.
         """
         deleted = 0
-        while part := self._forget_some(before):
+        while part := self._delete_some(before):
             deleted += part
         return deleted
 
-    def _forget_some(self, before: float) -> int:
-        old = sql.select(jobs.c.id).where(jobs.c.ended < before).limit(FORGOTTEN_AT_ONCE)
+    def _delete_some(self, before: float) -> int:
+        old = sql.select(jobs.c.id).where(jobs.c.ended < before).limit(DELETED_AT_ONCE)
         with self._engine.begin() as connection:
             ids = connection.scalars(old).all()
             for row in connection.execute(_usage(attempts.c.job.in_(ids))):
@@ -250,7 +242,7 @@ def digest_of_spec(job: int, spec: bytes) -> int:
 
 
 def _checked(job: int, found: object, digest: int | None) -> dict[str, Any] | None:
-    """Return a job as it was submitted, or None where that is damaged."""
+    """Return a job as submitted, or None if it is damaged."""
     spec = found if isinstance(found, bytes) else str(found).encode()
     if digest != digest_of_spec(job, spec):
         return None
@@ -262,7 +254,7 @@ def _checked(job: int, found: object, digest: int | None) -> dict[str, Any] | No
 
 
 def _outcome(job: int, written: bytes) -> dict[str, Any] | None:
-    """Return the view of a job that ended, or None where it cannot be read."""
+    """Return the view of an ended job, or None if it cannot be read."""
     try:
         view = from_json(written)
     except ValueError:
@@ -278,7 +270,7 @@ def _log_damaged(job: int, what: str) -> None:
 
 
 def job_view(job: Job) -> dict[str, Any]:
-    """Describe a job as the API shows it."""
+    """Return a job as the API shows it."""
     return {
         "id": str(job.id),
         "user": job.user,
@@ -302,3 +294,51 @@ def job_view(job: Job) -> dict[str, Any]:
         "ended": None,
         "shortened": [],
     }
+
+
+def short_request(request: Mapping[str, Any]) -> bytes:
+    """Return the request of an ended job, with the beginning of its command alone."""
+    kept = {name: request.get(name) for name in ("user", "name", "tasks", "submitted")}
+    command = _first_words(request.get("command") or (), ENDED_BYTES // 2)
+    return to_json(kept | {"command": command, "environment": {}, "directory": None})
+
+
+def short_view(view: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the view of an ended job; `shortened` names the fields that lack entries."""
+    kept = dict(view)
+    if len(to_json(kept)) <= ENDED_BYTES:
+        return kept
+    fixed = {name: value for name, value in kept.items() if name not in LONG_FIELDS}
+    size = max(ENDED_BYTES - len(to_json(fixed)) - 100, 0) // len(LONG_FIELDS)
+    for name in LONG_FIELDS:
+        value = kept[name]
+        if isinstance(value, dict):
+            first: Any = dict(_first_entries(list(value.items()), size))
+        else:
+            first = _first_entries(value or (), size)
+        if value is not None and len(first) < len(value):
+            kept[name] = first
+            kept["shortened"] = [*kept.get("shortened", ()), name]
+    return kept
+
+
+def _first_entries(entries: Sequence[Any], size: int) -> list[Any]:
+    """Return the first entries, at most `size` bytes of JSON."""
+    kept: list[Any] = []
+    for entry in entries:
+        size -= len(to_json(entry)) + 1
+        if size < 0:
+            break
+        kept.append(entry)
+    return kept
+
+
+def _first_words(words: Sequence[str], size: int) -> list[str]:
+    """Return the first words and a part of the next one, at most `size` bytes of JSON."""
+    kept = _first_entries(words, size)
+    if len(kept) == len(words):
+        return kept
+    part, left = words[len(kept)][:size], size - sum(len(to_json(word)) + 1 for word in kept)
+    while part and len(to_json(part)) > left:
+        part = part[: len(part) // 2]
+    return [*kept, part + MARK]

@@ -14,7 +14,7 @@ from zlib import crc32
 import sqlalchemy as sql
 
 from fairlead.errors import InputError
-from fairlead.service.journal.journal_tables import meta, tokens
+from fairlead.service.journal._journal_tables import meta, tokens
 
 LOG = logging.getLogger("fairlead.service")
 ACCOUNT = "uid "  # begins the names of callers that are known by their Unix account
@@ -22,45 +22,21 @@ CLOSED = "closed"  # in `meta`: there was a token
 
 
 class Token(NamedTuple):
-    """A caller and what it may do.
+    """A caller and its rights."""
 
-    Attributes
-    ----------
-    name : str
-        Of the token, or of the Unix account that asks without one.
-    role : str
-        ``admin``, ``user`` or ``worker``.
-    subject : str
-        The user, or the server; empty for an admin, and for a worker of any server.
-    """
-
-    name: str
-    role: str
-    subject: str
+    name: str  # of the token, or of the Unix account of a caller without one
+    role: str  # admin, user or worker
+    subject: str  # the user, or the server; empty for an admin, and for a worker of any server
 
 
 class Tokens:
-    """The tokens of a journal; several processes may read and change them at once.
-
-    Parameters
-    ----------
-    engine : sqlalchemy.Engine
-        Of the journal's file.
-    path : Path
-        Its path, to name it in errors.
-    """
+    """The tokens in a journal's file; several processes may read and change them at once."""
 
     def __init__(self, engine: sql.Engine, path: Path) -> None:
         self._engine, self._path = engine, path
 
     def add(self, token: Token, secret: str) -> None:
-        """Admit callers that show a secret. Only its digest is kept.
-
-        Raises
-        ------
-        InputError
-            When the name is taken, or could be that of a Unix account that asks without a token.
-        """
+        """Admit callers with a secret; raise `InputError` if the name is taken or reserved."""
         check_name(token.name)
         digest = digest_of(secret)
         row = dict(token._asdict(), digest=digest, created=time.time())
@@ -76,7 +52,7 @@ class Tokens:
 
     @contextmanager
     def added(self, token: Token, secret: str) -> Iterator[None]:
-        """Add a token; take it back where the block that tells its secret fails."""
+        """Add a token; remove it if the block that prints its secret fails."""
         was_closed = self.is_closed()
         self.add(token, secret)
         try:
@@ -89,22 +65,15 @@ class Tokens:
             raise
 
     def remove(self, name: str) -> None:
-        """Revoke a token.
-
-        Raises
-        ------
-        InputError
-            When there is no such token, or it is the last one of an admin.
-        """
+        """Revoke a token; raise `InputError` if it is unknown, or the last one of an admin."""
         with self._engine.begin() as connection:
             names = connection.scalars(sql.select(tokens.c.name)).all()
             if name not in names:
                 raise InputError(f"there is no token {name!r:.60}", "name")
             admins = [t.name for t in _admitted(connection).values() if t.role == "admin"]
             if admins == [name]:
-                raise InputError(
-                    f"{name!r:.60} is the last token of an admin; add another one first", "name"
-                )
+                why = f"{name!r:.60} is the last token of an admin; add another one first"
+                raise InputError(why, "name")
             connection.execute(sql.delete(tokens).where(tokens.c.name == name))
             _set_closed(connection)
 
@@ -117,14 +86,14 @@ class Tokens:
         """Return whether there ever was a token: from then on TCP admits no caller without one."""
         with self._engine.connect() as connection:
             return bool(
-                connection.scalar(sql.select(meta.c.value).where(meta.c.key == CLOSED))
+                _meta_value(connection, CLOSED)
                 or connection.scalar(sql.select(tokens.c.name).limit(1))
             )
 
     def service_secret(self, key: str, make: Callable[[], str]) -> str:
         """Return a secret of the service itself, and make it the first time."""
         with self._engine.begin() as connection:
-            found = connection.scalar(sql.select(meta.c.value).where(meta.c.key == key))
+            found = _meta_value(connection, key)
             if found is None:
                 found = make()
                 connection.execute(sql.insert(meta).values(key=key, value=found))
@@ -143,7 +112,7 @@ def _admitted(connection: sql.Connection) -> dict[str, Token]:
 
 
 def check_name(name: str) -> None:
-    """Refuse the name of a token that a local account could have as a caller."""
+    """Refuse a token name that a local account could have as a caller."""
     if name.startswith(ACCOUNT):
         raise InputError(f"must not begin with {ACCOUNT!r}, as local accounts do", "NAME")
 
@@ -157,7 +126,10 @@ def _checksum(token: Token, digest: str) -> int:
     return crc32("\n".join((*token, digest)).encode())
 
 
+def _meta_value(connection: sql.Connection, key: str) -> str | None:
+    return connection.scalar(sql.select(meta.c.value).where(meta.c.key == key))
+
+
 def _set_closed(connection: sql.Connection) -> None:
-    found = connection.scalar(sql.select(meta.c.value).where(meta.c.key == CLOSED))
-    if found is None:
+    if _meta_value(connection, CLOSED) is None:
         connection.execute(sql.insert(meta).values(key=CLOSED, value="1"))

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import sqlalchemy as sql
-
-from fairlead.errors import InputError
 
 TABLES = sql.MetaData()
 meta = sql.Table(
@@ -91,28 +87,6 @@ answers = sql.Table(
 )
 
 
-class JournalError(Exception):
-    """A batch could not be written; nothing of it is in the journal."""
-
-
 def columns_of(connection: sql.Connection, table: str) -> list[str]:
-    """Return the names of a table's columns; none where there is no such table."""
-    rows = connection.exec_driver_sql(f"PRAGMA table_info({table})")
-    return [row[1] for row in rows]
-
-
-def unreadable(fault: sql.exc.DBAPIError, path: Path) -> InputError:
-    """Return the fault of a file that SQLite cannot read."""
-    why = str(fault.orig)
-    if "no such table" in why:
-        why = "is no journal of fairlead serve"
-    elif "malformed" in why or "disk image" in why:
-        why = f"is damaged: {why}"
-    return InputError(why, "", str(path))
-
-
-def unwritten(fault: Exception) -> JournalError:
-    """Return why a write failed, without paths."""
-    if isinstance(fault, OSError):
-        return JournalError(fault.strerror or type(fault).__name__)
-    return JournalError(str(getattr(fault, "orig", None) or fault))
+    """Return the names of a table's columns; none if there is no such table."""
+    return [row[1] for row in connection.exec_driver_sql(f"PRAGMA table_info({table})")]
