@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial, wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Any
 
@@ -114,3 +116,28 @@ def with_tokens(folder: Path) -> None:
     for name, (role, subject) in ROLES.items():
         journal.tokens.add(Token(name, role, subject), f"secret-{name}")
     journal.close()
+
+
+def served(
+    test: Callable[..., Awaitable[None]] | None = None,
+    settings: Settings | None = None,
+    limits: Limits | None = None,
+    host: str = "127.0.0.1:8400",
+    tokens: bool = False,
+) -> Any:
+    """Run an async test with a service of its own: its first parameter."""
+    if test is None:
+        return partial(served, settings=settings, limits=limits, host=host, tokens=tokens)
+
+    @wraps(test)
+    def whole(tmp_path: Path, **fixtures: Any) -> None:
+        if tokens:
+            with_tokens(tmp_path)
+        if "tmp_path" in signature(test).parameters:
+            fixtures["tmp_path"] = tmp_path
+        run(tmp_path, partial(test, **fixtures), settings, limits, host)
+
+    folder = Parameter("tmp_path", Parameter.POSITIONAL_OR_KEYWORD)
+    others = [p for p in list(signature(test).parameters.values())[1:] if p.name != "tmp_path"]
+    whole.__signature__ = Signature([folder, *others])  # type: ignore[attr-defined]
+    return whole

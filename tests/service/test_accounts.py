@@ -25,7 +25,7 @@ def other_account() -> Account | None:
     return Accounts({"*": "nobody"}).of("ana") if IS_ROOT else None
 
 
-def test_whose_account_runs_a_task() -> None:
+def test_the_account_of_a_task() -> None:
     mine = Accounts({}, is_root=False)
     assert mine.of("ana") is None
     with pytest.raises(InputError, match="only a worker that is root"):
@@ -81,7 +81,7 @@ def test_numbers_that_leave_a_task_roots_are_refused(
         Accounts(None, is_root=True)
 
 
-def test_users_without_an_account_share_nobody() -> None:
+def test_users_without_an_account_share_the_default_one() -> None:
     accounts, nobody = Accounts(None, is_root=True), pwd.getpwnam("nobody")
     for user in ("an a", "..", ".x", "ü" * 200, "0", "65534", "nobody", "\ud800", "*"):
         account = accounts.of(user)
@@ -96,7 +96,7 @@ def test_users_without_an_account_share_nobody() -> None:
         Accounts({}, is_root=True).of("an a")
 
 
-def test_without_nobody_a_worker_of_root_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_root_worker_needs_an_account_for_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     def none(name: str) -> pwd.struct_passwd:
         raise KeyError(name)
 
@@ -167,7 +167,7 @@ def test_a_worker_without_accounts_runs_tasks(cluster: Cluster) -> None:
     assert len(said) == (1 if IS_ROOT else 0)
 
 
-def test_a_folder_that_nobody_can_enter_is_a_fault(cluster: Cluster) -> None:
+def test_a_folder_without_access_is_a_fault(cluster: Cluster) -> None:
     cluster.folder.chmod(0o700)
     words = ("worker", "--cpu", "1", "--gpu", "0", "--state", str(cluster.folder / "w"))
     if IS_ROOT:
@@ -191,7 +191,7 @@ def test_a_task_has_its_account_and_nothing_of_roots(root: Path) -> None:
     assert found_again(attempt).key == KEY
 
 
-def test_what_a_user_sends_runs_under_its_account(root: Path) -> None:
+def test_a_users_job_runs_under_its_account(root: Path) -> None:
     """No program that its environment names runs before the account is another."""
     account = other_account()
     script, out = root / "script", root / "out"

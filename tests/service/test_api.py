@@ -12,340 +12,292 @@ from typing import Any
 
 import pytest
 
-from asked_service import COMMAND, Asked, as_, run, with_tokens
+from asked_service import COMMAND, Asked, as_, run, served, with_tokens
+from fairlead.service import _workers as workers
+from fairlead.service.http import access
 from fairlead.service.journal.event_journal import Journal
 from fairlead.service.rate_limits import Allowance, Limits
 from fairlead.service.service import Settings
 from fairlead.service.service_state import ServiceState
 
 
-def test_a_job_from_submission_to_its_end(tmp_path: Path) -> None:
-    async def test(ask: Asked) -> None:
-        (job,) = await ask.submit({"cpu": "500m", "memory": "1Gi", "directory": "/tmp"})
-        session = await ask.join("a")
-        orders = await ask.sync(session)
-        ((server, key, demand, limit),) = orders["start"]
-        assert (server, key, limit) == ("a", [1, 0, 1], None)
-        assert demand == {"cpu": 0.5, "memory": 1.0, "gpu": 0}
-        assert orders["jobs"][job]["command"] == ["true"]
-        assert orders["jobs"][job]["directory"] == "/tmp"
-        assert (await ask("GET", f"/v1/jobs/{job}"))["state"] == "running"
-        waiting = asyncio.create_task(ask("GET", f"/v1/jobs/{job}/wait?seconds=20"))
+@pytest.fixture(autouse=True)
+def quick_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "CHECK_SECONDS", 0.05)
+    monkeypatch.setattr(access, "TOKENS_AGE", 0.1)
+
+
+@served
+async def test_a_job_from_submission_to_its_end(ask: Asked) -> None:
+    (job,) = await ask.submit({"cpu": "500m", "memory": "1Gi", "directory": "/tmp"})
+    session = await ask.join("a")
+    orders = await ask.sync(session)
+    ((server, key, demand, limit),) = orders["start"]
+    assert (server, key, limit) == ("a", [1, 0, 1], None)
+    assert demand == {"cpu": 0.5, "memory": 1.0, "gpu": 0}
+    assert orders["jobs"][job]["command"] == ["true"]
+    assert orders["jobs"][job]["directory"] == "/tmp"
+    assert (await ask("GET", f"/v1/jobs/{job}"))["state"] == "running"
+    waiting = asyncio.create_task(ask("GET", f"/v1/jobs/{job}/wait?seconds=20"))
+    await asyncio.sleep(0.1)
+    assert not waiting.done()
+    await ask.sync(session, orders["seen"], [[*key, 3, ""]])
+    view = await waiting
+    assert (view["state"], view["exit_status"], view["server"]) == ("failed", 3, "a")
+    assert (await ask("GET", "/v1/jobs"))["jobs"] == []
+    assert [j["id"] for j in (await ask("GET", "/v1/jobs?all=true"))["jobs"]] == [job]
+    (row,) = (await ask("GET", "/v1/history"))["usage"]
+    assert (row["user"], row["tasks"]) == ("ana", 1)
+
+
+@served
+async def test_orders_are_told_until_they_were_seen(ask: Asked) -> None:
+    session = await ask.join("a")
+    await ask.submit({}, {})
+    first = await ask.sync(session)
+    assert len(first["start"]) == 2
+    again = await ask.sync(session)
+    assert again["start"] == first["start"]
+    done = await ask.sync(session, first["seen"], [[1, 0, 1, 0, ""]])
+    assert done["start"] == []
+    newer = await ask.join("a")
+    assert await ask.sync(session, status=409) == {"detail": "join again"}
+    orders = await ask.sync(newer)
+    assert [key for _, key, *_ in orders["start"]] == [[2, 0, 1]]
+
+
+@served
+async def test_a_worker_tells_only_of_its_own(ask: Asked) -> None:
+    await ask.join("a", cpu=1)
+    other = await ask.join("b", cpu=0.5, identity="2")
+    await ask.submit({})
+    await ask.sync(other, 0, [[1, 0, 1, 0, ""]])
+    assert (await ask("GET", "/v1/jobs/1"))["state"] == "running"
+
+
+@served
+async def test_another_machine_of_the_same_name_waits(ask: Asked) -> None:
+    await ask.join("a")
+    body = {"identity": "2", "servers": [{"name": "a", "cpu": 1, "memory": 1}]}
+    refused = await ask("POST", "/v1/workers/join", json=body, status=422)
+    assert "held by another worker" in refused["detail"]
+    assert (await ask("DELETE", "/v1/servers/a"))["state"] == "gone"
+    await ask.join("a", identity="2")
+
+
+@served(settings=Settings(silent=0.6, grace=1.5))
+async def test_silent_servers_are_left_out_and_then_given_up(ask: Asked) -> None:
+    silent, session = await ask.join("a"), await ask.join("b", identity="2")
+    await ask.submit({"where": ["a"]}, {"where": ["b"]}, {"where": ["a", "b"], "cpu": 2})
+    states: list[str] = []
+    for _ in range(60):
         await asyncio.sleep(0.1)
-        assert not waiting.done()
-        await ask.sync(session, orders["seen"], [[*key, 3, ""]])
-        view = await waiting
-        assert (view["state"], view["exit_status"], view["server"]) == ("failed", 3, "a")
-        assert (await ask("GET", "/v1/jobs"))["jobs"] == []
-        assert [j["id"] for j in (await ask("GET", "/v1/jobs?all=true"))["jobs"]] == [job]
-        (row,) = (await ask("GET", "/v1/history"))["usage"]
-        assert (row["user"], row["tasks"]) == ("ana", 1)
-
-    run(tmp_path, test)
-
-
-def test_orders_are_told_until_they_were_seen(tmp_path: Path) -> None:
-    async def test(ask: Asked) -> None:
-        session = await ask.join("a")
-        await ask.submit({}, {})
-        first = await ask.sync(session)
-        assert len(first["start"]) == 2
-        again = await ask.sync(session)
-        assert again["start"] == first["start"]
-        done = await ask.sync(session, first["seen"], [[1, 0, 1, 0, ""]])
-        assert done["start"] == []
-        newer = await ask.join("a")
-        assert await ask.sync(session, status=409) == {"detail": "join again"}
-        orders = await ask.sync(newer)
-        assert [key for _, key, *_ in orders["start"]] == [[2, 0, 1]]
-
-    run(tmp_path, test)
+        await ask.sync(session, 10**6)
+        servers = (await ask("GET", "/v1/servers"))["servers"]
+        found = {server["name"]: server["state"] for server in servers}
+        assert found["b"] == "ready"
+        states.append(found.get("a", "gone"))
+        if states[-1] == "unreachable":
+            why = await ask("GET", "/v1/jobs/3/explain")
+            assert "silent count as drained: 1 (a)." in why["text"]
+        if states[-1] == "gone":
+            break
+    assert list(dict.fromkeys(states)) == ["ready", "unreachable", "gone"]
+    view = await ask("GET", "/v1/jobs/1")
+    assert (view["state"], view["attempts"]) == ("pending", 1)
+    await ask.sync(silent, status=409)
+    await ask.join("a")
+    assert (await ask("GET", "/v1/jobs/1"))["attempts"] == 2
 
 
-def test_a_cancelled_job_is_stopped_by_its_worker(tmp_path: Path) -> None:
-    async def test(ask: Asked) -> None:
-        session = await ask.join("a")
-        (job,) = await ask.submit({"tasks": 3})
-        orders = await ask.sync(session)
-        assert (await ask("POST", f"/v1/jobs/{job}/cancel"))["state"] == "running"
-        stops = await ask.sync(session, orders["seen"])
-        assert [(key, why) for _, key, why in stops["stop"]] == [
-            ([1, 0, 1], "cancelled"),
-            ([1, 1, 1], "cancelled"),
-        ]
-        ended = [[1, 0, 1, 143, "cancelled"], [1, 1, 1, 143, "cancelled"]]
-        await ask.sync(session, stops["seen"], ended)
-        assert (await ask("GET", f"/v1/jobs/{job}"))["state"] == "cancelled"
-
-    run(tmp_path, test)
+@served(settings=Settings(silent=0.4, grace=60.0))
+async def test_a_silent_server_that_is_heard_again_is_used_again(ask: Asked) -> None:
+    session = await ask.join("a")
+    await asyncio.sleep(0.8)
+    (server,) = (await ask("GET", "/v1/servers"))["servers"]
+    assert server["state"] == "unreachable"
+    await ask.submit({})
+    assert (await ask("GET", "/v1/jobs/1"))["state"] == "pending"
+    orders = await ask.sync(session)
+    assert [key for _, key, *_ in orders["start"]] == [[1, 0, 1]]
 
 
-def test_a_worker_tells_only_of_its_own(tmp_path: Path) -> None:
-    async def test(ask: Asked) -> None:
-        await ask.join("a", cpu=1)
-        other = await ask.join("b", cpu=0.5, identity="2")
-        await ask.submit({})
-        await ask.sync(other, 0, [[1, 0, 1, 0, ""]])
-        assert (await ask("GET", "/v1/jobs/1"))["state"] == "running"
-
-    run(tmp_path, test)
-
-
-def test_another_machine_of_the_same_name_waits(tmp_path: Path) -> None:
-    async def test(ask: Asked) -> None:
-        await ask.join("a")
-        body = {"identity": "2", "servers": [{"name": "a", "cpu": 1, "memory": 1}]}
-        refused = await ask("POST", "/v1/workers/join", json=body, status=422)
-        assert "held by another worker" in refused["detail"]
-        assert (await ask("DELETE", "/v1/servers/a"))["state"] == "gone"
-        await ask.join("a", identity="2")
-
-    run(tmp_path, test)
+@served
+async def test_output_comes_from_the_worker(ask: Asked) -> None:
+    session = await ask.join("a")
+    await ask.submit({})
+    await ask("GET", "/v1/jobs/1/logs?index=7", status=404)
+    await ask("GET", f"/v1/jobs/1/logs?offset={2**53 + 1}", status=422)  # too long for a worker
+    orders = await ask.sync(session)
+    reading = asyncio.create_task(ask("GET", "/v1/jobs/1/logs?stream=stderr&offset=5"))
+    request = (await ask.sync(session, orders["seen"]))["logs"]
+    ((name, server, key, stream, offset),) = request
+    assert (server, key, stream, offset) == ("a", [1, 0, 1], "stderr", 5)
+    data = base64.b64encode(b"oops").decode()
+    piece = {"session": session, "request": name, "data": data, "size": 9, "is_over": True}
+    await ask("POST", "/v1/workers/logs", json=piece, status=204)
+    assert await reading == {"data": data, "offset": 5, "size": 9, "is_over": True}
 
 
-def test_silent_servers_are_left_out_and_then_given_up(tmp_path: Path) -> None:
-    async def test(ask: Asked) -> None:
-        silent, session = await ask.join("a"), await ask.join("b", identity="2")
-        await ask.submit({"where": ["a"]}, {"where": ["b"]}, {"where": ["a", "b"], "cpu": 2})
-        states: list[str] = []
-        for _ in range(60):
-            await asyncio.sleep(0.1)
-            await ask.sync(session, 10**6)
-            servers = (await ask("GET", "/v1/servers"))["servers"]
-            found = {server["name"]: server["state"] for server in servers}
-            assert found["b"] == "ready"
-            states.append(found.get("a", "gone"))
-            if states[-1] == "unreachable":
-                why = await ask("GET", "/v1/jobs/3/explain")
-                assert "silent count as drained: 1 (a)." in why["text"]
-            if states[-1] == "gone":
-                break
-        assert list(dict.fromkeys(states)) == ["ready", "unreachable", "gone"]
-        view = await ask("GET", "/v1/jobs/1")
-        assert (view["state"], view["attempts"]) == ("pending", 1)
-        await ask.sync(silent, status=409)
-        await ask.join("a")
-        assert (await ask("GET", "/v1/jobs/1"))["attempts"] == 2
-
-    run(tmp_path, test, Settings(silent=1.0, grace=2.5))
+@served
+async def test_hold_release_modify_explain(ask: Asked) -> None:
+    (job,) = await ask.submit({"cpu": 9, "where": {"gpu": "T4"}})
+    assert (await ask("POST", f"/v1/jobs/{job}/hold"))["state"] == "held"
+    assert "is held" in (await ask("GET", f"/v1/jobs/{job}/explain"))["reason"]
+    await ask("POST", f"/v1/jobs/{job}/release")
+    await ask.join("a")
+    why = await ask("GET", f"/v1/jobs/{job}/explain")
+    assert (why["state"], why["never"], why["held_by"]) == ("pending", True, "where")
+    await ask("PATCH", f"/v1/jobs/{job}", json={"anywhere": True})
+    why = await ask("GET", f"/v1/jobs/{job}/explain")
+    assert why["servers"] == [{"name": "a", "lacks": {"cpu": 7.0}}]
+    view = await ask("PATCH", f"/v1/jobs/{job}", json={"cpu": 1, "priority": 5})
+    assert (view["demand"]["cpu"], view["priority"]) == (1.0, 5)
+    assert (await ask("GET", f"/v1/jobs/{job}"))["state"] == "running"
+    refused = await ask("PATCH", f"/v1/jobs/{job}", json={}, status=422)
+    assert refused["detail"] == "nothing to change was given"
 
 
-def test_a_silent_server_that_is_heard_again_is_used_again(tmp_path: Path) -> None:
-    async def test(ask: Asked) -> None:
-        session = await ask.join("a")
-        await asyncio.sleep(2.2)
-        (server,) = (await ask("GET", "/v1/servers"))["servers"]
-        assert server["state"] == "unreachable"
-        await ask.submit({})
-        assert (await ask("GET", "/v1/jobs/1"))["state"] == "pending"
-        orders = await ask.sync(session)
-        assert [key for _, key, *_ in orders["start"]] == [[1, 0, 1]]
-
-    run(tmp_path, test, Settings(silent=1.0, grace=60.0))
-
-
-def test_output_comes_from_the_worker(tmp_path: Path) -> None:
-    async def test(ask: Asked) -> None:
-        session = await ask.join("a")
-        await ask.submit({})
-        await ask("GET", "/v1/jobs/1/logs?index=7", status=404)
-        await ask("GET", f"/v1/jobs/1/logs?offset={2**53 + 1}", status=422)  # too long for a worker
-        orders = await ask.sync(session)
-        reading = asyncio.create_task(ask("GET", "/v1/jobs/1/logs?stream=stderr&offset=5"))
-        request = (await ask.sync(session, orders["seen"]))["logs"]
-        ((name, server, key, stream, offset),) = request
-        assert (server, key, stream, offset) == ("a", [1, 0, 1], "stderr", 5)
-        data = base64.b64encode(b"oops").decode()
-        piece = {"session": session, "request": name, "data": data, "size": 9, "is_over": True}
-        await ask("POST", "/v1/workers/logs", json=piece, status=204)
-        assert await reading == {"data": data, "offset": 5, "size": 9, "is_over": True}
-
-    run(tmp_path, test)
+@served
+async def test_a_job_is_known_by_its_name_and_command(ask: Asked) -> None:
+    await ask.submit({"name": "Näme"}, {"command": ["a", "b c"]})
+    named, plain = (await ask("GET", "/v1/jobs"))["jobs"]
+    assert (named["name"], plain["name"], named.get("command")) == ("Näme", None, None)
+    assert (await ask("GET", "/v1/jobs/2"))["command"] == ["a", "b c"]
+    await ask("POST", "/v1/jobs/1/cancel")
+    over = await ask("GET", "/v1/jobs/1")
+    assert (over["name"], over["command"], over["state"]) == ("Näme", ["true"], "cancelled")
+    state = ask.service.state_thread.state
+    assert ServiceState.restore(state.snapshot()).snapshot() == state.snapshot()
 
 
-def test_hold_release_modify_explain(tmp_path: Path) -> None:
-    async def test(ask: Asked) -> None:
-        (job,) = await ask.submit({"cpu": 9, "where": {"gpu": "T4"}})
-        assert (await ask("POST", f"/v1/jobs/{job}/hold"))["state"] == "held"
-        assert "is held" in (await ask("GET", f"/v1/jobs/{job}/explain"))["reason"]
-        await ask("POST", f"/v1/jobs/{job}/release")
-        await ask.join("a")
-        why = await ask("GET", f"/v1/jobs/{job}/explain")
-        assert (why["state"], why["never"], why["held_by"]) == ("pending", True, "where")
-        await ask("PATCH", f"/v1/jobs/{job}", json={"anywhere": True})
-        why = await ask("GET", f"/v1/jobs/{job}/explain")
-        assert why["servers"] == [{"name": "a", "lacks": {"cpu": 7.0}}]
-        view = await ask("PATCH", f"/v1/jobs/{job}", json={"cpu": 1, "priority": 5})
-        assert (view["demand"]["cpu"], view["priority"]) == (1.0, 5)
-        assert (await ask("GET", f"/v1/jobs/{job}"))["state"] == "running"
-        refused = await ask("PATCH", f"/v1/jobs/{job}", json={}, status=422)
-        assert refused["detail"] == "nothing to change was given"
-
-    run(tmp_path, test)
+@served
+async def test_explain_names_both_a_hold_and_a_dependency(ask: Asked) -> None:
+    await ask.submit({"tasks": 2})
+    await ask.submit({"after": ["1"]})
+    await ask("POST", "/v1/jobs/2/hold")
+    why = (await ask("GET", "/v1/jobs/2/explain"))["reason"]
+    assert why == (
+        "it waits until these end well: job 1, and it is held; fairlead release 2 lets it start"
+    )
+    assert (await ask("GET", "/v1/jobs/2/when"))["reason"] == "and it waits for job 1"
+    await ask.join("a", cpu=2)
+    await ask("POST", "/v1/jobs/1/hold")
+    why = (await ask("GET", "/v1/jobs/1/explain"))["reason"]
+    assert why == "all of its tasks have started"
+    await ask("POST", "/v1/jobs/2/cancel")
+    assert (await ask("GET", "/v1/jobs/2/explain"))["reason"] == "it is cancelled"
 
 
-def test_a_job_is_known_by_its_name_and_command(tmp_path: Path) -> None:
-    async def test(ask: Asked) -> None:
-        await ask.submit({"name": "Näme"}, {"command": ["a", "b c"]})
-        named, plain = (await ask("GET", "/v1/jobs"))["jobs"]
-        assert (named["name"], plain["name"], named.get("command")) == ("Näme", None, None)
-        assert (await ask("GET", "/v1/jobs/2"))["command"] == ["a", "b c"]
-        await ask("POST", "/v1/jobs/1/cancel")
-        over = await ask("GET", "/v1/jobs/1")
-        assert (over["name"], over["command"], over["state"]) == ("Näme", ["true"], "cancelled")
-        state = ask.service.state_thread.state
-        assert ServiceState.restore(state.snapshot()).snapshot() == state.snapshot()
-
-    run(tmp_path, test)
-
-
-def test_what_is_held_and_waits_for_others_is_told_of_both(tmp_path: Path) -> None:
-    async def test(ask: Asked) -> None:
-        await ask.submit({"tasks": 2})
-        await ask.submit({"after": ["1"]})
-        await ask("POST", "/v1/jobs/2/hold")
-        why = (await ask("GET", "/v1/jobs/2/explain"))["reason"]
-        assert why == (
-            "it waits until these end well: job 1, and it is held; fairlead release 2 lets it start"
-        )
-        assert (await ask("GET", "/v1/jobs/2/when"))["reason"] == "and it waits for job 1"
-        await ask.join("a", cpu=2)
-        await ask("POST", "/v1/jobs/1/hold")
-        why = (await ask("GET", "/v1/jobs/1/explain"))["reason"]
-        assert why == "all of its tasks have started"
-        await ask("POST", "/v1/jobs/2/cancel")
-        assert (await ask("GET", "/v1/jobs/2/explain"))["reason"] == "it is cancelled"
-
-    run(tmp_path, test)
+@served
+async def test_running_tasks_keep_their_demand_and_limit(ask: Asked) -> None:
+    session = await ask.join("a", cpu=2)
+    await ask.submit({"tasks": 3, "time_limit": 100})
+    await ask.submit({"cpu": 2, "time_limit": 100})
+    orders = await ask.sync(session)
+    assert [start[3] for start in orders["start"]] == [100.0, 100.0]
+    await ask("PATCH", "/v1/jobs/1", json={"time_limit": 5})
+    started = (await ask("GET", "/v1/jobs/1"))["started"]
+    starts = (await ask("GET", "/v1/jobs/2/when"))["starts"]
+    assert starts - started == pytest.approx(105)
+    await ask("POST", "/v1/jobs/2/cancel")
+    await ask.sync(session, orders["seen"], ended=[[1, 0, 1, 0, ""]])
+    (third,) = (await ask.sync(session, orders["seen"]))["start"]
+    assert third[3] == 5.0
+    refused = await ask("PATCH", "/v1/jobs/1", json={"cpu": 1}, status=422)
+    assert refused["detail"] == "job 1: all of its tasks have started"
 
 
-def test_what_runs_is_not_modified_and_keeps_its_limit(tmp_path: Path) -> None:
-    async def test(ask: Asked) -> None:
-        session = await ask.join("a", cpu=2)
-        await ask.submit({"tasks": 3, "time_limit": 100})
-        await ask.submit({"cpu": 2, "time_limit": 100})
-        orders = await ask.sync(session)
-        assert [start[3] for start in orders["start"]] == [100.0, 100.0]
-        await ask("PATCH", "/v1/jobs/1", json={"time_limit": 5})
-        started = (await ask("GET", "/v1/jobs/1"))["started"]
-        starts = (await ask("GET", "/v1/jobs/2/when"))["starts"]
-        assert starts - started == pytest.approx(105)
-        await ask("POST", "/v1/jobs/2/cancel")
-        await ask.sync(session, orders["seen"], ended=[[1, 0, 1, 0, ""]])
-        (third,) = (await ask.sync(session, orders["seen"]))["start"]
-        assert third[3] == 5.0
-        refused = await ask("PATCH", "/v1/jobs/1", json={"cpu": 1}, status=422)
-        assert refused["detail"] == "job 1: all of its tasks have started"
-
-    run(tmp_path, test)
+@served(tokens=True)
+async def test_a_dependency_reveals_no_job_of_another_user(ask: Asked) -> None:
+    job = COMMAND | {"user": "bo"}
+    ids = []
+    for _ in range(2):
+        asked = {"jobs": [job]}
+        ids += (await ask("POST", "/v1/jobs", json=asked, status=201, **as_("bo")))["ids"]
+    await ask("POST", f"/v1/jobs/{ids[1]}/cancel", **as_("bo"))
+    for there in (*ids, "999"):
+        asked = {"jobs": [COMMAND | {"after": [there]}]}
+        refused = await ask("POST", "/v1/jobs", json=asked, status=422, **as_("ana"))
+        assert refused["detail"] == f"after: there is no job {there}"
+    asked = {"jobs": [job | {"after": [ids[0]]}]}
+    await ask("POST", "/v1/jobs", json=asked, status=201, **as_("root"))
 
 
-def test_nobody_hears_of_another_s_job_by_waiting_for_it(tmp_path: Path) -> None:
-    with_tokens(tmp_path)
-
-    async def test(ask: Asked) -> None:
-        job = COMMAND | {"user": "bo"}
-        ids = []
-        for _ in range(2):
-            asked = {"jobs": [job]}
-            ids += (await ask("POST", "/v1/jobs", json=asked, status=201, **as_("bo")))["ids"]
-        await ask("POST", f"/v1/jobs/{ids[1]}/cancel", **as_("bo"))
-        for there in (*ids, "999"):
-            asked = {"jobs": [COMMAND | {"after": [there]}]}
-            refused = await ask("POST", "/v1/jobs", json=asked, status=422, **as_("ana"))
-            assert refused["detail"] == f"after: there is no job {there}"
-        asked = {"jobs": [job | {"after": [ids[0]]}]}
-        await ask("POST", "/v1/jobs", json=asked, status=201, **as_("root"))
-
-    run(tmp_path, test)
-
-
-def test_when_a_job_starts(tmp_path: Path) -> None:
-    async def test(ask: Asked) -> None:
-        session = await ask.join("a", cpu=1)
-        await ask.submit({"time_limit": 100}, {"time_limit": 50})
-        await ask.submit({"after": ["1"]}, {"cpu": 2})
-        await ask.sync(session)
-        runs, waits, after, large = [await ask("GET", f"/v1/jobs/{n}/when") for n in range(1, 5)]
-        assert runs["state"] == "running"
-        assert waits["starts"] - runs["starts"] == pytest.approx(100)
-        assert (after["starts"], after["reason"]) == (None, "it waits for job 1")
-        assert large["starts"] is None
-        assert large["not_before"] - runs["starts"] == pytest.approx(150)
-        assert large["reason"] == "it fits on no server as it is"
-        await ask("GET", "/v1/jobs/9/when", status=404)
-        await ask.join("b", identity="2", cpu=1)
-        await ask.submit({})  # runs without a limit, and does not keep the large one waiting
-        assert (await ask("GET", "/v1/jobs/4/when"))["reason"] == large["reason"]
-
-    run(tmp_path, test)
+@served
+async def test_when_a_job_starts(ask: Asked) -> None:
+    session = await ask.join("a", cpu=1)
+    await ask.submit({"time_limit": 100}, {"time_limit": 50})
+    await ask.submit({"after": ["1"]}, {"cpu": 2})
+    await ask.sync(session)
+    runs, waits, after, large = [await ask("GET", f"/v1/jobs/{n}/when") for n in range(1, 5)]
+    assert runs["state"] == "running"
+    assert waits["starts"] - runs["starts"] == pytest.approx(100)
+    assert (after["starts"], after["reason"]) == (None, "it waits for job 1")
+    assert large["starts"] is None
+    assert large["not_before"] - runs["starts"] == pytest.approx(150)
+    assert large["reason"] == "it fits on no server as it is"
+    await ask("GET", "/v1/jobs/9/when", status=404)
+    await ask.join("b", identity="2", cpu=1)
+    await ask.submit({})  # runs without a limit, and does not keep the large one waiting
+    assert (await ask("GET", "/v1/jobs/4/when"))["reason"] == large["reason"]
 
 
-def test_the_page_fetches_nothing_from_elsewhere_and_needs_no_token(tmp_path: Path) -> None:
-    with_tokens(tmp_path)
-
-    async def test(ask: Asked) -> None:
-        answer = await ask.http.get("/")
-        assert answer.status_code == 200
-        (script,) = re.findall(r"<script>(.*?)</script>", answer.text, re.DOTALL)
-        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-        rules = answer.headers["Content-Security-Policy"]
-        assert f"script-src 'sha256-{digest}';" in rules
-        assert "default-src 'none'" in rules
-        assert "--paper:" in answer.text  # the pages' style
-        assert not re.search(r"https?://|innerHTML|insertAdjacent|<script .|<link", answer.text)
-        asked = set(re.findall(r"[\"`](/(?:v1/)?[a-z]+)[\"`/]", script))
-        assert asked == {"/readyz", "/v1/shares", "/v1/servers", "/v1/jobs", "/explain", "/when"}
-        for path in asked - {"/readyz", "/v1/jobs", "/explain", "/when"}:
-            await ask("GET", path, **as_("ana"))
-            await ask("GET", path, status=401)
-        await ask("GET", "/readyz")
-
-    run(tmp_path, test)
+@served(tokens=True)
+async def test_the_dashboard_is_self_contained_and_needs_no_token(ask: Asked) -> None:
+    answer = await ask.http.get("/")
+    assert answer.status_code == 200
+    (script,) = re.findall(r"<script>(.*?)</script>", answer.text, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    rules = answer.headers["Content-Security-Policy"]
+    assert f"script-src 'sha256-{digest}';" in rules
+    assert "default-src 'none'" in rules
+    assert "--paper:" in answer.text  # the pages' style
+    assert not re.search(r"https?://|innerHTML|insertAdjacent|<script .|<link", answer.text)
+    asked = set(re.findall(r"[\"`](/(?:v1/)?[a-z]+)[\"`/]", script))
+    assert asked == {"/readyz", "/v1/shares", "/v1/servers", "/v1/jobs", "/explain", "/when"}
+    for path in asked - {"/readyz", "/v1/jobs", "/explain", "/when"}:
+        await ask("GET", path, **as_("ana"))
+        await ask("GET", path, status=401)
+    await ask("GET", "/readyz")
 
 
-def test_shares_have_their_proof(tmp_path: Path) -> None:
-    async def test(ask: Asked) -> None:
-        await ask.join("a", cpu=4)
-        await ask("PUT", "/v1/users/bo", json={"weight": 3})
-        await ask.submit({"tasks": 8}, {"tasks": 8, "user": "bo"})
-        shares = await ask("GET", "/v1/shares")
-        assert shares["certificate"]["holds"]
-        assert [(u["name"], u["share"], u["fair_share"]) for u in shares["users"]] == [
-            ("bo", 0.25, 0.25),
-            ("ana", 0.25, 0.25),
-        ]
-
-    run(tmp_path, test)
+@served
+async def test_shares_have_their_proof(ask: Asked) -> None:
+    await ask.join("a", cpu=4)
+    await ask("PUT", "/v1/users/bo", json={"weight": 3})
+    await ask.submit({"tasks": 8}, {"tasks": 8, "user": "bo"})
+    shares = await ask("GET", "/v1/shares")
+    assert shares["certificate"]["holds"]
+    assert [(u["name"], u["share"], u["fair_share"]) for u in shares["users"]] == [
+        ("bo", 0.25, 0.25),
+        ("ana", 0.25, 0.25),
+    ]
 
 
-def test_a_user_of_weight_0_is_served_last(tmp_path: Path) -> None:
-    async def test(ask: Asked) -> None:
-        await ask.join("a", cpu=4)
-        await ask("PUT", "/v1/users/ana", json={"weight": 0})
-        await ask("PUT", "/v1/users/bo", json={"weight": 1})
-        for wrong in (-1, 1e-10, 1e9):
-            await ask("PUT", "/v1/users/ana", json={"weight": wrong}, status=422)
-        await ask.submit({"tasks": 8}, {"tasks": 3, "user": "bo"})
-        shares = (await ask("GET", "/v1/shares"))["users"]
-        assert [(u["name"], u["share"], u["fair_share"], u["is_short"]) for u in shares] == [
-            ("ana", 0.25, 0, False),
-            ("bo", 0.75, 0.75, False),
-        ]
-
-    run(tmp_path, test)
+@served
+async def test_a_user_of_weight_0_is_served_last(ask: Asked) -> None:
+    await ask.join("a", cpu=4)
+    await ask("PUT", "/v1/users/ana", json={"weight": 0})
+    await ask("PUT", "/v1/users/bo", json={"weight": 1})
+    for wrong in (-1, 1e-10, 1e9):
+        await ask("PUT", "/v1/users/ana", json={"weight": wrong}, status=422)
+    await ask.submit({"tasks": 8}, {"tasks": 3, "user": "bo"})
+    shares = (await ask("GET", "/v1/shares"))["users"]
+    assert [(u["name"], u["share"], u["fair_share"], u["is_short"]) for u in shares] == [
+        ("ana", 0.25, 0, False),
+        ("bo", 0.75, 0.75, False),
+    ]
 
 
-def test_a_key_is_answered_once(tmp_path: Path) -> None:
-    async def test(ask: Asked) -> None:
-        headers = {"Idempotency-Key": "k"}
-        assert await ask.submit({}, headers=headers) == ["1"]
-        assert await ask.submit({}, headers=headers) == ["1"]
-        body = {"jobs": [COMMAND | {"cpu": 2}]}
-        await ask("POST", "/v1/jobs", json=body, headers=headers, status=422)
-        assert len((await ask("GET", "/v1/jobs"))["jobs"]) == 1
-
-    run(tmp_path, test)
+@served
+async def test_a_key_is_answered_once(ask: Asked) -> None:
+    headers = {"Idempotency-Key": "k"}
+    assert await ask.submit({}, headers=headers) == ["1"]
+    assert await ask.submit({}, headers=headers) == ["1"]
+    body = {"jobs": [COMMAND | {"cpu": 2}]}
+    await ask("POST", "/v1/jobs", json=body, headers=headers, status=422)
+    assert len((await ask("GET", "/v1/jobs"))["jobs"]) == 1
 
 
 @pytest.mark.parametrize(
@@ -366,47 +318,43 @@ def test_a_key_is_answered_once(tmp_path: Path) -> None:
         ({"cpu": 0}, "demand: takes nothing"),
     ],
 )
-def test_what_is_wrong_is_one_line(tmp_path: Path, wrong: dict[str, Any], says: str) -> None:
-    async def test(ask: Asked) -> None:
-        body = {"jobs": [COMMAND, COMMAND | wrong]}
-        body["jobs"] = [COMMAND | wrong, COMMAND]
-        detail = (await ask("POST", "/v1/jobs", json=body, status=422))["detail"]
-        assert detail.startswith(says)
-        assert "\n" not in detail
-        assert (await ask("GET", "/v1/jobs"))["jobs"] == []
-
-    run(tmp_path, test)
-
-
-def test_bodies_that_are_none(tmp_path: Path) -> None:
-    async def test(ask: Asked) -> None:
-        json_type = {"Content-Type": "application/json"}
-        await ask("POST", "/v1/jobs", content=b"{", headers=json_type, status=422)
-        await ask("POST", "/v1/jobs", content=b"[" * 100_000, headers=json_type, status=400)
-        await ask("POST", "/v1/jobs", content=b"\xff", headers=json_type, status=400)
-        await ask("POST", "/v1/jobs", data={"a": "b"}, status=422)
-        await ask("GET", "/v1/jobs/0", status=422)
-        await ask("GET", f"/v1/jobs/{10**30}", status=422)
-        await ask("GET", "/v1/jobs/7", status=404)
-        await ask("GET", "/v1/nothing", status=404)
-
-    run(tmp_path, test)
+@served
+async def test_a_malformed_request_is_refused_in_one_line(
+    ask: Asked, wrong: dict[str, Any], says: str
+) -> None:
+    body = {"jobs": [COMMAND, COMMAND | wrong]}
+    body["jobs"] = [COMMAND | wrong, COMMAND]
+    detail = (await ask("POST", "/v1/jobs", json=body, status=422))["detail"]
+    assert detail.startswith(says)
+    assert "\n" not in detail
+    assert (await ask("GET", "/v1/jobs"))["jobs"] == []
 
 
-def test_what_is_too_large_is_not_read(tmp_path: Path) -> None:
-    async def test(ask: Asked) -> None:
-        await ask("POST", "/v1/jobs", content=b"x" * 2000, status=413)
+@served
+async def test_bodies_that_are_none(ask: Asked) -> None:
+    json_type = {"Content-Type": "application/json"}
+    await ask("POST", "/v1/jobs", content=b"{", headers=json_type, status=422)
+    await ask("POST", "/v1/jobs", content=b"[" * 100_000, headers=json_type, status=400)
+    await ask("POST", "/v1/jobs", content=b"\xff", headers=json_type, status=400)
+    await ask("POST", "/v1/jobs", data={"a": "b"}, status=422)
+    await ask("GET", "/v1/jobs/0", status=422)
+    await ask("GET", f"/v1/jobs/{10**30}", status=422)
+    await ask("GET", "/v1/jobs/7", status=404)
+    await ask("GET", "/v1/nothing", status=404)
 
-        async def pieces() -> AsyncIterator[bytes]:
-            for _ in range(20):
-                yield b"x" * 100
 
-        await ask("POST", "/v1/jobs", content=pieces(), status=413)
+@served(limits=Limits(body=1000))
+async def test_a_body_that_is_too_large_is_not_read(ask: Asked) -> None:
+    await ask("POST", "/v1/jobs", content=b"x" * 2000, status=413)
 
-    run(tmp_path, test, limits=Limits(body=1000))
+    async def pieces() -> AsyncIterator[bytes]:
+        for _ in range(20):
+            yield b"x" * 100
+
+    await ask("POST", "/v1/jobs", content=pieces(), status=413)
 
 
-def test_what_comes_too_slowly_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_body_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fairlead.service.http.access.BODY_SECONDS", 0.3)
 
     async def test(ask: Asked) -> None:
@@ -422,100 +370,82 @@ def test_what_comes_too_slowly_is_let_go(tmp_path: Path, monkeypatch: pytest.Mon
     run(tmp_path, test)
 
 
-def test_no_web_page_can_ask(tmp_path: Path) -> None:
-    async def test(ask: Asked) -> None:
-        for headers, status in (
-            ({"Host": "evil.example"}, 421),
-            ({"Origin": "http://evil.example"}, 403),
-            ({"Origin": "http://127.0.0.1:8400"}, 200),
-            ({"Host": "localhost:8400"}, 200),
-        ):
-            await ask("GET", "/v1/jobs", headers=headers, status=status)
-
-    run(tmp_path, test)
+@served
+async def test_no_web_page_can_ask(ask: Asked) -> None:
+    for headers, status in (
+        ({"Host": "evil.example"}, 421),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "http://127.0.0.1:8400"}, 200),
+        ({"Host": "localhost:8400"}, 200),
+    ):
+        await ask("GET", "/v1/jobs", headers=headers, status=status)
 
 
-def test_a_user_waits_with_so_many_tasks_only(tmp_path: Path) -> None:
-    async def test(ask: Asked) -> None:
-        await ask.submit({"tasks": 8})
-        body = {"jobs": [COMMAND | {"tasks": 3}]}
-        refused = await ask("POST", "/v1/jobs", json=body, status=429)
-        assert refused["detail"].startswith("8 tasks of 'ana' wait")
-        await ask.submit({"tasks": 2}, {"tasks": 10, "user": "bo"})
-
-    run(tmp_path, test, Settings(pending_tasks=10))
+@served(settings=Settings(pending_tasks=10))
+async def test_a_user_waits_with_so_many_tasks_only(ask: Asked) -> None:
+    await ask.submit({"tasks": 8})
+    body = {"jobs": [COMMAND | {"tasks": 3}]}
+    refused = await ask("POST", "/v1/jobs", json=body, status=429)
+    assert refused["detail"].startswith("8 tasks of 'ana' wait")
+    await ask.submit({"tasks": 2}, {"tasks": 10, "user": "bo"})
 
 
-def test_who_may_do_what(tmp_path: Path) -> None:
-    with_tokens(tmp_path)
-
-    async def test(ask: Asked) -> None:
-        await ask("GET", "/v1/jobs", status=401)
-        await ask("GET", "/v1/jobs", headers={"Authorization": "Bearer wrong"}, status=401)
-        await ask("GET", "/healthz")
-        (mine,) = await ask.submit({"user": None}, **as_("ana"))
-        (theirs,) = await ask.submit({"user": "bo"}, **as_("root"))
-        body = {"jobs": [COMMAND]}
-        refused = await ask("POST", "/v1/jobs", json=body, status=403, **as_("bo"))
-        assert refused["detail"] == "you are 'bo', and may not submit for 'ana'"
-        for path in ("", "/explain", "/logs", "/wait?seconds=0"):
-            await ask("GET", f"/v1/jobs/{theirs}{path}", status=404, **as_("ana"))
-        for what in ("cancel", "hold", "release"):
-            await ask("POST", f"/v1/jobs/{theirs}/{what}", status=404, **as_("ana"))
-        await ask("PATCH", f"/v1/jobs/{theirs}", json={"cpu": 1}, status=404, **as_("ana"))
-        assert [j["id"] for j in (await ask("GET", "/v1/jobs?user=bo", **as_("ana")))["jobs"]] == [
-            mine
-        ]
-        assert len((await ask("GET", "/v1/jobs", **as_("root")))["jobs"]) == 2
-        for method, path in (
-            ("PUT", "/v1/users/ana"),
-            ("POST", "/v1/servers/a/drain"),
-            ("POST", "/v1/servers/a/undrain"),
-            ("DELETE", "/v1/servers/a"),
-            ("POST", "/v1/workers/join"),
-            ("POST", "/v1/workers/sync"),
-            ("POST", "/v1/workers/logs"),
-        ):
-            await ask(method, path, json={}, status=403, **as_("ana"))
-        await ask("GET", "/v1/jobs", status=403, **as_("w"))
-        await ask.join("a", **as_("w"))
-        asked = {"identity": "1", "servers": [{"name": "b", "cpu": 1, "memory": 1}]}
-        await ask("POST", "/v1/workers/join", json=asked, status=403, **as_("w"))
-        headers = {**as_("ana")["headers"], "Idempotency-Key": "k"}
-        await ask("POST", f"/v1/jobs/{mine}/cancel", headers=headers)
-        headers = {**as_("bo")["headers"], "Idempotency-Key": "k"}
-        await ask("POST", f"/v1/jobs/{mine}/cancel", headers=headers, status=404)
-
-    run(tmp_path, test)
+@served(tokens=True)
+async def test_rights_of_roles(ask: Asked) -> None:
+    await ask("GET", "/v1/jobs", status=401)
+    await ask("GET", "/v1/jobs", headers={"Authorization": "Bearer wrong"}, status=401)
+    await ask("GET", "/healthz")
+    (mine,) = await ask.submit({"user": None}, **as_("ana"))
+    (theirs,) = await ask.submit({"user": "bo"}, **as_("root"))
+    body = {"jobs": [COMMAND]}
+    refused = await ask("POST", "/v1/jobs", json=body, status=403, **as_("bo"))
+    assert refused["detail"] == "you are 'bo', and may not submit for 'ana'"
+    for path in ("", "/explain", "/logs", "/wait?seconds=0"):
+        await ask("GET", f"/v1/jobs/{theirs}{path}", status=404, **as_("ana"))
+    for what in ("cancel", "hold", "release"):
+        await ask("POST", f"/v1/jobs/{theirs}/{what}", status=404, **as_("ana"))
+    await ask("PATCH", f"/v1/jobs/{theirs}", json={"cpu": 1}, status=404, **as_("ana"))
+    assert [j["id"] for j in (await ask("GET", "/v1/jobs?user=bo", **as_("ana")))["jobs"]] == [mine]
+    assert len((await ask("GET", "/v1/jobs", **as_("root")))["jobs"]) == 2
+    for method, path in (
+        ("PUT", "/v1/users/ana"),
+        ("POST", "/v1/servers/a/drain"),
+        ("POST", "/v1/servers/a/undrain"),
+        ("DELETE", "/v1/servers/a"),
+        ("POST", "/v1/workers/join"),
+        ("POST", "/v1/workers/sync"),
+        ("POST", "/v1/workers/logs"),
+    ):
+        await ask(method, path, json={}, status=403, **as_("ana"))
+    await ask("GET", "/v1/jobs", status=403, **as_("w"))
+    await ask.join("a", **as_("w"))
+    asked = {"identity": "1", "servers": [{"name": "b", "cpu": 1, "memory": 1}]}
+    await ask("POST", "/v1/workers/join", json=asked, status=403, **as_("w"))
+    headers = {**as_("ana")["headers"], "Idempotency-Key": "k"}
+    await ask("POST", f"/v1/jobs/{mine}/cancel", headers=headers)
+    headers = {**as_("bo")["headers"], "Idempotency-Key": "k"}
+    await ask("POST", f"/v1/jobs/{mine}/cancel", headers=headers, status=404)
 
 
-def test_a_worker_s_token_speaks_for_its_own_session_only(tmp_path: Path) -> None:
-    with_tokens(tmp_path)
-
-    async def test(ask: Asked) -> None:
-        theirs = await ask.join("b", **as_("root"))
-        await ask.sync(theirs, status=409, **as_("w"))
-        piece = {"session": theirs, "request": "x"}
-        await ask("POST", "/v1/workers/logs", json=piece, status=204, **as_("w"))
-        mine = await ask.join("a", **as_("w"))
-        await ask.submit({"where": ["a"]}, **as_("root"))
-        assert len((await ask.sync(mine, **as_("w")))["start"]) == 1
-
-    run(tmp_path, test)
+@served(tokens=True)
+async def test_a_worker_s_token_speaks_for_its_own_session_only(ask: Asked) -> None:
+    theirs = await ask.join("b", **as_("root"))
+    await ask.sync(theirs, status=409, **as_("w"))
+    piece = {"session": theirs, "request": "x"}
+    await ask("POST", "/v1/workers/logs", json=piece, status=204, **as_("w"))
+    mine = await ask.join("a", **as_("w"))
+    await ask.submit({"where": ["a"]}, **as_("root"))
+    assert len((await ask.sync(mine, **as_("w")))["start"]) == 1
 
 
-def test_a_token_that_is_taken_back_is_worth_nothing(tmp_path: Path) -> None:
-    with_tokens(tmp_path)
-
-    async def test(ask: Asked) -> None:
-        await ask("GET", "/v1/jobs", **as_("ana"))
-        other = Journal(tmp_path / "j.db", shared=True)
-        other.tokens.remove("ana")
-        other.close()
-        await asyncio.sleep(1.2)
-        await ask("GET", "/v1/jobs", status=401, **as_("ana"))
-
-    run(tmp_path, test)
+@served(tokens=True)
+async def test_a_token_that_is_taken_back_is_worth_nothing(ask: Asked, tmp_path: Path) -> None:
+    await ask("GET", "/v1/jobs", **as_("ana"))
+    other = Journal(tmp_path / "j.db", shared=True)
+    other.tokens.remove("ana")
+    other.close()
+    await asyncio.sleep(0.2)
+    await ask("GET", "/v1/jobs", status=401, **as_("ana"))
 
 
 def test_a_user_asks_at_a_rate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -534,23 +464,3 @@ def test_a_user_asks_at_a_rate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         await ask("GET", "/v1/users", status=429, **as_("ana"))
 
     run(tmp_path, test, limits=Limits(rate=2, burst=5.5))  # answers count a little
-
-
-def test_ten_thousand_jobs_of_one_user_do_not_delay_another_s_first(tmp_path: Path) -> None:
-    async def test(ask: Asked) -> None:
-        session = await ask.join("a", cpu=4)
-        many = asyncio.gather(*(ask.submit(*[{}] * 1000) for _ in range(10)))
-        await asyncio.sleep(0.05)
-        await ask.submit({"user": "bo"})
-        await many
-        started: list[str] = []
-        seen, ended = 0, []
-        for _ in range(3):
-            orders = await ask.sync(session, seen, ended)
-            seen = orders["seen"] or seen
-            users = [orders["jobs"][str(key[0])]["user"] for _, key, *_ in orders["start"]]
-            started += users
-            ended = [[*key, 0, ""] for _, key, *_ in orders["start"]]
-        assert "bo" in started[:8]
-
-    run(tmp_path, test)

@@ -245,7 +245,7 @@ def client_hello() -> bytes:
     return said.read()
 
 
-def test_connections_that_are_reset_hold_up_nobody(cluster: Cluster) -> None:
+def test_reset_connections_delay_no_other(cluster: Cluster) -> None:
     cluster.start_service()
     cluster.processes["service"].send_signal(signal.SIGSTOP)
     for _ in range(300):  # 60 s of pauses, if each made one

@@ -66,55 +66,38 @@ HOLD = ("--where", "nowhere-else", "--user", "ana", "--chdir", "/tmp")  # a serv
     ("words", "says"),
     [
         (["submit"], "command"),
-        (["submit", "--"], "command"),
         (["submit", "--cpu", "lots", "--", "true"], "cpu"),
         (["submit", "--cpu", "-1", "--", "true"], "cpu"),
-        (["submit", "--cpu", "nan", "--", "true"], "cpu"),
         (["submit", "--memory", "16Gx", "--", "true"], "memory"),
-        (["submit", "--memory", "", "--", "true"], "memory"),
         (["submit", "--gpu", "0.5", "--", "true"], "gpu"),
         (["submit", "--time", "soon", "--", "true"], "time"),
-        (["submit", "--time", "-5", "--", "true"], "time"),
-        (["submit", "--time", "0", "--", "true"], "time"),
         (["submit", "--where", "=A100", "--", "true"], "where"),
         (["submit", "--count", "0", "--", "true"], "count"),
         (["submit", "--count", "2", "--gang", "2", "--", "true"], "gang"),
         (["submit", "--user", "ana", "--after", "999", "--", "true"], "999"),
         (["submit", "--after", "yesterday", "--", "true"], "yesterday"),
-        (["submit", "--user", "", "--", "true"], "user"),
         (["submit", "--env", "=1", "--", "true"], "env"),
         (["submit", "--file", "no-such-file.yaml"], "no-such-file.yaml"),
         (["submit", "--file", "no-such-file.yaml", "--cpu", "3"], "no option"),
-        (["submit", "--file", "no-such-file.yaml", "--", "true"], "no command"),
         (["cancel"], "JOB"),
         (["cancel", "999"], "999"),
-        (["cancel", "-1"], "-1"),
         (["cancel", "x"], "'x' is not a job's id"),
-        (["submit", "--where", "gpu=", "--", "true"], "'gpu='"),
         (["worker", "--name", "b", "--label", "gpu="], "'gpu='"),
         (["worker", "--server", "bogus"], "http://"),
         (["token", "list", "--db", "/no/such/journal.db"], "no such file"),
         (["token", "add", "ana", "--for-server", "a"], "--role worker"),
         (["token", "add", "n" * 300], "200 characters"),
-        (["token", "add", " "], "characters"),
-        (["cancel", "x" * 300], "job"),
-        (["hold", "999"], "999"),
-        (["release", "999"], "999"),
-        (["modify", "999", "--cpu", "1"], "999"),
         (["wait", "999"], "999"),
-        (["logs", "999"], "999"),
         (["logs", "999", "--index", "-1"], "index"),
-        (["explain", "999"], "999"),
         (["drain", "no-such-server"], "no-such-server"),
         (["users", "no-such-user"], "no-such-user"),
         (["users", "ana", "--weight", "-1"], "weight"),
-        (["users", "ana", "--weight", "inf"], "weight"),
         (["jobs", "--state", "asleep"], "state"),
         (["jobs", "--limit", "0"], "limit"),
     ],
     ids=" ".join,
 )
-def test_what_is_wrong_is_said_in_one_line(words: list[str], says: str, typed: Typed) -> None:
+def test_a_fault_of_a_command_is_one_line(words: list[str], says: str, typed: Typed) -> None:
     status, out, err = typed(*words)
     assert (status, out) == (2, ""), err
     assert err.startswith("fairlead: ")
@@ -167,7 +150,7 @@ def test_a_file_in_several_requests_is_checked_before_the_first(
 
 
 @pytest.mark.parametrize("odd", ["{1: a}", "{a: 1.5, ? [b] : c}", "!!set {a: , b: }"])
-def test_what_json_cannot_hold_is_refused(odd: str, typed: Typed, tmp_path: Path) -> None:
+def test_values_outside_json_are_refused(odd: str, typed: Typed, tmp_path: Path) -> None:
     path = tmp_path / "jobs.yaml"
     path.write_text(f"- command: ['true']\n  user: ana\n  environment: {odd}\n")
     status, out, err = typed("submit", "--file", str(path))
@@ -187,8 +170,8 @@ def test_without_a_service_an_option_is_at_fault(
     assert err.startswith("fairlead: --cpu: ")
 
 
-@pytest.mark.parametrize("words", [["users"], ["jobs"], ["wait", "1"], ["shares"], ["when", "1"]])
-@pytest.mark.parametrize("answer", ["{}", "[]", "null", '{"users": [{}], "jobs": 5, "state": 1}'])
+@pytest.mark.parametrize("words", [["users"], ["wait", "1"], ["when", "1"]])
+@pytest.mark.parametrize("answer", ["[]", '{"users": [{}], "jobs": 5, "state": 1}'])
 def test_an_answer_of_another_kind_is_one_line(
     words: list[str], answer: str, typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -213,8 +196,7 @@ def test_commands_import_little(one: Cluster, typed: Typed) -> None:
     job = typed("submit", *HOLD, "--", "true")[1].strip()
     path = one.folder / "light.json"
     path.write_text(json.dumps([{"command": ["true"], "user": "ana", "where": ["nowhere-else"]}]))
-    verbs = "jobs,users,servers,shares,history,when JOB,explain JOB,hold JOB,release JOB,"
-    verbs += "modify JOB --priority 1,submit --user ana -w no=where -- true,cancel JOB,wait JOB"
+    verbs = "jobs,shares,explain JOB,submit --user ana -w no=where -- true,wait JOB --timeout 1"
     for verb in [*verbs.split(","), f"submit --file {path}"]:
         done = subprocess.run(
             [sys.executable, "-c", IMPORTED, *verb.replace("JOB", job).split()],
@@ -229,7 +211,7 @@ def test_commands_import_little(one: Cluster, typed: Typed) -> None:
             client.cancel(view.id)
 
 
-def test_tokens_say_who_one_is(cluster: Cluster) -> None:
+def test_tokens_identify_callers(cluster: Cluster) -> None:
     def typed(*words: str, token: str = "") -> tuple[int, str, str]:
         cluster.environment["FAIRLEAD_TOKEN"] = token
         done = (cluster.run_apart if words[0] == "worker" else cluster.run)(*words)
@@ -291,7 +273,7 @@ def test_waiting_goes_on_while_the_service_is_started_again(cluster: Cluster) ->
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root's worker asks for accounts")
-def test_who_has_no_account_hears_it_at_once(cluster: Cluster) -> None:
+def test_a_user_without_an_account_is_refused_at_once(cluster: Cluster) -> None:
     (cluster.folder / "accounts.json").write_text('{"bo": "nobody"}')
     cluster.start_service()
     cluster.start_worker("a")
@@ -301,7 +283,7 @@ def test_who_has_no_account_hears_it_at_once(cluster: Cluster) -> None:
     assert "there is no account 'ana'" in waited.stderr
 
 
-@pytest.mark.parametrize("verb", ["jobs", "servers", "shares", "users", "history", "cancel 1"])
+@pytest.mark.parametrize("verb", ["jobs", "cancel 1"])
 def test_without_a_service_it_says_where_it_looked(
     verb: str, typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -396,7 +378,7 @@ def test_waiting_and_logs_pass_on_how_a_job_ended(typed: Typed) -> None:
 SHORT = ("--user", "ana", "--chdir", "/tmp", "--cpu", "100m")
 
 
-def test_waiting_for_several_tells_the_last_that_failed_in_any_order(typed: Typed) -> None:
+def test_wait_for_several_jobs_gives_the_failed_status(typed: Typed) -> None:
     failed = typed("submit", *SHORT, "--", "sh", "-c", "exit 3")[1].strip()
     worked = typed("submit", *SHORT, "--", "true")[1].strip()
     assert typed("wait", failed, worked)[0] == 3
@@ -491,18 +473,13 @@ def test_blanks_around_a_token_are_no_part_of_it() -> None:
         (("submit", "--gang", "1000001", "--", "true"), "--gang: must be at most 1,000,000"),
         (("modify", "1", "--anywhere", "-w", "a=1"), "--anywhere: is given beside --where"),
         (("drain", "a/b"), "'a/b' is no name"),
-        (("drain", ".."), "'..' is no name"),
-        (("drain", ""), "'' is no name"),
-        (("users", "a/b", "--weight", "2"), "'a/b' is no name"),
         (("worker", "--name", "a/b"), "--name: 'a/b' is no name"),
         (("worker", "--memory=-1"), "--memory: must not be negative"),
         (("worker", "--cpu", "0", "--memory", "0", "--gpu", "0"), "--cpu: must be more"),
-        (("worker", "--cpu", "0"), "--cpu: must be more than 0"),
         (("token", "add", "a/b"), "NAME: 'a/b' has characters that no name has"),
-        (("token", "add", "a\nb"), "NAME: 'a\\nb' has characters"),
     ],
 )
-def test_what_contradicts_itself_or_names_nothing_is_refused(
+def test_contradictory_options_and_bad_names_are_refused(
     words: tuple[str, ...], says: str, typed: Typed
 ) -> None:
     status, out, err = typed(*words)
@@ -556,7 +533,7 @@ def test_a_bare_time_warns_that_it_is_seconds(typed: Typed) -> None:
     typed("cancel", job)
 
 
-def test_a_text_that_is_refused_says_what_is_allowed(typed: Typed) -> None:
+def test_a_refused_text_names_the_allowed_characters(typed: Typed) -> None:
     for option, text, wrong in (("--name", "a/b", "'/'"), ("--user", "a\nb", r"'\n'")):
         status, out, err = typed("submit", option, text, "--", "true")
         assert (status, out, err.count("\n")) == (2, "", 1)
@@ -565,13 +542,3 @@ def test_a_text_that_is_refused_says_what_is_allowed(typed: Typed) -> None:
     err = typed("submit", "--where", "k=a\x01b", "--", "true")[2]
     assert "--where" in err
     assert "a label may hold any character but control characters" in err
-
-
-def test_one_after_the_other(typed: Typed) -> None:
-    options = ("--user", "ana", "--chdir", "/tmp", "--cpu", "100m")
-    first = typed("submit", *options, "--", "sh", "-c", "sleep 2; false")[1].strip()
-    second = typed("submit", *options, "--after", first, "--", "true")[1].strip()
-    assert typed("wait", second)[0] == 1
-    out = typed("jobs", "--all", "--json")[1]
-    states = {row["id"]: row["state"] for row in json.loads(out)["jobs"]}
-    assert (states[first], states[second]) == ("failed", "cancelled")

@@ -108,7 +108,7 @@ def engine_of(path: Path) -> StateThread:
     return engine
 
 
-def test_what_cannot_be_committed_is_refused_alone(
+def test_only_the_request_that_fails_to_commit_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = engine_of(tmp_path / "j.db")

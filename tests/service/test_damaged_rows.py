@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from asked_service import Asked, run
-from fairlead.service.journal.event_journal import Journal, opened
+from asked_service import Asked, run, served
+from fairlead.service.journal.event_journal import Journal
 from fairlead.service.journal.job_records import DAMAGED
 from fairlead.service.journal.tokens import Token
 
@@ -92,27 +93,27 @@ def test_the_kept_part_of_an_ended_job_has_a_digest(tmp_path: Path) -> None:
         assert (await ask("GET", "/v1/jobs/1"))["command"] == ["AAAA"]
 
     run(tmp_path, test)
-    with opened(tmp_path / "j.db") as journal:
+    with closing(Journal(tmp_path / "j.db")) as journal:
         assert journal.jobs.specs([1])[1]["command"] == ["AAAA"]
     change(tmp_path, FLIPPED)
-    with opened(tmp_path / "j.db") as journal:
+    with closing(Journal(tmp_path / "j.db")) as journal:
         assert journal.jobs.specs([1]) == {}
 
 
 @pytest.mark.parametrize("what", ["role = 'user'", "subject = 'bo'", "name = 'bo'"])
-def test_a_damaged_token_admits_nobody(tmp_path: Path, what: str) -> None:
+def test_a_damaged_token_admits_no_caller(tmp_path: Path, what: str) -> None:
     with opened_new(tmp_path / "j.db") as journal:
         journal.tokens.add(Token("ana", "admin", "ana"), "secret")
         assert len(journal.tokens.all()) == 1
     change(tmp_path, f"UPDATE tokens SET {what}")
-    with opened(tmp_path / "j.db") as journal:
+    with closing(Journal(tmp_path / "j.db")) as journal:
         assert journal.tokens.all() == {}
         assert journal.tokens.is_closed()
 
 
 def opened_new(path: Path) -> Any:
     Journal(path).close()
-    return opened(path)
+    return closing(Journal(path))
 
 
 @pytest.mark.parametrize("column", ["body", "digest"])
@@ -129,14 +130,12 @@ def test_a_damaged_answer_repeats_no_request(tmp_path: Path, column: str) -> Non
     run(tmp_path, test)
 
 
-def test_a_damaged_outcome_spoils_no_list(tmp_path: Path) -> None:
-    async def test(ask: Asked) -> None:
-        for job in await ask.submit({}, {}):
-            await ask("POST", f"/v1/jobs/{job}/cancel")
-        change(tmp_path, "UPDATE jobs SET outcome = CAST(substr(outcome, 2) AS BLOB) WHERE id = 1")
-        assert [job["id"] for job in (await ask("GET", "/v1/jobs?all=true"))["jobs"]] == ["2"]
-        await ask("GET", "/v1/jobs/1", status=404)
-        job = {"command": ["true"], "user": "ana", "after": ["1"]}
-        await ask("POST", "/v1/jobs", json={"jobs": [job]}, status=422)
-
-    run(tmp_path, test)
+@served
+async def test_a_damaged_outcome_spoils_no_list(ask: Asked, tmp_path: Path) -> None:
+    for job in await ask.submit({}, {}):
+        await ask("POST", f"/v1/jobs/{job}/cancel")
+    change(tmp_path, "UPDATE jobs SET outcome = CAST(substr(outcome, 2) AS BLOB) WHERE id = 1")
+    assert [job["id"] for job in (await ask("GET", "/v1/jobs?all=true"))["jobs"]] == ["2"]
+    await ask("GET", "/v1/jobs/1", status=404)
+    job = {"command": ["true"], "user": "ana", "after": ["1"]}
+    await ask("POST", "/v1/jobs", json={"jobs": [job]}, status=422)

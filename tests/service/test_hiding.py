@@ -106,8 +106,7 @@ def test_a_workers_memory_is_hidden_before_the_rest() -> None:
     assert statuses == {"worker": 0, "jobs": 2}
 
 
-@pytest.mark.parametrize("is_root", [False, True])
-@pytest.mark.parametrize("has_token", [False, True])
+@pytest.mark.parametrize(("is_root", "has_token"), [(False, True), (False, False), (True, True)])
 def test_a_worker_warns_that_tasks_read_its_token(
     cluster: Cluster, is_root: bool, has_token: bool
 ) -> None:
@@ -122,16 +121,15 @@ def test_a_worker_warns_that_tasks_read_its_token(
     assert is_warned == (has_token and not (is_root and IS_ROOT))
 
 
-@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o620, 0o606])
-def test_a_token_that_others_can_read_is_refused(cluster: Cluster, mode: int) -> None:
-    file = cluster.folder / "token"
+@pytest.mark.parametrize("mode", [0o640, 0o602])
+def test_a_token_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> None:
+    file = tmp_path / "token"
     file.write_text(SECRET)
     file.chmod(mode)
-    done = cluster.run_apart("worker", "--gpu", "0", "--token-file", str(file))
-    assert done.returncode == 2
-    assert len(done.stderr.splitlines()) == 1
-    assert str(file) in done.stderr
-    assert SECRET not in done.stderr
+    with pytest.raises(InputError) as fault:
+        read_token(file)
+    assert str(file) in str(fault.value)
+    assert SECRET not in str(fault.value)
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"a b", b"\xff\xfe", b"a\0b", b"\nsecond"])
@@ -143,7 +141,7 @@ def test_a_token_file_without_a_token_is_refused(tmp_path: Path, content: bytes)
         read_token(file)
 
 
-def test_what_is_no_token_file_is_refused(tmp_path: Path) -> None:
+def test_pipes_and_folders_are_no_token_files(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe", 0o600)
     for path in (tmp_path / "pipe", tmp_path, tmp_path / "absent"):
         with pytest.raises(InputError):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from asked_service import Asked, run
+from asked_service import Asked, run, served
 from fairlead.errors import InputError
 from fairlead.service import _workers as workers
 from fairlead.service._state_thread import StateThread
@@ -30,48 +30,42 @@ def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("in_parts")
-def test_other_requests_are_answered_during_a_join(tmp_path: Path) -> None:
-    async def test(ask: Asked) -> None:
-        joining = asyncio.create_task(ask.join(*NAMES))
-        seen: set[int] = set()
-        while not joining.done():
-            seen.add(len((await ask("GET", "/v1/servers"))["servers"]))
-        assert len(seen - {0, 30}) > 3
-        session = await joining
-        await ask.submit({"tasks": 60})
-        orders = await ask.sync(session)
-        assert len(orders["start"]) == 60
-
-    run(tmp_path, test)
+@served
+async def test_other_requests_are_answered_during_a_join(ask: Asked) -> None:
+    joining = asyncio.create_task(ask.join(*NAMES))
+    seen: set[int] = set()
+    while not joining.done():
+        seen.add(len((await ask("GET", "/v1/servers"))["servers"]))
+    assert len(seen - {0, 30}) > 3
+    session = await joining
+    await ask.submit({"tasks": 60})
+    orders = await ask.sync(session)
+    assert len(orders["start"]) == 60
 
 
 @pytest.mark.usefixtures("in_parts")
-def test_tasks_placed_during_a_join_are_told_once(tmp_path: Path) -> None:
-    async def test(ask: Asked) -> None:
-        await ask.submit({"tasks": 60})
-        orders = await ask.sync(await ask.join(*NAMES))
-        keys = [tuple(key) for _, key, *_ in orders["start"]]
-        assert len(keys) == len(set(keys)) == 60
-
-    run(tmp_path, test)
+@served
+async def test_tasks_placed_during_a_join_are_told_once(ask: Asked) -> None:
+    await ask.submit({"tasks": 60})
+    orders = await ask.sync(await ask.join(*NAMES))
+    keys = [tuple(key) for _, key, *_ in orders["start"]]
+    assert len(keys) == len(set(keys)) == 60
 
 
-def test_starts_come_once_with_the_report_they_follow(tmp_path: Path) -> None:
+@served
+async def test_starts_come_once_with_the_report_they_follow(ask: Asked) -> None:
     """The request that waits for news is for what comes of its own accord."""
 
-    async def test(ask: Asked) -> None:
-        session = await ask.join("a")
-        (job,) = await ask.submit({"tasks": 3})
-        seen = (await ask.sync(session))["seen"]
-        waiting = asyncio.create_task(ask.sync(session, seen))
-        await asyncio.sleep(0.05)
-        orders = await ask.sync(session, seen, [[1, 0, 1, 0, ""]])
-        assert [start[1] for start in orders["start"]] == [[1, 2, 1]]
-        assert not waiting.done()
-        await ask("POST", f"/v1/jobs/{job}/cancel")
-        assert len((await waiting)["stop"]) == 2
-
-    run(tmp_path, test)
+    session = await ask.join("a")
+    (job,) = await ask.submit({"tasks": 3})
+    seen = (await ask.sync(session))["seen"]
+    waiting = asyncio.create_task(ask.sync(session, seen))
+    await asyncio.sleep(0.05)
+    orders = await ask.sync(session, seen, [[1, 0, 1, 0, ""]])
+    assert [start[1] for start in orders["start"]] == [[1, 2, 1]]
+    assert not waiting.done()
+    await ask("POST", f"/v1/jobs/{job}/cancel")
+    assert len((await waiting)["stop"]) == 2
 
 
 def test_a_failed_report_wakes_the_waiting_request() -> None:
@@ -108,18 +102,16 @@ def test_fewer_gpus_keep_off_no_task_without(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("in_parts")
-def test_servers_that_a_join_leaves_out_are_lost(tmp_path: Path) -> None:
-    async def test(ask: Asked) -> None:
-        await ask.join(*NAMES)
-        await ask.join(*NAMES[:3], "new")
-        left = (await ask("GET", "/v1/servers"))["servers"]
-        assert [server["name"] for server in left] == [*NAMES[:3], "new"]
-        taken = {"name": NAMES[0], "cpu": 1, "memory": 1}
-        asked = {"identity": "2", "servers": [{**taken, "name": "other"}, taken]}
-        await ask("POST", "/v1/workers/join", json=asked, status=422)
-        assert len((await ask("GET", "/v1/servers"))["servers"]) == 4
-
-    run(tmp_path, test)
+@served
+async def test_servers_that_a_join_leaves_out_are_lost(ask: Asked) -> None:
+    await ask.join(*NAMES)
+    await ask.join(*NAMES[:3], "new")
+    left = (await ask("GET", "/v1/servers"))["servers"]
+    assert [server["name"] for server in left] == [*NAMES[:3], "new"]
+    taken = {"name": NAMES[0], "cpu": 1, "memory": 1}
+    asked = {"identity": "2", "servers": [{**taken, "name": "other"}, taken]}
+    await ask("POST", "/v1/workers/join", json=asked, status=422)
+    assert len((await ask("GET", "/v1/servers"))["servers"]) == 4
 
 
 @pytest.mark.usefixtures("in_parts")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
 from time import sleep
@@ -14,12 +13,12 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from asked_service import Asked, as_, run, with_tokens
+from asked_service import Asked, as_, run, served, with_tokens
 from fairlead.errors import InputError
-from fairlead.service import sessions
-from fairlead.service.http import access, http_server, serving
+from fairlead.service import rate_limits, sessions
+from fairlead.service.http import access, serving
 from fairlead.service.journal.event_journal import Journal
-from fairlead.service.journal.job_records import ENDED_BYTES, JobRecords
+from fairlead.service.journal.job_records import JobRecords
 from fairlead.service.journal.tokens import Token
 from fairlead.service.messages import JobsRequest, JoinRequest, SkipRequest, SyncRequest
 from fairlead.service.service import Settings
@@ -34,14 +33,12 @@ def join_body(resources: dict[str, float], name: str = "n") -> dict[str, Any]:
     return {"identity": "i", "servers": [server]}
 
 
-def test_references_of_a_request_are_bounded(tmp_path: Path) -> None:
-    async def test(ask: Asked) -> None:
-        ids = await ask.submit(*[{}] * 100)
-        job = {"command": ["x"], "user": "ana", "after": ids}
-        await ask("POST", "/v1/jobs", json={"jobs": [job] * 101}, status=422)
-        await ask("POST", "/v1/jobs", json={"jobs": [job] * 100}, status=201)
-
-    run(tmp_path, test)
+@served
+async def test_references_of_a_request_are_bounded(ask: Asked) -> None:
+    ids = await ask.submit(*[{}] * 100)
+    job = {"command": ["x"], "user": "ana", "after": ids}
+    await ask("POST", "/v1/jobs", json={"jobs": [job] * 101}, status=422)
+    await ask("POST", "/v1/jobs", json={"jobs": [job] * 100}, status=201)
 
 
 def test_ended_jobs_are_looked_up_once_a_request(
@@ -71,79 +68,48 @@ def test_ended_jobs_are_looked_up_once_a_request(
     assert asked == [0, 50, 0]  # beside the engine 50, and in its thread none
 
 
-def test_a_command_and_environment_are_bounded(tmp_path: Path) -> None:
-    async def test(ask: Asked) -> None:
-        large = dict.fromkeys("abcde", "y" * 60000)
-        asked = {"jobs": [{"command": ["x"], "user": "ana", "environment": large}]}
-        await ask("POST", "/v1/jobs", json=asked, status=422)
-        del large["e"]
-        await ask("POST", "/v1/jobs", json=asked, status=201)
-
-    run(tmp_path, test)
-
-
-def test_live_bytes_of_a_user_are_bounded(tmp_path: Path) -> None:
-    async def test(ask: Asked) -> None:
-        job = {"command": ["x"], "user": "ana", "environment": {"a": "y" * 60_000}}
-        (first,) = (await ask("POST", "/v1/jobs", json={"jobs": [job]}, status=201))["ids"]
-        await ask("POST", "/v1/jobs", json={"jobs": [job]}, status=429)
-        await ask("POST", "/v1/jobs", json={"jobs": [job | {"user": "bo"}]}, status=201)
-        await ask("POST", f"/v1/jobs/{first}/cancel")
-        await ask("POST", "/v1/jobs", json={"jobs": [job]}, status=201)
-
-    run(tmp_path, test, Settings(live_bytes=100_000))
+@served(settings=Settings(live_bytes=100000))
+async def test_live_bytes_of_a_user_are_bounded(ask: Asked) -> None:
+    job = {"command": ["x"], "user": "ana", "environment": {"a": "y" * 60_000}}
+    (first,) = (await ask("POST", "/v1/jobs", json={"jobs": [job]}, status=201))["ids"]
+    await ask("POST", "/v1/jobs", json={"jobs": [job]}, status=429)
+    await ask("POST", "/v1/jobs", json={"jobs": [job | {"user": "bo"}]}, status=201)
+    await ask("POST", f"/v1/jobs/{first}/cancel")
+    await ask("POST", "/v1/jobs", json={"jobs": [job]}, status=201)
 
 
-def test_an_ended_job_keeps_no_environment(tmp_path: Path) -> None:
-    async def test(ask: Asked) -> None:
-        large = {"command": ["x", "y" * 60_000], "environment": {"a": "z" * 60_000}}
-        (job,) = await ask.submit(large)
-        await ask("POST", f"/v1/jobs/{job}/cancel")
-        view = await ask("GET", f"/v1/jobs/{job}")
-        assert view["command"][0] == "x"
-
-    run(tmp_path, test)
-    with sqlite3.connect(tmp_path / "j.db") as connection:
-        ((size,),) = connection.execute("SELECT length(spec) FROM jobs").fetchall()
-    assert size < ENDED_BYTES
-
-
-def test_old_jobs_are_deleted_and_their_hours_stay(tmp_path: Path) -> None:
-    async def test(ask: Asked) -> None:
-        session = await ask.join("a")
-        for _ in range(2):
-            await ask.submit({})
-            orders = await ask.sync(session)
-            ended = [[*start[1], 0, ""] for start in orders["start"]]
-            await ask.sync(session, orders["seen"], ended)
-        before = await ask("GET", "/v1/history")
-        assert ask.service.journal.jobs.delete_old(2.0**40) == 2
-        assert await ask("GET", "/v1/history") == before
-        await ask("GET", "/v1/jobs/1", status=404)
-        await ask(
-            "POST",
-            "/v1/jobs",
-            json={"jobs": [{"command": ["x"], "user": "a", "after": ["1"]}]},
-            status=422,
-        )
-
-    run(tmp_path, test)
+@served
+async def test_old_jobs_are_deleted_and_their_hours_stay(ask: Asked) -> None:
+    session = await ask.join("a")
+    for _ in range(2):
+        await ask.submit({})
+        orders = await ask.sync(session)
+        ended = [[*start[1], 0, ""] for start in orders["start"]]
+        await ask.sync(session, orders["seen"], ended)
+    before = await ask("GET", "/v1/history")
+    assert ask.service.journal.jobs.delete_old(2.0**40) == 2
+    assert await ask("GET", "/v1/history") == before
+    await ask("GET", "/v1/jobs/1", status=404)
+    await ask(
+        "POST",
+        "/v1/jobs",
+        json={"jobs": [{"command": ["x"], "user": "a", "after": ["1"]}]},
+        status=422,
+    )
 
 
-def test_names_of_resources_are_bounded_and_forgotten(tmp_path: Path) -> None:
-    async def test(ask: Asked) -> None:
-        many = {f"r{k}": 1.0 for k in range(MOST_RESOURCES)}
-        await ask("POST", "/v1/workers/join", json=join_body(many), status=422)
-        for turn in range(3):
-            names = {f"r{turn}-{k}": 1.0 for k in range(MOST_RESOURCES - 3)}
-            await ask("POST", "/v1/workers/join", json=join_body(names))
-            await ask.submit({})
-            assert len(ask.service.state_thread.state.resources) == MOST_RESOURCES
-            assert set(names) < set(ask.service.state_thread.state.resources)
-        assert b"fairlead_ready 1" in (await ask.http.get("/metrics")).content
-        ask.service.state_thread.state.check()
-
-    run(tmp_path, test)
+@served
+async def test_names_of_resources_are_bounded_and_forgotten(ask: Asked) -> None:
+    many = {f"r{k}": 1.0 for k in range(MOST_RESOURCES)}
+    await ask("POST", "/v1/workers/join", json=join_body(many), status=422)
+    for turn in range(3):
+        names = {f"r{turn}-{k}": 1.0 for k in range(MOST_RESOURCES - 3)}
+        await ask("POST", "/v1/workers/join", json=join_body(names))
+        await ask.submit({})
+        assert len(ask.service.state_thread.state.resources) == MOST_RESOURCES
+        assert set(names) < set(ask.service.state_thread.state.resources)
+    assert b"fairlead_ready 1" in (await ask.http.get("/metrics")).content
+    ask.service.state_thread.state.check()
 
 
 def test_one_token_brings_new_names_seldom(tmp_path: Path) -> None:
@@ -171,25 +137,17 @@ def test_one_token_brings_new_names_seldom(tmp_path: Path) -> None:
         [1, 0, 0, 0, ""],
     ],
 )
-def test_integers_of_a_worker_are_bounded(tmp_path: Path, ended: list[Any]) -> None:
-    async def test(ask: Asked) -> None:
-        session = await ask.join("a")
-        body = {"session": session, "ended": [ended]}
-        await ask("POST", "/v1/workers/sync", json=body, status=422)
-
-    run(tmp_path, test)
+def test_integers_of_a_worker_are_bounded(ended: list[Any]) -> None:
+    with pytest.raises(ValidationError):
+        SyncRequest.model_validate({"session": "x", "ended": [ended]})
 
 
-def test_a_bound_worker_touches_no_other_server(tmp_path: Path) -> None:
-    with_tokens(tmp_path)
-
-    async def test(ask: Asked) -> None:
-        await ask.join("node1", identity="stolen", **as_("root"))
-        await ask.join("a", identity="stolen", **as_("w"))
-        rows = (await ask("GET", "/v1/servers", **as_("root")))["servers"]
-        assert {row["name"]: row["state"] for row in rows} == {"node1": "ready", "a": "ready"}
-
-    run(tmp_path, test)
+@served(tokens=True)
+async def test_a_bound_worker_touches_no_other_server(ask: Asked) -> None:
+    await ask.join("node1", identity="stolen", **as_("root"))
+    await ask.join("a", identity="stolen", **as_("w"))
+    rows = (await ask("GET", "/v1/servers", **as_("root")))["servers"]
+    assert {row["name"]: row["state"] for row in rows} == {"node1": "ready", "a": "ready"}
 
 
 def test_the_last_admin_stays_and_tokens_close_the_service(tmp_path: Path) -> None:
@@ -228,34 +186,18 @@ def test_without_a_token_no_body_is_read(tmp_path: Path) -> None:
     assert not was_read
 
 
-def test_a_service_on_any_loopback_address_answers(tmp_path: Path) -> None:
-    async def test(ask: Asked) -> None:
-        await ask("GET", "/v1/jobs")
-
-    run(tmp_path, test, host="127.0.0.2:8400")
+@served(host="127.0.0.2:8400")
+async def test_a_service_on_any_loopback_address_answers(ask: Asked) -> None:
+    await ask("GET", "/v1/jobs")
 
 
-def test_long_lists_come_in_parts(tmp_path: Path) -> None:
-    async def test(ask: Asked) -> None:
-        ids = await ask.submit(*[{}] * 5)
-        first = await ask("GET", "/v1/jobs?limit=3")
-        assert ([job["id"] for job in first["jobs"]], first["next"]) == (ids[:3], ids[2])
-        rest = await ask("GET", f"/v1/jobs?limit=3&beyond={first['next']}")
-        assert ([job["id"] for job in rest["jobs"]], rest["next"]) == (ids[3:], None)
-
-    run(tmp_path, test)
-
-
-def test_pages_load_nothing_from_elsewhere(tmp_path: Path) -> None:
-    async def test(ask: Asked) -> None:
-        for path in ("/", "/docs"):
-            page = await ask.http.get(path)
-            assert page.headers["Content-Security-Policy"].startswith("default-src 'none'")
-            assert "//" not in page.text.replace("http://www.w3.org", "").split("<script")[0]
-            assert 'src="http' not in page.text
-        assert (await ask.http.get("/docs-files/swagger-ui-bundle.js")).status_code == 200
-
-    run(tmp_path, test)
+@served
+async def test_long_lists_come_in_parts(ask: Asked) -> None:
+    ids = await ask.submit(*[{}] * 5)
+    first = await ask("GET", "/v1/jobs?limit=3")
+    assert ([job["id"] for job in first["jobs"]], first["next"]) == (ids[:3], ids[2])
+    rest = await ask("GET", f"/v1/jobs?limit=3&beyond={first['next']}")
+    assert ([job["id"] for job in rest["jobs"]], rest["next"]) == (ids[3:], None)
 
 
 @pytest.mark.parametrize(
@@ -345,41 +287,38 @@ def test_waiting_requests_share_one_computation_of_shares(
         ({"Content-Length": "0", "Transfer-Encoding": "chunked"}, 400),
     ],
 )
-def test_embedded_and_ambiguous_requests_are_refused(
-    tmp_path: Path, headers: dict[str, str], status: int
+@served
+async def test_embedded_and_ambiguous_requests_are_refused(
+    ask: Asked, headers: dict[str, str], status: int
 ) -> None:
-    async def test(ask: Asked) -> None:
-        answer = await ask.http.get("/v1/users", headers=headers)
-        assert answer.status_code == status
-        assert answer.headers["X-Content-Type-Options"] == "nosniff"
-        if "Sec-Fetch-Site" in headers:
-            assert (await ask.http.get("/", headers=headers)).status_code == 200
-
-    run(tmp_path, test)
+    answer = await ask.http.get("/v1/users", headers=headers)
+    assert answer.status_code == status
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    if "Sec-Fetch-Site" in headers:
+        assert (await ask.http.get("/", headers=headers)).status_code == 200
 
 
-def test_a_worker_is_not_charged_for_output_that_is_asked_for(tmp_path: Path) -> None:
-    with_tokens(tmp_path)
-
-    async def test(ask: Asked) -> None:
-        session = await ask.join("a", **as_("w"))
-        await ask.submit({}, **as_("root"))
-        seen = (await ask.sync(session, **as_("w")))["seen"]
-        data = "A" * 2**20  # 64 requests each, if it counted
-        for is_asked in (True, False):
-            for _ in range(50):
-                piece = {"session": session, "request": "x", "data": data}
-                if is_asked:
-                    url = "/v1/jobs/1/logs"
-                    reading = asyncio.create_task(ask("GET", url, **as_("root")))
-                    orders = await ask.sync(session, seen, **as_("w"))
-                    seen, piece["request"] = orders["seen"], orders["logs"][0][0]
-                answer = await ask.http.post("/v1/workers/logs", json=piece, **as_("w"))
-                if is_asked:
-                    await reading
-            assert answer.status_code == (204 if is_asked else 429)
-
-    run(tmp_path, test)
+@served(tokens=True)
+async def test_a_worker_is_not_charged_for_output_that_is_asked_for(
+    ask: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rate_limits, "monotonic", lambda: 0.0)  # no refill on slow machines
+    session = await ask.join("a", **as_("w"))
+    await ask.submit({}, **as_("root"))
+    seen = (await ask.sync(session, **as_("w")))["seen"]
+    data = "A" * 2**20  # 64 requests each, if it counted
+    for is_asked in (True, False):
+        for _ in range(35):
+            piece = {"session": session, "request": "x", "data": data}
+            if is_asked:
+                url = "/v1/jobs/1/logs"
+                reading = asyncio.create_task(ask("GET", url, **as_("root")))
+                orders = await ask.sync(session, seen, **as_("w"))
+                seen, piece["request"] = orders["seen"], orders["logs"][0][0]
+            answer = await ask.http.post("/v1/workers/logs", json=piece, **as_("w"))
+            if is_asked:
+                await reading
+        assert answer.status_code == (204 if is_asked else 429)
 
 
 def test_sessions_are_compared_by_identity() -> None:
@@ -457,26 +396,31 @@ def test_a_repeated_warning_is_logged_once_a_minute(monkeypatch: pytest.MonkeyPa
     assert log("no %s", "f") is None
 
 
-def test_what_failed_inside_is_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def test(ask: Asked) -> None:
-        with monkeypatch.context() as patched:
-            for name in ("commit", "recover"):
-                patched.setattr(ask.service.journal, name, lambda *_: 1 / 0)
-            answer = await ask.http.put("/v1/users/ana", json={"weight": 2})
-            ready = await ask.http.get("/readyz")
-        assert [answer.status_code, ready.status_code] == [503, 503]
-        assert "division" not in answer.text + ready.text
-        assert await ask.http.get("/readyz")
+@served
+async def test_an_internal_error_shows_no_details(
+    ask: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        for name in ("commit", "recover"):
+            patched.setattr(ask.service.journal, name, lambda *_: 1 / 0)
+        answer = await ask.http.put("/v1/users/ana", json={"weight": 2})
+        ready = await ask.http.get("/readyz")
+    assert [answer.status_code, ready.status_code] == [503, 503]
+    assert "division" not in answer.text + ready.text
+    assert await ask.http.get("/readyz")
 
-    run(tmp_path, test)
 
-
-def test_an_answer_that_is_not_read_is_given_up(cluster: Cluster) -> None:
+def serve_with(cluster: Cluster, setting: str) -> None:
+    """Start a service with another constant of its HTTP server."""
     cluster.service = (
-        "import fairlead.service.http.http_server as server; server.ANSWER_SECONDS = 0.5;"
+        f"import fairlead.service.http.http_server as server; server.{setting};"
         "from fairlead.cli.main import run; import sys; sys.exit(run())"
     )
     cluster.start_service()
+
+
+def test_an_answer_that_is_not_read_is_given_up(cluster: Cluster) -> None:
+    serve_with(cluster, "ANSWER_SECONDS = 0.5")
     with socket.socket() as lazy:
         lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
         lazy.connect(("127.0.0.1", cluster.port))
@@ -486,19 +430,15 @@ def test_an_answer_that_is_not_read_is_given_up(cluster: Cluster) -> None:
 
 
 def test_slow_headers_end_the_connection(cluster: Cluster) -> None:
-    cluster.start_service()
+    serve_with(cluster, "HEADERS_SECONDS = 1.0")
     with socket.create_connection(("127.0.0.1", cluster.port)) as slow:
         slow.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nA: ")
-        slow.settimeout(3 * http_server.HEADERS_SECONDS)
+        slow.settimeout(20)
         assert slow.recv(1) == b""
 
 
 def test_a_full_service_closes_connections_of_one_peer(cluster: Cluster) -> None:
-    cluster.service = (
-        "import fairlead.service.http.http_server as server; server.MOST_CONNECTIONS = 8;"
-        "from fairlead.cli.main import run; import sys; sys.exit(run())"
-    )
-    cluster.start_service()
+    serve_with(cluster, "MOST_CONNECTIONS = 8")
     opened = [socket.create_connection(("127.0.0.1", cluster.port)) for _ in range(20)]
     opened[-1].settimeout(5)
     assert opened[-1].recv(1) == b""

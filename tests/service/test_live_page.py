@@ -7,12 +7,11 @@ import re
 import shutil
 import subprocess
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from asked_service import Asked, run
+from asked_service import Asked, served
 from fairlead.report.live import shares_table
 from fairlead.scheduler.live_shares import QueueShare
 
@@ -43,26 +42,24 @@ def user(share: float, fair: float, waiting: int) -> dict[str, Any]:
     return queue._asdict() | {"is_short": queue.is_short}
 
 
-def test_a_starved_user_of_large_weight_is_short(tmp_path: Path) -> None:
-    async def test(ask: Asked) -> None:
-        await ask.join("a", cpu=4)
-        for name in ("ana", "bo"):
-            await ask("PUT", f"/v1/users/{name}", json={"weight": 1000})
-        await ask.submit({"tasks": 4})
-        await ask.submit({"user": "bo", "tasks": 4})
-        shares = await ask("GET", "/v1/shares")
-        users = {found["name"]: found for found in shares["users"]}
-        assert not users["ana"]["is_short"]
-        assert users["bo"]["is_short"]
-        assert users["bo"]["fair_share"] == pytest.approx(0.0005)
-        assert page("verdict", shares["users"]) in (
-            None,
-            ["One user holds less than is fair; bo holds 0 %, not 0.05 %.", "fails"],
-        )
-        text = shares_table(shares).to_text(None, plain=True)
-        assert re.search(r"bo +0.00 % +0.05 % +-0.05 %", text)
-
-    run(tmp_path, test)
+@served
+async def test_a_starved_user_of_large_weight_is_short(ask: Asked) -> None:
+    await ask.join("a", cpu=4)
+    for name in ("ana", "bo"):
+        await ask("PUT", f"/v1/users/{name}", json={"weight": 1000})
+    await ask.submit({"tasks": 4})
+    await ask.submit({"user": "bo", "tasks": 4})
+    shares = await ask("GET", "/v1/shares")
+    users = {found["name"]: found for found in shares["users"]}
+    assert not users["ana"]["is_short"]
+    assert users["bo"]["is_short"]
+    assert users["bo"]["fair_share"] == pytest.approx(0.0005)
+    assert page("verdict", shares["users"]) in (
+        None,
+        ["One user holds less than is fair; bo holds 0 %, not 0.05 %.", "fails"],
+    )
+    text = shares_table(shares).to_text(None, plain=True)
+    assert re.search(r"bo +0.00 % +0.05 % +-0.05 %", text)
 
 
 @pytest.mark.parametrize(
@@ -101,24 +98,22 @@ def test_differences_are_shown_with_their_digits(share: float, fair: float, show
     assert f" {shown} " in shares_table(shares).to_text(None, plain=True)
 
 
-def test_a_start_that_is_over_is_no_forecast(tmp_path: Path) -> None:
-    async def test(ask: Asked) -> None:
-        session = await ask.join("a", cpu=1)
-        await ask.submit({"time_limit": 100}, {}, {})
-        orders = await ask.sync(session)
-        runs, waits = [await ask("GET", f"/v1/jobs/{job}/when") for job in (1, 2)]
-        await ask.sync(session, orders["seen"], ended=[[1, 0, 1, 0, ""]])
-        over = await ask("GET", "/v1/jobs/1/when")
-        unknown = await ask("GET", "/v1/jobs/3/when")
-        assert runs["starts"] == over["starts"]
-        for found, words in (
-            (runs, "It started at"),
-            (over, "It started at"),
-            (waits, "It starts at"),
-            (unknown, "When it starts nobody can tell"),
-        ):
-            assert ("not_before" in found) == (words != "It started at")
-            said = page("start", found)
-            assert said is None or said.startswith(words)
-
-    run(tmp_path, test)
+@served
+async def test_a_start_that_is_over_is_no_forecast(ask: Asked) -> None:
+    session = await ask.join("a", cpu=1)
+    await ask.submit({"time_limit": 100}, {}, {})
+    orders = await ask.sync(session)
+    runs, waits = [await ask("GET", f"/v1/jobs/{job}/when") for job in (1, 2)]
+    await ask.sync(session, orders["seen"], ended=[[1, 0, 1, 0, ""]])
+    over = await ask("GET", "/v1/jobs/1/when")
+    unknown = await ask("GET", "/v1/jobs/3/when")
+    assert runs["starts"] == over["starts"]
+    for found, words in (
+        (runs, "It started at"),
+        (over, "It started at"),
+        (waits, "It starts at"),
+        (unknown, "When it starts nobody can tell"),
+    ):
+        assert ("not_before" in found) == (words != "It started at")
+        said = page("start", found)
+        assert said is None or said.startswith(words)

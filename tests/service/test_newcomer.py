@@ -9,12 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from live_cluster import NOBODY, Cluster, as_ordinary_user
 
 ROOT = Path(__file__).parents[2]
-ACCOUNTS = ["own", "other"] if os.geteuid() == 0 else ["own"]
+OTHER = "other" if os.geteuid() == 0 else "own"  # only root can become another account
 
 
 def session(page: str) -> list[str]:
@@ -80,14 +78,13 @@ def typed(
     return list(zip(lines, parts, strict=True))
 
 
-@pytest.mark.parametrize("account", ACCOUNTS)
-def test_the_session_of_running_works_as_typed(cluster: Cluster, account: str) -> None:
+def test_the_session_of_running_works_as_typed(cluster: Cluster) -> None:
     again = {
         "fairlead servers": [("fairlead servers", "ready", n) for n in (2, 1)],
         "fairlead shares": [("fairlead shares", r"(ana|bo|cy) +33\.33", 3)],
     }
     more = "fairlead jobs --all --json"
-    both = typed(cluster, "docs/running.md", more, again=again, account=account)
+    both = typed(cluster, "docs/running.md", more, again=again)
     said = dict(both)
     shown = "\n".join(f"$ {line}\n{text}" for line, text in both)
     before, after = [text.splitlines() for line, text in both if line == "fairlead servers"]
@@ -103,13 +100,12 @@ def test_the_session_of_running_works_as_typed(cluster: Cluster, account: str) -
     assert (cluster.folder / "state" / "fairlead" / "journal.db").exists()
 
 
-@pytest.mark.parametrize("account", ACCOUNTS)
-def test_the_session_of_the_readme_works_as_typed(cluster: Cluster, account: str) -> None:
+def test_the_session_of_the_readme_works_as_typed(cluster: Cluster) -> None:
     again = {
         "fairlead shares": [("fairlead shares", r"(ana|bo) +50\.00", 2)],
     }
     more = "fairlead jobs --all --json"
-    both = typed(cluster, "README.md", more, again=again, account=account)
+    both = typed(cluster, "README.md", more, again=again, account=OTHER)
     said, shown = dict(both), "\n".join(f"$ {line}\n{text}" for line, text in both)
     assert shares_of(said["fairlead shares"]) == {"ana": "50.00", "bo": "50.00"}, shown
     assert "it asks for 5 cpu of at most 4" in said["fairlead explain 3"], shown

@@ -80,7 +80,7 @@ def test_a_lost_server_s_tasks_run_again_under_another_attempt() -> None:
     end(state, "1.0.1", 5)  # the old attempt is heard of, and means nothing
     assert state.jobs[1].running[0].key == TaskKey(1, 0, 2)
     end(state, "1.0.2")
-    assert [p.status for p in state.take_effects().past] == [None, 0, 0]
+    assert [p.status for p in state.take_effects().attempts] == [None, 0, 0]
 
 
 def test_a_gang_stops_everywhere_before_any_of_it_starts_again() -> None:
@@ -98,7 +98,7 @@ def test_a_gang_stops_everywhere_before_any_of_it_starts_again() -> None:
     state.check()
 
 
-def test_what_is_cancelled_holds_its_amounts_until_it_has_stopped() -> None:
+def test_a_cancelled_task_holds_its_amounts_until_it_ends() -> None:
     state = with_servers(a=1)
     submit(state, tasks=3)
     place(state)
@@ -111,7 +111,7 @@ def test_what_is_cancelled_holds_its_amounts_until_it_has_stopped() -> None:
     assert [(j.id, j.state) for j in state.take_effects().ended] == [(1, "cancelled")]
 
 
-def test_when_a_job_starts_is_foreseen_from_time_limits() -> None:
+def test_a_start_is_forecast_from_time_limits() -> None:
     state = with_servers(a=1)
     first = submit(state, time_limit=100.0)
     second, third = submit(state, time_limit=50.0), submit(state, time_limit=10.0)
@@ -134,8 +134,8 @@ def test_when_a_job_starts_is_foreseen_from_time_limits() -> None:
 
 
 @pytest.mark.parametrize("policy", ["drf/best-fit", "ps-dsf/first-fit", "easy/first-fit"])
-@pytest.mark.parametrize("seed", range(4))
-def test_what_is_foreseen_comes_about(policy: str, seed: int) -> None:
+@pytest.mark.parametrize("seed", range(2))
+def test_forecast_starts_come_true(policy: str, seed: int) -> None:
     rng = random.Random(seed)
     state = with_servers(policy, a=4, b=2)
     for n in range(25):
@@ -190,7 +190,7 @@ def test_a_job_after_another_starts_when_that_has_ended_well() -> None:
     ]
 
 
-def test_what_is_modified_waits_with_what_it_asks_for_now() -> None:
+def test_a_modified_job_waits_with_its_new_demand() -> None:
     state = with_servers(a=1)
     job = submit(state, demand={"cpu": 2.0})
     assert place(state) == []
@@ -362,14 +362,14 @@ def drive(
 )
 def test_nothing_is_lost_and_nothing_runs_twice(policy: str) -> None:
     total: dict[str, int] = {}
-    for seed in range(8):
+    for seed in range(4):
         for what, n in drive(policy, seed, 150).items():
             total[what] = total.get(what, 0) + n
-    assert total["starts"] > 200
-    assert min(total.values()) > 20, total
+    assert total["starts"] > 100
+    assert min(total.values()) > 5, total
 
 
-def test_another_policy_goes_on_with_what_runs() -> None:
+def test_another_policy_keeps_running_tasks() -> None:
     state = with_servers(a=2, b=1)
     submit(state, tasks=4)
     submit(state, user="bo", tasks=2, gang=True)

@@ -33,7 +33,7 @@ MARKED_AT_ONCE = 20  # servers that become unreachable or lost in one transactio
 JOIN_SECONDS = 0.05  # for which servers are added in one transaction
 MOST_SERVERS = 10_000  # of one worker's token
 POLL_SECONDS = 10.0  # for which a worker waits for orders
-LOOK_SECONDS = 1.0
+CHECK_SECONDS = 1.0
 LOGS_SECONDS = 10.0
 NEW_NAMES_SECONDS = 60.0  # between new names of resources by one worker's token
 
@@ -228,7 +228,7 @@ class Workers:
     async def watch_silence(self) -> None:
         """Mark servers without a responding worker as unreachable, and later as lost."""
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(CHECK_SECONDS)
             with suppress(FairleadError):
                 gone = set(self.sessions.silent_for(self._grace))
                 silent = set(self.sessions.silent_for(self._silent)) - gone

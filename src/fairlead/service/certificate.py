@@ -1,8 +1,8 @@
 """The service's own certificate, and clients that accept no other.
 
-Tokens carry the digest of the certificate, so that a worker on another machine, or one beside a
-port that any account could have taken, knows the service before it shows its secret or does what it
-is told. No authority and no name is involved: only the key whose certificate has the digest.
+Tokens carry the digest of the certificate. So a worker recognises the service before it shows its
+secret or follows orders, also on another machine or where another account may have taken the port.
+No authority and no name is involved: only the key whose certificate has the digest.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ def make() -> str:
 
 
 def digest(pem: str) -> str:
-    """Return the digest of a certificate, as tokens carry it."""
+    """Return the digest of a certificate in PEM, as tokens carry it."""
     begin = pem.index("-----BEGIN CERTIFICATE-----")
     return _digest(ssl.PEM_cert_to_DER_cert(pem[begin:]))
 
 
 def server_context(pem: str) -> ssl.SSLContext:
-    """Return what a server needs to show a certificate."""
+    """Return the TLS context of a server with a certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     with NamedTemporaryFile("w", encoding="ascii") as file:  # readable by its owner alone

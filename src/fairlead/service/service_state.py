@@ -6,7 +6,8 @@ the same effects. An event that is wrong raises `InputError` and changes nothing
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from heapq import heapify, heappop, heappush
 from itertools import groupby
 from math import isfinite
@@ -197,17 +198,15 @@ class ServiceState:
         found = self.job(job)
         if not found.held and not found.cancelled:
             self._withdraw(found)
-            self._count_withheld(found, -1)
-            found.held = True
-            self._count_withheld(found)
+            with self._withheld_recounted(found):
+                found.held = True
 
     def on_release(self, _now: float, job: int) -> None:
         """Start tasks of a held job again, in its old place."""
         found = self.job(job)
         if found.held:
-            self._count_withheld(found, -1)
-            found.held = False
-            self._count_withheld(found)
+            with self._withheld_recounted(found):
+                found.held = False
             self._enter_waiting(found)
 
     def on_modify(
@@ -240,12 +239,11 @@ class ServiceState:
         if found.cancelled or not waits:
             return
         self._withdraw(found)
-        self._count_withheld(found, -1)
-        for index in waits:
-            found.status[index] = DONE
-        found.ended += len(waits)
+        with self._withheld_recounted(found):
+            for index in waits:
+                found.status[index] = DONE
+            found.ended += len(waits)
         self.pending[found.user] -= len(waits)
-        self._count_withheld(found)
         self._enter_waiting(found)
         self._end_job(found, now)
 
@@ -478,6 +476,13 @@ class ServiceState:
         if why := job.withheld:
             self.withheld[why] += sign * job.waiting
 
+    @contextmanager
+    def _withheld_recounted(self, job: Job) -> Iterator[None]:
+        """Keep the numbers of withheld tasks right while a job changes."""
+        self._count_withheld(job, -1)
+        yield
+        self._count_withheld(job)
+
     def _enter_waiting(self, job: Job) -> None:
         """Submit the waiting tasks of a job to the scheduler, unless they are withheld."""
         if not job.withheld and (waits := job.indices_of(WAITS)):
@@ -611,9 +616,8 @@ class ServiceState:
         if job.cancelled:
             return
         self._withdraw(job)
-        self._count_withheld(job, -1)
-        job.cancelled = why
-        self._count_withheld(job)
+        with self._withheld_recounted(job):
+            job.cancelled = why
         for run in job.running_by_index():
             self._stop(run, "cancelled")
 
@@ -631,9 +635,8 @@ class ServiceState:
             waiting = self.jobs.get(other)
             if waiting is None:
                 continue
-            self._count_withheld(waiting, -1)
-            waiting.after.remove(ended.id)
-            self._count_withheld(waiting)
+            with self._withheld_recounted(waiting):
+                waiting.after.remove(ended.id)
             if ended.state != "finished":
                 self._cancel(waiting, f"job {ended.id} {ended.state}")
                 stack += [(waiting, later) for later in reversed(self._remove(waiting))]

@@ -37,7 +37,7 @@ TLS_HANDSHAKE = b"\x16"
 TLS_BUFFER = 16 * 1024  # bytes of a connection; asyncio would allocate 256 KiB for each
 
 
-class Connection(H11Protocol):
+class _Connection(H11Protocol):
     """A connection that is closed when it is too slow.
 
     Requests have its `peer` in ``scope["state"]``; `lost` is called when it is closed.
@@ -51,12 +51,10 @@ class Connection(H11Protocol):
         self._answer_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for a request."""
         super().connection_made(transport)
         self._expect_headers()
 
     def data_received(self, data: bytes) -> None:
-        """Read a part of a request."""
         if not self._is_answering():
             self._expect_headers()
         super().data_received(data)
@@ -65,24 +63,20 @@ class Connection(H11Protocol):
             self._headers_timer = None
 
     def on_response_complete(self) -> None:
-        """Wait for the client to read the answer."""
         super().on_response_complete()
         self._expect_reading()
 
     def pause_writing(self) -> None:
-        """Pause an answer until the client has read its buffered part."""
         super().pause_writing()
         self._expect_reading()
 
     def resume_writing(self) -> None:
-        """Continue the answer."""
         super().resume_writing()
         if self._answer_timer is not None and self._is_answering():
             self._answer_timer.cancel()
             self._answer_timer = None
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Release the connection's place and timers."""
         for timer in (self._headers_timer, self._answer_timer):
             if timer is not None:
                 timer.cancel()
@@ -193,9 +187,9 @@ class HttpServer(uvicorn.Server):
                 if not self._open[peer.name]:
                     del self._open[peer.name]
 
-        def protocol() -> Connection:
+        def protocol() -> _Connection:
             state = {"server_state": self.server_state, "app_state": self.lifespan.state}
-            return Connection(peer, lost, config=self.config, **state)
+            return _Connection(peer, lost, config=self.config, **state)
 
         try:
             context = None if peer.is_unix else await self._tls_of(connection)

@@ -12,7 +12,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -405,21 +405,6 @@ def _unwritten(fault: Exception) -> JournalError:
     return JournalError(str(getattr(fault, "orig", None) or fault))
 
 
-@contextmanager
-def opened(path: Path, *, shared: bool = False) -> Iterator[Journal]:
-    """Open an existing journal for the length of a block."""
-    journal = Journal(path, must_exist=True, shared=shared)
-    try:
-        yield journal
-    finally:
-        journal.close()
-
-
-@contextmanager
-def reading(path: Path) -> Iterator[Journal]:
+def reading(path: Path) -> closing[Journal]:
     """Open a journal for the length of a block without writing; a service may have it open."""
-    journal = Journal(path, read_only=True)
-    try:
-        yield journal
-    finally:
-        journal.close()
+    return closing(Journal(path, read_only=True))
