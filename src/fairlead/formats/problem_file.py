@@ -82,6 +82,18 @@ def load(path: str | Path, *, skip_unplaceable: bool = False) -> Problem:
     Notes
     -----
     Cost O(rows + N G).
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> text = '''
+    ... fairlead: 1
+    ... servers: [{name: big, count: 2, capacity: {cpu: 8}}]
+    ... users: [{name: ana, demand: {cpu: 2}}]
+    ... '''
+    >>> size = Path("cluster.yaml").write_text(text)
+    >>> load("cluster.yaml")
+    <Problem: N=1 users, G=1 groups of 2 servers, R=1 resources>
     """
     return load_with_report(path, skip_unplaceable=skip_unplaceable)[0]
 

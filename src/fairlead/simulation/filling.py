@@ -133,6 +133,14 @@ def fill(
     Wang, Liang and Li 2015, V-B; Kesidis et al., IV and VI. Of equal users the earlier is served
     first, then of equal servers the earlier (``best-fit-first``: the later user). Nothing is
     rounded: amounts are whole quanta, and equal scores are equal.
+
+    Examples
+    --------
+    >>> import fairlead
+    >>> problem = fairlead.Problem.from_arrays([[9, 18]], [[1, 4], [3, 1]])
+    >>> filled = fairlead.fill(problem, criterion="drf", select="best-fit")
+    >>> filled.tasks.tolist()
+    [[3], [2]]
     """
     policy = find_policy(criterion, select, truth(residual, "residual"))
     return fill_by(problem, policy, seed)

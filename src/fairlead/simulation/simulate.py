@@ -156,6 +156,28 @@ def simulate(
     -----
     Processes are forked where the system can; elsewhere the calling program needs the usual guard
     (``if __name__ == "__main__"``) or ``processes=1``.
+
+    Examples
+    --------
+    A server of 4 cores; ana submits six tasks of 1 core and bo two of 2 cores, of 10 s each:
+
+    >>> import fairlead
+    >>> from fairlead.model.workload import Workload
+    >>> problem = fairlead.Problem.from_arrays([[4]], [[1]], resources=["cpu"])
+    >>> workload = Workload.from_arrays(
+    ...     problem.cluster,
+    ...     ["ana", "bo"],
+    ...     job_user=[0, 1],
+    ...     job_submit=[0, 0],
+    ...     set_job=[0, 1],
+    ...     set_tasks=[6, 2],
+    ...     shapes=[[1], [2]],
+    ...     task_duration=[10] * 8,
+    ... )
+    >>> runs = fairlead.simulate(workload, policies=["drf/best-fit"], processes=1)
+    >>> result = runs["drf/best-fit"].to_dict()
+    >>> result["completed"], result["makespan"]
+    (8, 30.0)
     """
     check_fair(fair)
     if processes is not None:
