@@ -67,7 +67,7 @@ def fault_of(tmp_path: Path, document: Any, problem: Problem = PROBLEM, **option
 @given(
     data=st.data(), mechanism=st.sampled_from(["ps-dsf", "drfh", "tsf", "drf", "drf-per-server"])
 )
-def test_what_allocate_writes_reads_back(
+def test_allocations_round_trip(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, mechanism: str
 ) -> None:
     problem = data.draw(admitted_by(mechanism))
@@ -84,7 +84,7 @@ def test_what_allocate_writes_reads_back(
 
 @settings(max_examples=cases(5), deadline=None)
 @given(problem=problems((catalogue.CONSTRAINTS, catalogue.LIMITS)), trials=st.integers(1, 3))
-def test_what_fill_writes_reads_back(
+def test_fillings_round_trip(
     tmp_path_factory: pytest.TempPathFactory, problem: Problem, trials: int
 ) -> None:
     answer = run_trials(problem, find_policy("drf", "rrr", False), trials, seed=1)
@@ -94,7 +94,7 @@ def test_what_fill_writes_reads_back(
     assert held.whole_tasks is True
 
 
-def test_little_is_needed(tmp_path: Path) -> None:
+def test_users_and_servers_are_enough(tmp_path: Path) -> None:
     held = read(tmp_path, {"users": [{"name": "cy", "servers": {"big": 0.5}}]})
     assert held.tasks.tolist() == [[0, 0], [0, 0], [0.5, 0], [0, 0]]
     assert held.problem is PROBLEM
@@ -121,7 +121,7 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("key", ["trials", "criterion", "select"])
-def test_whole_tasks_by_the_file_or_by_the_caller(tmp_path: Path, key: str) -> None:
+def test_whole_tasks_of_file_or_argument(tmp_path: Path, key: str) -> None:
     document = {"users": [row()], key: "1"}
     assert read(tmp_path, document).whole_tasks is True
     assert read(tmp_path, document, whole_tasks=False).whole_tasks is False
@@ -140,7 +140,7 @@ def test_one_pool(tmp_path: Path) -> None:
     assert fault_of(tmp_path, mixed) == "users[1].servers.pool: no group is named 'pool'"
 
 
-def test_what_is_no_fault_of_the_file(tmp_path: Path) -> None:
+def test_faults_left_to_an_audit(tmp_path: Path) -> None:
     """Forbidden groups, joint overuse and rounding are for an audit, or for nobody."""
     forbidden = {"users": [row("bo", servers={"old": 2})]}
     assert read(tmp_path, forbidden).tasks[1].tolist() == [0, 2]
@@ -255,7 +255,7 @@ def test_nothing_usable(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("lenient", [False, True])
-def test_another_problem(tmp_path: Path, lenient: bool) -> None:
+def test_allocations_of_another_problem_are_refused(tmp_path: Path, lenient: bool) -> None:
     assert fault_of(tmp_path, {"users": [row("zoe")]}, lenient=lenient) == (
         "users[0].name: belongs to another problem: it has no user 'zoe'"
     )

@@ -365,7 +365,7 @@ def test_tolerations_compare_the_taints_number(
     assert allowed_of(tmp_path, SCORED, tolerations=tolerations) == [bool(a) for a in allowed]
 
 
-def test_what_runs_on_a_cordoned_node_counts(tmp_path: Path) -> None:
+def test_pods_on_a_cordoned_node_count(tmp_path: Path) -> None:
     held = read(tmp_path, node("n0", cordoned=True), node("n1"), pod("a", SMALL, on="n0"))
     assert held.tasks.tolist() == [[1, 0]]
     assert held.problem.users.eligible.tolist() == [[True, True]]

@@ -1,4 +1,4 @@
-"""Files of kubectl as they lie around: lists, streams, YAML, gzip, several files."""
+"""Forms of kubectl's files: lists, streams, YAML, gzip, several files."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ FORMS: dict[str, Callable[[], bytes]] = {
 
 @pytest.mark.parametrize("zipped", [False, True])
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_says_the_same(form: str, zipped: bool, tmp_path: Path) -> None:
+def test_every_form_has_the_same_content(form: str, zipped: bool, tmp_path: Path) -> None:
     content = FORMS[form]()
     assert is_all(
         read_kubernetes(

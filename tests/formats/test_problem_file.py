@@ -1,4 +1,4 @@
-"""What a problem file means, and that writing one and reading it back changes nothing."""
+"""Problem files: their meaning, and round trips."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ def problems(draw: st.DrawFn) -> Problem:
 
 @settings(max_examples=cases(20), deadline=None)
 @given(problem=problems(), suffix=st.sampled_from(["yaml", "json"]))
-def test_what_is_written_reads_back(
+def test_problem_files_round_trip(
     tmp_path_factory: pytest.TempPathFactory, problem: Problem, suffix: str
 ) -> None:
     path = tmp_path_factory.mktemp("written") / f"p.{suffix}"
@@ -294,7 +294,7 @@ def test_a_spoiled_document_is_read_or_refused_in_one_line(document: Any, skip: 
         assert len(refusal) < 600
 
 
-def test_what_no_file_can_say_is_not_written(tmp_path: Path) -> None:
+def test_unplaceable_users_are_not_written(tmp_path: Path) -> None:
     path = tmp_path / "p.yaml"
     path.write_text("precious")
     too_large = Problem.from_arrays([[1.0]], [[2.0]])

@@ -126,7 +126,7 @@ def test_tiny_days_fit_their_servers(servers: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"servers": 0}, "servers: must be from 1 to 10,000,000, not 0"),
         ({"users": 0}, "users: must be from 1 to 5,000,000, not 0"),
@@ -140,10 +140,10 @@ def test_tiny_days_fit_their_servers(servers: int) -> None:
         ({"seed": -1}, "seed: must be a whole number from 0, not -1"),
     ],
 )
-def test_refusals(changes: dict[str, float], said: str) -> None:
+def test_refusals(changes: dict[str, float], message: str) -> None:
     with pytest.raises(InputError) as caught:
         generate_day(**changes)
-    assert str(caught.value).startswith(said)
+    assert str(caught.value).startswith(message)
 
 
 def test_arrivals_are_those_of_the_files(parts: list[Path]) -> None:
@@ -192,7 +192,7 @@ GOOD = "600000000,,1,0,ana,0,n,l\n"
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (GOOD + "599999999,,2,0,ana,0,n,l\n", "row 2: time: '599999999' is before the row above"),
         (GOOD + "1,2,3\n", "row 2: 3 columns separated by commas, not 8"),
@@ -204,12 +204,12 @@ GOOD = "600000000,,1,0,ana,0,n,l\n"
         ("\x00\x01", "row 1: not text: it holds a zero byte"),
     ],
 )
-def test_unusable_job_events(tmp_path: Path, text: str, said: str) -> None:
+def test_unusable_job_events(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "part-00000-of-00500.csv"
     path.write_text(text)
     with pytest.raises(InputError) as caught:
         read_job_arrivals([path])
-    assert str(caught.value).startswith(f"{path}: {said}")
+    assert str(caught.value).startswith(f"{path}: {message}")
 
 
 def test_progress_runs_through_all_parts(parts: list[Path]) -> None:

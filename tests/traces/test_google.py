@@ -195,7 +195,7 @@ def test_the_ends_of_the_trace(tmp_path: Path) -> None:
     assert workload.notes == {google.STILL_RUNNING: 2, google.RAN_BEFORE: 1}
 
 
-def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
+def test_left_out_records_are_counted(tmp_path: Path) -> None:
     rows = [
         *life(1, 0, 1, 2, 3),
         task(at(1), 2, 0, 0),  # never scheduled
@@ -331,7 +331,7 @@ def test_conditions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "text", "said"),
+    ("table", "text", "message"),
     [
         ("task_events", "1,2,3\n", "row 1: 3 columns separated by commas, not 13"),
         (
@@ -351,13 +351,13 @@ def test_conditions() -> None:
         ("task_constraints", "0,1,0,4,rack,q\n", "row 1: comparison operator: '4' is more than 3"),
     ],
 )
-def test_unusable_tables(tmp_path: Path, table: str, text: str, said: str) -> None:
+def test_unusable_tables(tmp_path: Path, table: str, text: str, message: str) -> None:
     read(tmp_path, life(1, 0, 1, 2, 3), constraints="0,1,0,0,a,b\n", attributes="0,1,a,b,0\n")
     write(tmp_path, table, text)
     with pytest.raises(InputError) as caught:
         read_google(tmp_path)
     part = tmp_path / table / "part-00000-of-00001.csv.gz"
-    assert str(caught.value).startswith(f"{part}: {said}")
+    assert str(caught.value).startswith(f"{part}: {message}")
 
 
 def test_times_may_not_run_backwards_between_parts(tmp_path: Path) -> None:

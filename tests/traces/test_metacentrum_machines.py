@@ -33,7 +33,7 @@ SPECS = {
 
 
 @pytest.mark.parametrize("text", SPECS)
-def test_table(text: str) -> None:
+def test_parse_node_spec(text: str) -> None:
     assert parse_node_spec(text) == SPECS[text]
 
 

@@ -45,7 +45,7 @@ def test_nodes_alike_are_a_group(tmp_path: Path) -> None:
     assert len(set(cluster.groups)) == 3
 
 
-def test_what_a_pod_takes_and_where(tmp_path: Path) -> None:
+def test_amounts_and_place_of_a_pod(tmp_path: Path) -> None:
     workload = read(
         tmp_path,
         "late,1000,1024,0,0,,BE,Running,50,90,60\n",
@@ -68,7 +68,7 @@ def test_what_a_pod_takes_and_where(tmp_path: Path) -> None:
     assert workload.notes == {openb.SHARED_GPU: 1, OUT_OF_ORDER: 2}
 
 
-def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
+def test_left_out_records_are_counted(tmp_path: Path) -> None:
     workload = read(
         tmp_path,
         GOOD,
@@ -89,7 +89,7 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"),
+    ("rows", "message"),
     [
         ((GOOD, GOOD), "row 3: duplicate job 'p0'"),
         ((GOOD, "p1,1,2\n"), "row 3: 3 columns separated by commas, not 11"),
@@ -108,14 +108,14 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
         ((), "holds no job that ever ran"),
     ],
 )
-def test_unusable_pods(tmp_path: Path, rows: tuple[str, ...], said: str) -> None:
+def test_unusable_pods(tmp_path: Path, rows: tuple[str, ...], message: str) -> None:
     with pytest.raises(InputError) as caught:
         read(tmp_path, *rows)
-    assert str(caught.value).startswith(f"{tmp_path / 'pods.csv'}: {said}")
+    assert str(caught.value).startswith(f"{tmp_path / 'pods.csv'}: {message}")
 
 
 @pytest.mark.parametrize(
-    ("nodes", "said"),
+    ("nodes", "message"),
     [
         (NODES + "n0,1,1,0,\n", "row 6: duplicate node 'n0'"),
         (NODES + "n4,1,1,2,\n", "row 6: sn: 'n4' has GPUs without a model"),
@@ -126,10 +126,10 @@ def test_unusable_pods(tmp_path: Path, rows: tuple[str, ...], said: str) -> None
         ("a,b\n", "row 1: the header is 'a,b'; it must be 'sn,cpu_milli,memory_mib,gpu,model'"),
     ],
 )
-def test_unusable_nodes(tmp_path: Path, nodes: str, said: str) -> None:
+def test_unusable_nodes(tmp_path: Path, nodes: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         read(tmp_path, GOOD, nodes=nodes)
-    assert str(caught.value).startswith(f"{tmp_path / 'nodes.csv'}: {said}")
+    assert str(caught.value).startswith(f"{tmp_path / 'nodes.csv'}: {message}")
 
 
 def test_rows_are_numbered_through_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,7 +219,7 @@ def test_a_header_that_differs_names_the_columns(
         assert part in caught.value.fault
 
 
-def test_nodes_are_told_by_a_header_that_differs(tmp_path: Path) -> None:
+def test_a_damaged_header_is_still_of_nodes(tmp_path: Path) -> None:
     nodes = tmp_path / "nodes.csv"
     nodes.write_text(NODES.replace("sn,", "node,", 1))
     with pytest.raises(InputError, match="is openb's table of nodes"):

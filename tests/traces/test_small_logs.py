@@ -19,7 +19,7 @@ def content(path: Path) -> bytes:
     return gzip.decompress(data) if path.suffix == ".gz" else data
 
 
-def test_they_are_what_the_generator_writes(tmp_path: Path) -> None:
+def test_examples_equal_the_generator(tmp_path: Path) -> None:
     small_logs.write_all(tmp_path)
     written = {path.relative_to(tmp_path): content(path) for path in tmp_path.rglob("*.*")}
     kept = {
@@ -60,7 +60,7 @@ def of(path: Path) -> Workload:
     ],
     ids=["metacentrum", "lab", "openb", "google"],
 )
-def test_odd_records(path: Path, notes: tuple[str, ...]) -> None:
+def test_notes_of_odd_records(path: Path, notes: tuple[str, ...]) -> None:
     found = of(path).notes
     assert {note: found.get(note, 0) for note in notes if not found.get(note)} == {}
 

@@ -75,14 +75,14 @@ def test_info_of_a_small_log(tmp_path: Path, capsys: Capture) -> None:
     assert found["notes"] == {"jobs left out, as they never ran": 1}
     assert trace("info", log) == 0
     text = capsys.readouterr().out
-    for said in (
+    for message in (
         "2 users, 3 jobs, 4 tasks (1 of the jobs starts as a gang) over 11 s",
         "Tasks kept to some of the servers: 50.00 %",
         "Tasks larger than every server they may use, or of gangs larger than all of these: 1, "
         "of 1 job: 12",
         "Jobs left out, as they never ran: 1",
     ):
-        assert said in text
+        assert message in text
 
 
 def test_info_of_servers_that_come_and_go(tmp_path: Path, capsys: Capture) -> None:
@@ -206,7 +206,7 @@ PLAIN_SWF = "; MaxProcs: 8\n1 100 5 60 4 -1 -1 4 3600 -1 1 7 1 1 1 1 -1 -1\n"
 
 
 @pytest.mark.parametrize("name", ["out.d", "x.csv", "x.txt", "2013.01", "x.PARQUET"])
-def test_what_an_output_may_be_is_said(tmp_path: Path, capsys: Capture, name: str) -> None:
+def test_an_unknown_output_lists_the_known_ones(tmp_path: Path, capsys: Capture, name: str) -> None:
     log, output = tmp_path / "x.swf", tmp_path / name
     for content in (PLAIN_SWF, f"{log_row(1)}\n"):
         log.write_text(content)
@@ -268,8 +268,8 @@ def test_a_trace_whose_time_begins_long_before_its_jobs(
     write_parquet(later, tmp_path / "x.parquet")
     assert figures(capsys, "info", tmp_path / "x.parquet")["first_submission"] == late
     assert trace("info", tmp_path / "x.parquet") == 0
-    said = "The first job comes after " in capsys.readouterr().out
-    assert said == (late > 1)
+    message = "The first job comes after " in capsys.readouterr().out
+    assert message == (late > 1)
 
 
 def test_durations_in_words() -> None:

@@ -1,4 +1,4 @@
-"""Workloads changed by one word."""
+"""Changes of workloads for a what-if."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_remaining_servers_keep_capacity_and_events(seed: int, data: st.DataObje
     assert lives(changed) == expected
 
 
-def test_what_is_added_and_taken_away_again_changes_nothing() -> None:
+def test_added_servers_can_be_removed_again() -> None:
     back = change_workload(change_workload(small(), "servers:big-1+4"), "servers:big-1-4")
     assert back.origin == "by hand, servers:big-1+4, servers:big-1-4"
     object.__setattr__(back, "origin", "by hand")
@@ -106,7 +106,7 @@ def test_what_is_added_and_taken_away_again_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ("", "must be weight:USER=NUMBER, servers:GROUP+NUMBER or"),
         ("weight", "must be weight:USER=NUMBER, servers:GROUP+NUMBER or"),
@@ -129,14 +129,14 @@ def test_what_is_added_and_taken_away_again_changes_nothing() -> None:
         ("servers:big-1+9999999999", "must be from 0 to 2147483646"),
     ],
 )
-def test_what_has_no_meaning_is_said(change: str, said: str) -> None:
+def test_malformed_changes(change: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         change_workload(small(), change)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert str(caught.value).startswith(f"what-if {change!r}: ")
 
 
-def test_of_many_names_some_are_listed() -> None:
+def test_long_lists_of_names_are_cut() -> None:
     workload = small()
     object.__setattr__(workload, "users", tuple(f"user-{n}" for n in range(12)))
     with pytest.raises(InputError, match=r"known: user-0, .*, user-9 and 2 more users; did you"):

@@ -432,7 +432,7 @@ RECORDED = (
 )
 
 
-def test_when_and_where_tasks_ran_may_be_said(tmp_path: Path) -> None:
+def test_recorded_starts_and_servers(tmp_path: Path) -> None:
     workload = read_folder(folder(tmp_path, tasks__csv=RECORDED))
     assert repr(workload.task_start.tolist()) == "[4.0, nan, inf, 9.5]"
     assert workload.task_server.tolist() == [1, -1, -1, 2]
@@ -467,9 +467,7 @@ def test_when_and_where_tasks_ran_may_be_said(tmp_path: Path) -> None:
         ("10,4,big-1", "10,4", "row 2: 5 columns separated by commas, not 6"),
     ],
 )
-def test_faults_in_what_happened_name_file_and_row(
-    tmp_path: Path, old: str, new: str, said: str
-) -> None:
+def test_faults_of_recorded_columns(tmp_path: Path, old: str, new: str, said: str) -> None:
     assert old in RECORDED
     path = folder(tmp_path, tasks__csv=RECORDED.replace(old, new, 1))
     assert refused(path).removeprefix("/tasks.csv: ").startswith(said)

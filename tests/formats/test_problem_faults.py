@@ -224,7 +224,7 @@ NAMES = {
 
 
 @pytest.mark.parametrize(("text", "fault"), [*(SHAPE | VALUES | UNITS | PLACEMENT | NAMES).items()])
-def test_fault(tmp_path: Path, text: str, fault: str) -> None:
+def test_faults_of_problem_files(tmp_path: Path, text: str, fault: str) -> None:
     assert fault_of(tmp_path, text) == fault
 
 
@@ -261,7 +261,7 @@ MIXED = (
 )
 
 
-def test_skip_unplaceable_leaves_them_out_and_says_so(tmp_path: Path) -> None:
+def test_skipped_users_are_reported(tmp_path: Path) -> None:
     path = tmp_path / "p.yaml"
     path.write_text(HEAD + SERVERS + MIXED)
     problem, left_out = load_with_report(path, skip_unplaceable=True)

@@ -1,4 +1,4 @@
-"""Formats are told by their content, and what is in none is refused in one clear line."""
+"""Formats are detected by content, and other files are refused in one line."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_openb_by_folder_or_file(tmp_path: Path, openb_folder: Path) -> None:
         read_workload(tmp_path)
 
 
-def test_logs_are_told_apart(metacentrum_log: Path, openb_folder: Path, job_events: Path) -> None:
+def test_formats_of_logs(metacentrum_log: Path, openb_folder: Path, job_events: Path) -> None:
     assert readers.detect_format(metacentrum_log) == readers.METACENTRUM
     assert readers.detect_format(openb_folder) == readers.OPENB
     for path in (job_events, job_events / "part-00000-of-00500.csv.gz"):
@@ -172,7 +172,7 @@ def test_logs_are_told_apart(metacentrum_log: Path, openb_folder: Path, job_even
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b"", "is empty"),
         (b"\n\n", "is empty"),
@@ -190,12 +190,12 @@ def test_logs_are_told_apart(metacentrum_log: Path, openb_folder: Path, job_even
         (b"1 " * 21 + b"\n", "row 1: 21 columns separated by blanks, 1 by commas: is no trace"),
     ],
 )
-def test_files_in_no_format(tmp_path: Path, content: bytes, said: str) -> None:
+def test_files_in_no_format(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "file"
     path.write_bytes(content)
     with pytest.raises(InputError) as caught:
         read_workload(path)
-    assert str(caught.value).startswith(f"{path}: {said}")
+    assert str(caught.value).startswith(f"{path}: {message}")
 
 
 def test_folders_in_no_format(tmp_path: Path) -> None:
@@ -211,22 +211,22 @@ def test_options_that_would_be_ignored(tmp_path: Path, name: str) -> None:
     write_parquet(random_workload(1), tmp_path / "x.parquet")
     with pytest.raises(InputError) as caught:
         read_workload(tmp_path / "x.parquet", replace(NOTHING_GIVEN, **{name: 2}))
-    said = str(caught.value)
-    assert said.startswith(f"--{name}: is for ")
-    assert said.endswith(", and this was read as Parquet trace")
+    message = str(caught.value)
+    assert message.startswith(f"--{name}: is for ")
+    assert message.endswith(", and this was read as Parquet trace")
     takers = [row.called for row in READERS.values() if name in row.takes]
     assert "a plain SWF log" in takers
     for called in takers:
         assert called, f"a format takes --{name}: its row in READERS needs a name for the fault"
-        assert called in said
+        assert called in message
 
 
 def test_a_machine_file_that_would_be_ignored(tmp_path: Path) -> None:
     write_parquet(random_workload(1), tmp_path / "x.parquet")
     with pytest.raises(InputError) as caught:
         read_workload(tmp_path / "x.parquet", MachinesGiven(machines=Path("x")))
-    said = "--machines: this was read as Parquet trace, which has no machine file"
-    assert str(caught.value) == said
+    message = "--machines: this was read as Parquet trace, which has no machine file"
+    assert str(caught.value) == message
 
 
 def test_a_part_of_a_csv_trace_is_no_trace(tmp_path: Path) -> None:

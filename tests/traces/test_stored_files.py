@@ -1,4 +1,4 @@
-"""Compressed files: told by their first bytes, read as far as Python can, else named."""
+"""Compressed files: detected by first bytes, and read or refused by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plain logs in Standard Workload Format: processors, memory, and what stands in for what."""
+"""Logs in Standard Workload Format: processors, memory, and substitutes for unknown values."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def test_one_pool_of_the_processors_of_the_header(tmp_path: Path) -> None:
 
 
 def test_column_nine_is_the_limit(tmp_path: Path) -> None:
-    said = [3600, -1, 0, 0.5]
-    workload = read(tmp_path, *(row(n, walltime=w) for n, w in enumerate(said)))
+    message = [3600, -1, 0, 0.5]
+    workload = read(tmp_path, *(row(n, walltime=w) for n, w in enumerate(message)))
     assert workload.job_limit.tolist() == [3600, np.inf, np.inf, 0.5]
 
 
@@ -140,7 +140,7 @@ def test_comments_of_any_alphabet_and_a_byte_order_mark(
 
 
 @given(st.lists(st.sampled_from([-1, 0, 1, 2, 3, 5]), min_size=1, max_size=6), st.integers(0, 9))
-def test_part_of_a_larger_log_is_noted(statuses: list[int], more: int) -> None:
+def test_an_excerpt_of_a_log_is_noted(statuses: list[int], more: int) -> None:
     jobs = sum(status not in reader.PARTS_OF_JOBS for status in statuses)
     header = f"{HEADER}; MaxJobs: {jobs + more} (some)\n"
     rows = [row(n, status=status) for n, status in enumerate(statuses)]
@@ -153,7 +153,7 @@ def test_part_of_a_larger_log_is_noted(statuses: list[int], more: int) -> None:
 
 
 @given(st.floats(-1e6, 1.4e9).filter(lambda first: round(first, 3) != -1), st.integers(0, 1))
-def test_where_the_logs_own_clock_began_is_said(first: float, ran: int) -> None:
+def test_the_origin_has_the_start_of_the_clock(first: float, ran: int) -> None:
     """Time counts from the first submission, also of a job that never ran."""
     with TemporaryDirectory() as folder:
         first = round(first, 3)
@@ -170,7 +170,7 @@ def test_max_nodes_stand_in_for_max_procs(tmp_path: Path) -> None:
     assert workload.cluster.capacity.tolist() == [[64]]
 
 
-def test_what_is_left_out_or_filled_in_is_counted(tmp_path: Path) -> None:
+def test_left_out_and_filled_in_rows_are_counted(tmp_path: Path) -> None:
     workload = read(
         tmp_path,
         row(1),
@@ -195,7 +195,7 @@ def test_what_is_left_out_or_filled_in_is_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"),
+    ("rows", "message"),
     [
         ((row(1), row(2, submit=99)), "row 5: column 2 (submit time): 99 is before the row above"),
         ((row(1), row(1)), "row 5: duplicate job '1'"),
@@ -205,10 +205,10 @@ def test_what_is_left_out_or_filled_in_is_counted(tmp_path: Path) -> None:
         ((row(1, run=-1),), "holds no job that ever ran"),
     ],
 )
-def test_refusals(tmp_path: Path, rows: tuple[str, ...], said: str) -> None:
+def test_refusals(tmp_path: Path, rows: tuple[str, ...], message: str) -> None:
     with pytest.raises(InputError) as caught:
         read(tmp_path, *rows)
-    assert str(caught.value).startswith(f"{tmp_path / 'plain.swf'}: {said}")
+    assert str(caught.value).startswith(f"{tmp_path / 'plain.swf'}: {message}")
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def test_a_lone_carriage_return_is_refused(tmp_path: Path) -> None:
         read(tmp_path, "; more\r" + row(1), row(2))
 
 
-def test_a_log_without_jobs_says_what_was_left_out(tmp_path: Path) -> None:
+def test_a_log_without_jobs_lists_its_notes(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=f"{reader.NO_PROCESSORS}: 1"):
         read(tmp_path, row(1, allocated=-1))
 
@@ -333,7 +333,7 @@ def test_too_many_tasks_are_refused_at_their_row(
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ((3, None), "--servers: needs --cores as well"),
         ((None, 3), "--cores: needs --servers as well"),
@@ -351,7 +351,7 @@ def test_too_many_tasks_are_refused_at_their_row(
         ),
     ],
 )
-def test_servers_need_cores_and_usable_numbers(given: tuple[Any, ...], said: str) -> None:
+def test_servers_need_cores_and_usable_numbers(given: tuple[Any, ...], message: str) -> None:
     with pytest.raises(InputError) as caught:
         check_given(*given)
-    assert str(caught.value) == said
+    assert str(caught.value) == message

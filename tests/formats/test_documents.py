@@ -1,4 +1,4 @@
-"""Files that are no text, no YAML, or meant to cost more than they should."""
+"""Malformed YAML and JSON, and files that would cost too much memory or time."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_one_document_may_be_marked(tmp_path: Path, content: str) -> None:
         ("[" * 100_000, "line 1, column 256: is nested too deeply"),
     ],
 )  # fmt: skip
-def test_what_is_no_yaml(tmp_path: Path, content: str | bytes, fault: str) -> None:
+def test_malformed_yaml(tmp_path: Path, content: str | bytes, fault: str) -> None:
     assert fault_of(tmp_path, content) == fault
 
 
@@ -86,11 +86,11 @@ def test_what_is_no_yaml(tmp_path: Path, content: str | bytes, fault: str) -> No
         ('{"a": ' + "9" * 5000 + "}", "holds a whole number of thousands of digits"),
     ],
 )
-def test_what_is_no_json(tmp_path: Path, content: str, fault: str) -> None:
+def test_malformed_json(tmp_path: Path, content: str, fault: str) -> None:
     assert fault_of(tmp_path, content, "p.json") == fault
 
 
-def test_what_cannot_be_opened(tmp_path: Path) -> None:
+def test_unreadable_paths(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"^is a directory, not a file$"):
         read_document(tmp_path)
     with pytest.raises(InputError, match=r"^no such file$"):
