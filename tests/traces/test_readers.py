@@ -20,7 +20,7 @@ from fairlead.errors import InputError
 from fairlead.traces import readers
 from fairlead.traces.csv_folder import write_folder
 from fairlead.traces.parquet_trace import write_parquet
-from fairlead.traces.readers import NOTHING_GIVEN, READERS, MachinesGiven, read_workload
+from fairlead.traces.readers import NO_OPTIONS, READERS, MachineOptions, read_workload
 
 SWF_ROW = "1 100 5 60 4 -1 -1 4 3600 -1 1 7 1 1 1 1 -1 -1\n"
 OPENB_NODES = "sn,cpu_milli,memory_mib,gpu,model\nn0,32000,262144,0,\nn1,96000,393216,8,G2\n"
@@ -52,7 +52,7 @@ def test_logs(tmp_path: Path) -> None:
     workload, found = read_workload(plain)
     assert found == readers.SWF
     assert workload.cluster.capacity.tolist() == [[8]]
-    given = MachinesGiven(servers=2, cores=4, memory=16.0)
+    given = MachineOptions(servers=2, cores=4, memory=16.0)
     workload, _ = read_workload(plain, given)
     assert workload.cluster.capacity.tolist() == [[4, 16]]
     # a comment tells a log in this format, so a fault in its first job has its row
@@ -157,7 +157,7 @@ def test_openb_by_folder_or_file(tmp_path: Path, openb_folder: Path) -> None:
     with pytest.raises(InputError, match="has 0 tables of nodes; name one with --machines"):
         read_workload(tmp_path / pods)
     nodes = openb_folder / "openb_node_list_all_node.csv.gz"
-    assert_equal(read_workload(tmp_path / pods, MachinesGiven(machines=nodes))[0], whole)
+    assert_equal(read_workload(tmp_path / pods, MachineOptions(machines=nodes))[0], whole)
     shutil.copy(openb_folder / pods, tmp_path / "openb_pod_list_again.csv.gz")
     with pytest.raises(InputError, match="has 2 tables of pods: openb_pod_list_again"):
         read_workload(tmp_path)
@@ -210,7 +210,7 @@ def test_options_that_would_be_ignored(tmp_path: Path, name: str) -> None:
     """The fault names every format that has the option, and what the file was read as."""
     write_parquet(random_workload(1), tmp_path / "x.parquet")
     with pytest.raises(InputError) as caught:
-        read_workload(tmp_path / "x.parquet", replace(NOTHING_GIVEN, **{name: 2}))
+        read_workload(tmp_path / "x.parquet", replace(NO_OPTIONS, **{name: 2}))
     message = str(caught.value)
     assert message.startswith(f"--{name}: is for ")
     assert message.endswith(", and this was read as Parquet trace")
@@ -224,7 +224,7 @@ def test_options_that_would_be_ignored(tmp_path: Path, name: str) -> None:
 def test_a_machine_file_that_would_be_ignored(tmp_path: Path) -> None:
     write_parquet(random_workload(1), tmp_path / "x.parquet")
     with pytest.raises(InputError) as caught:
-        read_workload(tmp_path / "x.parquet", MachinesGiven(machines=Path("x")))
+        read_workload(tmp_path / "x.parquet", MachineOptions(machines=Path("x")))
     message = "--machines: this was read as Parquet trace, which has no machine file"
     assert str(caught.value) == message
 

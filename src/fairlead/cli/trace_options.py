@@ -73,9 +73,9 @@ def read_any_trace(
 
     Raises InputError as `fairlead.traces.readers.read_workload`.
     """
-    from fairlead.traces.readers import MachinesGiven, read_workload
+    from fairlead.traces.readers import MachineOptions, read_workload
 
-    given = MachinesGiven(machines, servers, cores, memory)
+    given = MachineOptions(machines, servers, cores, memory)
     with progress_bar(f"Reading {trace.name}") as report:
         return read_workload(trace, given, on_progress=report)
 

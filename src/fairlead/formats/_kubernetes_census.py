@@ -79,7 +79,7 @@ def take_census(dump: Dump, faults: RowFaults) -> Census:
     repulsion = Repulsion()
     for p, pod in enumerate(dump.pods):
         allowed = None
-        with faults.passed_over(pod.source):
+        with faults.collected(pod.source):
             allowed = choice.allowed(pod.spec, pod.place)
         if allowed is None:
             waits = not pod.node
@@ -96,7 +96,7 @@ def take_census(dump: Dump, faults: RowFaults) -> Census:
         else:
             allowed_of[len(kept)] = allowed
         kept.append(p)
-    faults.check_left(len(kept))
+    faults.refuse_if_none_left(len(kept))
     size = np.array([unit_of(name)[1] for name in columns], dtype=float)
     cluster = Cluster(
         groups=tuple(dump.nodes),

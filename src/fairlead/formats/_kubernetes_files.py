@@ -84,7 +84,7 @@ def _flatten(
             yield from _flatten(member, f"{place}[{k}]", source, faults, kind, depth + 1)
         return
     if isinstance(found, dict) and _is_list(found):
-        with faults.passed_over(source):
+        with faults.collected(source):
             _check_whole(found, place)
         items, here = found.get("items"), f"{place}.items".lstrip(".")
         if not isinstance(items, list):
@@ -93,7 +93,7 @@ def _flatten(
         yield from _flatten(items, here, source, faults, of_list, depth + 1)
         return
     item = None
-    with faults.passed_over(source):
+    with faults.collected(source):
         item = _item(found, place, source, kind)
     if item is not None:
         yield item

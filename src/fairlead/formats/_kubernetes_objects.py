@@ -130,24 +130,24 @@ class _DumpReading:
         of_nodes = [item for item in items if item.kind == NODE_KIND]
         of_pods = [item for item in items if item.kind == POD_KIND]
         for item in of_nodes:
-            with faults.passed_over(item.source):
+            with faults.collected(item.source):
                 node = _node(item.content, item.place)
                 if node.name in self.nodes:
                     raise InputError("a node of that name came before", item.place)
                 self.nodes[node.name] = node
-        faults.check_left(len(self.nodes))
+        faults.refuse_if_none_left(len(self.nodes))
         if not self.nodes:
             raise InputError(f"holds no nodes; {MADE_BY}")
         pods: list[Pod] = []
         for item in of_pods:
             pod, n_faults = None, len(faults.skipped)
-            with faults.passed_over(item.source):
+            with faults.collected(item.source):
                 pod = self._pod(item)
             if pod is not None:
                 pods.append(pod)
             elif len(faults.skipped) > n_faults:
                 self._note_lost(item.content)
-        faults.check_left(len(pods))
+        faults.refuse_if_none_left(len(pods))
         if not pods:
             fate = "holds no pod that runs or wants to" if self.seen else "holds no pods"
             raise InputError(f"{fate}; {MADE_BY}")

@@ -92,9 +92,9 @@ def read_allocation(
         shared, groups = _shared_servers(rows, problem)
         reading = _Reading(shared, groups, RowFaults(lenient))
         for row, source in enumerate(rows):
-            with reading.faults.passed_over():
+            with reading.faults.collected():
                 reading.add_row(source, f"users[{row}]")
-        reading.faults.check_left(len(reading.row_of))
+        reading.faults.refuse_if_none_left(len(reading.row_of))
     except InputError as error:
         raise error.within(source_name(path)) from None
     return Holdings(
@@ -168,9 +168,9 @@ class _Reading:
                 f"{place}.servers",
             )
         held: dict[int, float] = {}
-        passed_over = len(self.faults.skipped)
+        skipped = len(self.faults.skipped)
         for name, value in keyed_by_text(row["servers"], f"{place}.servers").items():
-            with self.faults.passed_over():
+            with self.faults.collected():
                 here = f"{place}.servers.{short(name)}"
                 if name not in self.groups:
                     raise InputError(
@@ -180,7 +180,7 @@ class _Reading:
                 if tasks > self.problem.unconstrained_gamma[n, g] * (1 + _ROUNDING):
                     raise ProblemError(self._too_many(tasks, n, g), here)
                 held[g] = tasks
-        return held, len(self.faults.skipped) == passed_over
+        return held, len(self.faults.skipped) == skipped
 
     def _too_many(self, tasks: float, n: int, g: int) -> str:
         """Describe what tasks on a group need, and its capacity."""
@@ -198,7 +198,7 @@ class _Reading:
         )
 
     def _hint(self, name: str, known: Mapping[str, int]) -> str:
-        return did_you_mean(name, known) if self.faults.worth_a_suggestion else ""
+        return did_you_mean(name, known) if self.faults.may_suggest else ""
 
 
 def _check_layout(document: object) -> dict[str, Any]:

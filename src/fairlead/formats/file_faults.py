@@ -92,7 +92,7 @@ class RowFaults:
         self.skipped: list[str] = []
 
     @contextmanager
-    def passed_over(self, source: str = "") -> Iterator[None]:
+    def collected(self, source: str = "") -> Iterator[None]:
         """Raise the fault of the row that the block reads, or skip the row if lenient.
 
         `source` names the file of the row, where there are several.
@@ -106,11 +106,11 @@ class RowFaults:
             self.skipped.append(str(fault))
 
     @property
-    def worth_a_suggestion(self) -> bool:
+    def may_suggest(self) -> bool:
         """Whether to search for a similar name."""
         return len(self.skipped) < _MOST_SUGGESTIONS
 
-    def check_left(self, left: int) -> None:
+    def refuse_if_none_left(self, left: int) -> None:
         """Raise InputError when all rows of a source were skipped."""
         if not left and self.skipped:
             rest = len(self.skipped) - 1

@@ -97,12 +97,12 @@ def read_openb_beside(
 ) -> Workload:
     """Read a folder or a table of pods; without `machines`, the only table of nodes beside it."""
     folder = path if path.is_dir() else path.parent
-    pods = path if path.is_file() else _the_only(folder, POD_TABLES, "pods", "name one of them")
-    nodes = machines or _the_only(folder, NODE_TABLES, "nodes", "name one with --machines")
+    pods = path if path.is_file() else _only_table(folder, POD_TABLES, "pods", "name one of them")
+    nodes = machines or _only_table(folder, NODE_TABLES, "nodes", "name one with --machines")
     return read_openb(pods, nodes, on_progress=on_progress)
 
 
-def _the_only(folder: Path, pattern: str, what: str, remedy: str) -> Path:
+def _only_table(folder: Path, pattern: str, what: str, remedy: str) -> Path:
     found = sorted(folder.glob(pattern))
     if len(found) == 1:
         return found[0]

@@ -182,7 +182,7 @@ def read_folder(path: Path, *, on_progress: ProgressReport | None = None) -> Wor
     Raises InputError, which names file and row, for a file that is missing or there twice, a wrong
     header, a malformed row, an unknown name, or tasks not in the order of their jobs.
     """
-    about = _about(stored_as(path, MARKER))
+    about = _read_marker(stored_as(path, MARKER))
     cluster = _read_servers(stored_as(path, SERVERS), about["resources"])
     users = _named(read_table(stored_as(path, USERS), USER_COLUMNS), "user")
     jobs = _read_jobs(stored_as(path, JOBS), users.frame["user"])
@@ -200,10 +200,10 @@ def read_folder(path: Path, *, on_progress: ProgressReport | None = None) -> Wor
             notes=about["notes"],
         )
     except ProblemError as error:
-        raise _at_its_row(error, path) from None
+        raise _fault_at_row(error, path) from None
 
 
-def _about(path: Path) -> dict[str, Any]:
+def _read_marker(path: Path) -> dict[str, Any]:
     source = str(path)
     with faults_of_reading(source, lambda: 1), open_stored(path) as (stream, _, _):
         content = stream.read(LARGEST_FILE + 1)
@@ -434,7 +434,7 @@ def _read_events(path: Path, cluster: Cluster) -> dict[str, Any]:
     }
 
 
-def _at_its_row(error: ProblemError, path: Path) -> InputError:
+def _fault_at_row(error: ProblemError, path: Path) -> InputError:
     """Name the file and row of an entry that a workload refused."""
     match = re.fullmatch(r"([a-z ]+)\[([0-9]+)\](?:\.(\w+))?", error.place)
     if match is None or match[1] not in _FILE_OF_ENTRY:

@@ -46,7 +46,7 @@ _BY_COMMAS = {
 
 
 @dataclass(frozen=True, slots=True)
-class MachinesGiven:
+class MachineOptions:
     """Options about machines, for formats that leave them open."""
 
     machines: Path | None = None  # a file beside the log that lists them
@@ -55,7 +55,7 @@ class MachinesGiven:
     memory: float | None = None  # GiB of each server
 
 
-NOTHING_GIVEN = MachinesGiven()
+NO_OPTIONS = MachineOptions()
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Reader:
 
     module: str
     function: str
-    takes: tuple[str, ...] = ()  # the fields of `MachinesGiven` that it takes; others are refused
+    takes: tuple[str, ...] = ()  # the fields of `MachineOptions` that it takes; others are refused
     called: str = ""  # the format in faults of `servers`, `cores` and `memory`
 
 
@@ -81,7 +81,7 @@ READERS = {
 
 def read_workload(
     path: Path,
-    machines: MachinesGiven = NOTHING_GIVEN,
+    machines: MachineOptions = NO_OPTIONS,
     *,
     on_progress: ProgressReport | None = None,
 ) -> tuple[Workload, str]:
@@ -91,7 +91,7 @@ def read_workload(
     ----------
     path : Path
         A file or folder.
-    machines : MachinesGiven
+    machines : MachineOptions
         Machines that the format leaves open.
     on_progress : callable, optional
         Called now and then with (bytes read, bytes in all).
@@ -120,7 +120,7 @@ def read_workload(
         raise InputError(needs, "", str(path)) from None
 
 
-def _refuse_ignored(found: str, reader: Reader, machines: MachinesGiven) -> None:
+def _refuse_ignored(found: str, reader: Reader, machines: MachineOptions) -> None:
     if machines.machines is not None and "machines" not in reader.takes:
         raise InputError(f"this was read as {found}, which has no machine file", "--machines")
     for name in ("servers", "cores", "memory"):
