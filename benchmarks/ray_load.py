@@ -23,7 +23,7 @@ from ray.cluster_utils import Cluster
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 import fairlead.ray
-from fairlead.ray.connection import answer, found
+from fairlead.ray.connection import answer_of, running_dispatcher
 
 STORE = 80 * 2**20
 
@@ -103,7 +103,7 @@ def by_map(fairs: list[Any], tasks: int) -> None:
 
 
 def _cpu() -> float:
-    return float(answer(found().state.remote(), 60)["cpu_seconds"])
+    return float(answer_of(running_dispatcher().state.remote(), 60)["cpu_seconds"])
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from conftest import until
 from fairlead.errors import FairleadError, InputError
 from fairlead.ray import Fair
 from fairlead.ray._ray_calls import LostError
-from fairlead.ray.connection import answer, found
+from fairlead.ray.connection import answer_of, running_dispatcher
 
 pytestmark = pytest.mark.timeout(90)
 Connect = Callable[..., Fair]
@@ -61,7 +61,7 @@ def node() -> str:
 
 
 def state() -> dict[str, Any]:
-    return dict(answer(found().state.remote(), 30))
+    return dict(answer_of(running_dispatcher().state.remote(), 30))
 
 
 def test_calls_give_what_the_function_gives(connect: Connect) -> None:

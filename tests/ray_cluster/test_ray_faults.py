@@ -25,7 +25,7 @@ from fairlead.errors import InputError
 from fairlead.ray import Fair
 from fairlead.ray._ray_calls import AGENT, LostError
 from fairlead.ray._ray_engine import RayEngine
-from fairlead.ray.connection import NoDispatcherError, answer, found, stop
+from fairlead.ray.connection import NoDispatcherError, answer_of, running_dispatcher, stop
 from fairlead.service.engines.protocol import JobSpec, Start
 
 pytestmark = pytest.mark.timeout(120)
@@ -33,7 +33,7 @@ Connect = Callable[..., Fair]
 
 
 def state() -> dict[str, Any]:
-    return dict(answer(found().state.remote(), 60))
+    return dict(answer_of(running_dispatcher().state.remote(), 60))
 
 
 def starts(folder: Path, name: object) -> int:

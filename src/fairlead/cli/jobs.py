@@ -402,9 +402,9 @@ def client(server: str | None) -> Iterator[PlainClient]:
     exchange = None
     if server is not None and server.startswith(IN_RAY):
         log_on_standard_error()
-        from fairlead.ray.connection import RayExchange, found
+        from fairlead.ray.connection import RayExchange, running_dispatcher
 
-        exchange = RayExchange(found(server.removeprefix(IN_RAY) or None))
+        exchange = RayExchange(running_dispatcher(server.removeprefix(IN_RAY) or None))
         server = None
     report = complain if sys.stderr.isatty() else lambda _: None  # elsewhere a failure is one line
     with PlainClient(server, None, exchange, report) as service:

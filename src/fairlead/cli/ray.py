@@ -86,9 +86,9 @@ def status(address: Address = None, as_json: AsJson = False) -> None:
     Example:
       fairlead ray status
     """  # noqa: D301
-    from fairlead.ray.connection import BEGIN_SECONDS, answer, found
+    from fairlead.ray.connection import BEGIN_SECONDS, answer_of, running_dispatcher
 
-    view = answer(found(address).state.remote(), BEGIN_SECONDS)
+    view = answer_of(running_dispatcher(address).state.remote(), BEGIN_SECONDS)
     if as_json:
         emit(json.dumps(view, indent=2) + "\n")
         return

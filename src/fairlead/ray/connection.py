@@ -31,7 +31,7 @@ BEGIN_SECONDS = 60.0
 HEAD = "node:__internal_head__"
 
 
-def reach(address: str | None = None) -> None:
+def join_cluster(address: str | None = None) -> None:
     """Join a Ray cluster, unless this process is in one; raise `InputError` where there is none."""
     if ray.is_initialized():
         return
@@ -97,7 +97,7 @@ def start(
         check_user(name, weight)
     if service is not None and (policy is not None or seed is not None):
         raise InputError("has a policy and a seed of its own", "service")
-    reach(address)
+    join_cluster(address)
     heads = [n["NodeID"] for n in ray.nodes() if n["Alive"] and HEAD in n["Resources"]]
     where = NodeAffinitySchedulingStrategy(heads[0], soft=True) if heads else "DEFAULT"
     made = ray.remote(Dispatcher).options(
@@ -113,7 +113,7 @@ def start(
     )
     listed = None if users is None else list(users)
     dispatcher = made.remote(policy, seed, service, token, journal, listed)
-    there = answer(dispatcher.state.remote(), BEGIN_SECONDS)
+    there = answer_of(dispatcher.state.remote(), BEGIN_SECONDS)
     asked = {"policy": policy, "seed": seed, "service": service}
     asked |= {"journal": None if journal is None else str(Path(journal))}
     for what, wanted in asked.items():
@@ -121,7 +121,7 @@ def start(
             fault = f"a dispatcher with {there[what]} is there; fairlead ray stop ends it"
             raise InputError(fault, what)
     if users is not None:
-        answer(dispatcher.allow.remote(dict(users)), BEGIN_SECONDS)
+        answer_of(dispatcher.allow.remote(dict(users)), BEGIN_SECONDS)
     return dispatcher
 
 
@@ -135,12 +135,12 @@ def check_user(name: object, weight: object = None) -> None:
 
 def stop(address: str | None = None) -> None:
     """Stop the dispatcher; running tasks go on, and waiting ones do not start."""
-    ray.kill(found(address), no_restart=True)
+    ray.kill(running_dispatcher(address), no_restart=True)
 
 
-def found(address: str | None = None) -> Any:
+def running_dispatcher(address: str | None = None) -> Any:
     """Return the running dispatcher; raise `NoDispatcherError` where there is none."""
-    reach(address)
+    join_cluster(address)
     try:
         return ray.get_actor(NAME, namespace=NAMESPACE)
     except ValueError:
@@ -148,7 +148,7 @@ def found(address: str | None = None) -> Any:
         raise NoDispatcherError(fault) from None
 
 
-def answer(ref: Any, seconds: float) -> Any:
+def answer_of(ref: Any, seconds: float) -> Any:
     """Return a dispatcher's answer; raise `InputError` or `NoDispatcherError` where it has none."""
     try:
         return ray.get(ref, timeout=seconds)
@@ -173,7 +173,7 @@ class RayExchange:
     def ask(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
         """Send a request to the dispatcher."""
         asked = self._dispatcher.ask.remote(method, target, body, dict(headers))
-        status, content = answer(asked, TIMEOUT)
+        status, content = answer_of(asked, TIMEOUT)
         return Reply(status, {}, content)
 
     def close(self) -> None:

@@ -22,10 +22,10 @@ from fairlead.ray._ray_engine import live_nodes
 from fairlead.ray.connection import (
     AT_ONCE,
     BEGIN_SECONDS,
-    answer,
+    answer_of,
     check_user,
     client_of,
-    found,
+    running_dispatcher,
     start,
 )
 from fairlead.service.client import Client
@@ -77,7 +77,7 @@ def connect(
         num_cpus=0, max_concurrency=AT_ONCE, scheduling_strategy=here, name=f"fairlead {name}"
     )
     agent = made.remote(name, user, dispatcher)
-    fault = answer(agent.begin.remote(), BEGIN_SECONDS)
+    fault = answer_of(agent.begin.remote(), BEGIN_SECONDS)
     if fault:
         ray.kill(agent)
         raise InputError(fault)
@@ -185,7 +185,7 @@ class Fair:
     @property
     def client(self) -> Client:
         """A client of the dispatcher's service."""
-        return client_of(found())
+        return client_of(running_dispatcher())
 
     def shares(self) -> dict[str, Any]:
         """Return each user's share beside the fair one, with its certificate."""

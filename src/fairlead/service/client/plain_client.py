@@ -18,7 +18,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from fairlead.errors import FairleadError
 from fairlead.service.client import calls
@@ -42,7 +42,7 @@ REPEATED = (429, 502, 503, 504)
 Report = Callable[[str], None]
 Steps = ParamSpec("Steps")
 Value = TypeVar("Value")
-Owner_co = TypeVar("Owner_co", covariant=True)
+Owner = TypeVar("Owner")
 
 
 class NoServiceError(FairleadError):
@@ -131,32 +131,52 @@ class Requests:
             return fault
 
 
-class BlockingRequests(Protocol[Owner_co]):
-    """A client that runs the coroutines of `Owner_co` to their end."""
+class BlockingClient(Generic[Owner]):
+    """A client that runs the coroutines of its `requests` to their end."""
+
+    def __init__(self, exchange: Exchange, requests: Owner) -> None:
+        self._exchange, self.requests = exchange, requests
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @property
-    def coroutines(self) -> Owner_co:
-        """The object whose coroutines it runs."""
-        ...
+    def url(self) -> str:
+        """The service's address, for people."""
+        return self._exchange.url
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._exchange.close()
 
 
 def blocking(
-    method: Callable[Concatenate[Owner_co, Steps], Coroutine[Any, Any, Value]],
-) -> Callable[Concatenate[BlockingRequests[Owner_co], Steps], Value]:
-    """Return a method that runs a coroutine of `coroutines` to its end."""
+    method: Callable[Concatenate[Owner, Steps], Coroutine[Any, Any, Value]],
+) -> Callable[Concatenate[BlockingClient[Owner], Steps], Value]:
+    """Return a method that runs a coroutine of `requests` to its end."""
 
     @wraps(method)
-    def call(
-        self: BlockingRequests[Owner_co], /, *args: Steps.args, **kwargs: Steps.kwargs
-    ) -> Value:
+    def call(self: BlockingClient[Owner], /, *args: Steps.args, **kwargs: Steps.kwargs) -> Value:
         try:
-            method(self.coroutines, *args, **kwargs).send(None)
+            method(self.requests, *args, **kwargs).send(None)
         except StopIteration as end:
             value: Value = end.value
             return value
         raise RuntimeError("a blocking exchange has suspended")
 
     return call
+
+
+def blocking_requests(exchange: Exchange, report: Report) -> Requests:
+    """Return requests over an exchange that blocks: awaiting them never suspends."""
+
+    async def pause(seconds: float) -> None:
+        time.sleep(seconds)
+
+    return Requests(_Blocking(exchange), pause, report)
 
 
 class _Blocking:
@@ -173,11 +193,7 @@ class _Blocking:
         return self._exchange.ask(method, target, headers, body)
 
 
-async def _sleep(seconds: float) -> None:
-    time.sleep(seconds)
-
-
-class PlainClient:
+class PlainClient(BlockingClient[Requests]):
     """Sends requests to a service and waits for each answer; see `Client` for its arguments."""
 
     def __init__(
@@ -187,23 +203,8 @@ class PlainClient:
         exchange: Exchange | None = None,
         report: Report = lambda _: None,
     ) -> None:
-        self._exchange = exchange or Channel(Address.of(server, token))
-        self.coroutines = Requests(_Blocking(self._exchange), _sleep, report)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    @property
-    def url(self) -> str:
-        """The service's address, for people."""
-        return self._exchange.url
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._exchange.close()
+        exchange = exchange or Channel(Address.of(server, token))
+        super().__init__(exchange, blocking_requests(exchange, report))
 
     ask = blocking(Requests.ask)
     submit = blocking(Requests.submit)

@@ -13,17 +13,18 @@ from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from fairlead.service.client import calls, exchange, plain_client
+from fairlead.service.client import calls, plain_client
 from fairlead.service.client.addresses import Address
 from fairlead.service.client.calls import Call
 from fairlead.service.client.connections import Connections
-from fairlead.service.client.exchange import Exchange
+from fairlead.service.client.exchange import TIMEOUT, Channel, Exchange
 from fairlead.service.client.plain_client import (
+    BlockingClient,
     NoServiceError,
-    PlainClient,
     RefusedError,
     Requests,
     blocking,
+    blocking_requests,
 )
 from fairlead.service.messages import (
     History,
@@ -164,7 +165,7 @@ class AsyncClient(TypedRequests):
     """`Client`, for asyncio: the same methods, each to be awaited."""
 
     def __init__(self, server: str | None = None, token: str | None = None) -> None:
-        self._connections = Connections(Address.of(server, token), exchange.TIMEOUT)
+        self._connections = Connections(Address.of(server, token), TIMEOUT)
         super().__init__(Requests(self._connections, asyncio.sleep, LOG.info))
 
     async def __aenter__(self) -> Self:
@@ -178,7 +179,7 @@ class AsyncClient(TypedRequests):
         self._connections.close()
 
 
-class Client:
+class Client(BlockingClient[TypedRequests]):
     """Sends requests to a service and waits for each answer.
 
     Parameters
@@ -203,18 +204,8 @@ class Client:
         token: str | None = None,
         exchange: Exchange | None = None,
     ) -> None:
-        self._plain = PlainClient(server, token, exchange, LOG.info)
-        self.coroutines = TypedRequests(self._plain.coroutines)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._plain.close()
+        exchange = exchange or Channel(Address.of(server, token))
+        super().__init__(exchange, TypedRequests(blocking_requests(exchange, LOG.info)))
 
     submit = blocking(TypedRequests.submit)
     jobs = blocking(TypedRequests.jobs)
