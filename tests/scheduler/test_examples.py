@@ -1,4 +1,4 @@
-"""Small examples of what an open scheduler does, each worked out by hand."""
+"""Small examples of a scheduler, each worked out by hand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fairlead.errors import InputError
 from fairlead.scheduler.scheduler import Scheduler
 from oracles import plain_gangs
 
-# Whatever is to behave like this.
+# Both behave like this.
 SCHEDULERS = [plain_gangs.RememberingScheduler, Scheduler]
 
 

@@ -1,4 +1,4 @@
-"""Why a group waits: as found by trying every server and every change on a copy of the state."""
+"""Explanations beside those found by trying each server and change on a copy of the state."""
 
 from __future__ import annotations
 

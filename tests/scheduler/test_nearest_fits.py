@@ -1,4 +1,4 @@
-"""Best-fit among hundreds of servers whose free amounts are in almost the same proportions."""
+"""Best-fit among hundreds of servers with almost the same proportions of free amounts."""
 
 from __future__ import annotations
 

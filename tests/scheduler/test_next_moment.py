@@ -1,4 +1,4 @@
-"""When to place again though nothing happens: not before `next_moment`, and then at that."""
+"""Nothing starts before `next_moment` unless an event comes."""
 
 from __future__ import annotations
 

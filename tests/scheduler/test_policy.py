@@ -1,4 +1,4 @@
-"""Which policies there are, and what is refused by name."""
+"""Names of policies, and refused combinations."""
 
 from __future__ import annotations
 

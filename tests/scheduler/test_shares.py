@@ -1,4 +1,4 @@
-"""Shares of a live state: what queues hold, and what is fair of what can be used."""
+"""Live shares: held and fair shares of the usable capacity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A scheduler as bytes: the same for the same events, wherever it was restored in between."""
+"""Snapshots: the same bytes for the same events, wherever they were restored in between."""
 
 from __future__ import annotations
 

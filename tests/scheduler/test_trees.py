@@ -1,4 +1,4 @@
-"""Queues below queues: who is next is what the definition says, from the root down."""
+"""Trees of queues: the next queue is as defined, from the root down."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events in a question are taken back: the scheduler is the same as before, and goes on alike."""
+"""Events in `what_if` are undone: the scheduler is as before, and places the same."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def life(policy: str, seed: int, events: int) -> RandomLife:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_a_question_changes_nothing(policy: str) -> None:
+def test_what_if_changes_nothing(policy: str) -> None:
     placed, lives = 0, cases(8)
     for seed in range(lives):
         lived = life(policy, seed, 40 + 3 * seed % 60)
@@ -64,7 +64,7 @@ def test_a_question_changes_nothing(policy: str) -> None:
     assert placed >= lives // 5
 
 
-def test_a_question_ends_by_an_error_too() -> None:
+def test_what_if_ends_by_an_error_too() -> None:
     s = life("drf/best-fit", 5, 60).s
     before = s.snapshot()
     with suppress(InputError), s.what_if():
@@ -76,7 +76,7 @@ def test_a_question_ends_by_an_error_too() -> None:
     s.add_server("new", {"cpu": 5})
 
 
-def test_ids_of_a_question_are_given_again() -> None:
+def test_ids_of_what_if_are_given_again() -> None:
     s = Scheduler(["cpu"], "drf/first-fit")
     s.add_queue("ana")
     with s.what_if():

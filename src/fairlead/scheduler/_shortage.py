@@ -80,16 +80,12 @@ def nearest_server(servers: Iterable[Server], shape: Shape) -> Server | None:
 
     Of open servers where it may run; without any, of drained ones; without any, of all.
     """
-    best: Server | None = None
-    least = (3, 0)
+    rows: list[tuple[int, int, Server]] = []
     for server in servers:
         is_allowed = shape.constraint.admits[server.kind]
         tier = 2 if not is_allowed else 1 if server.is_draining else 0
-        key = (tier, lacking_part(shape, server.free))
-        if best is None or key < least or (key == least and server < best):
-            least = key
-            best = server
-    return best
+        rows.append((tier, lacking_part(shape, server.free), server))
+    return min(rows)[2] if rows else None
 
 
 def lacking_part(shape: Shape, free: vec[i64]) -> int:

@@ -7,6 +7,7 @@ ended; of the blocks before that, only those with a server that has more free si
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from typing import Final
 
 from librt.vecs import append, vec
@@ -101,20 +102,10 @@ class FirstFit(Selection):
         if not blocks:
             blocks.append(Block([server], self.width))
             return
-        low, high = 0, len(blocks)  # the first block that begins after the server
-        while low < high:
-            middle = (low + high) // 2
-            if blocks[middle].servers[0] < server:
-                low = middle + 1
-            else:
-                high = middle
-        number = max(low - 1, 0)
+        number = max(bisect_left(blocks, server, key=first_server) - 1, 0)
         block = blocks[number]
         servers = block.servers
-        row = len(servers)
-        while row > 0 and server < servers[row - 1]:
-            row -= 1
-        servers.insert(row, server)
+        insort(servers, server)
         if len(servers) > LARGEST_BLOCK:
             half = LARGEST_BLOCK // 2
             blocks.insert(number + 1, Block(servers[half:], self.width))
@@ -160,8 +151,8 @@ class FirstFit(Selection):
         return None
 
     def find_among(self, servers: list[Server], shape: Shape) -> Server | None:
-        first: Server | None = None
-        for server in servers:
-            if (first is None or server < first) and has_room(server, shape):
-                first = server
-        return first
+        return min([server for server in servers if has_room(server, shape)], default=None)
+
+
+def first_server(block: Block) -> Server:
+    return block.servers[0]

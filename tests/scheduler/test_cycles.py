@@ -1,4 +1,4 @@
-"""Ways of placing: scores of the task at hand, weight 0, rounds, offers."""
+"""Cycles: scores of the next task, weight 0, rounds, offers."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from oracles.plain_gangs import RememberingScheduler
 from scheduler.random_life import RESOURCES, RandomLife, quanta_of
 
 RESIDUAL = ["drf/first-fit/residual", "tsf/best-fit/residual", "ps-dsf/rrr/residual"]
-WAYS = [
+VARIED = [
     *(*RESIDUAL, "drf/best-fit-first", "tsf/best-fit-first/residual", "drf/rrr", "ps-dsf/rrr"),
     *("ps-dsf/joint", "ps-dsf/joint/residual", "drf/rrr/oblivious", "ps-dsf/rrr/oblivious"),
 ]
-TAKERS = ["drf/rrr/oblivious", "ps-dsf/rrr/oblivious"]
+OFFERS = ["drf/rrr/oblivious", "ps-dsf/rrr/oblivious"]
 
 
-@pytest.mark.parametrize("policy", [*RESIDUAL, "ps-dsf/rrr", "ps-dsf/joint", TAKERS[1]])
-def test_scores_at_hand_are_as_defined(policy: str) -> None:
+@pytest.mark.parametrize("policy", [*RESIDUAL, "ps-dsf/rrr", "ps-dsf/joint", OFFERS[1]])
+def test_task_scores_are_as_defined(policy: str) -> None:
     compared = 0
     for seed in range(5):
         arguments = (RESOURCES, policy, quanta_of(seed))
@@ -47,10 +47,10 @@ def compare_scores(s: Scheduler, plain: RememberingScheduler) -> int:
                 if plain.fits(group, index, server):
                     expected = plain.score(queue, group, index, server).parts
                     shape = state.groups[group.id].shape_of(index)
-                    at_hand = (state.queues[queue.name], shape)
-                    assert state.criterion.bound(*at_hand, None) <= expected
+                    queue_and_task = (state.queues[queue.name], shape)
+                    assert state.criterion.bound(*queue_and_task, None) <= expected
                     there = state.servers[server.name]
-                    assert state.criterion.score_of(*at_hand, there) == expected
+                    assert state.criterion.score_of(*queue_and_task, there) == expected
                     compared += 1
     return compared
 
@@ -66,7 +66,7 @@ def test_ratios_are_compared_exactly() -> None:
         assert is_less(a, b, c, d) == (Fraction(max(a, 0), b) < Fraction(max(c, 0), d))
 
 
-@pytest.mark.parametrize("policy", WAYS)
+@pytest.mark.parametrize("policy", VARIED)
 def test_weight_0_comes_last(policy: str) -> None:
     s = Scheduler(["cpu"], policy)
     for server in ("a", "b"):
@@ -77,7 +77,7 @@ def test_weight_0_comes_last(policy: str) -> None:
     assert [p.queue for p in s.place()][:2] == ["ana", "ana"]
 
 
-@pytest.mark.parametrize("policy", WAYS)
+@pytest.mark.parametrize("policy", VARIED)
 def test_placing_goes_on_where_it_stopped(policy: str) -> None:
     tasks = 12 if "best-fit-first" in policy else 30  # less than fits: some never have room
     many, few = (filled(policy, tasks) for _ in range(2))
@@ -101,7 +101,7 @@ def filled(policy: str, tasks: int) -> Scheduler:
     return s
 
 
-@pytest.mark.parametrize("policy", TAKERS)
+@pytest.mark.parametrize("policy", OFFERS)
 def test_a_declined_server_is_offered_again_later(policy: str) -> None:
     s = Scheduler(["cpu"], policy, refuse_seconds=2.5)
     s.add_server("a", {"cpu": 3})

@@ -1,4 +1,4 @@
-"""What single policies do that events drawn at random meet too seldom."""
+"""Rules of single policies that random events rarely meet."""
 
 from __future__ import annotations
 

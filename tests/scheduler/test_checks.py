@@ -1,4 +1,4 @@
-"""What is kept wrongly is noticed."""
+"""`Scheduler.check` notices wrong tables."""
 
 from __future__ import annotations
 
