@@ -32,11 +32,9 @@ class AmountTable:
     suffixed: list[bool] = field(default_factory=list)
 
     def place(self, row: int, name: object) -> str:
-        """Return the key path of a cell."""
         return f"{self.what}[{row}].{self.key}.{short(name)}"
 
     def fault(self, fault: str, row: int, name: object) -> ProblemError:
-        """Return an error that names the cell and its row."""
         kind = "group" if self.what == "servers" else "user"
         owner = show(self.source[row]["name"])
         return ProblemError(f"{fault} ({kind} {owner})", self.place(row, name))
@@ -70,7 +68,6 @@ class Resources:
         return self.known_column(text, place)
 
     def known_column(self, name: str, place: str) -> int:
-        """Return the column of a resource that must exist."""
         if name not in self.index:
             raise InputError(f"unknown resource{did_you_mean(name, self.index)}", place)
         return self.index[name]

@@ -100,7 +100,6 @@ def _flatten(
 
 
 def _item(found: object, place: str, source: str, kind: str) -> ListedObject | None:
-    """Return a node or a pod; None for an object of another kind."""
     if not isinstance(found, dict):
         raise InputError(f"must be a mapping, not {show(found)}", place)
     stated = found.get("kind")
@@ -142,7 +141,6 @@ def _is_no_object(document: object) -> bool:
 
 
 def _kind_of_shape(found: Mapping[str, Any]) -> str:
-    """Return the kind of an object by its shape: a pod, a node, or nothing for other kinds."""
     spec, status = found.get("spec"), found.get("status")
     if isinstance(spec, dict) and isinstance(spec.get("containers"), list):
         return POD
@@ -194,7 +192,6 @@ def _parse_json(text: str, start: int) -> list[Any]:
 
 
 def _first(text: str, start: int) -> int:
-    """Return the position of the first character that is not blank, or the text's length."""
     blank = _BLANK.match(text, start)
     return blank.end() if blank else start
 

@@ -27,8 +27,6 @@ _TERMINATED = ("Succeeded", "Failed")
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """A node, with the taints that keep pods away."""
-
     name: str
     labels: Mapping[str, str]
     taints: frozenset[TaintKey]
@@ -65,8 +63,6 @@ class LostPod:
 
 @dataclass(frozen=True, eq=False)
 class Dump:
-    """The objects of all files."""
-
     nodes: dict[str, Node]  # by name, in the files' order
     pods: list[Pod]  # pods that hold a node or wait for one, in the files' order
     users: dict[str, None]  # users of all pods, terminated ones included
@@ -83,7 +79,6 @@ class UserRule:
 
     @classmethod
     def parse(cls, text: object) -> UserRule:
-        """Read ``namespace`` or ``label:KEY``."""
         if text == BY_NAMESPACE:
             return cls("")
         key = text.removeprefix(BY_LABEL) if isinstance(text, str) else ""
@@ -113,8 +108,6 @@ def read_dump(paths: Sequence[str | Path], rule: UserRule, faults: RowFaults) ->
 
 
 class _DumpReading:
-    """Nodes and pods as they are read."""
-
     def __init__(self, rule: UserRule, faults: RowFaults) -> None:
         self.rule, self.faults = rule, faults
         self.nodes: dict[str, Node] = {}
@@ -197,7 +190,6 @@ class _DumpReading:
         )
 
     def _note_lost(self, content: Mapping[str, Any]) -> None:
-        """Record the possible effects of a pod that was skipped."""
         metadata, spec, status = (
             part if isinstance(part := content.get(key), dict) else {}
             for key in ("metadata", "spec", "status")

@@ -99,7 +99,6 @@ class NodeChoice:
         return met
 
     def _tolerated(self, tolerations: Sequence[Toleration], place: str) -> BoolArray:
-        """Return the nodes all of whose taints are tolerated."""
         for k, toleration in enumerate(tolerations):
             if toleration.get("operator") not in (None, "", "Equal", "Exists", "Gt", "Lt"):
                 raise InputError(
@@ -177,7 +176,6 @@ class NodeChoice:
         return named if requirement["operator"] == "In" else ~named
 
     def _with_label(self, key: str, values: Sequence[str]) -> BoolArray:
-        """Return the nodes whose label is one of the values."""
         labelled = self._none()
         nodes_by_value = self.placement.by_label.get(key, {})
         for value in values:

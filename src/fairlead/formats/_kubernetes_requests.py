@@ -48,7 +48,6 @@ def unit_of(resource: str) -> tuple[str, int]:
 
 
 def allocatable(quantities: Mapping[str, Any], place: str) -> dict[str, int]:
-    """Return a node's amounts in whole units."""
     return _whole_units(_nanos(quantities, place))
 
 
@@ -98,7 +97,6 @@ def _of_container(container: Container, place: str) -> dict[str, int]:
 
 
 def _nanos(quantities: Mapping[str, Any], place: str) -> dict[str, int]:
-    """Read amounts into whole nano-units."""
     nanos = {}
     for name, value in quantities.items():
         text_of(name, place)

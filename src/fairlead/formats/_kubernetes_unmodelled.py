@@ -110,7 +110,6 @@ def unmodelled_constraint(
 
 
 def _group(spec: PodSpec, annotations: Mapping[str, Any], labels: Mapping[str, str]) -> str:
-    """Name what makes a pod a member of a group, or nothing."""
     for field_name in _GROUP_FIELDS:
         if spec.get(field_name):
             return f"the pod group of {field_name}"
@@ -152,7 +151,6 @@ class Repulsion:
     _against: dict[str, dict[str, tuple[object, str]]] = field(default_factory=dict)
 
     def add(self, spec: PodSpec, namespace: str, name: str) -> None:
-        """Note the terms of a running pod."""
         for term in _terms((spec.get("affinity") or {}).get("podAntiAffinity")):
             named, selector = term.get("namespaces"), term.get("labelSelector")
             against = named if isinstance(named, list) and named else [namespace]
@@ -203,12 +201,10 @@ class UnmodelledNotes:
     _found: dict[str, tuple[int, str]] = field(default_factory=dict)
 
     def add(self, what: str, pod: str) -> None:
-        """Count a pod."""
         count, first = self._found.get(what, (0, pod))
         self._found[what] = (count + 1, first)
 
     def lines(self) -> tuple[str, ...]:
-        """Return a line for each kind, in order of first appearance."""
         return tuple(
             f"{what}: {count:,} pod{'s' if count > 1 else ''}, such as {first}"
             for what, (count, first) in self._found.items()

@@ -41,8 +41,6 @@ def _labels(given: Mapping[Any, Any], place: str) -> dict[str, str]:
 
 
 class NamedGroups:
-    """The G groups by name and by label."""
-
     def __init__(self, groups: Sequence[str], labels: Sequence[Mapping[str, str]]) -> None:
         self.index = {name: g for g, name in enumerate(groups)}
         self.by_label: dict[str, dict[str, list[int]]] = {}

@@ -23,8 +23,6 @@ Name = str | int
 
 
 class ServerRow(TypedDict):
-    """A group of identical servers."""
-
     __pydantic_config__ = _SHAPE  # type: ignore[misc]
 
     name: Name
@@ -34,8 +32,6 @@ class ServerRow(TypedDict):
 
 
 class UserRow(TypedDict):
-    """A user."""
-
     __pydantic_config__ = _SHAPE  # type: ignore[misc]
 
     name: Name
@@ -47,8 +43,6 @@ class UserRow(TypedDict):
 
 
 class ProblemDocument(TypedDict):
-    """A whole problem file."""
-
     __pydantic_config__ = _SHAPE  # type: ignore[misc]
 
     fairlead: int
@@ -91,7 +85,6 @@ def check_shape(document: object) -> ProblemDocument:
 
 
 def check_version(version: object) -> None:
-    """Refuse any version of the format but ours."""
     if type(version) is not int or version != FORMAT_VERSION:
         raise InputError(
             f"unknown format version {show(version)}; this reader knows {FORMAT_VERSION}",

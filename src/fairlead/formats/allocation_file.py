@@ -202,7 +202,6 @@ class _Reading:
 
 
 def _check_layout(document: object) -> dict[str, Any]:
-    """Check the version and the keys of the whole file."""
     if not isinstance(document, dict):
         raise InputError(f"must be one mapping with users, not {show(document)}")
     if "fairlead" in document:

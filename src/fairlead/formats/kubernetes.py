@@ -268,7 +268,6 @@ def _fit_to_some_node(
 
 
 def _left_out(cut: Mapping[int, BoolArray], names: Sequence[str], problem: Problem) -> list[str]:
-    """Describe the resources removed from mean tasks."""
     columns = np.array(problem.cluster.resources, dtype=object)
     return [
         f"the mean task of {names[n]} leaves out {' and '.join(columns[missing])}, "
@@ -371,7 +370,6 @@ def _name(census: Census, p: int) -> str:
 
 
 def _nothing_counts(census: Census) -> InputError:
-    """Return the error for files without any running or runnable pod."""
     runs = "no pod that runs asks for what counts" if (census.node >= 0).any() else "no pod runs"
     for p, why in census.unrunnable.items():
         fault = f"{runs}, and none that waits fits any node: {why}"

@@ -197,7 +197,6 @@ def _check_columns(frame: pl.DataFrame) -> None:
 
 
 def _check_rows(frame: pl.DataFrame, sizes: dict[str, int], least_server: int) -> None:
-    """Refuse impossible values."""
     task, start, end = pl.col("task"), pl.col("start"), pl.col("end")
     last_task, last_server = sizes["tasks"] - 1, sizes["servers"] - 1
     for column, usable, fault in (

@@ -34,8 +34,6 @@ _MOST_NAMED = 10
 
 @dataclass(frozen=True, slots=True)
 class TraceColumn:
-    """One column of a table."""
-
     name: str
     # Whole numbers, finite real numbers, flags (``true`` or ``false``), or text.
     kind: Literal["whole", "real", "flag", "text"] = "text"
@@ -69,7 +67,6 @@ class Block:
 
 
 def first_true(flags: pl.Series) -> int | None:
-    """Return the position of the first true flag, or None."""
     return flags.arg_max() if flags.any() else None
 
 
@@ -167,7 +164,6 @@ def _decoded(content: bytes, row: int, source: str) -> str:
 def _check_header(
     line: str, columns: Sequence[TraceColumn], more: Sequence[TraceColumn], source: str
 ) -> Sequence[TraceColumn]:
-    """Return the columns of the file."""
     found = split_row(line, 1, source)
     there = (*columns, *more[: max(0, len(found) - len(columns))])
     expected = [column.name for column in there]
@@ -194,7 +190,6 @@ def _check_header(
 
 
 def _columns_named(names: Sequence[str]) -> str:
-    """Name columns, not more than fit on a line."""
     noun = "column" if len(names) == 1 else "columns"
     return f"{noun} {listed([show(name) for name in names], _MOST_NAMED)}"
 

@@ -36,8 +36,6 @@ _WHOLE = re.compile(r"[+-]?[0-9]{1,400}")
 
 
 class Condition(NamedTuple):
-    """A constraint on an attribute of machines."""
-
     operator: int  # 0 equal, 1 not equal, 2 less, 3 greater
     attribute: str
     value: str  # empty where the trace has none
@@ -185,7 +183,6 @@ class _History:
 def _read_attributes(
     parts: Sequence[Path], wanted: set[str], notes: Counter[str], progress: Progress
 ) -> dict[int, dict[str, str]]:
-    """Return the first value of each wanted attribute of each machine."""
     import polars as pl
 
     found: dict[int, dict[str, str]] = {}

@@ -170,7 +170,6 @@ def faults_within(source: str, place: str = "") -> Iterator[None]:
 
 
 def _form(stored: BinaryIO, source: str) -> str:
-    """Return the kind of compression by the first bytes."""
     start = stored.read(_LONGEST_MAGIC)
     stored.seek(0)
     for magic, fault in _REFUSED.items():

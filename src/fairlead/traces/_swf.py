@@ -152,7 +152,6 @@ def _cluster(
 
 
 def _processors(header: SwfHeader) -> int:
-    """Return the number of processors of the header."""
     for name in ("MaxProcs", "MaxNodes"):
         number = header.number(name)
         if number:
@@ -277,7 +276,6 @@ class SwfHeader:
 
 
 def read_header(path: Path) -> SwfHeader:
-    """Read the comments above the first job."""
     header = SwfHeader(str(path))
     with closing(read_lines(path, comment=COMMENT)) as lines:
         for row, line in lines:

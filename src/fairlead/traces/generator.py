@@ -247,7 +247,6 @@ def _tasks_per_job(user: IntArray, n_users: int, rng: np.random.Generator) -> In
 
 
 def _durations(tasks: IntArray, span: float, rng: np.random.Generator) -> FloatArray:
-    """Draw the duration of each task, job by job."""
     of_job = rng.lognormal(*LOG_DURATION, size=len(tasks))
     within = rng.lognormal(0.0, DURATION_WITHIN_JOB, size=int(tasks.sum()))
     duration: FloatArray = np.clip(np.repeat(of_job, tasks) * within, SHORTEST, span)

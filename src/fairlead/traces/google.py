@@ -92,7 +92,6 @@ def read_google(path: Path, *, on_progress: ProgressReport | None = None) -> Wor
 def _read_constraints(
     parts: Sequence[Path], progress: Progress
 ) -> dict[tuple[int, int], tuple[Condition, ...]]:
-    """Return the last stated constraints of each task."""
     stated: dict[tuple[int, int], tuple[int, list[Condition]]] = {}
     for block in read_parts(parts, TASK_CONSTRAINTS, progress):
         for time, job, task, operator, attribute, value in block.frame.select(

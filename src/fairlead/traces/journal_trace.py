@@ -227,7 +227,6 @@ def _note_server(
     present: dict[str, _ServerSpan],
     now: float,
 ) -> None:
-    """Note that a server joined, left, or changed."""
     server, span = state.servers.get(name), present.get(name)
     if span is not None:
         if server is not None and (span.capacity, span.labels) == (server.capacity, server.labels):
@@ -350,7 +349,6 @@ def _median_durations(recording: Recording, jobs: dict[int, Job]) -> dict[Any, f
 
 
 def _place(job: Job, spans: list[_ServerSpan]) -> list[bool]:
-    """Return flags of the servers open to a job."""
     if job.where is None:
         return [True] * len(spans)
     if isinstance(job.where, dict):

@@ -317,7 +317,6 @@ def _job(row: SwfRow) -> LoggedJob:
 
 
 def _hosts(text: str) -> tuple[int, ...]:
-    """Parse ``{1241,1241}``."""
     if text == "{}":
         return ()
     if not _HOSTS.fullmatch(text):

@@ -171,7 +171,6 @@ def _workload(frame: pl.DataFrame, header: Mapping[str, Any]) -> Workload:
 
 
 def _counts(groups: list[Mapping[str, Any]]) -> list[int]:
-    """Return the number of servers of each group."""
     for row, group in enumerate(groups):
         count = group["count"]
         if type(count) is not int or not 1 <= count <= MOST_SERVERS:
@@ -225,7 +224,6 @@ def _opens_job(frame: pl.DataFrame) -> pl.Series:
 
 
 def _positions(jobs: pl.DataFrame, users: list[str]) -> Any:
-    """Return the position of each job's user."""
     known = pl.DataFrame({"user": users, "position": np.arange(len(users))}).unique(
         "user", keep="first"
     )

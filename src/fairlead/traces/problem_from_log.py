@@ -53,8 +53,6 @@ class ConvertedLog:
 
 @dataclass
 class _Habits:
-    """The requests of the jobs of one user."""
-
     jobs: int = 0
     shapes: Counter[Shape] = field(default_factory=Counter)
     ruled_out: Counter[str] = field(default_factory=Counter)
