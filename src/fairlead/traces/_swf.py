@@ -324,9 +324,8 @@ def _swf_row(row: int, fields: list[str], source: str) -> SwfRow:
     for column in WHOLE_COLUMNS:
         if not values[column].is_integer():
             raise _fault(row, column, f"{fields[column]!r} is not a whole number", source)
-    # Columns of counts and identifiers are `int` in a row.
-    mixed = [int(v) if k in WHOLE_COLUMNS else v for k, v in enumerate(values)]
-    return SwfRow._make([row, *mixed, tuple(fields[len(FIELDS) :])])
+        values[column] = int(values[column])
+    return SwfRow._make([row, *values, tuple(fields[len(FIELDS) :])])
 
 
 def _number_fault(row: int, fields: list[str], source: str) -> InputError:
