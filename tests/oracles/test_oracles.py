@@ -89,7 +89,7 @@ def test_definitions_see_tasks_where_one_may_not_run():
     assert definitions.feasibility_violation(problem, tasks) >= 0.5
 
 
-def test_definitions_grant_no_gain_for_rounding_where_scales_differ():
+def test_definitions_grant_no_gain_for_rounding_of_unlike_scales():
     # The last user has 3e-4 tasks that take a 100th of r1 each: what the others may lose to
     # rounding is 1e-6 of all that it has.
     demand = [[1, 1]] * 4 + [[1e-2, 1e4]]

@@ -60,9 +60,7 @@ def test_longer_sequences_come_closer_to_one_over_m(m: int) -> None:
 
 
 @pytest.mark.parametrize(("m", "at_least"), [(2, 0.857), (3, 0.8), (4, 0.769)])
-def test_other_dynamic_pareto_optimal_shares_do_better_on_the_proofs_instance(
-    m: int, at_least: float
-) -> None:
+def test_other_pareto_optimal_shares_beat_the_proofs_instance(m: int, at_least: float) -> None:
     demand = worst_case_max_min(m, SMALL)
     n = len(demand)
     ratio, shares = best_course(demand, in_turn(m))
@@ -77,7 +75,7 @@ def test_other_dynamic_pareto_optimal_shares_do_better_on_the_proofs_instance(
     assert shares[-1, -1] > 1.25 / n
 
 
-def test_where_the_resource_that_the_last_agent_wants_is_used_up_the_bound_stands() -> None:
+def test_the_bound_holds_when_the_last_agents_resource_is_full() -> None:
     """As it is when the last agent is chosen to want it."""
     demand = worst_case_max_min(2, SMALL)
     ratio, _ = best_course(demand, [0, 1, 0, 0, 0])

@@ -171,7 +171,7 @@ def test_the_error_of_a_deviation_is_that_of_many_samples() -> None:
     assert Sample(np.full(5, 7)).error_of_sd == 0
 
 
-def test_what_is_printed_is_equal_to_itself_and_what_is_not_differs() -> None:
+def test_printed_rows_equal_themselves_and_changes_differ() -> None:
     verdicts = [reading.verdict for reading in read_row(AVERAGE[0])]
     # Deviations are of made-up runs.
     assert [v for k, v in enumerate(verdicts) if k not in (1, 7)] == [EQUAL] * 7

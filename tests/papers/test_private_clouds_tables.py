@@ -161,7 +161,7 @@ def test_drawn_servers_run_as_many_tasks_as_the_definition_gives(criterion: str)
         assert abs(row.total - expected) < 2 * total.std() / np.sqrt(TRIALS)
 
 
-def test_drawn_servers_serve_by_the_server_where_the_criterion_does() -> None:
+def test_drawn_servers_use_per_server_scores_of_ps_dsf() -> None:
     tasks = draw_trials("ps-dsf", 100, np.random.default_rng(3))
     assert (tasks[:, 0, 0] > 3 * tasks[:, 1, 0]).all()
     outcome = summarise_tasks(tasks)
@@ -247,7 +247,7 @@ def test_table_5_cannot_repeat_table_3() -> None:
     assert find_impossible_sds(RANDOM_ROWS[:2], COMMAND) is None
 
 
-def test_the_least_deviation_is_reached_by_tasks_that_move_against_each_other() -> None:
+def test_opposed_tasks_reach_the_least_deviation() -> None:
     random = np.random.default_rng(5)
     for _ in range(20):
         tasks = random.integers(0, 20, (50, 2, 2)).astype(float)

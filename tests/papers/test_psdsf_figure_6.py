@@ -78,7 +78,7 @@ def test_ps_dsf_is_highest_on_c_and_d_in_every_phase(apart: bool) -> None:
         assert (drawn_split <= free[:, :, 1] + 1e-6).all()
 
 
-def test_with_less_cpu_for_user_2_class_d_is_not_full_while_user_4_is_away() -> None:
+def test_with_less_cpu_for_user_2_class_d_is_not_full() -> None:
     drawn = figure(0.1, apart=False)  # where it settles is the same
     for first, last in PHASES:
         there = settled_in(drawn, first, last)
@@ -100,7 +100,7 @@ def test_the_totals_are_those_of_table_iv() -> None:
     assert tsf == pytest.approx([205, 107.5, 58.33, 35.55], rel=1e-3)
 
 
-def test_delays_that_many_servers_run_within_keep_it_from_settling() -> None:
+def test_long_delays_prevent_settling_of_many_servers() -> None:
     one_by_one = figure(delay=DELAY)
     by_class = figure(apart=False, delay=DELAY)
     assert one_by_one.settlement.settled[1].close is None
@@ -108,7 +108,7 @@ def test_delays_that_many_servers_run_within_keep_it_from_settling() -> None:
     assert by_class.settlement.converged
 
 
-def test_settling_is_counted_from_the_change_to_the_first_sample_from_which_it_stays() -> None:
+def test_settling_time_ends_at_the_first_lasting_sample() -> None:
     problem = Problem.from_arrays([[1.0]], [[1.0]] * 2)
     run = run_asynchronously(
         AsynchronousSetting(problem, 10.0, (JoinOrLeave(6.0, 1, joins=False),))

@@ -45,7 +45,7 @@ def test_claims(judged: list[Judged], expected: list[bool]) -> None:
     assert [claim.holds for claim in judge_theorem(judged)] == expected
 
 
-def test_two_answers_to_one_problem_satisfy_theorem_1_and_differ_in_totals() -> None:
+def test_two_answers_satisfy_theorem_1_with_other_totals() -> None:
     problem, (apart, together) = two_answers()
     assert apart.sum(axis=1).tolist() == [3, 3]
     assert together.sum(axis=1).tolist() == [4, 4]

@@ -82,7 +82,7 @@ def test_after_a_cycle_turns_repeat_and_not_before(shares: list[Fraction]) -> No
 
 
 @given(SHARES)
-def test_subcycles_are_no_longer_than_the_turns_between_two_of_the_largest(
+def test_subcycles_fit_between_two_turns_of_the_largest(
     shares: list[Fraction],
 ) -> None:
     basic, nested = find_basic_subcycle(shares), find_nested_subcycle(shares)

@@ -168,7 +168,7 @@ def test_users_without_a_server_get_nothing_done() -> None:
 
 
 @pytest.mark.parametrize("gang", [True, False])
-def test_what_has_no_place_on_its_users_servers_takes_its_gang_with_it(gang: bool) -> None:
+def test_a_gang_with_an_unplaceable_set_is_unplaceable(gang: bool) -> None:
     workload = Workload.from_arrays(
         park([1, 1], [1, 1]).cluster,
         ["ana", "bo"],

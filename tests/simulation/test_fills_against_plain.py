@@ -23,7 +23,7 @@ def assert_as_defined(problem: Problem, policy: Policy, seed: int) -> None:
 
 
 @by_policy
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=10)
 @given(problem=filling_problems(), seed=st.integers(0, 3))
 def test_a_filling_is_what_the_definition_places(
     policy: Policy, problem: Problem, seed: int

@@ -64,7 +64,7 @@ def test_each_array_matters_to_the_digest(name: str) -> None:
     assert workload_digest(replace(workload, **{name: values})) != workload_digest(workload)
 
 
-def test_names_and_servers_matter_to_the_digest_and_remarks_do_not() -> None:
+def test_digests_depend_on_names_and_servers_not_on_notes() -> None:
     workload = random_workload(0)
     digest = workload_digest(workload)
     renamed = workload.job_names.astype(object)

@@ -51,7 +51,7 @@ def rounded(values: Any) -> Any:
     return round(float(f"{values:.9g}"), 9) + 0.0 if isinstance(values, float) else values
 
 
-@settings(max_examples=12)
+@settings(max_examples=5)
 @given(seeds)
 def test_the_log_of_a_replay_reads_as_the_replay(seed: int) -> None:
     workload, replay = replayed(seed)
@@ -66,9 +66,9 @@ def test_the_log_of_a_replay_reads_as_the_replay(seed: int) -> None:
     assert rounded(ours) == rounded(theirs)
 
 
-@settings(max_examples=12)
+@settings(max_examples=5)
 @given(seeds)
-def test_tasks_of_which_nobody_knows_when_they_ran_count_nowhere(seed: int) -> None:
+def test_tasks_with_unknown_times_count_nowhere(seed: int) -> None:
     """Everything is as if their jobs were not there, but for how many there are."""
     workload, _ = replayed(seed)
     unknown_jobs = np.random.default_rng(seed).random(workload.n_jobs) < 0.4
@@ -136,7 +136,7 @@ def test_changes_keep_what_happened_where(seed: int) -> None:
         assert fewer.tolist() == expected.tolist()
 
 
-@pytest.mark.parametrize("seed", range(0, 40, 4))
+@pytest.mark.parametrize("seed", [0, 8])
 def test_its_run_log_is_kept_with_unknown_servers(tmp_path: Path, seed: int) -> None:
     workload = random_workload(seed)
     start = workload.job_submit[np.repeat(workload.set_job, workload.set_tasks)]
@@ -176,8 +176,7 @@ def plainly(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("plainly")
-@pytest.mark.parametrize("processes", [1, 2])
-def test_it_runs_and_is_kept_beside_policies(tmp_path: Path, processes: int) -> None:
+def test_it_runs_and_is_kept_beside_policies(tmp_path: Path) -> None:
     workload, _ = replayed(1)
     change = f"servers:{workload.cluster.groups[0]}+1"
     found: list[str] = []
@@ -188,7 +187,7 @@ def test_it_runs_and_is_kept_beside_policies(tmp_path: Path, processes: int) -> 
             workload,
             ["recorded", "drf/best-fit"],
             folder=tmp_path / "runs",
-            executor=Processes(processes),
+            executor=Processes(1),
             what_if=[change],
             dedicated=True,
             on_found=lambda name, _path: found.append(name),

@@ -93,7 +93,7 @@ OUTLIVED = (75, 111, 242, 354, 358, 359, 417, 430, 440, 447, 477, 487)
 
 
 @pytest.mark.parametrize("policy", ["ps-dsf/joint", "ps-dsf/joint/residual"])
-def test_who_has_tasks_for_few_servers_and_for_all_is_served_in_turn(policy: str) -> None:
+def test_tasks_for_few_and_for_all_servers_are_served_in_turn(policy: str) -> None:
     for seed in (*range(3), *OUTLIVED):
         workload = crowded_workload(seed)
         assert_same_log(replay(workload, policy), plain_replay(workload, policy))

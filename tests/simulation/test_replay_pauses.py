@@ -37,7 +37,7 @@ def much_at_once() -> Workload:
 
 
 @pytest.mark.parametrize("policy", ["drf/best-fit", "drf/first-fit/residual", "ps-dsf/rrr"])
-def test_it_comes_back_after_some_placements_and_goes_on_as_if_it_had_not(
+def test_a_replay_pauses_after_some_placements(
     policy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "STEPS", 1)

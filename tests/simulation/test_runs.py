@@ -103,7 +103,7 @@ def test_what_if_and_dedicated_are_more_runs_of_the_first_policy(workload: Workl
     giant=st.integers(0, 3),
 )
 @settings(max_examples=6)
-def test_dedicated_servers_too_small_for_most_tasks_are_warned_of(
+def test_dedicated_servers_too_few_for_most_tasks_are_reported(
     users: int, servers: int, small: int, large: int, giant: int
 ) -> None:
     """Half of the users have a server too few, or a gang needs more than are theirs."""

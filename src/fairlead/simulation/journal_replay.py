@@ -48,31 +48,12 @@ def replay_journal(
 
     Requests about a job that is over by then are left out. A task that starts as in the journal
     ends as recorded; any other one runs for its ``task_duration``. Tasks of a cancelled job end at
-    once. Under another policy than the service had, a job that its user modified asks from the
-    start for what it asked for in the end.
+    once; stopped tasks count as lost. Under another policy than the service had, a job that its
+    user modified asks from the start for what it asked for in the end. Seed 0 is the service's own.
+    Times are from the first event.
 
-    Parameters
-    ----------
-    workload : JournalWorkload
-    policy : str
-    seed : int
-        For policies that are random; 0 for the service's own.
-    on_progress : callable, optional
-        Called with the starts so far and the time in seconds.
-
-    Returns
-    -------
-    RunLog
-        Times from the first event; a task that was stopped counts as lost.
-
-    Raises
-    ------
-    InputError
-        When the journal cannot be read, or a service cannot have the policy.
-
-    Notes
-    -----
-    About 60 us an event and a task on one core.
+    Raises InputError when the journal cannot be read, or a service cannot have the policy. About 60
+    us an event and a task on one core.
     """
     return _JournalReplay(workload, policy, seed).run(on_progress)
 

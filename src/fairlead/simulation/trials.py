@@ -38,37 +38,17 @@ class TrialSummary:
 
 @dataclass(frozen=True, eq=False)
 class Trials:
-    """Several fillings of one problem by one policy.
+    """Several fillings of one problem by one policy."""
 
-    Attributes
-    ----------
-    first : Filling
-        The first filling: that of `fill` with the same seed.
-    trials : int
-        How many were asked for. A policy that is not random gives the same in each, so only one
-        was computed.
-    seed : int
-        Of the trials' generators.
-    tasks : TrialSummary of (N, G)
-        Tasks of each user on each group.
-    user_tasks : TrialSummary of (N,)
-        Tasks of each user.
-    total : TrialSummary of ()
-        Tasks of all users.
-    unused : TrialSummary of (G, R)
-        Unused amount of each resource on each whole group.
-    certificate : Certificate
-        That of the trial with the largest violation.
-    """
-
-    first: Filling
+    first: Filling  # that of `fill` with the same seed
+    # How many were asked for; a policy that is not random has one, as all would be equal.
     trials: int
-    seed: int
-    tasks: TrialSummary
-    user_tasks: TrialSummary
-    total: TrialSummary
-    unused: TrialSummary
-    certificate: Certificate
+    seed: int  # of the trials' generators
+    tasks: TrialSummary  # (N, G): of each user on each group
+    user_tasks: TrialSummary  # (N,): of each user
+    total: TrialSummary  # (): of all users
+    unused: TrialSummary  # (G, R): amount of each resource on each whole group
+    certificate: Certificate  # of the trial with the largest violation
 
     @property
     def problem(self) -> Problem:

@@ -36,7 +36,7 @@ def mean(values: list[float]) -> float:
     return sum(values) / len(values) if values else nan
 
 
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(st.integers(0, 9_999))
 def test_users(seed: int) -> None:
     ours, theirs = two_runs(seed)
@@ -209,7 +209,7 @@ def recorded_and_replay(seed: int) -> tuple[Summary, Summary, set[int]]:
     return ours, theirs, set(np.flatnonzero(holes).tolist())
 
 
-@settings(max_examples=25)
+@settings(max_examples=8)
 @given(st.integers(0, 99))
 def test_only_what_both_runs_know_counts(seed: int) -> None:
     recorded, replay, holes = recorded_and_replay(seed)

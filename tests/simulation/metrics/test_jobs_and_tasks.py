@@ -39,7 +39,7 @@ def plain_end(run: Run, task: int) -> float:
     return ends[0] if ends else nan
 
 
-@settings(max_examples=16)
+@settings(max_examples=8)
 @given(runs())
 def test_what_became_of_tasks(run: Run) -> None:
     workload, log = run

@@ -43,7 +43,7 @@ def averages(plain: PlainMetrics, begin: float, end: float, what: object) -> lis
     return [sum(row[k] * length for row, length in rows) / over for k in range(len(rows[0][0]))]
 
 
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(**grids)
 def test_utilization_is_an_integral(run: Run, bins: int, stretch: float) -> None:
     edges, plain = edges_of(run, bins, stretch), PlainMetrics(*run)
@@ -69,7 +69,7 @@ def test_utilization_is_an_integral(run: Run, bins: int, stretch: float) -> None
         np.testing.assert_allclose(found.mean[r], mean, **CLOSE)
 
 
-@settings(max_examples=16)
+@settings(max_examples=8)
 @given(**grids)
 def test_shares_are_integrals(run: Run, bins: int, stretch: float) -> None:
     (workload, _), plain = run, PlainMetrics(*run)
@@ -111,7 +111,7 @@ def test_the_figures_do_not_depend_on_the_grid(run: Run, bins: int) -> None:
     np.testing.assert_allclose(one.jain, many.jain, **CLOSE)
 
 
-@settings(max_examples=16)
+@settings(max_examples=8)
 @given(runs())
 def test_jain_of_shares(run: Run) -> None:
     shares, plain = shares_of(run, edges_of(run, 1, 1.0)), PlainMetrics(*run)

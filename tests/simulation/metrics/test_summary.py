@@ -83,7 +83,7 @@ def test_figures_are_sums_over_tasks_and_jobs(run: Run) -> None:
 
 
 @given(runs())
-def test_a_wait_is_no_longer_than_the_completion_that_stands_beside_it(run: Run) -> None:
+def test_mean_waits_are_at_most_mean_completion_times(run: Run) -> None:
     """Both are of the same jobs, of everybody's and of each user's; likewise of tasks."""
     found = summarise(*run, instants=0).to_dict()
     for part in (found, *found["users"].values()):

@@ -95,35 +95,16 @@ def measure_fairness(
     instants: int,
     mechanism: str = "drfh",
 ) -> FairnessError:
-    """Compare held with fair shares in the middles of equal parts of the time.
+    """Compare held with fair shares in the middles of equal parts of the time from 0 to `until`.
 
     At each instant the cluster is that of the servers there (draining ones too, because tasks still
     run on them), and the users are those with a waiting or running task, as
     `fairlead.mechanisms.fair_share.FairShares` defines. Fair shares are divisible: whole tasks that
     run to their end stay apart from them under the fairest policy too.
 
-    Parameters
-    ----------
-    workload, log, outcomes, capacity
-        As for `fairlead.simulation.metrics.dominant_shares.measure_shares`.
-    until : float
-        End of the time, which begins at 0; seconds.
-    instants : int
-        How many.
-    mechanism : str
-        One of the catalogue that admits finite tasks and placement constraints.
-
-    Raises
-    ------
-    InputError
-        When there are no instants or no time, or the mechanism is unknown.
-    RefusalError
-        When the mechanism's definition does not admit the problem of some instant.
-
-    Notes
-    -----
-    Cost that of the mechanism for each instant, and O(P log I + I K R): under DRFH some 10 ms for
-    250 users on 10 groups, and a second for 15,000 kinds of tasks on 60 groups.
+    Raises InputError for times and mechanisms without meaning, RefusalError when the mechanism does
+    not admit the problem of some instant. Cost that of the mechanism for each instant: under DRFH
+    some 10 ms for 250 users on 10 groups, a second for 15,000 kinds of tasks on 60 groups.
     """
     if instants < 1:
         raise InputError(f"must be a positive number, not {instants}", "instants")
