@@ -14,7 +14,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from fairlead_papers.distributed.convergence import CLOSE, settling_time
 from fairlead_papers.distributed.network_setting import AsynchronousSetting, Clocks, Delay
 from fairlead_papers.distributed.simulated_run import AsynchronousRun, run_asynchronously
-from fairlead_papers.psdsf._four_classes import figure_6
+from fairlead_papers.psdsf.four_classes import figure_6
 from random_problems import random_problem
 
 PROBLEMS = 12

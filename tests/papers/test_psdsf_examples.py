@@ -9,21 +9,21 @@ import pytest
 
 from fairlead.mechanisms.catalogue import solve
 from fairlead_papers.entries import CATALOGUE, reproduce
-from fairlead_papers.psdsf import _four_classes as table_3
-from fairlead_papers.psdsf import _four_classes as table_4
 from fairlead_papers.psdsf import _two_servers as figure_1
 from fairlead_papers.psdsf import _two_servers as figure_3
 from fairlead_papers.psdsf import _two_servers as figure_4
-from fairlead_papers.psdsf._four_classes import (
-    CPU_OF_USER_2,
-    PRINTED_GAMMA,
-    PRINTED_PS_DSF,
-    cluster_of_section_5,
-)
+from fairlead_papers.psdsf import four_classes as table_3
+from fairlead_papers.psdsf import four_classes as table_4
 from fairlead_papers.psdsf._two_servers import (
     example_of_figure_1,
     example_of_figure_2,
     possible_tasks,
+)
+from fairlead_papers.psdsf.four_classes import (
+    CPU_OF_USER_2,
+    PRINTED_GAMMA,
+    PRINTED_PS_DSF,
+    cluster_of_section_5,
 )
 from fairlead_papers.reproduction import EQUAL, FARTHER, SHAPE, PrintedClaim, Reproduction
 from fairlead_papers.setting import Setting

@@ -11,7 +11,7 @@ from fairlead import Problem, solve
 from fairlead_papers.distributed.convergence import compare_with_exact, settling_time
 from fairlead_papers.distributed.network_setting import AsynchronousSetting, Delay, JoinOrLeave
 from fairlead_papers.distributed.simulated_run import run_asynchronously
-from fairlead_papers.psdsf._four_classes import (
+from fairlead_papers.psdsf.four_classes import (
     CPU_OF_USER_2,
     Figure6,
     cluster_of_section_5,

@@ -42,7 +42,7 @@ def assert_same_log(fast: RunLog, plain: RunLog) -> None:
 
 
 # Each policy meets as many of these, the next one others.
-WORKLOADS, MET_BY_EACH = 60, 6
+WORKLOADS, MET_BY_EACH = 60, 3
 
 
 @cache
@@ -88,24 +88,24 @@ def test_offers_are_what_the_definitions_say(policy: str, strict: bool) -> None:
         )
 
 
-# Of the first five hundred, those where an owner's bound outlived the task that it was of.
-OUTLIVED = (75, 111, 242, 354, 358, 359, 417, 430, 440, 447, 477, 487)
+# Of the first five hundred, some where a user's bound outlived its task.
+OUTLIVED = (75, 242, 447)
 
 
 @pytest.mark.parametrize("policy", ["ps-dsf/joint", "ps-dsf/joint/residual"])
 def test_tasks_for_few_and_for_all_servers_are_served_in_turn(policy: str) -> None:
-    for seed in (*range(3), *OUTLIVED):
+    for seed in (0, *OUTLIVED):
         workload = crowded_workload(seed)
         assert_same_log(replay(workload, policy), plain_replay(workload, policy))
 
 
-# Of the first five hundred, those where a kind was blocked behind another one.
-BEHIND = (81, 171, 428, 443, 463)
+# Of the first five hundred, some where a kind was blocked behind another one.
+BEHIND = (81, 428)
 
 
 @pytest.mark.parametrize("policy", ["drf/first-fit", "drf/best-fit", "ps-dsf/joint", "drf/rrr"])
 def test_strict_order_comes_to_an_end_where_tasks_run_again(policy: str) -> None:
-    for seed in (*range(5), *BEHIND):
+    for seed in (0, *BEHIND):
         workload = crowded_workload(seed)
         plain = plain_replay(workload, policy, strict_fifo=True)
         assert_same_log(replay(workload, policy, strict_fifo=True), plain)
@@ -115,7 +115,7 @@ def test_strict_order_comes_to_an_end_where_tasks_run_again(policy: str) -> None
     "policy", ["drf/first-fit", "tsf/best-fit", "ps-dsf/joint", "drf/best-fit/residual", "drf/rrr"]
 )
 def test_what_is_held_fits_the_words_that_it_is_counted_in(policy: str) -> None:
-    for seed in range(6):
+    for seed in range(3):
         workload = odd_amounts_workload(seed)
         assert_same_log(replay(workload, policy), plain_replay(workload, policy))
 
@@ -176,7 +176,7 @@ def test_strict_order_with_a_server_that_leaves() -> None:
     "policy", ["fifo/first-fit", "fifo/best-fit", "easy/first-fit", "easy/best-fit"]
 )
 def test_by_submission_is_what_the_plain_scheduler_does(policy: str) -> None:
-    for seed in range(12):
+    for seed in range(6):
         workload = crowded_workload(seed) if seed % 3 == 0 else drawn(seed)
         assert_same_log(replay(workload, policy), plain_replay(workload, policy))
 
