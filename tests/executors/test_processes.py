@@ -182,7 +182,7 @@ assert len(found) == 2
 
 
 @pytest.mark.parametrize("command", ["simulate", "do_all"])
-def test_a_worker_that_is_just_born_leaves_interruptions_to_its_parent(command: str) -> None:
+def test_a_new_worker_leaves_interruptions_to_its_parent(command: str) -> None:
     """Every process of a terminal hears of Ctrl-C, also before it could say that it will not."""
     done = subprocess.run(
         [sys.executable, "-c", INTERRUPTED_AT_BIRTH, command],

@@ -30,9 +30,7 @@ from strategies import problems
         (0.0, Fraction(0)),
     ],
 )
-def test_an_amount_is_the_decimal_that_was_written_or_the_float_that_was_measured(
-    amount: float, meant: Fraction
-) -> None:
+def test_amounts_are_written_decimals_or_measured_floats(amount: float, meant: Fraction) -> None:
     assert exact(amount) == meant
 
 
@@ -56,7 +54,7 @@ def test_ordinary_amounts_are_whole_numbers_of_quanta(problem: Problem) -> None:
 
 
 @given(st.floats(1e-90, 1e-30), st.floats(1e30, 1e90), st.floats(0.01, 1))
-def test_amounts_however_far_apart_are_rounded_down_to_at_least_one(
+def test_amounts_are_rounded_down_to_at_least_one_quantum(
     small: float, large: float, part: float
 ) -> None:
     quanta = to_quanta(Problem.from_arrays([[large], [part * large]], [[small], [part * large]]))

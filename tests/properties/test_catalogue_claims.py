@@ -58,7 +58,7 @@ def test_no_claim_is_refuted(mechanism: str) -> None:
                 distribution=look,
                 properties=properties,
                 seed=100 + seed,
-                lies=6,
+                lies=4,
                 executor=Processes(1),
             )
             assert found.unproved[mechanism] <= 1  # rates with several resources are refused
@@ -77,15 +77,15 @@ def test_no_lie_about_servers_pays(mechanism: str) -> None:
     properties = ["strategy-proofness"]
     found = survey(
         [mechanism],
-        15,
+        8,
         distribution=look,
         properties=properties,
         seed=3,
-        lies=20,
+        lies=12,
         executor=Processes(1),
     )
     cell = found.cells[mechanism, "strategy-proofness"]
-    assert cell.covered == 15
+    assert cell.covered == 8
     assert cell.violations == 0, cell.witness.verdict.sentence
 
 

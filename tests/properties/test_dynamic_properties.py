@@ -13,7 +13,7 @@ from dynamic_sequences import Sequence, sequences
 from fairlead.mechanisms.dynamic_run import run_dynamic
 from fairlead.model.problem import Problem
 from fairlead.model.verdict import Verdict
-from fairlead.properties import dynamic as course_module
+from fairlead.properties import dynamic
 from fairlead.properties.dynamic import (
     DynamicShares,
     check_dynamic,
@@ -34,7 +34,7 @@ NAMES = [
 ]
 
 
-def course_of(sequence: Sequence) -> DynamicShares:
+def shares_of(sequence: Sequence) -> DynamicShares:
     run = sequence.run()
     return DynamicShares(
         sequence.demand, sequence.weight, float(sequence.weight.sum()), run.shares_at
@@ -52,7 +52,7 @@ def recomputed_drf(demand: np.ndarray) -> DynamicShares:
 
 @given(sequences())
 def test_dynamic_drf_has_them_all(sequence: Sequence) -> None:
-    verdicts = check_dynamic(course_of(sequence))
+    verdicts = check_dynamic(shares_of(sequence))
     assert [v.name for v in verdicts] == NAMES
     assert [v.verdict for v in verdicts] == ["holds"] * 5
     assert all(v.searched == len(sequence.weight) and not v.witness for v in verdicts)
@@ -136,7 +136,7 @@ def test_a_broken_mechanism_is_caught(
     }
 
 
-def test_having_more_than_before_is_no_envy_when_it_was_given_earlier() -> None:
+def test_gains_before_an_arrival_cause_no_envy() -> None:
     rows = [[1 / 3], [5 / 9, 5 / 9], [5 / 9, 5 / 9, 1 / 3]]
     assert (
         check_envy_freeness(DynamicShares.from_shares(DEMAND, lower_triangle(rows))).verdict
@@ -168,7 +168,7 @@ def test_an_unstopped_agent_of_another_kind_is_seen() -> None:
 def test_weights_count() -> None:
     demand, weight = np.ones((2, 1)), np.array([1.0, 3.0])
     sequence = Sequence(demand, weight)
-    assert [v.verdict for v in check_dynamic(course_of(sequence))] == ["holds"] * 5
+    assert [v.verdict for v in check_dynamic(shares_of(sequence))] == ["holds"] * 5
     shares = lower_triangle([[0.25], [0.5, 0.5]])
     course = DynamicShares(demand, weight, 4.0, lambda k: shares[k - 1, :k])
     assert check_sharing_incentive(course).witness["agent"] == 2
@@ -176,12 +176,12 @@ def test_weights_count() -> None:
 
 
 def test_of_many_agents_a_sample_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(course_module, "CHECKED_IN_FULL", 20)
-    monkeypatch.setattr(course_module, "PAIRS_IN_FULL", 20)
-    monkeypatch.setattr(course_module, "SAMPLED", 10)
+    monkeypatch.setattr(dynamic, "CHECKED_IN_FULL", 20)
+    monkeypatch.setattr(dynamic, "PAIRS_IN_FULL", 20)
+    monkeypatch.setattr(dynamic, "SAMPLED", 10)
     demand = np.random.default_rng(0).uniform(0.1, 1, (90, 3))
     sequence = Sequence(demand / demand.max(axis=1, keepdims=True), np.ones(90))
-    for verdict in check_dynamic(course_of(sequence)):
+    for verdict in check_dynamic(shares_of(sequence)):
         assert verdict.verdict == "unknown"
         assert verdict.searched == 10
         assert verdict.detail == "10 of 90 steps"
@@ -193,8 +193,8 @@ def test_of_many_agents_a_sample_is_looked_at(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_least_levels_that_are_known_say_it_of_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(course_module, "CHECKED_IN_FULL", 20)
-    monkeypatch.setattr(course_module, "SAMPLED", 10)
+    monkeypatch.setattr(dynamic, "CHECKED_IN_FULL", 20)
+    monkeypatch.setattr(dynamic, "SAMPLED", 10)
     problem = Problem.from_arrays([[4, 4]], np.random.default_rng(0).uniform(0.1, 1, (90, 2)))
     course = DynamicShares.from_run(run_dynamic(problem))
     verdict = check_sharing_incentive(course)

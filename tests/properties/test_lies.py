@@ -14,7 +14,6 @@ import fairlead
 from fairlead import Problem, solve
 from fairlead.errors import CertificateError, InputError, RefusalError
 from fairlead.mechanisms.catalogue import CATALOGUE
-from fairlead.model.holdings import Holdings
 from fairlead.properties.audit import audit
 from fairlead.properties.lies import Lie, declared_problem, search_lies, usable_tasks
 from fairlead.properties.subject import subject_of
@@ -148,17 +147,6 @@ def test_who_asks_for_more_gets_it_all():
     assert verdict.sentence.startswith("ana gains by lying about its demands (r")
 
 
-def test_who_cannot_gain_does_not_even_by_asking_for_more():
-    """Equal parts, whatever is asked for."""
-
-    def equal(problem):
-        return problem.gamma / problem.n_users
-
-    verdict = ask(SERVER, equal, lies=60)
-    assert (verdict.verdict, verdict.searched) == ("unknown", 60)
-    assert verdict.sentence == "none of 60 lies about demands pays"
-
-
 def test_a_lie_about_servers():
     """Everything on a server goes to whoever says that it may run there and nowhere else."""
     problem = Problem.from_arrays([[4.0], [6.0]], [[1.0], [1.0]])
@@ -177,19 +165,6 @@ def test_a_lie_about_servers():
     assert verdict.witness["servers"] == ["g2"]
     assert verdict.witness["gained"] == pytest.approx(6)
     assert verdict.sentence.endswith("servers: 6 tasks instead of 5")
-
-
-def test_what_is_given_where_one_cannot_run_brings_nothing():
-    """Who claims the forbidden server gets it, and cannot use it."""
-    problem = Problem.from_arrays(
-        [[4.0], [6.0]], [[1.0], [1.0]], eligible=[[True, False], [True, True]]
-    )
-
-    def by_claim(asked):
-        claimed = asked.users.eligible[0, 1]
-        return np.array([[1.0, 6.0 * claimed], [2.0, 0.0]]) / asked.demand
-
-    assert ask(problem, by_claim, lies=40).verdict == "unknown"
 
 
 def test_whole_tasks_that_fit_into_what_a_lie_brings():
@@ -228,7 +203,7 @@ def test_a_missing_number_does_not_hide_a_lie_that_pays():
     assert (verdict.verdict, verdict.witness["user"]) == ("fails", "bo")
 
 
-def test_a_refusal_is_no_gain_and_any_other_fault_of_a_rule_is_its_own():
+def test_a_refusal_is_no_gain_and_other_errors_pass():
     def refuses(problem):
         if problem is not SERVER:
             raise RefusalError("mine", "not this")
@@ -245,7 +220,7 @@ def test_a_refusal_is_no_gain_and_any_other_fault_of_a_rule_is_its_own():
         ask(SERVER, breaks, lies=5)
 
 
-def test_only_as_many_lies_as_asked_for_and_the_same_for_the_same_seed():
+def test_lies_are_counted_and_follow_the_seed():
     subject = subject_of(SERVER, "max-tasks")
     seen = []
     first, _ = search_lies(subject, 12, 7, on_progress=lambda done, all_: seen.append((done, all_)))
@@ -258,11 +233,6 @@ def test_only_as_many_lies_as_asked_for_and_the_same_for_the_same_seed():
             search_lies(subject, *wrong)
     only, _ = search_lies(subject, 12, 7, user=1)
     assert only.witness.get("user", "bo") == "bo"
-
-
-def test_an_allocation_does_not_say_what_a_lie_would_bring():
-    verdict = audit(SERVER, Holdings(SERVER, np.zeros((2, 1))))["strategy-proofness"]
-    assert (verdict.verdict, verdict.witness) == ("unknown", {})
 
 
 def test_given_rates_are_lied_about_and_counted_in_time():
@@ -283,19 +253,6 @@ def test_given_rates_are_lied_about_and_counted_in_time():
     assert "about its rates" in verdict.sentence
 
 
-def test_a_lie_about_servers_of_who_gives_rates_is_about_servers_alone():
-    problem = Problem.from_arrays([[1.0], [1.0]], [[1.0], [1.0]], rates=[[2.0, 2.0], [2.0, 2.0]])
-
-    def only_here(asked):
-        claims = asked.users.eligible.sum(axis=1)
-        return np.where(asked.users.eligible, 2.0 * (3 - claims)[:, None], 0.0) * 0.5
-
-    found = [ask(problem, only_here, lies=3, seed=k) for k in range(20)]
-    alone = [v for v in found if v.witness and v.witness["rates"] == rates_of(problem, 0)]
-    for verdict in alone:
-        assert "rates" not in verdict.sentence
-
-
 # Rules that every user can cheat, if it says enough.
 
 
@@ -313,11 +270,6 @@ def to_the_largest(problem):
     return problem.gamma * (part_of_pool(problem) == part_of_pool(problem).max())[:, None]
 
 
-def to_the_smallest(problem):
-    """Everything to the user of the smallest tasks."""
-    return problem.gamma * (part_of_pool(problem) == part_of_pool(problem).min())[:, None]
-
-
 def first_who_fill_a_server(problem):
     """Ten times as much to users of whose tasks no two fit on a server."""
     fits = problem.cluster.capacity / np.maximum(problem.demand, 1e-12)[:, None]
@@ -325,9 +277,7 @@ def first_who_fill_a_server(problem):
     return problem.gamma * (weight / weight.sum())[:, None]
 
 
-@pytest.mark.parametrize(
-    "rule", [by_claim, to_the_largest, to_the_smallest, first_who_fill_a_server]
-)
+@pytest.mark.parametrize("rule", [by_claim, to_the_largest, first_who_fill_a_server])
 def test_a_lie_that_pays_is_found_in_a_hundred(rule):
     """Some amounts have to be far from the truth before they pay."""
     example = Problem.from_arrays([[17.68, 4.588], [10.68, 6.729]], [[1.54, 0.8752], [0.6211, 0.0]])
@@ -384,15 +334,6 @@ def test_more_than_there_is_is_no_gain(beyond):
         "not decided: 30 lies tried, none answered; 30 infeasible answers"
     )
     assert "g1 has" in verdict.sentence
-
-
-def test_an_infeasible_answer_does_not_hide_a_lie_that_pays():
-    def sometimes(asked):
-        bo_lies = (asked.demand[1] != SERVER.demand[1]).any()
-        return asked.gamma if bo_lies else greedy(asked)
-
-    verdict = ask(SERVER, sometimes, lies=30)
-    assert (verdict.verdict, verdict.witness["user"]) == ("fails", "ana")
 
 
 # As files.

@@ -13,7 +13,6 @@ from fairlead import Problem, solve
 from fairlead.errors import CertificateError
 from fairlead.mechanisms.catalogue import CATALOGUE, CONSTRAINTS, DIVISIBLE, LIMITS, RATES
 from fairlead.model.holdings import Holdings
-from fairlead.properties.audit import audit
 from fairlead.properties.efficiency import check_pareto_optimality
 from fairlead.properties.subject import Subject, subject_of
 from oracles import fairness
@@ -53,7 +52,7 @@ def check_witness(verdict, problem, tasks, time_shared=False):
 
 
 @pytest.mark.parametrize("mechanism", ["ps-dsf", "drfh", "max-tasks", "ps-dsf-tdm"])
-@settings(max_examples=14)
+@settings(max_examples=8)
 @given(data=st.data())
 def test_verdicts_follow_the_definition(mechanism, data):
     time_shared = mechanism == "ps-dsf-tdm"
@@ -105,16 +104,10 @@ def test_per_server_drf_can_be_bettered():
     assert check(problem, solve(problem, "drfh").tasks).verdict == "holds"
 
 
-def test_who_has_few_tasks_to_run_is_not_overlooked_in_a_large_cluster():
+def test_few_tasks_count_in_a_large_cluster():
     problem = Problem.from_arrays([[1e9]], [[1.0]], task_limit=[5.0])
     verdict = check(problem, np.zeros((1, 1)))
     assert verdict.witness["could"] == pytest.approx(5)
-
-
-def test_a_full_server_of_one_user_is_optimal():
-    problem = Problem.from_arrays([[3.0, 9.0]], [[1.0, 1.0]])
-    assert check(problem, np.array([[3.0]])).verdict == "holds"
-    assert check(problem, np.array([[2.0]])).witness["could"] == pytest.approx(3)
 
 
 def test_one_more_whole_task_in_a_large_pool_is_not_rounding():
@@ -124,18 +117,13 @@ def test_one_more_whole_task_in_a_large_pool_is_not_rounding():
     assert check(problem, np.array([[1e8]]), whole=True).verdict == "holds"
 
 
-def test_one_more_whole_task_on_one_of_several_large_servers_is_not_ruled_out():
+def test_one_more_whole_task_on_large_servers_is_not_ruled_out():
     problem = Problem.from_arrays([[1e8], [1e8]], [[1.0]])
     assert check(problem, np.array([[1e8, 1e8 - 1]]), whole=True).verdict != "holds"
     assert check(problem, np.array([[1e8, 1e8]]), whole=True).verdict == "holds"
 
 
-def test_half_a_task_more_betters_no_whole_tasks():
-    problem = Problem.from_arrays([[3.5], [2.0]], [[1.0]])
-    assert check(problem, np.array([[3.0, 2.0]]), whole=True).verdict == "holds"
-
-
-def test_room_for_one_in_the_sum_of_two_servers_is_not_room_for_one():
+def test_room_in_the_sum_of_two_servers_is_no_room():
     problem = Problem.from_arrays([[1.5]], [[1.0]], count=[2])
     assert check(problem, np.array([[2.0]]), whole=True).verdict == "unknown"
 
@@ -163,13 +151,6 @@ def test_large_programmes_and_many_shapes_are_left_open():
     verdict = check_pareto_optimality(Subject("file", holdings, problem))
     assert verdict.verdict == "unknown"
     assert "shapes" in verdict.sentence
-
-
-def test_an_audit_names_the_better_answer():
-    problem = Problem.from_arrays([[10.0]], [[1.0], [1.0]], users=["ana", "bo"])
-    found = audit(problem, np.array([[4.0], [5.0]]))["pareto-optimality"]
-    check_witness(found, problem, np.array([[4.0], [5.0]]))
-    assert found.searched == 1
 
 
 def test_waste_of_whole_tasks_proves_a_failure():

@@ -51,7 +51,7 @@ def strict(found):
 @pytest.mark.parametrize("mechanism", CATALOGUE)
 @settings(max_examples=2)
 @given(data=st.data())
-def test_every_mechanism_can_be_audited_by_name_as_a_rule_and_as_an_answer(mechanism, data):
+def test_a_mechanism_is_audited_by_name_rule_and_answer(mechanism, data):
     problem = data.draw(admitted_by(mechanism, largest_users=4, largest_groups=3))
     try:
         answer = solve(problem, mechanism)
@@ -72,7 +72,7 @@ def test_every_mechanism_can_be_audited_by_name_as_a_rule_and_as_an_answer(mecha
             assert by_answer["verdict"] == "unknown"
 
 
-def test_time_is_shared_by_whoever_uses_a_mechanism_that_shares_time():
+def test_time_sharing_is_recognised_in_every_form():
     """Servers that are shared by time are not wasted where a resource of them is free."""
     for subject in (
         "ps-dsf-tdm",
@@ -102,7 +102,7 @@ def test_a_rule_that_overlooks_weights_is_judged_by_them():
     assert found["single-resource-fairness"].verdict == "fails"
 
 
-def test_a_pool_is_judged_as_a_pool_of_the_problem_that_was_asked():
+def test_a_pool_is_judged_as_the_pooled_problem():
     def pooled(problem):
         users = replace(problem.users, weight=np.ones(problem.n_users))
         return solve(Problem(problem.cluster, users), "drf")
@@ -158,7 +158,7 @@ def test_an_answer_for_others_is_refused():
     test_what_is_no_answer_is_refused(solve(others, "ps-dsf"), "other users")
 
 
-@settings(max_examples=20)
+@settings(max_examples=6)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_frames_are_laid_out_by_their_labels(seed):
     rng = np.random.default_rng(seed)
@@ -242,11 +242,6 @@ def test_odd_problems_are_audited(problem, mechanism):
     idle = audit(problem, nobody)
     strict(idle)
     assert idle["non-wastefulness"].verdict == "fails"
-
-
-def test_the_same_seed_finds_the_same():
-    once, again = (audit(PROBLEM, "max-tasks", lies=12, seed=9).to_json() for _ in range(2))
-    assert once == again
 
 
 def test_some_properties_in_their_order_and_no_others():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -152,18 +150,13 @@ ASKED = ["drf-per-server", "pdrf", "tsf"]
 
 @pytest.fixture(scope="module")
 def surveyed():
-    return survey(ASKED, 8, distribution=LOOK, seed=2, lies=5, executor=Processes(2))
-
-
-def test_workers_change_nothing(surveyed):
-    alone = survey(ASKED, 8, distribution=LOOK, seed=2, lies=5, executor=Processes(1))
-    assert json.dumps(alone.to_dict(), allow_nan=False) == json.dumps(surveyed.to_dict())
+    return survey(ASKED, 5, distribution=LOOK, seed=2, lies=3, executor=Processes(2))
 
 
 def test_counts_are_those_of_audits_one_by_one(surveyed):
     counts = dict.fromkeys(surveyed.cells, 0)
     refused = dict.fromkeys(ASKED, 0)
-    for number in range(8):
+    for number in range(5):
         problem = LOOK.draw(np.random.default_rng([2, number]))
         for name in ASKED:
             try:
@@ -171,7 +164,7 @@ def test_counts_are_those_of_audits_one_by_one(surveyed):
             except fairlead.RefusalError:
                 refused[name] += 1
                 continue
-            for verdict in audit_subject(subject, lies=5, seed=number):
+            for verdict in audit_subject(subject, lies=3, seed=number):
                 counts[name, verdict.name] += (
                     verdict.verdict == "fails" and verdict.severity > TOLERANCE
                 )
