@@ -79,7 +79,7 @@ def test_reported_levels_that_are_off(sequence: Sequence) -> None:
     assert certify(sequence, log, least).detail["misreported"] == pytest.approx(1e-6, rel=1e-3)
 
 
-def test_optimal_but_not_fair_where_some_demand_nothing_of_what_is_used_up() -> None:
+def test_an_optimum_that_is_not_fair_fails() -> None:
     """Everybody is stopped by resource 1, but one was given more of it than the other."""
     demand = np.array([[1.0, 0.0], [1.0, 1.0]])
     fair = Sequence(demand, np.ones(2))

@@ -79,7 +79,7 @@ def test_what_a_poorer_user_lacks_is_not_lost_in_the_sum():
 SIGNED = st.sampled_from([-1e6, -1.0, -0.055, -1e-9, 0.0, 1.0, np.inf, -np.inf, np.nan])
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(problem=problems(zeros=False), alpha=st.sampled_from(ALPHAS), data=st.data())
 def test_half_of_everything_is_proved_by_no_prices(problem, alpha, data):
     shape = (problem.n_groups, problem.n_resources)
@@ -100,7 +100,7 @@ def test_a_price_below_zero_is_no_price():
 
 
 @pytest.mark.parametrize(("alpha", "demand"), [(4.0, 1e-3), (8.0, 1e-2), (16.0, 0.1), (32.0, 0.3)])
-def test_a_price_that_is_little_to_one_user_may_be_all_that_another_pays(alpha, demand):
+def test_a_price_may_be_little_to_one_user_and_all_to_another(alpha, demand):
     # User 0 can do without the second resource of the first server, of which user 2 lives.
     problem = Problem.from_arrays(
         [[1, 1], [1, 1]], [[1, 1], [1, 0], [0, demand]], eligible=[[1, 1], [1, 1], [1, 0]]

@@ -35,7 +35,7 @@ def stages_of(tasks, alpha):
 
 
 @pytest.mark.parametrize("alpha", [8.0, 16.0, 32.0])
-def test_right_in_stages_and_wrong_where_a_rich_user_takes_what_the_poor_need(alpha):
+def test_a_rich_user_that_takes_what_a_poor_one_needs_fails(alpha):
     right = certify_in_stages(PROBLEM, RIGHT, *of_utility(RIGHT, alpha), stages_of(RIGHT, alpha))
     assert right.violation <= 1e-12
     for stages in (stages_of(RIGHT, alpha), stages_of(SPOILED, alpha)):

@@ -17,29 +17,6 @@ from fairlead.errors import InputError
 from fairlead.mechanisms.dynamic_drf import DynamicDRF
 
 
-@given(sequences())
-def test_usage_stays_within_the_budget_and_everybody_is_stopped_by_it(sequence: Sequence) -> None:
-    agents = sequence.run()
-    for k in range(1, len(sequence.weight) + 1):
-        used = agents.shares_at(k) @ sequence.demand[:k]
-        full = used >= sequence.budget(k) * (1 - 1e-12)
-        assert (used <= sequence.budget(k) * (1 + 1e-12)).all()
-        assert (sequence.demand[:k, full] > 0).any(axis=1).all()
-    assert agents.used == pytest.approx(used)
-
-
-@given(sequences())
-def test_shares_never_shrink_and_are_at_least_an_equal_split(sequence: Sequence) -> None:
-    agents = sequence.run()
-    before = np.zeros(0)
-    for k in range(1, len(sequence.weight) + 1):
-        shares = agents.shares_at(k)
-        assert (shares[:-1] >= before).all()
-        assert (shares >= sequence.weight[:k] / sequence.weight.sum() * (1 - 1e-12)).all()
-        before = shares
-    assert np.array_equal(agents.shares, before)
-
-
 @given(sequences(), st.lists(st.sampled_from([1e-3, 1.0, 7.0]), min_size=4, max_size=4))
 def test_only_shares_of_the_pool_matter(sequence: Sequence, units: list[float]) -> None:
     n, m = sequence.demand.shape
@@ -72,7 +49,7 @@ def test_an_example_by_hand() -> None:
     assert agents.arrived == 3
 
 
-def test_those_who_demand_nothing_that_is_used_up_go_on() -> None:
+def test_agents_without_a_used_up_resource_go_on() -> None:
     agents = DynamicDRF(2, 3)
     assert agents.arrive([1, 0, 0.5]) == pytest.approx(1 / 2)
     assert agents.arrive([0, 1, 0]) == pytest.approx(1.0)
@@ -161,7 +138,7 @@ def test_a_refused_batch_changes_nothing() -> None:
     assert agents.arrived == 1
 
 
-def test_what_there_is_none_of_cannot_be_demanded() -> None:
+def test_a_resource_of_capacity_0_cannot_be_demanded() -> None:
     agents = DynamicDRF(2, ["cpu", "gpu"], capacity=[4, 0])
     with pytest.raises(InputError, match=r"demand\.gpu: the capacity of this resource is 0"):
         agents.arrive([1, 1])

@@ -19,7 +19,7 @@ from fairlead.model.problem import Problem
 from oracles import answers
 from strategies import admitted_by
 
-EXAMPLES = 10  # of each family, for each mechanism
+EXAMPLES = 4  # of each family, for each mechanism
 EXACT = ("whole", "few")  # amounts that stay exact when they are added up
 
 

@@ -104,7 +104,7 @@ def test_prices_that_are_rounding_errors_prove_nothing():
     assert solve(problem, "tsf").user_tasks[0] == pytest.approx(7.0, rel=1e-7)
 
 
-def test_a_degenerate_problem_that_only_a_linear_programme_solves() -> None:
+def test_a_degenerate_problem_is_solved_by_linear_programme() -> None:
     allowed = [[3], [3], [2], [2, 4], [3], [3], [1]]
     problem = Problem.from_arrays(
         [[1, 0, 0, 0], [1, 1, 0, 0], [0, 2, 1, 1], [1, 1, 1, 1], [0, 2, 0, 0]],

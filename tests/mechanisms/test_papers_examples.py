@@ -99,7 +99,7 @@ def test_the_park_with_finite_tasks_and_constraints(mechanism):
 
 
 @pytest.mark.parametrize("mechanism", ["drfh", "tsf"])
-def test_the_small_park_with_finite_tasks_and_constraints_is_leximax(mechanism):
+def test_a_small_constrained_park_is_leximax(mechanism):
     problem = google_park(np.random.default_rng(8), 25, constrained=0.4, limited=0.5)
     totals = solve(problem, mechanism).user_tasks
     np.testing.assert_allclose(totals, answers.oracle_totals(problem, mechanism), rtol=1e-6)

@@ -36,7 +36,7 @@ def test_where_one_resource_binds_it_is_the_proportional_answer(seed: int) -> No
     np.testing.assert_allclose(solve(problem, "ps-dsf").user_tasks, expected, rtol=1e-6)
 
 
-def test_with_zero_demands_the_proportional_answer_is_given_where_it_is_one() -> None:
+def test_with_zero_demands_the_answer_is_proportional() -> None:
     """Users 1 and 3 run half a task each, wherever; where they leave most to user 2."""
     problem = Problem.from_arrays(
         [[6, 5], [5, 5]],

@@ -77,8 +77,8 @@ def test_isolated_pools_have_what_they_have_alone(alpha):
         np.testing.assert_allclose(answer.user_tasks, totals, rtol=1e-5, err_msg=str(seed))
 
 
-@pytest.mark.parametrize(("alpha", "seeds"), [(0.5, 3), (4.0, 3), (8.0, 3), (32.0, 1)])
-def test_nobody_could_gain_at_the_cost_of_much_poorer_users(alpha, seeds):
+@pytest.mark.parametrize(("alpha", "seeds"), [(0.5, 1), (4.0, 2), (8.0, 2), (32.0, 1)])
+def test_no_user_could_gain_from_much_poorer_ones(alpha, seeds):
     for seed in range(seeds):
         problem, mechanism = wild(seed), FORMS[seed % 2]
         answer = solve(problem, mechanism, alpha=alpha)
@@ -105,9 +105,9 @@ def test_a_small_problem_with_limits_is_not_refused(alpha):
 
 
 @pytest.mark.parametrize("mechanism", ["max-tasks", "max-tasks-tdm"])
-def test_the_most_tasks_leave_nothing_idle_that_somebody_could_use(mechanism):
+def test_max_tasks_leaves_no_usable_resource_idle(mechanism):
     # A user whose weight is 10^-12 of another's still has what the other cannot use.
-    for seed in range(15):
+    for seed in range(6):
         rng = np.random.default_rng(seed)
         n_users, n_groups = rng.integers(2, 8), rng.integers(1, 5)
         capacity, demand = rng.uniform(1, 10, (n_groups, 2)), rng.uniform(0.1, 2, (n_users, 2))

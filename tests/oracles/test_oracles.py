@@ -53,7 +53,7 @@ def test_on_one_server_everything_is_drf(problem):
         )
 
 
-@settings(max_examples=40)
+@settings(max_examples=10)
 @given(problems(features=ALL_FEATURES[:3]))
 def test_sweeps_settle_where_the_theorems_hold(problem):
     for mechanism in ("ps-dsf", "ps-dsf-tdm"):
@@ -74,7 +74,7 @@ def add_to_a_full_server(tasks):
 @pytest.mark.parametrize("mechanism", ["drfh", "tsf", "ps-dsf", "ps-dsf-tdm"])
 def test_definitions_see_a_spoiled_answer(mechanism, spoil):
     rng = np.random.default_rng(5)
-    for _ in range(10):
+    for _ in range(4):
         problem = random_problem(rng, 5, 3, 2, constrained=0.3, weighted=True)
         tasks = answers.oracle_tasks(problem, mechanism)
         assert answers.violation(problem, mechanism, tasks) <= 1e-7

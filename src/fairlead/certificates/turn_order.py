@@ -10,10 +10,10 @@ Serving by turns gives these counts, and no others, if and only if
 
 Proof, by induction over the turns in order: let the counts agree with serving by turns so far. If
 the next turn belongs to a task within the counts, it fits, because it and all that is served
-earlier are among what fits in the end; so serving by turns serves it. If it belongs to a task
-beyond the counts, it does not fit by the second condition; so its user leaves, as the counts show.
-Where the first misfit ends it all (Algorithm 1), the condition is that the first turn among all
-tasks beyond the counts does not fit and no task within them has a later turn.
+earlier are among the tasks that fit in the end; so serving by turns serves it. If it belongs to a
+task beyond the counts, it does not fit by the second condition; so its user leaves, as the counts
+show. Where the first misfit ends it all (Algorithm 1), the condition is that the first turn among
+all tasks beyond the counts does not fit and no task within them has a later turn.
 
 PDRF's formula gives the tasks that fit below the level ``L = min_r C[r] / sum_n d[n,r] / ds[n]``
 that divisible tasks reach when all rise together, with ds[n] the weighted dominant share of one
@@ -75,7 +75,7 @@ def certify_turns(problem: Problem, tasks: FloatArray, *, stops: bool) -> Certif
 
     Notes
     -----
-    O(N (log N + R)), and O(N R) more for each user that left at a turn of its own.
+    O(N (log N + R)), and O(N R) more for each turn at which users left.
     """
     pool = to_whole_pool(problem)
     impossible, overuse, whole, left = _measure_feasibility(pool, tasks)
@@ -109,7 +109,7 @@ def _measure_feasibility(
 ) -> tuple[float, float, WholeArray, WholeArray]:
     """Return the faults of the counts, the overuse, the counts in integers, and the free quanta.
 
-    Counts far beyond what fits are infinitely wrong: exact arithmetic would not stand them.
+    Counts far beyond the capacity are infinitely wrong: exact arithmetic would not stand them.
     """
     counts = tasks[:, 0]
     none = np.zeros(len(counts), dtype=pool.demand.dtype)

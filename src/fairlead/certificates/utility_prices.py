@@ -171,7 +171,7 @@ def measure_price_faults(
     score: FloatArray | None = None,
     time_shared: bool = False,
 ) -> dict[str, float]:
-    """Measure by how much tasks differ from those that users would buy at given prices.
+    """Measure the difference between tasks and the purchases of users at given prices.
 
     Returns ``tasks``, the largest relative difference between a user's tasks and those it would
     buy; ``dear``, the largest part of a user's score, or of a group's resource, that is bought

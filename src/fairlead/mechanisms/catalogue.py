@@ -1,4 +1,4 @@
-"""The mechanisms by name: their papers, what is proved of them, what they accept; and `solve`."""
+"""The mechanisms by name: papers, proved properties, accepted features; and `solve`."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class Mechanism:
         return _import(self.continuation) if self.continuation else None
 
     def claim(self, name: str) -> Claim | None:
-        """Return what is proved of a property; None if nothing is."""
+        """Return the proved claim of a property; None if there is none."""
         return next((claim for claim in self.proved if claim.property == name), None)
 
     def refuse_unknown_options(self, options: dict[str, Any]) -> None:

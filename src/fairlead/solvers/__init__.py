@@ -1,4 +1,4 @@
-"""Algorithms of mathematics, each module named after its own: none knows what is fair."""
+"""Mathematics without the word "fair", each module named after its algorithm."""
 
 from fairlead.compiled import choose_how_it_runs
 

@@ -1,7 +1,7 @@
 """Newton's method on the support of an interior point: the last digits of a sum of utilities.
 
 An interior point comes close to the optimum from inside: of two complementary numbers neither is
-quite zero, and where both should be they are as large as the square root of what is left to gain.
+quite zero, and where both should be they are as large as the square root of the remaining gap.
 Close enough, it is clear which users hold tasks where, which resources are used up, and which
 limits are reached. Taken as equations, these give quadratic convergence. Splits that the equations
 leave open stay near where they were: entries move in proportion to what they hold, as if a small
@@ -62,7 +62,7 @@ def polish(system: System, point: Point, gap: float, iterations: int) -> Concave
 
 
 def _find_support(system: System, point: Point) -> _Support:
-    """Take the larger of complementary numbers as the one that is not zero."""
+    """Take the larger of two complementary numbers as positive."""
     amount = point.x.sum(axis=1, keepdims=True)
     money = float(point.v @ amount[:, 0]) / point.p.shape[1]
     return _Support(
@@ -123,7 +123,7 @@ def _judge(
         float(np.abs(np.where(support.reached, spare, 0.0)).max()),
     ]
     misses = np.array([*unequal, *(-value for value in negative)])
-    # A maximum may overlook what is not a number.
+    # A maximum may overlook a NaN.
     missed = float(misses.max()) if not np.isnan(misses).any() else np.inf
     solution = ConcaveSolution(
         np.maximum(x, 0.0),

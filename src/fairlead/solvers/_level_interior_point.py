@@ -12,7 +12,8 @@ however many they are. Its dual asks for prices p of the resources of each group
 y[n] = min_g d[n].p[g] of each user's unit, with sum_n w[n] y[n] + a.p = 1: the price of the level.
 
 An interior point ends in the middle of the optimal face, so that of x and its reduced cost z
-exactly one is positive. That shows at once which users can still rise and what is used up for good.
+exactly one is positive. That shows at once which users can still rise and which resources are used
+up for good.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ MAXIMUM_ITERATIONS = 200
 STEP_TO_BOUNDARY = 0.995
 LEAST_CENTRING = 1e-4
 LEAST_CENTRALITY = 1e-3
-# Beyond this the residuals are rounding errors and further steps lose what was gained.
+# Beyond this the residuals are rounding errors and further steps lose digits.
 RESIDUAL_TARGET = 1e-13
 # Below the first, steps that gain nothing end the search; above the second it has failed. Between
 # them the polish mends the answer, or the certificate refuses it.

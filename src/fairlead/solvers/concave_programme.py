@@ -145,7 +145,7 @@ class System:
         return np.stack([(use * split).sum(axis=0) for use in self.use])
 
     def start(self) -> Point:
-        """Return half of what is feasible, and balanced prices."""
+        """Return half of the feasible start, and balanced prices."""
         lp = self.programme
         most = np.where(self.allowed, 1.0 / np.where(self.allowed, self.use.max(axis=0), 1.0), 0.0)
         spread = most / most.sum(axis=1, keepdims=True)

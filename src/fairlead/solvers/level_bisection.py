@@ -21,7 +21,7 @@ MOST_PROBES = 400
 
 
 def serve_by_turns(pool: WholePool, *, stops: bool) -> WholeArray:
-    """Give the next task always to the user with the least weighted dominant share.
+    """Serve the next task always to the user with the least weighted dominant share.
 
     Parameters
     ----------

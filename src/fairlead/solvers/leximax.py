@@ -149,7 +149,7 @@ class _Stops:
         self.allowed &= ~dropped
         scarce = solution.slack < self.zero * self.capacity
         self.exhausted |= scarce & (solution.prices > self.zero * solution.prices.max())
-        # What is used up is what is used: later programmes then have a solution to the last digit.
+        # A used-up resource gets its use as capacity, so that later programmes solve exactly.
         used = self.split.T @ self.demand
         self.capacity = np.where(self.exhausted, used, self.capacity)
         self._settle()

@@ -65,7 +65,7 @@ class _PathState:
 
 @dataclass(frozen=True, eq=False)
 class _Market:
-    """What a state means to the users: worth, cost and their difference."""
+    """Worth and cost of a state to the users, and their difference."""
 
     amount: FloatArray
     pays: FloatArray
