@@ -41,7 +41,7 @@ def assert_proven(allocation):
 
 
 @pytest.mark.parametrize("mechanism", DIVISIBLE)
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(data=st.data())
 def test_answers_are_what_the_definition_asks(mechanism, data):
     problem = data.draw(admitted_by(mechanism))
@@ -55,7 +55,7 @@ def test_answers_are_what_the_definition_asks(mechanism, data):
 
 
 @pytest.mark.parametrize("mechanism", DIVISIBLE)
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(data=st.data())
 def test_wide_scales_are_proven_or_refused(mechanism, data):
     problem = data.draw(admitted_by(mechanism, kinds=("wide",)))
@@ -83,7 +83,7 @@ def test_what_the_definition_does_not_admit_is_refused(mechanism, feature, data)
 
 
 @pytest.mark.parametrize("mechanism", CATALOGUE)
-@settings(max_examples=4)
+@settings(max_examples=2)
 @given(data=st.data())
 def test_the_same_problem_gets_the_same_answer(mechanism, data):
     problem = data.draw(admitted_by(mechanism))

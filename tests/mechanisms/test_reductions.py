@@ -12,7 +12,7 @@ from oracles import leximax
 from strategies import problems
 
 
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(problem=problems(largest_groups=1))
 def test_on_one_server_everything_is_drf(problem):
     drf = solve(problem, "drf").user_tasks
@@ -21,7 +21,7 @@ def test_on_one_server_everything_is_drf(problem):
         np.testing.assert_allclose(totals, drf, rtol=1e-6, err_msg=mechanism)
 
 
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(problem=problems(largest_groups=1))
 def test_on_one_server_time_goes_by_weight(problem):
     time = problem.weight / problem.weight.sum()
@@ -30,7 +30,7 @@ def test_on_one_server_time_goes_by_weight(problem):
 
 
 @pytest.mark.parametrize("mechanism", ["drfh", "ps-dsf", "ps-dsf-tdm"])
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(problem=problems(features=(CONSTRAINTS,), largest_resources=1))
 def test_one_resource_is_shared_max_min_fairly(mechanism, problem):
     amount = problem.demand[:, 0]
@@ -39,7 +39,7 @@ def test_one_resource_is_shared_max_min_fairly(mechanism, problem):
 
 
 @pytest.mark.parametrize("mechanism", ["drfh", "cdrf", "tsf", "ps-dsf", "ps-dsf-tdm"])
-@settings(max_examples=10)
+@settings(max_examples=4)
 @given(problem=problems(largest_resources=2), times=st.integers(2, 4))
 def test_equal_users_get_equal_totals_of_servers_in_proportion(mechanism, problem, times):
     # All users alike: each gets its weight's part of what one would have alone.

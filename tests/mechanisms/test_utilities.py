@@ -27,7 +27,7 @@ ALPHAS = (0.25, 0.5, 1.0, 2.0, 4.0)
 # What is put to eq. 17 as a mechanism of its own, at its default alpha, is not here: 0, 1 and 2.
 @pytest.mark.parametrize("alpha", [0.25, 0.5, 4.0])
 @pytest.mark.parametrize("mechanism", ["alpha-fair", "alpha-fair-tdm"])
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(data=st.data())
 def test_no_feasible_allocation_improves_on_it(mechanism, alpha, data):
     time_shared = mechanism.endswith("-tdm")
@@ -98,7 +98,7 @@ def test_names_of_one_alpha(name, alpha, form):
 
 
 @pytest.mark.parametrize("time_shared", [False, True])
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(data=st.data())
 def test_spoiled_answers_fail(time_shared, data):
     problem = data.draw(TIMED if time_shared else DIVIDED)
@@ -150,7 +150,7 @@ def test_ps_dsf_by_time_is_proportionally_fair(problem):
     assert utility.alpha_fair_violation(problem, tasks, 1.0, time_shared=True) <= 1e-6
 
 
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(problem=problems(features=(CONSTRAINTS, RATES)))
 def test_proportional_by_time_is_ps_dsf(problem):
     allocation = solve(problem, "proportional-tdm")
@@ -160,7 +160,7 @@ def test_proportional_by_time_is_ps_dsf(problem):
     np.testing.assert_allclose(allocation.user_tasks, other, rtol=1e-5)
 
 
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(problem=problems(features=(CONSTRAINTS, LIMITS), force=(LIMITS,)))
 def test_with_finite_tasks_proportional_is_ps_dsf(problem):
     # Not the other way round: Theorem 2 leaves several totals where a user has all it wants.
@@ -177,7 +177,7 @@ def test_printed_totals_of_ps_dsf_by_time():
 
 
 @pytest.mark.parametrize("mechanism", ["proportional", "proportional-tdm"])
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(data=st.data())
 def test_proportional_is_envy_free_and_beats_slices(mechanism, data):
     time_shared = mechanism.endswith("-tdm")
@@ -193,7 +193,7 @@ def test_proportional_is_envy_free_and_beats_slices(mechanism, data):
 # What alpha does.
 
 
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(problem=problems(features=(CONSTRAINTS, LIMITS)), alpha=st.sampled_from(ALPHAS))
 def test_nothing_runs_more_than_max_tasks(problem, alpha):
     # Between other alphas the sum need not fall as alpha grows: there are counterexamples.
@@ -243,7 +243,7 @@ def _shifted_log_curvature(level):
     return -1 / (1 + level) ** 2
 
 
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(problem=DIVIDED.filter(lambda p: not p.has_limits), seed=st.integers(0, 99))
 def test_another_utility_of_scores_that_differ_by_server(problem, seed):
     score = np.random.default_rng(seed).uniform(0.5, 2, (problem.n_users, problem.n_groups))

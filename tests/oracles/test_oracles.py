@@ -44,15 +44,6 @@ def test_rounds_on_one_pool_are_leximax(problem):
     np.testing.assert_allclose(rounds, programmes, rtol=1e-7)
 
 
-@given(problems(largest_groups=1))
-def test_on_one_server_everything_is_drf(problem):
-    rounds = drf.drf_totals(problem)
-    for mechanism in ("drf-per-server", "drfh", "tsf", "cdrf", "ps-dsf"):
-        np.testing.assert_allclose(
-            answers.oracle_totals(problem, mechanism), rounds, rtol=1e-7, err_msg=mechanism
-        )
-
-
 @settings(max_examples=10)
 @given(problems(features=ALL_FEATURES[:3]))
 def test_sweeps_settle_where_the_theorems_hold(problem):

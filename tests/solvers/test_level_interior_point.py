@@ -49,7 +49,7 @@ def level_by_plain_lp(programme: LevelProgramme) -> float:
     return maximise(objective, rows, lower, upper).value
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 100_000))
 def test_the_level_is_the_optimum(seed):
     programme = random_programme(seed)
@@ -57,7 +57,7 @@ def test_the_level_is_the_optimum(seed):
     assert solution.level == pytest.approx(level_by_plain_lp(programme), rel=1e-7)
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 100_000))
 def test_prices_prove_it(seed):
     programme = random_programme(seed)
@@ -74,7 +74,7 @@ def test_prices_prove_it(seed):
     assert (used <= programme.capacity * (1 + 1e-9)).all()
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 100_000))
 def test_complementary_unknowns_are_told_apart(seed):
     """Of an entry's share and its reduced cost one is positive, and far above the other."""

@@ -13,7 +13,7 @@ from fairlead.solvers.leximax_by_lp import lexicographic_max_min_by_lp
 from strategies import problems
 
 
-@settings(max_examples=60)
+@settings(max_examples=15)
 @given(problems(features=(CONSTRAINTS, LIMITS), kinds=("whole", "any"), zeros=False))
 def test_levels_agree_and_are_proved(problem: Problem) -> None:
     total = problem.total_capacity
