@@ -19,7 +19,7 @@ from fairlead_papers.pdrf._turn_cycles import (
 )
 
 SHARES = st.lists(
-    st.fractions(min_value=Fraction(1, 9), max_value=3, max_denominator=6), min_size=1, max_size=4
+    st.fractions(min_value=Fraction(1, 6), max_value=3, max_denominator=6), min_size=1, max_size=4
 )
 
 

@@ -47,7 +47,7 @@ def test_the_level_is_feasible_and_few_tasks_short() -> None:
         served = sum(oracle.tasks_by_turns(problem, stops=True))
         # An eighth of the users and sixteen are in doubt, and all that tie at a level.
         assert served - sum(counts) <= 16 + 1.125 * problem.n_users
-    assert found > 200
+    assert found > 30
 
 
 def test_a_level_among_billions_of_tasks() -> None:
