@@ -31,6 +31,7 @@ RESOURCES = ["cpu", "memory"]
 REFUSED = "refused"
 WEIGHTS = [0, 1, 1, 2, 0.5, 1 / 3, 0.7, 1 + 2**-50]
 WILD_NUMBERS = [math.nan, math.inf, -1, -0.5, 2**63, 10**400, "1", True, 1j, [1]]
+WILD_WEIGHTS = [math.nan, math.inf, -1, "1", None, True, 1j, [1]]
 WILD_AMOUNTS = [{"cpu": w} for w in WILD_NUMBERS] + [None, 5, "cpu", {"disk": 1}, {}, [1, 1]]
 WILD_WHOLE = [0, -1, 1.5, 2**62 + 1, 10**400, "1", True, math.nan]
 WILD_IDS = [-1, 2**62 + 7, -(2**63), 1.5, math.nan, "nobody", None, True, [1], {}]
@@ -266,8 +267,8 @@ class ComparedLife(RandomLife):
                 ("add_server", ["g", amounts, None, 0], [WILD_NAMES, WILD_AMOUNTS, WILD_LABELS]),
                 ("set_server", ["a", amounts], [WILD_NAMES, WILD_AMOUNTS[:-6], WILD_LABELS]),
                 ("remove_server", ["a"], [WILD_NAMES]),
-                ("add_queue", ["z", 1, None], [WILD_NAMES, WILD_NUMBERS, WILD_NAMES[5:]]),
-                ("set_weight", ["n", 1], [WILD_NAMES, WILD_NUMBERS]),
+                ("add_queue", ["z", 1, None], [WILD_NAMES, WILD_WEIGHTS, WILD_NAMES[5:]]),
+                ("set_weight", ["n", 1], [WILD_NAMES, WILD_WEIGHTS]),
                 ("submit", ["n", amounts, 1], [WILD_NAMES, WILD_AMOUNTS, WILD_WHOLE]),
                 ("submit_gang", ["n", [(amounts, 1)]], [WILD_NAMES, WILD_MEMBERS]),
                 ("set_priority", [group, 0], [WILD_IDS, WILD_WHOLE[2:]]),

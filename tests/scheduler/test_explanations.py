@@ -22,7 +22,11 @@ class ExplainedLife(ComparedLife):
     """Groups are explained between all other events."""
 
     def on_explain(self) -> None:
-        key, both = self.a_group(), self.s
+        waiting = [key for key, group in self.s.plain.groups.items() if group.waits()]
+        self.explain(self.random.choice([*waiting, *waiting, self.a_group()]))
+
+    def explain(self, key: int) -> None:
+        both = self.s
         plain = both.plain.groups.get(key)
         if plain is None:
             with pytest.raises(InputError):
@@ -39,8 +43,13 @@ class ExplainedLife(ComparedLife):
         if plain.waits():
             self.compare(got, plain_explaining.explained(both.plain, plain, both.plain.now))
 
+    def on_place(self) -> None:
+        super().on_place()
+        self.on_explain()
+
     on_explain_again = on_explain
-    on_explain_more = on_explain
+    on_place_again = on_place
+    on_place_more = on_place
 
     def compare(self, got: Any, expected: Any) -> None:
         assert (got.allowed, got.open, got.fitting) == expected[:3]
@@ -71,7 +80,7 @@ def test_an_explanation_is_as_defined(policy: str) -> None:
         for _ in range(60):
             life.tell()
         seen += life.s.seen
-    assert seen["waits"] >= lives
+    assert seen["waits"] >= 2 * lives
     assert seen["ahead"] >= 1
 
 
@@ -526,3 +535,12 @@ def test_without_servers_nothing_ever_starts(policy: str) -> None:
     s.add_server("a", {"memory": 1})
     why = s.explain(g)
     assert (why.never, why.held_by, why.short) == (True, "size", {"cpu": (1.0, 0.0)})
+
+
+def test_nearest_are_ordered_by_the_largest_lacking_part() -> None:
+    s = Scheduler(["cpu", "memory"], "drf/first-fit")
+    s.add_server("a", {"cpu": 5, "memory": 9})
+    s.add_server("b", {"cpu": 6, "memory": 6})
+    s.add_queue("ana")
+    why = s.explain(s.submit("ana", {"cpu": 10, "memory": 10}))
+    assert [lacking.server for lacking in why.nearest] == ["b", "a"]
