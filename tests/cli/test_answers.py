@@ -58,7 +58,7 @@ def test_allocate_prints_who_gets_what_where_and_why(
     ana = next(line for line in out.splitlines() if line.split()[:1] == ["ana"])
     assert ana.split() == ["ana", "1", "10", "memory", "71.43", "%", "high-memory", "10"]
     assert "85.71 %" in out
-    assert "✓ proof" in out
+    assert "✓  proof" in out
     assert "(violation" in out
     assert "\x1b" not in out
 

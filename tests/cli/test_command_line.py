@@ -7,9 +7,8 @@ from typing import Annotated
 
 import pytest
 
-from fairlead.cli.command_line import UsageFault, read_words
-from fairlead.cli.help_text import help_of_verb
-from fairlead.cli.parameters import Argument, Option
+from fairlead.cli._command_line import UsageFault, help_of, read_words
+from fairlead.cli.parameters import Argument, Option, parameters_of
 
 
 def verb(
@@ -113,7 +112,7 @@ def test_a_variable_stands_for_an_option(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_help_has_parameters_defaults_and_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    assert help_of_verb("fairlead verb", verb) == (
+    assert help_of("fairlead verb", [verb.__doc__ or ""], "Arguments", {}, parameters_of(verb)) == (
         "Usage: fairlead verb [OPTIONS] FIRST [REST...]\n"
         "\n"
         "  Do something.\n"

@@ -140,7 +140,7 @@ def test_the_table(roamer: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "at-a, at-c leave; at-d joins" in out
     rows = [line.split()[0] for line in out.splitlines() if line.startswith((" at-", " roamer"))]
     assert rows == ["roamer:x", "at-b", "at-d"]
-    assert re.search("✓ proof +holds +every user has a bottleneck", out)
+    assert re.search("✓  proof +holds +every user has a bottleneck", out)
 
 
 def test_not_settled_is_exit_1_in_words(roamer: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.cli.durations import is_bare_number, limit_of, seconds_of
+from fairlead.cli.options import is_bare_number, limit_of, seconds_of
 from fairlead.errors import InputError
 
 HOUR, DAY = 3600.0, 86400.0

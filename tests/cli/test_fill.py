@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fairlead.cli.main import run
-from fairlead.cli.progress import progress_bar
+from fairlead.cli.streams import progress_bar
 from fairlead.model.allocation import Certificate
 from fairlead.simulation import trials
 from fairlead.simulation.filling import Filling, fill, fill_by
@@ -118,7 +118,7 @@ def test_tables_for_people(tables: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert err == ""
     first = "tables.yaml: 2 users on 2 servers in 2 groups, filled by drf/rrr, means of 5 trials\n"
     assert out.startswith(first)
-    assert "everybody" in out
+    assert "on all" in out
     assert run(["fill", str(tables)]) == 0
     out, _ = capsys.readouterr()
     f1 = next(line for line in out.splitlines() if line.split()[:1] == ["f1"])

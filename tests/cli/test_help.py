@@ -10,9 +10,9 @@ from importlib.metadata import entry_points
 import pytest
 from small_problems import ROOT
 
+from fairlead.cli._application import FAIRLEAD, Group, Verb
 from fairlead.cli.main import run
 from fairlead.cli.parameters import parameters_of
-from fairlead.cli.verbs import FAIRLEAD, Group, Verb
 
 
 def verbs(entry: Verb | Group, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Verb]:

@@ -64,8 +64,8 @@ def verb(_words):
     time.sleep(20)
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from fairlead.cli import application
-application.run_command = verb
+from fairlead.cli import _application
+_application.run_command = verb
 sys.exit(main.run())
 """
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from fairlead.cli.progress import replay_bars
+from fairlead.cli.streams import replay_bars
 
 
 class Terminal(io.StringIO):

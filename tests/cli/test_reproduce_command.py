@@ -209,7 +209,7 @@ def test_the_tables_are_printed(runs: Path, capsys: Capture) -> None:
     for key, entry in CATALOGUE.items():
         assert f"{key} " in summary
         assert f"{key}: {entry.shows}" in " ".join(details.split())
-    assert len(re.findall("^[✓✗] verdict ", details, re.MULTILINE)) == len(CATALOGUE)
+    assert len(re.findall("^[✓✗]  verdict ", details, re.MULTILINE)) == len(CATALOGUE)
 
 
 def test_what_was_kept_is_not_computed_again(
@@ -263,7 +263,7 @@ def test_what_differs_is_exit_1(monkeypatch: pytest.MonkeyPatch, capsys: Capture
     monkeypatch.setattr(catalogue, "reproduce", differs)
     assert run(["reproduce", "drfh/figure-4"]) == 1
     out = capsys.readouterr().out
-    assert "✗ verdict  differs  Not so here: pigs fly (0 of 3)." in out
+    assert "✗  verdict  differs  Not so here: pigs fly (0 of 3)." in out
     # On record, with its reason.
     assert "✗ Ours differs from the paper.\n" in out
     assert run(["reproduce", "drfh/figure-7"]) == 0
@@ -356,4 +356,4 @@ def test_refusals(arguments: list[str], said: str, capsys: Capture) -> None:
 def test_it_runs_from_a_shell(process: Callable[..., CompletedProcess[str]]) -> None:
     done = process("reproduce", "drfh/figure-4", "--seed", "3")
     assert done.returncode == 0, done.stderr
-    assert "✓ verdict  within its interval" in done.stdout
+    assert "✓  verdict  within its interval" in done.stdout

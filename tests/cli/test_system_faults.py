@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from small_problems import SMALL
 
-from fairlead.cli import trace_options
+from fairlead.cli import options
 from fairlead.cli.main import run
 
 LOGS = Path(__file__).parents[2] / "examples" / "logs"
@@ -42,8 +42,6 @@ def test_a_name_that_the_system_refuses_is_one_line(
         ["fill", "cluster.yaml", "--order", TOO_LONG],
         ["audit", "cluster.yaml", "--report", NAME],
         ["audit", "cluster.yaml", "--save-witness", TOO_LONG],
-        ["dynamic", "cluster.yaml", "--report", NAME],
-        ["trade-off", "cluster.yaml", "--report", NAME],
         [*REPLAY, "--report", NAME],
         [*REPLAY, "--runs", TOO_LONG],
         ["simulate", TOO_LONG, "-p", "drf/best-fit"],
@@ -109,7 +107,7 @@ def test_a_failure_of_the_system_ends_the_command(
     def fail(*_: object) -> None:
         raise fault
 
-    monkeypatch.setattr(trace_options, "read_any_trace", fail)
+    monkeypatch.setattr(options, "read_any_trace", fail)
     monkeypatch.setattr("fairlead.cli.trace.read_any_trace", fail)
     assert run(["trace", "info", "LOG"]) == 2
     assert capsys.readouterr().err == f"fairlead: {said}\n"

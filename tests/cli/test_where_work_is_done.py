@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.cli.application import run_command
-from fairlead.cli.executor_option import with_address
+from fairlead.cli._application import run_command
+from fairlead.cli.options import with_address
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,9 @@ import pytest
 
 import fairlead
 import kubernetes_dumps
-from fairlead.cli.application import find_verb
-from fairlead.cli.command_line import read_words
+from fairlead.cli._application import ASKING, SERVING, Verb, find_verb
+from fairlead.cli._command_line import read_words
 from fairlead.cli.main import run
-from fairlead.cli.verbs import ASKING, SERVING, Verb
 from fairlead.simulation import simulate as outcomes
 from fairlead.simulation.metrics.summary import summarise
 

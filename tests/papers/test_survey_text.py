@@ -11,8 +11,7 @@ from fairlead.mechanisms.catalogue import Claim
 from fairlead.model.problem import Problem
 from fairlead.model.verdict import Verdict
 from fairlead.report.terminal import to_terminal
-from fairlead.report.witness import problem_line
-from fairlead_papers.surveys._survey_document import survey_document
+from fairlead_papers.surveys._survey_document import problem_line, survey_document
 from fairlead_papers.surveys.random_problems import Distribution
 from fairlead_papers.surveys.survey import Survey, SurveyCell, Witness, survey
 

@@ -15,7 +15,7 @@ from ray.cluster_utils import Cluster
 
 from fairlead import solve
 from fairlead.certificates.bottleneck_theorems import certify_bottleneck, certify_time_sharing
-from fairlead.cli.application import run_command
+from fairlead.cli._application import run_command
 from fairlead.errors import FairleadError
 from fairlead.executors.ray_tasks import ray_executor
 from fairlead.formats.problem_file import load

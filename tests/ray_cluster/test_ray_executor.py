@@ -16,8 +16,8 @@ import pytest
 import ray
 from ray.cluster_utils import Cluster
 
-from fairlead.cli.application import run_command
-from fairlead.cli.executor_option import executor_on
+from fairlead.cli._application import run_command
+from fairlead.cli.options import executor_on
 from fairlead.errors import InputError, RefusalError
 from fairlead.executors import ray_node
 from fairlead.executors.executor import WorkerDiedError

@@ -1,8 +1,9 @@
-"""Shares are written so that those of many users can be told apart."""
+"""Numbers, times and charts are written for a reader."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import log10
 
 import numpy as np
 import pytest
@@ -10,36 +11,110 @@ import pytest
 from fairlead.model.holdings import Holdings
 from fairlead.model.problem import Problem
 from fairlead.properties.audit import audit
-from fairlead.properties.verdict_text import format_percent
-from fairlead.report.numbers import percent, precise_percent, short_percent
+from fairlead.report import charts
+from fairlead.report.charts import INK, LONGEST_LABEL
+from fairlead.report.numbers import change, duration, number, percent, precise_percent, spread
 
 
 @pytest.mark.parametrize(
-    ("share", "text"),
+    ("write", "value", "text"),
     [
-        (1.0, "100.0 %"),
-        (0.4, "40.00 %"),
-        (1 / 9, "11.11 %"),
-        (1 / 3500, "0.02857 %"),
-        (4.426e-4, "0.04426 %"),
-        (0.0, "0.000 %"),
+        (number, 0, "0"),
+        (number, 82.5, "82.5"),
+        (number, 12583, "12,583"),
+        (number, 999.97, "1,000"),
+        (number, 2.60869, "2.609"),
+        (number, 1e-9, "1e-09"),
+        (number, 3.2e15, "3.2e+15"),
+        (spread, 2.7012, "2.7"),
+        (spread, 12345.6, "12,300"),
+        (percent, 5 / 7, "71.43 %"),
+        (percent, 2e-6, "0.0002 %"),
+        (precise_percent, 1 / 3500, "0.02857 %"),
+        (precise_percent, 0.4, "40.00 %"),
+        (change, 0.1234567, "+12.3\u00a0%"),
+        (change, -1 / 15, "−6.67\u00a0%"),
+        (change, -9e-4, "unchanged"),
+        (change, 1e8, "+1e+10\u00a0%"),
+        (change, float("inf"), "from nothing"),
+        (duration, 0.25, "0.25 s"),
+        (duration, 119, "119 s"),
+        (duration, 120, "2 min"),
+        (duration, 7200, "2 h"),
+        (duration, 100_000, "27.78 h"),
+        (duration, 172_800, "2 d"),
     ],
 )
-def test_percentages_have_four_digits(share: float, text: str) -> None:
-    assert precise_percent(share) == text
+def test_numbers_are_written(write: Callable[[float], str], value: float, text: str) -> None:
+    assert write(value) == text
 
 
-@pytest.mark.parametrize("write", [percent, short_percent, precise_percent, format_percent])
+@pytest.mark.parametrize("write", [percent, precise_percent])
 @pytest.mark.parametrize("share", [1.3e-16, -2e-12, 9.9e-7, 1.1e-6, 0.00003, 0.02, 1.0])
-def test_no_percentage_is_written_in_powers_of_ten(
-    write: Callable[[float], str], share: float
-) -> None:
-    text = write(share).replace("\u00a0", " ")
+def test_no_percentage_is_a_power_of_ten(write: Callable[[float], str], share: float) -> None:
+    text = write(share)
     assert "e" not in text
     assert (text == "~0 %") == (abs(share) < 1e-6)
 
 
-def test_a_cluster_that_is_next_to_empty() -> None:
+def test_a_nearly_empty_cluster_uses_is_nearly_zero() -> None:
     problem = Problem.from_arrays([[1.0]], [[1.0]])
     found = audit(problem, Holdings(problem, np.array([[1.3e-16]])))
     assert found["feasibility"].sentence.endswith("(most used: ~0 %)")
+
+
+@pytest.mark.parametrize("least", [1e-4, 0.5, 7.0, 3000.0])
+@pytest.mark.parametrize("times", [1.1, 30.0, 1e4, 1e9])
+def test_marks_of_times_are_in_order_on_the_axis(least: float, times: float) -> None:
+    axis = charts.logarithmic_times(least, least * times)
+    assert axis["range"] == [log10(least), log10(least * times)]
+    assert axis["tickvals"] == sorted(set(axis["tickvals"]))
+    assert least <= axis["tickvals"][0] < axis["tickvals"][-1] <= least * times
+    assert 2 <= len(axis["tickvals"]) == len(axis["ticktext"]) <= 7
+    units = {"ms": 1e-3, "s": 1, "min": 60, "h": 3600, "d": 86_400}
+    for value, text in zip(axis["tickvals"], axis["ticktext"], strict=True):
+        amount, unit = text.split()
+        assert float(amount.replace(",", "")) * units[unit] == pytest.approx(value, rel=1e-2)
+
+
+def test_the_first_row_is_on_top_and_names_are_escaped() -> None:
+    axis = charts.rows(["a", "b<", "c"])
+    bottom, top = axis["range"]
+    assert top < 0
+    assert bottom > 2
+    assert axis["tickvals"] == [0, 1, 2]
+    assert axis["ticktext"] == ["a", "b&lt;", "c"]
+    assert charts.hover("<b>", "x & y", "") == "<b>&lt;b&gt;</b><br>x &amp; y"
+    assert charts.line("<i>", [0], [0], colour="#000000")["name"] == "&lt;i&gt;"
+
+
+def test_chart_values_have_six_digits_or_none() -> None:
+    given = [1 / 3, 123456789.0, np.nan, np.inf, 0.0]
+    assert charts.values(given) == [0.333333, 123457000.0, None, None, 0.0]
+
+
+@pytest.mark.parametrize("length", [1, LONGEST_LABEL, LONGEST_LABEL + 1, 90])
+def test_long_names_keep_both_ends(length: int) -> None:
+    name = "".join(chr(0x4E00 + k) for k in range(length))
+    short = charts.shortened(name)
+    assert len(short) <= LONGEST_LABEL
+    assert (short == name) == (length <= LONGEST_LABEL)
+    assert (short[0], short[-1]) == (name[0], name[-1])
+
+
+def test_traces_have_their_points() -> None:
+    drawn = charts.between([0.0, 2.0], [1.0, 5.0], [0, 1])
+    assert drawn["x"] == [0.0, 1.0, None, 2.0, 5.0, None]
+    assert drawn["y"] == [0, 0, None, 1, 1, None]
+    upright = charts.bars("b", [0, 1], [1.0, 2.0], [], "#000000")
+    level = charts.bars("b", [0, 1], [1.0, 2.0], [], "#000000", level=True)
+    assert (upright["x"], upright["y"], upright["orientation"]) == ([0, 1], [1.0, 2.0], "v")
+    assert (level["y"], level["x"], level["orientation"]) == ([0, 1], [1.0, 2.0], "h")
+
+
+def test_colours_and_dashes_for_style_sheets() -> None:
+    assert charts.ink_on("#0072B2") == "#ffffff"
+    assert charts.ink_on("#F0E442") == "#000000"
+    assert (charts.css(INK), charts.css("#123456")) == ("var(--ink)", "#123456")
+    dashes = [charts.css_dash(dash) for dash in ("solid", "dot", "longdash")]
+    assert dashes == ["solid", "dotted", "dashed"]

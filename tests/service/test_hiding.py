@@ -97,7 +97,7 @@ def test_a_workers_memory_is_hidden_before_the_rest() -> None:
         "fake = types.ModuleType('application'); "
         "fake.run_command = lambda _: "
         "2 * ctypes.CDLL(None).prctl(3) + any(m in sys.modules for m in ('typer', 'logging')); "
-        "sys.modules['fairlead.cli.application'] = fake; sys.exit(run(sys.argv[1:]))"
+        "sys.modules['fairlead.cli._application'] = fake; sys.exit(run(sys.argv[1:]))"
     )
     statuses = {}
     for verb in ("worker", "jobs"):

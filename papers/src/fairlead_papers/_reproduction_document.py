@@ -8,17 +8,16 @@ from typing import Any
 from fairlead.report.document import (
     FAILS,
     HOLDS,
-    ROOMY,
     Block,
     Cell,
-    Column,
     Content,
     Document,
-    Facts,
     Prose,
     Section,
     Statement,
     Table,
+    numbers,
+    pairs_table,
     table_of,
     words,
 )
@@ -47,13 +46,7 @@ _ALONE = {
 
 def catalogue_document(entries: Sequence[Entry]) -> Document:
     """List what can be reproduced."""
-    columns = [
-        words("name"),
-        words("paper", ROOMY),
-        words("what it shows"),
-        words("the paper's reading", ROOMY),
-        words("takes"),
-    ]
+    columns = words("name", "paper", "what it shows", "the paper's reading", "takes")
     rows = [
         [
             entry.key,
@@ -146,14 +139,13 @@ def _verdicts(found: Mapping[str, tuple[Entry, Reproduction]]) -> Table:
         ]
         for key, (entry, reproduction) in found.items()
     ]
-    columns = [words("name"), words("what it shows"), words("verdict")]
+    columns = words("name", "what it shows", "verdict")
     return table_of("What was reproduced", columns, rows, on_terminal=10_000)
 
 
 def _one(entry: Entry, reproduction: Reproduction) -> Iterator[Block]:
     """Show one: numbers, statements, tables, and what the paper got wrong."""
     paper = entry.paper
-    yield Prose(f"{entry.key}: {entry.shows}", "strong")
     yield Prose(f"{paper.authors}, “{paper.title}”, {paper.venue}, {entry.number}.", "small")
     yield Prose(f"The paper: {entry.printed}.")
     yield Prose(f"Here: {reproduction.setting}")
@@ -168,8 +160,9 @@ def _one(entry: Entry, reproduction: Reproduction) -> Iterator[Block]:
     if reproduction.readings:
         yield _numbers(entry.key, reproduction.readings)
     for table in reproduction.tables:
-        columns = [words(table.headings[0]), *map(Column, table.headings[1:])]
-        yield table_of(table.caption, columns, table.rows, captioned=True, on_terminal=10_000)
+        columns = [*words(table.headings[0]), *numbers(*table.headings[1:])]
+        yield Prose(table.caption, "strong")
+        yield table_of(table.caption, columns, table.rows, on_terminal=10_000)
     yield from _findings(reproduction.findings)
 
 
@@ -190,9 +183,12 @@ def _in_short(found: Mapping[str, tuple[Entry, Reproduction]]) -> Iterator[Block
 def _findings(findings: Iterable[Finding]) -> Iterator[Block]:
     """List what a paper got wrong or left open."""
     for finding in findings:
-        yield Facts(
-            [("the paper", finding.claim), ("found", finding.found), ("shown by", finding.command)]
-        )
+        rows = [
+            ("the paper", finding.claim),
+            ("found", finding.found),
+            ("shown by", finding.command),
+        ]
+        yield pairs_table("Finding", rows)
 
 
 def _numbers(key: str, readings: Sequence[Reading]) -> Table:
@@ -207,7 +203,7 @@ def _numbers(key: str, readings: Sequence[Reading]) -> Table:
         ]
         for reading in readings
     ]
-    columns = [words("number"), *map(Column, ("ours", "paper", "interval")), words("verdict")]
+    columns = [*words("number"), *numbers("ours", "paper", "interval"), *words("verdict")]
     about = f"Numbers of {key}, ours and the paper's"
     return table_of(about, columns, rows, on_terminal=10_000)
 

@@ -6,11 +6,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from fairlead.cli.executor_option import RayAddress, executor_on
-from fairlead.cli.options import AsJson
+from fairlead.cli.options import AsJson, RayAddress, executor_on
 from fairlead.cli.parameters import Argument, Option
-from fairlead.cli.progress import replay_bars
-from fairlead.cli.streams import StoppedError, complain, show
+from fairlead.cli.streams import StoppedError, complain, replay_bars, show
 from fairlead.errors import InputError
 
 if TYPE_CHECKING:

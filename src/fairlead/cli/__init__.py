@@ -1,1 +1,3 @@
-"""The command line: one file a verb."""
+"""The command line: one module a verb, and what verbs of other packages may import."""
+
+__all__ = ["main", "options", "parameters", "streams"]

@@ -38,7 +38,7 @@ def allocate(
     \b
     Example:
       fairlead allocate cluster.yaml -m ps-dsf --report shares.html
-    """  # noqa: D301 (the help formatter reads \b as "keep these lines")
+    """
     from fairlead.mechanisms.catalogue import find_mechanism, solve
 
     options = given_options(alpha, score)

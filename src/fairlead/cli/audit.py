@@ -19,8 +19,7 @@ from fairlead.cli.options import (
     title_of,
 )
 from fairlead.cli.parameters import Argument, Option
-from fairlead.cli.progress import stages_bar
-from fairlead.cli.streams import check_report, complain, show
+from fairlead.cli.streams import check_report, complain, show, stages_bar
 from fairlead.errors import InputError
 from fairlead.model.quantity import typed_number
 
@@ -130,7 +129,7 @@ def audit(
       fairlead audit cluster.yaml -m drfh --save-witness witness
       fairlead audit cluster.yaml --allocation theirs.json -m ps-dsf --report audit.html
       fairlead audit --kubernetes nodes.json --kubernetes pods.json --ignore pods
-    """  # noqa: D301 (the help formatter reads \b as "keep these lines")
+    """
     _one_source(file, allocation, kubernetes)
     sources = kubernetes or [file or "-"]
     for source in sources:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Annotated
 
-from fairlead.cli.jobs import Service, client
+from fairlead.cli._client import Service, client
 from fairlead.cli.options import AsJson
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import emit, emit_lines, show_table
@@ -28,7 +28,7 @@ def users(
     \b
     Example:
       fairlead users ana --weight 2
-    """  # noqa: D301 (the help formatter reads \b as "keep these lines")
+    """
     from fairlead.report.live import users_table
 
     if name is None and weight is not None:
@@ -51,7 +51,7 @@ def servers(server: Service = None, as_json: AsJson = False) -> None:
     \b
     Example:
       fairlead servers
-    """  # noqa: D301
+    """
     from fairlead.report.live import servers_table
 
     with client(server) as service:
@@ -64,7 +64,7 @@ def shares(server: Service = None, as_json: AsJson = False) -> None:
     \b
     Example:
       fairlead shares --json
-    """  # noqa: D301
+    """
     from fairlead.report.live import shares_table
 
     with client(server) as service:
@@ -77,7 +77,7 @@ def history(server: Service = None, as_json: AsJson = False) -> None:
     \b
     Example:
       fairlead history
-    """  # noqa: D301
+    """
     from fairlead.report.live import history_table
 
     with client(server) as service:
@@ -102,7 +102,7 @@ def drain(
     \b
     Example:
       fairlead drain node3
-    """  # noqa: D301
+    """
     if undo and remove:
         raise InputError("is given beside --remove", "--undo")
     with client(server) as service:

@@ -48,7 +48,7 @@ def compare(
     \b
     Example:
       fairlead compare cluster.yaml -m drfh -m tsf -m ps-dsf
-    """  # noqa: D301 (the help formatter reads \b as "keep these lines")
+    """
     from fairlead.mechanisms.catalogue import COMPARED, find_mechanism
 
     asked = list(dict.fromkeys(mechanism or ()))

@@ -8,14 +8,12 @@ from fairlead.cli.options import (
     MOST_REPEATS,
     AsJson,
     ProblemFile,
-    ReportPath,
     SkipUnplaceable,
     read_problem,
     title_of,
 )
 from fairlead.cli.parameters import Option
-from fairlead.cli.progress import progress_bar
-from fairlead.cli.streams import check_report, show
+from fairlead.cli.streams import progress_bar, show
 from fairlead.errors import InputError
 
 if TYPE_CHECKING:
@@ -39,7 +37,6 @@ def dynamic(
     last: Annotated[
         bool, Option("--last", help="Only the last step in the JSON, not all.")
     ] = False,
-    report: ReportPath = None,
     lies: Annotated[
         int,
         Option(
@@ -60,9 +57,8 @@ def dynamic(
 
     \b
     Example:
-      fairlead dynamic cluster.yaml --lies 1000 --report arrivals.html
-    """  # noqa: D301 (the help formatter reads \b as "keep these lines")
-    check_report(report, file)
+      fairlead dynamic cluster.yaml --lies 1000
+    """
     problem, left_out = read_problem(file, skip_unplaceable, needs_due=True)
     if as_json and not last and problem.n_users > MOST_STEPS_IN_JSON:
         raise InputError(
@@ -78,7 +74,7 @@ def dynamic(
     from fairlead.report.dynamic import dynamic_document
 
     document = dynamic_document(run, verdicts, title_of(file), left_out, all_steps=not last)
-    show(document, as_json, report)
+    show(document, as_json)
 
 
 def _judge(run: DynamicRun, lies: int, seed: int) -> list[Verdict]:

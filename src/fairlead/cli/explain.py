@@ -6,18 +6,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from fairlead.cli.durations import seconds_of
-from fairlead.cli.options import AsJson
-from fairlead.cli.parameters import Argument, Option
-from fairlead.cli.progress import progress_bar
-from fairlead.cli.streams import (
-    WIDTH_OF_PIPE,
-    emit,
-    emit_lines,
-    log_on_standard_error,
-    terminal_width,
-)
-from fairlead.cli.trace_options import (
+from fairlead.cli.options import (
+    AsJson,
     CoresOfServer,
     MachineFile,
     MemoryOfServer,
@@ -26,6 +16,16 @@ from fairlead.cli.trace_options import (
     ServersOfLog,
     StrictFifo,
     read_any_trace,
+    seconds_of,
+)
+from fairlead.cli.parameters import Argument, Option
+from fairlead.cli.streams import (
+    WIDTH_OF_PIPE,
+    emit,
+    emit_lines,
+    log_on_standard_error,
+    progress_bar,
+    terminal_width,
 )
 from fairlead.errors import InputError
 
@@ -91,7 +91,7 @@ def explain(
     \b
     Example:
       fairlead explain examples/logs/metacentrum.swf.gz 42 --policy drf/best-fit
-    """  # noqa: D301 (the help formatter reads \b as "keep these lines")
+    """
     if trace is None:
         raise InputError("name a job: fairlead explain JOB, or fairlead explain TRACE JOB")
     if job is None:

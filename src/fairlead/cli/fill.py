@@ -6,19 +6,19 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from fairlead.cli.executor_option import RayAddress, executor_on
 from fairlead.cli.options import (
     MOST_REPEATS,
     AsJson,
     ProblemFile,
+    RayAddress,
     ReportPath,
     SkipUnplaceable,
+    executor_on,
     read_problem,
     title_of,
 )
 from fairlead.cli.parameters import Option
-from fairlead.cli.progress import progress_bar
-from fairlead.cli.streams import show
+from fairlead.cli.streams import progress_bar, show
 from fairlead.errors import InputError
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def fill(
     \b
     Example:
       fairlead fill cluster.yaml --criterion ps-dsf --select rrr --trials 200 --seed 1
-    """  # noqa: D301 (the help formatter reads \b as "keep these lines")
+    """
     from fairlead.scheduler.policies import find_policy
 
     policy = find_policy(criterion, select, residual)

@@ -58,9 +58,9 @@ def _run(arguments: list[str]) -> int:
             from fairlead.service.worker.worker_token import hide_memory
 
             hide_memory()
-        from fairlead.cli import application
+        from fairlead.cli import _application
 
-        return application.run_command(arguments)
+        return _application.run_command(arguments)
     except KeyboardInterrupt:
         sys.stderr.write("fairlead: interrupted\n")
         return INTERRUPTED

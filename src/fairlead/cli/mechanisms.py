@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from fairlead.cli.options import AsJson
 from fairlead.cli.streams import show
+
+if TYPE_CHECKING:
+    from fairlead.report.document import Document
 
 
 def mechanisms(as_json: AsJson = False) -> None:
@@ -12,8 +17,40 @@ def mechanisms(as_json: AsJson = False) -> None:
     \b
     Example:
       fairlead mechanisms --json
-    """  # noqa: D301 (the help formatter reads \b as "keep these lines")
-    from fairlead.mechanisms.catalogue import CATALOGUE
-    from fairlead.report.allocation import catalogue_document
+    """
+    show(_catalogue_document(), as_json)
 
-    show(catalogue_document(list(CATALOGUE.values())), as_json)
+
+def _catalogue_document() -> Document:
+    from fairlead.mechanisms.catalogue import CATALOGUE
+    from fairlead.report.document import Block, Document, Prose, pairs_table
+    from fairlead.report.numbers import counted
+
+    blocks: list[Block] = []
+    values = {}
+    for row in CATALOGUE.values():
+        pairs = [("paper", row.paper), ("proved", "; ".join(map(str, row.proved)) or "nothing")]
+        if row.refuted:
+            pairs.append(("refuted", "; ".join(map(str, row.refuted))))
+        pairs += [
+            ("accepts", ", ".join(("weights", "zero demands", *row.accepts))),
+            ("tasks", "whole" if row.whole_tasks else "divisible"),
+        ]
+        blocks += [Prose(f"{row.name}: {row.summary}", "strong"), pairs_table(row.name, pairs)]
+        values[row.name] = {
+            "summary": row.summary,
+            "paper": row.paper,
+            "proved": [claim.property for claim in row.proved],
+            "proved_without": {
+                claim.property: list(claim.without) for claim in row.proved if claim.without
+            },
+            "refuted": {
+                refutation.property: f"{refutation.where}, though {refutation.statement}"
+                for refutation in row.refuted
+            },
+            "accepts": list(row.accepts),
+            "whole_tasks": row.whole_tasks,
+        }
+    lead = f"{counted(len(CATALOGUE), 'mechanism')}, and what is proved of each"
+    answer = {"fairlead": 1, "mechanisms": values}
+    return Document("mechanisms", "mechanisms", lead, None, blocks, lambda: answer)

@@ -1,18 +1,28 @@
-"""Arguments that several verbs share, and reading the problem they name."""
+"""Options that several verbs share, and the objects they name: problems, traces, executors."""
 
 from __future__ import annotations
 
+import os
+import re
+import sys
+from contextlib import ExitStack, contextmanager
+from math import inf, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from fairlead.cli.parameters import Argument, Option
-from fairlead.cli.streams import complain
+from fairlead.cli.streams import complain, progress_bar
 from fairlead.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fairlead.executors.executor import Executor
     from fairlead.model.problem import Problem
+    from fairlead.model.workload import Workload
 
 MOST_REPEATS = 1_000_000  # of trials, lies and random problems
+LOCAL_RAY = "local"
 
 ProblemFile = Annotated[
     str, Argument(metavar="FILE", help="Problem file, YAML or JSON; - reads standard input.")
@@ -37,14 +47,59 @@ TimeShared = Annotated[
 ]
 SkipUnplaceable = Annotated[
     bool,
-    Option("--skip-unplaceable", help="Leave out users that fit no server, and say so."),
+    Option("--skip-unplaceable", help="Leave out users that fit no server, and list them."),
+]
+StrictFifo = Annotated[
+    bool, Option("--strict-fifo", help="Start each user's tasks in the order they came.")
+]
+SeedOfPolicy = Annotated[
+    int, Option(metavar="N", min=0, help="Seed of the random choices of a policy.")
+]
+PerfectEstimates = Annotated[
+    bool,
+    Option("--perfect-estimates", help="Let easy know the real durations, not users' estimates."),
+]
+MachineFile = Annotated[
+    Path | None,
+    Option(
+        "--machines",
+        metavar="FILE",
+        help=(
+            "Machine file of a MetaCentrum log, by default x.swf.machines beside x.swf.gz; openb's "
+            "table of nodes, by default the one beside the pods."
+        ),
+    ),
+]
+ServersOfLog = Annotated[
+    int | None,
+    Option(
+        "--servers", metavar="N", help="For a plain SWF log: servers; else one pool of MaxProcs."
+    ),
+]
+CoresOfServer = Annotated[
+    int | None, Option("--cores", metavar="K", help="For a plain SWF log: cores of each server.")
+]
+MemoryOfServer = Annotated[
+    float | None,
+    Option(
+        "--memory", metavar="GIB", help="For a plain SWF log: GiB of each server; else no resource."
+    ),
+]
+RayAddress = Annotated[
+    str | None,
+    Option(
+        "--ray",
+        metavar="[ADDRESS]",
+        help="Work on a Ray cluster: HOST:PORT, auto for the one of this machine, or local, which "
+        "starts Ray here and is meant without an address.",
+    ),
 ]
 
 
 def read_problem(
     file: str, skip_unplaceable: bool, *, needs_due: bool = False
 ) -> tuple[Problem, list[str]]:
-    """Read the problem file and say on standard error who was left out.
+    """Read the problem file, and list users that were left out on standard error.
 
     Raises InputError when the file is not a usable problem, or, with `needs_due`, when all of its
     users are due nothing.
@@ -60,6 +115,21 @@ def read_problem(
     return problem, left_out
 
 
+def read_any_trace(
+    trace: Path,
+    machines: Path | None,
+    servers: int | None,
+    cores: int | None,
+    memory: float | None,
+) -> tuple[Workload, str]:
+    """Read a trace of any format under a progress bar; return it and the name of its format."""
+    from fairlead.traces.readers import MachineOptions, read_workload
+
+    given = MachineOptions(machines, servers, cores, memory)
+    with progress_bar(f"Reading {trace.name}") as report:
+        return read_workload(trace, given, on_progress=report)
+
+
 def given_options(alpha: float | None, score: str | None) -> dict[str, float | str]:
     """Return the options of mechanisms that were given on the command line."""
     options: dict[str, float | str] = {}
@@ -71,18 +141,12 @@ def given_options(alpha: float | None, score: str | None) -> dict[str, float | s
 
 
 def title_of(file: str) -> str:
-    """Return the problem's name as a page or table shows it."""
+    """Return the problem's name for a page or a table."""
     return "standard input" if file == "-" else Path(file).name
 
 
 def pairs_of(texts: list[str], option: str, *, may_be_empty: bool = False) -> dict[str, str]:
-    """Return pairs of KEY=VALUE as a mapping.
-
-    Raises
-    ------
-    InputError
-        When something else was given.
-    """
+    """Return pairs of KEY=VALUE as a mapping; raise InputError for anything else."""
     pairs = {}
     for text in texts:
         key, equals, value = text.partition("=")
@@ -92,3 +156,110 @@ def pairs_of(texts: list[str], option: str, *, may_be_empty: bool = False) -> di
             raise InputError(f"gives {key!r:.60} twice", option)
         pairs[key] = value
     return pairs
+
+
+def with_address(words: list[str]) -> list[str]:
+    """Return a command line in which `--ray` has an address, as the parser needs one."""
+    end = words.index("--") if "--" in words else len(words)
+    found: list[str] = []
+    for word, after in zip(words, [*words[1:], ""], strict=False):
+        found.append(word)
+        is_address = after in ("auto", LOCAL_RAY) or (":" in after and after[0] != "-")
+        if word == "--ray" and len(found) <= end and not is_address:
+            found.append(LOCAL_RAY)
+            end += 1
+    return found
+
+
+@contextmanager
+def executor_on(ray: str | None, processes: int | None = None) -> Iterator[Executor]:
+    """Provide an executor in a block: local processes or a Ray cluster.
+
+    Raises InputError when Ray is not installed, or there is no such cluster, or it has another
+    fairlead.
+    """
+    from fairlead.executors.local_processes import Processes
+
+    if ray is None:
+        yield Processes(processes)
+        return
+    if processes is not None:
+        raise InputError("is for this machine; a Ray cluster has its own", "--processes")
+    from contextlib import redirect_stdout
+
+    from fairlead.executors.ray_tasks import ray_executor
+
+    with ExitStack() as stack:
+        # Ray prints messages about its nodes and workers there.
+        nothing = stack.enter_context(open(os.devnull, "w"))
+        stack.enter_context(redirect_stdout(nothing))
+        with _silent_standard_error():
+            executor = stack.enter_context(ray_executor(ray))
+        yield executor
+
+
+@contextmanager
+def _silent_standard_error() -> Iterator[None]:
+    """Drop the messages of Ray's compiled parts while a cluster is joined."""
+    sys.stderr.flush()
+    kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nothing, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nothing)
+
+
+DURATIONS = (
+    "seconds, a number with s, m, h or d, minutes:seconds, hours:minutes:seconds, or "
+    "days-hours[:minutes[:seconds]]"
+)
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_UNLIMITED = ("unlimited", "infinite")
+_CLOCK = re.compile(
+    r"(?P<days>[0-9]{1,6})-(?P<hours>[0-9]{1,6})"
+    r"(?::(?P<minutes>[0-5][0-9])(?::(?P<seconds>[0-5][0-9]))?)?"
+    r"|(?P<h>[0-9]{1,6}):(?P<m>[0-5][0-9]):(?P<s>[0-5][0-9])"
+    r"|(?P<only_m>[0-9]{1,6}):(?P<only_s>[0-5][0-9])"
+)
+# Python alone reads 1_0, digits of other scripts and blanks around a number.
+_NUMBER = re.compile(
+    r"(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)(?P<unit>[smhd]?)"
+)
+
+
+def seconds_of(text: str, option: str = "--at") -> float:
+    """Return a duration as seconds; raise InputError for anything else.
+
+    ``1:30`` is one minute and a half, as in Slurm. A bare number is seconds, where Slurm has
+    minutes.
+    """
+    clock = _CLOCK.fullmatch(text)
+    if clock is not None:
+        part = {name: int(digits or 0) for name, digits in clock.groupdict().items()}
+        hours = 24.0 * part["days"] + part["hours"] + part["h"]
+        minutes = 60.0 * hours + part["minutes"] + part["m"] + part["only_m"]
+        return 60.0 * minutes + part["seconds"] + part["s"] + part["only_s"]
+    number = _NUMBER.fullmatch(text)
+    found = inf if number is None else float(number["number"]) * _SECONDS[number["unit"] or "s"]
+    if not isfinite(found):
+        raise InputError(f"must be {DURATIONS}, not {text!r:.60}", option)
+    return found
+
+
+def limit_of(text: str, option: str) -> float | None:
+    """Return a positive limit as seconds, or None for ``UNLIMITED`` and ``INFINITE``."""
+    if text.lower() in _UNLIMITED:
+        return None
+    found = seconds_of(text, option)
+    if not found:
+        raise InputError("must be longer than that", option)
+    return found
+
+
+def is_bare_number(text: str) -> bool:
+    """Return whether a duration is a number without a unit."""
+    number = _NUMBER.fullmatch(text)
+    return number is not None and not number["unit"]

@@ -1,4 +1,4 @@
-"""Options and arguments of the verbs, as the signatures of their functions declare them.
+"""Options and arguments of the verbs, declared by the signatures of their functions.
 
 A verb is a function whose parameters are ``Annotated`` with an `Option` or an `Argument`.
 """
@@ -23,13 +23,18 @@ class Option:
     *spellings : str
         Such as ``--cpu`` and ``-c``; the name of the function's parameter when absent.
     metavar : str
-        What its value is called in the help; its type when absent.
+        Name of its value in the help; its type when absent.
     help : str
-        The text of the help.
+        Text of the help.
     min, max : float, optional
         Bounds of its value.
     envvar : str
-        The environment variable that has its value where it is not given.
+        Environment variable with the value of an option that is not given.
+
+    Examples
+    --------
+    >>> from typing import Annotated
+    >>> def verb(cores: Annotated[float, Option("--cpu", min=0)] = 1.0) -> None: ...
     """
 
     def __init__(
@@ -90,28 +95,21 @@ class Parameter(NamedTuple):
 def parameters_of(verb: Callable[..., object]) -> list[Parameter]:
     """Return the parameters of a verb's function, in its order.
 
-    Raises
-    ------
-    InputError
-        When one is not declared, which another package's function may have forgotten.
+    Raises InputError when another package's function does not declare one.
     """
+    place = f"{verb.__module__}:{getattr(verb, '__name__', verb)}"
+    try:
+        declared_parameters = signature(verb, eval_str=True).parameters
+    except (NameError, SyntaxError, TypeError, ValueError) as fault:
+        raise InputError(f"has annotations that cannot be read: {fault}", place) from None
     found = []
-    for each in _signature_of(verb).parameters.values():
+    for each in declared_parameters.values():
         hint, *declarations = get_args(each.annotation) or (each.annotation,)
         if not (declarations and isinstance(declarations[0], Argument | Option)):
-            fault = "must be Annotated with an Argument or an Option"
-            raise InputError(fault, f"{verb.__module__}:{verb.__name__}: {each.name}")
-        declared = declarations[0]
+            reason = "must be Annotated with an Argument or an Option"
+            raise InputError(reason, f"{place}: {each.name}")
         kinds = get_args(hint) if isinstance(hint, UnionType) else (hint,)
         (kind,) = (kind for kind in kinds if kind is not NoneType)
         (inner,) = get_args(kind) or (kind,)
-        found.append(Parameter(each.name, declared, inner, inner is not kind, each.default))
+        found.append(Parameter(each.name, declarations[0], inner, inner is not kind, each.default))
     return found
-
-
-def _signature_of(verb: Callable[..., object]) -> Signature:
-    try:
-        return signature(verb, eval_str=True)
-    except (NameError, SyntaxError, TypeError, ValueError) as fault:
-        place = f"{verb.__module__}:{getattr(verb, '__name__', verb)}"
-        raise InputError(f"has annotations that cannot be read: {fault}", place) from None

@@ -9,7 +9,7 @@ from getpass import getuser
 from pathlib import Path
 from typing import Annotated
 
-from fairlead.cli import cluster, jobs
+from fairlead.cli import _client, cluster, jobs
 from fairlead.cli.options import AsJson, pairs_of
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import complain, emit, emit_lines
@@ -54,7 +54,7 @@ def start(
     \b
     Example:
       fairlead ray start --policy ps-dsf/best-fit --user ana=2 --user bo=1
-    """  # noqa: D301 (the help formatter reads \b as "keep these lines")
+    """
     weights = {}
     for name, text in pairs_of(user or [], "--user").items():
         try:
@@ -73,7 +73,7 @@ def stop(address: Address = None) -> None:
     \b
     Example:
       fairlead ray stop
-    """  # noqa: D301
+    """
     from fairlead.ray.connection import stop
 
     stop(address)
@@ -85,7 +85,7 @@ def status(address: Address = None, as_json: AsJson = False) -> None:
     \b
     Example:
       fairlead ray status
-    """  # noqa: D301
+    """
     from fairlead.ray.connection import BEGIN_SECONDS, answer_of, running_dispatcher
 
     view = answer_of(running_dispatcher(address).state.remote(), BEGIN_SECONDS)
@@ -111,13 +111,13 @@ def submit(
     user: Annotated[
         str | None, Option("--user", "-u", metavar="USER", help="[default: your account]")
     ] = None,
-    cpu: jobs.Cpu = None,
-    memory: jobs.Memory = None,
-    gpu: jobs.Gpu = None,
+    cpu: _client.Cpu = None,
+    memory: _client.Memory = None,
+    gpu: _client.Gpu = None,
     bundles: Annotated[
         int, Option(min=1, metavar="N", help="So many of these amounts, on any nodes.")
     ] = 1,
-    where: jobs.Where = None,
+    where: _client.Where = None,
     address: Address = None,
 ) -> None:
     """Run a driver when it is your turn; all that it starts in Ray stays within what it asked for.
@@ -127,12 +127,12 @@ def submit(
     \b
     Example:
       fairlead ray submit --user ana --cpu 2 --bundles 4 -- python train.py
-    """  # noqa: D301
+    """
     if not command:
         raise InputError("give a command after --", "COMMAND")
-    bundle: dict[str, object] = {"cpu": 1.0 if cpu is None else jobs.amount_of(cpu)}
+    bundle: dict[str, object] = {"cpu": 1.0 if cpu is None else _client.amount_of(cpu)}
     if memory is not None:
-        bundle["memory"] = jobs.amount_of(memory)
+        bundle["memory"] = _client.amount_of(memory)
     if gpu:
         bundle["gpu"] = gpu
     from fairlead.ray.entrypoint import run_captured
@@ -144,9 +144,9 @@ def submit(
                 fair,
                 command,
                 [bundle] * bundles,
-                jobs.where_of(where),
+                _client.where_of(where),
                 str(Path.cwd()),
-                jobs.environment(False),
+                _client.environment(False),
             )
         except Exception as fault:
             if type(fault).__module__.partition(".")[0] != "ray":
@@ -162,17 +162,17 @@ def shares(address: Address = None, as_json: AsJson = False) -> None:
     \b
     Example:
       fairlead ray shares --json
-    """  # noqa: D301
+    """
     cluster.shares(_in_ray(address), as_json)
 
 
-def explain(job: jobs.JobArgument, address: Address = None, as_json: AsJson = False) -> None:
+def explain(job: _client.JobArgument, address: Address = None, as_json: AsJson = False) -> None:
     """Explain why a job waits, and what would let its first task start.
 
     \b
     Example:
       fairlead ray explain 17
-    """  # noqa: D301
+    """
     jobs.explain_live(job, _in_ray(address), as_json)
 
 
@@ -191,17 +191,17 @@ def list_jobs(
     \b
     Example:
       fairlead ray jobs --user ana
-    """  # noqa: D301
+    """
     jobs.jobs(user, every, _in_ray(address), as_json)
 
 
-def cancel(job: jobs.JobArguments, address: Address = None, as_json: AsJson = False) -> None:
+def cancel(job: _client.JobArguments, address: Address = None, as_json: AsJson = False) -> None:
     """Drop jobs, and end what runs of them.
 
     \b
     Example:
       fairlead ray cancel 17
-    """  # noqa: D301
+    """
     jobs.cancel(job, _in_ray(address), as_json)
 
 
@@ -216,7 +216,7 @@ def users(
     \b
     Example:
       fairlead ray users ana --weight 2
-    """  # noqa: D301
+    """
     cluster.users(name, weight, _in_ray(address), as_json)
 
 
@@ -226,10 +226,10 @@ def servers(address: Address = None, as_json: AsJson = False) -> None:
     \b
     Example:
       fairlead ray servers
-    """  # noqa: D301
+    """
     cluster.servers(_in_ray(address), as_json)
 
 
 def _in_ray(address: str | None) -> str:
     """Return where `client` finds the service behind the dispatcher."""
-    return f"{jobs.IN_RAY}{address or ''}"
+    return f"{_client.IN_RAY}{address or ''}"

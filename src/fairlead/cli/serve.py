@@ -96,7 +96,7 @@ def serve(
     \b
     Example:
       fairlead serve --policy ps-dsf/best-fit
-    """  # noqa: D301 (the help formatter reads \b as "keep these lines")
+    """
     _need("fastapi", "uvicorn", "sqlalchemy", "httpx", "prometheus_client", "cryptography")
     from fairlead.service.client import addresses
 
@@ -170,7 +170,7 @@ def token(
     \b
     Example:
       fairlead token add ana --role user
-    """  # noqa: D301
+    """
     _need("sqlalchemy", "cryptography")
     import secrets
 

@@ -7,21 +7,22 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from fairlead.cli.executor_option import RayAddress, executor_on
-from fairlead.cli.options import AsJson, ReportPath
-from fairlead.cli.parameters import Argument, Option
-from fairlead.cli.progress import replay_bars
-from fairlead.cli.streams import StoppedError, check_report, complain, show
-from fairlead.cli.trace_options import (
+from fairlead.cli.options import (
+    AsJson,
     CoresOfServer,
     MachineFile,
     MemoryOfServer,
     PerfectEstimates,
+    RayAddress,
+    ReportPath,
     SeedOfPolicy,
     ServersOfLog,
     StrictFifo,
+    executor_on,
     read_any_trace,
 )
+from fairlead.cli.parameters import Argument, Option
+from fairlead.cli.streams import StoppedError, check_report, complain, replay_bars, show
 from fairlead.errors import InputError
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def simulate(
     \b
     Example:
       fairlead simulate day.parquet --policy slots:14 --policy drf/best-fit --report what-if.html
-    """  # noqa: D301 (the help formatter reads \b as "keep these lines")
+    """
     from fairlead.model.run_log import RECORDED
     from fairlead.simulation.planned_runs import check_folder, plan_runs
     from fairlead.simulation.runs import check_recorded
@@ -295,7 +296,7 @@ def _explained(
     outcomes: Mapping[str, Outcome], user: str, strict_fifo: bool
 ) -> dict[str, WaitingJob | None]:
     """Return, for each policy that was replayed, why a user's longest-waiting job waited."""
-    from fairlead.cli.progress import progress_bar
+    from fairlead.cli.streams import progress_bar
     from fairlead.simulation.waiting_job import explain_job, longest_wait
 
     found: dict[str, WaitingJob | None] = {}

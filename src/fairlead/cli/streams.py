@@ -1,24 +1,26 @@
-"""What the command writes to standard output and standard error."""
+"""Write to standard output and standard error: answers, messages and progress bars."""
 
 from __future__ import annotations
 
 import errno
 import os
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from fairlead.model.quantity import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from fairlead.report.document import Document
     from fairlead.report.live import LiveTable
 
 LONGEST_LINE = 2000
 WIDTH_OF_PIPE = 100  # of prose in a pipe or a file
+SECONDS_PER_HOUR = 3600.0
 IN_ASCII = str.maketrans(
     {
         "─": "-",
@@ -36,7 +38,7 @@ WRITE_FAULTS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
 def log_on_standard_error() -> None:
-    """Write warnings of all packages, and what this one logs, to standard error."""
+    """Write warnings of all packages, and the log of this one, to standard error."""
     import logging
 
     logging.basicConfig(level=logging.WARNING, format="%(name)s: %(message)s", stream=sys.stderr)
@@ -44,17 +46,17 @@ def log_on_standard_error() -> None:
 
 
 class ReaderGoneError(Exception):
-    """Whoever read standard output has gone, as ``head`` does when it has seen enough."""
+    """The reader of standard output has gone, as ``head`` does when it has seen enough."""
 
 
 class StoppedError(Exception):
-    """Somebody interrupted the command, and there is more to say than that."""
+    """The command was interrupted, and its message says how to go on."""
 
 
 def emit(text: str) -> None:
     """Write a finished text to standard output, at once.
 
-    Raises ReaderGoneError when nobody reads it any more.
+    Raises ReaderGoneError when its reader has gone.
     """
     try:
         sys.stdout.write(_written_in(sys.stdout.encoding, text))
@@ -64,7 +66,7 @@ def emit(text: str) -> None:
     except OSError as error:
         from fairlead.errors import InputError
 
-        silence_standard_output()  # nor is it tried again at the end
+        silence_standard_output()  # Python would try it again at its end
         reason = (error.strerror or str(error)).lower()
         raise InputError(f"cannot be written: {reason}", source="standard output") from error
 
@@ -83,8 +85,6 @@ def emit_lines(lines: Iterable[str], width: int | None = None) -> None:
     """Write lines to standard output, each wrapped to a width if given.
 
     Names and reasons in them may come from other users, so control characters are escaped.
-
-    Raises ReaderGoneError when standard output is closed.
     """
     safe: Iterable[str] = map(printable, lines)
     if width is not None:
@@ -94,33 +94,20 @@ def emit_lines(lines: Iterable[str], width: int | None = None) -> None:
     emit("".join(f"{line}\n" for line in safe))
 
 
-def emit_and_write(text: str, *files: tuple[Path | None, str | None]) -> None:
-    """Write a finished text to standard output, and others to their files, those that have any.
-
-    What took hours is not lost where one of them cannot be written: the others are.
-
-    Raises ReaderGoneError when nobody reads standard output any more. Raises InputError when a file
-    cannot be written.
-    """
-    from fairlead.formats.atomic_files import write_text
-
-    with ExitStack() as afterwards:
-        for path, content in reversed(files):
-            if path is not None and content is not None:
-                afterwards.callback(write_text, path, content)
-        emit(text)
-
-
 def show(
     document: Document,
     as_json: bool,
     report: Path | None = None,
     *files: tuple[Path | None, str | None],
 ) -> None:
-    """Write an answer to standard output, as JSON or as text, and as a page where one is asked for.
+    """Write an answer to standard output, and as a page and other texts to their files.
 
-    `files` are as in `emit_and_write`, and so is what may be raised.
+    All of these are written even where one of them cannot be: an answer may have taken hours.
+    Raises ReaderGoneError when the reader of standard output has gone, and InputError when a file
+    cannot be written.
     """
+    from fairlead.formats.atomic_files import write_text
+
     page = None
     if report is not None:
         from fairlead.report.page import to_page
@@ -132,19 +119,20 @@ def show(
         from fairlead.report.terminal import to_terminal
 
         text = to_terminal(document, width=terminal_width(), plain=wants_plain_text())
-    emit_and_write(text, (report, page), *files)
+    with ExitStack() as afterwards:
+        for path, content in reversed(((report, page), *files)):
+            if path is not None and content is not None:
+                afterwards.callback(write_text, path, content)
+        emit(text)
 
 
 def show_table(table: LiveTable, as_json: bool) -> None:
-    """Write what a service answers to standard output, as JSON or as text."""
+    """Write a service's answer to standard output, as JSON or as text."""
     emit(table.to_json() if as_json else table.to_text(terminal_width(), wants_plain_text()))
 
 
 def check_report(report: Path | None, source: str = "-", what: str = "problem file") -> None:
-    """Refuse a page that cannot be written, or would replace `source`, which is read.
-
-    Raises InputError when that is so.
-    """
+    """Raise InputError for a page that cannot be written, or would replace the input `source`."""
     if report is not None:
         from fairlead.formats.atomic_files import check_writable
 
@@ -152,14 +140,14 @@ def check_report(report: Path | None, source: str = "-", what: str = "problem fi
 
 
 def complain(message: str) -> None:
-    """Write one line to standard error, whatever the message holds."""
+    """Write one line to standard error, with control characters escaped."""
     line = printable(" ".join(message.split()))
     if len(line) > LONGEST_LINE:
         line = f"{line[:LONGEST_LINE]} ..."
     try:
         sys.stderr.write(_written_in(sys.stderr.encoding, f"fairlead: {line}\n"))
         sys.stderr.flush()
-    except OSError:  # it is full or closed: the exit status alone tells
+    except OSError:  # it is full or closed: only the exit status is left
         _point_at_nothing(sys.stderr)
 
 
@@ -193,7 +181,7 @@ def _point_at_nothing(stream: TextIO) -> None:
 
 
 def wants_plain_text() -> bool:
-    """Return whether tables go without colour: into a pipe or file, or with NO_COLOR set."""
+    """Return whether to do without colour: into a pipe or file, or with NO_COLOR set."""
     return not sys.stdout.isatty() or bool(os.environ.get("NO_COLOR"))
 
 
@@ -204,3 +192,59 @@ def terminal_width() -> int | None:
     from shutil import get_terminal_size
 
     return get_terminal_size().columns
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
+    """Show a progress bar while standard error is a terminal.
+
+    Yields a function of the done and the total work, or None without a terminal.
+    """
+    with stages_bar() as report:
+        yield None if report is None else partial(report, what)
+
+
+@contextmanager
+def stages_bar() -> Iterator[Callable[[str, int, int], None] | None]:
+    """Show a progress bar whose stages are named as they come.
+
+    Yields a function of the stage, its done and its total work, or None without a terminal.
+    """
+    with replay_bars() as (_, step):
+        yield step
+
+
+@contextmanager
+def replay_bars() -> Iterator[
+    tuple[Callable[[str, int, int, float], None] | None, Callable[[str, int, int], None] | None]
+]:
+    """Show a progress bar for each of several replays and stages at once.
+
+    Yields two functions, or None without a terminal. The first takes the name of a replay, started
+    tasks, tasks in all and its time in seconds; the second is that of `stages_bar`, whose bar goes
+    when its work is done.
+    """
+    if not sys.stderr.isatty():
+        yield None, None
+        return
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import Progress, TaskID
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        bars: dict[str, TaskID] = {}
+
+        def step(what: str, done: int, total: int) -> None:
+            if what not in bars:
+                bars[what] = progress.add_task(escape(what), total=total)
+            progress.update(bars[what], completed=done, total=total)
+            if done >= total:
+                progress.remove_task(bars.pop(what))
+
+        def replayed(name: str, started: int, tasks: int, seconds: float) -> None:
+            what = f"{name}, at {seconds / SECONDS_PER_HOUR:,.1f} h"
+            if name not in bars:
+                bars[name] = progress.add_task(escape(what), total=tasks)
+            progress.update(bars[name], description=escape(what), completed=started, total=tasks)
+
+        yield replayed, step

@@ -1,33 +1,37 @@
-"""``fairlead trace``: logs of real systems."""
+"""``fairlead trace``: describe, convert and generate traces."""
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from fairlead.cli.options import AsJson
-from fairlead.cli.parameters import Argument, Option
-from fairlead.cli.progress import progress_bar
-from fairlead.cli.streams import emit, show
-from fairlead.cli.trace_generate import say_written
-from fairlead.cli.trace_options import (
-    WAYS_TO_WRITE_A_TRACE,
+from fairlead.cli.options import (
+    AsJson,
     CoresOfServer,
     MachineFile,
     MemoryOfServer,
     ServersOfLog,
-    check_place,
-    check_trace_output,
-    is_problem,
-    is_trace,
     read_any_trace,
-    write_trace,
 )
+from fairlead.cli.parameters import Argument, Option
+from fairlead.cli.streams import emit, progress_bar, show
 from fairlead.errors import InputError
 
 if TYPE_CHECKING:
+    from fairlead.model.workload import Workload
+    from fairlead.traces.generator import Arrivals
     from fairlead.traces.problem_from_log import ConvertedLog
+
+PARQUET_SUFFIX = ".parquet"
+PROBLEM_SUFFIXES = (".yaml", ".yml", ".json")
+WAYS_TO_WRITE_A_TRACE = (
+    "a trace is written as OUT.parquet, or as a folder of CSV files (without a suffix, or one that "
+    "is there)"
+)
+DEFAULT_USERS, DEFAULT_SERVERS, DEFAULT_HOURS = 250, 2000, 24.0
 
 
 def info(
@@ -48,7 +52,7 @@ def info(
     \b
     Example:
       fairlead trace info examples/logs/metacentrum.swf.gz
-    """  # noqa: D301 (the help formatter reads \b as "keep these lines")
+    """
     workload, found = read_any_trace(trace, machines, servers, cores, memory)
     from fairlead.traces.trace_summary import summarize
 
@@ -91,20 +95,108 @@ def convert(
     Example:
       fairlead trace convert examples/logs/metacentrum.swf.gz -o metacentrum.parquet
       fairlead trace convert examples/logs/metacentrum.swf.gz -o metacentrum.yaml
-    """  # noqa: D301 (the help formatter reads \b as "keep these lines")
-    if is_trace(output):
-        check_trace_output(output, [log, *([machines] if machines else [])])
+    """
+    if _is_trace(output):
+        _check_trace_output(output, [log, *([machines] if machines else [])])
         workload, found = read_any_trace(log, machines, servers, cores, memory)
-        write_trace(workload, output)
-        say_written(workload, output, as_json, format=found)
+        _write_trace(workload, output)
+        _show_written(workload, output, as_json, format=found)
         return
-    if not is_problem(output):
+    if not _is_problem(output):
         fault = f"{WAYS_TO_WRITE_A_TRACE}; a problem file as OUT.yaml, OUT.json or - "
         raise InputError(f"{fault}(standard output)", "", str(output))
     for name, value in (("--servers", servers), ("--cores", cores), ("--memory", memory)):
         if value is not None:
             raise InputError("is for traces, and a problem file is asked for", name)
     _convert_to_problem(log, output, machines, as_json)
+
+
+def generate(
+    output: Annotated[
+        Path,
+        Option("--output", "-o", metavar="OUT", help="OUT.parquet, or a folder for CSV files."),
+    ],
+    servers: Annotated[
+        int | None,
+        Option(metavar="N", help="Servers, drawn from Google's park of 2011. [default: 2000]"),
+    ] = None,
+    exact_park: Annotated[
+        bool,
+        Option("--exact-park", help="In the park's proportions, not drawn; 12583 are all."),
+    ] = False,
+    users: Annotated[int | None, Option(metavar="N", help="Users. [default: 250]")] = None,
+    jobs: Annotated[
+        int | None, Option(metavar="N", help="Jobs; as many as bring the load.")
+    ] = None,
+    load: Annotated[
+        float | None,
+        Option(
+            metavar="SHARE",
+            help="What tasks ask for, of what the servers have meanwhile; 1 unless --jobs says.",
+        ),
+    ] = None,
+    hours: Annotated[
+        float | None, Option(metavar="H", help="Hours over which jobs arrive. [default: 24]")
+    ] = None,
+    seed: Annotated[int, Option(metavar="N", min=0, help="Seed of all chance.")] = 0,
+    job_events: Annotated[
+        list[Path] | None,
+        Option(
+            metavar="PART",
+            help="Part of Google's job events, or their folder: real users and arrivals. Repeat.",
+        ),
+    ] = None,
+    figure_4: Annotated[
+        bool,
+        Option("--figure-4", help="The script of Fig. 4 of Wang, Liang and Li 2014 instead."),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Generate a day like one of Google's cluster of 2011, the same for the same seed.
+
+    Servers are drawn from the published park; arrivals, users and durations follow the trace's job
+    events, or are theirs (--job-events); the rest is documented in docs/traces.md.
+
+    \b
+    Example:
+      fairlead trace generate -o day.parquet --servers 2000 --load 0.8 --hours 24 --seed 1
+    """
+    given = {
+        "--servers": servers,
+        "--exact-park": exact_park or None,
+        "--users": users,
+        "--jobs": jobs,
+        "--load": load,
+        "--hours": hours,
+        "--job-events": job_events or None,
+    }
+    _check_trace_output(output, job_events or [])
+    workload: Workload
+    if figure_4:
+        for name, value in given.items():
+            if value is not None:
+                raise InputError("is settled by the script of --figure-4", name)
+        from fairlead.traces.generator import figure_4 as script
+
+        workload = script(seed)
+    else:
+        if job_events and users is not None:
+            raise InputError("is settled by --job-events", "--users")
+        arrivals = _arrivals(job_events) if job_events else None
+        from fairlead.traces.generator import generate_day
+
+        workload = generate_day(
+            DEFAULT_SERVERS if servers is None else servers,
+            users=DEFAULT_USERS if users is None else users,
+            jobs=jobs,
+            load=load,
+            hours=DEFAULT_HOURS if hours is None else hours,
+            seed=seed,
+            exact=exact_park,
+            arrivals=arrivals,
+        )
+    _write_trace(workload, output)
+    _show_written(workload, output, as_json)
 
 
 def _convert_to_problem(log: Path, output: Path, machines: Path | None, as_json: bool) -> None:
@@ -119,7 +211,7 @@ def _convert_to_problem(log: Path, output: Path, machines: Path | None, as_json:
     if to_standard_output and as_json:
         raise InputError("standard output cannot take both the problem and --json", "", "-o -")
     if not to_standard_output:
-        check_place(output, (log, machine_file))
+        _check_place(output, (log, machine_file))
     found = detect_format(log)
     if found != METACENTRUM:
         fault = f"a problem file is made of a MetaCentrum log, and this was read as {found}; "
@@ -137,8 +229,6 @@ def _convert_to_problem(log: Path, output: Path, machines: Path | None, as_json:
             raise (error if error.source else error.within(str(log))) from None
     dump(converted.problem, output)
     if as_json:
-        import json
-
         figures = {"fairlead": 1, "output": str(output), **converted.to_dict()}
         emit(json.dumps(figures, indent=2) + "\n")
     elif to_standard_output:
@@ -162,3 +252,80 @@ def _summary(converted: ConvertedLog) -> str:
         count = len(converted.larger_than_a_server)
         lines.append(f"users whose task exceeds one server of a group they may use: {count}")
     return "".join(f"{line}\n" for line in lines)
+
+
+def _show_written(workload: Workload, output: Path, as_json: bool, **more: str) -> None:
+    """Describe the written files, as JSON or text."""
+    if as_json:
+        from fairlead.traces.trace_summary import summarize
+
+        figures = {"fairlead": 1, "output": str(output), **more, **summarize(workload)}
+        emit(json.dumps(figures, indent=2, allow_nan=False) + "\n")
+        return
+    notes = [f"{what}: {count:,}\n" for what, count in workload.notes.items()]
+    emit(
+        f"{workload.n_servers:,} servers, {workload.n_users:,} users, {workload.n_jobs:,} jobs, "
+        f"{workload.n_tasks:,} tasks\n{''.join(notes)}wrote {output}\n"
+    )
+
+
+def _arrivals(parts: list[Path]) -> Arrivals:
+    from fairlead.traces.google import read_job_arrivals
+    from fairlead.traces.google_tables import PART
+
+    files: list[Path] = []
+    for part in parts:
+        found = sorted(part.glob(PART)) if part.is_dir() else [part]
+        if not found:
+            raise InputError("holds no part-00000-of-00500.csv.gz or the like", "", str(part))
+        files += found
+    with progress_bar("Reading job events") as report:
+        return read_job_arrivals(files, on_progress=report)
+
+
+def _is_problem(output: Path) -> bool:
+    """Return whether a path is that of a problem file: ``-``, ``x.yaml`` or ``x.json``."""
+    return str(output) == "-" or output.suffix in PROBLEM_SUFFIXES
+
+
+def _is_trace(output: Path) -> bool:
+    """Return whether a path is that of a trace: ``x.parquet``, or a folder."""
+    return output.suffix == PARQUET_SUFFIX or (
+        not _is_problem(output) and (not output.suffix or output.is_dir())
+    )
+
+
+def _check_trace_output(output: Path, inputs: Sequence[Path]) -> None:
+    """Refuse a trace that cannot be written, before hours go into reading."""
+    if not _is_trace(output):
+        raise InputError(WAYS_TO_WRITE_A_TRACE, "", str(output))
+    _check_place(output, inputs, may_be_folder=output.suffix != PARQUET_SUFFIX)
+    if output.suffix != PARQUET_SUFFIX and output.exists():
+        from fairlead.traces.csv_folder import MARKER
+
+        if not output.is_dir():
+            raise InputError("is a file, not a folder", "", str(output))
+        if any(output.iterdir()) and not (output / MARKER).exists():
+            fault = f"is a folder of something else (it has no {MARKER})"
+            raise InputError(fault, "", str(output))
+
+
+def _check_place(output: Path, inputs: Sequence[Path], *, may_be_folder: bool = False) -> None:
+    """Refuse a place without a folder around it, one that is a folder, and an input."""
+    if not output.parent.is_dir():
+        raise InputError(f"there is no directory {str(output.parent)!r}", "", str(output))
+    if output.is_dir() and not may_be_folder:
+        raise InputError("is a directory", "", str(output))
+    if any(output.exists() and read.exists() and output.samefile(read) for read in inputs):
+        raise InputError("is the input; it would be overwritten", "", str(output))
+
+
+def _write_trace(workload: Workload, output: Path) -> None:
+    if output.suffix == PARQUET_SUFFIX:
+        from fairlead.traces.parquet_trace import write_parquet
+
+        write_parquet(workload, output)
+    else:
+        from fairlead.traces.csv_folder import write_folder
+
+        write_folder(workload, output)

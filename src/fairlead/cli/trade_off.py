@@ -8,15 +8,13 @@ from typing import Annotated
 from fairlead.cli.options import (
     AsJson,
     ProblemFile,
-    ReportPath,
     SkipUnplaceable,
     TimeShared,
     read_problem,
     title_of,
 )
 from fairlead.cli.parameters import Option
-from fairlead.cli.progress import progress_bar
-from fairlead.cli.streams import check_report, complain, show
+from fairlead.cli.streams import complain, progress_bar, show
 from fairlead.errors import CertificateError, InputError
 from fairlead.model.quantity import typed_number
 
@@ -31,19 +29,17 @@ def trade_off(
     ] = None,
     tdm: TimeShared = False,
     as_json: AsJson = False,
-    report: ReportPath = None,
     skip_unplaceable: SkipUnplaceable = False,
 ) -> None:
     """Show what alpha-fairness costs: tasks, the least share and envy, from efficient to even.
 
     \b
     Example:
-      fairlead trade-off cluster.yaml --report trade-off.html
-    """  # noqa: D301 (the help formatter reads \b as "keep these lines")
+      fairlead trade-off cluster.yaml --alphas 0,1,2
+    """
     from fairlead.properties.trade_off import ALPHAS, measure_trade_off
 
     places = ALPHAS if alphas is None else _numbers(alphas)
-    check_report(report, file)
     problem, left_out = read_problem(file, skip_unplaceable, needs_due=True)
     with progress_bar("Dividing for each alpha") as on_progress:
         answer = measure_trade_off(problem, places, time_shared=tdm, on_progress=on_progress)
@@ -51,7 +47,7 @@ def trade_off(
         raise CertificateError("; ".join(f"alpha {a:g}: {w}" for a, w in answer.unproved.items()))
     from fairlead.report.trade_off import trade_off_document
 
-    show(trade_off_document(answer, title_of(file), left_out), as_json, report)
+    show(trade_off_document(answer, title_of(file), left_out), as_json)
     if answer.unproved:
         for alpha, reason in answer.unproved.items():
             complain(f"alpha {alpha:g}: {reason}")

@@ -86,7 +86,7 @@ def worker(
     \b
     Example:
       fairlead worker --server http://10.0.0.1:8400 --label gpu=A100
-    """  # noqa: D301
+    """
     _need("h11", "psutil")
     import asyncio
 

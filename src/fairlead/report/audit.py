@@ -1,8 +1,9 @@
-"""Documents of audits: which properties hold, and who holds what beside what is due."""
+"""Documents of audits: properties that hold or fail, and each user's holdings and due share."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import isfinite
 
 import numpy as np
 
@@ -11,28 +12,26 @@ from fairlead.model.ties import first_largest, first_smallest, largest_first, sm
 from fairlead.model.verdict import Verdict
 from fairlead.properties import efficiency, envy, feasibility, sharing
 from fairlead.properties.audit import AUDITED, Audit
-from fairlead.report.against_fair import AgainstFair, against_fair
-from fairlead.report.allocation import DOMINANT_SHARE, size_of
-from fairlead.report.audit_figures import (
+from fairlead.report._audit_figures import (
     ENVY_SHOWN,
     LARGEST_MARGIN,
-    ROWS,
     by_gain,
     envy_figure,
-    gained,
+    gain_text,
     margins_figure,
-    ratios_figure,
     shares_figure,
     users_in_envy,
 )
+from fairlead.report._fair_comparison import FairComparison, compare_with_fair
+from fairlead.report._witness import witness_tables
+from fairlead.report.allocation import DOMINANT_SHARE, size_of
+from fairlead.report.charts import USERS_DRAWN
 from fairlead.report.document import (
     FAILS,
     HOLDS,
     MUTED,
-    PAGE,
     UNKNOWN,
     Block,
-    Cell,
     Column,
     Content,
     Document,
@@ -43,56 +42,50 @@ from fairlead.report.document import (
     Statement,
     Table,
     Tiles,
+    figure,
+    numbers,
     words,
 )
-from fairlead.report.numbers import (
-    UNCHANGED,
-    amount,
-    change,
-    counted,
-    named,
-    number,
-    percent,
-)
-from fairlead.report.witness import BEYOND, witness_blocks
+from fairlead.report.numbers import UNCHANGED, amount, change, counted, named, number, percent
 
 NAMED = 5
-# What holdings alone decide, unless a part of them is in doubt.
-OF_WHAT_IS_HELD = frozenset((feasibility.NAME, efficiency.WASTE, sharing.NAME, envy.NAME))
+# Properties that holdings alone decide, unless a part of them is in doubt.
+OF_HOLDINGS = frozenset((feasibility.NAME, efficiency.WASTE, sharing.NAME, envy.NAME))
 
 
 def audit_document(audit: Audit, title: str, left_out: Sequence[str] = ()) -> Document:
-    """Show which properties hold, each with its witness, and everybody beside what is due.
+    """Show which properties hold, each with its witness, and each user's holdings and due share.
 
     Parameters
     ----------
     audit : Audit
     title : str
-        What was divided, such as the problem file's name.
+        Name of the divided problem, such as its file's.
     left_out : sequence of str
         Users that were left out because they fit no server, and why.
 
-    Notes
-    -----
-    Rendering costs O(N (G + R)) time and characters, and O(K^3 G R) for the K users in envy if
-    these are few.
+    Returns
+    -------
+    Document
+        Rendering costs O(N (G + R)) time and characters, and O(K^3 G R) for K users in envy if
+        these are few.
     """
-    subject, against = audit.subject, against_fair(audit)
+    subject, comparison = audit.subject, compare_with_fair(audit)
     pooled = subject.problem.n_groups == 1 and subject.given.n_groups > 1
     one_pool = ", judged as one pool, as it sees them" if pooled else ""
     resources = counted(subject.given.n_resources, "resource")
-    # A property with nothing to ask says least.
+    # Properties with nothing to ask come last.
     verdicts = sorted(audit, key=lambda verdict: not verdict.applies)
     blocks: list[Block] = [
-        _shares(audit, against),
+        _shares(audit, comparison),
         Section("Property by property", [_statement(audit, verdict) for verdict in verdicts]),
-        Section("Who holds what, beside what is due", list(_beside_due(audit, against))),
+        Section("Holdings and due shares", list(_over_and_under(audit, comparison))),
     ]
-    if against.envies.any():
-        blocks.append(Section("Who envies another", list(_envy(audit, against)), only=PAGE))
+    if comparison.envies.any():
+        blocks.append(Section("Envy", [_envy(audit, comparison)], page_only=True))
     blocks += [
-        Section("Would a slice of every server be better?", [_margins(audit, against)]),
-        Section("Everybody", [_users(audit, against)]),
+        Section("Margins over a slice of every server", [_margins(comparison, audit)], True),
+        Section("All users", [_users(audit, comparison)]),
     ]
     if audit.due_nothing:
         users = named(audit.due_nothing, NAMED)
@@ -102,7 +95,7 @@ def audit_document(audit: Audit, title: str, left_out: Sequence[str] = ()) -> Do
         title,
         f"audit of {subject.name}",
         f"audit of {subject.name}: {size_of(audit.whole.given)}, {resources}{one_pool}",
-        _opening(audit, against),
+        _verdict(audit, comparison),
         blocks,
         audit.to_dict,
         left_out,
@@ -112,210 +105,180 @@ def audit_document(audit: Audit, title: str, left_out: Sequence[str] = ()) -> Do
 def _beyond_verdicts(audit: Audit) -> Iterator[Listing]:
     """List tasks and users that no verdict counts, and constraints beyond the model."""
     holdings, names = audit.subject.holdings, audit.subject.problem.users.names
-    never = [f"{task.name} ({task.user}): {task.why}" for task in holdings.unrunnable]
-    if never:
-        what = f"waiting, and due nothing: no server could run {counted(len(never), 'task')}"
-        yield Listing(never, what)
-    if holdings.idle:
-        idle = [f"{user.name}: {user.why}" for user in holdings.idle]
-        yield Listing(idle, f"due nothing: {counted(len(idle), 'user')}")
-    undecided = [
-        f"{task.name} ({names[task.user]}): {task.undecided}"
-        for task in holdings.waiting
-        if task.undecided
-    ]
-    if undecided:
-        what = f"waiting under constraints that are not modelled: {counted(len(undecided), 'task')}"
-        yield Listing(undecided, what)
-    if holdings.not_modelled:
-        yield Listing(holdings.not_modelled, "taken or asked for, and not modelled", "warning")
-    if skipped := holdings.skipped:
-        yield Listing(skipped, f"skipped: {counted(len(skipped), 'row')}", "warning")
+    undecided = [task for task in holdings.waiting if task.undecided]
+    for heading, noun, lines, kind in (
+        (
+            "waiting, and due nothing: no server could run",
+            "task",
+            [f"{task.name} ({task.user}): {task.why}" for task in holdings.unrunnable],
+            "",
+        ),
+        ("due nothing:", "user", [f"{user.name}: {user.why}" for user in holdings.idle], ""),
+        (
+            "waiting under constraints that are not modelled:",
+            "task",
+            [f"{task.name} ({names[task.user]}): {task.undecided}" for task in undecided],
+            "",
+        ),
+        ("taken or asked for, and not modelled:", "note", holdings.not_modelled, "warning"),
+        ("skipped:", "row", holdings.skipped, "warning"),
+    ):
+        if lines:
+            yield Listing(lines, f"{heading} {counted(len(lines), noun)}", kind)
 
 
-def _opening(audit: Audit, against: AgainstFair) -> Statement:
-    """Describe in a sentence the victims, and the properties that fail."""
+def _verdict(audit: Audit, comparison: FairComparison) -> Statement:
+    """Name the properties that fail, and count the users that are worse off."""
     names = audit.subject.problem.users.names
-    parts = [
-        _some(
-            names,
-            wronged := against.short,
-            "runs less than it would on its slice of every server",
-            "run less than they would on their slices of every server",
-        )
-    ]
-    if audit.fair is not None:
-        by = audit.fair.mechanism
-        one, several = f"its fair share by {by}", f"their fair share by {by}"
-        wronged = against.below
-        parts = [_some(names, wronged, f"holds less than {one}", f"hold less than {several}")]
     fail = [verdict.name for verdict in audit if verdict.verdict == "fails"]
     unknown = [verdict.name for verdict in audit if verdict.verdict == "unknown"]
-    if audit.fair is None and sharing.NAME in unknown and not wronged.any():
-        parts.clear()  # some users may run less
-    idle = np.flatnonzero(audit.subject.holdings.user_tasks == 0)
-    if len(idle):
-        parts.append(f"{named([names[n] for n in idle], NAMED)} got nothing")
-    if missing := int(np.isnan(against.ratio).sum()):
-        parts.append(f"a number is missing of {counted(missing, 'user')}")
-    elif against.envies.any() or envy.NAME not in unknown:
-        envious = int(against.envies.sum())
-        several = f"{envious:,} envy another"
-        one = _some(names, against.envies, "envies another", "")
-        parts.append(several if envious > 1 else one)
-    said = "no property fails"
+    text = "No property fails"
     if fail:
-        verb = "fails" if len(fail) == 1 else "fail"
-        said = f"{len(fail)} of {len(audit)} properties {verb}: {', '.join(fail)}"
+        text = f"{len(fail)} of {len(audit)} properties fail: {', '.join(fail)}"
     elif unknown:
-        said += f"; not decided: {', '.join(unknown)}"
-    who = "; ".join(parts)
-    if who:
-        who = f"{who[0].upper() if who.startswith('nobody') else who[0]}{who[1:]}."
-    said = f"{said[0].upper()}{said[1:]}."
-    # First what the mark before the sentence stands for.
-    fine = not (wronged.any() or len(idle) or missing or against.envies.any())
-    order = (said, who) if fine == bool(fail) else (who, said)
+        text += f"; not decided: {', '.join(unknown)}"
+    counts = []
+    if audit.fair is not None:
+        by = f"below the fair share by {audit.fair.mechanism}"
+        counts.append(_count_of(names, comparison.below, by))
+    elif comparison.short.any() or sharing.NAME not in unknown:
+        counts.append(_count_of(names, comparison.short, "below the slice of every server"))
+    idle = audit.subject.holdings.user_tasks == 0
+    if idle.any():
+        counts.append(_count_of(names, idle, "without a task"))
+    if missing := int(np.isnan(comparison.ratio).sum()):
+        counts.append(f"with a missing number: {counted(missing, 'user')}")
+    elif comparison.envies.any() or envy.NAME not in unknown:
+        counts.append(_count_of(names, comparison.envies, "envious"))
     decided = any(verdict.verdict == "holds" for verdict in audit)
-    is_open = bool(OF_WHAT_IS_HELD.intersection(unknown)) or not decided
+    is_open = bool(OF_HOLDINGS.intersection(unknown)) or not decided
     kind = FAILS if not audit.holds else UNKNOWN if is_open else HOLDS
-    return Statement(kind, " ".join(order).strip())
+    listed = "; ".join(counts)
+    return Statement(kind, f"{text}. Users {listed}." if counts else f"{text}.")
 
 
-def _some(names: Sequence[str], whose: BoolArray, does: str, do: str) -> str:
-    """Count the users who are it; name the one if there is one only."""
-    count = int(whose.sum())
-    if count > 1:
-        return f"{count:,} of {len(names):,} users {do}"
-    return f"{names[int(whose.argmax())]} {does}" if count else f"nobody {does}"
+def _count_of(names: Sequence[str], chosen: BoolArray, what: str) -> str:
+    """Count users, and name a single one: ``envious: ana``."""
+    count = int(chosen.sum())
+    users = names[int(chosen.argmax())] if count == 1 else f"{count:,} of {len(names):,}"
+    return f"{what}: {users if count else 'none'}"
 
 
-def _shares(audit: Audit, against: AgainstFair) -> Picture:
-    known = ~np.isnan(against.ratio)
+def _shares(audit: Audit, comparison: FairComparison) -> Picture:
+    known = ~np.isnan(comparison.ratio)
     chosen, missing = "", ""
-    if known.sum() > ROWS:
-        chosen = f"The {ROWS // 2} users furthest over and the {ROWS // 2} furthest under, "
-        chosen += f"of {len(known):,}. "
+    if known.sum() > USERS_DRAWN:
+        half = USERS_DRAWN // 2
+        chosen = (
+            f"The {half} users furthest over and the {half} furthest under, of {len(known):,}. "
+        )
     if not known.all():
         missing = f" Without {counted(int((~known).sum()), 'user')}: a number is missing."
-    worth = ": what a part of every server, by weight, would be worth to it"
     return Picture(
-        f"{chosen}Dots: dominant shares. {DOMINANT_SHARE}. Diamonds: {against.what}"
-        f"{worth if audit.fair is None else ', as a dominant share'}. Beside them: how far the "
-        f"first is from the second; sorted by that.{missing}",
-        lambda: shares_figure(audit, against),
-        "Dominant share of each user beside what is due; the numbers are in the table below",
+        f"{chosen}Dots: dominant shares. {DOMINANT_SHARE}. Diamonds: {comparison.what}, as a "
+        "dominant share. Beside them: how far the first is from the second; sorted by "
+        f"that.{missing}",
+        lambda: shares_figure(audit, comparison),
+        "Dominant share of each user beside the due one; the numbers are in the table below",
     )
 
 
 def _statement(audit: Audit, verdict: Verdict) -> Statement:
     unit = AUDITED[verdict.name].cases
-    detail, shown_by = "", list[Table]()
+    detail = ""
     if verdict.detail and verdict.detail not in verdict.sentence:
         detail = verdict.detail
     elif verdict.searched and unit and not verdict.detail:
         detail = f"looked at: {counted(verdict.searched, unit)}"
-    if verdict.verdict == "fails":
-        tasks = audit.subject.holdings.user_tasks
-        shown_by = witness_blocks(verdict, audit.subject.given, tasks)
+    fails = verdict.verdict == "fails"
+    tasks = audit.subject.holdings.user_tasks
     return Statement(
         verdict.verdict if verdict.applies else MUTED,
         verdict.sentence,
         verdict.name,
-        "FAILS" if verdict.verdict == "fails" else verdict.verdict,
+        "FAILS" if fails else verdict.verdict,
         detail,
-        shown_by,
+        witness_tables(verdict, audit.subject.given, tasks) if fails else (),
     )
 
 
-def _beside_due(audit: Audit, against: AgainstFair) -> Iterator[Block]:
-    """Yield how many are wronged, who is furthest off, and of many users how all are off."""
-    yield _tiles(audit, against)
-    if audit.fair is not None:
-        lines = []
-        for word, order, those in (
-            ("over", largest_first(against.ratio), against.off >= UNCHANGED),
-            ("under", smallest_first(against.ratio), against.below),
-        ):
-            names = audit.subject.problem.users.names
-            off = [f"{names[n]} ({change(float(against.off[n]))})" for n in order if those[n]]
-            if off:
-                lines.append(f"{word} the {against.what}: {named(off, NAMED)}")
-        if lines:
-            yield Listing(lines)
-    if (~np.isnan(against.ratio)).sum() > ROWS:
-        yield Picture(
-            f"All {len(against.ratio):,} users by how much they hold of their {against.what}; at "
-            "the line it is as much. The last bar also counts who has more.",
-            lambda: ratios_figure(against),
-            "How many users hold which part of what is due",
-        )
+def _over_and_under(audit: Audit, comparison: FairComparison) -> Iterator[Block]:
+    """Yield how many users are worse off, and the users furthest from the fair share."""
+    yield _tiles(audit, comparison)
+    if audit.fair is None:
+        return
+    names = audit.subject.problem.users.names
+    lines = []
+    for word, order, chosen in (
+        ("over", largest_first(comparison.ratio), comparison.off >= UNCHANGED),
+        ("under", smallest_first(comparison.ratio), comparison.below),
+    ):
+        off = [f"{names[n]} ({change(float(comparison.off[n]))})" for n in order if chosen[n]]
+        if off:
+            lines.append(f"{word} the {comparison.what}: {named(off, NAMED)}")
+    if lines:
+        yield Listing(lines)
 
 
-def _tiles(audit: Audit, against: AgainstFair) -> Tiles:
-    """Sum up in a few numbers, each with who is worst off."""
+def _tiles(audit: Audit, comparison: FairComparison) -> Tiles:
+    """Count the users that are worse off, each count with the worst case."""
     names, gain = audit.subject.problem.users.names, audit.envy.gain
 
-    def count(whose: BoolArray) -> str:
-        return f"{int(whose.sum()):,} of {len(names):,}"
+    def count(chosen: BoolArray) -> str:
+        return f"{int(chosen.sum()):,} of {len(names):,}"
 
     tiles = []
     if audit.fair is not None:
         worst = ""
-        if against.below.any():
-            n = first_smallest(against.ratio)
-            worst = f"furthest: {names[n]}, {change(float(against.off[n]))}"
-        below = f"users below their fair share by {audit.fair.mechanism}"
-        tiles.append((below, count(against.below), worst, None))
+        if comparison.below.any():
+            n = first_smallest(comparison.ratio)
+            worst = f"furthest: {names[n]}, {change(float(comparison.off[n]))}"
+        label = f"users below their fair share by {audit.fair.mechanism}"
+        tiles.append((label, count(comparison.below), worst, None))
     worst = ""
-    if against.short.any():
-        n = first_smallest(np.where(against.short, 1 + against.margin, np.inf))
-        worst = f"furthest: {names[n]}, {change(float(against.margin[n]), 'under 0.1 %')}"
-    if against.unasked.any():
-        worst += f"{'; ' if worst else ''}{count(against.unasked)} not asked: slice under one task"
-    tiles.append(("users below their slice of every server", count(against.short), worst, None))
+    if comparison.short.any():
+        n = first_smallest(np.where(comparison.short, 1 + comparison.margin, np.inf))
+        worst = f"furthest: {names[n]}, {change(float(comparison.margin[n]), 'under 0.1 %')}"
+    if comparison.unasked.any():
+        worst += (
+            f"{'; ' if worst else ''}{count(comparison.unasked)} not asked: slice under one task"
+        )
+    tiles.append(("users below their slice of every server", count(comparison.short), worst, None))
     worst = ""
-    if against.envies.any():
-        n = first_largest(1 + np.where(against.envies, gain, 0.0))
-        would_gain = f"would gain {gained(float(gain[n])).lstrip('+')}"
-        worst = f"most: {names[n]}, {would_gain if np.isfinite(gain[n]) else 'has nothing'}"
-    envious = "not known" if np.isnan(against.ratio).any() else count(against.envies)
+    if comparison.envies.any():
+        n = first_largest(1 + np.where(comparison.envies, gain, 0.0))
+        worst = f"largest gain: {names[n]}, {gain_text(float(gain[n]))}"
+    envious = "not known" if np.isnan(comparison.ratio).any() else count(comparison.envies)
     return Tiles([*tiles, ("users that envy", envious, worst, None)])
 
 
-def _envy(audit: Audit, against: AgainstFair) -> Iterator[Block]:
-    """Draw who envies another; of many, list them."""
-    involved, envy = users_in_envy(audit, against), audit.envy
+def _envy(audit: Audit, comparison: FairComparison) -> Picture | Table:
+    """Draw the envy among a few users; list many."""
+    involved, found = users_in_envy(audit, comparison), audit.envy
     scaled = "Bundles are scaled by weight, and of use only where a user may run."
     if len(involved) <= ENVY_SHOWN:
-        capped = ""
-        if (envy.gain[against.envies] > LARGEST_MARGIN).any():
-            capped = f" Gains above {change(LARGEST_MARGIN)} have the colour of that."
-        yield Picture(
-            "By how much the user of the row would run more tasks with what the user of the column "
-            f"has: the darker, the more.{capped} {scaled} Of all users only those that envy, and "
-            "those that they envy most or that envy too.",
-            lambda: envy_figure(audit, against, involved),
+        return Picture(
+            "By how much the user of the row would run more tasks with the bundle of the user of "
+            f"the column: the darker, the more. Gains above {change(LARGEST_MARGIN)} have one "
+            f"colour. {scaled} Users that neither envy nor are envied most are left out.",
+            lambda: envy_figure(audit, comparison, involved),
             "By how much each user would gain with the bundle of another",
         )
-        return
-    names, order = audit.subject.problem.users.names, by_gain(audit, against)
+    names, order = audit.subject.problem.users.names, by_gain(audit, comparison)
 
     def row(k: int) -> list[Content]:
         n = int(order[k])
-        tasks, gain = float(audit.subject.holdings.user_tasks[n]), float(envy.gain[n])
         return [
             names[n],
-            names[int(envy.envied[n])],
-            _figure(tasks, number(tasks)),
-            _figure(float(envy.could[n]), number(float(envy.could[n]))),
-            _figure(gain, gained(gain)),
+            names[int(found.envied[n])],
+            figure(float(audit.subject.holdings.user_tasks[n])),
+            figure(float(found.could[n])),
+            figure(float(found.gain[n]), gain_text),
         ]
 
-    columns = (Column("tasks"), Column("with its bundle"), Column("gain"))
-    yield Table(
-        "Who envies another, the largest gain first",
-        (words("user"), words("envies most"), *columns),
+    return Table(
+        "Users that envy another, the largest gain first",
+        [*words("user", "envies most"), *numbers("tasks", "with its bundle", "gain")],
         len(order),
         row,
         each="user",
@@ -324,110 +287,80 @@ def _envy(audit: Audit, against: AgainstFair) -> Iterator[Block]:
     )
 
 
-def _margins(audit: Audit, against: AgainstFair) -> Picture:
-    short, unasked = int(against.short.sum()), int(against.unasked.sum())
-    falls = f"{counted(short, 'user')} fall{'s' if short == 1 else ''}" if short else "Nobody falls"
-    notes = [f"{falls} short."]
-    if float(np.nanmax(against.margin, initial=0.0)) > LARGEST_MARGIN:
+def _margins(comparison: FairComparison, audit: Audit) -> Picture:
+    notes = [f"Users that fall short: {int(comparison.short.sum()):,}."]
+    if len(comparison.margin) > USERS_DRAWN:
+        notes.append(f"The {USERS_DRAWN} least of {len(comparison.margin):,} margins.")
+    if float(np.nanmax(comparison.margin, initial=0.0)) > LARGEST_MARGIN:
         notes.append(f"Margins above {change(LARGEST_MARGIN)} are drawn as that.")
     if audit.subject.holdings.whole_tasks:
-        notes.append("Tasks are whole: who lacks less than one does not fall short.")
-    if unasked:
-        notes.append(
-            f"Of {counted(unasked, 'user')} that run less, the slice is less than one whole task: "
-            "nothing is asked for them."
-        )
+        notes.append("Tasks are whole: a user that lacks less than one does not fall short.")
     return Picture(
         "Tasks of each user, relative to those that its part of every server, by weight, would "
         f"run: below zero it would be better off alone. {' '.join(notes)}",
-        lambda: margins_figure(audit, against),
+        lambda: margins_figure(audit, comparison),
         "Margin of each user over its slice of every server; the numbers are in the table below",
     )
 
 
-def _users(audit: Audit, against: AgainstFair) -> Table:
-    """Tabulate each user's holdings, due share, tasks of its slice, and whom it envies."""
+def _users(audit: Audit, comparison: FairComparison) -> Table:
+    """Tabulate each user's holdings, due share, slice and envy."""
     problem, holdings, fair = audit.subject.problem, audit.subject.holdings, audit.fair
-    weighted = bool((problem.weight != problem.weight[0]).any())
-    waits, envies, is_given = any(audit.waiting), against.envies.any(), audit.subject.divide is None
-    widest = float(np.nanmax(against.held, initial=0.0)) or 1.0
-    columns = [
-        words("user"),
-        *([Column("weight")] if weighted else []),
-        Column("tasks"),
-        *([Column("waiting")] if waits else []),
-        Column("dominant share"),
-        *(map(Column, ("fair tasks", "fair share", "over/under")) if fair is not None else []),
-        Column("slice"),
-        Column("margin"),
-        *([words("envies")] if envies else []),
-        *([words("holds")] if is_given else []),
-    ]
+    names, widest = problem.users.names, float(np.nanmax(comparison.held, initial=0.0)) or 1.0
+
+    def change_cell(off: float, is_bad: bool) -> Content:
+        return figure(off, lambda v: change(v, "as due"), kind="bad" if is_bad else "")
 
     def row(n: int) -> list[Content]:
-        weight, tasks = float(problem.weight[n]), float(holdings.user_tasks[n])
-        held, sliced, margin = (float(v[n]) for v in (against.held, audit.slices, against.margin))
-        cells: list[Content] = [problem.users.names[n]]
-        cells += [_figure(weight, number(weight))] if weighted else []
-        cells.append(_figure(tasks, number(tasks)))
-        cells += [_figure(audit.waiting[n], f"{audit.waiting[n]:,}")] if waits else []
-        part = 0.0 if np.isnan(held) else held / widest
-        cells.append(_figure(held, percent(held), part=part))
+        held = float(comparison.held[n])
+        cells: list[Content] = [names[n], figure(float(problem.weight[n]))]
+        cells.append(figure(float(holdings.user_tasks[n])))
+        if waits:
+            cells.append(figure(audit.waiting[n]))
+        cells.append(figure(held, percent, part=None if np.isnan(held) else held / widest))
         if fair is not None:
-            due, off = float(against.due[n]), float(against.off[n])
-            fair_tasks = float(fair.user_tasks[n])
-            cells += [_figure(fair_tasks, number(fair_tasks)), _figure(due, percent(due))]
-            cells.append(_figure(off, change(off, "as due"), bad=bool(against.below[n])))
-        cells.append(_figure(sliced, number(sliced)))
-        cells.append(_figure(margin, change(margin, "as due"), bad=bool(against.short[n])))
-        envied = problem.users.names[int(audit.envy.envied[n])]
-        could = f"{envied}: {number(float(audit.envy.could[n]))} tasks"
-        cells += [could if against.envies[n] else ""] if envies else []
-        return [*cells, _held(audit, n)] if is_given else cells
+            cells += [
+                figure(float(fair.user_tasks[n])),
+                figure(float(comparison.due[n]), percent),
+                change_cell(float(comparison.off[n]), bool(comparison.below[n])),
+            ]
+        cells.append(figure(float(audit.slices[n])))
+        cells.append(change_cell(float(comparison.margin[n]), bool(comparison.short[n])))
+        if envies:
+            envied = names[int(audit.envy.envied[n])]
+            text = f"{envied}: {number(float(audit.envy.could[n]))} tasks"
+            cells.append(text if comparison.envies[n] else "")
+        if is_given:
+            cells.append(_held_amounts(audit, n))
+        return cells
 
-    return Table(
-        "Users, what they hold, and what is due",
-        tuple(columns),
-        problem.n_users,
-        row,
-        size=np.nan_to_num(against.held),
-        each="user",
-        note=_headings(audit, against),
+    waits, envies = any(audit.waiting), bool(comparison.envies.any())
+    is_given = audit.subject.divide is None
+    columns: list[Column] = [*words("user"), *numbers("weight", "tasks")]
+    columns += numbers("waiting") if waits else []
+    columns += numbers("dominant share")
+    columns += numbers("fair tasks", "fair share", "over/under") if fair is not None else []
+    columns += numbers("slice", "margin")
+    columns += words("envies") if envies else []
+    columns += words("holds") if is_given else []
+    note = (
+        f"{DOMINANT_SHARE}. slice: the tasks of a part of every server, by weight; margin: how far "
+        "its tasks are from these. over/under: how far its dominant share is from the fair one. "
+        "envies: the user it envies most, and its own tasks with that bundle."
     )
+    if holdings.whole_tasks:
+        note += " Tasks are whole: a user that lacks less than one does not fall short."
+        note += " Fair tasks are divisible; whole ones may be far off." if fair is not None else ""
+    size = np.nan_to_num(comparison.held)
+    about = "Users, their holdings and their due shares"
+    return Table(about, columns, problem.n_users, row, size=size, each="user", note=note)
 
 
-def _figure(value: float, text: str, *, bad: bool = False, part: float | None = None) -> Cell:
-    """Return a cell of a figure that may be missing."""
-    if np.isnan(value):
-        return Cell("–", BEYOND)
-    return Cell(text, min(value, BEYOND), part, "bad" if bad else "")
-
-
-def _held(audit: Audit, n: int) -> str:
-    """Describe a user's holdings of every resource."""
+def _held_amounts(audit: Audit, n: int) -> str:
     cluster = audit.subject.problem.cluster
     amounts = audit.subject.holdings.user_amounts[n].tolist()
     return ", ".join(
-        f"{resource} {amount(held, unit)}"
+        f"{resource} {amount(held, unit) if isfinite(held) else '–'}"
         for held, unit, resource in zip(amounts, cluster.units, cluster.resources, strict=True)
         if held != 0
     )
-
-
-def _headings(audit: Audit, against: AgainstFair) -> str:
-    """Explain the headings of the table."""
-    has_fair, is_whole = audit.fair is not None, audit.subject.holdings.whole_tasks
-    said = [f"{DOMINANT_SHARE}."]
-    if has_fair:
-        said.append("over/under: how far that is from the fair share.")
-    said.append(
-        "slice: the tasks that a user could run with its part of every server; margin: how far its "
-        "tasks are from these."
-    )
-    if is_whole:
-        said.append("Tasks are whole: who lacks less than one does not fall short of its slice.")
-    if is_whole and has_fair:
-        said.append("Fair tasks are divisible; whole ones, placed one by one, may be far off.")
-    if against.envies.any():
-        said.append("envies: who it envies most, and the tasks that it would run with that bundle.")
-    return " ".join(said)

@@ -1,10 +1,10 @@
 """The chart kit: pictures as plain data that Plotly's script draws in the browser.
 
-A picture is a list of traces (`line`, `dots`, `bars`, ...) in a `layout`. What a trace says of a
-point under the pointer is a text for each point, which `hover` puts together, or one template in
-which ``%{x}``, ``%{y}`` and ``%{text}`` stand for the point's own. Colours of text and axes are
-left to the page, which follows the reader's light or dark setting, and so are the names of traces:
-the page lists them above the picture where the layout has a ``legend``.
+A picture is a list of traces (`line`, `dots`, `bars`, ...) in a `layout`. The text under the
+pointer is a list with one text for each point, which `hover` builds, or one template in which
+``%{x}``, ``%{y}`` and ``%{text}`` stand for the point's own values. The page chooses colours of
+text and axes by the reader's light or dark setting, and lists the names of traces above the picture
+where the layout asks for a legend.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from fairlead.report.numbers import duration
 
 Figure = dict[str, Any]
 Trace = dict[str, Any]
+Numbers = Sequence[float] | FloatArray | IntArray
 
 # Told apart under the common kinds of colour blindness: Okabe and Ito's, and three of Paul Tol's.
 COLOURS = (
@@ -40,14 +41,12 @@ SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "x", "star", "
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 COLOUR_OF_OTHERS = "#8d8d8d"
 COLOUR_OF_FREE = "rgba(128,128,128,0.13)"
-# The page puts its own ink in the place of this.
-INK = "themed"
+INK = "themed"  # the page replaces it by the colour of its text
 MORE, LESS, EVEN = COLOURS[0], COLOURS[5], COLOUR_OF_OTHERS
 
-# Of more there is one line or bar each, without names.
-USERS_WITH_A_ROW_EACH = 40
+# A picture names at most so many users; the table below it has all.
+USERS_DRAWN = 60
 LONGEST_LABEL = 26
-_LARGEST_BUBBLE, _SMALLEST_BUBBLE = 26.0, 4.0
 # Marks of logarithmic axes of time: those of the first line always, the others if there is room.
 _MARKS = (
     (("1 s", 1.0), ("1 min", 60.0), ("1 h", 3600.0), ("1 d", 86_400.0), ("30 d", 2_592_000.0)),
@@ -58,7 +57,7 @@ _MOST_MARKS = 7
 
 
 def plain(text: str) -> str:
-    """Make a text mean itself where Plotly reads tags and entities."""
+    """Escape a text where Plotly reads tags and entities."""
     return escape(text, quote=False)
 
 
@@ -76,39 +75,35 @@ def hover(name: str, *lines: str) -> str:
 
 
 def values(numbers: Iterable[float] | FloatArray) -> list[float | None]:
-    """Return plain numbers of six digits, None for what is not finite."""
+    """Return plain numbers of six digits, None for infinite and missing ones."""
     array = np.asarray(numbers, dtype=float)
     return [float(f"{v:.6g}") if np.isfinite(v) else None for v in array.tolist()]
 
 
 def line(
     name: str,
-    x: FloatArray | IntArray,
-    y: FloatArray,
-    said: Sequence[str] = (),
+    x: Numbers,
+    y: Numbers,
+    texts: str | Sequence[str] = (),
     *,
     colour: str,
     width: float = 2.0,
     dash: str = "solid",
-    steps: bool = False,
     marks: float = 0,
     key: str = "",
 ) -> Trace:
-    """Draw one line.
+    """Draw one line; `marks` is the size of dots on it.
 
-    `steps` holds each value until the next, `marks` is the size of dots on it, and traces with the
-    same `key` are hidden and shown together.
+    Traces with the same `key` are hidden and shown together.
     """
-    shape = {"shape": "hv"} if steps else {}
-    dashed = {} if dash == "solid" else {"dash": dash}
     drawn: Trace = {
         "type": "scatter",
         "mode": "lines+markers" if marks else "lines",
         "name": plain(name),
         "x": values(x),
         "y": values(y),
-        "line": {"color": colour, "width": width, **dashed, **shape},
-        **_said(said),
+        "line": {"color": colour, "width": width, "dash": dash},
+        **_under_pointer(texts),
     }
     if marks:
         drawn["marker"] = {"size": marks, "color": colour}
@@ -117,9 +112,9 @@ def line(
 
 def dots(
     name: str,
-    x: Sequence[float] | FloatArray,
-    y: Sequence[float] | FloatArray | IntArray,
-    said: Sequence[str] = (),
+    x: Numbers,
+    y: Numbers,
+    texts: str | Sequence[str] = (),
     *,
     colour: str | Sequence[str],
     size: float | Sequence[float] = 11,
@@ -135,40 +130,32 @@ def dots(
         "y": values(y),
         "marker": {"color": colour, "size": size, "symbol": symbol, "opacity": opacity},
         "cliponaxis": False,
-        **_said(said),
+        **_under_pointer(texts),
     }
 
 
 def bars(
     name: str,
-    labels: Sequence[str] | Sequence[float],
-    lengths: FloatArray,
-    said: Sequence[str],
+    places: Numbers,
+    lengths: Numbers,
+    texts: Sequence[str],
     colour: str | Sequence[str],
     *,
     level: bool = False,
     key: str = "",
 ) -> Trace:
-    """Draw upright bars, or level ones, at their labels."""
+    """Draw upright bars, or level ones, at their places."""
     across, up = ("x", "y") if not level else ("y", "x")
     return {
         "type": "bar",
         "name": plain(name),
         "orientation": "h" if level else "v",
-        across: list(labels),
+        across: list(places),
         up: values(lengths),
         "marker": {"color": colour},
-        **_said(said),
+        **_under_pointer(texts),
         **({"legendgroup": key} if key else {}),
     }
-
-
-def bubbles(x: FloatArray, y: FloatArray, tasks: IntArray, said: Sequence[str]) -> Trace:
-    """Draw a circle for each user, its size logarithmic in the number of its tasks."""
-    size = np.log(np.maximum(tasks, 1) + 1.0)
-    size = _SMALLEST_BUBBLE + (_LARGEST_BUBBLE - _SMALLEST_BUBBLE) * size / size.max(initial=1.0)
-    sizes = size.round(1).tolist()
-    return dots("", x, y, said, colour=COLOURS[0], size=sizes, opacity=0.5)
 
 
 def between(starts: Sequence[float], ends: Sequence[float], rows: Sequence[float]) -> Trace:
@@ -194,38 +181,21 @@ def beside(texts: Sequence[str], x: Sequence[float], rows: Sequence[float]) -> T
     }
 
 
-def rule(x: Sequence[float], y: Sequence[float], dash: str = "solid") -> Trace:
-    """Draw a thin line that says where something is."""
-    drawn = line("", np.array(x), np.array(y), colour=INK, width=1.2, dash=dash)
-    return drawn | {"showlegend": False}
-
-
-def diagonal() -> Trace:
-    """Draw where both are equal."""
-    return rule([0.0, 1.0], [0.0, 1.0], "dot") | {
-        "line": {"color": COLOUR_OF_OTHERS, "width": 1.2, "dash": "dot"}
-    }
-
-
-def mark_at(*, x: float | None = None, y: float | None = None, colour: str = EVEN) -> Trace:
-    """Return a thin dotted line through all of a picture, for the ``shapes`` of its layout."""
-    there = {"xref": "paper", "x0": 0, "x1": 1, "y0": y, "y1": y}
-    if x is not None:
-        there = {"yref": "paper", "y0": 0, "y1": 1, "x0": x, "x1": x}
-    return {"type": "line", "line": {"color": colour, "width": 1.2, "dash": "dot"}, **there}
+def rule(x: Sequence[float], y: Sequence[float], colour: str = INK, dash: str = "solid") -> Trace:
+    """Draw a thin line as a reference."""
+    return line("", x, y, colour=colour, width=1.2, dash=dash) | {"showlegend": False}
 
 
 def layout(
     across: str = "", up: str = "", *, height: int = 300, share: bool = False, legend: bool = False
 ) -> dict[str, Any]:
     """Lay out a picture with named axes; of `share`, upright values are written in per cent."""
-    named = {"title": {"text": across}} if across else {}
     return {
         "height": height,
         "margin": {"l": 10, "r": 24, "t": 10, "b": 48 if across else 28, "pad": 6},
-        "xaxis": {**named, "showgrid": False, "zeroline": False, "nticks": 8},
+        "xaxis": {"title": {"text": across}, "showgrid": False, "zeroline": False, "nticks": 8},
         "yaxis": {
-            **({"title": {"text": up}} if up else {}),
+            "title": {"text": up},
             "automargin": True,
             "rangemode": "tozero",
             "nticks": 6,
@@ -257,14 +227,6 @@ def rows(labels: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def square(across: str, up: str, data: list[Trace], *, height: int = 460) -> Figure:
-    """Lay out a picture of two shares of one against each other."""
-    drawn = layout(across, up, height=height)
-    for axis in ("xaxis", "yaxis"):
-        drawn[axis] |= {"range": [-0.03, 1.03], "tickformat": ".0%", "showgrid": True}
-    return {"data": data, "layout": drawn}
-
-
 def logarithmic_times(least: float, most: float) -> dict[str, Any]:
     """Lay out a logarithmic axis between two times in seconds, both positive."""
     marks: list[tuple[str, float]] = []
@@ -284,13 +246,6 @@ def logarithmic_times(least: float, most: float) -> dict[str, Any]:
     }
 
 
-def thinned(indices: IntArray, most: int) -> IntArray:
-    """Return all indices, or as many evenly spaced ones as a picture can show."""
-    if len(indices) <= most:
-        return indices
-    return indices[np.unique(np.linspace(0, len(indices) - 1, most).round().astype(np.int64))]
-
-
 def css(colour: str) -> str:
     """Return a colour for a style sheet."""
     return "var(--ink)" if colour == INK else colour
@@ -302,14 +257,14 @@ def css_dash(dash: str) -> str:
 
 
 def ink_on(colour: str) -> str:
-    """Choose black or white letters by the luminance of what they stand on."""
+    """Choose black or white letters by the luminance of their background."""
     if not colour.startswith("#"):
         return "#000000"
     red, green, blue = (int(colour[k : k + 2], 16) for k in (1, 3, 5))
     return "#000000" if 0.299 * red + 0.587 * green + 0.114 * blue > 118 else "#ffffff"
 
 
-def _said(texts: Sequence[str]) -> dict[str, Any]:
+def _under_pointer(texts: str | Sequence[str]) -> dict[str, Any]:
     if isinstance(texts, str):
         return {"hovertemplate": f"<b>%{{fullData.name}}</b><br>{texts}<extra></extra>"}
     if len(texts):

@@ -1,27 +1,29 @@
-"""What a verb answers, composed once: a terminal, a page and JSON render the same blocks.
+"""The document model: one answer as blocks, for a page, a terminal and JSON.
 
-A `Document` opens with its verdict; then come blocks. `fairlead.report.terminal` and
-`fairlead.report.page` render them; what is in one of the two only says so in `only`.
+A `Document` opens with its verdict, then come blocks. `fairlead.report.page` renders them as HTML,
+`fairlead.report.terminal` prints those that a terminal can show, and `Document.to_json` gives the
+answer's own values.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from math import isnan
 from typing import Any, TypeAlias
 
 from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import FloatArray
+from fairlead.model.ties import largest_first
 from fairlead.report.numbers import number
 
-# Where a block or a column is shown, if not everywhere.
-PAGE, TERMINAL = "page", "terminal"
-# Of a column: not on a terminal that is narrow.
-ROOMY = "roomy"
+HOLDS, FAILS, UNKNOWN, MUTED = "holds", "fails", "unknown", "muted"
+MARKS = {HOLDS: "✓", FAILS: "✗", UNKNOWN: "?", MUTED: "–"}
 # A table on a terminal keeps to about one screen; into a pipe or file it is complete.
 ROWS_ON_TERMINAL = 40
-HOLDS, FAILS, UNKNOWN, MUTED = "holds", "fails", "unknown", "muted"
+# Infinite and missing numbers are sorted after all others.
+SORTED_LAST = 1e300
 
 
 @dataclass(frozen=True)
@@ -29,94 +31,118 @@ class Cell:
     """A cell of a table that is more than a text."""
 
     text: str
-    value: float | None = None  # what a reader who sorts the column sorts by
-    part: float | None = None  # how long a bar to draw under it, from 0 to 1
-    kind: str = ""  # ``good``, ``bad``, ``dim``, or nothing
-    swatch: str = ""  # a colour to show before the text
-    note: str = ""  # what a page adds in small letters
-    link: str = ""  # the anchor of a block of the page
-    brief: str = ""  # what a terminal shows in place of a text that would take too much of a line
+    value: float | None = None  # sort key of a page
+    part: float | None = None  # length of a bar under the text, from 0 to 1
+    kind: str = ""  # ``good``, ``bad``, ``dim``, or empty
+    swatch: str = ""  # colour shown before the text
+    note: str = ""  # shown after the text, in small letters on a page
 
 
 Content: TypeAlias = "Cell | str"
 
 
+def figure(
+    value: float | None,
+    write: Callable[[float], str] = number,
+    *,
+    part: float | None = None,
+    kind: str = "",
+) -> Cell:
+    """Return a cell of a number, with a dash for a missing one."""
+    if value is None or isnan(value):
+        return Cell("–", SORTED_LAST)
+    return Cell(write(value), min(value, SORTED_LAST), part, kind)
+
+
+def count_cell(count: int) -> Cell:
+    """Return a cell of a whole number: ``12,583``."""
+    return Cell(f"{count:,}", count)
+
+
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: of figures, unless it is of words."""
+    """A column of a table: of numbers, which stand on the right, or of words."""
 
     heading: str
     words: bool = False
-    only: str = ""
 
 
-def words(heading: str, only: str = "") -> Column:
-    """Return a column of words."""
-    return Column(heading, words=True, only=only)
+def words(*headings: str) -> list[Column]:
+    """Return columns of words."""
+    return [Column(heading, words=True) for heading in headings]
+
+
+def numbers(*headings: str) -> list[Column]:
+    """Return columns of numbers."""
+    return [Column(heading) for heading in headings]
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table; a terminal or a page shows as many of its rows as it has room for."""
+    """A table whose rows are made when they are shown."""
 
-    about: str  # what is in it
-    columns: tuple[Column, ...]  # the first `keys` of them name a row
+    about: str  # what the table holds, for readers who cannot see it
+    columns: Sequence[Column]  # the first one names a row
     count: int  # rows in all
-    row: Callable[[int], Sequence[Content]]  # returns the cells of row k, one for each column
-    # (count,): the largest rows are shown where there is no room for all; the first if absent.
-    size: FloatArray | None = None
-    each: str = ""  # what a row is, in the singular; users can be searched for
-    rest: str = "with smaller shares"  # which rows are left out, in words
-    foot: tuple[Sequence[Content], ...] = ()  # rows that stand below all others
-    keys: int = 1
-    # Rows that each shows at most; on a page as many as on any where 0.
-    on_terminal: int = ROWS_ON_TERMINAL
-    on_page: int = 0
-    in_pipe: int | None = None  # rows at most even where nothing is left out otherwise
-    captioned: bool = False  # whether a reader needs `about` to know what it is
-    note: str = ""  # what to know of it, below it
-    folded: str = ""  # if not empty, a page shows the table only when this is opened
-    instead: Table | None = None  # shown in place of this one where there is no room for all of it
-    only: str = ""
+    row: Callable[[int], Sequence[Content]]  # cells of row k, one for each column
+    size: FloatArray | None = None  # (count,): the largest rows are kept where not all are shown
+    each: str = "row"  # noun of a row, in the singular; users can be searched for
+    rest: str = "with smaller shares"  # which rows are left out
+    foot: Sequence[Sequence[Content]] = ()  # rows below all others
+    on_terminal: int = ROWS_ON_TERMINAL  # rows that a terminal shows at most
+    note: str = ""  # explains headings, below the table
+    folded: str = ""  # label under which a page hides the table until it is opened
+    page_only: bool = False
+
+    def shown_rows(self, most: int | None) -> list[int]:
+        """Return the rows to show: all, or the largest `most` of them in their order."""
+        if most is None or self.count <= most:
+            return list(range(self.count))
+        if self.size is None:
+            return list(range(most))
+        return sorted(int(k) for k in largest_first(self.size)[:most])
 
 
 def table_of(
     about: str, columns: Sequence[Column], rows: Sequence[Sequence[Content]], **more: Any
 ) -> Table:
-    """Return a table of rows that are there already."""
-    return Table(about, tuple(columns), len(rows), rows.__getitem__, **more)
+    """Return a table of rows that exist already."""
+    return Table(about, columns, len(rows), rows.__getitem__, **more)
+
+
+def pairs_table(about: str, pairs: Sequence[tuple[str, str]], **more: Any) -> Table:
+    """Return a table of labels and texts, without headings."""
+    return table_of(about, words("", ""), pairs, on_terminal=len(pairs), **more)
 
 
 @dataclass(frozen=True)
 class Prose:
-    """A paragraph; ``small`` says what words mean, ``warning`` what to beware of."""
+    """A paragraph; its kind is ``small``, ``strong``, ``warning`` or empty."""
 
     text: str
     kind: str = ""
-    only: str = ""
+    page_only: bool = False
 
 
 @dataclass(frozen=True)
 class Listing:
-    """Sentences, one below the other; a ``warning`` stands out."""
+    """Sentences, one below the other."""
 
     lines: Sequence[str]
     heading: str = ""
-    kind: str = ""
-    only: str = ""
+    kind: str = ""  # as of `Prose`
 
 
 @dataclass(frozen=True)
 class Statement:
-    """That something holds, fails or is not known, and why."""
+    """A finding that holds, fails or is not known, with its reason."""
 
     kind: str  # ``holds``, ``fails``, ``unknown`` or ``muted``
     sentence: str
-    name: str = ""  # what it is said of; may be empty
-    said: str = ""  # the finding in a word or two
-    detail: str = ""  # what is less important
-    shown_by: Sequence[Block] = ()  # what a page shows when asked for it
-    only: str = ""
+    name: str = ""  # subject of the finding; may be empty
+    finding: str = ""  # in a word or two
+    detail: str = ""
+    witness: Sequence[Table] = ()  # numbers that a page shows on demand
 
 
 @dataclass(frozen=True)
@@ -124,52 +150,26 @@ class Picture:
     """A picture of a page."""
 
     caption: str
-    figure: Any  # plain data for Plotly's script, or what returns it
-    about: str  # what is in it, for who cannot see it
+    figure: Any  # plain data for Plotly's script, or a function that returns it
+    about: str  # what it shows, for readers who cannot see it
     heading: str = ""
-    small: bool = False  # whether two of them stand side by side where there is room
+    small: bool = False  # whether two of them stand side by side
 
 
 @dataclass(frozen=True)
 class Tiles:
-    """A few numbers that sum up: label, value, what more there is to it, and a bar's length."""
+    """A few numbers that sum up: label, value, detail, and the length of a bar."""
 
     tiles: Sequence[tuple[str, str, str, float | None]]
-    only: str = ""
-
-
-@dataclass(frozen=True)
-class Facts:
-    """Pairs of a label and a text."""
-
-    pairs: Sequence[tuple[str, str]]
-
-
-@dataclass(frozen=True)
-class Legend:
-    """A colour key of several pictures, for lines: key, name, colour, dash, and ``line``."""
-
-    lines: Sequence[tuple[str, str, str, str, str]]
 
 
 @dataclass(frozen=True)
 class Section:
-    """Blocks below a heading, on a page."""
+    """Blocks below a heading."""
 
     heading: str
     blocks: Sequence[Block] | Callable[[], Iterable[Block]]
-    level: int = 2
-    kind: str = ""  # of a card, ``fails`` makes it stand out
-    anchor: str = ""  # where links lead to
-    only: str = ""
-
-
-@dataclass(frozen=True)
-class Cards:
-    """Sections side by side, each in a frame, with a colour of its own."""
-
-    cards: Sequence[tuple[str, Section]]
-    only: str = ""
+    page_only: bool = False
 
 
 @dataclass(frozen=True)
@@ -180,23 +180,20 @@ class Tabs:
     panels: Mapping[str, Sequence[Block]]
 
 
-Block: TypeAlias = (
-    Table | Prose | Listing | Statement | Picture | Tiles | Facts | Legend | Section | Cards | Tabs
-)
+Block: TypeAlias = Table | Prose | Listing | Statement | Picture | Tiles | Section | Tabs
 
 
 @dataclass(frozen=True, eq=False)
 class Document:
     """An answer for people, and as plain values for programs."""
 
-    title: str  # what it is about, such as the name of a file
-    about: str  # what kind of answer it is: in the title of the browser's window
-    lead: str  # how large the problem is, and what was done
+    title: str  # subject, such as the name of a file
+    about: str  # kind of answer, for the title of the browser's window
+    lead: str  # size of the problem, and what was done
     verdict: Statement | None  # the answer in a sentence
-    blocks: Sequence[Block]  # the picture first, then the rest
-    values: Callable[[], Mapping[str, Any]]  # returns the whole answer as plain values, for JSON
-    # What was left out of the input, and why.
-    left_out: Sequence[str] = field(default_factory=tuple)
+    blocks: Sequence[Block]  # the picture first
+    values: Callable[[], Mapping[str, Any]]  # returns the whole answer as plain values
+    left_out: Sequence[str] = ()  # parts of the input that were left out, and why
 
     def to_json(self) -> str:
         """Return the answer as one JSON object, with its final newline."""
@@ -207,23 +204,19 @@ class Document:
 
 
 def proof(certificate: Certificate, found_by: str = "the solver that found the answer") -> Section:
-    """Describe the condition that makes an answer right, and by how much it misses that."""
-    detail = "; ".join(
-        f"{name.replace('_', ' ')}: {number(value) if isinstance(value, float) else value}"
+    """Describe the condition that makes an answer right, and by how much the answer misses it."""
+    holds = certificate.holds
+    detail = "".join(
+        f"; {name.replace('_', ' ')}: {number(value) if isinstance(value, float) else value}"
         for name, value in certificate.detail.items()
         if isinstance(value, str | int | float)
     )
     missed = f"violation {certificate.violation:.1e}, tolerance {certificate.tolerance:.0e}"
-    return Section(
-        "Proof",
-        (
-            Statement(
-                HOLDS if certificate.holds else FAILS,
-                certificate.condition,
-                "proof",
-                "holds" if certificate.holds else "DOES NOT HOLD",
-                f"{missed}; computed from the definition, not by {found_by}"
-                + (f". {detail}" if detail else ""),
-            ),
-        ),
+    statement = Statement(
+        HOLDS if holds else FAILS,
+        certificate.condition,
+        "proof",
+        "holds" if holds else "DOES NOT HOLD",
+        f"{missed}; computed from the definition, not by {found_by}{detail}",
     )
+    return Section("Proof", [statement])

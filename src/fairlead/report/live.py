@@ -1,7 +1,7 @@
-"""Tables of what a running service answers: jobs, users, servers, shares, usage.
+"""Tables of the answers of a running service: jobs, users, servers, shares, usage.
 
-They are no documents unless a terminal has no room for them: to import what draws documents takes
-longer than all else that a command does which asks a service.
+A table that fits is laid out here by padding: to import Rich takes longer than everything else that
+a command does which asks a service. A terminal that is too small gets Rich's.
 """
 
 from __future__ import annotations
@@ -17,39 +17,31 @@ from fairlead.report.numbers import duration, number, percent, printable, spread
 ROUNDING = 1e-6  # of a share
 RESOURCES = (("cpu", "cores"), ("memory", "GiB"), ("gpu", "GPUs"))
 ROWS_ON_TERMINAL = 40
-WIDTH_OF_PROSE = 100
-GAP = 3  # blanks between columns
-BOLD, DIM, RED = "1", "2", "31"  # in the control sequences of terminals
+GAP = "   "  # between columns
 Row = Mapping[str, Any]
 
 
 class Short(str):
-    """A text that stands out: a user has less than is fair, and waits."""
+    """A text in red: a waiting user has less than its fair share."""
 
 
 class Heading(NamedTuple):
-    """The heading of a column of words, or of figures, which stand on the right."""
+    """The heading of a column of numbers, which stand on the right, or of words."""
 
     text: str
     is_words: bool = False
 
 
 class LiveTable(NamedTuple):
-    """What a service answers, for people and for programs."""
+    """An answer of a service, for people and for programs."""
 
     title: str
-    empty: str  # what to print where there are no rows
-    each: str  # what a row is, in the singular
-    columns: Sequence[Heading]  # the first `keys` of them name a row
+    empty: str  # printed where there are no rows
+    each: str  # noun of a row, in the singular
+    columns: Sequence[Heading]
     rows: Sequence[Sequence[str]]
     values: Mapping[str, Any]  # the answer as plain values
     note: str = ""
-    keys: int = 1
-
-    @property
-    def lead(self) -> str:
-        """What follows the title."""
-        return "" if self.rows else self.empty
 
     def to_json(self) -> str:
         """Return the answer as one JSON object, with its final newline."""
@@ -64,24 +56,27 @@ class LiveTable(NamedTuple):
             Columns of the terminal; None into a pipe or file.
         plain : bool
             Whether to do without colours and bold type.
+
+        Returns
+        -------
+        str
+            Text in which control characters are escaped.
         """
+        title = f"{self.title}: {'' if self.rows else self.empty}".rstrip()
         rows = [[column.text for column in self.columns], *self.rows]
         widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
-        total = sum(widths) + GAP * (len(widths) - 1)
+        total = sum(widths) + len(GAP) * (len(widths) - 1)
         if width is not None and (total + 1 > width or len(self.rows) > ROWS_ON_TERMINAL):
-            from fairlead.report.live_document import document_of
-            from fairlead.report.terminal import to_terminal
-
-            return to_terminal(document_of(self), width=width, plain=plain)
+            return self._by_rich(title, width, plain)
         heading, *lines = (self._line(row, widths, plain) for row in rows)
-        title, note = f"{self.title}: {self.lead}".rstrip(), self.note
-        if width is not None:
-            from textwrap import fill
-
-            note = fill(note, min(width, WIDTH_OF_PROSE))
+        note = self.note
         if not plain:
-            title, heading, note = _styled(title, BOLD), _styled(heading, BOLD), _styled(note, DIM)
-        shown = [title, "", heading, f" {'─' * total}", *lines, *(["", note] if note else [])]
+            title, heading, note = (
+                f"\x1b[1m{title}\x1b[0m",
+                f"\x1b[1m{heading}\x1b[0m",
+                f"\x1b[2m{note}\x1b[0m",
+            )
+        shown = [title, "", heading, f" {'─' * total}", *lines, *(["", note] if self.note else [])]
         return "".join(f"{line}\n" for line in shown)
 
     def _line(self, row: Sequence[str], widths: Sequence[int], plain: bool) -> str:
@@ -89,13 +84,33 @@ class LiveTable(NamedTuple):
         for text, column, width in zip(row, self.columns, widths, strict=True):
             shown, blanks = printable(text), " " * (width - _width(text))
             if isinstance(text, Short) and not plain:
-                shown = _styled(shown, RED)
+                shown = f"\x1b[31m{shown}\x1b[0m"
             cells.append(f"{shown}{blanks}" if column.is_words else f"{blanks}{shown}")
-        return f" {(' ' * GAP).join(cells)}".rstrip()
+        return f" {GAP.join(cells)}".rstrip()
+
+    def _by_rich(self, title: str, width: int, plain: bool) -> str:
+        from fairlead.report.document import Cell, Column, table_of
+        from fairlead.report.terminal import finished, open_console, print_table
+
+        console, buffer = open_console(width, plain)
+        console.print(printable(title), style="bold")
+        table = table_of(
+            self.title,
+            [Column(column.text, column.is_words) for column in self.columns],
+            [
+                [Cell(text, kind="bad") if isinstance(text, Short) else text for text in row]
+                for row in self.rows
+            ],
+            each=self.each,
+            rest="later ones",
+            note=self.note,
+        )
+        print_table(console, table, width)
+        return finished(buffer)
 
 
 def jobs_table(jobs: Sequence[Row]) -> LiveTable:
-    """Show jobs, one a line; names and reasons where there are any."""
+    """List jobs; with names and reasons where there are any."""
     more = [what for what in ("name", "reason") if any(job.get(what) for job in jobs)]
     columns = (
         words("job"),
@@ -133,7 +148,7 @@ def jobs_table(jobs: Sequence[Row]) -> LiveTable:
 
 
 def users_table(users: Sequence[Row]) -> LiveTable:
-    """Show users, one a line."""
+    """List users."""
     columns = (words("user"), Heading("weight"), Heading("pending"), Heading("running"))
     rows = [
         (u["name"], number(u["weight"]), _count(u["pending"]), _count(u["running"])) for u in users
@@ -142,7 +157,7 @@ def users_table(users: Sequence[Row]) -> LiveTable:
 
 
 def servers_table(servers: Sequence[Row]) -> LiveTable:
-    """Show servers, what they have and what is used."""
+    """List servers, with used and total amounts."""
     columns = (
         words("server"),
         words("state"),
@@ -208,7 +223,7 @@ def history_table(usage: Sequence[Row]) -> LiveTable:
         for u in usage
     ]
     empty = "no task has ended yet"
-    return LiveTable("usage", empty, "row", columns, rows, {"usage": usage}, keys=2)
+    return LiveTable("usage", empty, "row", columns, rows, {"usage": usage})
 
 
 def said_when(view: Row, now: float) -> str:
@@ -231,10 +246,6 @@ def said_when(view: Row, now: float) -> str:
 def words(heading: str) -> Heading:
     """Return the heading of a column of words."""
     return Heading(heading, is_words=True)
-
-
-def _styled(text: str, style: str) -> str:
-    return f"\x1b[{style}m{text}\x1b[0m" if text else text
 
 
 def _width(text: str) -> int:

@@ -1,4 +1,4 @@
-"""How amounts, shares, times and names are written for a reader."""
+"""Write amounts, shares, times and names for a reader."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ __all__ = [
     "precise_percent",
     "printable",
     "resource_label",
-    "short_duration",
-    "short_percent",
     "spread",
     "time_unit",
 ]
@@ -34,7 +32,7 @@ UNITS_OF_TIME = (("d", 86_400.0), ("h", 3600.0), ("min", 60.0))
 
 
 def number(value: float) -> str:
-    """Write an amount with four digits that mean something: ``12,583``, ``82.5``, ``0.0123``."""
+    """Write an amount with four significant digits: ``12,583``, ``82.5``, ``0.0123``."""
     if value != 0 and not 1e-4 <= abs(value) < 1e12:
         return f"{value:.3g}"
     if abs(value) >= 999.95:
@@ -43,7 +41,7 @@ def number(value: float) -> str:
 
 
 def spread(value: float) -> str:
-    """Write a deviation or a margin with three digits; the last of them says little already."""
+    """Write a deviation or a margin with three significant digits."""
     return number(float(f"{value:.3g}"))
 
 
@@ -56,13 +54,6 @@ def percent(share: float) -> str:
     return f"{100 * share:,.2f} %"
 
 
-def short_percent(share: float) -> str:
-    """Write a percentage with three digits, on one line: ``55.1 %``."""
-    if is_nearly_zero(share):
-        return NEARLY_ZERO.replace(" ", "\u00a0")
-    return f"{spread(100 * share)}\u00a0%"
-
-
 def precise_percent(share: float) -> str:
     """Write a percentage with four digits, for shares that differ little: ``0.02857 %``."""
     if is_nearly_zero(share):
@@ -71,7 +62,7 @@ def precise_percent(share: float) -> str:
 
 
 def change(fraction: float, unchanged: str = "unchanged") -> str:
-    """Write a relative change with its sign: ``+12.3 %``, ``−6.67 %``; or that there is none."""
+    """Write a relative change with its sign: ``+12.3 %``, ``−6.67 %``, ``unchanged``."""
     if not isfinite(fraction):
         return "from nothing"
     if abs(fraction) < UNCHANGED:
@@ -82,7 +73,7 @@ def change(fraction: float, unchanged: str = "unchanged") -> str:
 
 
 def named(names: Sequence[str], most: int) -> str:
-    """List names; of more than `most` the first, and how many more there are."""
+    """List names: the first `most`, and how many more there are."""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return f"{', '.join(names[:most])}{more}"
 
@@ -102,12 +93,6 @@ def duration(seconds: float) -> str:
     """Write a duration in the unit that suits it: ``89 d``, ``3.2 h``, ``45 s``."""
     unit, size = time_unit(abs(seconds))
     return f"{number(seconds / size)} {unit}"
-
-
-def short_duration(seconds: float) -> str:
-    """Write a duration with three digits, and its unit on the same line: ``3.21 h``."""
-    unit, size = time_unit(abs(seconds))
-    return f"{spread(seconds / size)}\u00a0{unit}"
 
 
 def time_unit(seconds: float) -> tuple[str, float]:

@@ -1,4 +1,4 @@
-"""Documents of traces: what is in a log."""
+"""Documents of traces: the contents of a log."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import Any
 
-from fairlead.report.document import Block, Column, Document, Listing, Prose, table_of, words
+from fairlead.report.document import Block, Document, Listing, Prose, numbers, table_of, words
 from fairlead.report.numbers import amount, counted, duration, named, number, percent
 
 MOST_GROUPS = 30
 JOBS_NAMED = 5
-# A first job that comes later, of the whole time, is remarked on.
-LATE = 0.01
+LATE = 0.01  # a first job that comes later, as part of the whole time, is remarked on
 _QUANTILES = {"0": "least", "50": "median", "100": "most"}
 
 
@@ -23,6 +22,10 @@ def trace_document(figures: Mapping[str, Any]) -> Document:
     ----------
     figures : mapping
         From `fairlead.traces.trace_summary.summarize`, with ``trace`` and ``format``.
+
+    Returns
+    -------
+    Document
     """
     kind, origin = figures["format"], figures["origin"]
     # Most origins begin with the name of the format.
@@ -33,11 +36,10 @@ def trace_document(figures: Mapping[str, Any]) -> Document:
 
 
 def _blocks(figures: Mapping[str, Any]) -> Iterator[Block]:
-    start = "starts as a gang" if figures["gangs"] == 1 else "start as gangs"
-    gangs = f" ({figures['gangs']:,} of the jobs {start})" if figures["gangs"] else ""
+    gangs = f" ({counted(figures['gangs'], 'gang')})" if figures["gangs"] else ""
     counts = [counted(figures[f"{noun}s"], noun) for noun in ("user", "job", "task")]
     yield Prose(f"{', '.join(counts)}{gangs} over {duration(figures['span'])}")
-    units = {resource: asked["unit"] for resource, asked in figures["demand"].items()}
+    units = {resource: demand["unit"] for resource, demand in figures["demand"].items()}
     groups = sorted(figures["groups"], key=lambda group: -group["count"])
     servers = [
         [
@@ -45,56 +47,53 @@ def _blocks(figures: Mapping[str, Any]) -> Iterator[Block]:
             f"{group['count']:,}",
             *(number(group["capacity"][resource]) for resource in units),
         ]
-        for group in groups
+        for group in groups[:MOST_GROUPS]
     ]
     labels = [f"{resource} ({unit})" if unit else resource for resource, unit in units.items()]
+    left = len(groups) - len(servers)
     yield table_of(
         "Servers",
-        [words("class of servers"), Column("count"), *map(Column, labels)],
+        [*words("class of servers"), *numbers("count", *labels)],
         servers,
-        each="class",
-        rest="of fewer servers",
-        on_terminal=MOST_GROUPS,
-        in_pipe=MOST_GROUPS,
+        note=f"... and {left:,} more classes of fewer servers (all: --json)" if left else "",
     )
     quantiles = [_QUANTILES.get(q, f"{q} %") for q in figures["duration"]]
     rows = []
-    for resource, asked in figures["demand"].items():
-        relative = asked["unit"].startswith("of ")
-        largest = "" if relative else f" ({amount(asked['largest_server'], asked['unit'])})"
+    for resource, demand in figures["demand"].items():
+        relative = demand["unit"].startswith("of ")
+        largest = "" if relative else f" ({amount(demand['largest_server'], demand['unit'])})"
         label = f"{resource} of a task, of the largest server{largest}"
-        rows.append([label, *map(percent, asked["quantiles"].values())])
+        rows.append([label, *map(percent, demand["quantiles"].values())])
     rows.append(["duration of a task", *map(duration, figures["duration"].values())])
     rows.append(["tasks of a job", *map(number, figures["tasks_per_job"].values())])
-    yield table_of("Quantiles", [words("quantiles"), *map(Column, quantiles)], rows)
-    yield Listing([line[0].upper() + line[1:] for line in _remarks(figures)])
+    yield table_of("Quantiles", [*words("quantiles"), *numbers(*quantiles)], rows)
+    yield Listing(list(_remarks(figures)))
 
 
 def _remarks(figures: Mapping[str, Any]) -> Iterator[str]:
+    span = duration(figures["span"])
     if figures["first_submission"] > LATE * figures["span"]:
         first = duration(figures["first_submission"])
-        yield f"the first job comes after {first}, which count as time of the trace"
-    loads = ", ".join(
+        yield f"The first job comes after {first}, which count as time of the trace"
+    loads = [
         f"{percent(load)} of {resource}"
         for resource, load in figures["load"].items()
-        if load is not None
-    )
-    if loads:  # not if no time passes
-        span = duration(figures["span"])
-        yield f"all tasks, to their ends, take {loads} that all servers have in those {span}"
-    yield f"tasks kept to some of the servers: {percent(figures['constrained_tasks'])}"
+        if load is not None  # as where no time passes
+    ]
+    if loads:
+        yield f"All tasks, to their ends, take {', '.join(loads)} of all servers in those {span}"
+    yield f"Tasks with a placement constraint: {percent(figures['constrained_tasks'])}"
     too_large = figures["too_large"]
     if too_large["tasks"]:
-        more = " (all: --json)" if len(too_large["jobs"]) > JOBS_NAMED else ""
         yield (
-            "tasks larger than every server they may use, or of gangs larger than all of these: "
+            "Tasks larger than every server they may use, or of gangs larger than all of these: "
             f"{too_large['tasks']:,}, of {counted(len(too_large['jobs']), 'job')}: "
-            f"{named(too_large['jobs'], JOBS_NAMED)}{more}"
+            f"{named(too_large['jobs'], JOBS_NAMED)}"
         )
     if figures["withdrawn"]:
-        yield f"jobs that their users withdraw: {figures['withdrawn']:,}"
+        yield f"Jobs that their users withdraw: {figures['withdrawn']:,}"
     if figures["limited"]:
-        yield f"jobs that say for how long they run at the most: {figures['limited']:,}"
+        yield f"Jobs with a time limit: {figures['limited']:,}"
     events = [f"{count:,} {name}" for name, count in figures["server_events"].items() if count]
     if events:
         there = f"{figures['servers_at_start']:,} of {figures['servers']:,} servers at the start"

@@ -11,13 +11,13 @@ from fairlead.report.allocation import size_of
 from fairlead.report.document import (
     FAILS,
     HOLDS,
-    Column,
     Content,
     Document,
     Listing,
     Prose,
     Statement,
     Table,
+    numbers,
     proof,
     table_of,
     words,
@@ -125,13 +125,7 @@ def _actors(actors: Sequence[ActorCount]) -> Table:
     ]
     return table_of(
         "Actors on Ray",
-        (
-            words("actor"),
-            words("node"),
-            Column("servers"),
-            Column("rounds"),
-            Column("messages sent"),
-        ),
+        [*words("actor", "node"), *numbers("servers", "rounds", "messages sent")],
         rows,
         each="actor",
     )
@@ -150,17 +144,14 @@ def _phases(settlement: Settlement) -> Table:
     ]
     return table_of(
         "How soon it settled after each change",
-        (
-            Column("from"),
-            words("what changes"),
-            Column("users there"),
-            Column("below 1e-3 after"),
-            Column("below 1e-6 after"),
-        ),
+        [
+            *numbers("from"),
+            *words("what changes"),
+            *numbers("users there", "below 1e-3 after", "below 1e-6 after"),
+        ],
         rows,
         each="change",
         rest="after them",
-        keys=2,
     )
 
 
@@ -187,7 +178,7 @@ def _users(settlement: Settlement) -> Table:
     headings = ("dominant share", "tasks", *(f"exact {_name(name)}" for name in settlement.exact))
     return Table(
         "Users in the end",
-        (words("user"), *map(Column, headings)),
+        [*words("user"), *numbers(*headings)],
         len(there),
         row,
         size=share[there],
@@ -208,7 +199,7 @@ def _use(settlement: Settlement) -> Table:
 
     return Table(
         "Used of each group in the end",
-        (words("group"), *(Column(f"{name} used") for name in cluster.resources)),
+        [*words("group"), *numbers(*(f"{name} used" for name in cluster.resources))],
         len(cluster.groups),
         row,
         size=run.setting.problem.count.astype(float),

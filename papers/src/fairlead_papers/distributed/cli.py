@@ -6,18 +6,18 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
-from fairlead.cli.executor_option import RayAddress, executor_on
 from fairlead.cli.options import (
     AsJson,
     ProblemFile,
+    RayAddress,
     SkipUnplaceable,
     TimeShared,
+    executor_on,
     read_problem,
     title_of,
 )
 from fairlead.cli.parameters import Option
-from fairlead.cli.progress import progress_bar
-from fairlead.cli.streams import show
+from fairlead.cli.streams import progress_bar, show
 from fairlead.errors import InputError
 from fairlead.model.quantity import typed_number
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
+import numpy as np
+
+from fairlead.model.cluster import FloatArray
+from fairlead.model.problem import Problem
 from fairlead.report.document import (
     FAILS,
     HOLDS,
     Block,
-    Cards,
     Cell,
-    Column,
     Content,
     Document,
     Listing,
@@ -19,11 +20,11 @@ from fairlead.report.document import (
     Section,
     Statement,
     Table,
+    numbers,
     table_of,
     words,
 )
-from fairlead.report.numbers import counted
-from fairlead.report.witness import problem_blocks, problem_line, witness_blocks
+from fairlead.report.numbers import counted, number
 from fairlead_papers.surveys.survey import Survey, SurveyCell
 
 
@@ -60,7 +61,7 @@ def _findings(survey: Survey) -> Iterator[Block]:
         [name, *(_finding(survey.cells[name, of]) for of in survey.properties)]
         for name in survey.mechanisms
     ]
-    columns = [words("mechanism"), *map(Column, survey.properties)]
+    columns = [*words("mechanism"), *numbers(*survey.properties)]
     yield table_of("Mechanisms and their properties", columns, rows)
     yield Prose(
         "The problems on which a property fails / those on which there was something to ask. "
@@ -94,7 +95,7 @@ def _witnesses(survey: Survey) -> Iterator[Block]:
     for cell in survey.cells.values():
         if cell.witness is not None:
             heading = f"{cell.mechanism}, {cell.property}"
-            yield Cards([("", Section(heading, list(_witness(cell))))])
+            yield Section(heading, list(_witness(cell)))
 
 
 def _witness(cell: SurveyCell) -> Iterator[Block]:
@@ -111,9 +112,6 @@ def _witness(cell: SurveyCell) -> Iterator[Block]:
         yield Prose("fails where it is not claimed", "small")
     yield Prose(witness.verdict.sentence)
     yield Prose(problem_line(witness.problem), "small")
-    yield from problem_blocks(witness.problem)
-    for table in witness_blocks(witness.verdict, witness.problem):
-        yield replace(table, captioned=False)
 
 
 def _searched(survey: Survey) -> Table:
@@ -131,4 +129,30 @@ def _searched(survey: Survey) -> Table:
 
     headings = ("problems answered", "refused by its definition", "without a certified answer")
     rows = [row(name) for name in survey.mechanisms]
-    return table_of("Answers of each mechanism", [words("mechanism"), *map(Column, headings)], rows)
+    return table_of("Answers of each mechanism", [*words("mechanism"), *numbers(*headings)], rows)
+
+
+def problem_line(problem: Problem) -> str:
+    """Describe a small problem in a line: servers, tasks, weights and constraints."""
+    cluster, users = problem.cluster, problem.users
+    servers = []
+    for g, name in enumerate(cluster.groups):
+        count = int(cluster.count[g])
+        times = f" x {count:,}" if count > 1 else ""
+        servers.append(f"{name} {_vector(cluster.capacity[g])}{times}")
+    rows = []
+    for n, name in enumerate(users.names):
+        row = f"{name} {_vector(users.demand[n])}"
+        if users.weight[n] != 1:
+            row += f" weight {number(float(users.weight[n]))}"
+        if not users.eligible[n].all():
+            allowed = [cluster.groups[g] for g in np.flatnonzero(users.eligible[n])]
+            row += f" only on {' and '.join(allowed)}"
+        if np.isfinite(users.task_limit[n]):
+            row += f" with {number(float(users.task_limit[n]))} tasks"
+        rows.append(row)
+    return f"servers {', '.join(servers)}; tasks {', '.join(rows)}"
+
+
+def _vector(amounts: FloatArray) -> str:
+    return f"({', '.join(number(float(amount)) for amount in amounts)})"

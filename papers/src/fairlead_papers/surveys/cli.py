@@ -6,11 +6,9 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-from fairlead.cli.executor_option import RayAddress, executor_on
-from fairlead.cli.options import MOST_REPEATS, AsJson
+from fairlead.cli.options import MOST_REPEATS, AsJson, RayAddress, executor_on
 from fairlead.cli.parameters import Option
-from fairlead.cli.progress import stages_bar
-from fairlead.cli.streams import complain, show
+from fairlead.cli.streams import complain, show, stages_bar
 
 # Those of Khamse-Ashari et al. 2017, Table I.
 SURVEYED = ("drfh", "tsf", "ps-dsf", "ps-dsf-tdm")

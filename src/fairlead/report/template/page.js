@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-  // What is large is in the page in compressed form.
+  // Pictures and long tables are in the page in compressed form.
   const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;,=>?@^_`{|}~";
 
   // Five digits of base 85 stand for four bytes.
@@ -56,7 +56,7 @@
     };
   }
 
-  // What is there already keeps the width it was drawn with.
+  // A drawn picture keeps its width until it is purged.
   function drawAnew(place) {
     if (place.dataset.drawn) Plotly.purge(place);
     draw(place);
@@ -116,7 +116,7 @@
   }
 
   function listen() {
-    // A legend of the page hides and shows what it names, in every picture.
+    // A legend hides and shows its traces in every picture.
     const toggles = [...document.querySelectorAll("[data-toggles]")];
     for (const toggle of toggles) {
       toggle.addEventListener("click", () => {

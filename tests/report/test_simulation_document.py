@@ -1,4 +1,4 @@
-"""The page of a simulation is whole, harmless, and shows the numbers."""
+"""Documents of simulations show the numbers of the runs."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from handmade_answers import HOSTILE
 from fairlead.model.cluster import Cluster
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
-from fairlead.report.numbers import short_duration
+from fairlead.report._against_today import compare_with_today
+from fairlead.report.numbers import duration
 from fairlead.report.page import to_page
 from fairlead.report.simulation import simulation_document
-from fairlead.report.simulation_against import against_today
 from fairlead.simulation._dedicated import replay_dedicated
 from fairlead.simulation.metrics.summary import summarise
 from fairlead.simulation.runs import recorded_run
@@ -144,8 +144,16 @@ def read(name: str) -> tuple[Reader, str, dict[str, Any]]:
     return reader, reader.text, reader.figures
 
 
-def cards_of(page: str) -> list[str]:
-    return re.findall(r'<article class="card [^>]*>\s*<h4>(.*?)</h4>', page)
+def gains_of(page: str) -> list[list[float]]:
+    """Return the numbers of the table of gains, a row for each policy."""
+    table = Reader(page).table("Users that gain and lose")
+    rows: list[list[float]] = []
+    for tag, attributes in table:
+        if tag == "tr":
+            rows.append([])
+        elif "data-value" in attributes:
+            rows[-1].append(float(str(attributes["data-value"])))
+    return [row for row in rows if row]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -176,20 +184,17 @@ def test_lines_that_a_legend_names_can_be_hidden(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_opening_warns_where_somebody_got_nothing(name: str) -> None:
+def test_the_verdict_warns_where_a_user_got_nothing(name: str) -> None:
     reader, shown, _ = read(name)
     shared = {policy: found for policy, found in runs(name).items() if "dedicated" not in policy}
     facts = {policy: found.to_dict() for policy, found in shared.items()}
     starved = [policy for policy, f in facts.items() if f["got_nothing"] or f["never_ran"]]
     classes = [a.get("class") for _, a in reader.elements]
     assert f"opening {'fails' if starved else 'holds'}" in classes
-    assert (re.search("[Ee]very user (with|whose) [^.]+ ran something", shown) is None) == bool(
-        starved
-    )
+    assert (re.search("[Ee]very user (with) [^.]+ ran something", shown) is None) == bool(starved)
     for policy in starved:
-        said = re.search(f"[Uu]nder {re.escape(policy)} ([^;.]+)", shown)
-        assert said is not None
-        assert ("never ran anything" in said[1]) == bool(facts[policy]["never_ran"])
+        never = re.search(f"[Uu]nder {re.escape(policy)} [^;:]* never ran anything", shown)
+        assert (never is not None) == bool(facts[policy]["never_ran"])
 
 
 def test_users_that_never_ran_are_named() -> None:
@@ -217,18 +222,20 @@ def test_names_with_tags_reach_pictures_as_text() -> None:
     assert not any("user" in template for template in templates)
 
 
-@pytest.mark.parametrize("name", ["one user", "odd names", "what if"])
-def test_who_gained_and_lost_is_counted(name: str) -> None:
+@pytest.mark.parametrize("name", ["one user", "odd names", "what if", "nothing runs"])
+def test_gains_and_losses_are_counted(name: str) -> None:
     outcomes = runs(name)
-    _, shown, _ = read(name)
-    today = next(iter(outcomes.values())).summary
-    for policy, ours in outcomes.items():
-        if ours.summary is today or "dedicated" in policy:
-            continue
+    runs_of = compare_with_today(outcomes, None, None)
+    today = runs_of.baseline.summary
+    shared = [policy for policy in outcomes if "dedicated" not in policy]
+    rows = gains_of(page_of(name))
+    assert len(rows) == len(shared) - 1
+    for policy, row in zip(shared[1:], rows, strict=True):
+        ours = outcomes[policy].summary
         gained = lost = 0
-        completion, before = ours.summary.jobs.completion, today.jobs.completion
+        completion, before = ours.jobs.completion, today.jobs.completion
         both = ~np.isnan(completion + before)
-        done, done_before = ours.summary.users.completed, today.users.completed
+        done, done_before = ours.users.completed, today.users.completed
         for n in range(today.workload.n_users):
             jobs = both & (today.workload.job_user == n)
             if jobs.any():
@@ -238,35 +245,14 @@ def test_who_gained_and_lost_is_counted(name: str) -> None:
             else:
                 gained += done[n] > done_before[n]
                 lost += done[n] < done_before[n]
-        card = shown[shown.rindex(f" {policy} {gained} of ") :]
-        users = "user" if today.workload.n_users == 1 else "users"
-        assert card.startswith(f" {policy} {gained} of {today.workload.n_users} {users} gain")
-        assert re.match(rf"[^:.]*(:.*?)?\. {lost} lose", card.removeprefix(f" {policy}"))
-        if policy == next(name for name in outcomes if outcomes[name].summary is not today):
-            said = f"under {policy}: {gained} of {today.workload.n_users} {users} gain"
-            assert said in shown
-        elif len(outcomes) <= 4:
-            assert f"under {policy}: {gained} gain" in shown
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_mean_waits_are_of_the_jobs_complete_under_both(name: str) -> None:
-    standing = against_today(runs(name))
-    _, shown, _ = read(name)
-    for against in standing.others:
-        waits = [
-            pair
-            for pair in zip(
-                against.outcome.summary.jobs.wait, against.today.summary.jobs.wait, strict=True
-            )
-            if not np.isnan(pair).any()
-        ]
-        if not waits:
-            assert "waiting none is complete under both" in shown
-            continue
-        ours, theirs = (short_duration(mean).replace("\u00a0", " ") for mean in np.mean(waits, 0))
-        means = f"{ours}, unchanged" if ours == theirs else f"{ours} instead of {theirs}"
-        assert f"waiting {means} in the mean of those jobs" in shown
+        means = [1e300] * 4
+        if both.any():
+            means = [v[both].mean() for v in (completion, before)]
+            means += [v[both].mean() for v in (ours.jobs.wait, today.jobs.wait)]
+        unchanged = today.workload.n_users - gained - lost
+        assert row == pytest.approx([gained, lost, unchanged, 0, *means])
+        if policy in shared[1:4]:
+            assert f"under {policy} {gained} gain, {lost} lose" in read(name)[1]
 
 
 def test_the_table_of_policies_has_the_figures() -> None:
@@ -275,30 +261,23 @@ def test_the_table_of_policies_has_the_figures() -> None:
     times: list[float | None] = []
     fair: list[float | None] = []
     for found in (outcome.to_dict() for outcome in outcomes.values()):
-        times += [found[key] for key in ("completed", "unplaceable", "makespan")]
+        times += [found[key] for key in ("completed", "unplaceable", "waiting", "lost", "makespan")]
         times += [found[f"{key}_time"] for key in ("mean_completion", "p95_completion")]
         times += [found["mean_wait"], found["mean_task_wait"]]
         fair += [*found["horizon"]["utilization"].values(), found["fairness_error"]]
         fair += [found["jain"], found["fairness"]["jain"], found["least_share"]]
-    for about, expected in (("How long things take", times), ("How full and how fair", fair)):
+    for about, expected in (("Times under each", times), ("Use and fairness", fair)):
         table = reader.table(about)
         values = [float(str(a["data-value"])) for _, a in table if "data-value" in a]
         assert values == pytest.approx([1e300 if v is None else v for v in expected])
 
 
-def test_what_is_said_of_one_user() -> None:
+def test_a_user_that_waits_loses() -> None:
     """Under DRF both jobs run at once; the larger takes both slots, and the other waits 50 s."""
-    _, shown, _ = read("one user")
-    assert "0 of 1 user gains. 1 loses: user-0, +41.7 % (85 s instead of 60 s, 2 jobs)." in shown
-    for fact in (
-        "jobs mean completion 85 s instead of 60 s (+41.7 %), of those complete under both",
-        "waiting 25 s instead of 0 s in the mean of those jobs; 1 user waits longer (user-0, "
-        "+25 s)",
-        "used, first 10 s cpu 60 %, unchanged",
-        "makespan 2 min instead of 70 s",
-    ):
-        assert fact in shown
-    reader, _, _ = read("one user")
+    reader, shown, _ = read("one user")
+    assert "under slots:2 0 gain, 1 lose" in shown
+    assert "user-0 +41.7 %" in shown
+    assert gains_of(page_of("one user")) == [[0, 1, 0, 0, 85, 60, 25, 0]]
     cells = [a for _, a in reader.table("Mean completion time of each user") if "data-value" in a]
     values = [float(str(cell["data-value"])) for cell in cells]
     assert values == pytest.approx([2, 2, 60, 0, 85 / 60])
@@ -306,53 +285,47 @@ def test_what_is_said_of_one_user() -> None:
     assert str(cells[-1]["class"]).split() == ["num", "bad"]
 
 
-def test_today_may_be_another() -> None:
+def test_another_policy_may_be_todays() -> None:
     outcomes = runs("what if")
     page = to_page(simulation_document(outcomes, "x", today="slots:3"))
     assert "Today's policy: slots:3." in Reader(page).text
-    assert cards_of(page) == [name for name in outcomes if name != "slots:3"]
+    assert len(gains_of(page)) == len(outcomes) - 1
 
 
-def test_what_is_recorded_is_today_wherever_it_stands() -> None:
+def test_the_recorded_run_is_todays() -> None:
     outcomes = runs("recorded")
     _, shown, _ = read("recorded")
     assert "Today: recorded, what the log says happened." in shown
-    assert (
-        "When 2 tasks of 2 jobs ran is not known: under recorded they count nowhere; its figures "
-        "do not compare with the others'." in shown
-    )
-    assert cards_of(page_of("recorded")) == ["drf/best-fit"]
-    assert "recorded: got nothing while waiting: 2 of 3 users: user-2" in shown
-    assert "not known when they ran 2 tasks of 2 jobs: in recorded they are in no figure" in shown
+    assert "The log lacks the times of 2 tasks of 2 jobs: under recorded they count" in shown
+    assert len(gains_of(page_of("recorded"))) == 1
     found = outcomes["recorded"].to_dict()
     assert list(found["got_nothing"].values()) == [150.0, 100.0]
+    assert duration(150.0) in shown
     page = to_page(simulation_document(outcomes, "x", today="drf/best-fit"))
-    said = "Today's policy: drf/best-fit. It is a replay, and not what the log says"
-    assert said in Reader(page).text
+    verdict = "Today's policy: drf/best-fit. It is a replay, and not what the log says"
+    assert verdict in Reader(page).text
 
 
-def test_of_one_policy_there_is_nothing_to_gain() -> None:
-    _, shown, figures = read("one policy")
-    assert "There is one policy only" in shown
-    pictures = read("one policy")[0].pictures()
+def test_one_policy_has_no_gains() -> None:
+    reader, shown, figures = read("one policy")
+    assert "Gains and losses" not in shown
+    pictures = reader.pictures()
     assert len(pictures) == len(figures) > 0
     assert not any("today" in about or "Reduction" in about for about in pictures)
 
 
-def test_what_never_ran_is_named_and_nothing_is_drawn_of_it() -> None:
-    _, shown, figures = read("nothing runs")
+def test_jobs_that_never_ran_are_named() -> None:
+    reader, shown, figures = read("nothing runs")
     assert "2 tasks of 2 jobs, under every policy: job-0, job-1" in shown
     assert "No task ever started." in shown
     assert len(figures) > 0
-    assert not any(about.startswith("Distribution") for about in read("nothing runs")[0].pictures())
+    assert not any(about.startswith("Distribution") for about in reader.pictures())
     _, shown, _ = read("slots run nothing")
     assert "2 tasks of 2 jobs, under slots:1: job-0, job-1" in shown
-    assert "could not run 2 tasks instead of 0 tasks" in shown
-    assert "jobs none is complete under both" in shown
-    assert "0 of 2 users gain. 2 lose: by tasks completed." in shown
+    assert "0 gain, 2 lose, but 2 tasks can run nowhere" in shown
 
 
-def test_sharing_is_held_against_being_alone() -> None:
+def test_sharing_is_compared_with_being_alone() -> None:
     outcomes = runs("what if")
     _, shown, figures = read("what if")
     shared, alone = (
@@ -406,7 +379,6 @@ def test_large_runs_give_pages_that_a_browser_opens() -> None:
         )
         outcomes[f"policy-{k}"] = measured(Outcome(f"policy-{k}", workload, log), instants=1)
     page = to_page(simulation_document(outcomes, "x"))
-    print("SIZE", len(page))
     assert len(page) < LARGEST_PAGE
     reader = Reader(page)
     for what in ("job completion times", "the slowdown of jobs", "waiting times"):

@@ -1,4 +1,4 @@
-"""What everybody holds beside what is due to it: the numbers that an audit shows."""
+"""Compare each user's holdings with its fair share and its slice: the numbers of an audit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import numpy as np
 
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.holdings import Holdings
-from fairlead.model.problem import Problem
 from fairlead.model.reductions import restrict
 from fairlead.model.ties import largest_first
 from fairlead.properties.audit import Audit
@@ -19,48 +18,45 @@ from fairlead.report.numbers import UNCHANGED
 
 
 @dataclass(frozen=True, eq=False)
-class AgainstFair:
-    """What everybody holds, beside what is due."""
+class FairComparison:
+    """Held and due shares of N users; NaN where a number is missing."""
 
-    held: FloatArray  # (N,): dominant shares; NaN where a number is missing
-    due: FloatArray  # (N,): the dominant shares that are due
-    what: str  # what those are
-    # (N,): held over due: 1 is as due, infinite is where nothing is due; NaN where a number is
-    # missing.
-    ratio: FloatArray
-    # (N,): tasks over those of one's uniform slice, less 1; NaN where the slice holds none.
-    margin: FloatArray
-    # (N,): who runs fewer tasks than its uniform slice would; of whole tasks, by one or more.
-    short: BoolArray
-    # (N,): who runs fewer than its slice would, which is less than one whole task.
-    unasked: BoolArray
-    envies: BoolArray  # (N,): who envies somebody by more than rounding
+    held: FloatArray  # (N,): dominant shares
+    due: FloatArray  # (N,): dominant shares of the fair answer, or of the slices
+    what: str  # name of the due shares
+    ratio: FloatArray  # (N,): held over due, infinite where nothing is due
+    margin: FloatArray  # (N,): tasks over those of the slice, less 1; NaN where the slice has none
+    short: BoolArray  # (N,): users below their slice; of whole tasks, by one or more
+    unasked: BoolArray  # (N,): users below a slice of less than one whole task
+    envies: BoolArray  # (N,): users that envy another by more than rounding
 
     @property
     def off(self) -> FloatArray:
-        """(N,) float: by how much of what is due each holds more, or less."""
+        """(N,) float: held less due, relative to due."""
         return self.ratio - 1.0
 
     @property
     def below(self) -> BoolArray:
-        """(N,) bool: who holds less than is due."""
+        """(N,) bool: users that hold less than their due."""
         less: BoolArray = self.off <= -UNCHANGED
         return less
 
 
-def against_fair(audit: Audit) -> AgainstFair:
-    """Set what everybody holds beside its fair share, or beside its slice where none is given."""
+def compare_with_fair(audit: Audit) -> FairComparison:
+    """Compare holdings with the fair shares, or with the slices where none are given."""
     subject = audit.subject
     tasks, held = subject.holdings.user_tasks, subject.holdings.dominant_share
     if audit.fair is None:
         what = "share of its slice of every server"
-        tasks_due, due = audit.slices, audit.slices * _share_per_task(subject.problem)
+        total = subject.problem.total_capacity
+        shares = np.where(total > 0, subject.problem.demand / np.where(total > 0, total, 1.0), 0.0)
+        tasks_due, due = audit.slices, audit.slices * shares.max(axis=1)
     else:
         what = f"fair share by {audit.fair.mechanism}"
         tasks_due, due = audit.fair.user_tasks, audit.fair.dominant_share
-    # Who gives rates may demand nothing; its tasks are compared then.
+    # A user with given rates may demand nothing; its tasks are compared then.
     by_tasks = ~(due > 0) & ~(held > 0)
-    return AgainstFair(
+    return FairComparison(
         held=held,
         due=due,
         what=what,
@@ -72,23 +68,17 @@ def against_fair(audit: Audit) -> AgainstFair:
     )
 
 
-def least_and_most(ratio: FloatArray, most: int) -> tuple[list[int], int]:
-    """Choose users to show: everybody, or of more than `most` those furthest over and under.
-
-    Returns users, the largest ratio of held over due first, without those whose ratio is
-    unknown; and how many of them come before those left out.
-    """
+def furthest_off(ratio: FloatArray, most: int) -> list[int]:
+    """Return the users with known ratios, the largest first; of many, both ends."""
     order = [int(n) for n in largest_first(ratio) if not np.isnan(ratio[n])]
-    if len(order) <= most:
-        return order, len(order)
     half = most // 2
-    return order[:half] + order[-half:], half
+    return order if len(order) <= most else order[:half] + order[-half:]
 
 
-def tasks_with_bundles(subject: Subject, users: IntArray) -> FloatArray:
-    """Return (K, K) tasks that row user n could run with m's bundle by weight; own on the diagonal.
+def gains_with_bundles(subject: Subject, users: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Return (K, K) tasks that row user n could run with m's bundle by weight, and the gain.
 
-    Cost O(K^3 G R): for few users.
+    The diagonal has the users' own tasks. Cost O(K^3 G R): for few users.
     """
     holdings = subject.holdings
     problem = restrict(subject.problem, users=users.tolist())
@@ -96,7 +86,7 @@ def tasks_with_bundles(subject: Subject, users: IntArray) -> FloatArray:
     could = np.diag(own)
     for m in range(len(users)):
         alone = _only(holdings, users, m)
-        # With all other bundles empty, what anybody envies most is this one.
+        # With all other bundles empty, this one is each user's most envied one.
         envy = measure_envy(
             problem,
             alone.tasks,
@@ -106,11 +96,13 @@ def tasks_with_bundles(subject: Subject, users: IntArray) -> FloatArray:
         )
         others = np.arange(len(users)) != m
         could[others, m] = envy.could[others]
-    return could
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gain = np.where(could > own[:, None], could / own[:, None] - 1.0, 0.0)
+    return could, gain
 
 
 def _only(holdings: Holdings, users: IntArray, m: int) -> Holdings:
-    """Return what some users hold, everything taken from all of them but one."""
+    """Return the holdings of some users, with all bundles but one emptied."""
     tasks = np.zeros_like(holdings.tasks[users])
     tasks[m] = holdings.tasks[users[m]]
     amounts = None
@@ -120,16 +112,8 @@ def _only(holdings: Holdings, users: IntArray, m: int) -> Holdings:
     return Holdings(holdings.problem, tasks, amounts=amounts)
 
 
-def _share_per_task(problem: Problem) -> FloatArray:
-    """Return (N,) the dominant share of one task."""
-    total = problem.total_capacity
-    share = np.where(total > 0, problem.demand / np.where(total > 0, total, 1.0), 0.0)
-    largest: FloatArray = share.max(axis=1)
-    return largest
-
-
 def _over(part: FloatArray, whole: FloatArray) -> FloatArray:
-    """Divide; infinite where there is nothing to divide by, and 1 where both are nothing."""
+    """Divide; 1 where both are 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where((whole == 0) & (part == 0), 1.0, part / whole)
     return np.where(np.isfinite(part), ratio, np.nan)

@@ -1,10 +1,10 @@
-"""Read the words of a command line into the values of a verb's parameters."""
+"""Read the words of a command line into the values of a verb's parameters, and write its help."""
 
 from __future__ import annotations
 
 import optparse
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import NoReturn
@@ -14,6 +14,7 @@ from fairlead.errors import InputError
 from fairlead.model.quantity import show, typed_number
 
 HELP = Parameter("help", Option("--help", help="Show this message and exit."))
+KEPT = "\b\n"  # begins a paragraph of a docstring whose lines the help keeps
 
 
 class UsageFault(InputError):
@@ -54,12 +55,12 @@ class Parser(optparse.OptionParser):
 
     def error(self, msg: str) -> NoReturn:
         """Raise `UsageFault`."""
-        # No option takes more than one, so there is nothing to count.
+        # No option takes more than one argument, so there is nothing to count.
         raise UsageFault(msg.replace("requires 1 argument", "requires an argument"))
 
 
 def alike(name: str, known: Iterable[str]) -> str:
-    """Return a question after the known name that is most like another one; empty for none."""
+    """Return a question after the most similar known name; empty for none."""
     from difflib import get_close_matches
 
     found = get_close_matches(name, known, 1)
@@ -67,12 +68,9 @@ def alike(name: str, known: Iterable[str]) -> str:
 
 
 def read_words(verb: Callable[..., object], words: Sequence[str]) -> dict[str, object] | None:
-    """Return the values of a verb's parameters, or None where its help is asked for.
+    """Return the values of a verb's parameters, or None where its help is requested.
 
-    Raises
-    ------
-    UsageFault
-        When the words are not usable.
+    Raises UsageFault when the words are not usable.
     """
     if "--help" in takewhile(lambda word: word != "--", words):
         return None
@@ -97,7 +95,6 @@ def read_words(verb: Callable[..., object], words: Sequence[str]) -> dict[str, o
 
 
 def _read(parameter: Parameter, text: str) -> object:
-    """Return the value of a parameter that a word gives."""
     kind, declared = parameter.kind, parameter.declared
     if isinstance(declared, Argument) or kind in (str, Path):
         return kind(text)
@@ -115,3 +112,39 @@ def _read(parameter: Parameter, text: str) -> object:
         else:
             return value
     raise UsageFault(f"invalid value for {parameter.title}: must be {wanted}, not {show(text)}")
+
+
+def help_of(
+    path: str,
+    texts: Sequence[str],
+    heading: str,
+    rows: Mapping[str, str],
+    parameters: Sequence[Parameter],
+) -> str:
+    """Return the help of a verb or a group that is called as `path` says.
+
+    Paragraphs of `texts` come first, then `rows` and arguments below a heading, then options.
+    """
+    from inspect import cleandoc
+    from shutil import get_terminal_size
+    from textwrap import fill, indent
+
+    arguments = {p.spellings[0]: p for p in parameters if isinstance(p.declared, Argument)}
+    rows = {**rows, **{name: p.explanation for name, p in arguments.items()}}
+    places = [name if p.default is REQUIRED else f"[{name}]" for name, p in arguments.items()]
+    if heading == "Commands":
+        places.append("COMMAND [ARGS]...")
+    width = max(50, min(78, get_terminal_size().columns - 2))
+    parts = [" ".join(["Usage:", path, "[OPTIONS]", *places])]
+    for paragraph in "\n\n".join(cleandoc(text) for text in texts if text).split("\n\n"):
+        kept = paragraph.removeprefix(KEPT)
+        parts.append(indent(kept if kept != paragraph else fill(paragraph, width - 2), "  "))
+    column = 4 + max(map(len, rows), default=0)
+    lines = [f"{heading}:"]
+    for name, text in rows.items():
+        first = f"  {name}".ljust(column)
+        lines.append(fill(text, width, initial_indent=first, subsequent_indent=" " * column))
+    if rows:
+        parts.append("\n".join(lines))
+    formatter = optparse.IndentedHelpFormatter(max_help_position=32, width=width)
+    return "\n\n".join([*parts, Parser(parameters).format_option_help(formatter)])

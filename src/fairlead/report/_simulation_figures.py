@@ -1,4 +1,4 @@
-"""The pictures of what policies did with a trace, and of what users gain and lose by another."""
+"""Pictures of simulations: use, shares and times under each policy, and gains of users."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.ties import largest_first, smallest_first
+from fairlead.report._against_today import Against, most_used, ratio_text
 from fairlead.report.charts import (
     COLOUR_OF_OTHERS,
     COLOURS,
@@ -18,28 +19,25 @@ from fairlead.report.charts import (
     INK,
     LESS,
     MORE,
-    USERS_WITH_A_ROW_EACH,
     Figure,
     Trace,
     bars,
-    diagonal,
     dots,
     hover,
     layout,
     line,
     listed,
     logarithmic_times,
-    mark_at,
+    rule,
     shortened,
-    square,
 )
-from fairlead.report.numbers import UNCHANGED, counted, short_duration, short_percent, time_unit
-from fairlead.report.simulation_against import Against, most_used, ratio_text
+from fairlead.report.numbers import UNCHANGED, counted, duration, percent, time_unit
 from fairlead.simulation.metrics.distribution import cumulative_distribution
 from fairlead.simulation.simulate import Outcome
 
 POINTS = 500
-USERS_DRAWN = 10
+USERS_APART = 10
+MARKED_USERS = 40  # of fewer users each one gets a dot
 LONGEST_NAME = 60
 # Times of no length have a place on a logarithmic axis: this one, or earlier if all are short.
 SHORTEST = 1.0
@@ -52,17 +50,16 @@ _MARKS = (0.001, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.
 
 @dataclass(frozen=True)
 class PolicyStyle:
-    """How one policy is drawn, the same in every picture of a page."""
+    """Line style of one policy, the same in every picture of a page."""
 
-    name: str
     key: str
     colour: str
     dash: str
     width: float
 
     @property
-    def look(self) -> dict[str, Any]:
-        """What `fairlead.report.charts.line` takes of it."""
+    def arguments(self) -> dict[str, Any]:
+        """Arguments of `fairlead.report.charts.line`."""
         return {"colour": self.colour, "dash": self.dash, "width": self.width, "key": self.key}
 
 
@@ -78,7 +75,7 @@ def policy_styles(names: Sequence[str], today: str) -> dict[str, PolicyStyle]:
         rank = 0 if name == today else others.index(name)
         colour = INK if name == today else COLOURS[rank % len(COLOURS)]
         dash = DASHES[rank // len(COLOURS) % len(DASHES)]
-        styles[name] = PolicyStyle(name, f"policy-{k}", colour, dash, width)
+        styles[name] = PolicyStyle(f"policy-{k}", colour, dash, width)
     return styles
 
 
@@ -94,12 +91,12 @@ def balance_figure(others: Sequence[Against]) -> Figure:
     traces = []
     for what, colour, whose in counts:
         parts = np.array([those.sum() / users for those in whose])
-        said = [
+        texts = [
             hover(name, f"{counted(int(those.sum()), 'user')} {what}")
             for name, those in zip(names, whose, strict=True)
         ]
         places = list(range(len(names)))
-        traces.append(bars(what, places, parts, said, colour, level=True))
+        traces.append(bars(what, places, parts, texts, colour, level=True))
     drawn = listed(names, "users", legend=True) | {"barmode": "stack"}
     drawn["xaxis"] |= {"range": [0, 1]}
     return {"data": traces, "layout": drawn}
@@ -114,8 +111,8 @@ def utilisation_figure(
     for name, outcome in outcomes.items():
         utilization = outcome.summary.utilization
         x, y = _middles(utilization.edges) / size, utilization.share[:, resource]
-        said = f"%{{y:.1%}} at %{{x:.4g}} {unit}"
-        traces.append(line(_short(name), x, y, said, **styles[name].look))
+        texts = f"%{{y:.1%}} at %{{x:.4g}} {unit}"
+        traces.append(line(_short(name), x, y, texts, **styles[name].arguments))
     drawn = _over_time(unit, 250)
     top = max(1.0, *(most_used(outcome) for outcome in outcomes.values()))
     drawn["yaxis"] |= {"range": [0, 1.03 * top]}
@@ -134,9 +131,9 @@ def fairness_figure(
             continue
         error = fairness.error
         drawn = np.minimum(error, LARGEST_ERROR)
-        said = "%{text} at %{x:.4g} " + unit
-        trace = line(_short(name), fairness.time / size, drawn, said, **styles[name].look)
-        trace["text"] = ["" if np.isnan(e) else short_percent(e) for e in error.tolist()]
+        texts = "%{text} at %{x:.4g} " + unit
+        trace = line(_short(name), fairness.time / size, drawn, texts, **styles[name].arguments)
+        trace["text"] = ["" if np.isnan(e) else percent(e) for e in error.tolist()]
         traces.append(trace)
     return {"data": traces, "layout": _over_time(unit, 300)} if traces else None
 
@@ -150,7 +147,7 @@ def users_drawn(outcomes: Mapping[str, Outcome]) -> IntArray:
         [np.diff(o.summary.shares.edges) @ o.summary.shares.dominant for o in outcomes.values()],
         axis=0,
     )
-    largest = largest_first(held)[:USERS_DRAWN]
+    largest = largest_first(held)[:USERS_APART]
     chosen: IntArray = largest[held[largest] > 0]
     return chosen
 
@@ -177,7 +174,7 @@ def shares_figure(outcome: Outcome, users: IntArray, until: float) -> Figure:
         trace = line(shortened(name), middles, held, "%{y:.2%}", colour=colour, width=0.5, key=key)
         trace["hovertemplate"] = "%{y:.2%}"
         traces.append(trace | {"stackgroup": "users", "fillcolor": colour})
-    drawn = _over_time(unit, 340) | {"hovermode": "x unified", "showlegend": True}
+    drawn = _over_time(unit, 340) | {"hovermode": "x unified"}
     drawn["xaxis"]["range"] = [0, until / size]
     return {"data": traces, "layout": drawn}
 
@@ -216,9 +213,9 @@ def slowdown_figure(
         "ticktext": [_times(mark) for mark in marks],
         "tickangle": 0,
     }
-    said = "%{y:.1%} of jobs at most %{x:.3g} times"
+    texts = "%{y:.1%} of jobs at most %{x:.3g} times"
     traces = [
-        line(_short(name), np.maximum(value, 1.0), part, said, **styles[name].look)
+        line(_short(name), np.maximum(value, 1.0), part, texts, **styles[name].arguments)
         for name, v in slowdowns.items()
         if not np.isnan(v).all()
         for value, part in [cumulative_distribution(v, POINTS)]
@@ -239,7 +236,7 @@ def reduction_figure(others: Sequence[Against], styles: Mapping[str, PolicyStyle
     traces = []
     for against in others:
         reduction, style = against.comparison.reduction, styles[against.name]
-        said = [
+        texts = [
             hover(
                 _short(against.name),
                 f"{counted(int(reduction.jobs[k]), 'job')} of {labels[k]} tasks",
@@ -252,8 +249,11 @@ def reduction_figure(others: Sequence[Against], styles: Mapping[str, PolicyStyle
         heights = np.maximum(reduction.of_means, LEAST_REDUCTION)[some]
         places = list(range(len(some)))
         name = _short(against.name)
-        traces.append(bars(name, places, heights, said, style.colour, key=style.key))
-    drawn = layout("tasks of the job", height=320, share=True) | {"barmode": "group", "bargap": 0.3}
+        traces.append(bars(name, places, heights, texts, style.colour, key=style.key))
+    drawn = layout("tasks of the job", height=320, share=True, legend=True) | {
+        "barmode": "group",
+        "bargap": 0.3,
+    }
     ticks = {"tickvals": list(range(len(some))), "ticktext": [labels[k] for k in some]}
     drawn["xaxis"] |= {**ticks, "tickangle": 0}
     drawn["yaxis"] |= {"zerolinewidth": 2}
@@ -273,11 +273,11 @@ def ratios_figure(others: Sequence[Against], styles: Mapping[str, PolicyStyle]) 
         order = compared[smallest_first(ratio[compared])]
         drawn_all += [float(ratio[order[0]]), float(ratio[order[-1]])]
         most_users = max(most_users, len(order))
-        look = styles[against.name].look
-        marks = 7 if len(order) <= USERS_WITH_A_ROW_EACH else 0
+        line_style = styles[against.name].arguments
+        marks = 7 if len(order) <= MARKED_USERS else 0
         ranks = np.arange(1, len(order) + 1)
-        trace = line(_short(against.name), ranks, ratio[order], "", marks=marks, **look)
-        trace["text"] = [_said_of_ratio(against, n) for n in order.tolist()]
+        trace = line(_short(against.name), ranks, ratio[order], "", marks=marks, **line_style)
+        trace["text"] = [_texts_of_ratio(against, n) for n in order.tolist()]
         trace["hovertemplate"] = "%{text}<br>%{fullData.name}<extra></extra>"
         traces.append(trace)
     if not traces:
@@ -286,7 +286,7 @@ def ratios_figure(others: Sequence[Against], styles: Mapping[str, PolicyStyle]) 
     marks_at = [mark for mark in _MARKS if least <= mark <= most]
     if len(marks_at) < 3:
         marks_at = [mark for mark in (0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.5) if least <= mark <= most]
-    drawn = layout("users, whoever gains most first", height=340)
+    drawn = layout("users, the largest gain first", height=340, legend=True)
     drawn["xaxis"] |= {"range": [0.5, most_users + 0.5]}
     drawn["yaxis"] = {
         "type": "log",
@@ -295,7 +295,8 @@ def ratios_figure(others: Sequence[Against], styles: Mapping[str, PolicyStyle]) 
         "ticktext": [f"×{mark:g}" for mark in marks_at],
         "automargin": True,
     }
-    return {"data": traces, "layout": drawn | {"shapes": [mark_at(y=1.0)]}}
+    traces.append(rule([0.5, most_users + 0.5], [1.0, 1.0], EVEN, "dot"))
+    return {"data": traces, "layout": drawn}
 
 
 def done_figure(against: Against, beside: str = "today") -> Figure | None:
@@ -309,19 +310,23 @@ def done_figure(against: Against, beside: str = "today") -> Figure | None:
     order = shown[np.argsort(-tasks[shown], kind="stable")]
     difference = against.comparison.horizon_difference[order]
     names = against.comparison.users
-    said = [
+    texts = [
         hover(
             _short(names[n]),
             counted(int(tasks[n]), "task"),
-            f"{short_percent(float(ours[n]))} done; {short_percent(float(theirs[n]))} {beside}",
+            f"{percent(float(ours[n]))} done; {percent(float(theirs[n]))} {beside}",
         )
         for n in order.tolist()
     ]
     size = np.round(5 + 4 * np.log10(np.maximum(tasks[order], 1)), 1).tolist()
     colours = [MORE if d > 0 else LESS if d < 0 else EVEN for d in difference.tolist()]
-    trace = dots("", theirs[order], ours[order], said, colour=colours, size=size, opacity=0.7)
+    trace = dots("", theirs[order], ours[order], texts, colour=colours, size=size, opacity=0.7)
     trace["marker"]["line"] = {"width": 0}
-    return square(f"done {beside}", "", [trace, diagonal()], height=340)
+    diagonal = rule([0.0, 1.0], [0.0, 1.0], COLOUR_OF_OTHERS, "dot")
+    drawn = layout(f"done {beside}", height=340)
+    for axis in ("xaxis", "yaxis"):
+        drawn[axis] |= {"range": [-0.03, 1.03], "tickformat": ".0%", "showgrid": True}
+    return {"data": [trace, diagonal], "layout": drawn}
 
 
 def _short(name: str) -> str:
@@ -340,7 +345,7 @@ def _less(reduction: float) -> str:
         return "unknown"
     if abs(reduction) < UNCHANGED:
         return "unchanged"
-    return f"{short_percent(abs(reduction))} {'longer' if reduction < 0 else 'shorter'}"
+    return f"{percent(abs(reduction))} {'longer' if reduction < 0 else 'shorter'}"
 
 
 def _times_figure(
@@ -357,19 +362,19 @@ def _times_figure(
     traces = []
     for name, found in there.items():
         value, part = cumulative_distribution(found, POINTS)
-        said = f"%{{y:.1%}} {what} %{{text}}"
-        trace = line(_short(name), np.maximum(value, floor), part, said, **styles[name].look)
-        traces.append(trace | {"text": [short_duration(v) for v in value.tolist()]})
+        texts = f"%{{y:.1%}} {what} %{{text}}"
+        trace = line(_short(name), np.maximum(value, floor), part, texts, **styles[name].arguments)
+        traces.append(trace | {"text": [duration(v) for v in value.tolist()]})
     return {"data": traces, "layout": drawn}
 
 
-def _said_of_ratio(against: Against, n: int) -> str:
+def _texts_of_ratio(against: Against, n: int) -> str:
     comparison = against.comparison
     ours, theirs = float(comparison.completion[n]), float(comparison.baseline_completion[n])
     return hover(
         _short(comparison.users[n]),
         ratio_text(float(comparison.completion_ratio[n])),
-        f"{short_duration(ours)} instead of {short_duration(theirs)}, "
+        f"{duration(ours)} instead of {duration(theirs)}, "
         f"{counted(int(comparison.jobs[n]), 'job')}",
     )
 
@@ -379,12 +384,12 @@ def _middles(edges: FloatArray) -> FloatArray:
 
 
 def _distribution() -> dict[str, Any]:
-    drawn = layout(share=True)
+    drawn = layout(share=True, legend=True)
     drawn["yaxis"] |= {"range": [0, 1.03]}
     return drawn
 
 
 def _over_time(unit: str, height: int) -> dict[str, Any]:
-    drawn = layout(height=height, share=True)
+    drawn = layout(height=height, share=True, legend=True)
     drawn["xaxis"] |= {"ticksuffix": f" {unit}", "hoverformat": ".4~g", "rangemode": "tozero"}
     return drawn

@@ -1,0 +1,158 @@
+"""Compare policies with the one that is in force today: gains and losses of users."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fairlead.model.cluster import BoolArray, FloatArray
+from fairlead.model.run_log import RECORDED
+from fairlead.model.ties import first_largest, first_smallest
+from fairlead.report.charts import shortened
+from fairlead.report.numbers import UNCHANGED, change, counted, duration, named, spread
+from fairlead.simulation.metrics.comparison import Comparison, compare
+from fairlead.simulation.metrics.distribution import mean
+from fairlead.simulation.simulate import Outcome
+
+LONGEST_NAME = 80
+MULTIPLE = 10.0  # from here on a completion time is a multiple, not a percentage more
+USERS_NAMED = 3
+
+Figures = Mapping[str, Any]  # as `Outcome.to_dict` returns them
+
+
+@dataclass(frozen=True, eq=False)
+class Against:
+    """A policy compared with today's, by the name of its run; N users."""
+
+    name: str
+    outcome: Outcome
+    today: Outcome
+    comparison: Comparison
+
+    def means(self, what: str) -> tuple[float, float]:
+        """Return mean ``completion`` or ``wait``, and today's, of jobs complete under both."""
+        ours, theirs = (getattr(run.summary.jobs, what) for run in (self.outcome, self.today))
+        both = ~np.isnan(ours + theirs)
+        return mean(ours[both]), mean(theirs[both])
+
+    @property
+    def unchanged(self) -> BoolArray:
+        """(N,) bool: users that neither gain nor lose."""
+        comparison = self.comparison
+        same: BoolArray = ~(comparison.gained | comparison.lost | comparison.unknown)
+        return same
+
+    @property
+    def wait_difference(self) -> FloatArray:
+        """(N,) float: mean wait less today's, of jobs complete under both; 0 where unchanged.
+
+        A wait is unchanged where it differs by next to nothing of the time to completion.
+        """
+        difference = self.comparison.wait_difference
+        same = np.abs(difference) < UNCHANGED * self.comparison.baseline_completion
+        return np.where(same | np.isnan(difference), 0.0, difference)
+
+    def extreme(self, users: BoolArray, *, least: bool) -> str:
+        """Name the user of some whose completion time shrinks or grows most, with the change."""
+        comparison = self.comparison
+        ratios = np.where(users & (comparison.jobs > 0), comparison.completion_ratio, np.nan)
+        if np.isnan(ratios).all():
+            return "by tasks completed" if users.any() else ""
+        n = first_smallest(ratios) if least else first_largest(ratios)
+        return f"{short_name(comparison.users[n])} {ratio_text(float(ratios[n]))}"
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """All outcomes of a simulation, compared with today's policy."""
+
+    outcomes: Mapping[str, Outcome]
+    today: str
+    others: tuple[Against, ...]  # without the run of users alone on dedicated servers
+    sharing: Against | None  # the shared cluster against users alone, if that was simulated
+
+    @property
+    def baseline(self) -> Outcome:
+        """The outcome of today's policy."""
+        return self.outcomes[self.today]
+
+    @property
+    def shared(self) -> dict[str, Outcome]:
+        """All runs but that of users alone on dedicated servers, which has a time of its own."""
+        names = {self.today, *(against.name for against in self.others)}
+        return {name: outcome for name, outcome in self.outcomes.items() if name in names}
+
+
+def compare_with_today(
+    outcomes: Mapping[str, Outcome], today: str | None, dedicated: tuple[str, str] | None
+) -> Runs:
+    """Compare every policy with today's; the arguments are as of `simulation_document`."""
+    if today is None:
+        today = RECORDED if RECORDED in outcomes else next(iter(outcomes))
+
+    def against(name: str, base: str) -> Against:
+        ours, theirs = outcomes[name], outcomes[base]
+        return Against(name, ours, theirs, compare(ours.summary, theirs.summary))
+
+    alone = dedicated and dedicated[1]
+    others = tuple(against(name, today) for name in outcomes if name not in (today, alone))
+    return Runs(outcomes, today, others, against(*dedicated) if dedicated else None)
+
+
+def most_used(outcome: Outcome) -> float:
+    """Return the largest part of any resource in use in any bin of time; a log may pass 1."""
+    return float(np.nanmax(outcome.summary.utilization.share, initial=0.0))
+
+
+def unplaceable_tasks(outcomes: Mapping[str, Outcome], jobs_named: int) -> list[str]:
+    """List tasks that could run nowhere, once for all policies with the same ones."""
+    alike: dict[tuple[tuple[str, ...], int], list[str]] = {}
+    for name, outcome in outcomes.items():
+        tasks = int(outcome.workload.set_tasks[outcome.log.set_unplaceable].sum())
+        if tasks:
+            alike.setdefault((outcome.unplaceable_jobs, tasks), []).append(name)
+    lines = []
+    for (jobs, tasks), names in alike.items():
+        where = "every policy" if len(names) == len(outcomes) else "; ".join(names)
+        listed = named([short_name(job) for job in jobs], jobs_named)
+        of = counted(len(jobs), "job")
+        lines.append(f"{counted(tasks, 'task')} of {of}, under {where}: {listed}")
+    return lines
+
+
+def short_name(name: str) -> str:
+    """Shorten the name of a user, job or policy."""
+    return shortened(name, LONGEST_NAME)
+
+
+def ratio_text(ratio: float) -> str:
+    """Write how completion times differ: ``−45 %``, ``12 times as long``, ``unchanged``."""
+    if ratio >= MULTIPLE:
+        return f"{spread(ratio)} times as long"
+    return change(ratio - 1.0)
+
+
+def difference_text(seconds: float) -> str:
+    """Write by how much longer or shorter something takes: ``+3.2 h``, ``−12 min``."""
+    return f"{'−' if seconds < 0 else '+'}{duration(abs(seconds))}"
+
+
+def unrecorded(figures: Figures) -> str:
+    """Count the work whose time the log lacks: ``3 tasks of 2 jobs``."""
+    tasks, jobs = figures["unrecorded"], figures["jobs_unrecorded"]
+    return f"{counted(tasks, 'task')} of {counted(jobs, 'job')}"
+
+
+def starved_users(figures: Figures) -> list[str]:
+    """Name users that never ran anything, and users that ran nothing while jobs came."""
+    never = figures["never_ran"]
+    later = [user for user in figures["got_nothing"] if user not in set(never)]
+    return [
+        f"{named([short_name(user) for user in users], USERS_NAMED)} {what}"
+        for users, what in ((never, "never ran anything"), (later, "got nothing while jobs came"))
+        if users
+    ]

@@ -1,0 +1,235 @@
+"""Pictures of allocations, and the holders of each resource of each group of servers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairlead.model.allocation import Allocation
+from fairlead.model.cluster import BoolArray, FloatArray
+from fairlead.model.ties import largest_first
+from fairlead.report.charts import (
+    COLOUR_OF_FREE,
+    COLOUR_OF_OTHERS,
+    COLOURS,
+    INK,
+    PATTERNS,
+    SYMBOLS,
+    USERS_DRAWN,
+    Figure,
+    Trace,
+    bars,
+    dots,
+    hover,
+    ink_on,
+    layout,
+    listed,
+    plain,
+    rows,
+    shortened,
+)
+from fairlead.report.numbers import amount, counted, number, percent, resource_label
+
+LARGEST_HOLDERS = 12
+# A solver leaves tasks below its accuracy on a group, and rounding leaves a rest of a resource that
+# is used up. Neither is shown.
+DUST = 1e-9
+
+
+@dataclass(frozen=True)
+class Style:
+    """Colour and pattern of one user, the same in every picture of a page."""
+
+    colour: str
+    pattern: str = ""
+
+
+@dataclass(frozen=True)
+class Holding:
+    """What one user, or several small ones together, hold of a group."""
+
+    name: str
+    users: tuple[int, ...]  # positions in the problem
+    tasks: float
+    amounts: tuple[float, ...]  # (R,): of each resource
+    time: float  # share of the group's time, where servers are shared by time
+
+
+@dataclass(frozen=True)
+class GroupHoldings:
+    """A group of identical servers and its holders, the largest first."""
+
+    group: int
+    holdings: tuple[Holding, ...]
+    free: tuple[float, ...]  # (R,): free amount of each resource
+
+
+def runs_on(allocation: Allocation) -> BoolArray:
+    """Return (N, G) whether more than a billionth of a user's tasks run on a group."""
+    runs: BoolArray = allocation.tasks > DUST * allocation.user_tasks[:, None]
+    return runs
+
+
+def group_holdings(allocation: Allocation, g: int, largest: int = LARGEST_HOLDERS) -> GroupHoldings:
+    """Return the `largest` holders of one group apart, and all others together.
+
+    A holder's size is the largest of its shares of the group's resources. Cost O(N R).
+    """
+    problem = allocation.problem
+    capacity = problem.group_capacity[g]
+    tasks = allocation.tasks[:, g]
+    users = np.flatnonzero(runs_on(allocation)[:, g])
+    amounts = tasks[users, None] * problem.demand[users]
+    shares = np.divide(amounts, capacity, out=np.zeros_like(amounts), where=capacity > 0)
+    gamma = problem.gamma[users, g]
+    time = np.divide(tasks[users], gamma, out=np.zeros(len(users)), where=gamma > 0)
+    order = largest_first(np.maximum(shares.max(axis=1, initial=0.0), time))
+    apart = len(order) if len(order) <= largest + 1 else largest
+    parts = [[k] for k in order[:apart].tolist()]
+    if apart < len(order):
+        parts.append(order[apart:].tolist())
+    names = problem.users.names
+    holdings = tuple(
+        Holding(
+            names[users[part[0]]] if len(part) == 1 else counted(len(part), "other"),
+            tuple(users[part].tolist()),
+            float(tasks[users[part]].sum()),
+            tuple(amounts[part].sum(axis=0).tolist()),
+            float(time[part].sum()),
+        )
+        for part in parts
+    )
+    free = capacity - amounts.sum(axis=0)
+    free[free <= DUST * capacity] = 0.0
+    return GroupHoldings(g, holdings, tuple(free.tolist()))
+
+
+def user_styles(allocations: Sequence[Allocation]) -> list[Style]:
+    """Give every user a colour, and a pattern where colours repeat; the largest users first."""
+    largest = np.max([allocation.dominant_share for allocation in allocations], axis=0)
+    styles = [Style(COLOUR_OF_OTHERS)] * len(largest)
+    for rank, n in enumerate(largest_first(largest)):
+        pattern = PATTERNS[rank // len(COLOURS) % len(PATTERNS)]
+        styles[int(n)] = Style(COLOURS[rank % len(COLOURS)], pattern)
+    return styles
+
+
+def group_figure(allocation: Allocation, group: GroupHoldings, styles: Sequence[Style]) -> Figure:
+    """Draw one group: a bar per resource from 0 to 100 % of its capacity, a segment per holder.
+
+    Where servers are shared by time, one more bar shows the shares of time.
+    """
+    cluster = allocation.problem.cluster
+    capacity = allocation.problem.group_capacity[group.group]
+    by_time = allocation.mechanism.endswith("-tdm")
+    present = np.flatnonzero(capacity > 0).tolist()
+    labels = [resource_label(cluster, r) for r in present] + ["time"] * by_time
+
+    def segment(
+        name: str, amounts: Sequence[float], time: float, tasks: str, style: Style
+    ) -> Trace:
+        shares = [amounts[r] / float(capacity[r]) for r in present] + [time] * by_time
+        texts = [
+            f"{resource_label(cluster, r)}: {amount(amounts[r], cluster.units[r])} "
+            f"of {number(float(capacity[r]))} ({percent(share)})"
+            for r, share in zip(present, shares, strict=False)
+        ] + [f"time: {percent(time)}"] * by_time
+        drawn = bars(
+            "",
+            list(range(len(shares))),
+            shares,
+            [hover(name, text, tasks) for text in texts],
+            style.colour,
+            level=True,
+        )
+        drawn["marker"]["pattern"] = {
+            "shape": style.pattern,
+            "fillmode": "overlay",
+            "size": 7,
+            "solidity": 0.2,
+        }
+        return drawn | {
+            "text": [plain(shortened(name)) if tasks else ""] * len(shares),
+            "textposition": "inside",
+            "insidetextanchor": "middle",
+            "textangle": 0,
+            "insidetextfont": {"color": ink_on(style.colour)},
+            "constraintext": "inside",
+        }
+
+    traces = []
+    for holding in group.holdings:
+        alone = len(holding.users) == 1
+        style = styles[holding.users[0]] if alone else Style(COLOUR_OF_OTHERS)
+        tasks = f"{number(holding.tasks)} tasks"
+        traces.append(segment(holding.name, holding.amounts, holding.time, tasks, style))
+    idle = max(0.0, 1.0 - sum(holding.time for holding in group.holdings))
+    traces.append(segment("free", group.free, idle, "", Style(COLOUR_OF_FREE)))
+    longest = max((sum(t["x"][k] for t in traces) for k in range(len(labels))), default=1.0)
+    drawn = layout(height=46 + 40 * len(labels)) | {"barmode": "stack", "bargap": 0.28}
+    drawn["xaxis"] |= {"range": [0, max(1.0, longest)], "tickformat": ".0%", "dtick": 0.2}
+    drawn["yaxis"] = rows(labels) | {"showgrid": False}
+    drawn["uniformtext"] = {"mode": "hide", "minsize": 10}
+    return {"data": traces, "layout": drawn}
+
+
+def share_figure(allocation: Allocation, styles: Sequence[Style]) -> Figure:
+    """Draw the dominant shares of the largest users, the largest first."""
+    problem = allocation.problem
+    order = largest_first(allocation.dominant_share)[:USERS_DRAWN]
+    shares = allocation.dominant_share[order]
+    texts = [_share_text(allocation, int(n)) for n in order]
+    places = list(range(len(order)))
+    colours = [styles[n].colour for n in order]
+    traces = [bars("dominant share", places, shares, texts, colours, level=True)]
+    if is_weighted(allocation):
+        weighs = np.flatnonzero(problem.weight[order] > 0)
+        per_weight = shares[weighs] / problem.weight[order][weighs]
+        name, of = "per unit of weight", [texts[k] for k in weighs]
+        traces.append(dots(name, per_weight, weighs, of, colour=INK, size=9, symbol="diamond"))
+    return {"data": traces, "layout": listed([problem.users.names[n] for n in order])}
+
+
+def comparison_figure(answers: Mapping[str, Allocation]) -> Figure:
+    """Draw the dominant shares of the largest users under each mechanism."""
+    first = next(iter(answers.values()))
+    largest: FloatArray = np.max([a.dominant_share for a in answers.values()], axis=0)
+    drawn = set(largest_first(largest)[:USERS_DRAWN].tolist())
+    order = [n for n in largest_first(first.dominant_share).tolist() if n in drawn]
+    places = np.arange(len(order))
+    traces = [
+        dots(
+            mechanism,
+            allocation.dominant_share[order],
+            places,
+            [f"{plain(mechanism)}<br>{_share_text(allocation, n)}" for n in order],
+            colour=COLOURS[k % len(COLOURS)],
+            symbol=SYMBOLS[k % len(SYMBOLS)],
+            opacity=0.85,
+        )
+        for k, (mechanism, allocation) in enumerate(answers.items())
+    ]
+    return {
+        "data": traces,
+        "layout": listed([first.problem.users.names[n] for n in order], legend=True),
+    }
+
+
+def is_weighted(allocation: Allocation) -> bool:
+    """Return whether users' weights differ."""
+    weight = allocation.problem.weight
+    return bool((weight != weight[0]).any())
+
+
+def _share_text(allocation: Allocation, n: int) -> str:
+    problem = allocation.problem
+    share, weight = float(allocation.dominant_share[n]), float(problem.weight[n])
+    per_weight = f": {percent(share / weight)} per unit of weight" if weight else ""
+    return hover(
+        problem.users.names[n],
+        f"{number(float(allocation.user_tasks[n]))} tasks",
+        f"{percent(share)} of all {allocation.dominant_resource[n]}",
+        f"weight {number(weight)}{per_weight}",
+    )

@@ -1,0 +1,189 @@
+"""The pictures of an audit."""
+
+from __future__ import annotations
+
+from html import unescape
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from fairlead.model.cluster import IntArray
+from fairlead.model.ties import largest_first, smallest_first
+from fairlead.properties.audit import Audit
+from fairlead.properties.verdict_text import NEGLIGIBLE
+from fairlead.report._fair_comparison import FairComparison, furthest_off, gains_with_bundles
+from fairlead.report.charts import (
+    EVEN,
+    INK,
+    LESS,
+    MORE,
+    USERS_DRAWN,
+    Figure,
+    Trace,
+    bars,
+    beside,
+    between,
+    dots,
+    hover,
+    listed,
+    plain,
+    rows,
+    rule,
+)
+from fairlead.report.numbers import UNCHANGED, change, number, percent
+
+ENVY_SHOWN = 40
+# A map of more columns has no room for numbers in its cells.
+NUMBERED_COLUMNS = 12
+LARGEST_MARGIN = 4.0  # larger margins and gains are drawn as this
+# Colours of gains reach at least this far, or a small one alone would look large.
+LEAST_SCALE = 0.5
+
+
+def shares_figure(audit: Audit, comparison: FairComparison) -> Figure:
+    """Draw dominant shares beside due ones; of many users, those furthest off."""
+    users = furthest_off(comparison.ratio, USERS_DRAWN)
+    names = [audit.subject.problem.users.names[n] for n in users]
+    row = np.arange(len(users))
+    held, due, off = comparison.held[users], comparison.due[users], comparison.off[users]
+    texts = [user_hover(audit, comparison, n) for n in users]
+    data: list[Trace] = []
+    for label, colour, chosen in (
+        ("holds more", MORE, off >= UNCHANGED),
+        ("holds less", LESS, off <= -UNCHANGED),
+        ("holds as much", EVEN, np.abs(off) < UNCHANGED),
+    ):
+        mine = np.flatnonzero(chosen)
+        if len(mine):
+            lines = between(held[mine].tolist(), due[mine].tolist(), row[mine].tolist())
+            data.append(lines | {"line": {"color": colour, "width": 3}})
+            data.append(dots(label, held[mine], row[mine], [texts[k] for k in mine], colour=colour))
+    data.append(dots(comparison.what, due, row, texts, colour=INK, size=9, symbol="diamond"))
+    ends = np.maximum(held, due).tolist()
+    data.append(beside([change(o, "as due") for o in off.tolist()], ends, row.tolist()))
+    widest = max(ends, default=0.0) or 1.0
+    drawn = listed(names, "dominant share", legend=True)
+    drawn["xaxis"] |= {"range": [-0.01 * widest, 1.14 * widest]}
+    return {"data": data, "layout": drawn}
+
+
+def margins_figure(audit: Audit, comparison: FairComparison) -> Figure:
+    """Draw tasks relative to those of the slice, the least margin first."""
+    known = np.flatnonzero(~np.isnan(comparison.margin))
+    order = known[smallest_first(1 + comparison.margin[known])][:USERS_DRAWN]
+    margin = comparison.margin[order]
+    length = np.minimum(margin, LARGEST_MARGIN)
+    row = list(range(len(order)))
+    colours = [LESS if m <= -UNCHANGED else MORE for m in margin.tolist()]
+    texts = [user_hover(audit, comparison, int(n)) for n in order]
+    ends = np.maximum(length, 0.0).tolist()
+    data = [
+        bars("", row, length, texts, colours, level=True),
+        rule([0, 0], [-0.5, len(order) - 0.5]),
+        beside([change(m, "as due") for m in margin.tolist()], ends, row),
+    ]
+    low, high = min(float(length.min(initial=0.0)), 0.0), max(ends, default=0.0)
+    wide = (high - low) or 1.0
+    names = [audit.subject.problem.users.names[n] for n in order]
+    drawn = listed(names, "margin over the slice")
+    drawn["xaxis"] |= {"range": [low - 0.02 * wide, high + 0.14 * wide], "tickformat": ".0~%"}
+    return {"data": data, "layout": drawn}
+
+
+def by_gain(audit: Audit, comparison: FairComparison) -> IntArray:
+    """Return the users that envy another, the largest gain first."""
+    envious = np.flatnonzero(comparison.envies)
+    return envious[largest_first(1 + audit.envy.gain[envious])]
+
+
+def users_in_envy(audit: Audit, comparison: FairComparison) -> IntArray:
+    """Return the envious users, the largest gain first, then further users that they envy most."""
+    envious = by_gain(audit, comparison)
+    envied = audit.envy.envied[envious]
+    return np.array(list(dict.fromkeys([*envious.tolist(), *envied.tolist()])), dtype=np.int64)
+
+
+def envy_figure(audit: Audit, comparison: FairComparison, users: IntArray) -> Figure:
+    """Draw by how much each of some users would gain with the bundle of each of the others."""
+    names = [audit.subject.problem.users.names[n] for n in users]
+    could, gain = gains_with_bundles(audit.subject, users)
+    gain[gain <= NEGLIGIBLE] = 0.0
+    envious = np.flatnonzero(comparison.envies[users])
+    envied = np.flatnonzero((gain[envious] > 0).any(axis=0))
+    shown = gain[np.ix_(envious, envied)]
+    # A user without tasks gains infinitely; it gets the colour of the largest gain.
+    finite = shown[np.isfinite(shown) & (shown > 0)]
+    most = min(max(float(finite.max(initial=0.0)), LEAST_SCALE), LARGEST_MARGIN)
+
+    def text(n: int, m: int) -> str:
+        return (
+            f"<b>{plain(names[n])}</b> would run {number(float(could[n, m]))} tasks with what "
+            f"<b>{plain(names[m])}</b> has, instead of {number(float(could[n, n]))}"
+        )
+
+    trace: dict[str, Any] = {
+        "type": "heatmap",
+        "x": list(range(len(envied))),
+        "y": list(range(len(envious))),
+        "z": [[min(g, most) if g > 0 else None for g in row] for row in shown.tolist()],
+        "zmin": 0.0,
+        "zmax": most,
+        "colorscale": [[0, "#fbe3d6"], [0.5, "#e8834a"], [1, "#8f2d06"]],
+        "hovertext": [
+            [text(n, m) if gain[n, m] > 0 else "" for m in envied.tolist()]
+            for n in envious.tolist()
+        ],
+        "hoverinfo": "text",
+        "hoverongaps": False,
+        "xgap": 2,
+        "ygap": 2,
+        "showscale": False,
+    }
+    if len(envied) <= NUMBERED_COLUMNS:
+        trace["text"] = [[gain_text(g) if g > 0 else "" for g in row] for row in shown.tolist()]
+        trace["texttemplate"] = "%{text}"
+    drawn = listed([names[n] for n in envious])
+    across = rows([names[m] for m in envied])
+    longest = max((len(unescape(label)) for label in across["ticktext"]), default=0)
+    above = 7 * longest
+    drawn["xaxis"] = across | {
+        "range": [-0.5, len(envied) - 0.5],
+        "domain": [0, min(1.0, 0.2 * len(envied))],
+        "tickangle": -40 if len(envied) <= NUMBERED_COLUMNS else -90,
+        "side": "top",
+        "showgrid": False,
+    }
+    drawn["yaxis"]["showgrid"] = False
+    # Labels above take room from the picture; a few rows would have none left.
+    drawn["margin"] = {"l": 10, "r": 30, "t": above + 14, "b": 20, "pad": 6}
+    drawn["height"] = above + 60 + 26 * len(envious)
+    return {"data": [trace], "layout": drawn}
+
+
+def user_hover(audit: Audit, comparison: FairComparison, n: int) -> str:
+    """Describe a user's holdings, fair share and margin, in a few lines."""
+    problem, fair = audit.subject.problem, audit.fair
+    tasks = number(float(audit.subject.holdings.user_tasks[n]))
+    due, margin, envies = "", "", ""
+    if fair is not None:
+        fair_tasks = number(float(fair.user_tasks[n]))
+        due = f"{comparison.what}: {fair_tasks} tasks, {percent(float(comparison.due[n]))}"
+    if not np.isnan(comparison.margin[n]):
+        margin = f", margin: {change(float(comparison.margin[n]), 'as due')}"
+    if comparison.envies[n]:
+        envied = problem.users.names[int(audit.envy.envied[n])]
+        envies = f"envies {envied}: {number(float(audit.envy.could[n]))} tasks with its bundle"
+    return hover(
+        problem.users.names[n],
+        f"{tasks} tasks, dominant share {percent(float(comparison.held[n]))}",
+        due,
+        f"a slice of every server: {number(float(audit.slices[n]))} tasks{margin}",
+        f"weight {number(float(problem.weight[n]))}",
+        envies,
+    )
+
+
+def gain_text(gain: float) -> str:
+    """Write a user's gain with another's bundle."""
+    return change(gain, "under 0.1 %") if isfinite(gain) else "has nothing"

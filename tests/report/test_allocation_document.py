@@ -1,0 +1,243 @@
+"""Documents of allocations and comparisons show the numbers of the answers."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from hashlib import sha256
+
+import numpy as np
+import pytest
+from handmade_answers import HOSTILE, certificate, crowd, hostile, two_servers
+
+from fairlead.model.allocation import Allocation
+from fairlead.model.problem import Problem
+from fairlead.report._allocation_figures import (
+    LARGEST_HOLDERS,
+    group_figure,
+    group_holdings,
+    runs_on,
+    share_figure,
+    user_styles,
+)
+from fairlead.report.allocation import allocation_document, comparison_document
+from fairlead.report.charts import COLOUR_OF_OTHERS, USERS_DRAWN
+from fairlead.report.page import ROWS_ON_PAGE, to_page
+from fairlead.report.terminal import to_terminal
+from page_reader import PACKED, Reader, read_harmless
+
+LARGEST_PAGE = 1_200_000
+# Of plotly-cartesian.min.js in plotly.js-cartesian-dist-min 4.1.1 of npm.
+AS_PLOTLY_PUBLISHED_IT = "79542150855a52c567260e3137095dbe2b744e6d702a5cabe67da246942fba7a"
+
+
+def page_of(allocation: Allocation) -> str:
+    return to_page(allocation_document(allocation, "t"))
+
+
+def text_of(allocation: Allocation, width: int | None = None) -> str:
+    return to_terminal(allocation_document(allocation, "t"), width=width, plain=True)
+
+
+def comparison_page(answers: Mapping[str, Allocation], refused: Mapping[str, str]) -> str:
+    return to_page(comparison_document(answers, refused, "t"))
+
+
+def two_answers() -> dict[str, Allocation]:
+    return {name: crowd(30, 4, name, seed) for seed, name in enumerate(("drfh", "ps-dsf"))}
+
+
+PAGES = {
+    "one user": lambda: page_of(
+        Allocation(Problem.from_arrays([[1]], [[1]]), "drf", np.array([[1.0]]), certificate())
+    ),
+    "two servers": lambda: page_of(two_servers()),
+    "a crowd": lambda: to_page(allocation_document(crowd(930, 10), "t", ["cy: no gpu"])),
+    "hostile": lambda: to_page(allocation_document(hostile(), HOSTILE, [HOSTILE])),
+    "hostile, compared": lambda: comparison_page({HOSTILE: hostile()}, {HOSTILE: HOSTILE}),
+    "two answers": lambda: comparison_page(two_answers(), {"drf": "not this"}),
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_harmless_small_and_accessible(name: str) -> None:
+    page = PAGES[name]()
+    read = read_harmless(page)
+    assert len(page.encode()) < LARGEST_PAGE
+    assert sha256(read.chart_script.encode()).hexdigest() == AS_PLOTLY_PUBLISHED_IT
+    own = PACKED.sub("", page) + json.dumps(read.figures)
+    assert not re.search(r"https?:|url\(|@import|fetch\(|XMLHttpRequest", own)
+    (policy,) = [str(a["content"]) for _, a in read.elements if a.get("http-equiv")]
+    assert policy.startswith("default-src 'none'")
+    assert ("html", {"lang": "en"}) in read.elements
+    assert [tag for tag, _ in read.elements].count("h1") == 1
+    identities = [a["id"] for _, a in read.elements if "id" in a]
+    assert len(identities) == len(set(identities))
+    for _, attributes in read.elements:
+        if "data-figure" in attributes:
+            assert attributes["role"] == "img"
+            assert attributes["aria-label"]
+        if "aria-controls" in attributes:
+            assert attributes["aria-controls"] in identities
+
+
+def test_the_table_has_the_numbers_of_every_user() -> None:
+    allocation = crowd(50, 3)
+    read = Reader(page_of(allocation))
+    table = read.table("Users and their tasks")
+    values = [float(str(a["data-value"])) for _, a in table if "data-value" in a]
+    assert values[0::3] == pytest.approx(allocation.problem.weight)
+    assert values[1::3] == pytest.approx(allocation.user_tasks)
+    assert values[2::3] == pytest.approx(allocation.dominant_share)
+    rows = [line.split() for line in text_of(allocation).splitlines()]
+    users = [row[0] for row in rows if row and row[0][:1] == "u" and row[0][1:].isdigit()]
+    assert users == [f"u{n + 1}" for n in range(50)]
+
+
+def test_a_comparison_lists_every_user_and_mechanism() -> None:
+    answers = two_answers()
+    read = Reader(comparison_page(answers, {"drf": "not this"}))
+    drawn = read.figure("Dominant share of every user under each mechanism")["data"]
+    assert [trace["name"] for trace in drawn] == list(answers)
+    table = read.table("Tasks of every user")
+    values = [float(str(a["data-value"])) for _, a in table if "data-value" in a]
+    tasks = np.stack([answer.user_tasks for answer in answers.values()], axis=1)
+    assert values[: tasks.size] == pytest.approx(tasks.ravel())
+    assert "not this" in read.text
+    split = two_servers()
+    pool = Allocation(split.problem.pooled(), "drf", np.array([[11.0], [11.0]]), certificate())
+    shown = Reader(comparison_page({"drf": pool, "drfh": split}, {})).text
+    assert "all servers as one pool" in shown
+    assert "2 users on 2 servers in 2 groups" in shown
+
+
+def test_long_tables_show_the_largest_users() -> None:
+    allocation = crowd(ROWS_ON_PAGE + 5, 2)
+    read = Reader(page_of(allocation))
+    rows = [a for _, a in read.elements if a.get("class") == "swatch"]
+    assert len(rows) == ROWS_ON_PAGE
+    assert "… and 5 users with smaller shares; all are in the output of --json" in read.text
+    text = text_of(allocation, 80)
+    users = {line.split()[0] for line in text.splitlines() if line.startswith(" u")}
+    largest = np.argsort(-allocation.dominant_share)[:40]
+    assert users - {"user"} == {f"u{n + 1}" for n in largest}
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_an_unproved_answer_is_marked() -> None:
+    good = two_servers()
+    bad = Allocation(good.problem, "drfh", good.tasks, certificate(violation=0.5))
+    assert "✓ Proved: " in text_of(good)
+    for shown in (text_of(bad), Reader(page_of(bad)).text):
+        assert "✗ NOT PROVED: " in shown
+        assert re.search("✗ +proof +DOES NOT HOLD", shown)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "verdict"),
+    [
+        ([2.0] * 4, "the dominant share is the same for all, 20.00 %"),
+        ([1.0, 1.0, 2.0, 3.0], "the least dominant share is 10.00 % (u1 and u2), the largest 30"),
+        ([1.0, 1.0, 1.0, 3.0], "10.00 % (3 of 4 users), the largest 30.00 % (u4)"),
+    ],
+)
+def test_the_verdict_names_least_and_largest_shares(tasks: list[float], verdict: str) -> None:
+    problem = Problem.from_arrays([[10.0]], np.ones((4, 1)))
+    found = Allocation(problem, "drfh", np.array(tasks)[:, None], certificate())
+    assert verdict in text_of(found)
+    assert verdict in Reader(page_of(found)).text
+
+
+def test_limits_are_beside_tasks() -> None:
+    problem = Problem.from_arrays([[100.0]], [[1.0], [1.0]], task_limit=[4, np.inf])
+    found = Allocation(problem, "drfh", np.array([[4.0], [2.0]]), certificate())
+    rows = [line.split() for line in text_of(found).splitlines()]
+    assert ["u1", "1", "4", "of", "4", "r1", "4.00", "%", "g1", "4"] in rows
+    assert ["u2", "1", "2", "r1", "2.00", "%", "g1", "2"] in rows
+
+
+def test_names_are_neither_markup_nor_control_characters() -> None:
+    problem = Problem.from_arrays([[1], [1]], [[1], [1]], users=["[bold]x[/bold]", "\u202ered"])
+    allocation = Allocation(problem, "drf", np.array([[1.0, 0], [0, 1]]), certificate())
+    text = text_of(allocation)
+    assert "[bold]x[/bold]" in text
+    assert "\u202e" not in text
+    assert "\\u202ered" in text
+
+
+def test_a_group_with_few_holders_names_them() -> None:
+    group = group_holdings(two_servers(), 0)
+    (holding,) = group.holdings
+    assert (holding.name, holding.users, holding.tasks) == ("ana", (0,), 10)
+    assert holding.amounts == pytest.approx((2, 10))
+    assert holding.time == pytest.approx(1)
+    assert group.free == pytest.approx((0, 2))
+
+
+@pytest.mark.parametrize("g", range(4))
+def test_small_holders_are_taken_together(g: int) -> None:
+    allocation = crowd(200, 4)
+    problem = allocation.problem
+    group = group_holdings(allocation, g)
+    assert len(group.holdings) == LARGEST_HOLDERS + 1
+    users = [n for holding in group.holdings for n in holding.users]
+    assert sorted(users) == np.flatnonzero(allocation.tasks[:, g] > 0).tolist()
+    amounts = np.sum([holding.amounts for holding in group.holdings], axis=0)
+    assert amounts == pytest.approx(allocation.usage[g])
+    assert amounts + group.free == pytest.approx(problem.group_capacity[g])
+    whole = group_holdings(allocation, g, largest=len(users) - 1)
+    assert all(len(holding.users) == 1 for holding in whole.holdings)
+
+
+def test_rounding_is_no_holding_and_not_free() -> None:
+    clean = two_servers()
+    dusty = Allocation(clean.problem, "drfh", clean.tasks + 1e-10, certificate())
+    assert [len(group_holdings(dusty, g).holdings) for g in range(2)] == [1, 1]
+    assert runs_on(dusty).tolist() == [[True, False], [False, True]]
+    problem = Problem.from_arrays([[57, 60]], [[0.57, 0.57]])
+    allocation = Allocation(problem, "drf", np.array([[100.0]]), certificate())
+    assert group_holdings(allocation, 0).free == (0.0, pytest.approx(3.0))
+
+
+@pytest.mark.parametrize("mechanism", ["ps-dsf", "ps-dsf-tdm"])
+def test_bars_add_up_to_the_whole_group(mechanism: str) -> None:
+    allocation = crowd(50, 3, mechanism)
+    styles = user_styles([allocation])
+    for g in range(3):
+        figure = group_figure(allocation, group_holdings(allocation, g), styles)
+        labels = figure["layout"]["yaxis"]["ticktext"]
+        assert labels[2:] == (["time"] if mechanism.endswith("tdm") else [])
+        for place in range(2):
+            assert sum(trace["x"][place] for trace in figure["data"]) == pytest.approx(1)
+
+
+def test_users_keep_their_colour() -> None:
+    several = [crowd(60, 2, seed=1), crowd(60, 2, seed=2)]
+    styles = user_styles(several)
+    largest = np.argsort(-np.maximum(several[0].dominant_share, several[1].dominant_share))
+    assert len({styles[n] for n in largest[:40]}) == 40
+    painted = {}
+    for allocation in several:
+        for g in range(2):
+            group = group_holdings(allocation, g)
+            figure = group_figure(allocation, group, styles)
+            for holding, trace in zip(group.holdings, figure["data"], strict=False):
+                look = (trace["marker"]["color"], trace["marker"]["pattern"]["shape"])
+                if len(holding.users) > 1:
+                    assert look == (COLOUR_OF_OTHERS, "")
+                else:
+                    assert painted.setdefault(holding.users[0], look) == look
+
+
+def test_shares_are_drawn_largest_first() -> None:
+    allocation = crowd(12, 3)
+    bars, diamonds = share_figure(allocation, user_styles([allocation]))["data"]
+    expected = sorted(allocation.dominant_share.tolist(), reverse=True)
+    assert bars["x"] == pytest.approx(expected, rel=1e-5)
+    per_weight = allocation.dominant_share / allocation.problem.weight
+    assert sorted(diamonds["x"]) == pytest.approx(sorted(per_weight.tolist()), rel=1e-5)
+    many = crowd(500, 3)
+    bars, _ = share_figure(many, user_styles([many]))["data"]
+    largest = np.sort(many.dominant_share)[::-1][:USERS_DRAWN]
+    assert bars["x"] == pytest.approx(largest.tolist(), rel=1e-5)

@@ -1,0 +1,371 @@
+"""Documents of audits show the numbers of the audit."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from handmade_answers import HOSTILE, crowd, hostile_problem
+
+from fairlead.model.holdings import Holdings, WaitingTask
+from fairlead.model.problem import Problem
+from fairlead.properties import efficiency, envy, feasibility, sharing
+from fairlead.properties.audit import Audit, audit
+from fairlead.report import _audit_figures
+from fairlead.report._fair_comparison import compare_with_fair, furthest_off, gains_with_bundles
+from fairlead.report.audit import audit_document
+from fairlead.report.charts import USERS_DRAWN
+from fairlead.report.numbers import change, percent
+from fairlead.report.page import to_page
+from fairlead.report.terminal import to_terminal
+from page_reader import PACKED, Reader, read_harmless
+
+SHARES, MARGINS = "Dominant share of each", "Margin of each"
+ENVY = "By how much each user would gain"
+CHEAP = (feasibility.NAME, efficiency.WASTE, sharing.NAME, envy.NAME)
+
+
+def small() -> Problem:
+    return Problem.from_arrays(
+        [[2, 12], [12, 2]],
+        [[0.2, 1], [1, 0.2], [0.3, 0.4]],
+        weight=[1, 2, 1],
+        eligible=[[True, True], [True, True], [False, True]],
+        users=["ana", "bo", "cy"],
+        groups=["high-memory", "high-cpu"],
+    )
+
+
+def greedy(problem: Problem) -> np.ndarray[Any, Any]:
+    """Give more to users that demand more, and leave a tenth idle."""
+    demanded = problem.demand.sum(axis=1)
+    tasks: np.ndarray[Any, Any] = 0.9 * problem.gamma * (demanded / demanded.sum())[:, None]
+    return tasks
+
+
+def of_many() -> Audit:
+    allocation = crowd(1000, 4)
+    return audit(allocation.problem, allocation.tasks, fair="ps-dsf", properties=CHEAP)
+
+
+def of_hostile_names() -> Audit:
+    tasks = np.array([[0.5, 0.0], [0.1, 0.0]])
+    holdings = Holdings(hostile_problem(), tasks, HOSTILE, skipped=(HOSTILE,))
+    return audit(holdings.problem, holdings, fair="max-tasks")
+
+
+def of_several_shapes() -> Audit:
+    problem = small()
+    tasks = np.array([[4.0, 0.0], [0.0, 2.0], [0.0, 3.0]])
+    amounts = tasks[:, :, None] * problem.demand[:, None, :]
+    waits = WaitingTask("job 7", 0, np.array([0.1, 0.1]), np.array([True, True]))
+    skipped = tuple(f"row {k}: no such user" for k in range(250))
+    holdings = Holdings(problem, tasks, "a log", True, amounts, (waits,), skipped)
+    return audit(problem, holdings)
+
+
+def of_given_rates() -> Audit:
+    problem = Problem.from_arrays([[1.0]], [[0.0], [0.0]], rates=[[3.0], [5.0]])
+    return audit(problem, np.array([[0.6], [4.0]]), fair="ps-dsf-tdm")
+
+
+AUDITS = {
+    "a mechanism": lambda: audit(small(), "max-tasks", fair="ps-dsf", lies=5),
+    "a rule": lambda: audit(small(), greedy, lies=60),
+    "an allocation": lambda: audit(small(), np.array([[1.0, 0], [0, 3], [0, 1]]), fair="drfh"),
+    "one user": lambda: audit(Problem.from_arrays([[4.0]], [[1.0]]), "drf"),
+    "whole tasks": lambda: audit(
+        Problem.from_arrays([[7.0]], [[2.0], [3.0]]), "drf-tasks", lies=2, fair="drf"
+    ),
+    "several shapes": of_several_shapes,
+    "a number missing": lambda: audit(
+        small(), np.array([[1.0, 0], [np.nan, 0], [0, 1]]), fair="ps-dsf"
+    ),
+    "rates": of_given_rates,
+    "hostile": of_hostile_names,
+    "many": of_many,
+}
+
+
+@cache
+def audit_of(name: str) -> Audit:
+    return AUDITS[name]()
+
+
+@cache
+def page_of(name: str) -> str:
+    return to_page(audit_document(audit_of(name), HOSTILE, [HOSTILE]))
+
+
+@cache
+def read(name: str) -> Reader:
+    return Reader(page_of(name))
+
+
+def on_terminal(found: Audit) -> str:
+    return to_terminal(audit_document(found, "t"), width=None, plain=True)
+
+
+@pytest.mark.parametrize("name", AUDITS)
+def test_a_page_is_harmless_and_has_every_verdict(name: str) -> None:
+    found, reader, text = audit_of(name), read_harmless(page_of(name)), on_terminal(audit_of(name))
+    kinds = [
+        str(a["class"]).split()[1]
+        for t, a in reader.elements
+        if t == "div" and str(a.get("class")).startswith("statement ")
+    ]
+    applying = [verdict for verdict in found if verdict.applies]
+    assert kinds == [v.verdict for v in applying] + ["muted"] * (len(found) - len(applying))
+    for verdict in found:
+        word = verdict.verdict.replace("fails", "FAILS")
+        assert f"{verdict.name} {word} {' '.join(verdict.sentence.split())}" in reader.text
+        assert re.search(rf"^.  {verdict.name} +{word} ", text, re.MULTILINE)
+    fail = kinds.count("fails")
+    for whole in (reader.text, text):
+        assert (f"{fail} of {len(found)} properties fail" in whole) == (fail > 0)
+        assert ("No property fails" in whole) == (fail == 0)
+    opening = f"opening {'fails' if fail else 'holds'}"
+    assert opening in [str(a.get("class")) for _, a in reader.elements]
+
+
+def test_the_verdict_counts_users_that_are_worse_off() -> None:
+    tasks = np.array([[4.0, 0.0], [0.0, 0.0], [0.0, 1.0]])
+    text = on_terminal(audit(small(), tasks, fair="drfh", properties=CHEAP))
+    assert (
+        "✗ 3 of 4 properties fail: non-wastefulness, sharing-incentive, envy-freeness. Users below "
+        "the fair share by drfh: 2 of 3; without a task: bo; envious: bo.\n"
+    ) in text
+    missing = on_terminal(audit_of("a number missing"))
+    assert "with a missing number: 1 user" in missing
+    assert "envious" not in missing
+
+
+def test_an_undecided_audit_has_no_tick() -> None:
+    problem = Problem.from_arrays([[4.0]], [[1.0], [2.0]])
+    for properties, kind in ((["strategy-proofness"], "unknown"), (["feasibility"], "holds")):
+        found = audit(problem, "drf", properties=properties, lies=3)
+        verdict = audit_document(found, "x").verdict
+        assert verdict is not None
+        assert verdict.kind == kind
+
+
+@pytest.mark.parametrize("name", AUDITS)
+def test_the_table_has_the_numbers_of_every_user(name: str) -> None:
+    users = audit_of(name).to_dict()["users"]
+    table = read(name).table("Users, their holdings")
+    cells = [float(str(a["data-value"])) for _, a in table if "data-value" in a]
+    waits = any("waiting" in user for user in users)
+    expected = []
+    for user in users:
+        expected += [user["weight"], user["tasks"]]
+        expected += [user.get("waiting", 0)] if waits else []
+        expected += [user["dominant_share"]]
+        if "fair_tasks" in user:
+            share, due = user["dominant_share"], user["fair_dominant_share"]
+            if name == "rates":  # nothing is demanded: tasks are compared
+                share, due = user["tasks"], user["fair_tasks"]
+            off = share / due - 1 if share is not None and due > 0 else None
+            expected += [user["fair_tasks"], user["fair_dominant_share"], off]
+        expected += [user["slice"], user["margin"]]
+    known = [1e300 if value is None else value for value in expected]
+    assert cells == pytest.approx(known, rel=1e-6, abs=1e-12)
+
+
+def test_users_over_and_under_are_listed_furthest_first() -> None:
+    found = audit_of("many")
+    off, names = compare_with_fair(found).off, found.subject.problem.users.names
+    text = on_terminal(found)
+    for word, order in (("over", np.argsort(-off)), ("under", np.argsort(off))):
+        (line,) = re.findall(f"^{word} the fair share .*", text, re.MULTILINE)
+        listed = re.findall(r"(\S+) \(", line)
+        assert len(listed) > 1
+        expected = off[order[: len(listed)]]
+        assert off[[names.index(user) for user in listed]] == pytest.approx(expected)
+    (row,) = re.findall(rf"^ {names[3]} .*", text, re.MULTILINE)
+    assert percent(float(found.subject.holdings.dominant_share[3])) in row
+
+
+def test_shares_are_drawn_beside_the_fair_ones() -> None:
+    found = audit_of("an allocation")
+    assert found.fair is not None
+    figure = read("an allocation").figure(SHARES)
+    *others, reference, labels = figure["data"]
+    held = found.subject.holdings.dominant_share
+    ratio = held / found.fair.dominant_share
+    order = np.argsort(-ratio)
+    assert reference["name"] == "fair share by drfh"
+    assert reference["x"] == pytest.approx(found.fair.dominant_share[order].tolist(), rel=1e-5)
+    changes = [change(r - 1, "as due") for r in ratio[order]]
+    assert [text.lstrip("\u2002") for text in labels["text"]] == changes
+    dots = {
+        y: x for t in others if t["mode"] == "markers" for x, y in zip(t["x"], t["y"], strict=True)
+    }
+    assert [dots[k] for k in range(3)] == pytest.approx(held[order].tolist(), rel=1e-5)
+    assert figure["layout"]["yaxis"]["ticktext"] == [("ana", "bo", "cy")[n] for n in order]
+
+
+def test_without_fair_shares_the_reference_is_the_slice() -> None:
+    found = audit_of("a rule")
+    problem = found.subject.problem
+    reference = read("a rule").figure(SHARES)["data"][-2]
+    due = found.slices * (problem.demand / problem.total_capacity).max(axis=1)
+    assert sorted(reference["x"]) == pytest.approx(sorted(due), rel=1e-5)
+    assert reference["name"] == "share of its slice of every server"
+
+
+def test_a_difference_below_a_thousandth_is_none() -> None:
+    problem = Problem.from_arrays([[1.0]], [[1.0]] * 3)
+    tasks = np.array([[1 / 3 * (1 - 5e-4)], [1 / 3], [1 / 3 * (1 + 5e-4)]])
+    found = audit(problem, tasks, fair="drf", properties=CHEAP)
+    assert not compare_with_fair(found).below.any()
+    page = Reader(to_page(audit_document(found, "t")))
+    names = {t["name"] for t in page.figure(SHARES)["data"] if t.get("name")}
+    assert names == {"holds as much", "fair share by drf"}
+    assert page.text.count("as due") == 6
+    assert not re.search("^(over|under) the fair share", on_terminal(found), re.MULTILINE)
+
+
+def test_of_many_users_the_furthest_off_are_drawn() -> None:
+    found, reader = audit_of("many"), read("many")
+    comparison = compare_with_fair(found)
+    reference = reader.figure(SHARES)["data"][-2]
+    assert len(reference["x"]) == USERS_DRAWN
+    order = np.argsort(-comparison.ratio, kind="stable")
+    ends = [*order[:30], *order[-30:]]
+    assert reference["x"] == pytest.approx(comparison.due[ends].tolist(), rel=1e-5)
+    bars, zero, _ = reader.figure(MARGINS)["data"]
+    margin = np.sort(found.subject.holdings.user_tasks / found.slices - 1)
+    assert bars["x"] == pytest.approx(margin[:USERS_DRAWN].tolist(), rel=1e-5)
+    assert zero["x"] == [0, 0]
+    ratio = np.array([0.5, np.nan, 3.0, 1.0, np.inf, 0.1])
+    assert furthest_off(ratio, 10) == [4, 2, 3, 0, 5]
+    assert furthest_off(ratio, 4) == [4, 2, 0, 5]
+
+
+def could_by_definition(found: Audit) -> np.ndarray[Any, Any]:
+    """Count, resource by resource, the tasks of each with the bundle of each other."""
+    problem, tasks = found.subject.problem, found.subject.tasks
+    n_users = problem.n_users
+    could = np.zeros((n_users, n_users))
+    for n in range(n_users):
+        for m in range(n_users):
+            for g in range(problem.n_groups):
+                if problem.users.eligible[n, g]:
+                    asks = problem.demand[n] > 0
+                    bundle = tasks[m, g] * problem.demand[m] * problem.weight[n] / problem.weight[m]
+                    could[n, m] += (bundle[asks] / problem.demand[n, asks]).min()
+    return could
+
+
+@pytest.mark.parametrize("name", ["a mechanism", "an allocation", "a rule"])
+def test_envy_is_drawn_pair_by_pair(name: str) -> None:
+    found = audit_of(name)
+    could = could_by_definition(found)
+    assert gains_with_bundles(found.subject, np.arange(3))[0] == pytest.approx(could)
+    own = np.diag(could)
+    envious = np.flatnonzero((could > own[:, None] * (1 + 1e-6)).any(axis=1))
+    assert (len(envious) > 0) == (found["envy-freeness"].verdict == "fails")
+    assert any(about.startswith(ENVY) for about in read(name).pictures()) == (len(envious) > 0)
+    if not len(envious):
+        return
+    figure = read(name).figure(ENVY)
+    names = found.subject.problem.users.names
+    rows, columns = figure["layout"]["yaxis"]["ticktext"], figure["layout"]["xaxis"]["ticktext"]
+    cells = {
+        (rows[i], columns[j]): z
+        for i, row in enumerate(figure["data"][0]["z"])
+        for j, z in enumerate(row)
+        if z is not None
+    }
+    expected = {
+        (names[n], names[m]): could[n, m] / own[n] - 1 if own[n] > 0 else np.inf
+        for n in envious
+        for m in range(3)
+        if could[n, m] > own[n] * (1 + 1e-6)
+    }
+    assert cells.keys() == expected.keys()
+    for pair, gain in expected.items():
+        assert cells[pair] == pytest.approx(min(gain, figure["data"][0]["zmax"]))
+
+
+@pytest.mark.parametrize("name", ["several shapes", "rates", "whole tasks"])
+def test_bundles_are_worth_what_the_audit_measured(name: str) -> None:
+    found = audit_of(name)
+    could, _ = gains_with_bundles(found.subject, np.arange(found.subject.problem.n_users))
+    assert could.max(axis=1) == pytest.approx(found.envy.could)
+
+
+def test_envy_of_many_users_is_a_table() -> None:
+    found, reader = audit_of("many"), read("many")
+    assert found.envious.sum() > _audit_figures.ENVY_SHOWN
+    assert not any(about.startswith(ENVY) for about in reader.pictures())
+    cells = [a for t, a in reader.table("Users that envy another") if t == "td"]
+    gains = [float(str(a["data-value"])) for a in cells[3::4]]
+    expected = np.sort(found.envy.gain[found.envious])[::-1]
+    assert gains == pytest.approx(np.minimum(expected, 1e300).tolist())
+
+
+def test_envy_within_rounding_is_none() -> None:
+    problem = Problem.from_arrays([[1.0]], [[1.0], [1.0]])
+    found = audit(problem, np.array([[0.5], [0.5 * (1 + 1e-7)]]), properties=CHEAP)
+    assert found.envy.gain[0] > 0
+    page = to_page(audit_document(found, "t"))
+    assert "<dt>users that envy</dt><dd>0 of 2</dd>" in page
+    assert "envious: none" in page
+
+
+def test_witnesses_show_their_numbers() -> None:
+    better = audit_of("an allocation")["pareto-optimality"].witness["better"]
+    shown = read("an allocation").text
+    for places in better.values():
+        for tasks in places.values():
+            assert f"{tasks:.6g}"[:6] in shown
+    lie = audit_of("a rule")["strategy-proofness"].witness
+    assert lie["gained"] > lie["honest"]
+    for told in lie["demand"].values():
+        assert f"{told:.7g}" in read("a rule").text
+
+
+def test_users_with_slices_below_one_task_are_not_short() -> None:
+    """Ten users of one server for four tasks: a slice is less than one, and six run nothing."""
+    problem = Problem.from_arrays([[4.0]], [[1.0]] * 10)
+    tasks = np.array([[1.0]] * 3 + [[0.0]] * 7)
+    found = audit(problem, Holdings(problem, tasks, whole_tasks=True))
+    page = to_page(audit_document(found, "small slices"))
+    tile = '<dd>0 of 10</dd><dd class="small">7 of 10 not asked: slice under one task</dd>'
+    assert tile in page
+    whole = compare_with_fair(audit_of("whole tasks"))
+    assert (whole.margin < 0).any()
+    assert not whole.short.any()
+
+
+def test_skipped_rows_are_listed() -> None:
+    shown = read("several shapes").text
+    assert "skipped: 250 rows" in shown
+    assert "row 199: no such user" in shown
+    assert "row 200" not in shown
+    assert "and 50 more" in shown
+    assert "row 249: no such user" in on_terminal(audit_of("several shapes"))
+
+
+def test_names_are_text_in_pictures() -> None:
+    figures = str(read("hostile").figures)
+    assert figures.count("&lt;/script&gt;") > 5
+    assert "</script>" not in figures
+    assert read("hostile").text.count(HOSTILE) > 10
+
+
+def test_a_page_of_a_thousand_users_is_small() -> None:
+    packed = {name: len(text) for name, _, text in PACKED.findall(page_of("many"))}
+    assert len(page_of("many")) - packed["charts"] < 350_000
+
+
+def test_users_with_missing_numbers_are_counted() -> None:
+    reader = read("a number missing")
+    assert "Without 1 user: a number is missing." in reader.text
+    assert "<dt>users that envy</dt><dd>not known</dd>" in page_of("a number missing")
+    assert len(reader.figure(SHARES)["data"][-2]["x"]) == 2
+    assert len(reader.figure(MARGINS)["data"][0]["x"]) == 2

@@ -1,0 +1,139 @@
+"""Documents of fillings show whole tasks, and how far random ones vary."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from handmade_answers import HOSTILE
+
+from fairlead.errors import RefusalError
+from fairlead.model.problem import Problem
+from fairlead.report import filling as module
+from fairlead.report.filling import filling_document, idea_of
+from fairlead.report.numbers import number, spread
+from fairlead.report.page import to_page
+from fairlead.report.terminal import to_terminal
+from fairlead.scheduler.policies import SELECTIONS, find_policy
+from fairlead.simulation.trials import Trials, run_trials
+from page_reader import Reader, read_harmless
+
+# Users, groups, selection and trials.
+FILLINGS = {
+    "one filling": (3, 2, "best-fit", 1),
+    "one random": (3, 2, "rrr", 1),
+    "a few": (3, 2, "rrr", 4),
+    "one group": (3, 1, "rrr", 4),
+    "many": (60, 30, "rrr", 3),
+    "no tasks": (0, 0, "rrr", 3),
+}
+
+
+@cache
+def trials_of(name: str) -> Trials:
+    users, groups, select, trials = FILLINGS[name]
+    random = np.random.default_rng(1)
+    problem = Problem.from_arrays([[1]], [[2]])
+    if users:
+        problem = Problem.from_arrays(
+            random.integers(20, 60, (groups, 2)),
+            random.integers(1, 9, (users, 2)),
+            users=[f"{HOSTILE}{n}" for n in range(users)],
+            groups=[f"g{HOSTILE}{g}" for g in range(groups)],
+        )
+    return run_trials(problem, find_policy("drf", select), trials, 1)
+
+
+def text_of(name: str, width: int | None = None) -> str:
+    return to_terminal(filling_document(trials_of(name), "t"), width=width, plain=True)
+
+
+def values_of(read: Reader, about: str) -> list[float]:
+    return [float(str(a["data-value"])) for _, a in read.table(about) if "data-value" in a]
+
+
+@pytest.mark.parametrize("name", FILLINGS)
+def test_a_page_is_harmless_and_draws_spread(name: str) -> None:
+    read = read_harmless(to_page(filling_document(trials_of(name), HOSTILE, [HOSTILE])))
+    drawn = [about for about in read.pictures() if about.startswith("Mean tasks")]
+    assert len(drawn) == trials_of(name).varies
+
+
+@pytest.mark.parametrize("name", ["a few", "one group"])
+def test_means_margins_and_deviations_are_listed(name: str) -> None:
+    trials = trials_of(name)
+    read = Reader(to_page(filling_document(trials, "t")))
+    assert trials.total.margin is not None
+    assert trials.total.sd is not None
+    assert trials.tasks.margin is not None
+    assert trials.tasks.sd is not None
+    expected = []
+    rows = []
+    for n, g in np.argwhere(trials.tasks.mean > 0).tolist():
+        summary = trials.tasks
+        mean, margin, sd = (float(v[n, g]) for v in (summary.mean, summary.margin, summary.sd))
+        expected += [mean, margin, sd, sd / mean, float(trials.user_tasks.mean[n])]
+        rows.append([number(mean), spread(margin), spread(sd)])
+    mean, margin, sd = (float(v) for v in (trials.total.mean, trials.total.margin, trials.total.sd))
+    expected += [mean, margin, sd, sd / mean]
+    assert values_of(read, "Mean tasks") == pytest.approx(expected)
+    lines = [line.split() for line in text_of(name).splitlines()]
+    for row in rows:
+        assert any(line[2:5] == row for line in lines), row
+
+
+def test_free_amounts_are_listed_with_their_spread() -> None:
+    trials = trials_of("a few")
+    unused, capacity = trials.unused, trials.problem.group_capacity
+    assert unused.margin is not None
+    assert unused.sd is not None
+    columns = (unused.mean, unused.margin, unused.sd, capacity, unused.mean / capacity)
+    read = Reader(to_page(filling_document(trials, "t")))
+    expected = np.stack(columns, axis=-1).ravel()
+    assert values_of(read, "Free amounts") == pytest.approx(expected)
+
+
+def test_error_bars_are_deviation_and_margin() -> None:
+    trials = trials_of("a few")
+    summary = trials.user_tasks
+    assert summary.sd is not None
+    assert summary.margin is not None
+    drawn = Reader(to_page(filling_document(trials, "t"))).figure("Mean tasks")["data"]
+    order = np.argsort(-trials.allocation.dominant_share, kind="stable")
+    reach = [trace["error_x"]["array"][0] for trace in drawn]
+    assert reach[0::2] == summary.sd[order].tolist()
+    assert reach[1::2] == summary.margin[order].tolist()
+    means = [trace["x"][0] for trace in drawn[0::2]]
+    assert means == pytest.approx(summary.mean[order].tolist(), rel=1e-5)
+
+
+def test_random_policies_are_marked() -> None:
+    assert "means of 4 trials" in text_of("a few")
+    assert "One trial of a random policy, seed 1" in text_of("one random")
+    assert "trial" not in text_of("one filling")
+
+
+def test_many_means_are_listed_by_user_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "group by group" not in text_of("many")
+    monkeypatch.setattr(module, "MOST_PAIRS", 100)
+    text = text_of("many")
+    assert "on all servers; group by group: --json" in text
+    users = [line for line in text.splitlines() if line.startswith(f" {HOSTILE}")]
+    assert len(users) == 60
+    assert "... and 20 users with smaller shares" in text_of("many", 80)
+
+
+def test_every_policy_has_its_own_description() -> None:
+    ideas = {}
+    for criterion in ("drf", "tsf", "ps-dsf"):
+        for select in SELECTIONS:
+            for residual in (False, True):
+                try:
+                    policy = find_policy(criterion, select, residual)
+                except RefusalError:
+                    continue
+                ideas[policy.name] = idea_of(policy).partition(": ")[2]
+    assert len(set(ideas.values())) == len(ideas) > 10
+    assert "Wang" in ideas["drf/best-fit"]
+    assert "Kesidis" in ideas["drf/best-fit-first"]
