@@ -54,12 +54,12 @@ def test_actors_that_are_killed_are_replaced(cluster: Cluster, time_shared: bool
     with ray_executor(cluster.address):
         actors = ServerActors(setting, 4)
         try:
-            actors.look()
+            actors.sample()
             ray.kill(actors.actors[1])
             pid = actors.actors[2].__ray_call__.remote(lambda _: os.getpid())
             os.kill(ray.get(pid), signal.SIGKILL)
             end = time.monotonic() + 60
-            while not (look := actors.look()).certificate().holds:
+            while not (look := actors.sample()).certificate().holds:
                 assert time.monotonic() < end
                 time.sleep(0.1)
             counts = actors.counts()
@@ -81,7 +81,7 @@ def test_without_any_actor_it_ends(cluster: Cluster) -> None:
         for actor in actors.actors.values():
             ray.kill(actor)
         with pytest.raises(FairleadError, match="no actor is left"):
-            actors.look()
+            actors.sample()
 
 
 @pytest.mark.parametrize(

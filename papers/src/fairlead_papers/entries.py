@@ -103,7 +103,7 @@ def find_kept(entry: Entry, setting: Setting) -> Reproduction | None:
 
 
 def keep(entry: Entry, setting: Setting, reproduction: Reproduction) -> None:
-    """Keep what came of an entry, if the setting has a folder; InputError if it is unwritable."""
+    """Keep a reproduction in the setting's folder, if any; InputError if it is unwritable."""
     path = _path_of(entry, setting)
     if path is not None and setting.folder is not None:
         open_folder(setting.folder)

@@ -202,7 +202,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What came of computing a table or figure."""
+    """A table or figure computed again, beside the printed one."""
 
     setting: str  # what was run, in a sentence
     readings: tuple[Reading, ...] = ()  # numbers beside the paper's

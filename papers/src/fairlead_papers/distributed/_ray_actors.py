@@ -1,8 +1,8 @@
-"""Servers that divide themselves in actors of a Ray cluster, and tell each other users' totals.
+"""Servers that divide themselves in actors of a Ray cluster, and exchange users' totals.
 
-Nobody is in charge of the division, and there is no common clock. Who looks on gathers what runs,
-certifies it, ends the actors when the certificate holds, and has shards of an actor that is lost
-taken over by another.
+No actor is in charge of the division, and there is no common clock. The driver gathers the running
+tasks, certifies them, ends the actors when the certificate holds, and moves the shards of a lost
+actor to another.
 """
 
 from __future__ import annotations
@@ -28,20 +28,15 @@ from fairlead_papers.distributed._shards import ShardHolder, Totals
 from fairlead_papers.distributed.network_setting import AsynchronousSetting
 from fairlead_papers.distributed.simulated_run import ActorCount, AsynchronousRun, Samples
 
-# Seconds between looks; until an actor that does not answer is taken to be lost; until all began.
-LOOK_SECONDS, SILENT_SECONDS, BEGIN_SECONDS = 0.1, 10.0, 60.0
+# Seconds between samples; until an actor that does not answer counts as lost; until all began.
+SAMPLE_SECONDS, SILENT_SECONDS, BEGIN_SECONDS = 0.1, 10.0, 60.0
 LEAST_PERIOD = 0.05
 # Messages that Ray carries without a queue that grows; a few thousand a second are its most.
 MESSAGES_PER_SECOND = 500
 
 
-class Look:
-    """What runs on all servers at a moment, as the actors said.
-
-    Parameters
-    ----------
-    tasks : (N, S) float
-    """
+class Sample:
+    """Running tasks, (N, S), on all servers at one time, as the actors report them."""
 
     def __init__(self, setting: AsynchronousSetting, tasks: FloatArray) -> None:
         self._setting, self.tasks = setting, tasks
@@ -51,14 +46,14 @@ class Look:
         return self._setting.by_group(self.tasks)
 
     def certificate(self) -> Certificate:
-        """Certify what runs, by the theorem that defines the mechanism."""
+        """Certify the running tasks, by the theorem that defines the mechanism."""
         problem, _ = self._setting.watched
         return prepare_sweeps(problem, self._setting.mechanism).certify(problem, self.tasks)
 
 
 @dataclass(frozen=True)
-class Said:
-    """What an actor says of itself when it is looked at."""
+class ActorReport:
+    """Running tasks and counts of an actor."""
 
     tasks: dict[int, FloatArray]
     rounds: int
@@ -68,7 +63,7 @@ class Said:
 
 
 class ServerActor:
-    """By a clock of its own it lets its servers run, and tells other actors what is news."""
+    """Runs its servers by its own clock, and sends changed totals to the other actors."""
 
     def __init__(
         self, setting: AsynchronousSetting, shards: Sequence[IntArray], number: int
@@ -94,10 +89,12 @@ class ServerActor:
         """Take over the servers of a lost actor."""
         self._holder.take_over(shard, tenure)
 
-    async def look(self) -> Said:
+    async def report(self) -> ActorReport:
         """Return the running tasks."""
         holder = self._holder
-        return Said(holder.tasks(), self._rounds, holder.runs, self._messages, holder.overuse)
+        return ActorReport(
+            holder.tasks(), self._rounds, holder.runs, self._messages, holder.overuse
+        )
 
     async def _run(self) -> None:
         began = monotonic()
@@ -126,7 +123,7 @@ class ServerActors:
         nodes = list(working_nodes().items())
         self.actors: dict[int, Any] = {}
         self._counts: list[ActorCount] = []
-        self._said: dict[int, Said] = {}
+        self._reports: dict[int, ActorReport] = {}
         given = ray.put(setting)
         for number in range(count):
             node, (name, _) = nodes[number % len(nodes)]
@@ -136,26 +133,26 @@ class ServerActors:
                 .options(scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False))
                 .remote(given, self.shards, number)
             )
-        self._ask({n: a.look.remote() for n, a in self.actors.items()}, BEGIN_SECONDS)
+        self._ask({n: a.report.remote() for n, a in self.actors.items()}, BEGIN_SECONDS)
         self._introduce()
 
-    def look(self) -> Look:
+    def sample(self) -> Sample:
         """Gather what runs; have what lost actors had taken over first.
 
         Raises FairleadError when no actor is left.
         """
         while True:
-            lost = self._ask({n: a.look.remote() for n, a in self.actors.items()}, SILENT_SECONDS)
+            lost = self._ask({n: a.report.remote() for n, a in self.actors.items()}, SILENT_SECONDS)
             if not lost:
                 break
             for number in lost:
                 self._replace(number)
         tasks = np.zeros((self._setting.problem.n_users, self._setting.servers))
-        for number, said in self._said.items():
-            for shard, on_servers in said.tasks.items():
+        for number, report in self._reports.items():
+            for shard, on_servers in report.tasks.items():
                 if shard in self._holds.get(number, ()):
                     tasks[:, self.shards[shard]] = on_servers
-        return Look(self._setting, tasks)
+        return Sample(self._setting, tasks)
 
     def counts(self) -> tuple[ActorCount, ...]:
         """Return what each actor did, lost ones included."""
@@ -163,8 +160,8 @@ class ServerActors:
             replace(
                 count,
                 servers=sum(len(self.shards[shard]) for shard in self._holds.get(number, ())),
-                rounds=self._said[number].rounds,
-                messages=self._said[number].messages,
+                rounds=self._reports[number].rounds,
+                messages=self._reports[number].messages,
                 lost=number not in self.actors,
             )
             for number, count in enumerate(self._counts)
@@ -173,12 +170,12 @@ class ServerActors:
     @property
     def runs(self) -> int:
         """How often servers ran their procedure."""
-        return sum(said.runs for said in self._said.values())
+        return sum(report.runs for report in self._reports.values())
 
     @property
     def overuse(self) -> float:
         """The most by which a server used more than it has."""
-        return max(said.overuse for said in self._said.values())
+        return max(report.overuse for report in self._reports.values())
 
     def end(self) -> None:
         """End all actors."""
@@ -194,11 +191,11 @@ class ServerActors:
             try:
                 if ref not in ready:
                     raise exceptions.GetTimeoutError(f"no answer within {seconds:.0f} s")
-                self._said[number] = ray.get(ref)
+                self._reports[number] = ray.get(ref)
             except exceptions.RayTaskError as fault:
                 raise FairleadError(f"an actor failed: {last_line(fault)}") from None
             except exceptions.RayError as fault:
-                if number not in self._said:
+                if number not in self._reports:
                     raise FairleadError(f"an actor did not begin: {last_line(fault)}") from None
                 lost.append(number)
         return lost
@@ -255,16 +252,16 @@ def run_in_actors(
     if period is None:
         period = max(LEAST_PERIOD, actors * (actors - 1) / MESSAGES_PER_SECOND)
     setting = replace(setting, clocks=replace(setting.clocks, period=period))
-    record = Samples(setting.problem, LOOK_SECONDS, setting.until, keep_tasks=False)
+    record = Samples(setting.problem, SAMPLE_SECONDS, setting.until, keep_tasks=False)
     cluster = ServerActors(setting, actors)
     try:
         began = monotonic()
         for k in range(len(record.times)):
             sleep(max(0.0, began + record.times[k] - monotonic()))
-            look = cluster.look()
+            sample = cluster.sample()
             record.times[k] = monotonic() - began
-            record.take(k, look)
-            certificate = look.certificate()
+            record.take(k, sample)
+            certificate = sample.certificate()
             if on_progress is not None:
                 on_progress(k + 1, len(record.times))
             if certificate.holds or record.times[k] >= setting.until:
@@ -276,7 +273,7 @@ def run_in_actors(
             user_tasks=record.user_tasks[: k + 1],
             utilisation=record.utilisation[: k + 1],
             violation=record.violation[: k + 1],
-            tasks=look.group_tasks(),
+            tasks=sample.group_tasks(),
             tasks_over_time=None,
             certificate=certificate,
             runs=cluster.runs,

@@ -62,7 +62,7 @@ class ShardHolder:
         for totals in news:
             if totals[1:3] > self._heard[totals.shard][1:3]:
                 self._heard[totals.shard] = totals
-                self._shards.pop(totals.shard, None)  # somebody took it over
+                self._shards.pop(totals.shard, None)  # another actor has taken it over
 
     def take_over(self, shard: int, tenure: int) -> None:
         """Take a shard over with its known totals, split by what each server can run."""

@@ -18,7 +18,7 @@ from fairlead.model.reductions import restrict
 from fairlead_papers.distributed.network_setting import Phase
 from fairlead_papers.distributed.simulated_run import AsynchronousRun
 
-# Violations that somebody would not notice, and that count as none.
+# Violations too small to notice.
 CLOSE = 1e-3
 CERTIFIED = 1e-6
 COMPARED = ("tsf", "drfh")
@@ -54,7 +54,7 @@ class Settlement:
     """How servers settled, beside the exact answers of mechanisms that know everything at once."""
 
     run: AsynchronousRun
-    # By mechanism, the answer among those present in each phase; None where nobody is.
+    # By mechanism, the answer among those present in each phase; None where no user is present.
     exact: dict[str, tuple[Allocation | None, ...]]
     refused: dict[str, str]  # mechanisms without an answer, and why
 

@@ -186,18 +186,18 @@ class JoinOrLeave:
 
 @dataclass(frozen=True, eq=False)
 class Phase:
-    """A time in which nobody comes or goes."""
+    """A time without arrivals and departures of users."""
 
     # In seconds from the start; what changes at `begin` has changed, what changes at `end` has not.
     begin: float
     end: float
-    active: BoolArray  # (N,): who is there
-    # What its beginning changed; empty for the first phase unless somebody goes at once.
+    active: BoolArray  # (N,): users that are present
+    # What its beginning changed; empty for the first phase unless a user leaves at once.
     changes: tuple[JoinOrLeave, ...] = ()
 
     @property
     def users(self) -> tuple[int, ...]:
-        """Who is there, by index."""
+        """Present users, by index."""
         return tuple(np.flatnonzero(self.active).tolist())
 
 
@@ -333,5 +333,5 @@ class AsynchronousSetting:
         return added
 
     def phases(self) -> tuple[Phase, ...]:
-        """Return the times in which nobody comes or goes; raise InputError as `phases_between`."""
+        """Return the phases; raise InputError as `phases_between`."""
         return phases_between(self.problem, self.changes, self.until)

@@ -20,13 +20,13 @@ from fairlead_papers.setting import Setting
 POLICY = "drf/best-fit"
 CPU, MEMORY = 0, 1
 SECONDS_PER_BIN = 5.0
-# The longest task, after which everything that ran before somebody came has ended.
+# The longest task, after which all tasks from before an arrival have ended.
 SETTLES = FIGURE_4_DURATION[1]
 # Two points: a task of user 2 alone is 0.9.
 INTERVAL = 0.02
 # Dominant shares that differ by so much count as equal: a task of user 2 alone is 0.9 points.
 EQUALITY = 0.01
-# From, until, who is there, their dominant share as printed; none is printed of the last.
+# From, until, users present, their dominant share as printed; none is printed of the last.
 PHASES = (
     (0.0, 200.0, (0,), 0.62),
     (200.0, 500.0, (0, 1), 0.44),

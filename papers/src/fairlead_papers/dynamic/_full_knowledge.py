@@ -220,7 +220,7 @@ NOTE_OF_THEOREM_2 = (
 
 @dataclass(frozen=True)
 class Worst:
-    """What became of one number of resources, m."""
+    """Shares and ratios of one number of resources, m."""
 
     # The least share after m^2 agents of the paper's instance, and the last one's in the end.
     before: float

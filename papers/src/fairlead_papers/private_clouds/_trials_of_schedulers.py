@@ -203,7 +203,7 @@ def _outcome(trials: Trials) -> StudyOutcome:
 
 
 def _pair(summary: TrialSummary) -> tuple[FloatArray, FloatArray]:
-    # One trial of a random policy has no deviation, but nobody asks for one.
+    # One trial of a random policy has no deviation; there always are several.
     deviation = np.full_like(summary.mean, np.nan) if summary.sd is None else summary.sd
     return summary.mean, deviation
 

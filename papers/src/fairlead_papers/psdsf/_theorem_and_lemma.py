@@ -39,7 +39,7 @@ class Judged:
 
     mechanism: str
     missing: float  # by how much the worst-off user misses a bottleneck
-    gain: float  # by how much somebody could be raised at the expense of higher shares only
+    gain: float  # by how much a user could be raised at the expense of higher shares only
 
     @property
     def clear(self) -> bool:
@@ -184,7 +184,7 @@ class Told:
 
     @property
     def harms_for_nothing(self) -> bool:
-        """Whether somebody lost and the liar did not."""
+        """Whether another user lost and the liar did not."""
         return self.own >= -OWN_ROUNDING and self.others < -LOSS
 
 

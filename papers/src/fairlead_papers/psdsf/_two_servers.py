@@ -360,7 +360,7 @@ def reproduce_figure_3(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothi
 def judge_levels(shares: FloatArray, gain: float) -> tuple[PrintedClaim, ...]:
     """Check whether the answer is PS-DSF: (4, 2) virtual dominant shares by user and server.
 
-    `gain` is by how much somebody's tasks could be raised, relative, at the expense of higher
+    `gain` is by how much a user's tasks could be raised, relative, at the expense of higher
     shares only.
     """
     first, second = shares[:, 0], shares[2:, 1]
