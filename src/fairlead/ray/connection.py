@@ -54,7 +54,7 @@ def join_cluster(address: str | None = None) -> None:
         why = str(fault).strip().splitlines()[0].rstrip(".")
         if host and "/" not in noted:  # a program answered there
             how = "if it asks for a token, set RAY_AUTH_MODE=token"
-            raise InputError(f"the Ray cluster there lets nobody in ({why}); {how}") from None
+            raise InputError(f"the Ray cluster there admits no driver ({why}); {how}") from None
         raise InputError(f"no Ray cluster is there ({why}); ray start --head makes one") from None
 
 
@@ -144,7 +144,7 @@ def running_dispatcher(address: str | None = None) -> Any:
     try:
         return ray.get_actor(NAME, namespace=NAMESPACE)
     except ValueError:
-        fault = "nobody divides this Ray cluster; fairlead ray start does"
+        fault = "no dispatcher runs in this Ray cluster; fairlead ray start starts one"
         raise NoDispatcherError(fault) from None
 
 

@@ -98,13 +98,16 @@ def test_nodes_come_and_go(tmp_path: Path, seed: int, over_http: bool) -> None:
         )
         watched = asyncio.create_task(watch())
         for _ in range(12):
-            await asyncio.sleep(0.05)
+            began = len(engine.started)
+            while len(engine.started) < began + 5:
+                await asyncio.sleep(0.002)
             there = {n.name for n in engine.nodes()}
+            busy = {task.node for task in engine.running.values()}
             gone = [n for n in spare if n.name not in there]
             if gone and rng.random() < 0.6:
                 engine.add(rng.choice(gone))
             elif len(there) > 1:
-                engine.remove(rng.choice(sorted(there)))
+                engine.remove(rng.choice(sorted(busy or there)))
         for n in spare:
             engine.add(n)
         for job in jobs:
@@ -114,7 +117,7 @@ def test_nodes_come_and_go(tmp_path: Path, seed: int, over_http: bool) -> None:
         assert max(keys.values()) == 1, "a task ran twice under one attempt"
         tasks = {(key[0], key[1]) for key in keys}
         assert len(tasks) == 82
-        assert len(keys) > 82, "no task was lost: nodes went too late"
+        assert len(keys) > 82, "no task was lost"
         for n in spare:
             assert most[n.name] <= n.capacity["cpu"]
         assert {s["name"] for s in (await ask("GET", "/v1/servers"))["servers"]} == {

@@ -132,30 +132,30 @@ class OverHttp:
 class InProcess:
     """Requests to a service in this process, in the thread of its event loop."""
 
-    def __init__(self, service: Service, who: Token) -> None:
-        self._service, self._who = service, who
+    def __init__(self, service: Service, caller: Token) -> None:
+        self._service, self._caller = service, caller
 
     async def join(self, body: Body) -> dict[str, Any]:
-        return await self._service.workers.join(JoinRequest.model_validate(body), self._who)
+        return await self._service.workers.join(JoinRequest.model_validate(body), self._caller)
 
     async def sync(self, body: Body) -> dict[str, Any]:
-        orders = await self._service.workers.sync(SyncRequest.model_validate(body), self._who)
+        orders = await self._service.workers.sync(SyncRequest.model_validate(body), self._caller)
         return orders | {"jobs": {str(job): spec for job, spec in orders["jobs"].items()}}
 
     async def logs(self, body: Body) -> None:
-        self._service.workers.take_logs(LogsPiece.model_validate(body), self._who)
+        self._service.workers.take_logs(LogsPiece.model_validate(body), self._caller)
 
     async def submit(self, jobs: Sequence[Body], key: str) -> list[str]:
         asked = JobsRequest.model_validate({"jobs": jobs}).jobs
-        return await self._service.submit(asked, self._who, key, key)
+        return await self._service.submit(asked, self._caller, key, key)
 
     async def skip(self, tasks: Mapping[str, Sequence[int]]) -> None:
         skip = self._service.skip
-        await _all(*(skip(int(job), self._who, these) for job, these in tasks.items()))
+        await _all(*(skip(int(job), self._caller, these) for job, these in tasks.items()))
 
     async def cancel(self, jobs: Sequence[str]) -> None:
         change = self._service.change
-        await _all(*(change(int(job), self._who, "cancel") for job in jobs))
+        await _all(*(change(int(job), self._caller, "cancel") for job in jobs))
 
     async def live(self) -> set[str]:
         return await self._service.live_ids()

@@ -143,7 +143,7 @@ def _exists(name: str) -> bool:
 
 
 def _account(name: str) -> Account | str:
-    """Return an account, or what is wrong with it."""
+    """Return an account, or the reason against it."""
     try:
         entry = pwd.getpwnam(name)
     except (KeyError, ValueError):
