@@ -132,30 +132,28 @@ def test_names_of_two_joins_at_once_are_bounded(tmp_path: Path) -> None:
     run(tmp_path, test)
 
 
-def test_servers_of_a_token_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@served
+async def test_servers_of_a_token_are_bounded(ask: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "MOST_SERVERS", 10)
 
-    async def test(ask: Asked) -> None:
-        async def join(names: list[str], identity: str, who: Token = OWNER) -> None:
-            servers = [{"name": name, "cpu": 1, "memory": 1} for name in names]
-            asked = JoinRequest.model_validate({"identity": identity, "servers": servers})
-            await ask.service.workers.join(asked, who)
+    async def join(names: list[str], identity: str, who: Token = OWNER) -> None:
+        servers = [{"name": name, "cpu": 1, "memory": 1} for name in names]
+        asked = JoinRequest.model_validate({"identity": identity, "servers": servers})
+        await ask.service.workers.join(asked, who)
 
-        with pytest.raises(InputError):  # for ever, so that the worker ends
-            await join(NAMES[:11], "1")
-        await join(NAMES[:6], "1")
-        await join(NAMES[:6], "1")  # the same ones again
-        with pytest.raises(FullError):
-            await join(NAMES[6:11], "2")
-        await join(NAMES[6:10], "2")
-        await join(NAMES[:5], "1")
-        await join([*NAMES[6:10], "x"], "2")
-        with pytest.raises(FullError):
-            await join(["y"], "3")
-        await join(["y"], "3", Token("v", "worker", ""))
-        await join(NAMES[11:], "4", Token("boss", "admin", ""))
-
-    run(tmp_path, test)
+    with pytest.raises(InputError):  # for ever, so that the worker ends
+        await join(NAMES[:11], "1")
+    await join(NAMES[:6], "1")
+    await join(NAMES[:6], "1")  # the same ones again
+    with pytest.raises(FullError):
+        await join(NAMES[6:11], "2")
+    await join(NAMES[6:10], "2")
+    await join(NAMES[:5], "1")
+    await join([*NAMES[6:10], "x"], "2")
+    with pytest.raises(FullError):
+        await join(["y"], "3")
+    await join(["y"], "3", Token("v", "worker", ""))
+    await join(NAMES[11:], "4", Token("boss", "admin", ""))
 
 
 def test_a_drain_outlives_the_loss_of_its_server() -> None:

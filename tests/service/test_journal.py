@@ -26,18 +26,9 @@ from fairlead.service.journal.tokens import Token
 from fairlead.service.messages import UnavailableError
 from fairlead.service.service_state import ServiceState
 from live_cluster import until
+from service.test_state import a_job
 
-A_JOB = {
-    "user": "ana",
-    "demand": {"cpu": 1.0},
-    "tasks": 1,
-    "gang": False,
-    "where": None,
-    "priority": 0,
-    "time_limit": None,
-    "after": [],
-}
-
+A_JOB = a_job()
 A_SERVER = {"name": "a", "capacity": {"cpu": 1.0}, "labels": {}, "identity": "1"}
 
 
@@ -55,8 +46,8 @@ def end(tx: Transaction) -> None:
     tx.apply("end", tasks=[[1, 0, 1, 0, ""]])
 
 
-class Told:
-    """An engine whose effects are kept."""
+class Writer:
+    """A state thread on a journal, whose effects are kept."""
 
     def __init__(self, path: Path, policy: str | None = None, seed: int | None = None) -> None:
         self.effects: list[Effects] = []
@@ -81,46 +72,46 @@ class Told:
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> Iterator[Told]:
-    started = Told(tmp_path / "j.db")
+def writer(tmp_path: Path) -> Iterator[Writer]:
+    started = Writer(tmp_path / "j.db")
     yield started
     started.close()
 
 
 def test_a_restart_is_where_it_was(tmp_path: Path) -> None:
-    told = Told(tmp_path / "j.db")
-    assert told.ask(submit) == [1]
-    told.ask(join)
-    until(lambda: any(effects.starts for effects in told.effects), 10)
-    before = told.state_thread.state.snapshot()
-    told.close()
+    writer = Writer(tmp_path / "j.db")
+    assert writer.ask(submit) == [1]
+    writer.ask(join)
+    until(lambda: any(effects.starts for effects in writer.effects), 10)
+    before = writer.state_thread.state.snapshot()
+    writer.close()
     for _ in range(2):
-        told = Told(tmp_path / "j.db")
-        assert told.state_thread.recovered == 0
-        assert told.state_thread.state.snapshot() == before
-        told.close()
+        writer = Writer(tmp_path / "j.db")
+        assert writer.state_thread.recovered == 0
+        assert writer.state_thread.state.snapshot() == before
+        writer.close()
 
 
 def test_without_its_snapshots_events_alone_give_the_same_state(tmp_path: Path) -> None:
-    told = Told(tmp_path / "j.db")
+    writer = Writer(tmp_path / "j.db")
     for request in (submit, join, submit, end, submit):
-        told.ask(request)
-    told.ask(lambda _tx: None)
-    before = told.state_thread.state.snapshot()
-    told.close()
+        writer.ask(request)
+    writer.ask(lambda _tx: None)
+    before = writer.state_thread.state.snapshot()
+    writer.close()
     engine = sql.create_engine(f"sqlite:///{tmp_path}/j.db")
     with engine.begin() as connection:
         connection.exec_driver_sql("DELETE FROM snapshot_parts")
-    told = Told(tmp_path / "j.db")
-    assert told.state_thread.recovered > 5
-    assert told.state_thread.state.snapshot() == before
-    told.close()
+    writer = Writer(tmp_path / "j.db")
+    assert writer.state_thread.recovered > 5
+    assert writer.state_thread.state.snapshot() == before
+    writer.close()
 
 
 def test_no_answer_comes_before_its_event_is_on_disk(
-    told: Told, monkeypatch: pytest.MonkeyPatch
+    writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told.ask(join)
+    writer.ask(join)
     may_go_on, commit = threading.Event(), Journal.commit
     seen: list[int] = []
 
@@ -131,17 +122,17 @@ def test_no_answer_comes_before_its_event_is_on_disk(
             seen.append(other.exec_driver_sql("SELECT count(*) FROM events").scalar() or 0)
 
     monkeypatch.setattr(Journal, "commit", slow)
-    count = len(told.effects)
-    outcome: Future[Any] = told.state_thread.enqueue(submit)
-    read: Future[Any] = told.state_thread.enqueue(lambda tx: list(tx.state.jobs))
+    count = len(writer.effects)
+    outcome: Future[Any] = writer.state_thread.enqueue(submit)
+    read: Future[Any] = writer.state_thread.enqueue(lambda tx: list(tx.state.jobs))
     with pytest.raises(TimeoutError):
         outcome.result(0.3)
-    assert len(told.effects) == count
+    assert len(writer.effects) == count
     may_go_on.set()
     assert outcome.result(10) == [1]
     assert read.result(10) == [1]
-    assert seen[0] == told.journal.seq
-    assert told.effects[count].starts
+    assert seen[0] == writer.journal.seq
+    assert writer.effects[count].starts
 
 
 def test_a_commit_is_synced(tmp_path: Path) -> None:
@@ -161,19 +152,19 @@ def test_only_its_owner_reads_it(tmp_path: Path) -> None:
     assert b"secret" not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
 
 
-def test_a_full_disk_is_said_and_forgotten(told: Told) -> None:
+def test_a_full_disk_is_said_and_forgotten(writer: Writer) -> None:
     for n in range(100):  # so that no page that is there has room for a snapshot
-        told.ask(lambda tx, name=f"s{n}": tx.apply("server", **A_SERVER | {"name": name}))
+        writer.ask(lambda tx, name=f"s{n}": tx.apply("server", **A_SERVER | {"name": name}))
 
     def limit(pages: int) -> None:
-        @sql.event.listens_for(told.journal._engine, "connect")
+        @sql.event.listens_for(writer.journal._engine, "connect")
         def _narrow(connection: Any, _record: object) -> None:
             connection.execute(f"PRAGMA max_page_count = {pages}")
 
-        told.journal._engine.dispose()
+        writer.journal._engine.dispose()
 
     limit(1)
-    before = told.state_thread.state.snapshot()
+    before = writer.state_thread.state.snapshot()
 
     def large(tx: Transaction) -> None:
         for _ in range(500):
@@ -182,15 +173,15 @@ def test_a_full_disk_is_said_and_forgotten(told: Told) -> None:
     with pytest.raises(
         UnavailableError, match="the journal cannot be written: database or disk is full"
     ):
-        told.ask(large)
-    assert not told.state_thread.ready
+        writer.ask(large)
+    assert not writer.state_thread.ready
     with pytest.raises(UnavailableError):
-        told.ask(large)
+        writer.ask(large)
     limit(2**30)
-    until(lambda: told.state_thread.ready, 10)
-    assert told.rebuilt == 1
-    assert told.state_thread.state.snapshot() == before
-    assert told.ask(submit) == [1]
+    until(lambda: writer.state_thread.ready, 10)
+    assert writer.rebuilt == 1
+    assert writer.state_thread.state.snapshot() == before
+    assert writer.ask(submit) == [1]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root writes what is read-only")
@@ -198,47 +189,47 @@ def test_a_read_only_file_is_refused(tmp_path: Path) -> None:
     Journal(tmp_path / "j.db").close()
     (tmp_path / "j.db").chmod(0o400)
     with pytest.raises(InputError, match="readonly"):
-        Told(tmp_path / "j.db")
+        Writer(tmp_path / "j.db")
 
 
-def test_a_defect_in_a_request_restores_the_state_on_disk(told: Told) -> None:
-    told.ask(join)
-    before = told.state_thread.state.snapshot()
+def test_a_defect_in_a_request_restores_the_state_on_disk(writer: Writer) -> None:
+    writer.ask(join)
+    before = writer.state_thread.state.snapshot()
 
     def defect(tx: Transaction) -> None:
         submit(tx)
         raise ZeroDivisionError
 
     with pytest.raises(UnavailableError, match="internal error"):
-        told.ask(defect)
-    until(lambda: told.state_thread.ready, 10)
-    assert told.state_thread.state.snapshot() == before
+        writer.ask(defect)
+    until(lambda: writer.state_thread.ready, 10)
+    assert writer.state_thread.state.snapshot() == before
 
 
 def test_a_key_is_answered_once(tmp_path: Path) -> None:
-    told = Told(tmp_path / "j.db")
-    assert told.ask(submit, "ana/1", "x") == [1]
-    assert told.ask(submit, "ana/1", "x") == [1]
+    writer = Writer(tmp_path / "j.db")
+    assert writer.ask(submit, "ana/1", "x") == [1]
+    assert writer.ask(submit, "ana/1", "x") == [1]
     with pytest.raises(InputError, match="another request"):
-        told.ask(submit, "ana/1", "y")
-    told.close()
-    told = Told(tmp_path / "j.db")
-    assert told.ask(submit, "ana/1", "x") == [1]
-    assert told.ask(submit, "ana/2", "x") == [2]
-    told.close()
+        writer.ask(submit, "ana/1", "y")
+    writer.close()
+    writer = Writer(tmp_path / "j.db")
+    assert writer.ask(submit, "ana/1", "x") == [1]
+    assert writer.ask(submit, "ana/2", "x") == [2]
+    writer.close()
 
 
 def test_another_seed_from_now_on(tmp_path: Path) -> None:
-    told = []
+    found = []
     for policy, seed in (("drf/rrr", 2**62), (None, None), (None, 7), (None, 7), ("tsf/rrr", None)):
-        engine = Told(tmp_path / "j.db", policy, seed)
+        engine = Writer(tmp_path / "j.db", policy, seed)
         engine.state_thread.stop()
         core = engine.state_thread.state.scheduler
         kinds = [kind for _, _, kind, _ in engine.journal.events()]
-        told += [(core.policy.name, core.seed), kinds.count("policy")]
+        found += [(core.policy.name, core.seed), kinds.count("policy")]
         engine.journal.close()
     first, second = ("drf/rrr", 2**62), ("drf/rrr", 7)
-    assert told == [first, 1, first, 1, second, 2, second, 2, ("tsf/rrr", 7), 3]
+    assert found == [first, 1, first, 1, second, 2, second, 2, ("tsf/rrr", 7), 3]
 
 
 @pytest.mark.parametrize("policy", ["drf/rrr/oblivious", "easy/first-fit", "drf/best-fit"])
@@ -246,18 +237,18 @@ def test_while_nothing_can_start_nothing_is_written(
     tmp_path: Path, policy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fairlead.service._state_thread.LEAST_WAIT", 0.01)
-    told = Told(tmp_path / "j.db", policy)
+    writer = Writer(tmp_path / "j.db", policy)
     for request in (join, submit, submit):
-        told.ask(request)
-    until(lambda: any(effects.starts for effects in told.effects), 10)
-    told.ask(lambda _tx: None)
-    before = told.journal.seq
+        writer.ask(request)
+    until(lambda: any(effects.starts for effects in writer.effects), 10)
+    writer.ask(lambda _tx: None)
+    before = writer.journal.seq
     time.sleep(0.2)
     for _ in range(3):
-        told.ask(lambda _tx: None)  # as a reader's question is
-    assert any(told.state_thread.state.pending.values())
-    assert told.journal.seq == before
-    told.close()
+        writer.ask(lambda _tx: None)  # as a reader's question is
+    assert any(writer.state_thread.state.pending.values())
+    assert writer.journal.seq == before
+    writer.close()
 
 
 def test_a_declined_offer_is_repeated_in_time(
@@ -266,25 +257,25 @@ def test_a_declined_offer_is_repeated_in_time(
     monkeypatch.setattr("fairlead.service._state_thread.LEAST_WAIT", 0.01)
     core = partial(Scheduler, refuse_seconds=0.5)
     monkeypatch.setattr("fairlead.service.service_state.Scheduler", core)
-    told = Told(tmp_path / "j.db", "drf/rrr/oblivious")
-    told.ask(lambda tx: tx.apply("server", **A_SERVER | {"capacity": {"cpu": 2.0}}))
-    told.ask(submit)
-    told.ask(lambda tx: tx.apply("submit", jobs=[A_JOB | {"demand": {"cpu": 2.0}}]))
-    told.ask(lambda _tx: None)
-    told.ask(end)  # the other core was declined just before
-    starts = told.starts
+    writer = Writer(tmp_path / "j.db", "drf/rrr/oblivious")
+    writer.ask(lambda tx: tx.apply("server", **A_SERVER | {"capacity": {"cpu": 2.0}}))
+    writer.ask(submit)
+    writer.ask(lambda tx: tx.apply("submit", jobs=[A_JOB | {"demand": {"cpu": 2.0}}]))
+    writer.ask(lambda _tx: None)
+    writer.ask(end)  # the other core was declined just before
+    starts = writer.starts
     assert len(starts) == 1
-    until(lambda: len(told.starts) == 2, 10)
-    assert 0.25 < told.starts[1].since - starts[0].since < 5
-    told.close()
+    until(lambda: len(writer.starts) == 2, 10)
+    assert 0.25 < writer.starts[1].since - starts[0].since < 5
+    writer.close()
 
 
 def test_a_closed_journal_is_read_where_nothing_can_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = Told(tmp_path / "j.db")
-    told.ask(submit)
-    told.close()
+    writer = Writer(tmp_path / "j.db")
+    writer.ask(submit)
+    writer.close()
     before = {path.name for path in tmp_path.iterdir()}
     monkeypatch.setattr("fairlead.service.journal._journal_file.os.access", lambda *_: False)
     with reading(tmp_path / "j.db") as journal:
@@ -327,10 +318,10 @@ def test_another_format_is_refused(tmp_path: Path) -> None:
 )
 def test_events_that_give_another_state_are_refused(tmp_path: Path, change: str, says: str) -> None:
     """In journals that were written before events had digests."""
-    told = Told(tmp_path / "j.db")
+    writer = Writer(tmp_path / "j.db")
     for request in (submit, join, end, submit):
-        told.ask(request)
-    told.close()
+        writer.ask(request)
+    writer.close()
     engine = sql.create_engine(f"sqlite:///{tmp_path}/j.db")
     with engine.begin() as connection:
         connection.exec_driver_sql("DELETE FROM snapshot_parts")
@@ -338,68 +329,68 @@ def test_events_that_give_another_state_are_refused(tmp_path: Path, change: str,
         connection.exec_driver_sql(change)
     says = "places other tasks" if says == "otherw" else says
     with pytest.raises(InputError, match=says):
-        Told(tmp_path / "j.db")
+        Writer(tmp_path / "j.db")
 
 
-def snapshots_in(told: Told) -> list[int]:
-    return told.journal.snapshots.seqs()
+def snapshots_in(writer: Writer) -> list[int]:
+    return writer.journal.snapshots.seqs()
 
 
 def test_the_newest_and_the_oldest_snapshots_are_kept(tmp_path: Path) -> None:
-    told, taken = Told(tmp_path / "j.db"), []
+    writer, taken = Writer(tmp_path / "j.db"), []
     for _ in range(6):
-        told.ask(submit)
-        told.state_thread._save()
-        taken.append(told.journal.seq)
-    assert snapshots_in(told) == [*taken[:2], *taken[-2:]]
-    told.close()
+        writer.ask(submit)
+        writer.state_thread._save()
+        taken.append(writer.journal.seq)
+    assert snapshots_in(writer) == [*taken[:2], *taken[-2:]]
+    writer.close()
 
 
 def test_events_are_deleted_behind_an_old_snapshot(tmp_path: Path) -> None:
-    told = Told(tmp_path / "j.db")
+    writer = Writer(tmp_path / "j.db")
     taken: list[tuple[int, float]] = []
     for _ in range(4):
-        told.ask(submit)
-        told.state_thread._save()
-        taken.append((told.journal.seq, told.journal.last))
-    told.journal.delete_old(taken[0][1])
-    assert told.journal.replay_start() == (0, 0.0, None)
-    told.journal.delete_old(taken[1][1] + 1e-6)
-    assert snapshots_in(told) == [seq for seq, _ in taken[1:]]
-    assert told.journal.replay_start()[:2] == taken[1]
-    first, *_ = told.journal.events(taken[1][0])
+        writer.ask(submit)
+        writer.state_thread._save()
+        taken.append((writer.journal.seq, writer.journal.last))
+    writer.journal.delete_old(taken[0][1])
+    assert writer.journal.replay_start() == (0, 0.0, None)
+    writer.journal.delete_old(taken[1][1] + 1e-6)
+    assert snapshots_in(writer) == [seq for seq, _ in taken[1:]]
+    assert writer.journal.replay_start()[:2] == taken[1]
+    first, *_ = writer.journal.events(taken[1][0])
     assert first[0] == taken[1][0] + 1
-    before = told.state_thread.state.snapshot()
-    told.close()
+    before = writer.state_thread.state.snapshot()
+    writer.close()
     with sqlite3.connect(tmp_path / "j.db") as connection:  # the newest are damaged
         damage = "UPDATE snapshot_parts SET data = x'00' WHERE seq > ?"
         connection.execute(damage, (taken[1][0],))
-    again = Told(tmp_path / "j.db")
+    again = Writer(tmp_path / "j.db")
     assert again.state_thread.state.snapshot() == before
     again.close()
     with sqlite3.connect(tmp_path / "j.db") as connection:
         connection.execute("DELETE FROM snapshot_parts")
     with pytest.raises(InputError, match="is the first one"):
-        Told(tmp_path / "j.db")
+        Writer(tmp_path / "j.db")
 
 
 def test_no_event_is_deleted_behind_a_damaged_snapshot(tmp_path: Path) -> None:
-    told = Told(tmp_path / "j.db")
+    writer = Writer(tmp_path / "j.db")
     for _ in range(3):
-        told.ask(submit)
-        told.state_thread._save()
-    first, second, third = snapshots_in(told)
-    with told.journal._engine.begin() as connection:
+        writer.ask(submit)
+        writer.state_thread._save()
+    first, second, third = snapshots_in(writer)
+    with writer.journal._engine.begin() as connection:
         damage = "UPDATE snapshot_parts SET data = x'00' WHERE seq = ?"
         connection.exec_driver_sql(damage, (second,))
-    told.journal.delete_old(told.journal.last + 1)
-    assert snapshots_in(told) == [first, second, third]  # events behind the first are kept
-    assert told.journal.replay_start()[0] == first
-    before = told.state_thread.state.snapshot()
-    with told.journal._engine.begin() as connection:
+    writer.journal.delete_old(writer.journal.last + 1)
+    assert snapshots_in(writer) == [first, second, third]  # events behind the first are kept
+    assert writer.journal.replay_start()[0] == first
+    before = writer.state_thread.state.snapshot()
+    with writer.journal._engine.begin() as connection:
         connection.exec_driver_sql("UPDATE snapshot_parts SET data = x'00' WHERE seq > ?", (first,))
-    told.close()
-    again = Told(tmp_path / "j.db")
+    writer.close()
+    again = Writer(tmp_path / "j.db")
     assert again.state_thread.state.snapshot() == before
     again.close()
 
@@ -424,29 +415,29 @@ def test_snapshots_are_taken_while_it_goes_on(
 ) -> None:
     monkeypatch.setattr("fairlead.service._state_thread.SNAPSHOT_EVENTS", 5)
     monkeypatch.setattr("fairlead.service._state_thread.PART_BYTES", 100)
-    told, states = Told(tmp_path / "j.db"), {}
+    writer, states = Writer(tmp_path / "j.db"), {}
     for _ in range(30):
-        told.ask(submit)
-        told.ask(lambda tx: states.update({told.journal.seq: tx.state.snapshot()}))
-    until(lambda: snapshots_in(told) != [], 10)
-    fork = told.state_thread._fork
+        writer.ask(submit)
+        writer.ask(lambda tx: states.update({writer.journal.seq: tx.state.snapshot()}))
+    until(lambda: snapshots_in(writer) != [], 10)
+    fork = writer.state_thread._fork
     assert fork is not None
     fork.reader.join()
-    (*_, seq) = snapshots_in(told)
-    assert 0 < seq <= told.journal.seq
-    with told.journal._engine.connect() as connection:
+    (*_, seq) = snapshots_in(writer)
+    assert 0 < seq <= writer.journal.seq
+    with writer.journal._engine.connect() as connection:
         parts = f"SELECT data FROM snapshot_parts WHERE seq = {seq} ORDER BY part"
         found = list(connection.exec_driver_sql(parts).scalars())
     assert len(found) > 5
     assert b"".join(found) == states[seq]
-    told.close()
+    writer.close()
 
 
 def test_a_copy_that_fails_leaves_no_snapshot(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("fairlead.service._state_thread.SNAPSHOT_EVENTS", 5)
-    told = Told(tmp_path / "j.db")
+    writer = Writer(tmp_path / "j.db")
     snapshot = ServiceState.snapshot
 
     def dies(self: ServiceState) -> bytes:
@@ -457,55 +448,55 @@ def test_a_copy_that_fails_leaves_no_snapshot(
     here = os.getpid()
     monkeypatch.setattr(ServiceState, "snapshot", dies)
     for _ in range(6):
-        told.ask(submit)
+        writer.ask(submit)
     until(lambda: "no snapshot could be kept" in caplog.text, 10)
-    assert snapshots_in(told) == []
-    assert told.ask(submit)
+    assert snapshots_in(writer) == []
+    assert writer.ask(submit)
     monkeypatch.undo()
-    told.close()
-    told = Told(tmp_path / "j.db")
-    assert told.state_thread.recovered == 0
-    told.close()
+    writer.close()
+    writer = Writer(tmp_path / "j.db")
+    assert writer.state_thread.recovered == 0
+    writer.close()
 
 
-def test_a_snapshot_without_its_end_is_not_read(told: Told, tmp_path: Path) -> None:
-    told.ask(submit)
-    before = told.state_thread.state.snapshot()
+def test_a_snapshot_without_its_end_is_not_read(writer: Writer, tmp_path: Path) -> None:
+    writer.ask(submit)
+    before = writer.state_thread.state.snapshot()
 
     def parts() -> Iterator[bytes]:
         yield from (b"a", b"b", b"c")
         raise JournalError("no more")
 
     with pytest.raises(JournalError):
-        told.journal.save(told.journal.seq, parts())
-    assert snapshots_in(told) == []
+        writer.journal.save(writer.journal.seq, parts())
+    assert snapshots_in(writer) == []
     state, events = Journal(tmp_path / "j.db", shared=True).recover("drf/best-fit")
-    assert events == told.journal.seq
+    assert events == writer.journal.seq
     assert state.snapshot() == before
 
 
 def test_a_damaged_snapshot_is_left_out(tmp_path: Path) -> None:
-    told, kept = Told(tmp_path / "j.db"), []
+    writer, kept = Writer(tmp_path / "j.db"), []
     for _ in range(2):
-        told.ask(submit)
-        told.state_thread._save()
-        kept.append(told.journal.seq)
-    told.ask(submit)
-    before, last = told.state_thread.state.snapshot(), told.journal.seq
+        writer.ask(submit)
+        writer.state_thread._save()
+        kept.append(writer.journal.seq)
+    writer.ask(submit)
+    before, last = writer.state_thread.state.snapshot(), writer.journal.seq
     for newest in (*reversed(kept), 0):
         state, events = Journal(tmp_path / "j.db", shared=True).recover("drf/best-fit")
         assert (state.snapshot(), events) == (before, last - newest)
-        with told.journal._engine.begin() as connection:
+        with writer.journal._engine.begin() as connection:
             change = f"UPDATE snapshot_parts SET data = substr(data, 1, 50) WHERE seq = {newest}"
             connection.exec_driver_sql(change)
-    told.close()
+    writer.close()
 
 
-def test_usage_adds_up_by_month_and_user(told: Told) -> None:
+def test_usage_adds_up_by_month_and_user(writer: Writer) -> None:
     for request in (submit, join, end):
-        told.ask(request)
-    (row,) = told.journal.jobs.usage()
-    (attempt,) = told.journal.jobs.attempts_of(1)
+        writer.ask(request)
+    (row,) = writer.journal.jobs.usage()
+    (attempt,) = writer.journal.jobs.attempts_of(1)
     hours = (attempt["ended"] - attempt["started"]) / 3600
     assert (row["user"], row["tasks"], row["cpu"]) == ("ana", 1, pytest.approx(hours))
 

@@ -122,17 +122,14 @@ async def test_lists_are_bounded_by_bytes(ask: Asked) -> None:
     assert await ask.service.live_ids() == set(seen)
 
 
-def test_a_list_has_one_job_at_least(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@served
+async def test_a_list_has_one_job_at_least(ask: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service_module, "LISTED_BYTES", 10)
-
-    async def test(ask: Asked) -> None:
-        await ask.submit({}, {})
-        first = await ask("GET", "/v1/jobs")
-        assert ([job["id"] for job in first["jobs"]], first["next"]) == (["1"], "1")
-        last = await ask("GET", "/v1/jobs?beyond=1")
-        assert ([job["id"] for job in last["jobs"]], last["next"]) == (["2"], None)
-
-    run(tmp_path, test)
+    await ask.submit({}, {})
+    first = await ask("GET", "/v1/jobs")
+    assert ([job["id"] for job in first["jobs"]], first["next"]) == (["1"], "1")
+    last = await ask("GET", "/v1/jobs?beyond=1")
+    assert ([job["id"] for job in last["jobs"]], last["next"]) == (["2"], None)
 
 
 def test_long_jobs_of_earlier_versions_are_listed_short(tmp_path: Path) -> None:

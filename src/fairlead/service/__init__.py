@@ -1,1 +1,17 @@
 """The service: the scheduler run live, with a journal, an HTTP API, workers and clients."""
+
+__all__ = [
+    "bounds",
+    "certificate",
+    "client",
+    "engines",
+    "http",
+    "jobs",
+    "journal",
+    "messages",
+    "rate_limits",
+    "service",
+    "service_state",
+    "sessions",
+    "worker",
+]
