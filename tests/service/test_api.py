@@ -259,6 +259,10 @@ async def test_the_dashboard_is_self_contained_and_needs_no_token(ask: Asked) ->
         await ask("GET", path, **as_("ana"))
         await ask("GET", path, status=401)
     await ask("GET", "/readyz")
+    docs = await ask.http.get("/docs")
+    assert docs.headers["Content-Security-Policy"].startswith("default-src 'none'")
+    assert 'src="http' not in docs.text
+    assert (await ask.http.get("/docs-files/swagger-ui-bundle.js")).status_code == 200
 
 
 @served
