@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fairlead.errors import NoConvergenceError
-from fairlead.mechanisms.competitive_ratio import full_knowledge_levels, worst_case_max_min
+from fairlead.mechanisms.dynamic_run import full_knowledge_levels
 from fairlead.properties.dynamic import DynamicShares, check_dynamic
 from fairlead_papers.dynamic._full_knowledge import (
     SMALL,
@@ -18,6 +18,7 @@ from fairlead_papers.dynamic._full_knowledge import (
     judge_ratios,
     least_ratio,
 )
+from fairlead_papers.dynamic.competitive_ratio import worst_case_max_min
 from fairlead_papers.entries import CATALOGUE, reproduce
 from fairlead_papers.reproduction import WITHIN
 from fairlead_papers.setting import Setting

@@ -2,8 +2,6 @@
 
 __all__ = [
     "catalogue",
-    "cautious_lp",
-    "competitive_ratio",
     "drf",
     "dynamic_drf",
     "dynamic_run",

@@ -11,7 +11,6 @@ import numpy as np
 
 from fairlead.certificates.dynamic_levels import certify_dynamic
 from fairlead.errors import CertificateError, RefusalError
-from fairlead.mechanisms.competitive_ratio import full_knowledge_levels
 from fairlead.mechanisms.dynamic_drf import DynamicDRF
 from fairlead.model.allocation import FORMAT_VERSION, Certificate
 from fairlead.model.cluster import FloatArray
@@ -176,3 +175,16 @@ def _refuse_undefined(problem: Problem) -> None:
     for feature, present in features.items():
         if present:
             raise RefusalError("dynamic", f"its definition does not admit {feature}")
+
+
+def full_knowledge_levels(
+    demand: FloatArray, weight: FloatArray, total_weight: float
+) -> FloatArray:
+    """Return (N,) the least level under DRF among the first k agents, with their part of the pool.
+
+    All rise together from 0, so the first resource that is used up settles the least level.
+    """
+    budget = np.minimum(1.0, np.cumsum(weight) / total_weight)
+    per_level = np.cumsum(weight[:, None] * demand, axis=0).max(axis=1)
+    levels: FloatArray = budget / per_level
+    return levels

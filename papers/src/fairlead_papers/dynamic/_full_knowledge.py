@@ -12,17 +12,17 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
 from fairlead.errors import NoConvergenceError
-from fairlead.mechanisms.competitive_ratio import (
-    Ratios,
-    competitive_ratios,
-    full_knowledge_levels,
-    worst_case_max_min,
-    worst_case_max_sum,
-)
+from fairlead.mechanisms.dynamic_run import full_knowledge_levels
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.report.numbers import number
 from fairlead_papers.dynamic import PAPER
 from fairlead_papers.dynamic._agent_sequences import divide, draw_demands
+from fairlead_papers.dynamic.competitive_ratio import (
+    Ratios,
+    competitive_ratios,
+    worst_case_max_min,
+    worst_case_max_sum,
+)
 from fairlead_papers.reproduction import Finding, PrintedClaim, Reading, Reproduction, TextTable
 from fairlead_papers.setting import Setting
 

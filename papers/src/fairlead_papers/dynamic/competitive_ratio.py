@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fairlead.mechanisms.dynamic_run import full_knowledge_levels
 from fairlead.model.cluster import FloatArray
 from fairlead.solvers.level_raising import raise_by_water
 
@@ -21,19 +22,6 @@ class Ratios:
     max_min: FloatArray  # (N,): the least levels; at most 1
     max_sum: FloatArray  # (N,): the sums of dominant shares; may exceed 1
     bound: FloatArray  # (N,): least `max_min` with equal weights, ceil(k / R) / k
-
-
-def full_knowledge_levels(
-    demand: FloatArray, weight: FloatArray, total_weight: float
-) -> FloatArray:
-    """Return (N,) the least level under DRF among the first k agents, with their part of the pool.
-
-    All rise together from 0, so the first resource that is used up settles the least level.
-    """
-    budget = np.minimum(1.0, np.cumsum(weight) / total_weight)
-    per_level = np.cumsum(weight[:, None] * demand, axis=0).max(axis=1)
-    levels: FloatArray = budget / per_level
-    return levels
 
 
 def competitive_ratios(

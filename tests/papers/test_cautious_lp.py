@@ -8,15 +8,15 @@ from hypothesis import given, settings
 
 from dynamic_sequences import Sequence, random_sequence, sequences
 from fairlead.errors import RefusalError
-from fairlead.mechanisms.cautious_lp import cautious_shares
-from fairlead.mechanisms.competitive_ratio import full_knowledge_levels
 from fairlead.mechanisms.dynamic_drf import DynamicDRF
+from fairlead.mechanisms.dynamic_run import full_knowledge_levels
 from fairlead.properties.dynamic import (
     DynamicShares,
     check_irrevocability,
     check_pareto_optimality,
     check_sharing_incentive,
 )
+from fairlead_papers.dynamic.cautious_lp import cautious_shares
 
 
 @settings(max_examples=8)

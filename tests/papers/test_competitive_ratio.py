@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 
 from dynamic_sequences import Sequence, sequences
-from fairlead.mechanisms.competitive_ratio import (
+from fairlead.mechanisms.dynamic_drf import DynamicDRF
+from fairlead.mechanisms.dynamic_run import full_knowledge_levels
+from fairlead_papers.dynamic.competitive_ratio import (
     Ratios,
     competitive_ratios,
-    full_knowledge_levels,
     worst_case_max_min,
     worst_case_max_sum,
 )
-from fairlead.mechanisms.dynamic_drf import DynamicDRF
 from oracles.dynamic import exact_levels
 
 
