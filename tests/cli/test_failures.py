@@ -122,7 +122,7 @@ def test_an_unproved_answer_is_exit_1_and_not_shown(
     assert "drfh: the answer misses its condition by far" in only_line(capsys)
 
 
-def test_one_unproved_answer_of_several_leaves_the_others_and_is_exit_1(
+def test_one_unproved_answer_of_several_is_exit_1(
     small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     solve = catalogue.solve
@@ -159,7 +159,7 @@ def test_an_interruption_is_exit_130_without_traceback(
     assert "Traceback" not in capsys.readouterr().err
 
 
-def test_control_characters_and_newlines_in_a_message_stay_on_one_line(
+def test_control_characters_in_a_message_are_escaped(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run(["allocate", "no\nsuch\x1b[31mfile"]) == 2

@@ -91,7 +91,7 @@ def test_when_all_is_done_it_changes_nothing() -> None:
     assert out.startswith("fairlead ")
 
 
-def test_what_is_imported_before_interruptions_are_heard_is_little() -> None:
+def test_little_is_imported_before_interruptions_are_handled() -> None:
     program = (
         "import sys; before = set(sys.modules); import fairlead.cli.main; "
         "print(*sorted({name.split('.')[0] for name in set(sys.modules) - before}))"

@@ -312,7 +312,7 @@ def test_an_interruption_says_what_is_kept(
         ),
     ],
 )
-def test_what_is_kept_is_said_until_the_end_and_when_something_is(
+def test_kept_results_are_reported_when_interrupted(
     where: tuple[object, str],
     said: str,
     tmp_path: Path,

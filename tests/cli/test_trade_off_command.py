@@ -53,7 +53,7 @@ def test_the_table_has_a_row_for_each_alpha(
     assert proof.startswith("✓  proof")
 
 
-def test_an_alpha_without_proof_is_exit_1_and_the_others_are_shown(
+def test_an_alpha_without_proof_is_exit_1(
     small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     right = trade_off.solve
