@@ -140,6 +140,8 @@ def _print_statements(console: Console, statements: Sequence[Statement]) -> None
         sentence = _text(statement.sentence, base).append(printable(detail), "dim")
         mark, finding = Text(MARKS[statement.kind], colour), _text(statement.finding, colour)
         rows.append([mark, name, finding, sentence])
+    if not rows:
+        return
     used = [k for k in range(4) if any(row[k].plain for row in rows)]
     _print_grid(console, [[row[k] for k in used] for row in rows])
 
