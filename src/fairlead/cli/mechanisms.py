@@ -22,13 +22,14 @@ def mechanisms(as_json: AsJson = False) -> None:
 
 
 def _catalogue_document() -> Document:
-    from fairlead.mechanisms.catalogue import CATALOGUE
+    from fairlead.mechanisms.catalogue import all_mechanisms
     from fairlead.report.document import Block, Document, Prose, pairs_table
     from fairlead.report.numbers import counted
 
     blocks: list[Block] = []
     values = {}
-    for row in CATALOGUE.values():
+    rows = all_mechanisms()
+    for row in rows:
         pairs = [("paper", row.paper), ("proved", "; ".join(map(str, row.proved)) or "nothing")]
         if row.refuted:
             pairs.append(("refuted", "; ".join(map(str, row.refuted))))
@@ -51,6 +52,6 @@ def _catalogue_document() -> Document:
             "accepts": list(row.accepts),
             "whole_tasks": row.whole_tasks,
         }
-    lead = f"{counted(len(CATALOGUE), 'mechanism')}, and what is proved of each"
+    lead = f"{counted(len(rows), 'mechanism')}, and what is proved of each"
     answer = {"fairlead": 1, "mechanisms": values}
     return Document("mechanisms", "mechanisms", lead, None, blocks, lambda: answer)

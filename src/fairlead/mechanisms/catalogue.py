@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 import numpy as np
@@ -333,6 +334,8 @@ CATALOGUE: dict[str, Mechanism] = {
     )
 }
 
+GROUP = "fairlead.mechanisms"  # of entry points: each names a `Mechanism` of another package
+
 # Mechanisms that `compare` shows side by side. Whole tasks beside fractions of tasks would show the
 # effect of rounding; variants are compared only on request.
 DIVISIBLE = tuple(name for name, row in CATALOGUE.items() if not row.whole_tasks)
@@ -348,10 +351,35 @@ def find_mechanism(name: str) -> Mechanism:
             "function, call fairlead.audit(problem, function)",
             "mechanism",
         )
-    if name not in CATALOGUE:
-        known = ", ".join(CATALOGUE)
+    row = known_mechanism(name)
+    if row is None:
+        known = ", ".join([*CATALOGUE, *entry_points(group=GROUP).names])
         raise InputError(f"no mechanism is named {name!r}; known: {known}", "mechanism")
-    return CATALOGUE[name]
+    return row
+
+
+def known_mechanism(name: str) -> Mechanism | None:
+    """Return the row of that name, of this package or another one; None if there is none."""
+    points = () if name in CATALOGUE else entry_points(group=GROUP, name=name)
+    return next(map(_load_row, points), CATALOGUE.get(name))
+
+
+def all_mechanisms() -> list[Mechanism]:
+    """Return our rows, then those of other packages' entry points."""
+    points = entry_points(group=GROUP)
+    added = [point for point in points if point.name not in CATALOGUE]
+    return [*CATALOGUE.values(), *map(_load_row, sorted(added, key=lambda point: point.name))]
+
+
+def _load_row(point: EntryPoint) -> Mechanism:
+    try:
+        row = point.load()
+    except Exception as fault:
+        why = f"cannot be loaded: {type(fault).__name__}: {fault}".replace("\n", " ")
+        raise InputError(why, f"{GROUP}: {point.value}") from None
+    if not isinstance(row, Mechanism) or row.name != point.name:
+        raise InputError(f"must be a Mechanism named {point.name!r}", f"{GROUP}: {point.value}")
+    return row
 
 
 def solve(problem: Problem, mechanism: str, **options: Any) -> Allocation:

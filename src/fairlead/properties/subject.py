@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fairlead.errors import InputError
-from fairlead.mechanisms.catalogue import CATALOGUE, CONSTRAINTS, find_mechanism, solve
+from fairlead.mechanisms.catalogue import CONSTRAINTS, find_mechanism, known_mechanism, solve
 from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.frames import read_numbers, read_table
@@ -145,7 +145,7 @@ def active_subject(subject: Subject) -> tuple[Subject, bool]:
 
 
 def _is_time_shared(holdings: Holdings) -> bool:
-    known = CATALOGUE.get(holdings.source)
+    known = known_mechanism(holdings.source)
     return (known is not None and known.time_shared) or holdings.problem.users.rates is not None
 
 
@@ -156,11 +156,11 @@ def _holdings(problem: Problem, answer: Any) -> Holdings:
     judged by the original.
     """
     if isinstance(answer, Holdings):
-        row = CATALOGUE.get(answer.source)
+        row = known_mechanism(answer.source)
         whole = answer.whole_tasks or (row is not None and row.whole_tasks)
         holdings = replace(answer, whole_tasks=whole)
     elif isinstance(answer, Allocation):
-        row = CATALOGUE.get(answer.mechanism)
+        row = known_mechanism(answer.mechanism)
         whole = row is not None and row.whole_tasks
         holdings = Holdings(answer.problem, answer.tasks, answer.mechanism, whole)
     elif hasattr(answer, "order") and hasattr(answer, "policy"):  # a filling

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from fairlead.mechanisms.catalogue import CATALOGUE
+from fairlead.mechanisms.catalogue import known_mechanism
 from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.problem import Problem
@@ -192,7 +192,7 @@ def details(
     `idea` describes how the answer is found, if not the catalogue; `users` replaces the table of
     users; `after` follows the use of resources.
     """
-    row = CATALOGUE.get(allocation.mechanism)
+    row = known_mechanism(allocation.mechanism)
     if row is not None:
         idea = f"{allocation.mechanism}: {row.summary} ({row.paper})."
     if idea:

@@ -1,0 +1,80 @@
+"""Other packages add mechanisms by entry points, as docs/contributing/add-a-mechanism.md shows."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+GUIDE = Path(__file__).parents[2] / "docs" / "contributing" / "add-a-mechanism.md"
+(MODULE,) = re.findall(r"^```py\n(.*?)^```", GUIDE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+PROBLEM = """
+fairlead: 1
+servers: [{name: a, capacity: {cpu: 12, memory: 6}}, {name: b, capacity: {cpu: 6}, count: 2}]
+users:
+  - {name: ana, demand: {cpu: 1, memory: 1}, weight: 2}
+  - {name: bo, demand: {cpu: 1}, servers: [b]}
+"""
+
+
+def install(folder: Path, name: str, value: str) -> None:
+    """Write what an installer writes of a package with an entry point."""
+    metadata = folder / f"{name}-1.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
+    (metadata / "entry_points.txt").write_text(f"[fairlead.mechanisms]\n{name} = {value}\n")
+
+
+def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "fairlead", *words],
+        env={"PYTHONPATH": str(folder)}, cwd=folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder on the path with the package of the guide."""
+    (tmp_path / "slices.py").write_text(MODULE)
+    (tmp_path / "cluster.yaml").write_text(PROBLEM)
+    install(tmp_path, "slices", "slices:SLICES")
+    return tmp_path
+
+
+def test_commands_solve_and_audit_by_it(folder: Path) -> None:
+    answer = json.loads(run(folder, "allocate", "cluster.yaml", "-m", "slices", "--json").stdout)
+    assert [user["tasks"] for user in answer["users"]] == pytest.approx([4, 4])
+    assert answer["certificate"]["holds"]
+    words = ("audit", "cluster.yaml", "-m", "slices", "--property", "sharing-incentive")
+    assert run(folder, *words).returncode == 0
+    assert "slices" in json.loads(run(folder, "mechanisms", "--json").stdout)["mechanisms"]
+
+
+def test_what_it_does_not_accept_is_refused(folder: Path) -> None:
+    limited = PROBLEM.replace("weight: 2", "weight: 2, tasks: 3")
+    (folder / "cluster.yaml").write_text(limited)
+    done = run(folder, "allocate", "cluster.yaml", "-m", "slices")
+    assert done.returncode == 2
+    assert "finite tasks" in done.stderr
+
+
+@pytest.mark.parametrize("source", [None, "row =", "row = 1", "raise ValueError('two\\nlines')"])
+def test_a_broken_entry_point_is_one_line(folder: Path, source: str | None) -> None:
+    if source is not None:
+        (folder / "broken_module.py").write_text(source)
+    install(folder, "broken", "broken_module:row")
+    done = run(folder, "allocate", "cluster.yaml", "-m", "broken")
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "broken_module:row" in done.stderr
+    assert run(folder, "allocate", "cluster.yaml", "-m", "slices").returncode == 0
+
+
+def test_mechanisms_of_fairlead_keep_their_names(folder: Path) -> None:
+    install(folder, "drfh", "slices:SLICES")
+    answer = json.loads(run(folder, "allocate", "cluster.yaml", "-m", "drfh", "--json").stdout)
+    assert answer["mechanism"] == "drfh"
