@@ -37,17 +37,21 @@ PAPERS = list(dict.fromkeys(entry.paper.key for entry in CATALOGUE.values()))
 # How much of each is tried here; that verdicts hold of more is tested with the papers.
 FEW = {
     "setting": {"QUICK_SERVERS": 60, "QUICK_USERS": 10},
-    "drfh.section_4": {"QUICK_PROBLEMS": 3},
-    "psdsf.table_1": {"QUICK_PROBLEMS": 3},
-    "psdsf.lemma_1": {"QUICK_PROBLEMS": 5},
-    "psdsf.theorem_1": {"QUICK_PROBLEMS": 5},
-    "psdsf.figure_6": {"LEAVES": 20.0, "COMES_BACK": 40.0, "END": 60.0},
-    "private_clouds.study": {"TRIALS": 20, "QUICKLY_DRAWN": 20},
-    "pdrf.runs": {"QUICK_RUNS": 20},
-    "dynamic.section_2": {"QUICK_SEQUENCES": 5},
-    "dynamic.theorem_1": {"QUICK_SEQUENCES": 5},
-    "dynamic.theorem_2": {"QUICK_SEQUENCES": 5},
-    "dynamic.algorithm_1": {"QUICK_SEQUENCES": 10},
+    "drfh._drfh_examples": {"QUICK_PROBLEMS": 3},
+    "psdsf._compared_properties": {"QUICK_PROBLEMS": 3},
+    "psdsf._theorem_and_lemma": {
+        "QUICK_PROBLEMS_OF_LEMMA_1": 5,
+        "QUICK_PROBLEMS_OF_THEOREM_1": 5,
+    },
+    "psdsf.four_classes": {"LEAVES": 20.0, "COMES_BACK": 40.0, "END": 60.0},
+    "private_clouds._trials_of_schedulers": {"TRIALS": 20, "QUICKLY_DRAWN": 20},
+    "pdrf._runs_of_formula": {"QUICK_RUNS": 20},
+    "dynamic._dynamic_properties": {"QUICK_SEQUENCES": 5},
+    "dynamic._full_knowledge": {"QUICK_SEQUENCES": 5},
+    "dynamic._solvers_compared": {
+        "QUICK_SEQUENCES_OF_THEOREM_1": 5,
+        "QUICK_SEQUENCES_OF_ALGORITHM_1": 10,
+    },
 }
 
 

@@ -76,8 +76,8 @@ def test_info_of_a_small_log(tmp_path: Path, capsys: Capture) -> None:
     assert trace("info", log) == 0
     text = capsys.readouterr().out
     for message in (
-        "2 users, 3 jobs, 4 tasks (1 of the jobs starts as a gang) over 11 s",
-        "Tasks kept to some of the servers: 50.00 %",
+        "2 users, 3 jobs, 4 tasks (1 gang) over 11 s",
+        "Tasks with a placement constraint: 50.00 %",
         "Tasks larger than every server they may use, or of gangs larger than all of these: 1, "
         "of 1 job: 12",
         "Jobs left out, as they never ran: 1",

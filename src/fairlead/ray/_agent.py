@@ -28,11 +28,11 @@ from fairlead.ray._ray_calls import (
     NAME,
     NAMESPACE,
     PROTOCOL,
-    Call,
     CallBatch,
     CallOptions,
     LostError,
     NoDispatcherError,
+    RayCall,
     StoredResult,
     cancelled,
     demand_of,
@@ -73,14 +73,14 @@ class Agent:
         self._names: dict[int, str] = {}
         self._defined: dict[int, asyncio.Event] = {}
         self._bound: dict[tuple[CallOptions, str], Any] = {}
-        self._gathered: dict[CallOptions, list[Call]] = {}
+        self._gathered: dict[CallOptions, list[RayCall]] = {}
         self._batches: dict[str, CallBatch] = {}
-        self._waiting: dict[CallOptions, deque[Call]] = {}  # calls for which a start is to come
+        self._waiting: dict[CallOptions, deque[RayCall]] = {}  # calls for which a start is to come
         self._submits = False  # whether gathered calls are being submitted
         self._awaits_ids = False
         self._early: list[tuple[Key, str]] = []  # starts that came before the ids of their jobs
         self._runs: dict[Key, Any] = {}  # reference, actor, its id or group; None until it is made
-        self._calls_of_key: dict[Key, list[Call]] = {}
+        self._calls_of_key: dict[Key, list[RayCall]] = {}
         self._over: dict[Key, Ending] = {}
         self._moved: set[Key] = set()  # tasks stopped as their node was lost
         self._skipped: dict[str, list[int]] = {}
@@ -124,7 +124,7 @@ class Agent:
 
         Or make an actor, or a placement group, and return that.
         """
-        call = Call(args, kwargs, asyncio.get_running_loop().create_future())
+        call = RayCall(args, kwargs, asyncio.get_running_loop().create_future())
         try:
             await self._await_arguments(options, [call])
             self._gather(options, [call])
@@ -138,7 +138,7 @@ class Agent:
     ) -> AsyncIterator[list[Any]]:
         """Call a function for each row; yield the results in order, some at a time."""
         new = asyncio.get_running_loop().create_future
-        calls = [Call(args, {}, new()) for args in rows]
+        calls = [RayCall(args, {}, new()) for args in rows]
         try:
             await self._await_arguments(options, calls)
             self._gather(options, calls)
@@ -165,7 +165,7 @@ class Agent:
 
     # Jobs
 
-    async def _await_arguments(self, options: CallOptions, calls: Sequence[Call]) -> None:
+    async def _await_arguments(self, options: CallOptions, calls: Sequence[RayCall]) -> None:
         """Wait until a function is defined, and the arguments of calls are ready: not in Ray."""
         if options.kind != "group":
             await self._defined.setdefault(options.function, asyncio.Event()).wait()
@@ -190,7 +190,7 @@ class Agent:
                     if not wait.done():
                         wait.set_result(None)
 
-    def _gather(self, options: CallOptions, calls: Sequence[Call]) -> None:
+    def _gather(self, options: CallOptions, calls: Sequence[RayCall]) -> None:
         self._gathered.setdefault(options, []).extend(calls)
         if not self._submits:
             self._submits = True
@@ -258,7 +258,7 @@ class Agent:
         for start in early:
             self._start(*start)
 
-    def _give_up(self, calls: Sequence[Call]) -> None:
+    def _give_up(self, calls: Sequence[RayCall]) -> None:
         """Stop abandoned calls, or prevent their start."""
         left = [call for call in calls if not call.outcome.done() or call.outcome.cancelled()]
         for call in left:
@@ -275,7 +275,7 @@ class Agent:
                 self._stop(call.key, "cancelled")
         self._news.set()
 
-    def _skip(self, call: Call) -> None:
+    def _skip(self, call: RayCall) -> None:
         """Cancel the request to start a call."""
         assert call.batch is not None
         self._skipped.setdefault(call.batch.job, []).append(call.index)
@@ -424,15 +424,15 @@ class Agent:
             more = [] if call.is_alone else self._more(batch)
             self._call(batch, key, [call, *more], node_id)
 
-    def _more(self, batch: CallBatch) -> list[Call]:
+    def _more(self, batch: CallBatch) -> list[RayCall]:
         """Return waiting calls that share a start, where calls are short."""
         waiting = self._waiting[batch.options]
         if not (waiting and self._is_short(batch.options)):
             return []
         lasts = max(self._lasts[batch.options.function], 1e-5)
         most = min(int(LEASE_SECONDS / lasts), len(waiting) // (self._running[batch.options] + 1))
-        calls: list[Call] = []
-        alone: list[Call] = []
+        calls: list[RayCall] = []
+        alone: list[RayCall] = []
         while len(calls) < most and (call := self._next(batch.options)) is not None:
             (alone if call.is_alone else calls).append(call)
         for call in calls:
@@ -443,7 +443,7 @@ class Agent:
     def _is_short(self, options: CallOptions) -> bool:
         return self._lasts.get(options.function, LEASE_SECONDS) < LEASE_SECONDS / 2
 
-    def _next(self, options: CallOptions) -> Call | None:
+    def _next(self, options: CallOptions) -> RayCall | None:
         """Take the first waiting call."""
         waiting = self._waiting[options]
         while waiting:
@@ -452,7 +452,7 @@ class Agent:
                 return call
         return None
 
-    def _call(self, batch: CallBatch, key: Key, calls: list[Call], node_id: str) -> None:
+    def _call(self, batch: CallBatch, key: Key, calls: list[RayCall], node_id: str) -> None:
         """Hand calls to Ray, as one task."""
         self._calls_of_key[key] = calls
         for call in calls:
@@ -486,7 +486,7 @@ class Agent:
         return self._bound[mark]
 
     async def _finish(
-        self, batch: CallBatch, key: Key, calls: list[Call], outcomes: Any, values: Any
+        self, batch: CallBatch, key: Key, calls: list[RayCall], outcomes: Any, values: Any
     ) -> None:
         status = 0
         try:
@@ -518,7 +518,9 @@ class Agent:
                 )
         self._end(key, status, "")
 
-    async def _lose(self, batch: CallBatch, key: Key, calls: list[Call], fault: Exception) -> None:
+    async def _lose(
+        self, batch: CallBatch, key: Key, calls: list[RayCall], fault: Exception
+    ) -> None:
         """Repeat calls whose worker or node was lost.
 
         Any of several calls may be the cause. So only the loss of a single call counts.
@@ -590,7 +592,7 @@ class Agent:
 
     # Actors and placement groups
 
-    async def _start_actor(self, call: Call, key: Key, node_id: str) -> None:
+    async def _start_actor(self, call: RayCall, key: Key, node_id: str) -> None:
         batch = call.batch
         assert batch is not None
         try:

@@ -60,7 +60,7 @@ def _fetch(values: Any, place: int, kind: str) -> Any:
 
 
 @dataclass(eq=False)
-class Call:
+class RayCall:
     """A requested call, and the future of its outcome."""
 
     args: tuple[Any, ...]
@@ -97,7 +97,7 @@ class CallBatch:
 
     options: CallOptions
     request: Mapping[str, Any]
-    calls: list[Call]
+    calls: list[RayCall]
     job: str = ""
     starts_left: int = 0
     starts: dict[int, str] = field(default_factory=dict)  # of a group: ids of nodes, by index

@@ -98,4 +98,5 @@ def _remarks(figures: Mapping[str, Any]) -> Iterator[str]:
     if events:
         there = f"{figures['servers_at_start']:,} of {figures['servers']:,} servers at the start"
         yield f"{there}; events of servers: {', '.join(events)}"
-    yield from (f"{what}: {count:,}" for what, count in figures["notes"].items())
+    for what, count in figures["notes"].items():
+        yield f"{what[0].upper()}{what[1:]}: {count:,}"

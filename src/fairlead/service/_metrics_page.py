@@ -63,7 +63,7 @@ class CachedShares:
 
 
 @dataclass
-class UserFigures:
+class UserMetrics:
     """The figures of a user."""
 
     name: str
@@ -129,7 +129,7 @@ class MetricsPage:
             self._cached, self._solving = CachedShares(shares, began), None
             self._again_at = began + max(self.keep, SHARES_PART * (monotonic() - began))
 
-    def _users(self, copy: StateCopy, cached: CachedShares | None) -> list[UserFigures]:
+    def _users(self, copy: StateCopy, cached: CachedShares | None) -> list[UserMetrics]:
         """Return the figures of each named user, and the sum of all others."""
         question = copy.question
         running = dict(zip(question.names, question.running.tolist(), strict=True))
@@ -142,20 +142,20 @@ class MetricsPage:
         shares = None if cached is None else cached.shares
         found = {} if shares is None else {q.name: q for q in shares.queues}
         missing = nan if shares is None else 0.0  # the share of users that were added since
-        named: list[UserFigures] = []
-        others: list[UserFigures] = []
+        named: list[UserMetrics] = []
+        others: list[UserMetrics] = []
         for name, weight in copy.weight.items():
             queue = found.get(name)
             share, fair = (missing, missing) if queue is None else (queue.share, queue.fair_share)
-            user = UserFigures(name, weight, copy.pending[name], running[name], share, fair)
+            user = UserMetrics(name, weight, copy.pending[name], running[name], share, fair)
             (named if name in self._named else others).append(user)
         return [*named, sum_of(others)] if others else named
 
 
-def sum_of(users: Sequence[UserFigures]) -> UserFigures:
+def sum_of(users: Sequence[UserMetrics]) -> UserMetrics:
     """Return the sums of users' figures, and their mean shares by weight."""
     weight = sum(user.weight for user in users)
-    return UserFigures(
+    return UserMetrics(
         OTHERS,
         weight,
         sum(user.pending for user in users),
@@ -178,7 +178,7 @@ def fairness_error(shares: LiveShares) -> float:
     return apart / fair if fair > 0 else (inf if apart else 0.0)
 
 
-def _state_families(copy: StateCopy, users: list[UserFigures]) -> Iterator[Metric]:
+def _state_families(copy: StateCopy, users: list[UserMetrics]) -> Iterator[Metric]:
     for name, help_text, field in (
         ("share", "Dominant share of what can be used, over the weight.", "share"),
         ("fair_share", "The share that is fair.", "fair_share"),
@@ -267,7 +267,7 @@ class _Families(Collector):
 def _page(
     is_ready: bool,
     copy: StateCopy | None,
-    users: list[UserFigures],
+    users: list[UserMetrics],
     cached: CachedShares | None,
     counters: Counters,
 ) -> bytes:

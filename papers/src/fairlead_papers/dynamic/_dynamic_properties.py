@@ -137,5 +137,5 @@ def _zero_demands() -> Finding:
         "With zero demands a lie can pay, where resources that are left go on to those who demand "
         "no other. Demands (1, 1/2, 1/2), (1, 0, 1/2), (0, 1, 1/2), (1/2, 1/2, 1): the first agent "
         f"ends with {number(float(honest))}, and with {number(worth)} if it says (1, 1, 1/2).",
-        "pytest tests/properties/test_dynamic_lies.py -k demands_nothing",
+        "pytest tests/properties/test_dynamic_lies.py -k zero_demands",
     )

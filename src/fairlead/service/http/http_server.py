@@ -37,7 +37,7 @@ TLS_HANDSHAKE = b"\x16"
 TLS_BUFFER = 16 * 1024  # bytes of a connection; asyncio would allocate 256 KiB for each
 
 
-class _Connection(H11Protocol):
+class _ServedConnection(H11Protocol):
     """A connection that is closed when it is too slow.
 
     Requests have its `peer` in ``scope["state"]``; `lost` is called when it is closed.
@@ -187,9 +187,9 @@ class HttpServer(uvicorn.Server):
                 if not self._open[peer.name]:
                     del self._open[peer.name]
 
-        def protocol() -> _Connection:
+        def protocol() -> _ServedConnection:
             state = {"server_state": self.server_state, "app_state": self.lifespan.state}
-            return _Connection(peer, lost, config=self.config, **state)
+            return _ServedConnection(peer, lost, config=self.config, **state)
 
         try:
             context = None if peer.is_unix else await self._tls_of(connection)
