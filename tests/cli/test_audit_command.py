@@ -355,7 +355,7 @@ def test_nodes_and_pods_may_be_given_apart(
         (["FILE", "--random", "3"], "unexpected extra argument"),
         (["--random", "3", "--allocation", "x.json"], "no such option: --allocation"),
         (["FILE", "-m", "magic"], "no mechanism is named 'magic'"),
-        (["FILE", "-m", "tsf", "-m", "drfh"], "one mechanism at a time"),
+        (["FILE", "-m", "tsf", "-m", "drfh"], "must be one mechanism"),
         (["FILE", "--property", "fairness"], "no property is named 'fairness'; known: feas"),
         (["FILE", "-m", "tsf", "--alpha", "1"], "alpha: tsf has no such option"),
         (["--random", "3", "--alpha", "1"], "no such option: --alpha"),

@@ -145,7 +145,7 @@ def test_a_problem_that_every_mechanism_refuses_is_exit_2(
 
     monkeypatch.setattr(catalogue, "solve", refuse)
     assert run(["compare", str(small)]) == 2
-    assert "no mechanism admits this problem (drf: not this;" in only_line(capsys)
+    assert "no mechanism accepts this problem (drf: not this;" in only_line(capsys)
 
 
 def test_an_interruption_is_exit_130_without_traceback(

@@ -15,7 +15,7 @@ import pytest
 
 import fairlead
 import kubernetes_dumps
-from fairlead.cli._application import ASKING, SERVING, Verb, find_verb
+from fairlead.cli._application import CLIENTS, SERVING, Verb, find_verb
 from fairlead.cli._command_line import read_words
 from fairlead.cli.main import run
 from fairlead.simulation import simulate as outcomes
@@ -135,7 +135,7 @@ def check_command(line: str, capsys: pytest.CaptureFixture[str]) -> None:
         assert done.returncode == 0, done.stderr
     else:
         assert words[0] == "fairlead", line
-        if words[1] in (*SERVING, *ASKING, "ray") or (words[1] == "explain" and len(words) == 3):
+        if words[1] in (*SERVING, *CLIENTS, "ray") or (words[1] == "explain" and len(words) == 3):
             parses(words[1:])
             return
         capsys.readouterr()

@@ -78,7 +78,7 @@ HOLD = ("--where", "nowhere-else", "--user", "ana", "--chdir", "/tmp")  # a serv
         (["submit", "--after", "yesterday", "--", "true"], "yesterday"),
         (["submit", "--env", "=1", "--", "true"], "env"),
         (["submit", "--file", "no-such-file.yaml"], "no-such-file.yaml"),
-        (["submit", "--file", "no-such-file.yaml", "--cpu", "3"], "no option"),
+        (["submit", "--file", "no-such-file.yaml", "--cpu", "3"], "an option of a job"),
         (["cancel"], "JOB"),
         (["cancel", "999"], "999"),
         (["cancel", "x"], "'x' is not a job's id"),
@@ -300,7 +300,7 @@ def test_without_a_service_it_says_where_it_looked(
 
 def test_a_jobs_life_by_command(typed: Typed) -> None:
     status, out, err = typed("submit", *HOLD, "--", "true")
-    absent = "fairlead: there is no server 'nowhere-else' now; of a label say KEY=VALUE\n"
+    absent = "fairlead: there is no server 'nowhere-else' now; write a label as KEY=VALUE\n"
     assert (status, err) == (0, absent)
     job = out.strip()
     assert typed("hold", job)[0] == 0
@@ -471,9 +471,9 @@ def test_blanks_around_a_token_are_no_part_of_it() -> None:
     [
         (("submit", "-w", "a=1", "-w", "a=2", "--", "true"), "--where: gives 'a' twice"),
         (("submit", "--gang", "1000001", "--", "true"), "--gang: must be at most 1,000,000"),
-        (("modify", "1", "--anywhere", "-w", "a=1"), "--anywhere: is given beside --where"),
-        (("drain", "a/b"), "'a/b' is no name"),
-        (("worker", "--name", "a/b"), "--name: 'a/b' is no name"),
+        (("modify", "1", "--anywhere", "-w", "a=1"), "--anywhere: cannot be combined with --where"),
+        (("drain", "a/b"), "'a/b' is not a valid name"),
+        (("worker", "--name", "a/b"), "--name: 'a/b' is not a valid name"),
         (("worker", "--memory=-1"), "--memory: must not be negative"),
         (("worker", "--cpu", "0", "--memory", "0", "--gpu", "0"), "--cpu: must be more"),
         (("token", "add", "a/b"), "NAME: 'a/b' has characters that no name has"),

@@ -504,7 +504,7 @@ def test_writing_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_folders_of_something_else_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "letter").write_text("dear")
-    with pytest.raises(InputError, match=r"is a folder of something else \(it has no trace.json"):
+    with pytest.raises(InputError, match=r"is a folder with other files \(it has no trace.json"):
         write_folder(random_workload(2), tmp_path)
     with pytest.raises(InputError, match="is a file, not a folder"):
         write_folder(random_workload(2), tmp_path / "letter")

@@ -80,7 +80,7 @@ def test_info_of_a_small_log(tmp_path: Path, capsys: Capture) -> None:
         "Tasks with a placement constraint: 50.00 %",
         "Tasks larger than every server they may use, or of gangs larger than all of these: 1, "
         "of 1 job: 12",
-        "Jobs left out, as they never ran: 1",
+        "jobs left out, as they never ran: 1",
     ):
         assert message in text
 
@@ -150,7 +150,7 @@ def test_generate_from_job_events(tmp_path: Path, capsys: Capture, job_events: P
     assert_equal(read_folder(output), expected)
     capsys.readouterr()
     line = refused(capsys, "generate", "-o", output, "--job-events", part, "--users", 5)
-    assert line == "--users: is settled by --job-events"
+    assert line == "--users: is fixed by --job-events"
     line = refused(capsys, "generate", "-o", output, "--job-events", tmp_path)
     assert line.startswith(f"{tmp_path}: holds no part-00000-of-00500.csv.gz")
 
@@ -160,7 +160,7 @@ def test_generate_figure_4(tmp_path: Path, capsys: Capture) -> None:
     assert trace("generate", "-o", output, "--figure-4", "--seed", 2) == 0
     assert_equal(read_parquet(output), figure_4(2))
     line = refused(capsys, "generate", "-o", output, "--figure-4", "--load", 0.5)
-    assert line == "--load: is settled by the script of --figure-4"
+    assert line == "--load: is fixed by --figure-4"
 
 
 def test_unusable_input_is_one_line(tmp_path: Path, capsys: Capture, metacentrum_log: Path) -> None:
@@ -187,7 +187,7 @@ def test_unusable_outputs(tmp_path: Path, capsys: Capture) -> None:
     for verb in (("convert", log), ("generate", "--jobs", 3)):
         assert f"there is no directory '{absent.parent}'" in refused(capsys, *verb, "-o", absent)
         line = refused(capsys, *verb, "-o", tmp_path)
-        assert line == f"{tmp_path}: is a folder of something else (it has no trace.json)"
+        assert line == f"{tmp_path}: is a folder with other files (it has no trace.json)"
     line = refused(capsys, "generate", "-o", tmp_path / "x.yaml")
     assert "a trace is written as OUT.parquet, or as a folder" in line
     (tmp_path / "dir.parquet").mkdir()
@@ -199,7 +199,7 @@ def test_unusable_outputs(tmp_path: Path, capsys: Capture) -> None:
     line = refused(capsys, "convert", own, "-o", own)
     assert line == f"{own}: is the input; it would be overwritten"
     line = refused(capsys, "convert", log, "-o", tmp_path / "x.yaml", "--servers", 3)
-    assert line == "--servers: is for traces, and a problem file is asked for"
+    assert line == "--servers: is for traces, not for a problem file"
 
 
 PLAIN_SWF = "; MaxProcs: 8\n1 100 5 60 4 -1 -1 4 3600 -1 1 7 1 1 1 1 -1 -1\n"
@@ -212,7 +212,7 @@ def test_an_unknown_output_lists_the_known_ones(tmp_path: Path, capsys: Capture,
         log.write_text(content)
         assert refused(capsys, "convert", log, "-o", output) == (
             f"{output}: a trace is written as OUT.parquet, or as a folder of CSV files (without a "
-            "suffix, or one that is there); a problem file as OUT.yaml, OUT.json or - (standard "
+            "suffix, or existing); a problem file as OUT.yaml, OUT.json or - (standard "
             "output)"
         )
         assert not output.exists()
@@ -230,7 +230,7 @@ def test_a_folder_that_is_there_is_taken_for_one(
         assert_equal(read_folder(output), read_swf_workload(log))
     (output / "trace.json").unlink()
     line = refused(capsys, "convert", log, "-o", output)
-    assert line == f"{output}: is a folder of something else (it has no trace.json)"
+    assert line == f"{output}: is a folder with other files (it has no trace.json)"
 
 
 @pytest.mark.parametrize("output", ["x.yaml", "x.yml", "x.json", "-"])

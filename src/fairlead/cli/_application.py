@@ -1,7 +1,7 @@
 """The command ``fairlead``: find a verb, run it, and turn every failure into an exit status.
 
-Exit statuses: 0, 1 (it ran, and the answer is no: no certified answer was found), 2 (unusable
-input: one line on standard error), 130 (interrupted), 141 (standard output was closed).
+Exit statuses: 0; 1: no certified answer, or a property or job failed; 2: unusable input, with one
+line on standard error; 130: interrupted; 141: standard output was closed.
 
 Only the requested verb is imported, and it imports solvers and documents inside its function.
 """
@@ -34,11 +34,11 @@ READER_GONE = 141
 class Verb(NamedTuple):
     """A verb of the command line."""
 
-    place: str  # ``package.module:function``; a leading dot is for `fairlead.cli`
+    place: str  # ``package.module:function``; ``.module`` is in `fairlead.cli`
     summary: str = ""  # for the help; the first line of the function's docstring when empty
 
     def load(self) -> Callable[..., int | None]:
-        """Import the function; raise InputError if another package's cannot be imported."""
+        """Import the function; raise InputError if a module of another package fails."""
         module, _, function = self.place.partition(":")
         try:
             found: Callable[..., int | None] = getattr(
@@ -55,7 +55,7 @@ class Verb(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Verbs below a word."""
+    """A word that further verbs follow, such as ``ray``."""
 
     verbs: Mapping[str, Verb | Group]
     summary: str
@@ -70,62 +70,64 @@ COMPUTING = {
     "dynamic": Verb(".dynamic:dynamic", "Divide among users that arrive one by one."),
     "explain": Verb(".explain:explain", "Explain why a job waits."),
     "fill": Verb(".fill:fill", "Fill the servers with whole tasks."),
-    "mechanisms": Verb(".mechanisms:mechanisms", "List the mechanisms, and what is proved."),
+    "mechanisms": Verb(
+        ".mechanisms:mechanisms", "List the mechanisms and their proved properties."
+    ),
     "simulate": Verb(".simulate:simulate", "Replay a trace under several policies."),
-    "trade-off": Verb(".trade_off:trade_off", "Show what alpha-fairness costs."),
+    "trade-off": Verb(".trade_off:trade_off", "Measure the cost of alpha-fairness."),
 }
 SERVING = {
     "serve": Verb(".serve:serve", "Run the scheduler as a service."),
     "worker": Verb(".worker:worker", "Run tasks of a service on this machine."),
     "token": Verb(".serve:token", "Add, list and remove tokens of a service."),
 }
-ASKING = {  # clients of a service; they answer at once, and import little
-    "submit": Verb(".submit:submit", "Submit a command, to start in its user's turn."),
+CLIENTS = {  # clients of a running service; they import little, to start fast
+    "submit": Verb(".submit:submit", "Submit a command as a job."),
     "jobs": Verb(".jobs:jobs", "List jobs of a running service."),
     "cancel": Verb(".jobs:cancel", "Cancel jobs, and end their running tasks."),
-    "hold": Verb(".jobs:hold", "Start no more tasks of jobs."),
-    "release": Verb(".jobs:release", "Let held jobs start."),
+    "hold": Verb(".jobs:hold", "Hold jobs: start no more of their tasks."),
+    "release": Verb(".jobs:release", "Release held jobs."),
     "modify": Verb(".submit:modify", "Change the request of a waiting job."),
     "logs": Verb(".jobs:logs", "Print the output of a task."),
     "wait": Verb(".jobs:wait", "Wait until jobs are over."),
-    "when": Verb(".jobs:when", "Show when a job starts, as far as known."),
-    "users": Verb(".cluster:users", "List users of a service, or weigh one."),
+    "when": Verb(".jobs:when", "Forecast when a job starts."),
+    "users": Verb(".cluster:users", "List users of a service, or set a weight."),
     "servers": Verb(".cluster:servers", "List servers of a running service."),
     "shares": Verb(".cluster:shares", "Show users' shares beside the fair ones."),
-    "drain": Verb(".cluster:drain", "Start no more tasks on a server."),
+    "drain": Verb(".cluster:drain", "Drain a server: start no more tasks on it."),
     "history": Verb(".cluster:history", "Show hours used by month and user."),
 }
 RAY = {
     "start": Verb(".ray:start", "Start a dispatcher of fair shares."),
-    "stop": Verb(".ray:stop", "End the dispatcher; running tasks go on."),
+    "stop": Verb(".ray:stop", "Stop the dispatcher; running tasks go on."),
     "status": Verb(".ray:status", "Show the dispatcher and its policy."),
-    "submit": Verb(".ray:submit", "Run a driver when it is your turn."),
+    "submit": Verb(".ray:submit", "Queue a driver, and run it in your turn."),
     "shares": Verb(".ray:shares", "Show users' shares beside the fair ones."),
     "explain": Verb(".ray:explain", "Explain why a job waits."),
     "jobs": Verb(".ray:list_jobs", "List jobs of a Ray cluster."),
     "cancel": Verb(".ray:cancel", "Cancel jobs, and end their running tasks."),
-    "users": Verb(".ray:users", "List users, or weigh one."),
-    "servers": Verb(".ray:servers", "List Ray's nodes and their use."),
+    "users": Verb(".ray:users", "List users, or set a weight."),
+    "servers": Verb(".ray:servers", "List Ray's nodes."),
 }
 TRACE = {
     "info": Verb(".trace:info", "Describe a trace."),
     "generate": Verb(".trace:generate", "Generate a day like one of Google's in 2011."),
-    "convert": Verb(".trace:convert", "Turn a trace into another format, or into a problem file."),
+    "convert": Verb(".trace:convert", "Convert a trace, also into a problem file."),
 }
 VERSION = Parameter("version", Option("--version", help="Show the version."))
 FAIRLEAD = Group(
     {
         **COMPUTING,
         **SERVING,
-        **ASKING,
-        "ray": Group(RAY, "Fair shares inside a Ray cluster."),
-        "trace": Group(TRACE, "Trace files: logs of real systems."),
+        **CLIENTS,
+        "ray": Group(RAY, "Share a Ray cluster fairly."),
+        "trace": Group(TRACE, "Describe, convert and generate traces."),
     },
     "Divide a heterogeneous cluster fairly among its users, and prove the answer.",
     (VERSION,),
     "\b\nExample:\n  fairlead allocate cluster.yaml -m ps-dsf",
 )
-QUIET = (*ASKING, "explain")  # verbs without logging, which takes a while to import
+WITHOUT_LOGGING = (*CLIENTS, "explain")  # `logging` is slow to import
 
 
 def installed_verbs() -> dict[str, Verb]:
@@ -141,7 +143,7 @@ def installed_verbs() -> dict[str, Verb]:
 
 def run_command(words: Sequence[str]) -> int:
     """Run one command, the words after the program's name, and return its exit status."""
-    if not (words and words[0] in QUIET):
+    if not (words and words[0] in WITHOUT_LOGGING):
         log_on_standard_error()
     try:
         _run(words)
@@ -189,13 +191,13 @@ def _run(words: Sequence[str]) -> None:
 
 
 def _load(path: str, found: Verb, rest: Sequence[str]) -> Callable[..., int | None]:
-    """Import a verb's function, or that of the verb which a package adds for one of the options.
+    """Import the function of a verb, or of an installed verb for one of its options.
 
-    Such a verb is named after ours and the option, as ``audit --random``.
+    Another package adds such a verb under the name of ours and the option: ``audit --random``.
     """
     verb = found.load()
     words = path.removeprefix("fairlead ")
-    if words in QUIET:  # these answer at once, and their words may be a user's command
+    if words in WITHOUT_LOGGING:  # their words may be a user's command
         return verb
     known = {"--help", *(name for each in parameters_of(verb) for name in each.spellings)}
     for option in (word.partition("=")[0] for word in rest if word.startswith("--")):
@@ -207,7 +209,7 @@ def _load(path: str, found: Verb, rest: Sequence[str]) -> Callable[..., int | No
 
 
 def find_verb(words: Sequence[str]) -> tuple[str, Verb | Group, list[str]]:
-    """Return the full name of the verb or group that the first words name, it, and the rest."""
+    """Return the verb or group that the first words name: its full name, itself, later words."""
     path, found, rest = "fairlead", FAIRLEAD, list(words)
     while rest and rest[0] in found.verbs:
         word = rest.pop(0)
@@ -245,7 +247,7 @@ def _show_group(path: str, group: Group, rest: Sequence[str]) -> None:
 
 
 def _summary(entry: Verb | Group) -> str:
-    """Return the summary of a verb or a group; one that cannot be loaded hides no other."""
+    """Return the summary of a verb or a group, or the reason why it cannot be loaded."""
     if entry.summary or isinstance(entry, Group):
         return entry.summary
     try:

@@ -1,4 +1,4 @@
-"""Options, checks and the connection of the verbs that ask a running service."""
+"""Options, checks and the connection of client verbs of a running service."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ Service = Annotated[
         "--server", metavar="URL", help="The service. [default: FAIRLEAD_SERVER, or this machine]"
     ),
 ]
-JobArgument = Annotated[str, Argument(metavar="JOB", help="Its id, as submit prints it.")]
-JobArguments = Annotated[list[str], Argument(metavar="JOB...", help="Ids.")]
+JobArgument = Annotated[str, Argument(metavar="JOB", help="Id of the job, as submit prints it.")]
+JobArguments = Annotated[list[str], Argument(metavar="JOB...", help="Ids of jobs.")]
 Cpu = Annotated[
-    str | None, Option("--cpu", "-c", metavar="CORES", help="Of a task, such as 4 or 500m.")
+    str | None, Option("--cpu", "-c", metavar="CORES", help="Cores of a task: 4, or 500m.")
 ]
 Memory = Annotated[
-    str | None, Option("--memory", "-m", metavar="AMOUNT", help="GiB, or such as 512Mi.")
+    str | None, Option("--memory", "-m", metavar="AMOUNT", help="Memory of a task: GiB, or 512Mi.")
 ]
-Gpu = Annotated[int | None, Option("--gpu", "-g", min=0, metavar="N", help="Whole devices.")]
+Gpu = Annotated[int | None, Option("--gpu", "-g", min=0, metavar="N", help="GPUs of a task.")]
 Time = Annotated[
     str | None,
     Option(
         "--time",
         "-t",
         metavar="T",
-        help="It is ended after that: 90m, 2h, 1:30:00, 2-12, UNLIMITED; 90 is 90 seconds.",
+        help="Time limit of a task: 90m, 2h, 1:30:00, 2-12, UNLIMITED; 90 is 90 seconds.",
     ),
 ]
 Where = Annotated[
@@ -51,30 +51,30 @@ Where = Annotated[
         "--where",
         "-w",
         metavar="KEY=VALUE",
-        help="Only on servers with this label; all of several must match. Or a server's name.",
+        help="Only on servers with this label, or of this name; repeatable: all labels must match.",
     ),
 ]
 Priority = Annotated[
-    int | None, Option(metavar="N", help="Among your own jobs; higher starts earlier.")
+    int | None, Option(metavar="N", help="Priority among your own jobs; higher starts earlier.")
 ]
 
-IN_RAY = "ray:"  # before the address of a Ray cluster whose dispatcher is the service
-# Fields that not all answers have, and their values then.
-OF_SOME_JOBS: Row = {"command": None, "shortened": []}
-OF_SOME_FORECASTS: Row = {"starts": None, "not_before": None, "reason": ""}
+RAY_PREFIX = "ray:"  # precedes the address of a Ray cluster with a dispatcher
+# Fields that an answer may lack, with their default values.
+OPTIONAL_JOB_FIELDS: Row = {"command": None, "shortened": []}
+OPTIONAL_FORECAST_FIELDS: Row = {"starts": None, "not_before": None, "reason": ""}
 
 
 @contextmanager
 def client(server: str | None) -> Iterator[PlainClient]:
-    """Open a client of a service for a block; an answer that lacks a field ends the command."""
+    """Open a client of a service; an answer without a needed field is another version's."""
     exchange = None
-    if server is not None and server.startswith(IN_RAY):
+    if server is not None and server.startswith(RAY_PREFIX):
         log_on_standard_error()
         from fairlead.ray.connection import RayExchange, running_dispatcher
 
-        exchange = RayExchange(running_dispatcher(server.removeprefix(IN_RAY) or None))
+        exchange = RayExchange(running_dispatcher(server.removeprefix(RAY_PREFIX) or None))
         server = None
-    report = complain if sys.stderr.isatty() else lambda _: None  # elsewhere a failure is one line
+    report = complain if sys.stderr.isatty() else lambda _: None  # in scripts a failure is one line
     with PlainClient(server, None, exchange, report) as service:
         try:
             yield service
@@ -83,7 +83,7 @@ def client(server: str | None) -> Iterator[PlainClient]:
 
 
 def where_of(texts: list[str] | None) -> dict[str, str] | list[str] | None:
-    """Return labels, or names of servers; raise InputError for both."""
+    """Parse ``--where`` into labels or names of servers; raise InputError for a mix."""
     if not texts:
         return None
     if not any("=" in text for text in texts):
@@ -94,7 +94,7 @@ def where_of(texts: list[str] | None) -> dict[str, str] | list[str] | None:
 
 
 def amount_of(text: str) -> float | str:
-    """Return an amount as a number, or as it is where it has a unit."""
+    """Parse an amount; one with a unit stays text."""
     try:
         return typed_number(text)
     except ValueError:
@@ -102,7 +102,7 @@ def amount_of(text: str) -> float | str:
 
 
 def environment(clean: bool) -> dict[str, str]:
-    """Return this environment for a job, without the token and values that JSON cannot hold."""
+    """Return this process's environment, without the token and values that JSON cannot hold."""
     if clean:
         return {}
     return {
@@ -115,10 +115,10 @@ def environment(clean: bool) -> dict[str, str]:
     }
 
 
-def check_as(kind: type[BaseModel], given: Row, options: Mapping[str, str]) -> None:
-    """Raise InputError for the first field that a message does not admit.
+def check_fields(kind: type[BaseModel], given: Row, options: Mapping[str, str]) -> None:
+    """Raise InputError for the first invalid field of a request.
 
-    `options` has the options that faults name in place of fields.
+    The message names the option of a field if `options` has one.
     """
     from pydantic import ValidationError
 
@@ -136,7 +136,7 @@ def check_as(kind: type[BaseModel], given: Row, options: Mapping[str, str]) -> N
 
 
 def _outside(text: str, pattern: str) -> str:
-    """Name the character of a text that a pattern does not allow, and the allowed ones."""
+    """Describe the first character that a pattern forbids, and the allowed ones."""
     from fairlead.service.messages import ALLOWED
 
     if pattern == JOB_ID:
@@ -146,5 +146,5 @@ def _outside(text: str, pattern: str) -> str:
 
 
 def complete(row: Row, absent: Row) -> Row:
-    """Return an answer with the fields that it may lack."""
+    """Fill in the fields that an answer lacks."""
     return row | {field: value for field, value in absent.items() if field not in row}

@@ -1,4 +1,4 @@
-"""Read the words of a command line into the values of a verb's parameters, and write its help."""
+"""Parse a command line into the values of a verb's parameters, and format its help."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fairlead.errors import InputError
 from fairlead.model.quantity import show, typed_number
 
 HELP = Parameter("help", Option("--help", help="Show this message and exit."))
-KEPT = "\b\n"  # begins a paragraph of a docstring whose lines the help keeps
+VERBATIM = "\b\n"  # begins a paragraph of a docstring that the help does not wrap
 
 
 class UsageFault(InputError):
@@ -40,7 +40,7 @@ class _Option(optparse.Option):
 
 
 class Parser(optparse.OptionParser):
-    """Splits words into values of options and arguments; options have no abbreviations."""
+    """An option parser without abbreviated options, whose errors are `UsageFault`."""
 
     def __init__(self, parameters: Iterable[Parameter]) -> None:
         super().__init__(add_help_option=False)
@@ -55,12 +55,12 @@ class Parser(optparse.OptionParser):
 
     def error(self, msg: str) -> NoReturn:
         """Raise `UsageFault`."""
-        # No option takes more than one argument, so there is nothing to count.
+        # No option takes more than one argument, so the count is noise.
         raise UsageFault(msg.replace("requires 1 argument", "requires an argument"))
 
 
 def alike(name: str, known: Iterable[str]) -> str:
-    """Return a question after the most similar known name; empty for none."""
+    """Return ``; did you mean NAME?`` for the most similar known name, or nothing."""
     from difflib import get_close_matches
 
     found = get_close_matches(name, known, 1)
@@ -68,10 +68,7 @@ def alike(name: str, known: Iterable[str]) -> str:
 
 
 def read_words(verb: Callable[..., object], words: Sequence[str]) -> dict[str, object] | None:
-    """Return the values of a verb's parameters, or None where its help is requested.
-
-    Raises UsageFault when the words are not usable.
-    """
+    """Return the values of a verb's parameters, or None for ``--help``."""
     if "--help" in takewhile(lambda word: word != "--", words):
         return None
     parameters = parameters_of(verb)
@@ -121,7 +118,7 @@ def help_of(
     rows: Mapping[str, str],
     parameters: Sequence[Parameter],
 ) -> str:
-    """Return the help of a verb or a group that is called as `path` says.
+    """Format the help of the verb or group `path`.
 
     Paragraphs of `texts` come first, then `rows` and arguments below a heading, then options.
     """
@@ -137,8 +134,9 @@ def help_of(
     width = max(50, min(78, get_terminal_size().columns - 2))
     parts = [" ".join(["Usage:", path, "[OPTIONS]", *places])]
     for paragraph in "\n\n".join(cleandoc(text) for text in texts if text).split("\n\n"):
-        kept = paragraph.removeprefix(KEPT)
-        parts.append(indent(kept if kept != paragraph else fill(paragraph, width - 2), "  "))
+        lines_kept = paragraph.removeprefix(VERBATIM)
+        text = fill(paragraph, width - 2) if lines_kept == paragraph else lines_kept
+        parts.append(indent(text, "  "))
     column = 4 + max(map(len, rows), default=0)
     lines = [f"{heading}:"]
     for name, text in rows.items():

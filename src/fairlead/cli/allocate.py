@@ -33,7 +33,7 @@ def allocate(
     report: ReportPath = None,
     skip_unplaceable: SkipUnplaceable = False,
 ) -> None:
-    """Divide the cluster by one mechanism: who gets how much, where, and the proof.
+    """Divide the cluster by one mechanism: each user's tasks and servers, and the proof.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""``fairlead audit``: is it fair? Proofs, or the victims by name."""
+"""``fairlead audit``: check fairness properties, each with a proof or a witness."""
 
 from __future__ import annotations
 
@@ -41,27 +41,25 @@ def audit(
             "-m",
             "--mechanism",
             metavar="MECHANISM",
-            help="What to audit; with an allocation, whose shares are the fair ones. "
+            help="Mechanism to audit; with an allocation or a dump, the one of the fair shares. "
             "[default: ps-dsf]",
         ),
     ] = None,
     allocation: Annotated[
         str | None,
-        Option(metavar="ALLOC.json", help="Audit what this file says everybody holds of FILE."),
+        Option(metavar="ALLOC.json", help="Audit this allocation of the problem in FILE."),
     ] = None,
     kubernetes: Annotated[
         list[str] | None,
         Option(
             metavar="DUMP",
-            help="Audit a cluster as `kubectl get nodes,pods -A -o json` (or yaml) prints it; may "
-            "be repeated, as for nodes and pods apart. - reads standard input.",
+            help="Audit the output of `kubectl get nodes,pods -A -o json` (or yaml). May be "
+            "repeated, for separate nodes and pods. - reads standard input.",
         ),
     ] = None,
     properties: Annotated[
         list[str] | None,
-        Option(
-            "--property", metavar="PROPERTY", help="Only this one; may be repeated. All if absent."
-        ),
+        Option("--property", metavar="PROPERTY", help="Only this property; may be repeated."),
     ] = None,
     lies: Annotated[
         int | None,
@@ -74,9 +72,9 @@ def audit(
     ] = None,
     departures: Annotated[
         int,
-        Option(metavar="N", min=1, max=MOST_REPEATS, help="Departures of a user to try, at most."),
+        Option(metavar="N", min=1, max=MOST_REPEATS, help="Most departures of a user to try."),
     ] = 40,
-    seed: Annotated[int, Option(metavar="N", min=0, help="Seed of all that is random.")] = 0,
+    seed: Annotated[int, Option(metavar="N", min=0, help="Random seed.")] = 0,
     lenient: Annotated[
         bool,
         Option("--lenient", help="Skip rows of an allocation or dump that cannot be used."),
@@ -84,25 +82,25 @@ def audit(
     weight: Annotated[
         list[str] | None,
         Option(
-            metavar="USER=W", help="Weight of a user of the dump, such as a namespace; repeatable."
+            metavar="USER=W", help="For a dump: weight of a user, such as a namespace; repeatable."
         ),
     ] = None,
     resource: Annotated[
         list[str] | None,
-        Option(metavar="NAME", help="Of a dump: only this resource counts; may be repeated."),
+        Option(metavar="NAME", help="For a dump: count only this resource; may be repeated."),
     ] = None,
     ignore: Annotated[
         list[str] | None,
         Option(
             metavar="NAME",
-            help="Of a dump: this resource does not count, such as pods; may be repeated.",
+            help="For a dump: ignore this resource, such as pods; may be repeated.",
         ),
     ] = None,
     user_from: Annotated[
         str | None,
         Option(
             metavar="namespace|label:KEY",
-            help="Of a dump: which user a pod is of; without the label, namespace:NAME. "
+            help="For a dump: the user of a pod; without the label, namespace:NAME. "
             "[default: namespace]",
         ),
     ] = None,
@@ -114,14 +112,14 @@ def audit(
         Path | None,
         Option(
             metavar="DIR",
-            help="Write problem files into a new folder: the truth and a lie that pays.",
+            help="Write the true problem and a lie that pays into a new folder.",
         ),
     ] = None,
     skip_unplaceable: SkipUnplaceable = False,
 ) -> None:
     """Check which fairness properties hold, and show a witness where one does not.
 
-    Of a mechanism on a problem; of an allocation that another scheduler made; or of a Kubernetes
+    The subject is a mechanism on a problem, an allocation by another scheduler, or a Kubernetes
     cluster. The exit status is 1 if a property fails.
 
     \b
@@ -130,7 +128,7 @@ def audit(
       fairlead audit cluster.yaml --allocation theirs.json -m ps-dsf --report audit.html
       fairlead audit --kubernetes nodes.json --kubernetes pods.json --ignore pods
     """
-    _one_source(file, allocation, kubernetes)
+    _check_sources(file, allocation, kubernetes)
     sources = kubernetes or [file or "-"]
     for source in sources:
         check_report(report, source, "dump" if kubernetes else "problem file")
@@ -144,7 +142,7 @@ def audit(
     if lenient and allocation is None and not kubernetes:
         raise InputError("is for --allocation and --kubernetes", "--lenient")
     if weight and not kubernetes:
-        raise InputError("is for --kubernetes; a problem file says the weights", "--weight")
+        raise InputError("is for --kubernetes; a problem file sets its own weights", "--weight")
     for option, given in (
         ("--resource", resource),
         ("--ignore", ignore),
@@ -216,8 +214,8 @@ def _save_witnesses(found: Audit, folder: Path) -> None:
         complain("nothing written: no lie that pays was found")
 
 
-def _one_source(file: str | None, allocation: str | None, kubernetes: list[str] | None) -> None:
-    """Refuse anything but one thing to audit."""
+def _check_sources(file: str | None, allocation: str | None, kubernetes: list[str] | None) -> None:
+    """Raise InputError unless there is exactly one subject to audit."""
     if file is None and not kubernetes:
         raise InputError("name a problem file, or --kubernetes DUMP.json", "audit")
     if file is not None and kubernetes:
@@ -236,7 +234,7 @@ def _check_names(
         find_mechanism(name)
     check_properties(properties)
     if len(names) > 1:
-        raise InputError("one mechanism at a time", "-m")
+        raise InputError("must be one mechanism", "-m")
     if options:
         find_mechanism(names[0] if names else DEFAULT_MECHANISM).refuse_unknown_options(
             dict(options)
@@ -244,7 +242,7 @@ def _check_names(
 
 
 def _weights(given: list[str] | None) -> dict[str, float]:
-    """Read NAMESPACE=W pairs."""
+    """Parse ``NAMESPACE=W`` pairs."""
     weights = {}
     for pair in given or ():
         name, _, number = pair.rpartition("=")

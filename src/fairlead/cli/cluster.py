@@ -13,13 +13,13 @@ from fairlead.errors import InputError
 from fairlead.service.bounds import check_weight
 from fairlead.service.client import calls
 
-OF_WEIGHT = "2 is for twice the share of 1; 0 for what no other user can use."
+WEIGHT_HELP = "2 gets twice the share of 1; 0 only what no other user can use."
 ServerName = Annotated[str, Argument(metavar="NAME", help="As fairlead servers lists it.")]
 
 
 def users(
-    name: Annotated[str | None, Argument(metavar="NAME", help="Only this one.")] = None,
-    weight: Annotated[float | None, Option(metavar="W", help=OF_WEIGHT)] = None,
+    name: Annotated[str | None, Argument(metavar="NAME", help="Only this user.")] = None,
+    weight: Annotated[float | None, Option(metavar="W", help=WEIGHT_HELP)] = None,
     server: Service = None,
     as_json: AsJson = False,
 ) -> None:
@@ -46,7 +46,7 @@ def users(
 
 
 def servers(server: Service = None, as_json: AsJson = False) -> None:
-    """List servers of a running service, and what is used of each.
+    """List servers of a running service, with used and total amounts.
 
     \b
     Example:
@@ -59,7 +59,7 @@ def servers(server: Service = None, as_json: AsJson = False) -> None:
 
 
 def shares(server: Service = None, as_json: AsJson = False) -> None:
-    """Show what users hold now beside what is fair, and whether that is proved.
+    """Compare each user's share with the fair one, and show whether that is proved.
 
     \b
     Example:
@@ -86,25 +86,25 @@ def history(server: Service = None, as_json: AsJson = False) -> None:
 
 def drain(
     name: ServerName,
-    undo: Annotated[bool, Option("--undo", help="Use it again.")] = False,
+    undo: Annotated[bool, Option("--undo", help="Start tasks on it again.")] = False,
     remove: Annotated[
         bool,
         Option(
             "--remove",
-            help="Give it up: its tasks run again elsewhere. A worker that still runs joins again.",
+            help="Remove it: its tasks run again elsewhere. A running worker joins again.",
         ),
     ] = False,
     server: Service = None,
     as_json: AsJson = False,
 ) -> None:
-    """Start no more tasks on a server; those that run there go on.
+    """Drain a server: start no more tasks on it; running tasks go on.
 
     \b
     Example:
       fairlead drain node3
     """
     if undo and remove:
-        raise InputError("is given beside --remove", "--undo")
+        raise InputError("cannot be combined with --remove", "--undo")
     with client(server) as service:
         call = calls.undrain if undo else calls.drain
         row = service.ask(calls.remove(name) if remove else call(name))

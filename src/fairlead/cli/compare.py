@@ -33,8 +33,8 @@ def compare(
             "-m",
             "--mechanism",
             metavar="MECHANISM",
-            help="One to compare, may be repeated; without it, all of divisible tasks that admit "
-            "the problem.",
+            help="Mechanism to compare; may be repeated. [default: all of divisible tasks that "
+            "accept the problem]",
         ),
     ] = None,
     alpha: Alpha = None,
@@ -63,7 +63,7 @@ def compare(
     problem, left_out = read_problem(file, skip_unplaceable)
     answers, refused, unproved = _solve_all(problem, names, options, explicit=bool(asked))
     if not answers:
-        raise _nothing_to_show(refused, unproved)
+        raise _no_answer(refused, unproved)
     from fairlead.report.allocation import comparison_document
 
     document = comparison_document(answers, refused | unproved, title_of(file), left_out)
@@ -77,7 +77,7 @@ def compare(
 def _solve_all(
     problem: Problem, names: list[str], options: dict[str, float | str], *, explicit: bool
 ) -> tuple[dict[str, Allocation], dict[str, str], dict[str, str]]:
-    """Return the answers, the refusals and the answers that failed their proof, by mechanism."""
+    """Return answers, reasons of refusals, and reasons of failed proofs, by mechanism."""
     from fairlead.mechanisms.catalogue import find_mechanism, solve
 
     answers: dict[str, Allocation] = {}
@@ -96,8 +96,8 @@ def _solve_all(
     return answers, refused, unproved
 
 
-def _nothing_to_show(refused: dict[str, str], unproved: dict[str, str]) -> FairleadError:
+def _no_answer(refused: dict[str, str], unproved: dict[str, str]) -> FairleadError:
     if unproved:
         return CertificateError("; ".join(f"{name}: {fault}" for name, fault in unproved.items()))
     reasons = "; ".join(f"{name}: {reason}" for name, reason in refused.items())
-    return RefusalError("compare", f"no mechanism admits this problem ({reasons})")
+    return RefusalError("compare", f"no mechanism accepts this problem ({reasons})")

@@ -1,4 +1,4 @@
-"""``fairlead dynamic``: users that arrive one by one, and never give anything back."""
+"""``fairlead dynamic``: users that arrive one by one and keep their shares."""
 
 from __future__ import annotations
 
@@ -30,30 +30,28 @@ def dynamic(
         str,
         Option(
             metavar="SOLVER",
-            help="Who computes it: stack, halving, water or lp; all to the same result.",
+            help="Solver: stack, halving, water or lp; all give the same result.",
         ),
     ] = "stack",
     as_json: AsJson = False,
-    last: Annotated[
-        bool, Option("--last", help="Only the last step in the JSON, not all.")
-    ] = False,
+    last: Annotated[bool, Option("--last", help="Print only the last step as JSON.")] = False,
     lies: Annotated[
         int,
         Option(
             metavar="N",
             min=0,
             max=MOST_REPEATS,
-            help="Try N lies about demands, to see whether any pays.",
+            help="Lies about demands to try, in search of one that pays.",
         ),
     ] = 0,
-    seed: Annotated[int, Option(metavar="N", min=0, help="Seed of what is random: the lies.")] = 0,
+    seed: Annotated[int, Option(metavar="N", min=0, help="Random seed of the lies.")] = 0,
     skip_unplaceable: SkipUnplaceable = False,
 ) -> None:
-    """Divide the pool among users who arrive in the file's order, by dynamic DRF.
+    """Divide the pool among users that arrive in the file's order, by dynamic DRF.
 
-    After each arrival those present share their part of every resource, by weight, of all that the
-    file announces; nobody ever gives anything back. Shown is who got what when, beside what DRF
-    would have given had all been known.
+    After each arrival the present users divide their part of every resource: their weight over
+    that of all users in the file. No user gives anything back. The result is compared with DRF
+    that knows all users from the start.
 
     \b
     Example:
@@ -70,15 +68,15 @@ def dynamic(
 
     with progress_bar(f"Arrivals, by {solver}") as on_progress:
         run = run_dynamic(problem, solver, on_progress)
-    verdicts = _judge(run, lies, seed)
+    verdicts = _check_properties(run, lies, seed)
     from fairlead.report.dynamic import dynamic_document
 
     document = dynamic_document(run, verdicts, title_of(file), left_out, all_steps=not last)
     show(document, as_json)
 
 
-def _judge(run: DynamicRun, lies: int, seed: int) -> list[Verdict]:
-    """Check what the theory promises, and search for lies if asked to."""
+def _check_properties(run: DynamicRun, lies: int, seed: int) -> list[Verdict]:
+    """Check the properties that the theory promises; with `lies`, search for lies that pay."""
     from fairlead.properties.dynamic import (
         DynamicShares,
         check_envy_freeness,

@@ -1,4 +1,4 @@
-"""``fairlead explain``: why a job of a trace waited, and what would have let it start."""
+"""``fairlead explain``: why a job waits, and which changes would let it start."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def explain(
     ] = None,
     job: Annotated[
         str | None,
-        Argument(metavar="JOB", help="Its name as the trace has it, or its id."),
+        Argument(metavar="JOB", help="Its name in the trace, or its id in a service."),
     ] = None,
     policy: Annotated[
         str,
@@ -51,7 +51,7 @@ def explain(
             "--policy",
             "-p",
             metavar="POLICY",
-            help="As for simulate; but not oblivious or recorded.",
+            help="As for simulate, except oblivious and recorded.",
         ),
     ] = "drf/best-fit",
     at: Annotated[
@@ -59,8 +59,8 @@ def explain(
         Option(
             metavar="TIME",
             help=(
-                "From the start of the trace: seconds, or with a unit, 90m, 3h, 2.5d. The middle "
-                "of the job's wait when absent."
+                "Time since the start of the trace: seconds, or 90m, 3h, 2.5d. [default: the "
+                "middle of the job's wait]"
             ),
         ),
     ] = None,
@@ -81,12 +81,10 @@ def explain(
         ),
     ] = None,
 ) -> None:
-    """Replay a trace under a policy, and say why a job waits at a moment.
+    """Explain why a job of a replayed trace, or of a running service, waits.
 
-    With a job alone: why it waits now in a running service.
-
-    Servers are counted by what they lack; every change that might help is tried on the state of
-    that moment, and undone.
+    A trace is replayed under a policy up to a time. The explanation counts servers by the resource
+    they lack, and lists changes that would let the job start.
 
     \b
     Example:
@@ -102,7 +100,7 @@ def explain(
     log_on_standard_error()
     from fairlead.simulation.waiting_job import check_explained, explain_job, middle_of_wait
 
-    moment = None if at is None else seconds_of(at)
+    seconds = None if at is None else seconds_of(at)
     check_explained(policy)
     workload, _ = read_any_trace(trace, machines, servers, cores, memory)
     from fairlead.simulation.replay import replay
@@ -119,10 +117,10 @@ def explain(
             seed=seed,
             on_progress=report and (lambda starts, _: report(starts, workload.n_tasks)),
         )
-    if moment is None:
-        moment = middle_of_wait(workload, log, job)
+    if seconds is None:
+        seconds = middle_of_wait(workload, log, job)
     with progress_bar("Rebuilding the scheduler") as report:
-        why = explain_job(workload, log, job, moment, strict_fifo=strict_fifo, on_progress=report)
+        why = explain_job(workload, log, job, seconds, strict_fifo=strict_fifo, on_progress=report)
     if as_json:
         answer = {"fairlead": 1, "policy": log.policy, **why.to_dict()}
         emit(json.dumps(answer, indent=2, allow_nan=False) + "\n")
@@ -132,7 +130,7 @@ def explain(
 
 
 def lines_of(why: WaitingJob, policy: str) -> list[str]:
-    """Return why a job waits as lines for people."""
+    """Format the explanation of a waiting job as lines."""
     from fairlead.scheduler.explanation import duration
 
     after = f"starts {duration(why.starts - why.time)} later, at {duration(why.starts)}"

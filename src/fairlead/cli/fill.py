@@ -29,28 +29,26 @@ def fill(
     file: ProblemFile,
     criterion: Annotated[
         str,
-        Option(metavar="CRITERION", help="Who is next, the least by: drf, tsf or ps-dsf."),
+        Option(metavar="CRITERION", help="Score of users, the lowest is next: drf, tsf or ps-dsf."),
     ] = "drf",
     select: Annotated[
         str,
         Option(
             metavar="SELECTION",
-            help="Where its task goes: first-fit, best-fit, best-fit-first, rrr or joint.",
+            help="Choice of the server: first-fit, best-fit, best-fit-first, rrr or joint.",
         ),
     ] = "best-fit",
     residual: Annotated[
-        bool, Option("--residual", help="Score by what is free instead of by capacity.")
+        bool, Option("--residual", help="Score by free instead of total capacity.")
     ] = False,
-    seed: Annotated[
-        int, Option(metavar="N", min=0, help="Seed of what is random, which is rrr.")
-    ] = 0,
+    seed: Annotated[int, Option(metavar="N", min=0, help="Random seed of rrr.")] = 0,
     trials: Annotated[
         int,
         Option(
             metavar="T",
             min=1,
             max=MOST_REPEATS,
-            help="Fill T times; say the means and their margins.",
+            help="Fill T times; print means and their margins.",
         ),
     ] = 1,
     ray: RayAddress = None,
@@ -64,8 +62,8 @@ def fill(
 ) -> None:
     """Fill the servers with whole tasks, one by one, until nothing more fits.
 
-    Whoever has least by the criterion gets the next task. With rrr the order of the servers is
-    random: several trials say how far the answer depends on it.
+    The user with the lowest score gets the next task. With rrr the order of servers is random:
+    several trials show how far the answer depends on it.
 
     \b
     Example:
@@ -99,7 +97,7 @@ def fill(
 def _check_outputs(
     policy: Policy, trials: int, report: Path | None, order: Path | None, file: str
 ) -> None:
-    """Refuse what cannot be written before any work is done for it."""
+    """Raise InputError early for files that cannot be written."""
     if report is None and order is None:
         return
     from fairlead.formats.atomic_files import check_writable

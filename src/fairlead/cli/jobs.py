@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from fairlead.cli._client import (
-    OF_SOME_FORECASTS,
-    OF_SOME_JOBS,
+    OPTIONAL_FORECAST_FIELDS,
+    OPTIONAL_JOB_FIELDS,
     JobArgument,
     JobArguments,
     Row,
@@ -38,7 +38,7 @@ def jobs(
         str | None, Option("--user", "-u", metavar="USER", help="Only of this user.")
     ] = None,
     every: Annotated[
-        bool, Option("--all", "-a", help="Those that are over, too, the latest 1,000.")
+        bool, Option("--all", "-a", help="Include ended jobs, the latest 1,000.")
     ] = False,
     server: Service = None,
     as_json: AsJson = False,
@@ -54,39 +54,39 @@ def jobs(
 
 
 def cancel(jobs: JobArguments, server: Service = None, as_json: AsJson = False) -> None:
-    """Drop jobs, and end what runs of them.
+    """Cancel jobs, and end their running tasks.
 
     \b
     Example:
       fairlead cancel 17 18
     """
-    _tell("cancel", jobs, server, as_json)
+    _act_on_jobs("cancel", jobs, server, as_json)
 
 
 def hold(jobs: JobArguments, server: Service = None, as_json: AsJson = False) -> None:
-    """Start no more tasks of jobs; what runs goes on.
+    """Hold jobs: start no more of their tasks; running tasks go on.
 
     \b
     Example:
       fairlead hold 17
     """
-    _tell("hold", jobs, server, as_json)
+    _act_on_jobs("hold", jobs, server, as_json)
 
 
 def release(jobs: JobArguments, server: Service = None, as_json: AsJson = False) -> None:
-    """Release held jobs, in their old place.
+    """Release held jobs; they keep their place in the queue.
 
     \b
     Example:
       fairlead release 17
     """
-    _tell("release", jobs, server, as_json)
+    _act_on_jobs("release", jobs, server, as_json)
 
 
 def wait(
     jobs: JobArguments,
     timeout: Annotated[
-        str | None, Option(metavar="T", help="Stop waiting after that: 90s, 2h, 1:30:00.")
+        str | None, Option(metavar="T", help="Stop waiting after this time: 90s, 2h, 1:30:00.")
     ] = None,
     server: Service = None,
     as_json: AsJson = False,
@@ -121,15 +121,17 @@ def wait(
 
 def logs(
     job: JobArgument,
-    follow: Annotated[bool, Option("--follow", "-f", help="Until it is over.")] = False,
-    stderr: Annotated[bool, Option("--stderr", "-e", help="The other stream.")] = False,
-    index: Annotated[int, Option("--index", "-i", min=0, help="Of several tasks.")] = 0,
+    follow: Annotated[
+        bool, Option("--follow", "-f", help="Print new output until the task ends.")
+    ] = False,
+    stderr: Annotated[bool, Option("--stderr", "-e", help="Print standard error instead.")] = False,
+    index: Annotated[int, Option("--index", "-i", min=0, help="Index of the task.")] = 0,
     attempt: Annotated[
-        int | None, Option(min=1, help="Of several starts. [default: the last]")
+        int | None, Option(min=1, help="Number of the attempt. [default: the last]")
     ] = None,
     server: Service = None,
 ) -> None:
-    """Print what a task of a job wrote.
+    """Print the output of a task of a job.
 
     \b
     Example:
@@ -163,14 +165,16 @@ def logs(
 
 
 def when(job: JobArgument, server: Service = None, as_json: AsJson = False) -> None:
-    """Show when a job starts, if no job comes and running tasks use their whole time limit.
+    """Forecast when a job starts.
+
+    Assumes that no other job is submitted, and that running tasks use their whole time limit.
 
     \b
     Example:
       fairlead when 17
     """
     with client(server) as service:
-        view = complete(service.ask(calls.when(job)), OF_SOME_FORECASTS)
+        view = complete(service.ask(calls.when(job)), OPTIONAL_FORECAST_FIELDS)
         if as_json:
             emit(json.dumps(view) + "\n")
             return
@@ -190,14 +194,14 @@ def explain_live(job: str, server: str | None, as_json: bool) -> None:
     emit_lines(text.splitlines(), terminal_width() or WIDTH_OF_PIPE)
 
 
-def _tell(what: str, jobs: list[str], server: str | None, as_json: bool) -> None:
+def _act_on_jobs(action: str, jobs: list[str], server: str | None, as_json: bool) -> None:
     with client(server) as service:
         if len(jobs) > 1:
-            for job in jobs:  # before any of them is told
+            for job in jobs:  # all must exist before the first is changed
                 service.ask(calls.job(job))
-        rows = [service.ask(calls.act_on_job(job, what)) for job in jobs]
+        rows = [service.ask(calls.act_on_job(job, action)) for job in jobs]
         for row in rows:
-            if what == "cancel" and row["state"] in ("finished", "failed"):
+            if action == "cancel" and row["state"] in ("finished", "failed"):
                 complain(f"job {row['id']} is {row['state']} already")
         if as_json:
             show_jobs(rows, as_json)
@@ -207,7 +211,7 @@ def show_jobs(rows: Sequence[Row], as_json: bool) -> None:
     """Print a table of jobs, or JSON."""
     from fairlead.report.live import jobs_table
 
-    show_table(jobs_table([complete(row, OF_SOME_JOBS) for row in rows]), as_json)
+    show_table(jobs_table([complete(row, OPTIONAL_JOB_FIELDS) for row in rows]), as_json)
 
 
 def _write(data: bytes) -> None:

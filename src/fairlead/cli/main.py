@@ -1,7 +1,6 @@
-"""The console script ``fairlead``: it hears interruptions before it imports the command.
+"""The console script ``fairlead``: handle interruptions, then import and run the command.
 
-Importing this module imports next to nothing, so that there is hardly a moment in which Ctrl-C is
-a traceback.
+This module imports almost nothing, so that Ctrl-C at the start rarely prints a traceback.
 """
 
 from __future__ import annotations
@@ -12,16 +11,16 @@ import sys
 from _thread import get_ident, start_new_thread
 from time import monotonic, sleep
 
-TYPE_CHECKING = False  # as in `typing`, which takes longer to import than all that is here
+TYPE_CHECKING = False  # as in `typing`, which is slow to import
 if TYPE_CHECKING:
     from types import FrameType
     from typing import Any
 
 INTERRUPTED = 130
-# Within these seconds a second interruption is the first one again: what starts a command, such
-# as `timeout`, may send it to the process and to its group.
-ONE_INTERRUPTION = 0.5
-A_LITTLE_LATER = 0.01
+# A second interruption within these seconds repeats the first: `timeout`, for one, sends its
+# signal to the process and to its group.
+REPEAT_SECONDS = 0.5
+RETRY_SECONDS = 0.01
 
 
 def run(arguments: list[str] | None = None) -> int:
@@ -30,8 +29,8 @@ def run(arguments: list[str] | None = None) -> int:
     Parameters
     ----------
     arguments : list of str, optional
-        The command line after the program's name; the process's own when absent, and then the
-        process is taken to do nothing else: interruptions are handled, and ignored in the end.
+        The command line after the program's name. When absent, the process's own; interruptions
+        are handled then, and ignored once the command has ended.
 
     Returns
     -------
@@ -41,20 +40,20 @@ def run(arguments: list[str] | None = None) -> int:
     if arguments is not None:
         return _run(arguments)
     _replace_closed_streams()
-    is_heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    handles_interrupts = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     try:
-        if is_heard:
+        if handles_interrupts:
             signal.signal(signal.SIGINT, _Interruptions())
             sys.unraisablehook = _raise_again
         return _run(sys.argv[1:])
     finally:
-        if is_heard:
+        if handles_interrupts:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _run(arguments: list[str]) -> int:
     try:
-        if "worker" in arguments:  # before imports that take long: it may have a token
+        if "worker" in arguments:  # before slow imports, as it may have a token
             from fairlead.service.worker.worker_token import hide_memory
 
             hide_memory()
@@ -67,43 +66,43 @@ def _run(arguments: list[str]) -> int:
 
 
 def _replace_closed_streams() -> None:
-    """Open the null device for standard streams that were closed, in the wrong direction.
+    """Open the null device, in the wrong direction, in place of closed standard streams.
 
-    Reading or writing one is an error of the system then, and no other file gets its number.
+    Reading or writing one then fails, and no other file gets its descriptor.
     """
     for name, flags, mode in (
         ("stdin", os.O_WRONLY, "r"),
         ("stdout", os.O_RDONLY, "w"),
-        ("stderr", os.O_WRONLY, "w"),  # nothing can be said: the exit status alone tells
+        ("stderr", os.O_WRONLY, "w"),  # only the exit status is left
     ):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, flags), mode, closefd=False))
 
 
 class _Interruptions:
-    """Raises `KeyboardInterrupt`, once for several interruptions that come together."""
+    """Signal handler: raise `KeyboardInterrupt` once for interruptions that come together."""
 
     def __init__(self) -> None:
         self.last = float("-inf")
 
     def __call__(self, _number: int, _frame: FrameType | None) -> None:
         before, self.last = self.last, monotonic()
-        if self.last - before > ONE_INTERRUPTION:
+        if self.last - before > REPEAT_SECONDS:
             raise KeyboardInterrupt
 
 
 def _raise_again(unraisable: Any) -> None:
-    """Repeat an interruption, a little later, that came where nothing can be raised."""
+    """Repeat an interruption soon if it came where Python ignores exceptions."""
     if not issubclass(unraisable.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(unraisable)
         return
     signal.signal(signal.SIGINT, _Interruptions())
-    # Here it would be passed over again.
+    # Raised here, it would be ignored again.
     start_new_thread(_interrupt_soon, (get_ident(),))
 
 
 def _interrupt_soon(thread: int) -> None:
-    sleep(A_LITTLE_LATER)
+    sleep(RETRY_SECONDS)
     signal.pthread_kill(thread, signal.SIGINT)
 
 

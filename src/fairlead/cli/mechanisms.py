@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def mechanisms(as_json: AsJson = False) -> None:
-    """List the mechanisms: name, idea, paper, what is proved of each, what it accepts.
+    """List the mechanisms: idea, paper, proved properties and accepted problems.
 
     \b
     Example:
@@ -52,6 +52,6 @@ def _catalogue_document() -> Document:
             "accepts": list(row.accepts),
             "whole_tasks": row.whole_tasks,
         }
-    lead = f"{counted(len(rows), 'mechanism')}, and what is proved of each"
+    lead = f"{counted(len(rows), 'mechanism')}, and their proved properties"
     answer = {"fairlead": 1, "mechanisms": values}
     return Document("mechanisms", "mechanisms", lead, None, blocks, lambda: answer)

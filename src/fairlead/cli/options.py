@@ -30,12 +30,14 @@ ProblemFile = Annotated[
 AsJson = Annotated[bool, Option("--json", help="Print one JSON object instead of tables.")]
 ReportPath = Annotated[
     Path | None,
-    Option("--report", metavar="OUT.html", help="Also write a page to look at, offline."),
+    Option("--report", metavar="OUT.html", help="Also write an HTML page that works offline."),
 ]
 Alpha = Annotated[
     float | None,
     Option(
-        "--alpha", metavar="A", help="For alpha-fair: 0 is most tasks, large is even. [default: 2]"
+        "--alpha",
+        metavar="A",
+        help="For alpha-fair: 0 runs the most tasks, large is even. [default: 2]",
     ),
 ]
 Score = Annotated[
@@ -43,18 +45,16 @@ Score = Annotated[
     Option("--score", metavar="SCORE", help="For max-min: drf, tsf or ps-dsf. [default: drf]"),
 ]
 TimeShared = Annotated[
-    bool, Option("--tdm", help="Share servers by time, not divide them by resource.")
+    bool, Option("--tdm", help="Share servers by time instead of dividing resources.")
 ]
 SkipUnplaceable = Annotated[
     bool,
     Option("--skip-unplaceable", help="Leave out users that fit no server, and list them."),
 ]
 StrictFifo = Annotated[
-    bool, Option("--strict-fifo", help="Start each user's tasks in the order they came.")
+    bool, Option("--strict-fifo", help="Start each user's tasks in the order of submission.")
 ]
-SeedOfPolicy = Annotated[
-    int, Option(metavar="N", min=0, help="Seed of the random choices of a policy.")
-]
+SeedOfPolicy = Annotated[int, Option(metavar="N", min=0, help="Random seed of the policy.")]
 PerfectEstimates = Annotated[
     bool,
     Option("--perfect-estimates", help="Let easy know the real durations, not users' estimates."),
@@ -73,7 +73,9 @@ MachineFile = Annotated[
 ServersOfLog = Annotated[
     int | None,
     Option(
-        "--servers", metavar="N", help="For a plain SWF log: servers; else one pool of MaxProcs."
+        "--servers",
+        metavar="N",
+        help="For a plain SWF log: number of servers; else one pool of MaxProcs.",
     ),
 ]
 CoresOfServer = Annotated[
@@ -82,7 +84,7 @@ CoresOfServer = Annotated[
 MemoryOfServer = Annotated[
     float | None,
     Option(
-        "--memory", metavar="GIB", help="For a plain SWF log: GiB of each server; else no resource."
+        "--memory", metavar="GIB", help="For a plain SWF log: GiB of each server; else ignored."
     ),
 ]
 RayAddress = Annotated[
@@ -90,8 +92,8 @@ RayAddress = Annotated[
     Option(
         "--ray",
         metavar="[ADDRESS]",
-        help="Work on a Ray cluster: HOST:PORT, auto for the one of this machine, or local, which "
-        "starts Ray here and is meant without an address.",
+        help="Run on a Ray cluster: HOST:PORT, auto for this machine's, or local to start Ray "
+        "here; local if there is no address.",
     ),
 ]
 
@@ -173,10 +175,10 @@ def with_address(words: list[str]) -> list[str]:
 
 @contextmanager
 def executor_on(ray: str | None, processes: int | None = None) -> Iterator[Executor]:
-    """Provide an executor in a block: local processes or a Ray cluster.
+    """Open an executor: local processes or a Ray cluster.
 
-    Raises InputError when Ray is not installed, or there is no such cluster, or it has another
-    fairlead.
+    Raises InputError when Ray is not installed, or the cluster is missing or runs another version
+    of fairlead.
     """
     from fairlead.executors.local_processes import Processes
 
@@ -190,7 +192,7 @@ def executor_on(ray: str | None, processes: int | None = None) -> Iterator[Execu
     from fairlead.executors.ray_tasks import ray_executor
 
     with ExitStack() as stack:
-        # Ray prints messages about its nodes and workers there.
+        # Ray prints messages about nodes and workers to standard output.
         nothing = stack.enter_context(open(os.devnull, "w"))
         stack.enter_context(redirect_stdout(nothing))
         with _silent_standard_error():
@@ -224,7 +226,7 @@ _CLOCK = re.compile(
     r"|(?P<h>[0-9]{1,6}):(?P<m>[0-5][0-9]):(?P<s>[0-5][0-9])"
     r"|(?P<only_m>[0-9]{1,6}):(?P<only_s>[0-5][0-9])"
 )
-# Python alone reads 1_0, digits of other scripts and blanks around a number.
+# Stricter than `float`: without 1_0, digits of other scripts and blanks around.
 _NUMBER = re.compile(
     r"(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)(?P<unit>[smhd]?)"
 )
@@ -255,7 +257,7 @@ def limit_of(text: str, option: str) -> float | None:
         return None
     found = seconds_of(text, option)
     if not found:
-        raise InputError("must be longer than that", option)
+        raise InputError("must be more than 0", option)
     return found
 
 

@@ -16,7 +16,7 @@ REQUIRED = Signature.empty  # the default of a parameter without one
 
 
 class Option:
-    """A parameter that is given by name.
+    """A parameter given by name.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class Option:
     min, max : float, optional
         Bounds of its value.
     envvar : str
-        Environment variable with the value of an option that is not given.
+        Environment variable with its default value.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class Option:
 
 
 class Argument(NamedTuple):
-    """A parameter that is given by its place."""
+    """A parameter given by position."""
 
     metavar: str
     help: str
@@ -75,7 +75,7 @@ class Parameter(NamedTuple):
 
     @property
     def title(self) -> str:
-        """The parameter as faults name it."""
+        """The parameter in error messages."""
         return " / ".join(f"'{name}'" for name in self.spellings)
 
     @property

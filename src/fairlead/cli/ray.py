@@ -1,4 +1,4 @@
-"""``fairlead ray``: fair shares inside a Ray cluster."""
+"""``fairlead ray``: share a Ray cluster fairly among users."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ Address = Annotated[
 def start(
     policy: Annotated[
         str | None,
-        Option("--policy", "-p", metavar="POLICY", help="As for serve. [drf/best-fit]"),
+        Option("--policy", "-p", metavar="POLICY", help="As for serve. [default: drf/best-fit]"),
     ] = None,
     seed: Annotated[
         int | None,
-        Option(metavar="N", min=0, help="Of what is random in a policy, as for serve. [0]"),
+        Option(metavar="N", min=0, help="Random seed of the policy. [default: 0]"),
     ] = None,
     user: Annotated[
         list[str] | None,
-        Option(metavar="USER=WEIGHT", help="Only these may submit. May be repeated."),
+        Option(metavar="USER=WEIGHT", help="Only these users may submit. May be repeated."),
     ] = None,
     service: Annotated[
         str | None,
-        Option(metavar="URL", help="A fairlead serve that decides; its token in FAIRLEAD_TOKEN."),
+        Option(metavar="URL", help="Let a fairlead serve decide; token in FAIRLEAD_TOKEN."),
     ] = None,
     db: Annotated[
         str | None,
-        Option("--db", metavar="FILE", help="A journal on Ray's head node that is kept."),
+        Option("--db", metavar="FILE", help="Keep the journal in this file on Ray's head node."),
     ] = None,
     address: Address = None,
 ) -> None:
-    """Start a dispatcher, which decides whose task starts where in a Ray cluster.
+    """Start a dispatcher, which chooses the next user and the node of each task.
 
-    The first driver that connects does so, too, with what is the default here.
+    Without one, the first driver that connects starts it with these defaults.
 
     \b
     Example:
@@ -68,7 +68,7 @@ def start(
 
 
 def stop(address: Address = None) -> None:
-    """End the dispatcher; what it started goes on.
+    """Stop the dispatcher; running tasks go on.
 
     \b
     Example:
@@ -106,7 +106,7 @@ def status(address: Address = None, as_json: AsJson = False) -> None:
 
 def submit(
     command: Annotated[
-        list[str] | None, Argument(metavar="-- python SCRIPT ARG...", help="What runs.")
+        list[str] | None, Argument(metavar="-- python SCRIPT ARG...", help="The driver.")
     ] = None,
     user: Annotated[
         str | None, Option("--user", "-u", metavar="USER", help="[default: your account]")
@@ -115,14 +115,15 @@ def submit(
     memory: _client.Memory = None,
     gpu: _client.Gpu = None,
     bundles: Annotated[
-        int, Option(min=1, metavar="N", help="So many of these amounts, on any nodes.")
+        int, Option(min=1, metavar="N", help="Bundles of these amounts, on any nodes.")
     ] = 1,
     where: _client.Where = None,
     address: Address = None,
 ) -> None:
-    """Run a driver when it is your turn; all that it starts in Ray stays within what it asked for.
+    """Queue a driver, and run it in your turn.
 
-    Its output is shown, and its exit status is this command's.
+    Its tasks and actors in Ray stay within the requested amounts. Its output is shown, and its exit
+    status is this command's.
 
     \b
     Example:
@@ -157,7 +158,7 @@ def submit(
 
 
 def shares(address: Address = None, as_json: AsJson = False) -> None:
-    """Show what users hold now beside what is fair, and whether that is proved.
+    """Compare each user's share with the fair one, and show whether that is proved.
 
     \b
     Example:
@@ -181,12 +182,12 @@ def list_jobs(
         str | None, Option("--user", "-u", metavar="USER", help="Only of this user.")
     ] = None,
     every: Annotated[
-        bool, Option("--all", "-a", help="Those that are over, too, the latest 1,000.")
+        bool, Option("--all", "-a", help="Include ended jobs, the latest 1,000.")
     ] = False,
     address: Address = None,
     as_json: AsJson = False,
 ) -> None:
-    """List jobs: calls of one function that came together, actors, placement groups.
+    """List jobs: calls of one function submitted together, actors, placement groups.
 
     \b
     Example:
@@ -196,7 +197,7 @@ def list_jobs(
 
 
 def cancel(job: _client.JobArguments, address: Address = None, as_json: AsJson = False) -> None:
-    """Drop jobs, and end what runs of them.
+    """Cancel jobs, and end their running tasks.
 
     \b
     Example:
@@ -206,8 +207,8 @@ def cancel(job: _client.JobArguments, address: Address = None, as_json: AsJson =
 
 
 def users(
-    name: Annotated[str | None, Argument(metavar="NAME", help="Only this one.")] = None,
-    weight: Annotated[float | None, Option(metavar="W", help=cluster.OF_WEIGHT)] = None,
+    name: Annotated[str | None, Argument(metavar="NAME", help="Only this user.")] = None,
+    weight: Annotated[float | None, Option(metavar="W", help=cluster.WEIGHT_HELP)] = None,
     address: Address = None,
     as_json: AsJson = False,
 ) -> None:
@@ -221,7 +222,7 @@ def users(
 
 
 def servers(address: Address = None, as_json: AsJson = False) -> None:
-    """List Ray's nodes, and what is used of each.
+    """List Ray's nodes, with used and total amounts.
 
     \b
     Example:
@@ -231,5 +232,5 @@ def servers(address: Address = None, as_json: AsJson = False) -> None:
 
 
 def _in_ray(address: str | None) -> str:
-    """Return where `client` finds the service behind the dispatcher."""
-    return f"{_client.IN_RAY}{address or ''}"
+    """Return the server address that makes `client` ask the dispatcher."""
+    return f"{_client.RAY_PREFIX}{address or ''}"

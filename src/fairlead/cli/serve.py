@@ -1,4 +1,4 @@
-"""``fairlead serve`` and ``token``: the service, and who may use it."""
+"""``fairlead serve`` and ``token``: the service and its tokens."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ JsonLogs = Annotated[
 ]
 SQLITE = "sqlite:///"
 DAY = 86400.0
-STANDARD = logging.makeLogRecord({}).__dict__.keys()
+STANDARD_FIELDS = logging.makeLogRecord({}).__dict__.keys()
 
 
 def serve(
     host: Annotated[str, Option(help="TCP address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, Option(min=0, max=65535, help="0 for any that is free.")] = 8400,
+    port: Annotated[int, Option(min=0, max=65535, help="0 for any free port.")] = 8400,
     unix: Annotated[
         Path | None,
         Option(
             "--socket",
             metavar="PATH",
-            help="Unix socket to listen on, too. [default: /run/fairlead/fairlead.sock for root]",
+            help="Also listen on this Unix socket. [default: /run/fairlead/fairlead.sock for root]",
         ),
     ] = None,
     db: Database = None,
@@ -52,7 +52,7 @@ def serve(
             "--policy",
             "-p",
             metavar="POLICY",
-            help="As for simulate. [default: what the journal has, or drf/best-fit]",
+            help="As for simulate. [default: the journal's, or drf/best-fit]",
         ),
     ] = None,
     seed: Annotated[
@@ -60,7 +60,7 @@ def serve(
         Option(
             metavar="N",
             min=0,
-            help="Of what is random in a policy. [default: what the journal has, or 0]",
+            help="Random seed of the policy. [default: the journal's, or 0]",
         ),
     ] = None,
     grace: Annotated[
@@ -68,30 +68,30 @@ def serve(
         Option(
             min=1.0,
             metavar="SECONDS",
-            help="After so long without a word from a worker its tasks run again elsewhere.",
+            help="Run a worker's tasks again elsewhere after this time without a message from it.",
         ),
     ] = 60.0,
     pending: Annotated[
-        int, Option("--max-pending", min=1, metavar="N", help="Tasks of a user that wait.")
+        int, Option("--max-pending", min=1, metavar="N", help="Most waiting tasks of a user.")
     ] = 1_000_000,
     rate: Annotated[
-        float, Option(min=0.1, metavar="N", help="Requests of a user a second.")
+        float, Option(min=0.1, metavar="N", help="Most requests of a user per second.")
     ] = 100.0,
     live: Annotated[
         int,
-        Option("--max-live", min=1, metavar="MIB", help="Of a user's unfinished jobs."),
+        Option("--max-live", min=1, metavar="MIB", help="Most memory of a user's unfinished jobs."),
     ] = 256,
     keep: Annotated[
         float,
-        Option(min=0, metavar="DAYS", help="For ended jobs and events; 0 for ever."),
+        Option(min=0, metavar="DAYS", help="How long to keep ended jobs and events; 0 for ever."),
     ] = 90.0,
     json_logs: JsonLogs = False,
 ) -> None:
     """Run the scheduler as a service: an API under /v1, with a journal on disk.
 
-    Nothing is lost when it is killed; tasks go on while it is away. Callers on this machine use its
-    Unix socket, and are known by their accounts. Callers on TCP need a token, except root and the
-    account of the service while there has never been one.
+    Killing it loses nothing, and tasks go on meanwhile. Clients on this machine use its Unix
+    socket, which identifies them by account. Clients on TCP need a token; until the first token is
+    made, root and the service's own account need none.
 
     \b
     Example:
@@ -101,11 +101,11 @@ def serve(
     from fairlead.service.client import addresses
 
     _log(json_logs)
-    # Clients that come while the rest is imported and the journal is read wait for their answers.
+    # Clients that connect during imports and the reading of the journal wait for their answers.
     listening = [addresses.listen_tcp(host, port)]
     try:
         listening += _unix_sockets(unix)
-        with garbage_collection_paused():  # until it serves: all that is imported and read stays
+        with garbage_collection_paused():  # all imported and read objects stay
             from fairlead import __version__
             from fairlead.scheduler.argument_checks import whole
             from fairlead.scheduler.policies import parse_policy
@@ -118,7 +118,7 @@ def serve(
                 parse_policy(policy)
             if seed is not None:
                 whole(seed, "--seed")
-            journal = Journal(path_of(db))
+            journal = Journal(journal_path(db))
             try:
                 settings = Settings(
                     policy=policy,
@@ -137,7 +137,7 @@ def serve(
 
 
 def _unix_sockets(path: Path | None) -> list[socket.socket]:
-    """Listen on the Unix socket that was asked for, or on the default one if it can be had."""
+    """Listen on the given Unix socket, or on the default one if possible."""
     from fairlead.service.client import addresses
 
     if path is not None:
@@ -150,22 +150,24 @@ def _unix_sockets(path: Path | None) -> list[socket.socket]:
 
 
 def token(
-    action: Annotated[str, Argument(metavar="add|list|remove", help="What to do with a token.")],
+    action: Annotated[str, Argument(metavar="add|list|remove", help="Action on a token.")],
     name: Annotated[str | None, Argument(metavar="NAME", help="Its name.")] = None,
     role: Annotated[str, Option(metavar="ROLE", help="admin, user or worker.")] = "user",
-    user: Annotated[str | None, Option(metavar="USER", help="Who it is. [default: NAME]")] = None,
+    user: Annotated[str | None, Option(metavar="USER", help="Its user. [default: NAME]")] = None,
     server: Annotated[
         str | None,
-        Option("--for-server", metavar="SERVER", help="The one server a worker may be."),
+        Option(
+            "--for-server", metavar="SERVER", help="The only server name that a worker may take."
+        ),
     ] = None,
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
-    """Add, list and remove tokens; callers show theirs in FAIRLEAD_TOKEN.
+    """Add, list and remove tokens; clients read theirs from FAIRLEAD_TOKEN.
 
-    Only an account that may write the journal makes tokens. A token is printed once; the journal
-    keeps a digest. It also names the service's certificate, so that its holder shows it to no other
-    service. From the first token on, TCP admits no caller without one.
+    Only an account with write access to the journal can make tokens. A token is printed once; the
+    journal keeps a digest. A token also identifies the service's certificate, so that clients send
+    it to no other service. Once a token exists, TCP admits no client without one.
 
     \b
     Example:
@@ -188,15 +190,15 @@ def token(
         check_name(name)
         if role not in ("admin", "user", "worker"):
             raise InputError(f"must be admin, user or worker, not {role!r:.40}", "--role")
-        for given, option, its in ((user, "--user", "user"), (server, "--for-server", "worker")):
-            if given is not None and role != its:
-                raise InputError(f"goes with --role {its}", option)
+        for given, option, needed in ((user, "--user", "user"), (server, "--for-server", "worker")):
+            if given is not None and role != needed:
+                raise InputError(f"goes with --role {needed}", option)
         for text, place in ((name, "NAME"), (user, "--user"), (server, "--for-server")):
             if text is not None and not 0 < len(text.strip()) <= LONGEST_NAME:
                 raise InputError(f"must have 1 to {LONGEST_NAME} characters", place)
             if text is not None and not re.fullmatch(NAME, text):
                 raise InputError(f"{text!r:.60} has characters that no name has", place)
-    journal = Journal(path_of(db), shared=True, must_exist=action != "add")
+    journal = Journal(journal_path(db), shared=True, must_exist=action != "add")
     try:
         if action == "list":
             rows = [kept._asdict() for kept in journal.tokens.all().values()]
@@ -214,14 +216,14 @@ def token(
         pin = certificate.digest(journal.tokens.service_secret(certificate.KEY, certificate.make))
         secret = f"{PREFIX}{secrets.token_urlsafe(32)}.{pin}"
         answer = {"name": name, "role": role, "subject": subject, "token": secret}
-        with journal.tokens.added(Token(name, role, subject), secret):  # if it can be printed
+        with journal.tokens.added(Token(name, role, subject), secret):  # kept if printed
             emit(json.dumps(answer, indent=2) + "\n" if as_json else f"{secret}\n")
     finally:
         journal.close()
 
 
 def _need(*modules: str) -> None:
-    """Refuse where a package of the extra is missing."""
+    """Raise InputError if a module of the extra is not installed."""
     from importlib.util import find_spec
 
     for module in modules:
@@ -238,7 +240,7 @@ def _log(as_json: bool) -> None:
     logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
-def path_of(db: str | None) -> Path:
+def journal_path(db: str | None) -> Path:
     """Return the file that ``--db`` names: a path, or ``sqlite:///PATH``.
 
     Raises
@@ -254,7 +256,7 @@ def path_of(db: str | None) -> Path:
 
 
 def state_folder() -> Path:
-    """Return the folder for what is kept between runs, by the XDG's rules; make it."""
+    """Create and return the state folder, by the XDG specification."""
     folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "fairlead"
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o711)
@@ -274,7 +276,7 @@ class JsonLines(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
-        line |= {k: v for k, v in record.__dict__.items() if k not in STANDARD}
+        line |= {k: v for k, v in record.__dict__.items() if k not in STANDARD_FIELDS}
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
         return json.dumps(line, default=str)

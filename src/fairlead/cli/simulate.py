@@ -1,4 +1,4 @@
-"""``fairlead simulate``: what policies would have done with a trace."""
+"""``fairlead simulate``: replay a trace under several policies."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def simulate(
             metavar="POLICY",
             help=(
                 "CRITERION/SELECTION, such as drf/best-fit, ps-dsf/joint or easy/first-fit, with "
-                "/residual or /oblivious where that has a meaning; slots:S; or recorded, what the "
-                "trace says happened. May be repeated."
+                "/residual or /oblivious where that has a meaning; slots:S; or recorded, the "
+                "starts in the trace. May be repeated."
             ),
         ),
     ],
@@ -59,8 +59,8 @@ def simulate(
         Option(
             metavar="POLICY",
             help=(
-                "The policy that the others are held against: with --report recorded where the "
-                "trace says when tasks started, else the first; or name one of the policies."
+                "The policy to compare the others with. [default: with --report recorded, where "
+                "the trace has start times; else the first]"
             ),
         ),
     ] = None,
@@ -69,7 +69,7 @@ def simulate(
         Option(
             "--runs",
             metavar="FOLDER",
-            help="Keep what each policy did, as Parquet; what is there already is not repeated.",
+            help="Keep the run of each policy as Parquet; runs found there are not repeated.",
         ),
     ] = None,
     what_if: Annotated[
@@ -94,26 +94,26 @@ def simulate(
     perfect_estimates: PerfectEstimates = False,
     until: Annotated[
         float | None,
-        Option(metavar="HOURS", help="Only jobs that come in the first hours."),
+        Option(metavar="HOURS", help="Only jobs submitted in the first hours."),
     ] = None,
     fair: Annotated[
         str,
         Option(
             metavar="MECHANISM",
-            help="Whose shares are the fair ones for the fairness error: drfh, tsf or ps-dsf.",
+            help="Mechanism of the fair shares, for the fairness error: drfh, tsf or ps-dsf.",
         ),
     ] = "drfh",
     seed: SeedOfPolicy = 0,
     processes: Annotated[
         int | None,
-        Option(metavar="N", min=1, help="Policies at a time; as many as processors."),
+        Option(metavar="N", min=1, help="Policies replayed at a time. [default: processors]"),
     ] = None,
     ray: RayAddress = None,
     explain: Annotated[
         str | None,
         Option(
             metavar="USER",
-            help="Say why the user's longest-waiting job waited, under each policy.",
+            help="Explain why this user's longest-waiting job waited, under each policy.",
         ),
     ] = None,
     machines: MachineFile = None,
@@ -121,10 +121,10 @@ def simulate(
     cores: CoresOfServer = None,
     memory: MemoryOfServer = None,
 ) -> None:
-    """Replay a trace under several policies, and set side by side what came of it.
+    """Replay a trace under several policies, and compare the outcomes.
 
-    Tasks run as long as in the trace; who is next, and where, is up to the policy; "recorded" is
-    what happened. A task that fits nowhere is counted, and its job named.
+    Tasks run as long as in the trace; the policy chooses the next user and the server. Tasks that
+    fit no server are counted, and their jobs named.
 
     \b
     Example:
@@ -135,13 +135,13 @@ def simulate(
     from fairlead.simulation.runs import check_recorded
     from fairlead.simulation.simulate import check_fair
 
-    # What is misspelt, or cannot be written, is said before a long trace is read.
+    # Check names and files before a long trace is read.
     planned = plan_runs(policy, what_if or (), dedicated)
     check_fair(fair)
     if until is not None and not 0 < until < inf:
         raise InputError(f"must be a positive number, not {until:g}", "until")
     names = [run.name for run in planned]
-    in_force = _today(today, [run.name for run in planned if not run.dedicated])
+    reference = _reference_policy(today, [run.name for run in planned if not run.dedicated])
     replayed = next((run.policy for run in planned if run.policy != RECORDED), "")
     check_report(report, str(trace), "trace")
     if machines is not None:
@@ -153,14 +153,14 @@ def simulate(
     workload, found = read_any_trace(trace, machines, servers, cores, memory)
     if explain is not None and explain not in workload.users:
         raise InputError(f"there is no user {explain!r:.60} in the trace", "--explain")
-    if RECORDED in names or in_force == RECORDED:
+    if RECORDED in names or reference == RECORDED:
         check_recorded(workload, str(trace))
     from fairlead.model.workload import first_seconds
     from fairlead.simulation.runs import RunsInterrupted, how_to_go_on
     from fairlead.simulation.simulate import simulate as simulate_policies
 
     if until is not None:
-        # What is counted and shown is the part that is replayed.
+        # All counts are of the replayed part.
         until *= SECONDS_PER_HOUR
         workload = first_seconds(workload, until)
     outcomes: dict[str, Outcome] = {}
@@ -178,17 +178,17 @@ def simulate(
                 perfect_estimates=perfect_estimates,
                 until=until,
                 fair=fair,
-                on_found=_say_found,
+                on_found=_report_kept,
                 on_progress=on_progress,
             )
-        _say_repeated(workload, outcomes)
+        _report_repeated(workload, outcomes)
         alone = (replayed, names[-1]) if dedicated else None
         reasons = {}
         if explain is not None:
             shared = {run.name: outcomes[run.name] for run in planned if not run.dedicated}
             reasons = _explained(shared, explain, strict_fifo)
         shown = outcomes
-        if workload.has_starts and (in_force == RECORDED or (report and in_force is None)):
+        if workload.has_starts and (reference == RECORDED or (report and reference is None)):
             from fairlead.simulation.simulate import with_recorded
 
             shown = with_recorded(outcomes, workload, until, fair)
@@ -205,9 +205,9 @@ def simulate(
             shown,
             trace.name,
             format_=found,
-            today=in_force,
+            today=reference,
             dedicated=alone,
-            reasons=[_in_words(why, name, explain) for name, why in reasons.items()],
+            reasons=[_reason_block(why, name, explain) for name, why in reasons.items()],
             values=lambda: (
                 {"fairlead": 1, **options, **_figures(workload, outcomes, alone)}
                 | _reasons(explain, reasons)
@@ -228,8 +228,8 @@ def simulate(
         raise InputError(f"{unkept} of {len(outcomes)} runs could not be kept", "", str(runs))
 
 
-def _today(today: str | None, names: list[str]) -> str | None:
-    """Return the name of the policy that the others are to be held against, if one is named."""
+def _reference_policy(today: str | None, names: list[str]) -> str | None:
+    """Return the name of the policy to compare the others with, if one is given."""
     if today is None:
         return None
     from fairlead.model.run_log import RECORDED
@@ -247,7 +247,7 @@ def _today(today: str | None, names: list[str]) -> str | None:
 def _figures(
     workload: Workload, outcomes: Mapping[str, Outcome], alone: tuple[str, str] | None
 ) -> dict[str, Any]:
-    """Return everything as plain values, for JSON."""
+    """Return the outcomes as plain values, for JSON."""
     too_large = workload.set_too_large
     jobs = list(dict.fromkeys(workload.set_job[too_large].tolist()))
     figures: dict[str, Any] = {
@@ -272,7 +272,7 @@ def _reasons(user: str | None, reasons: Mapping[str, WaitingJob | None]) -> dict
     return {"explained": {"user": user, "policies": found}}
 
 
-def _in_words(why: WaitingJob | None, policy: str, user: str | None) -> Block:
+def _reason_block(why: WaitingJob | None, policy: str, user: str | None) -> Block:
     from fairlead.cli.explain import lines_of
     from fairlead.report.document import Listing, Section
 
@@ -281,7 +281,7 @@ def _in_words(why: WaitingJob | None, policy: str, user: str | None) -> Block:
 
 
 def _check_explained(policies: list[str]) -> None:
-    """Refuse what cannot be explained before a trace is replayed."""
+    """Raise InputError early for policies that cannot be explained."""
     from fairlead.model.run_log import RECORDED
     from fairlead.simulation.waiting_job import check_explained
 
@@ -295,7 +295,7 @@ def _check_explained(policies: list[str]) -> None:
 def _explained(
     outcomes: Mapping[str, Outcome], user: str, strict_fifo: bool
 ) -> dict[str, WaitingJob | None]:
-    """Return, for each policy that was replayed, why a user's longest-waiting job waited."""
+    """Explain, for each replayed policy, why a user's longest-waiting job waited."""
     from fairlead.cli.streams import progress_bar
     from fairlead.simulation.waiting_job import explain_job, longest_wait
 
@@ -317,8 +317,8 @@ def _explained(
     return found
 
 
-def _say_repeated(workload: Workload, outcomes: Mapping[str, Outcome]) -> None:
-    """Describe how closely a replay repeats a journal under the journal's own policy."""
+def _report_repeated(workload: Workload, outcomes: Mapping[str, Outcome]) -> None:
+    """Count the journal's placements that a replay under the same policy repeats."""
     from fairlead.simulation.journal_replay import repeated_starts
     from fairlead.traces.journal_trace import JournalWorkload
 
@@ -330,5 +330,5 @@ def _say_repeated(workload: Workload, outcomes: Mapping[str, Outcome]) -> None:
             complain(f"{name}: {same} of {made} placements are as the service made them")
 
 
-def _say_found(name: str, path: Path) -> None:
+def _report_kept(name: str, path: Path) -> None:
     complain(f"{name}: finished before, read from {path}")

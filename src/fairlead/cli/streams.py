@@ -46,33 +46,33 @@ def log_on_standard_error() -> None:
 
 
 class ReaderGoneError(Exception):
-    """The reader of standard output has gone, as ``head`` does when it has seen enough."""
+    """The reader of standard output has closed it, as ``head`` does."""
 
 
 class StoppedError(Exception):
-    """The command was interrupted, and its message says how to go on."""
+    """The command was interrupted; the message describes how to resume it."""
 
 
 def emit(text: str) -> None:
-    """Write a finished text to standard output, at once.
+    """Write a whole text to standard output.
 
     Raises ReaderGoneError when its reader has gone.
     """
     try:
-        sys.stdout.write(_written_in(sys.stdout.encoding, text))
+        sys.stdout.write(_encodable(sys.stdout.encoding, text))
         sys.stdout.flush()
     except BrokenPipeError as error:
         raise ReaderGoneError from error
     except OSError as error:
         from fairlead.errors import InputError
 
-        silence_standard_output()  # Python would try it again at its end
+        silence_standard_output()  # Python would flush it again at exit
         reason = (error.strerror or str(error)).lower()
         raise InputError(f"cannot be written: {reason}", source="standard output") from error
 
 
-def _written_in(encoding: str | None, text: str) -> str:
-    """Return a text in an encoding: rules and marks in ASCII, and all else escaped, if need be."""
+def _encodable(encoding: str | None, text: str) -> str:
+    """Replace characters that an encoding lacks, by ASCII where listed, else by escapes."""
     encoding = encoding or "utf-8"
     try:
         text.encode(encoding)
@@ -100,9 +100,9 @@ def show(
     report: Path | None = None,
     *files: tuple[Path | None, str | None],
 ) -> None:
-    """Write an answer to standard output, and as a page and other texts to their files.
+    """Write a document to standard output, its page to `report`, and further texts to `files`.
 
-    All of these are written even where one of them cannot be: an answer may have taken hours.
+    A failed write prevents no other, as an answer may have taken hours.
     Raises ReaderGoneError when the reader of standard output has gone, and InputError when a file
     cannot be written.
     """
@@ -145,14 +145,14 @@ def complain(message: str) -> None:
     if len(line) > LONGEST_LINE:
         line = f"{line[:LONGEST_LINE]} ..."
     try:
-        sys.stderr.write(_written_in(sys.stderr.encoding, f"fairlead: {line}\n"))
+        sys.stderr.write(_encodable(sys.stderr.encoding, f"fairlead: {line}\n"))
         sys.stderr.flush()
     except OSError:  # it is full or closed: only the exit status is left
-        _point_at_nothing(sys.stderr)
+        _redirect_to_null(sys.stderr)
 
 
 def fault_of(error: OSError | MemoryError | OverflowError) -> str:
-    """Return the place and the reason of a failure of the system, in one line."""
+    """Describe a system error in one line: place and reason."""
     if isinstance(error, MemoryError):
         return f"not enough memory: {error}" if str(error) else "not enough memory"
     if isinstance(error, OverflowError):
@@ -160,7 +160,7 @@ def fault_of(error: OSError | MemoryError | OverflowError) -> str:
     reason = (error.strerror or str(error)).lower()
     if error.filename:
         return f"{os.fsdecode(error.filename)}: {reason}"
-    if error.errno in WRITE_FAULTS:  # files are written where their names are known
+    if error.errno in WRITE_FAULTS:  # writes to files have a file name
         silence_standard_output()
         return f"standard output: cannot be written: {reason}"
     try:
@@ -171,17 +171,17 @@ def fault_of(error: OSError | MemoryError | OverflowError) -> str:
 
 
 def silence_standard_output() -> None:
-    """Point standard output at nothing, so that flushing it at exit cannot fail."""
-    _point_at_nothing(sys.stdout)
+    """Redirect standard output to the null device, so that flushing it at exit cannot fail."""
+    _redirect_to_null(sys.stdout)
 
 
-def _point_at_nothing(stream: TextIO) -> None:
+def _redirect_to_null(stream: TextIO) -> None:
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, stream.fileno())
 
 
 def wants_plain_text() -> bool:
-    """Return whether to do without colour: into a pipe or file, or with NO_COLOR set."""
+    """Return whether to omit colour: into a pipe or file, or with NO_COLOR set."""
     return not sys.stdout.isatty() or bool(os.environ.get("NO_COLOR"))
 
 
@@ -206,7 +206,7 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
 
 @contextmanager
 def stages_bar() -> Iterator[Callable[[str, int, int], None] | None]:
-    """Show a progress bar whose stages are named as they come.
+    """Show a progress bar for each of several stages.
 
     Yields a function of the stage, its done and its total work, or None without a terminal.
     """
@@ -221,8 +221,8 @@ def replay_bars() -> Iterator[
     """Show a progress bar for each of several replays and stages at once.
 
     Yields two functions, or None without a terminal. The first takes the name of a replay, started
-    tasks, tasks in all and its time in seconds; the second is that of `stages_bar`, whose bar goes
-    when its work is done.
+    tasks, tasks in all and its time in seconds. The second is that of `stages_bar`, whose bar is
+    removed when its work is done.
     """
     if not sys.stderr.isatty():
         yield None, None

@@ -1,4 +1,4 @@
-"""``fairlead submit`` and ``modify``: request that commands run."""
+"""``fairlead submit`` and ``modify``: submit jobs, and change them while they wait."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 from fairlead.cli._client import (
-    IN_RAY,
+    RAY_PREFIX,
     Cpu,
     Gpu,
     JobArgument,
@@ -20,7 +20,7 @@ from fairlead.cli._client import (
     Time,
     Where,
     amount_of,
-    check_as,
+    check_fields,
     client,
     environment,
     where_of,
@@ -33,7 +33,7 @@ from fairlead.service.bounds import MOST_TASKS
 from fairlead.service.client import calls
 from fairlead.service.client.plain_client import PlainClient
 
-NAMED = 20  # ids in a message
+IDS_NAMED = 20  # in a message
 OPTIONS = {  # of submit and modify, by field
     "command": "COMMAND",
     "user": "--user",
@@ -53,7 +53,7 @@ OPTIONS = {  # of submit and modify, by field
 
 def submit(
     command: Annotated[
-        list[str] | None, Argument(metavar="-- COMMAND ARG...", help="What a task runs.")
+        list[str] | None, Argument(metavar="-- COMMAND ARG...", help="Command of each task.")
     ] = None,
     user: Annotated[
         str | None, Option("--user", "-u", metavar="USER", help="[default: your account]")
@@ -63,38 +63,43 @@ def submit(
     gpu: Gpu = None,
     where: Where = None,
     count: Annotated[
-        int, Option("--count", "-n", min=1, metavar="N", help="Tasks; FAIRLEAD_INDEX tells.")
+        int,
+        Option(
+            "--count",
+            "-n",
+            min=1,
+            metavar="N",
+            help="Tasks; each finds its index in FAIRLEAD_INDEX.",
+        ),
     ] = 1,
     gang: Annotated[
-        int | None, Option(min=1, metavar="N", help="Tasks that start together or not.")
+        int | None, Option(min=1, metavar="N", help="Tasks that start together or not at all.")
     ] = None,
     time: Time = None,
     after: Annotated[
-        list[str] | None, Option(metavar="JOB", help="Start when this has ended well.")
+        list[str] | None, Option(metavar="JOB", help="Start after this job has finished.")
     ] = None,
     priority: Priority = None,
-    name: Annotated[str | None, Option(metavar="NAME", help="For people.")] = None,
+    name: Annotated[str | None, Option(metavar="NAME", help="Name in lists.")] = None,
     chdir: Annotated[
         str | None,
-        Option(metavar="FOLDER", help="Where to run, but under nobody. [default: here]"),
+        Option(metavar="FOLDER", help="Working folder, except as nobody. [default: here]"),
     ] = None,
     env: Annotated[
-        list[str] | None, Option(metavar="KEY=VALUE", help="In the environment, too.")
+        list[str] | None, Option(metavar="KEY=VALUE", help="Also set this variable.")
     ] = None,
-    clean: Annotated[
-        bool, Option("--clean-env", help="Do not take your environment along.")
-    ] = False,
+    clean: Annotated[bool, Option("--clean-env", help="Do not pass on your environment.")] = False,
     shell: Annotated[bool, Option("--shell", help="COMMAND is one line for /bin/sh.")] = False,
     file: Annotated[
         Path | None,
-        Option("--file", "-f", metavar="FILE", help="Jobs as YAML: a list under jobs."),
+        Option("--file", "-f", metavar="FILE", help="YAML file of jobs: a list under jobs."),
     ] = None,
     server: Service = None,
     as_json: AsJson = False,
 ) -> None:
-    """Submit a command, which starts on a free server in its user's turn; print the job's id.
+    """Submit a command as a job, and print the job's id.
 
-    It runs in the folder and with the environment it was submitted from.
+    It starts in its user's turn, in this folder and with this environment.
 
     \b
     Example:
@@ -102,14 +107,14 @@ def submit(
     """
     if file is None and not command:
         raise InputError("give a command after --, or --file", "COMMAND")
-    of_one = (user, cpu, memory, gpu, where, gang, time, after, priority, name, chdir, env)
-    is_given = command or count > 1 or clean or shell or any(one is not None for one in of_one)
+    job_options = (user, cpu, memory, gpu, where, gang, time, after, priority, name, chdir, env)
+    is_given = command or count > 1 or clean or shell or any(one is not None for one in job_options)
     if file is not None and is_given:
-        raise InputError("says all of its jobs; no command goes with it, and no option", "--file")
+        raise InputError("cannot be combined with a command or an option of a job", "--file")
     if gang is not None and gang > MOST_TASKS:
         raise InputError(f"must be at most {MOST_TASKS:,}, not {gang:,}", "--gang")
     if gang is not None and count > 1:
-        raise InputError("is given beside --count", "--gang")
+        raise InputError("cannot be combined with --count", "--gang")
     absent: list[str] = []
     with client(server) as service:
         if file is not None:
@@ -141,7 +146,7 @@ def submit(
         _name_users(rows, file, server)
         ids = _submit(service, rows, file)
     for missing in absent:
-        complain(f"there is no server {missing!r:.60} now; of a label say KEY=VALUE")
+        complain(f"there is no server {missing!r:.60} now; write a label as KEY=VALUE")
     _warn_of_seconds(time)
     try:
         if as_json:
@@ -149,8 +154,8 @@ def submit(
         else:
             emit_lines(ids)
     except InputError as fault:
-        more = f" and {len(ids) - NAMED:,} more" if len(ids) > NAMED else ""
-        done = f"submitted, all the same: job {', '.join(ids[:NAMED])}{more}"
+        more = f" and {len(ids) - IDS_NAMED:,} more" if len(ids) > IDS_NAMED else ""
+        done = f"but submitted: job {', '.join(ids[:IDS_NAMED])}{more}"
         raise InputError(f"{fault}; {done}") from None
 
 
@@ -166,7 +171,7 @@ def modify(
     server: Service = None,
     as_json: AsJson = False,
 ) -> None:
-    """Change what a job asks for, as far as it waits; what runs stays as it is.
+    """Change the request of a job's waiting tasks; running tasks keep theirs.
 
     \b
     Example:
@@ -184,7 +189,7 @@ def modify(
         "priority": priority,
     }
     if anywhere and where:
-        raise InputError("is given beside --where", "--anywhere")
+        raise InputError("cannot be combined with --where", "--anywhere")
     change = {field: value for field, value in given.items() if value is not None}
     with client(server) as service:
         try:
@@ -192,7 +197,7 @@ def modify(
         except FairleadError:
             from fairlead.service.messages import JobChange
 
-            check_as(JobChange, change, OPTIONS)
+            check_fields(JobChange, change, OPTIONS)
             raise
         _warn_of_seconds(time)
         if as_json:
@@ -202,7 +207,7 @@ def modify(
 
 
 def jobs_of(file: Path) -> list[Row]:
-    """Return the jobs of a file: a list, or one under ``jobs``; this folder is the default."""
+    """Read the jobs of a file, a list or one under ``jobs``; they run in this folder by default."""
     from fairlead.formats.documents import read_document
 
     found = []
@@ -225,8 +230,8 @@ def jobs_of(file: Path) -> list[Row]:
 def _name_users(rows: Sequence[Row], file: Path | None, server: str | None) -> None:
     """Fill in the account's name for jobs without a user; refuse root, which no worker runs."""
     nameless = [k for k, row in enumerate(rows) if "user" not in row]
-    in_ray = server is not None and server.startswith(IN_RAY)
-    has_token = bool(os.environ.get("FAIRLEAD_TOKEN"))  # the service reads the user off it
+    in_ray = server is not None and server.startswith(RAY_PREFIX)
+    has_token = bool(os.environ.get("FAIRLEAD_TOKEN"))  # it names the user
     if nameless and os.getuid() == 0 and not (in_ray or has_token):
         _check(rows, file)
         place = "--user" if file is None else f"jobs[{nameless[0]}].user"
@@ -240,20 +245,20 @@ def _name_users(rows: Sequence[Row], file: Path | None, server: str | None) -> N
 def _submit(service: PlainClient, rows: list[Row], file: Path | None) -> list[str]:
     """Submit jobs; return their ids.
 
-    The service checks them, as importing the checks takes long. They are checked here where a
-    refusal should name the option or the place in a file, and before several requests.
+    The service checks them, as importing the checks is slow. They are checked here before several
+    requests, and after a refusal, to name the option or the place in a file.
     """
     try:
         parts = list(calls.parts_of(rows))
         if len(parts) > 1 or [json.loads(text) for part in parts for text in part] != rows:
-            _check(rows, file)  # JSON may not hold all that YAML does
+            _check(rows, file)  # YAML has values that JSON lacks
         return service.submit(parts)
     except FairleadError:
         _check(rows, file)
         raise
     except TypeError:
         _check(rows, file)
-        raise InputError("holds a value that JSON has not", "", str(file)) from None
+        raise InputError("holds a value that JSON lacks", "", str(file)) from None
 
 
 def _check(rows: Sequence[Row], file: Path | None) -> None:
@@ -262,10 +267,10 @@ def _check(rows: Sequence[Row], file: Path | None) -> None:
 
     for k, row in enumerate(rows):
         if file is None:
-            check_as(JobRequest, row, OPTIONS)
+            check_fields(JobRequest, row, OPTIONS)
             continue
         try:
-            check_as(JobRequest, row, {})
+            check_fields(JobRequest, row, {})
         except InputError as fault:
             place = ".".join(part for part in (f"jobs[{k}]", fault.place) if part)
             raise InputError(fault.fault, place, str(file)) from None

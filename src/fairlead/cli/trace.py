@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 PARQUET_SUFFIX = ".parquet"
 PROBLEM_SUFFIXES = (".yaml", ".yml", ".json")
 WAYS_TO_WRITE_A_TRACE = (
-    "a trace is written as OUT.parquet, or as a folder of CSV files (without a suffix, or one that "
-    "is there)"
+    "a trace is written as OUT.parquet, or as a folder of CSV files (without a suffix, or existing)"
 )
 DEFAULT_USERS, DEFAULT_SERVERS, DEFAULT_HOURS = 250, 2000, 24.0
 
@@ -44,8 +43,8 @@ def info(
 ) -> None:
     """Describe a trace: machines by class, users, jobs, tasks, demands, durations.
 
-    The format is told by the content: a trace of this project (Parquet, or a folder of CSV files),
-    a MetaCentrum log with its machine file, any log in Standard Workload Format, openb's table of
+    The content decides the format: a trace of this project (Parquet, or a folder of CSV files), a
+    MetaCentrum log with its machine file, any log in Standard Workload Format, openb's table of
     pods beside its table of nodes, a folder of Google's tables of 2011, or the journal of a
     fairlead serve.
 
@@ -85,11 +84,11 @@ def convert(
     memory: MemoryOfServer = None,
     as_json: AsJson = False,
 ) -> None:
-    """Turn a trace into one of this project's format, or a batch log into a problem file.
+    """Convert a trace into this project's format, or a batch log into a problem file.
 
-    A trace keeps every job, when it came and how long it ran. In a problem file each user of the
-    log becomes a user whose task is one node of its median job, kept to a group of servers when at
-    least half of its jobs insist on that group.
+    A trace keeps every job with its arrival and duration. In a problem file each user's task is one
+    node of the user's median job, restricted to a group of servers if at least half of the jobs
+    require that group.
 
     \b
     Example:
@@ -107,7 +106,7 @@ def convert(
         raise InputError(f"{fault}(standard output)", "", str(output))
     for name, value in (("--servers", servers), ("--cores", cores), ("--memory", memory)):
         if value is not None:
-            raise InputError("is for traces, and a problem file is asked for", name)
+            raise InputError("is for traces, not for a problem file", name)
     _convert_to_problem(log, output, machines, as_json)
 
 
@@ -122,28 +121,28 @@ def generate(
     ] = None,
     exact_park: Annotated[
         bool,
-        Option("--exact-park", help="In the park's proportions, not drawn; 12583 are all."),
+        Option("--exact-park", help="In the park's proportions, not drawn; all are 12583."),
     ] = False,
     users: Annotated[int | None, Option(metavar="N", help="Users. [default: 250]")] = None,
     jobs: Annotated[
-        int | None, Option(metavar="N", help="Jobs; as many as bring the load.")
+        int | None, Option(metavar="N", help="Jobs. [default: as --load needs]")
     ] = None,
     load: Annotated[
         float | None,
         Option(
             metavar="SHARE",
-            help="What tasks ask for, of what the servers have meanwhile; 1 unless --jobs says.",
+            help="Requested part of the servers' capacity over the time; 1 without --jobs.",
         ),
     ] = None,
     hours: Annotated[
         float | None, Option(metavar="H", help="Hours over which jobs arrive. [default: 24]")
     ] = None,
-    seed: Annotated[int, Option(metavar="N", min=0, help="Seed of all chance.")] = 0,
+    seed: Annotated[int, Option(metavar="N", min=0, help="Random seed.")] = 0,
     job_events: Annotated[
         list[Path] | None,
         Option(
             metavar="PART",
-            help="Part of Google's job events, or their folder: real users and arrivals. Repeat.",
+            help="Part of Google's job events, or their folder: users and arrivals. Repeatable.",
         ),
     ] = None,
     figure_4: Annotated[
@@ -175,13 +174,13 @@ def generate(
     if figure_4:
         for name, value in given.items():
             if value is not None:
-                raise InputError("is settled by the script of --figure-4", name)
+                raise InputError("is fixed by --figure-4", name)
         from fairlead.traces.generator import figure_4 as script
 
         workload = script(seed)
     else:
         if job_events and users is not None:
-            raise InputError("is settled by --job-events", "--users")
+            raise InputError("is fixed by --job-events", "--users")
         arrivals = _arrivals(job_events) if job_events else None
         from fairlead.traces.generator import generate_day
 
@@ -296,7 +295,7 @@ def _is_trace(output: Path) -> bool:
 
 
 def _check_trace_output(output: Path, inputs: Sequence[Path]) -> None:
-    """Refuse a trace that cannot be written, before hours go into reading."""
+    """Raise InputError for a trace that cannot be written, before a long trace is read."""
     if not _is_trace(output):
         raise InputError(WAYS_TO_WRITE_A_TRACE, "", str(output))
     _check_place(output, inputs, may_be_folder=output.suffix != PARQUET_SUFFIX)
@@ -306,12 +305,12 @@ def _check_trace_output(output: Path, inputs: Sequence[Path]) -> None:
         if not output.is_dir():
             raise InputError("is a file, not a folder", "", str(output))
         if any(output.iterdir()) and not (output / MARKER).exists():
-            fault = f"is a folder of something else (it has no {MARKER})"
+            fault = f"is a folder with other files (it has no {MARKER})"
             raise InputError(fault, "", str(output))
 
 
 def _check_place(output: Path, inputs: Sequence[Path], *, may_be_folder: bool = False) -> None:
-    """Refuse a place without a folder around it, one that is a folder, and an input."""
+    """Raise InputError for an output in a missing folder, or one that is a folder or an input."""
     if not output.parent.is_dir():
         raise InputError(f"there is no directory {str(output.parent)!r}", "", str(output))
     if output.is_dir() and not may_be_folder:

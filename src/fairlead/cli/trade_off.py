@@ -1,4 +1,4 @@
-"""``fairlead trade-off``: what fairness costs."""
+"""``fairlead trade-off``: the cost of alpha-fairness."""
 
 from __future__ import annotations
 
@@ -23,15 +23,13 @@ def trade_off(
     file: ProblemFile,
     alphas: Annotated[
         str | None,
-        Option(
-            metavar="A,B,...", help="Where to look, such as 0,1,2; 15 places from 0 to 8 if absent."
-        ),
+        Option(metavar="A,B,...", help="Values of alpha, such as 0,1,2. [default: 15 from 0 to 8]"),
     ] = None,
     tdm: TimeShared = False,
     as_json: AsJson = False,
     skip_unplaceable: SkipUnplaceable = False,
 ) -> None:
-    """Show what alpha-fairness costs: tasks, the least share and envy, from efficient to even.
+    """Measure the cost of alpha-fairness: tasks, the least share and envy for each alpha.
 
     \b
     Example:
@@ -39,10 +37,10 @@ def trade_off(
     """
     from fairlead.properties.trade_off import ALPHAS, measure_trade_off
 
-    places = ALPHAS if alphas is None else _numbers(alphas)
+    values = ALPHAS if alphas is None else _numbers(alphas)
     problem, left_out = read_problem(file, skip_unplaceable, needs_due=True)
     with progress_bar("Dividing for each alpha") as on_progress:
-        answer = measure_trade_off(problem, places, time_shared=tdm, on_progress=on_progress)
+        answer = measure_trade_off(problem, values, time_shared=tdm, on_progress=on_progress)
     if not answer.points:
         raise CertificateError("; ".join(f"alpha {a:g}: {w}" for a, w in answer.unproved.items()))
     from fairlead.report.trade_off import trade_off_document

@@ -1,4 +1,4 @@
-"""``fairlead worker``: runs tasks of a service on this machine."""
+"""``fairlead worker``: run tasks of a service on this machine."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def worker(
     ] = None,
     label: Annotated[
         list[str] | None,
-        Option(metavar="KEY=VALUE", help="For submit --where. May be repeated."),
+        Option(metavar="KEY=VALUE", help="Label for submit --where. May be repeated."),
     ] = None,
     state: Annotated[
         Path | None,
         Option(
             metavar="FOLDER",
-            help="Where tasks' output is kept. [default: ~/.local/state/fairlead/worker-NAME; "
+            help="Folder of tasks' output. [default: ~/.local/state/fairlead/worker-NAME; "
             "for root /var/lib/fairlead-worker-NAME]",
         ),
     ] = None,
@@ -58,7 +58,7 @@ def worker(
         Option(
             metavar="FILE",
             envvar="FAIRLEAD_ACCOUNTS",
-            help="Where the worker is root: Unix account by user, YAML; * is for all others.",
+            help="For a worker of root: YAML file of Unix accounts by user; * is for all others.",
         ),
     ] = None,
     token_file: Annotated[
@@ -66,22 +66,22 @@ def worker(
         Option(
             metavar="FILE",
             envvar="FAIRLEAD_TOKEN_FILE",
-            help="Its first line is the token, in place of FAIRLEAD_TOKEN. Mode 600.",
+            help="File of mode 600 whose first line is the token, instead of FAIRLEAD_TOKEN.",
         ),
     ] = None,
     output: Annotated[
-        int, Option("--max-output", min=1, metavar="MIB", help="Of a stream that is kept.")
+        int, Option("--max-output", min=1, metavar="MIB", help="Most output kept of a stream.")
     ] = 64,
     keep: Annotated[
-        float, Option("--keep-output", min=0, metavar="DAYS", help="For how long.")
+        float, Option("--keep-output", min=0, metavar="DAYS", help="How long to keep output.")
     ] = 7.0,
     json_logs: JsonLogs = False,
 ) -> None:
     """Run tasks of a service on this machine.
 
-    Tasks go on when the worker is stopped; started again with the same folder it finds them.
-    Tasks run under the account of the worker, and never as root: where the worker is root, under
-    the account of the same name as the user, else as nobody; or by --accounts.
+    Tasks go on when the worker stops; restarted with the same folder, it finds them. Tasks run
+    under the worker's account, never as root. A worker of root uses the account with the user's
+    name, nobody if there is none, or the one in --accounts.
 
     \b
     Example:
@@ -106,21 +106,21 @@ def worker(
     for variable in SECRETS:
         os.environ.pop(variable, None)
     machine = _machine(name, cpu, memory, gpu, label or [])
-    who = Accounts(None if accounts is None else _read_accounts(accounts))
-    if who.is_root and not address.is_verified:
+    task_accounts = Accounts(None if accounts is None else _read_accounts(accounts))
+    if task_accounts.is_root and not address.is_verified:
         raise InputError(
-            "a worker that is root runs commands as other accounts, and would do so for whoever "
-            "listens there: use the service's Unix socket, https, or a token of fairlead token add",
+            "a worker of root runs commands under other accounts, and cannot verify this address: "
+            "use the service's Unix socket, https, or a token of fairlead token add",
             "--server",
         )
-    if address.token and not who.is_root:
+    if address.token and not task_accounts.is_root:
         LOG.warning(
             "tasks run under the worker's account and can read its token where it is kept: "
             "give it a token of fairlead token add --role worker --for-server %s",
             machine.name,
         )
-    folder = state or _own_folder(machine.name, is_root=who.is_root)
-    engine = LocalProcesses(machine, folder, who, output * 2**20, keep * 86400.0)
+    folder = state or _own_folder(machine.name, is_root=task_accounts.is_root)
+    engine = LocalProcesses(machine, folder, task_accounts, output * 2**20, keep * 86400.0)
     try:
         asyncio.run(WorkerLoop(OverHttp(Connections(address)), engine).run())
     except ExceptionGroup as faults:
@@ -141,7 +141,7 @@ def _first_of(fault: Exception) -> Exception:
 
 
 def _own_folder(name: str, *, is_root: bool) -> Path:
-    """Return the folder of a worker that was given none; tasks cannot go to root's home."""
+    """Return the default folder of a worker; tasks cannot enter root's home."""
     if is_root and not os.environ.get("XDG_STATE_HOME"):
         return Path(f"/var/lib/fairlead-worker-{name}")
     return state_folder() / f"worker-{name}"
@@ -156,9 +156,9 @@ def _machine(
     from fairlead.service.worker.worker import Declaration
 
     if cpu == 0:
-        raise InputError("must be more than 0 cores; tasks ask for 1 if told nothing", "--cpu")
+        raise InputError("must be more than 0 cores; tasks request 1 by default", "--cpu")
     if name is not None and not re.fullmatch(NAME, name):
-        raise InputError(f"{name!r:.60} is no name that a server can have", "--name")
+        raise InputError(f"{name!r:.60} is not a valid name of a server", "--name")
     found = machine.gpus() if gpu is None else []
     known: dict[str, str] = {}
     if found and len(set(found)) == 1:
@@ -183,6 +183,6 @@ def _plain(text: str) -> float | str:
 
 
 def short_name(gpu: str) -> str:
-    """Return a GPU's model as people say it: A100 for NVIDIA A100-SXM4-40GB."""
+    """Return a GPU's short name: ``A100`` for ``NVIDIA A100-SXM4-40GB``."""
     words = [w for w in gpu.split() if w not in ("NVIDIA", "Tesla", "GeForce", "Quadro")]
     return re.sub(r"-(SXM|PCIE|PCIe|\d+GB).*", "", "-".join(words)) or gpu

@@ -39,7 +39,7 @@ def replaced_folder(path: Path, marker: str) -> Iterator[Path]:
     if path.exists() and not path.is_dir():
         raise InputError("is a file, not a folder", "", str(path))
     if path.is_dir() and any(path.iterdir()) and not (path / marker).exists():
-        raise InputError(f"is a folder of something else (it has no {marker})", "", str(path))
+        raise InputError(f"is a folder with other files (it has no {marker})", "", str(path))
     draft = path.with_name(f".{path.name}.{os.getpid()}.part")
     older = path.with_name(f".{path.name}.{os.getpid()}.older")
     try:

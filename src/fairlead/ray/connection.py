@@ -128,7 +128,7 @@ def start(
 def check_user(name: object, weight: object = None) -> None:
     """Refuse a name or a weight that a user cannot have."""
     if not isinstance(name, str) or not name.strip() or not fullmatch(NAME_OF_USER, name):
-        raise InputError(f"{name!r:.60} is no name that a user can have", "user")
+        raise InputError(f"{name!r:.60} is not a valid name of a user", "user")
     if weight is not None:
         check_weight(number(weight, "weight"), "weight")
 

@@ -136,5 +136,5 @@ def _quoted(text: str) -> str:
     if not isinstance(text, str):
         raise InputError(f"must be text, not {text!r:.60}", "name or id")
     if not fullmatch(NAME, text) or text in (".", ".."):
-        raise InputError(f"{text!r:.60} is no name that a user or server can have")
+        raise InputError(f"{text!r:.60} is not a valid name of a user or server")
     return quote(text, safe="")
