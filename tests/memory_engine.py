@@ -20,7 +20,7 @@ class InMemory:
         status: Callable[[Start], int | None] = lambda _: 0,
         identity: str = "memory",
     ) -> None:
-        self.identity, self.news = identity, asyncio.Event()
+        self.identity, self.changed = identity, asyncio.Event()
         self.running: dict[Key, Start] = {}
         self.started: list[Start] = []
         self._nodes = {node.name: node for node in nodes}
@@ -30,7 +30,7 @@ class InMemory:
 
     def add(self, node: EngineNode) -> None:
         self._nodes[node.name] = node
-        self.news.set()
+        self.changed.set()
 
     def remove(self, name: str) -> None:
         del self._nodes[name]
@@ -38,7 +38,7 @@ class InMemory:
             if task.node == name:
                 self._drop(key)
                 self._over[key] = Ending(key, None, "node lost")
-        self.news.set()
+        self.changed.set()
 
     def nodes(self) -> Sequence[EngineNode]:
         return list(self._nodes.values())
@@ -51,7 +51,7 @@ class InMemory:
             return
         if task.node not in self._nodes:  # the service may never hear that it was gone
             self._over[task.key] = Ending(task.key, None, "node lost")
-            self.news.set()
+            self.changed.set()
             return
         self.running[task.key] = task
         self.started.append(task)
@@ -85,7 +85,7 @@ class InMemory:
         task = self._drop(key)
         status = self._status(task) if why is None else 143
         self._over[key] = Ending(key, status, why or "")
-        self.news.set()
+        self.changed.set()
 
     def _drop(self, key: Key) -> Start:
         self._timers.pop(key).cancel()

@@ -38,7 +38,7 @@ def shell(root: Path, line: str, **more: object) -> Attempt:
 
 
 def ended(attempt: Attempt, seconds: float = 20.0) -> AttemptEnd:
-    found: AttemptEnd = until(attempt.look, seconds)
+    found: AttemptEnd = until(attempt.poll, seconds)
     return found
 
 

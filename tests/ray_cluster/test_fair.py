@@ -323,8 +323,8 @@ def test_wrong_options_are_refused_at_once(connect: Connect) -> None:
         "cpu: must be at least 0.0001": asked(demand={"cpu": 1e-5}),
         "where: must be labels by name": asked(where="node7"),
         "where: must be labels": asked(where=3),
-        "num_cpus: is Ray's word; say cpu": lambda: fair.remote(num_cpus=1),
-        "max_retries: is Ray's word": lambda: fair.remote(max_retries=0),
+        "num_cpus: is an option of Ray; use cpu": lambda: fair.remote(num_cpus=1),
+        "max_retries: is an option of Ray": lambda: fair.remote(max_retries=0),
     }
     for says, call in wrong.items():
         with pytest.raises(InputError, match=says):

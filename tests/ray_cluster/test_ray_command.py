@@ -120,8 +120,8 @@ def test_a_driver_is_captured_with_its_tasks(run: Run, here: Run, tmp_path: Path
         (("submit", "--user", "a/b", "--", "true"), "user: 'a/b' is no name"),
         (("submit", "--", "no-such-command"), "no-such-command: there is no such command"),
         (("submit", "--", "python", "no.py"), "no.py: there is no such file"),
-        (("submit", "--", "python", "-u", "x.py"), "-u: options of Python do not go"),
-        (("submit", "--", "python", "-m"), "COMMAND: -m needs what to run"),
+        (("submit", "--", "python", "-u", "x.py"), "-u: options of Python are not possible"),
+        (("submit", "--", "python", "-m"), "COMMAND: -m needs an argument"),
         (("start", "--policy", "tsf/rrr"), "policy: a dispatcher with drf/best-fit is there"),
     ],
 )
@@ -142,7 +142,7 @@ def test_a_missing_cluster_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     monkeypatch.setattr(services, "canonicalize_bootstrap_address", none_noted)
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    with pytest.raises(InputError, match="no Ray cluster is there; ray start --head makes one"):
+    with pytest.raises(InputError, match="no Ray cluster is there; ray start --head starts one"):
         join_cluster()
     with pytest.raises(InputError, match="no Ray cluster answers there"):
         join_cluster("127.0.0.1:9")

@@ -99,7 +99,7 @@ async def test_silent_servers_are_left_out_and_then_given_up(ask: Asked) -> None
         states.append(found.get("a", "gone"))
         if states[-1] == "unreachable":
             why = await ask("GET", "/v1/jobs/3/explain")
-            assert "silent count as drained: 1 (a)." in why["text"]
+            assert "Unresponsive servers count as drained: 1 (a)." in why["text"]
         if states[-1] == "gone":
             break
     assert list(dict.fromkeys(states)) == ["ready", "unreachable", "gone"]
@@ -235,7 +235,7 @@ async def test_when_a_job_starts(ask: Asked) -> None:
     assert (after["starts"], after["reason"]) == (None, "it waits for job 1")
     assert large["starts"] is None
     assert large["not_before"] - runs["starts"] == pytest.approx(150)
-    assert large["reason"] == "it fits on no server as it is"
+    assert large["reason"] == "it fits on none of the present servers"
     await ask("GET", "/v1/jobs/9/when", status=404)
     await ask.join("b", identity="2", cpu=1)
     await ask.submit({})  # runs without a limit, and does not keep the large one waiting

@@ -230,7 +230,7 @@ def test_tokens_identify_callers(cluster: Cluster) -> None:
     assert typed("submit", "--", "true", token=admin)[2].startswith("fairlead: user: must be given")
     assert typed("submit", "--user", "bo", "--", "true", token=admin)[0] == 0
     for wrong, says in (
-        (user, "not for a token of role user"),
+        (user, "a token of role user may not"),
         ("wrong", "not known"),
         ("\xfc", "no token"),
     ):

@@ -14,7 +14,7 @@ import pytest
 
 from fairlead.errors import InputError
 from fairlead.service.engines.protocol import JobSpec, Start
-from fairlead.service.worker._files import create, give, make_folder
+from fairlead.service.worker._files import create, make_folder, set_owner
 from fairlead.service.worker.accounts import Account, Accounts
 from fairlead.service.worker.worker import Declaration, LocalProcesses
 from fairlead.service.worker.worker_token import read_token
@@ -116,7 +116,7 @@ def test_a_worker_warns_that_tasks_read_its_token(
         cluster.start_worker("a")
     else:
         start_as_ordinary_user(cluster)
-    until(lambda: "attempts from before" in cluster.log("a"))
+    until(lambda: "attempts of an earlier run" in cluster.log("a"))
     is_warned = any("--for-server a" in line for line in cluster.log("a").splitlines())
     assert is_warned == (has_token and not (is_root and IS_ROOT))
 
@@ -247,7 +247,7 @@ def test_a_link_to_a_folder_is_resolved_once(root: Path) -> None:
     link.symlink_to(other)
     job = JobSpec(user="no-account", command=["true"], environment={}, directory="/tmp")
     asyncio.run(worker.start([Start((1, 0, 1), "a", {"cpu": 1.0}, None, job)]))
-    assert until(worker._attempts[1, 0, 1].look).status == 0
+    assert until(worker._attempts[1, 0, 1].poll).status == 0
     assert os.listdir(other / "attempts") == os.listdir(other / "homes") == []
     assert (root / "ours" / "attempts" / "1.0.1" / "task").is_dir()
 
@@ -277,7 +277,7 @@ def test_no_file_is_given_away_by_a_link(root: Path) -> None:
     (root / "link").symlink_to(root / "ours")
     (root / "name").symlink_to(root / "file")
     with pytest.raises(OSError, match="link"):
-        give(root / "link", account)
+        set_owner(root / "link", account)
     with pytest.raises(FileExistsError):
         create(root / "name", "", account=account)
     assert (root / "ours").stat().st_uid == (root / "file").stat().st_uid == os.geteuid()

@@ -72,13 +72,13 @@ def test_a_failed_report_wakes_the_waiting_request() -> None:
     session = Session("i", {"a"}, "w")
 
     def fail() -> None:
-        session.tell("stop", "")
-        assert not session.news.is_set()
+        session.queue("stop", "")
+        assert not session.wake_up.is_set()
         raise FullError
 
     with pytest.raises(FullError), session.reporting():
         fail()
-    assert session.news.is_set()
+    assert session.wake_up.is_set()
 
 
 def test_fewer_gpus_keep_off_no_task_without(tmp_path: Path) -> None:

@@ -327,7 +327,7 @@ def test_events_that_give_another_state_are_refused(tmp_path: Path, change: str,
         connection.exec_driver_sql("DELETE FROM snapshot_parts")
         connection.exec_driver_sql("UPDATE events SET digest = NULL")
         connection.exec_driver_sql(change)
-    says = "places other tasks" if says == "otherw" else says
+    says = "other placements" if says == "otherw" else says
     with pytest.raises(InputError, match=says):
         Writer(tmp_path / "j.db")
 

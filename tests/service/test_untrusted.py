@@ -38,7 +38,7 @@ from real_attempts import (
 def test_a_status_is_a_small_number_or_none(written: str, root: Path) -> None:
     attempt = sleeping(root)
     (attempt.path / "task" / "exit").write_text(written)
-    assert attempt.look() is None
+    assert attempt.poll() is None
 
 
 def test_a_link_is_not_followed(root: Path, tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_a_link_is_not_followed(root: Path, tmp_path: Path) -> None:
     for name in ("exit", "stdout", "stderr"):
         (task / name).unlink(missing_ok=True)
         (task / name).symlink_to(secret)
-    assert attempt.look() is None
+    assert attempt.poll() is None
     assert attempt.output("stdout") is None
     attempt.forget_front("stdout", 10)
     (task / "stdout").unlink()
@@ -65,7 +65,7 @@ def test_a_pipe_blocks_no_worker(root: Path) -> None:
     for name in ("exit", "stdout"):
         (task / name).unlink(missing_ok=True)
         os.mkfifo(task / name)
-    assert attempt.look() is None
+    assert attempt.poll() is None
     assert attempt.output("stdout") is None
 
 
@@ -106,7 +106,7 @@ def test_a_file_of_another_account_is_not_read(
     again = found_again(attempt)
     assert again.output("stdout") is None or name != "stdout"
     again.forget_front("stdout", 10)
-    outcome = again.look()
+    outcome = again.poll()
     assert outcome is not None
     assert outcome.status is None
     moved = (attempt.path / "task" / name).stat()
@@ -133,7 +133,7 @@ def test_a_task_that_writes_its_own_end_runs_on(root: Path) -> None:
     assert (attempt.path / "task" / "exit").read_text().strip() == "0"
     again = found_again(attempt)
     for each in (attempt, again):
-        assert each.look() is None
+        assert each.poll() is None
     assert attempt.record.leader is not None
     assert members(attempt.record.leader.number)
 
@@ -175,7 +175,7 @@ def test_an_unkillable_process_delays_the_end(
         assert attempt.process is not None
         attempt.process.wait(20)
         for _ in range(4):
-            assert attempt.look() is None
+            assert attempt.poll() is None
         assert runs(child)
         assert len(caplog.records) == 1
     assert ended(attempt) == AttemptEnd(KILLED, "all of its processes were killed")
@@ -251,7 +251,7 @@ def test_a_status_survives_a_full_disk(root: Path, is_found: bool) -> None:
         )
         if is_found:
             again = found_again(attempt)
-            assert again.look() is None
+            assert again.poll() is None
         (root / "go").touch()
         assert attempt.process is not None
         attempt.process.wait(20)
@@ -281,13 +281,13 @@ def test_nothing_runs_that_cannot_be_written_down(
     with monkeypatch.context() as disk:
         disk.setattr(attempts, "append_field", full)
         attempt.start(["touch", str(root / "ran")], "/tmp", {"PATH": "/usr/bin:/bin"}, None)
-    outcome = attempt.look()
+    outcome = attempt.poll()
     assert outcome is not None
     assert outcome.status is None
     assert "No space left" in outcome.reason
     assert attempt.process is not None
     assert attempt.process.returncode is not None
-    again = found_again(attempt).look()
+    again = found_again(attempt).poll()
     assert again is not None
     assert again.status is None
     assert not (root / "ran").exists()

@@ -85,9 +85,9 @@ def test_a_refusal_is_an_end_that_is_found_again(root: Path) -> None:
     attempt = Attempt.make(root, KEY, [], None, 0.0, None)
     attempt.refuse("there is no account 'ana'")
     expected = AttemptEnd(attempts.CANNOT_START, "there is no account 'ana'")
-    assert attempt.look() == expected
+    assert attempt.poll() == expected
     again = found_again(attempt)
-    assert again.look() == expected
+    assert again.poll() == expected
     assert text(again, "stderr") == "fairlead: there is no account 'ana'\n"
 
 
@@ -149,7 +149,7 @@ def test_a_restarted_worker_kills_the_rest_of_a_task(root: Path) -> None:
     child = int(until(lambda: attempt.output("stdout") and text(attempt)))
     assert attempt.process is not None
     again = found_again(attempt)
-    assert again.look() is None
+    assert again.poll() is None
     os.kill(attempt.process.pid, signal.SIGKILL)
     attempt.process.wait()
     assert ended(again).status is None
@@ -207,7 +207,7 @@ def test_a_clock_that_jumps_ends_nothing(root: Path) -> None:
     long_ago = time.time() - 10 * 86400
     for path in (attempt.path, *attempt.path.rglob("*")):
         os.utime(path, (long_ago, long_ago))
-    assert attempt.look() is None
+    assert attempt.poll() is None
     assert attempt.asked_to_end is None
 
 
@@ -217,7 +217,7 @@ def test_a_memory_limit_ends_it_with_its_children(root: Path) -> None:
     )
     attempt = started(root, "/bin/sh", "-c", f'{sys.executable} -c "{code}"; true', memory=2**27)
     until(lambda: attempt.output("stdout") and text(attempt))
-    assert attempt.look() is None
+    assert attempt.poll() is None
     assert attempt.exceeds_memory()
     attempt.kill("memory")
     assert ended(attempt).reason == "memory"
@@ -234,7 +234,7 @@ def test_memory_that_processes_share_counts_once(root: Path) -> None:
     mapped = sum(process.memory_info().rss for process in attempt.processes())
     assert mapped > 500 * 2**20
     assert not attempt.exceeds_memory()
-    assert attempt.look() is None
+    assert attempt.poll() is None
     assert attempt.asked_to_end is None
 
 
@@ -245,7 +245,7 @@ def test_another_worker_finds_how_it_ended(root: Path) -> None:
     go = root / "go"
     attempt = shell(root, f"until [ -e {go} ]; do sleep .05; done; exit 4")
     again = found_again(attempt)
-    assert again.look() is None
+    assert again.poll() is None
     go.touch()
     assert ended(again) == AttemptEnd(4, "")
     assert attempt.process is not None
@@ -255,11 +255,11 @@ def test_another_worker_finds_how_it_ended(root: Path) -> None:
 def test_after_a_boot_an_attempt_without_status_is_lost(root: Path) -> None:
     attempt = sleeping(root)
     append_field(attempt.path, attempt.record.model_copy(update={"boot": "another"}), "boot")
-    outcome = found_again(attempt).look()
+    outcome = found_again(attempt).poll()
     assert outcome is not None
     assert outcome.status is None
-    assert attempt.look() is None, "the number may be another process's now"
-    never_begun = found_again(Attempt.make(root, (8, 0, 1), [], None, 0.0, None)).look()
+    assert attempt.poll() is None, "the number may be another process's now"
+    never_begun = found_again(Attempt.make(root, (8, 0, 1), [], None, 0.0, None)).poll()
     assert never_begun is not None
     assert never_begun.status is None
 
@@ -270,7 +270,7 @@ def test_after_a_boot_a_written_status_counts(root: Path) -> None:
     attempt.record.boot, attempt.record.ended = "another", None
     for field in ("boot", "ended"):
         append_field(attempt.path, attempt.record, field)
-    assert found_again(attempt).look() == AttemptEnd(6, "")
+    assert found_again(attempt).poll() == AttemptEnd(6, "")
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", "null", '{"key": [1]}', '{"key": 5}'])
@@ -417,7 +417,7 @@ def test_a_full_disk_runs_the_task_elsewhere(
     with monkeypatch.context() as disk:
         disk.setattr(os, "fsync", full)
         run(worker, Start((1, 0, 1), "a", {}, None, spec))
-    outcome = worker._attempts[1, 0, 1].look()
+    outcome = worker._attempts[1, 0, 1].poll()
     assert outcome is not None
     assert outcome.status is None
     assert "No space left" in outcome.reason

@@ -44,7 +44,7 @@ def test_a_deep_tree_stops_no_worker(root: Path) -> None:
     assert os.listdir(root / "attempts") == []
 
 
-@pytest.mark.parametrize("name", ["_look_at", "_trim", "_remove", "_watch_memory"])
+@pytest.mark.parametrize("name", ["_check_task", "_trim", "_remove", "_watch_memory"])
 def test_no_fault_of_a_loop_ends_the_worker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, name: str
 ) -> None:
@@ -80,11 +80,11 @@ def test_one_bad_attempt_holds_up_no_other(tmp_path: Path, monkeypatch: pytest.M
     worker = worker_in(tmp_path)
     run(worker, *(Start((1, k, 1), "a", {}, None, a_job("sleep", ".3", tasks=3)) for k in range(3)))
     first, *others = worker._attempts.values()
-    monkeypatch.setattr(first, "look", lambda: 1 / 0)
+    monkeypatch.setattr(first, "poll", lambda: 1 / 0)
 
     async def look() -> None:
         with pytest.raises(ZeroDivisionError):
-            await worker._look()
+            await worker._check_tasks()
 
     until(lambda: asyncio.run(look()) or all(other.outcome for other in others))
     assert {ending.key for ending in worker.endings()} == {other.key for other in others}
@@ -114,7 +114,7 @@ def test_only_the_thread_of_the_loop_uses_the_table(tmp_path: Path) -> None:
         for submitted in (1.0, 2.0):  # the second drops the first
             job = a_job("true", submitted=submitted)
             await worker.start([Start(KEY, "a", {"gpu": 1}, None, job)])
-        while not worker._attempts[KEY].look():
+        while not worker._attempts[KEY].poll():
             await asyncio.sleep(0.01)
         await worker.output(KEY, "stdout", 0)
         worker.forget(worker.endings())
@@ -192,9 +192,9 @@ def test_an_end_is_noticed_without_looking(tmp_path: Path, monkeypatch: pytest.M
     async def whole() -> None:
         attending = asyncio.create_task(worker.attend())
         await asyncio.sleep(0)
-        worker.news.clear()
+        worker.changed.clear()
         await worker.start([Start(KEY, "a", {}, None, a_job("sleep", ".2"))])
-        await asyncio.wait_for(worker.news.wait(), 60)
+        await asyncio.wait_for(worker.changed.wait(), 60)
         attending.cancel()
         await asyncio.wait({attending})
 

@@ -24,7 +24,7 @@ class Executor(Protocol):
         on_finished: Callable[[int, Answer], None],
         on_report: Callable[..., None] | None = None,
     ) -> None:
-        """Call ``work(job)`` for each job, or ``work(job, report)`` with a function to report by.
+        """Call ``work(job)`` for each job, or ``work(job, report)`` if reports are wanted.
 
         Parameters
         ----------
@@ -34,7 +34,7 @@ class Executor(Protocol):
         on_finished : callable
             Called with the number of a job and its answer, in the order in which they finish.
         on_report : callable, optional
-            Called now and then with the number of a job and its report.
+            Called from time to time with the number of a job and its report.
 
         Raises
         ------
@@ -63,7 +63,7 @@ def do_in_order(
     jobs: Sequence[Any],
     on_next: Callable[[Answer], None],
 ) -> None:
-    """Run all jobs, and call `on_next` with the answers in the order of the jobs."""
+    """Run all jobs; call `on_next` with the answers, in the order of the jobs."""
     early: dict[int, Answer] = {}
     expected = 0
 

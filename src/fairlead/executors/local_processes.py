@@ -1,6 +1,6 @@
 """Run jobs on the processors of this machine.
 
-Worker processes end with the process that started them, and leave interruptions to it.
+Worker processes end with their parent process, and ignore interruptions, which the parent handles.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Processes:
                 listens = () if on_report is None else (partial(on_report, number),)
                 on_finished(number, work(job, *listens))
             return
-        # A forked process has the jobs and the imported modules at no cost. It only computes: work
-        # with threads, such as writing files, stays in this process.
+        # A forked process shares the jobs and imported modules at no cost. It only computes: this
+        # process keeps the work with threads, such as writing files.
         context: Any = get_context("fork" if sys.platform == "linux" else None)
         waiting = iter(range(len(jobs)))
         running: dict[Any, tuple[Any, int]] = {}
@@ -107,7 +107,7 @@ def _serve(
 
 
 class Reporter:
-    """Sends reports at most once in so many seconds, and drops the others."""
+    """Sends at most one report in a number of seconds, and drops the others."""
 
     def __init__(self, send: Callable[..., None], seconds: float) -> None:
         self._send, self._seconds, self._next = send, seconds, 0.0
@@ -120,7 +120,7 @@ class Reporter:
 
 
 def attempt(work: Callable[..., Any], *given: Any) -> Any:
-    """Return the answer of the work, or its error as one that can be pickled."""
+    """Return the answer of the work, or its error in a form that can be pickled."""
     try:
         return work(*given)
     except (FairleadError, OSError, MemoryError, OverflowError) as error:
@@ -130,13 +130,13 @@ def attempt(work: Callable[..., Any], *given: Any) -> Any:
 
 
 def _send_job(connection: Any, number: int | None) -> None:
-    """Send a process a job, or None to end it; its death shows when it should answer."""
+    """Send a process a job, or None to end it; `_receive` detects its death."""
     with suppress(OSError):
         connection.send(number)
 
 
 def _receive(connection: Any, process: Any, number: int) -> tuple[bool, Any]:
-    """Return whether the job is over, and its answer or report; raise its error."""
+    """Return whether the job has ended, and its answer or report; raise its error."""
     try:
         is_over, answer = connection.recv()
     except (EOFError, ConnectionResetError):
@@ -152,8 +152,8 @@ def _receive(connection: Any, process: Any, number: int) -> tuple[bool, Any]:
 def serve_parent() -> None:
     """Ignore interruptions in this process, and end it as soon as its parent is gone.
 
-    Otherwise a child would run on for hours after its parent was killed, or for ever: it blocks on
-    writing to a pipe whose other end its siblings hold open.
+    Otherwise a child would outlive a killed parent for hours, or for ever: it blocks on writing to
+    a pipe whose other end its siblings hold open.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_with_parent, daemon=True).start()
@@ -161,10 +161,10 @@ def serve_parent() -> None:
 
 @contextmanager
 def interruptions_held() -> Iterator[None]:
-    """Block interruptions while processes start that will leave them to this one.
+    """Block interruptions while child processes start.
 
-    A new process would answer one with a traceback until it calls `serve_parent`, which drops the
-    interruptions that were blocked until then.
+    A child would print a traceback for an interruption before it calls `serve_parent`, which drops
+    the blocked ones.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield

@@ -39,13 +39,13 @@ LOCAL = "local"
 REACH_SECONDS = 5.0  # to connect to an address
 JOIN_SECONDS = 30.0  # to join a cluster
 NODE_SECONDS = 60.0  # for nodes to report their version of fairlead
-ALONE_SECONDS = 60.0  # without any node
-POLL_SECONDS = 0.2  # between looks for finished jobs
+ALONE_SECONDS = 60.0  # to wait when no node is left
+POLL_SECONDS = 0.2  # between checks for finished jobs
 COUNT_SECONDS = 1.0  # between counts of processors
 SECONDS_BETWEEN_REPORTS = 0.5
 # Jobs submitted to Ray for each processor: one that runs, and one that waits.
 JOBS_PER_CPU = 2
-# Workers that may die of one job before the job, and not their nodes, is at fault.
+# Number of workers that one job may kill; then the job is at fault, not the nodes.
 MOST_DEATHS = 5
 
 Version = tuple[str, str, str]  # of fairlead, a digest of its sources, and of Python
@@ -73,7 +73,7 @@ def joined_ray(address: str) -> Iterator[None]:
 
 
 def _check_reachable(address: str) -> None:
-    """Refuse an address without a listener at once; Ray would try for long."""
+    """Refuse an address without a listener, which Ray would try for minutes."""
     host, _, port = address.rpartition(":")
     if address in ("auto", LOCAL) or "/" in address:
         return
@@ -99,7 +99,7 @@ def _join(address: str) -> None:
             faults.append(fault)
 
     if address == LOCAL:
-        begin()  # what a thread starts ends with the thread
+        begin()  # a cluster started in a thread ends with the thread
     else:
         thread = Thread(target=begin, daemon=True)
         thread.start()
@@ -173,7 +173,7 @@ class RayExecutor:
 
     def _most_jobs(self) -> int:
         """Return the number of jobs to submit at a time."""
-        # Without its head Ray answers nothing for a minute, and then ends this process.
+        # Without its head node Ray does not respond for a minute, and then kills this process.
         host, _, port = ray.get_runtime_context().gcs_address.rpartition(":")
         try:
             socket.create_connection((host, int(port)), REACH_SECONDS).close()
@@ -192,7 +192,7 @@ class RayExecutor:
         on_report: Callable[..., None] | None = None,
     ) -> None:
         """Run the work for each job; see `Executor`."""
-        # Inside a list, Ray passes the reference on, and each process fetches it once.
+        # In a list, Ray passes on the reference, and each process fetches the object once.
         given = [ray.put(cloudpickle.dumps((work, list(jobs))))]
         reports = None if on_report is None else _reports_here()
         waiting = list(range(len(jobs)))[::-1]
@@ -254,7 +254,7 @@ class _Reports:
     def __init__(self) -> None:
         self._newest: dict[int, tuple[Any, ...]] = {}
 
-    def tell(self, number: int, *report: Any) -> None:
+    def add(self, number: int, *report: Any) -> None:
         """Replace the newest report of a job."""
         self._newest[number] = report
 
@@ -265,7 +265,7 @@ class _Reports:
 
 
 def _node_function() -> Callable[..., tuple[str, bytes]]:
-    """Return the function that nodes run; it is pickled whole, and starts without fairlead."""
+    """Return the function that nodes run; it is pickled by value, and starts without fairlead."""
 
     def attempt_on_node(
         wanted: Version, given: Any, number: int, reports: Any
@@ -304,7 +304,7 @@ def run_job(given: Any, number: int, reports: Any) -> bytes:
     work, jobs = _unpickled(given)
     reporters = []
     if reports is not None:
-        send = reports.tell.remote
+        send = reports.add.remote
         reporters.append(Reporter(lambda *r: send(number, *r), SECONDS_BETWEEN_REPORTS))
     return pickle.dumps(attempt(work, jobs[number], *reporters))
 

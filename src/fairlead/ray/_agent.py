@@ -1,8 +1,9 @@
 """An agent: an actor of a driver that runs the driver's calls when the dispatcher starts them.
 
-It belongs to the driver's job, so tasks have that job's code and environment, and end with it. A
-task is handed to Ray when the dispatcher starts it, and not before: nothing queues in Ray. Where
-calls of a function are short, several waiting ones share a start, for `LEASE_SECONDS`.
+It belongs to the driver's job in Ray, so tasks have the code and environment of that job, and end
+with it. A task is submitted to Ray only when the dispatcher starts it: no task queues in Ray. Short
+calls of a function share a start: several waiting ones run one after another, for
+`LEASE_SECONDS`.
 """
 
 from __future__ import annotations
@@ -43,15 +44,15 @@ from fairlead.ray._ray_calls import (
 from fairlead.service.engines.protocol import Ending, Key
 
 LOG = logging.getLogger("fairlead.ray")
-LEASE_SECONDS = 0.05  # of short calls that share a start, at most
-GATHER_SECONDS = 0.002  # in which calls are gathered to one job
-# Until a lost task is reported, twice as long each time: Ray may take seconds to notice a lost
-# node, and until then the same node would be tried again.
+LEASE_SECONDS = 0.05  # the longest run of short calls that share a start
+GATHER_SECONDS = 0.002  # during which calls are gathered into one job
+# Seconds until a lost task is reported, doubled each time. Ray may take seconds to notice a lost
+# node, and until then the task would start on the same node again.
 HELD_SECONDS = 0.5
 LOOK_SECONDS = 0.5
-STOPPED_SECONDS = 6.0  # in which another dispatcher may replace a stopped one
+STOPPED_SECONDS = 6.0  # to wait for the dispatcher that replaces a stopped one
 MOST_TASKS = 100_000  # of a job
-PART = 64  # results of a map in one message, at most
+PART = 64  # most results of a map in one message
 ENDED = 143  # the status of a stopped task
 LOST = (
     exceptions.NodeDiedError,
@@ -75,26 +76,24 @@ class Agent:
         self._bound: dict[tuple[CallOptions, str], Any] = {}
         self._gathered: dict[CallOptions, list[RayCall]] = {}
         self._batches: dict[str, CallBatch] = {}
-        self._waiting: dict[CallOptions, deque[RayCall]] = {}  # calls for which a start is to come
-        self._submits = False  # whether gathered calls are being submitted
+        self._waiting: dict[CallOptions, deque[RayCall]] = {}  # calls that wait for a start
+        self._is_submitting = False  # whether gathered calls are being submitted
         self._awaits_ids = False
-        self._early: list[tuple[Key, str]] = []  # starts that came before the ids of their jobs
-        self._runs: dict[Key, Any] = {}  # reference, actor, its id or group; None until it is made
+        self._early_starts: list[tuple[Key, str]] = []  # starts of jobs without ids yet
+        self._runs: dict[Key, Any] = {}  # reference, actor, its id, or group; None until made
         self._calls_of_key: dict[Key, list[RayCall]] = {}
-        self._over: dict[Key, Ending] = {}
-        self._moved: set[Key] = set()  # tasks stopped as their node was lost
+        self._ended: dict[Key, Ending] = {}
+        self._moved: set[Key] = set()  # tasks stopped because their node was lost
         self._skipped: dict[str, list[int]] = {}
         self._cancelled: list[str] = []
         self._running: Counter[CallOptions] = Counter()  # tasks in Ray
-        self._lasts: dict[int, float] = {}  # seconds of a call, by function
-        self._awaited: dict[
-            Any, list[asyncio.Future[None]]
-        ] = {}  # by argument, until that is ready
-        self._news = asyncio.Event()
+        self._seconds_of_call: dict[int, float] = {}  # seconds of a call, by function
+        self._awaited: dict[Any, list[asyncio.Future[None]]] = {}  # by argument that is not ready
+        self._has_reports = asyncio.Event()
         self._join_lock, self._find_lock = asyncio.Lock(), asyncio.Lock()
         self._tasks: set[asyncio.Task[Any]] = set()
-        # Ray takes a task for the child of the call during which it starts, and cancels it with
-        # that call. So work for all calls runs as the child of a call that is never cancelled.
+        # Ray cancels a task with the call during which it was started. So work for all calls runs
+        # in the context of a call that is never cancelled.
         self._context = copy_context()
 
     # Calls by the driver
@@ -104,8 +103,8 @@ class Agent:
         self._context = copy_context()
         fault = await self._join()
         if not fault:
-            for loop in (self._receive, self._report, self._look):
-                self._go(loop())
+            for loop in (self._receive, self._report, self._watch_runs):
+                self._spawn(loop())
         return fault
 
     async def live(self) -> None:
@@ -122,7 +121,7 @@ class Agent:
     ) -> Any:
         """Call a function when the dispatcher starts it; return its result.
 
-        Or make an actor, or a placement group, and return that.
+        By `options.kind`, make and return an actor or a placement group instead.
         """
         call = RayCall(args, kwargs, asyncio.get_running_loop().create_future())
         try:
@@ -136,7 +135,7 @@ class Agent:
     async def map(
         self, options: CallOptions, rows: Iterable[tuple[Any, ...]]
     ) -> AsyncIterator[list[Any]]:
-        """Call a function for each row; yield the results in order, some at a time."""
+        """Call a function for each row; yield the results in order, in lists."""
         new = asyncio.get_running_loop().create_future
         calls = [RayCall(args, {}, new()) for args in rows]
         try:
@@ -156,24 +155,24 @@ class Agent:
             self._give_up(calls)
 
     async def close(self) -> None:
-        """Stop running tasks, and drop waiting ones; the driver then ends this actor."""
+        """Stop running tasks, and drop waiting ones. The driver kills this actor afterwards."""
         for task in list(self._tasks):
             task.cancel()  # else it would join again
         for key in [key for key, run in self._runs.items() if run is not None]:
-            self._stop(key, "its driver leaves")
+            self._stop(key, "its driver disconnects")
         await self.dispatcher.leave.remote(self.name)
 
     # Jobs
 
     async def _await_arguments(self, options: CallOptions, calls: Sequence[RayCall]) -> None:
-        """Wait until a function is defined, and the arguments of calls are ready: not in Ray."""
+        """Wait, without a start, until a function is defined and arguments of calls are ready."""
         if options.kind != "group":
             await self._defined.setdefault(options.function, asyncio.Event()).wait()
         taken = (arg for call in calls for arg in (*call.args, *call.kwargs.values()))
         refs = {arg for arg in taken if isinstance(arg, ray.ObjectRef)}
         if refs:
             if not self._awaited:
-                self._go(self._watch_arguments())
+                self._spawn(self._watch_arguments())
             waits = [asyncio.get_running_loop().create_future() for _ in refs]
             for ref, wait in zip(refs, waits, strict=True):
                 self._awaited.setdefault(ref, []).append(wait)
@@ -192,15 +191,15 @@ class Agent:
 
     def _gather(self, options: CallOptions, calls: Sequence[RayCall]) -> None:
         self._gathered.setdefault(options, []).extend(calls)
-        if not self._submits:
-            self._submits = True
-            self._go(self._submit_gathered())
+        if not self._is_submitting:
+            self._is_submitting = True
+            self._spawn(self._submit_gathered())
 
     async def _submit_gathered(self) -> None:
-        """Submit gathered calls, and those that come meanwhile: more together when busier."""
+        """Submit gathered calls until none is left; under load each job has more of them."""
         try:
             while self._gathered:
-                # Where short calls run already, more may come in before their ends are reported.
+                # While short calls run, more calls may arrive before the ends are reported.
                 is_busy = any(self._is_short(o) and self._running[o] for o in self._gathered)
                 await asyncio.sleep(LEASE_SECONDS / 2 if is_busy else GATHER_SECONDS)
                 gathered, self._gathered = self._gathered, {}
@@ -216,7 +215,7 @@ class Agent:
                         call.batch, call.index = batch, index
                 await self._submit(batches)
         finally:
-            self._submits = False
+            self._is_submitting = False
 
     async def _submit(self, batches: list[CallBatch]) -> None:
         key, jobs = secrets.token_hex(16), []
@@ -241,7 +240,7 @@ class Agent:
         except exceptions.RayError as fault:
             is_one_refused = len(batches) > 1 and isinstance(fault, exceptions.RayTaskError)
             for batch in batches:
-                if is_one_refused:  # and all with it
+                if is_one_refused:  # and all jobs of the request with it
                     await self._submit([batch])
                 else:
                     for call in batch.calls:
@@ -254,7 +253,7 @@ class Agent:
             self._batches[job] = batch
             self._waiting.setdefault(batch.options, deque()).extend(batch.calls)
             self._give_up([call for call in batch.calls if call.outcome.done()])
-        early, self._early = self._early, []
+        early, self._early_starts = self._early_starts, []
         for start in early:
             self._start(*start)
 
@@ -273,14 +272,14 @@ class Agent:
                 self._skip(call)
             elif all(other.outcome.done() for other in self._calls_of_key.get(call.key, ())):
                 self._stop(call.key, "cancelled")
-        self._news.set()
+        self._has_reports.set()
 
     def _skip(self, call: RayCall) -> None:
         """Cancel the request to start a call."""
         assert call.batch is not None
         self._skipped.setdefault(call.batch.job, []).append(call.index)
         call.batch.starts_left -= 1
-        self._news.set()
+        self._has_reports.set()
 
     # Messages of the dispatcher
 
@@ -292,11 +291,11 @@ class Agent:
                 self.name, self.user, PROTOCOL, list(self._batches), handle
             )
             if "fault" in answer:
-                await asyncio.sleep(LOOK_SECONDS)  # slows a driver that tries again
+                await asyncio.sleep(LOOK_SECONDS)  # delays the next try of a driver
                 return str(answer["fault"])
             if self.session != answer["session"]:
                 self.session, self.wait, self.seen = answer["session"], answer["wait"], 0
-                self._news.set()
+                self._has_reports.set()
             return ""
 
     async def _find(self, gone: Any) -> None:
@@ -323,7 +322,7 @@ class Agent:
                 call.fail(fault)
 
     async def _receive(self) -> None:
-        """Receive orders to start and stop tasks, for ever."""
+        """Receive and apply orders to start and stop tasks, for ever."""
         while True:
             session, dispatcher = self.session, self.dispatcher
             try:
@@ -336,10 +335,10 @@ class Agent:
     async def _report(self) -> None:
         """Report ended and cancelled tasks until they are acknowledged."""
         while True:
-            await self._news.wait()
+            await self._has_reports.wait()
             await asyncio.sleep(GATHER_SECONDS)
-            self._news.clear()
-            over, skipped, cancelled = list(self._over.values()), self._skipped, self._cancelled
+            self._has_reports.clear()
+            over, skipped, cancelled = list(self._ended.values()), self._skipped, self._cancelled
             if not (over or skipped or cancelled):
                 continue
             self._skipped, self._cancelled = {}, []
@@ -359,7 +358,7 @@ class Agent:
                 for job, indices in skipped.items():
                     self._skipped.setdefault(job, []).extend(indices)
                 self._cancelled += cancelled
-                self._news.set()
+                self._has_reports.set()
 
     async def _apply(self, session: str, orders: Sequence[tuple[int, str, Any]] | None) -> None:
         if orders is None and (fault := await self._join()):
@@ -375,10 +374,10 @@ class Agent:
             elif kind == "stop":
                 self._stop(*order)
             else:
-                self._note_over(order)
+                self._end_job(order)
 
     def _forget(self, key: Key) -> None:
-        del self._over[key]
+        del self._ended[key]
         self._moved.discard(key)
         self._runs.pop(key, None)
         for call in self._calls_of_key.pop(key, ()):
@@ -392,48 +391,48 @@ class Agent:
 
     def _start(self, key: Key, node_id: str) -> None:
         """Run the call of a start, unless it ran under this attempt."""
-        if key in self._runs or key in self._over:
+        if key in self._runs or key in self._ended:
             return
         batch = self._batches.get(str(key[0]))
         if batch is None and self._awaits_ids:
-            self._early.append((key, node_id))
+            self._early_starts.append((key, node_id))
             return
         self._runs[key] = None
         if batch is None:  # all of its calls shared other starts
-            self._end(key, 0, "")
+            self._end_task(key, 0, "")
             return
         if batch.options.kind == "group":
             batch.starts[key[1]] = node_id
             if len(batch.starts) == sum(b.get("tasks", 1) for b in batch.request["bundles"]):
-                self._go(self._start_group(batch, key[2]))
+                self._spawn(self._start_group(batch, key[2]))
             return
         call = batch.calls[key[1]]
         if call.key is not None and call.key[:2] == key[:2] and not call.outcome.done():
-            call.key = None  # the dispatcher noticed the loss of that attempt first
-        if not call.waits:  # it shared another start: this one may serve another call
-            taken = self._next(batch.options)
+            call.key = None  # the dispatcher detected the loss of that attempt first
+        if not call.waits:  # it shared another start, so this start serves another call
+            taken = self._next_call(batch.options)
             if taken is not None:
                 self._skip(taken)
             call = taken or call
         if not call.waits:
-            self._end(key, 0, "")
+            self._end_task(key, 0, "")
         elif batch.options.kind == "actor":
             call.key, self._calls_of_key[key] = key, [call]
-            self._go(self._start_actor(call, key, node_id))
+            self._spawn(self._start_actor(call, key, node_id))
         else:
-            more = [] if call.is_alone else self._more(batch)
-            self._call(batch, key, [call, *more], node_id)
+            more = [] if call.is_alone else self._calls_to_share(batch)
+            self._submit_to_ray(batch, key, [call, *more], node_id)
 
-    def _more(self, batch: CallBatch) -> list[RayCall]:
-        """Return waiting calls that share a start, where calls are short."""
+    def _calls_to_share(self, batch: CallBatch) -> list[RayCall]:
+        """Return waiting calls that share a start, if calls of the function are short."""
         waiting = self._waiting[batch.options]
         if not (waiting and self._is_short(batch.options)):
             return []
-        lasts = max(self._lasts[batch.options.function], 1e-5)
+        lasts = max(self._seconds_of_call[batch.options.function], 1e-5)
         most = min(int(LEASE_SECONDS / lasts), len(waiting) // (self._running[batch.options] + 1))
         calls: list[RayCall] = []
         alone: list[RayCall] = []
-        while len(calls) < most and (call := self._next(batch.options)) is not None:
+        while len(calls) < most and (call := self._next_call(batch.options)) is not None:
             (alone if call.is_alone else calls).append(call)
         for call in calls:
             self._skip(call)
@@ -441,9 +440,9 @@ class Agent:
         return calls
 
     def _is_short(self, options: CallOptions) -> bool:
-        return self._lasts.get(options.function, LEASE_SECONDS) < LEASE_SECONDS / 2
+        return self._seconds_of_call.get(options.function, LEASE_SECONDS) < LEASE_SECONDS / 2
 
-    def _next(self, options: CallOptions) -> RayCall | None:
+    def _next_call(self, options: CallOptions) -> RayCall | None:
         """Take the first waiting call."""
         waiting = self._waiting[options]
         while waiting:
@@ -452,8 +451,10 @@ class Agent:
                 return call
         return None
 
-    def _call(self, batch: CallBatch, key: Key, calls: list[RayCall], node_id: str) -> None:
-        """Hand calls to Ray, as one task."""
+    def _submit_to_ray(
+        self, batch: CallBatch, key: Key, calls: list[RayCall], node_id: str
+    ) -> None:
+        """Submit calls to Ray as one task."""
         self._calls_of_key[key] = calls
         for call in calls:
             call.key = key
@@ -463,11 +464,11 @@ class Agent:
         except Exception as fault:
             for call in calls:
                 call.fail(fault)
-            self._end(key, 1, one_line(fault))
+            self._end_task(key, 1, one_line(fault))
             return
         self._runs[key] = outcomes
         self._running[batch.options] += 1
-        self._go(self._finish(batch, key, calls, outcomes, values))
+        self._spawn(self._finish(batch, key, calls, outcomes, values))
 
     def _bound_to(self, batch: CallBatch, node_id: str) -> Any:
         """Return a function that Ray calls on a node, with the amounts of its request."""
@@ -504,10 +505,10 @@ class Agent:
             for call in calls:
                 call.fail(fault)
             status = ENDED if isinstance(fault, exceptions.TaskCancelledError) else 1
-            self._end(key, status, one_line(fault))
+            self._end_task(key, status, one_line(fault))
             return
         function = batch.options.function
-        self._lasts[function] = (self._lasts.get(function, lasted) + lasted) / 2
+        self._seconds_of_call[function] = (self._seconds_of_call.get(function, lasted) + lasted) / 2
         for place, (call, (kind, result)) in enumerate(zip(calls, rows, strict=True)):
             if kind == "fault":
                 status = 1
@@ -516,14 +517,14 @@ class Agent:
                 call.outcome.set_result(
                     result if kind == "small" else StoredResult(values, place, kind)
                 )
-        self._end(key, status, "")
+        self._end_task(key, status, "")
 
     async def _lose(
         self, batch: CallBatch, key: Key, calls: list[RayCall], fault: Exception
     ) -> None:
         """Repeat calls whose worker or node was lost.
 
-        Any of several calls may be the cause. So only the loss of a single call counts.
+        Any of several calls may be the cause. So a loss counts as a try only for a single call.
         """
         again = []
         for call in calls:
@@ -542,7 +543,7 @@ class Agent:
         for call in again:
             call.key = None
         own = batch.calls[key[1]]
-        if own in again:  # it keeps its start; the others need new ones
+        if own in again:  # this call keeps its start; the others need new ones
             again.remove(own)
             if batch.is_gone:
                 own.fail(cancelled(batch.job))
@@ -551,13 +552,13 @@ class Agent:
         if again:
             self._gather(batch.options, again)
         is_again = own.waits or own.key not in (None, key)
-        self._end(key, None if is_again else 1, one_line(fault))
+        self._end_task(key, None if is_again else 1, one_line(fault))
 
     def _stop(self, key: Key, why: str) -> None:
         """Stop the task of an attempt."""
-        self._early = [start for start in self._early if start[0] != key]
+        self._early_starts = [start for start in self._early_starts if start[0] != key]
         run = self._runs.get(key)
-        if key in self._over:
+        if key in self._ended:
             return
         if why == MOVED:  # its calls are repeated
             self._moved.add(key)
@@ -566,21 +567,21 @@ class Agent:
         elif run is not None:
             _drop(run)
         else:
-            self._end(key, ENDED, why)
+            self._end_task(key, ENDED, why)
 
-    def _end(self, key: Key, status: int | None, reason: str) -> None:
-        """Note how a task ended."""
-        if key in self._over:
+    def _end_task(self, key: Key, status: int | None, reason: str) -> None:
+        """Record how a task ended, to be reported."""
+        if key in self._ended:
             return
         self._runs.setdefault(key, None)
-        self._over[key] = Ending(key, status, reason[:200])
-        self._news.set()
+        self._ended[key] = Ending(key, status, reason[:200])
+        self._has_reports.set()
         batch = self._batches.get(str(key[0]))
         if batch is not None and status is not None:
             batch.starts_left -= 1
 
-    def _note_over(self, job: str) -> None:
-        """Handle the end of a job; its tasks that still wait were cancelled."""
+    def _end_job(self, job: str) -> None:
+        """Handle the end of a job: its waiting calls were cancelled."""
         batch = self._batches.get(job)
         for call in batch.calls if batch is not None else ():
             if call.waits and call.batch is batch:
@@ -607,13 +608,14 @@ class Agent:
             await actor.__ray_ready__.remote()
         except Exception as fault:
             call.fail(fault)
-            self._end(key, 1, one_line(fault))
+            self._end_task(key, 1, one_line(fault))
             return
         if call.outcome.done():
             ray.kill(actor)
         else:
             call.outcome.set_result(actor)
-        self._runs[key] = _ActorId(actor._actor_id.hex())  # only the driver's handle keeps it alive
+        # Only the driver's handle must keep the actor alive.
+        self._runs[key] = _ActorId(actor._actor_id.hex())
 
     async def _start_group(self, batch: CallBatch, attempt: int) -> None:
         call = batch.calls[0]
@@ -630,29 +632,29 @@ class Agent:
         except Exception as fault:
             call.fail(fault)
             for key in keys:
-                self._end(key, 1, one_line(fault))
+                self._end_task(key, 1, one_line(fault))
             return
         if call.outcome.done():
             _drop(group)
         else:
             call.outcome.set_result(group)
 
-    async def _look(self) -> None:
-        """Notice the ends of actors and placement groups."""
+    async def _watch_runs(self) -> None:
+        """Detect the ends of actors and placement groups."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            runs = [(key, run) for key, run in self._runs.items() if key not in self._over]
+            runs = [(key, run) for key, run in self._runs.items() if key not in self._ended]
             held = {key: run for key, run in runs if isinstance(run, _ActorId | PlacementGroup)}
-            over = await asyncio.to_thread(_ended, held)
-            for key in over:  # reported together, as all parts of a group are free at once
-                self._end(key, 0, "")
+            over = await asyncio.to_thread(_ended_runs, held)
+            for key in over:  # reported together, as all bundles of a group are freed at once
+                self._end_task(key, 0, "")
 
-    def _go(self, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work, context=self._context)
         self._tasks.add(task)
-        task.add_done_callback(self._note_end)
+        task.add_done_callback(self._log_fault)
 
-    def _note_end(self, task: asyncio.Task[Any]) -> None:
+    def _log_fault(self, task: asyncio.Task[Any]) -> None:
         """Log a fault of an internal task, which nothing awaits."""
         self._tasks.discard(task)
         if not task.cancelled() and (fault := task.exception()) is not None:
@@ -660,19 +662,19 @@ class Agent:
 
 
 class _ActorId(str):
-    """The id of an actor whose handle the driver has."""
+    """The id of an actor whose handle was returned to the driver."""
 
     __slots__ = ()
 
 
-def _ended(held: Mapping[Key, _ActorId | PlacementGroup]) -> list[Key]:
+def _ended_runs(held: Mapping[Key, _ActorId | PlacementGroup]) -> list[Key]:
     """Return the ended actors and placement groups."""
     return [key for key, run in held.items() if _is_over(run)]
 
 
 def _is_over(run: _ActorId | PlacementGroup) -> bool:
     if isinstance(run, _ActorId):
-        row = ray._private.state.actors(str(run))  # the public call needs Ray's dashboard
+        row = ray._private.state.actors(str(run))  # the public function needs Ray's dashboard
         return not row or row["State"] == "DEAD"
     return bool(placement_group_table(run).get("state") == "REMOVED")
 

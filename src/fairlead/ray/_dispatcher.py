@@ -1,9 +1,9 @@
 """The dispatcher: one detached actor in a Ray cluster that decides which task starts where.
 
-It runs its own service, with the journal beside Ray's logs, or follows a `fairlead serve`
-elsewhere. To that service it is a worker whose engine is the cluster. It takes jobs of drivers'
-agents and orders starts from them. All of its state is in the service, so that a restarted actor
-goes on where it was.
+It runs its own service, with the journal beside Ray's logs, or obeys a `fairlead serve` elsewhere.
+To that service it is a worker whose engine is the cluster. The agents of drivers submit jobs to it,
+and it orders them to start tasks. All of its state is in the service, so a restarted actor
+continues.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from fairlead.service.service import Service, Settings
 VERSION = version("fairlead")
 POLL_SECONDS = 5.0  # for which an agent waits for orders
 AT_ONCE = 2000  # orders in an answer
-LOOK_SECONDS = 2.0  # between reports to agents of jobs cancelled elsewhere
+LOOK_SECONDS = 2.0  # between notices to agents of jobs cancelled elsewhere
 Answer = tuple[int, bytes]
 
 
@@ -69,7 +69,7 @@ class Dispatcher:
         self._own: Service | None = None
         self._begun: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[Any]] = []
-        self._users: set[str] | None = None  # that may submit; all when None
+        self._users: set[str] | None = None  # users that may submit; None for all
         self._kept = _folder() / "users.json"
         if ray.get_runtime_context().was_current_actor_reconstructed and self._kept.exists():
             self._users = set(json.loads(self._kept.read_text(encoding="utf-8")))
@@ -81,11 +81,11 @@ class Dispatcher:
     async def join(
         self, name: str, user: str, protocol: int, jobs: Sequence[str], handle: Any
     ) -> dict[str, Any]:
-        """Register an agent, or register it again; `handle` shows when its actor is gone."""
+        """Register or re-register an agent; `handle` is its actor, whose end is detected."""
         await self._ready()
         fault = ""
         if protocol != PROTOCOL:
-            fault = f"the dispatcher in this cluster is of fairlead {VERSION}; this is another"
+            fault = f"the dispatcher in this cluster is of fairlead {VERSION}, not of this version"
         elif self._users is not None and user not in self._users:
             fault = f"there is no user {user!r:.60}"
         if fault:
@@ -97,7 +97,7 @@ class Dispatcher:
     async def submit(
         self, name: str, session: str, key: str, jobs: Sequence[dict[str, Any]]
     ) -> list[str] | None:
-        """Take jobs of an agent; return their ids, or None where the agent has to join again.
+        """Submit jobs of an agent; return their ids, or None if the agent has to join again.
 
         Repeated requests carry the same `key`.
         """
@@ -123,9 +123,9 @@ class Dispatcher:
         cancelled: Sequence[str] = (),
         wait: float = 0.0,
     ) -> list[tuple[int, str, Any]] | None:
-        """Take an agent's report; return numbered orders to start and stop tasks.
+        """Record an agent's report; return numbered orders to start and stop tasks.
 
-        None where the agent has to join again. Else the ends are on disk.
+        Return None if the agent has to join again. Otherwise the ends are on disk.
         """
         await self._ready()
         agent = self._engine.agents.get(name)
@@ -133,24 +133,24 @@ class Dispatcher:
             return None
         agent.session.note_seen(seen)
         if any(status is None for _, status, _ in ended):
-            await self._engine.look()  # else they would run again on a lost node
-        with suppress(FairleadError):  # jobs that are over
+            await self._engine.update_nodes()  # else the tasks would restart on a lost node
+        with suppress(FairleadError):  # ended jobs
             await self._link.skip(skipped)
             await self._link.cancel(cancelled)
         await self._engine.report(name, ended)
         if wait and not agent.session.messages:
             with suppress(TimeoutError):
-                await asyncio.wait_for(agent.session.news.wait(), wait)
+                await asyncio.wait_for(agent.session.wake_up.wait(), wait)
         if self._engine.agents.get(name) is not agent:
             return None
         orders = islice(agent.session.messages, AT_ONCE)
-        return [(message.number, message.kind, message.what) for message in orders]
+        return [(message.number, message.kind, message.content) for message in orders]
 
     async def leave(self, name: str) -> None:
         """Remove an agent: drop its waiting tasks, and end its running ones."""
         await self._ready()
         agent = self._engine.leave(name)
-        with suppress(FairleadError):  # else waiting tasks end when they start
+        with suppress(FairleadError):  # on failure, waiting tasks end when they start
             await self._link.cancel(sorted(agent.jobs) if agent is not None else ())
         self._engine.end_all(name)
 
@@ -198,7 +198,7 @@ class Dispatcher:
         self._keep_users((self._users or set()) | set(users))
 
     def _keep_users(self, users: Collection[str] | None) -> None:
-        """Store the allowed users, also for a restart of this actor."""
+        """Store the allowed users for this actor and its restarts."""
         self._users = None if users is None else set(users)
         if self._users is None:
             self._kept.unlink(missing_ok=True)
@@ -223,7 +223,7 @@ class Dispatcher:
             self._exchange: AwaitedExchange = Connections(address)
             self._link: Link = OverHttp(Connections(address))
             self._address = self._remote
-        await self._engine.look()
+        await self._engine.update_nodes()
         loop = WorkerLoop(self._link, self._engine)
         self._tasks.append(asyncio.create_task(self._run_worker(loop)))
         self._tasks.append(asyncio.create_task(self._report_ended_jobs()))
@@ -242,13 +242,13 @@ class Dispatcher:
         self._tasks.append(asyncio.create_task(server.serve()))
         while not server.started:
             await asyncio.sleep(0.01)
-        # The journal's policy may be another until the engine has had its first turn.
+        # The policy of the journal stays in force until the first turn of the state's thread.
         await asyncio.wrap_future(service.state_thread.enqueue(lambda _tx: None))
         self._link = InProcess(service, ADMIN)
         self._exchange = _ToApplication(inside(app), self._address)
 
     async def _run_worker(self, loop: WorkerLoop) -> None:
-        """Run the worker's loop; end the process where it fails, so that Ray restarts it."""
+        """Run the worker's loop; exit on a failure, so that Ray restarts this actor."""
         try:
             await loop.run()
         except BaseException as fault:
@@ -256,7 +256,7 @@ class Dispatcher:
             os._exit(1)
 
     async def _report_ended_jobs(self) -> None:
-        """Tell agents of their ended jobs, for ever."""
+        """Notify agents of their ended jobs, for ever."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             jobs_of = {agent.name: set(agent.jobs) for agent in self._engine.agents.values()}
@@ -268,10 +268,10 @@ class Dispatcher:
                     if (agent := self._engine.agents.get(name)) is not None:
                         for job in sorted(jobs - live):
                             agent.jobs.discard(job)
-                            agent.session.tell("over", job)
+                            agent.session.queue("over", job)
 
     async def _watch(self, name: str, handle: Any) -> None:
-        """Remove an agent when its actor is gone: then a call that it never answers fails."""
+        """Remove an agent when its actor is gone, which ends a call that it never answers."""
         with suppress(ray.exceptions.RayError):
             await handle.live.remote()
         await self.leave(name)
@@ -291,7 +291,7 @@ class _ToApplication:
 
 
 def _folder() -> Path:
-    """Return the folder of Ray's session on this machine; it goes with the session."""
+    """Return the folder of Ray's current session on this machine."""
     folder = Path(ray._private.worker._global_node.get_session_dir_path()) / "fairlead"
     folder.mkdir(parents=True, exist_ok=True)
     return folder

@@ -1,6 +1,6 @@
-"""Calls that wait for their start, and what agents, dispatchers and Ray workers share of them.
+"""Calls that wait for their start: values shared by agents, dispatchers and Ray workers.
 
-Agents start in half the time without the dispatcher's imports, so this module has none of them.
+It imports nothing of the dispatcher, so that agents start in half the time.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from fairlead.service.engines.protocol import Key
 PROTOCOL = 1  # the version of the messages between agents and dispatchers
 NAME = NAMESPACE = "fairlead"  # of the dispatcher
 AGENT = "ray"  # the first word of a job's command; the second is the agent's name
-MOVED = "it runs elsewhere, or no more"
+MOVED = "it runs elsewhere, or has ended"
 GIB = 2**30
-SMALL = (type(None), bool, int, float, complex)  # results that go with the message
-SHORT = 4096  # characters, of texts that do
+SMALL = (type(None), bool, int, float, complex)  # types of results that are sent in the message
+SHORT = 4096  # most characters of texts that are sent in the message
 
 
 class NoDispatcherError(FairleadError):
@@ -41,7 +41,7 @@ class CallOptions(NamedTuple):
     kind: str  # tasks, actor or group
     function: int  # a number of `Agent.define`
     request: str  # the amounts and the placement constraint of a job request; JSON
-    attempts: int  # at most, of a call that is lost
+    attempts: int  # most starts of a call that is lost
 
 
 class StoredResult:
@@ -68,17 +68,17 @@ class RayCall:
     outcome: asyncio.Future[Any]
     batch: CallBatch | None = None
     index: int = 0
-    key: Key | None = None  # of the start under which it runs
-    tries: int = 0  # lost ones
+    key: Key | None = None  # the start under which it runs
+    tries: int = 0  # number of lost starts
     is_alone: bool = False  # starts alone, as it was lost together with others
 
     @property
     def waits(self) -> bool:
-        """Whether it is neither over nor running."""
+        """Whether it has neither started nor ended."""
         return self.key is None and not self.outcome.done()
 
     def take(self) -> Any:
-        """Return its result, and drop all references: Ray keeps referenced objects."""
+        """Return its result, and drop all references, so that Ray can free the objects."""
         value = self.outcome.result()
         self.args, self.kwargs = (), {}
         self.outcome = asyncio.get_running_loop().create_future()
@@ -86,21 +86,21 @@ class RayCall:
         return value
 
     def fail(self, fault: BaseException) -> None:
-        """Set an error as the outcome, unless it is over."""
+        """Set an error as the outcome, unless it has one."""
         if not self.outcome.done():
             self.outcome.set_exception(fault)
 
 
 @dataclass(eq=False)
 class CallBatch:
-    """A job: its calls, by index, and the number of its starts that are not over."""
+    """A job: its calls by index, and its starts that have not ended."""
 
     options: CallOptions
     request: Mapping[str, Any]
     calls: list[RayCall]
     job: str = ""
     starts_left: int = 0
-    starts: dict[int, str] = field(default_factory=dict)  # of a group: ids of nodes, by index
+    starts: dict[int, str] = field(default_factory=dict)  # ids of nodes, by index of a bundle
     is_gone: bool = False  # whether the dispatcher reported its end
 
     @property
@@ -112,7 +112,8 @@ class CallBatch:
 def worker_function(pickled: bytes, name: str) -> Callable[..., Any]:
     """Return the function that a Ray worker runs: it calls `pickled` for each row of arguments.
 
-    It returns the mean seconds of a call and the outcomes, and, apart, the large values.
+    That function returns the mean seconds of a call with the outcomes, and separately the large
+    values.
     """
     small, short = SMALL, SHORT
     function: Any = None
@@ -134,7 +135,7 @@ def worker_function(pickled: bytes, name: str) -> Callable[..., Any]:
                 value = function(*got, **named)
                 if type(value) in small or (type(value) in (str, bytes) and len(value) < short):
                     outcome, value = ("small", value), None
-                elif len(rows) > 1:  # one by one, as a value that cannot be pickled must fail alone
+                elif len(rows) > 1:  # one by one, so that an unpicklable value fails alone
                     outcome, value = ("packed", None), ray.cloudpickle.dumps(value)
                 else:
                     outcome = ("stored", None)
@@ -158,7 +159,7 @@ def one_line(fault: BaseException) -> str:
 
 
 def ray_options(demand: Mapping[str, float]) -> dict[str, Any]:
-    """Return the amounts that Ray counts for a task: those that fairlead counted."""
+    """Return the options by which Ray reserves the demand of a task."""
     more = {r: amount for r, amount in demand.items() if r not in ("cpu", "gpu", "memory")}
     options: dict[str, Any] = {"num_cpus": demand.get("cpu", 0), "num_gpus": demand.get("gpu", 0)}
     if demand.get("memory"):

@@ -1,6 +1,6 @@
-"""A Ray cluster as an engine: its nodes are Ray's, and agents of drivers start its tasks.
+"""A Ray cluster as an engine: Ray has the nodes, and agents of drivers start the tasks.
 
-An agent is an actor of the driver that submitted the tasks. So they have that driver's code and
+An agent is an actor of the driver that submitted the tasks. So tasks have that driver's code and
 environment, belong to it, and end with it. `Session` keeps the orders that an agent has not seen,
 as it does for workers.
 """
@@ -22,13 +22,13 @@ from fairlead.service.engines.protocol import Ending, EngineNode, Key, Start
 from fairlead.service.sessions import Session
 
 LOOK_SECONDS = 0.5
-REJOIN_SECONDS = 10.0  # in which agents join a restarted dispatcher
+REJOIN_SECONDS = 10.0  # for agents to join a restarted dispatcher
 NOT_COUNTED = ("object_store_memory", "node:", "accelerator_type:")
 NAMES = {"CPU": "cpu", "GPU": "gpu"}
 
 
 class RayNode(NamedTuple):
-    """A node of Ray, and the id that it has until it leaves."""
+    """A node of Ray and its id; a node that returns has another id."""
 
     node: EngineNode
     id: str
@@ -56,7 +56,7 @@ class AgentState:
 
 
 def live_nodes(rows: Sequence[Mapping[str, Any]]) -> dict[str, RayNode]:
-    """Return the live nodes of `ray.nodes` by name, with part of the id where several share one."""
+    """Return the live nodes of `ray.nodes` by name; equal names get a part of the id."""
     alive = [row for row in rows if row["Alive"]]
     names = Counter(row["NodeName"] for row in alive)
     found = {}
@@ -80,11 +80,11 @@ class RayEngine:
     """Ray's nodes, and the agents that run tasks on them; see `TaskEngine`."""
 
     def __init__(self) -> None:
-        self.identity, self.news = "ray", asyncio.Event()
+        self.identity, self.changed = "ray", asyncio.Event()
         self.ray_nodes: dict[str, RayNode] = {}
         self.agents: dict[str, AgentState] = {}
         self.runs: dict[Key, AgentTask] = {}
-        self._over: dict[Key, Ending] = {}
+        self._ended: dict[Key, Ending] = {}
         self._acknowledged: dict[Key, asyncio.Future[None]] = {}  # by ended task
         self._began = monotonic()
 
@@ -95,13 +95,13 @@ class RayEngine:
         do_all(self._start, tasks)
 
     def _start(self, task: Start) -> None:
-        if task.key in self.runs or task.key in self._over:
+        if task.key in self.runs or task.key in self._ended:
             return
         if task.job is None or task.job.command[0] != AGENT:
             self._end(task.key, 1, "was not submitted from a driver in this Ray cluster")
             return
         if task.node not in self.ray_nodes:
-            # The node may be back before the service learns that it was gone.
+            # The node may return before the service learns of the loss.
             self._end(task.key, None, "node lost")
             return
         name = task.job.command[1]
@@ -113,11 +113,11 @@ class RayEngine:
 
     def stop(self, key: Key, why: str) -> None:
         run = self.runs.get(key)
-        if run is None or key in self._over:
+        if run is None or key in self._ended:
             return
         if run.agent in self.agents:
             run.is_stopping = True
-            self.agents[run.agent].session.tell("stop", (key, why))
+            self.agents[run.agent].session.queue("stop", (key, why))
         else:
             self._end(key, 143, why)
 
@@ -125,20 +125,20 @@ class RayEngine:
         for key in self.runs.keys() - set(keys):
             run = self.runs.pop(key)
             if run.agent in self.agents:
-                self.agents[run.agent].session.tell("stop", (key, MOVED))
-        self.forget([ending for key, ending in self._over.items() if key not in keys])
+                self.agents[run.agent].session.queue("stop", (key, MOVED))
+        self.forget([ending for key, ending in self._ended.items() if key not in keys])
 
     @property
     def running(self) -> int:
-        """How many tasks run; ended ones do not count, acknowledged or not."""
-        return len(self.runs.keys() - self._over.keys())
+        """Number of running tasks."""
+        return len(self.runs.keys() - self._ended.keys())
 
     def endings(self) -> Sequence[Ending]:
-        return list(self._over.values())
+        return list(self._ended.values())
 
     def forget(self, endings: Sequence[Ending]) -> None:
         for ending in endings:
-            self._over.pop(ending.key, None)
+            self._ended.pop(ending.key, None)
             self.runs.pop(ending.key, None)
             acknowledged = self._acknowledged.pop(ending.key, None)
             if acknowledged is not None and not acknowledged.done():
@@ -151,7 +151,7 @@ class RayEngine:
     async def attend(self) -> None:
         """Watch the nodes, time limits, and agents that do not rejoin."""
         while True:
-            await self.look()
+            await self.update_nodes()
             await asyncio.sleep(LOOK_SECONDS)
             if monotonic() - self._began > REJOIN_SECONDS:
                 for key, run in self.runs.items():
@@ -163,7 +163,7 @@ class RayEngine:
                 if limit is not None and now - run.since > limit and not run.is_stopping:
                     self.stop(key, "time limit")
 
-    async def look(self) -> None:
+    async def update_nodes(self) -> None:
         """Update the nodes, and end the tasks of lost ones."""
         ray_nodes = live_nodes(await asyncio.to_thread(ray.nodes))
         if ray_nodes == self.ray_nodes:
@@ -173,20 +173,20 @@ class RayEngine:
         for key, run in self.runs.items():
             if run.node_id not in ids:
                 self._end(key, None, "node lost")
-        self.news.set()
+        self.changed.set()
 
     def join(self, name: str, user: str, jobs: Collection[str]) -> str:
-        """Register an agent, send it all of its running tasks, and return its session."""
+        """Register an agent, send it all of its running tasks, and return its session id."""
         agent = self.agents[name] = AgentState(name, user, set(jobs))
         for key, run in self.runs.items():
-            if run.agent == name and key not in self._over:
+            if run.agent == name and key not in self._ended:
                 self._order_start(run)
                 if run.is_stopping:
-                    agent.session.tell("stop", (key, "cancelled"))
+                    agent.session.queue("stop", (key, "cancelled"))
         return agent.session.id
 
     async def report(self, name: str, endings: Sequence[Ending]) -> None:
-        """Take an agent's ended tasks; return when the service has acknowledged them."""
+        """Record an agent's ended tasks; return when the service has acknowledged them."""
         waits = []
         for key, status, reason in endings:
             run = self.runs.get(key)
@@ -202,7 +202,7 @@ class RayEngine:
         """Remove an agent."""
         agent = self.agents.pop(name, None)
         if agent is not None:
-            agent.session.news.set()
+            agent.session.wake_up.set()
         return agent
 
     def end_all(self, name: str) -> None:
@@ -212,8 +212,8 @@ class RayEngine:
                 self._end(key, 143, "its driver is gone")
 
     def _order_start(self, run: AgentTask) -> None:
-        self.agents[run.agent].session.tell("start", (run.start.key, run.node_id))
+        self.agents[run.agent].session.queue("start", (run.start.key, run.node_id))
 
     def _end(self, key: Key, status: int | None, reason: str) -> None:
-        self._over.setdefault(key, Ending(key, status, reason))
-        self.news.set()
+        self._ended.setdefault(key, Ending(key, status, reason))
+        self.changed.set()

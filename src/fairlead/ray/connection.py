@@ -25,7 +25,7 @@ from fairlead.service.bounds import check_weight
 from fairlead.service.client import Client
 from fairlead.service.client.exchange import TIMEOUT, Reply
 
-AT_ONCE = 100_000  # calls of an actor that wait
+AT_ONCE = 100_000  # concurrent calls of the dispatcher
 REACH_SECONDS = 5.0
 BEGIN_SECONDS = 60.0
 HEAD = "node:__internal_head__"
@@ -36,11 +36,11 @@ def join_cluster(address: str | None = None) -> None:
     if ray.is_initialized():
         return
     where = noted = address or os.environ.get("RAY_ADDRESS") or "auto"
-    if where == "auto":  # the noted address of a stopped cluster would be tried for minutes
+    if where == "auto":  # Ray would try the recorded address of a stopped cluster for minutes
         try:
             noted = services.canonicalize_bootstrap_address("auto") or where
         except ConnectionError:
-            raise InputError("no Ray cluster is there; ray start --head makes one") from None
+            raise InputError("no Ray cluster is there; ray start --head starts one") from None
     host, _, port = noted.rpartition(":")
     if host and port.isdigit() and "/" not in noted:
         try:
@@ -48,14 +48,14 @@ def join_cluster(address: str | None = None) -> None:
         except (OSError, OverflowError) as fault:
             why = getattr(fault, "strerror", None) or str(fault)
             raise InputError(f"no Ray cluster answers there: {why.lower()}", noted) from None
-    try:  # with "auto" and not the address: only then Ray shows its token by itself
+    try:  # "auto" and not the address, because only then Ray sends its token
         ray.init(address=where, logging_level="warning", configure_logging=False)
     except (ConnectionError, ValueError, RuntimeError, exceptions.RayError) as fault:
         why = str(fault).strip().splitlines()[0].rstrip(".")
         if host and "/" not in noted:  # a program answered there
             how = "if it asks for a token, set RAY_AUTH_MODE=token"
             raise InputError(f"the Ray cluster there admits no driver ({why}); {how}") from None
-        raise InputError(f"no Ray cluster is there ({why}); ray start --head makes one") from None
+        raise InputError(f"no Ray cluster is there ({why}); ray start --head starts one") from None
 
 
 def start(
@@ -78,11 +78,11 @@ def start(
     service, token : str, optional
         The address of a ``fairlead serve`` that decides instead, and the token for it.
     journal : str, optional
-        A file on the head node, for users and jobs that outlive the cluster.
+        A file on the head node, in which users and jobs outlive the cluster.
     address : str, optional
-        Of the Ray cluster; ``auto`` when absent.
+        The address of the Ray cluster; ``auto`` when absent.
     seed : int, optional
-        Of random choices in the policy; 0, or that of the journal, when absent.
+        The seed of random choices; the journal's, or 0, when absent.
 
     Raises
     ------
@@ -118,7 +118,7 @@ def start(
     asked |= {"journal": None if journal is None else str(Path(journal))}
     for what, wanted in asked.items():
         if wanted is not None and there[what] != wanted:
-            fault = f"a dispatcher with {there[what]} is there; fairlead ray stop ends it"
+            fault = f"a dispatcher with {there[what]} runs already; fairlead ray stop ends it"
             raise InputError(fault, what)
     if users is not None:
         answer_of(dispatcher.allow.remote(dict(users)), BEGIN_SECONDS)
@@ -134,7 +134,7 @@ def check_user(name: object, weight: object = None) -> None:
 
 
 def stop(address: str | None = None) -> None:
-    """Stop the dispatcher; running tasks go on, and waiting ones do not start."""
+    """Stop the dispatcher; running tasks continue, and waiting ones never start."""
     ray.kill(running_dispatcher(address), no_restart=True)
 
 
@@ -149,7 +149,7 @@ def running_dispatcher(address: str | None = None) -> Any:
 
 
 def answer_of(ref: Any, seconds: float) -> Any:
-    """Return a dispatcher's answer; raise `InputError` or `NoDispatcherError` where it has none."""
+    """Return a dispatcher's answer; raise `InputError` or `NoDispatcherError` without one."""
     try:
         return ray.get(ref, timeout=seconds)
     except exceptions.RayTaskError as fault:

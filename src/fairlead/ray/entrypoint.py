@@ -1,4 +1,4 @@
-"""Run a whole driver in a placement group, with all that it starts in Ray."""
+"""Run a driver and all of its Ray tasks in a placement group."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fairlead.ray.fair import Fair
 
 
 class Entrypoint:
-    """Run a command; a Python script in this actor, so that Ray captures its tasks."""
+    """Runs a command; a Python script runs in this actor, so that Ray captures its tasks."""
 
     def run(self, words: Sequence[str], directory: str, environment: Mapping[str, str]) -> int:
         """Run a command to its end; return its exit status."""
@@ -28,7 +28,7 @@ class Entrypoint:
         os.environ.update(environment)
         if not _is_script(words):
             return subprocess.run(list(words), check=False).returncode
-        # This process is in the cluster already, and the script cannot join it twice.
+        # The script must not join the cluster again, as this process is in it.
         ray.init = lambda *_, **__: ray.get_runtime_context()
         ray.shutdown = lambda *_, **__: None
         try:
@@ -63,9 +63,9 @@ def check_command(words: Sequence[str], directory: str) -> None:
             raise InputError("there is no such command", words[0])
     elif words[1] in ("-m", "-c"):
         if len(words) < 3:
-            raise InputError(f"{words[1]} needs what to run", "COMMAND")
+            raise InputError(f"{words[1]} needs an argument", "COMMAND")
     elif words[1].startswith("-"):
-        raise InputError("options of Python do not go with a captured script", words[1])
+        raise InputError("options of Python are not possible with a captured script", words[1])
     elif not Path(directory, words[1]).exists():
         raise InputError("there is no such file", words[1])
 

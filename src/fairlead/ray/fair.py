@@ -36,14 +36,14 @@ ATTEMPTS = 4
 AMOUNTS = ("cpu", "memory", "gpu")
 OPTIONS = ("where", "priority", "time_limit", "attempts", "name", "resources")
 RAYS_OWN = {
-    "num_cpus": "say cpu",
-    "num_gpus": "say gpu",
-    "max_retries": "say attempts, one more than that",
-    "num_returns": "one object is returned",
-    "runtime_env": "that of the driver is there",
-    "scheduling_strategy": "say where",
+    "num_cpus": "use cpu",
+    "num_gpus": "use gpu",
+    "max_retries": "use attempts, which is one more",
+    "num_returns": "calls return one object",
+    "runtime_env": "tasks have that of the driver",
+    "scheduling_strategy": "use where",
 }
-LEAST_OF_RAY = 0.0001  # cores, devices, and others
+LEAST_OF_RAY = 0.0001  # the smallest amount that Ray counts
 Options = Mapping[str, Any]
 
 
@@ -58,11 +58,11 @@ def connect(
     ----------
     user : str
     address : str, optional
-        Of the Ray cluster; that of this process, or ``auto``, when absent.
+        The address of the Ray cluster; the cluster of this process, or ``auto``, when absent.
     policy : str, optional
-        Of a dispatcher that this starts, as in `Scheduler`; ``drf/best-fit`` when absent.
+        The policy if this starts the dispatcher, as in `Scheduler`; ``drf/best-fit`` when absent.
     weight : float, optional
-        The user's from now on.
+        The user's weight from now on.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def connect(
 
 
 class Fair:
-    """A user of a Ray cluster; from `connect`. Tasks to which it is passed may submit, too.
+    """A user of a Ray cluster; from `connect`. A task that gets it as an argument may submit, too.
 
     Amounts are cores, GiB or quantities such as ``"2Gi"``, and whole devices; other resources by
     Ray's names, in `resources`. `where` are labels that a node must have, or names of nodes. A call
@@ -133,7 +133,7 @@ class Fair:
         where: object = None,
         **kwargs: Any,
     ) -> Any:
-        """Call a function in its turn; return an ObjectRef of its result."""
+        """Schedule a call of a function; return an ObjectRef of its result."""
         options = _with_where(demand, where)
         return FairFunction(self, function, options).remote(*args, **kwargs)
 
@@ -145,9 +145,9 @@ class Fair:
         demand: Options | None = None,
         where: object = None,
     ) -> Iterator[Any]:
-        """Call a function for each item, in turn; yield the results in order.
+        """Schedule a call of a function for each item; yield the results in order.
 
-        Calls that take less than a fiftieth of a second share a start, some at a time.
+        Calls that take less than a fiftieth of a second share starts.
         """
         options = _with_where(demand, where)
         return FairFunction(self, function, options).map(items)
@@ -161,8 +161,8 @@ class Fair:
     ) -> Any:
         """Return a placement group as soon as all of its bundles fit, in the user's turn.
 
-        Each bundle is as ``{"cpu": 1, "memory": "2Gi"}``, and stands on the node where it was
-        counted. `ray.util.remove_placement_group`, or the end of the driver, frees its amounts.
+        A bundle is a mapping such as ``{"cpu": 1, "memory": "2Gi"}``; it runs on the node where it
+        was counted. `ray.util.remove_placement_group`, or the end of the driver, frees its amounts.
 
         Raises
         ------
@@ -188,7 +188,7 @@ class Fair:
         return client_of(running_dispatcher())
 
     def shares(self) -> dict[str, Any]:
-        """Return each user's share beside the fair one, with its certificate."""
+        """Return each user's share and fair share, with the certificate of the fair ones."""
         return self.client.shares().model_dump()
 
     def explain(self, job: str) -> dict[str, Any]:
@@ -208,7 +208,7 @@ class Fair:
         """Stop running calls, and drop waiting ones."""
         with suppress(exceptions.RayActorError):
             ray.get(self._agent.close.remote(), timeout=BEGIN_SECONDS)
-        ray.kill(self._agent)  # it never answers some calls, and so would not end by itself
+        ray.kill(self._agent)  # some of its calls never return, so it would not end by itself
 
     def _made(self, what: Any, options: Options) -> Any:
         kind = FairClass if isinstance(what, type) else FairFunction
@@ -216,7 +216,7 @@ class Fair:
 
     def _number(self, what: Any) -> int:
         """Return the agent's number of a function or a class."""
-        # A method or another object may have changed since.
+        # Methods and other objects may have changed since the last call.
         is_fixed = isinstance(what, FunctionType | BuiltinFunctionType | type)
         if is_fixed and what in self._numbers:
             return self._numbers[what]
@@ -242,8 +242,8 @@ class Fair:
             first = fault.errors()[0]
             place = ".".join(map(str, first["loc"]))
             if first["loc"][:1] == ("where",):
-                said = "must be labels by name, or a list of names of nodes"
-                raise InputError(said, "where") from None
+                fault_text = "must be labels by name, or a list of names of nodes"
+                raise InputError(fault_text, "where") from None
             raise InputError(first["msg"].removeprefix("Value error, "), place) from None
         rows: Sequence[Amounts] = asked.bundles or [asked]
         for row in rows:
@@ -278,7 +278,7 @@ class FairFunction:
         self._shared: CallOptions | None = None
 
     def __call__(self, *_: object, **__: object) -> None:
-        """Refuse, as Ray does: a call here would not be scheduled."""
+        """Refuse a direct call, as Ray does, because it would not be scheduled."""
         raise TypeError("this function runs in the cluster: call its .remote()")
 
     def options(self, **more: Any) -> FairFunction:
@@ -286,16 +286,16 @@ class FairFunction:
         return FairFunction(self._fair, self._function, self._options | more)
 
     def remote(self, *args: Any, **kwargs: Any) -> Any:
-        """Call it in its turn; return an ObjectRef of its result."""
+        """Schedule a call; return an ObjectRef of its result."""
         return self._fair._agent.run.remote(self._call_options(), args, kwargs)
 
     def map(self, items: Iterable[Any]) -> Iterator[Any]:
-        """Call it for each item; yield the results in order."""
+        """Schedule a call for each item; yield the results in order."""
         rows = [(item,) for item in items]
         options = self._call_options()
         parts = self._fair._agent.map.options(num_returns="streaming").remote(options, rows)
         results = _results(parts)
-        next(results)  # to its `try`, so that closing it drops the rest
+        next(results)  # up to its `try`, so that closing it drops the remaining calls
         return results
 
     def _call_options(self) -> CallOptions:
@@ -320,7 +320,7 @@ class FairClass:
         return ray.get(self.submit(*args, **kwargs))
 
     def submit(self, *args: Any, **kwargs: Any) -> Any:
-        """Make an actor in its turn; return an ObjectRef of its handle."""
+        """Schedule an actor; return an ObjectRef of its handle."""
         number = self._fair._number(self._class)
         return self._fair._run("actor", number, self._options, args, kwargs)
 
@@ -374,7 +374,7 @@ def _amounts(options: Options) -> dict[str, Any]:
         raise InputError("must give amounts by resource", "resources")
     for name in options:
         if name in RAYS_OWN:
-            raise InputError(f"is Ray's word; {RAYS_OWN[name]}", name)
+            raise InputError(f"is an option of Ray; {RAYS_OWN[name]}", name)
     others = {k: v for k, v in options.items() if k not in (*AMOUNTS, *OPTIONS)}
     resources = dict(options.get("resources") or {}) | others
     given = {k: options[k] for k in AMOUNTS if k in options}
@@ -382,7 +382,7 @@ def _amounts(options: Options) -> dict[str, Any]:
 
 
 def _check_amounts(demand: Mapping[str, float]) -> None:
-    """Refuse a demand of nothing, and amounts too small for Ray."""
+    """Refuse an empty demand, and amounts too small for Ray."""
     if not any(demand.values()):
         raise InputError("takes nothing", "demand")
     for resource, amount in demand.items():

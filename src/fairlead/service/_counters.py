@@ -18,7 +18,7 @@ OUTCOMES = ("finished", "failed", "cancelled", "lost")
 
 @dataclass(slots=True)
 class Histogram:
-    """Numbers of durations between the bounds, and their sum."""
+    """Count durations by the bounds between which they fall, and add them up."""
 
     counts: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
     total: float = 0.0
@@ -32,9 +32,9 @@ class Histogram:
 class Counters:
     """All counters; `refused` belongs to the event loop's thread, the others to the state's."""
 
-    decision: Histogram = field(default_factory=Histogram)  # a request's arrival until on disk
-    cycle: Histogram = field(default_factory=Histogram)  # carrying out a batch, and placing
-    commit: Histogram = field(default_factory=Histogram)  # writing and syncing a batch
+    decision: Histogram = field(default_factory=Histogram)  # from a request's arrival to the disk
+    cycle: Histogram = field(default_factory=Histogram)  # to carry out a batch and place tasks
+    commit: Histogram = field(default_factory=Histogram)  # to write and sync a batch
     events: Counter[str] = field(default_factory=Counter)  # by kind
     placements: int = 0
     ended: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(OUTCOMES, 0)))

@@ -1,7 +1,7 @@
 """``/metrics``: figures of a service, in Prometheus' text format.
 
-The transaction only copies the state. Fair shares are computed in another thread, every few seconds
-at the most, and their age is a figure, too.
+The transaction only copies the state. Fair shares are computed in another thread, at most
+every few seconds, and their age is another figure.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from fairlead.service.messages import UnavailableError
 
 LOG = logging.getLogger("fairlead.service")
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-MOST_USERS = 1000  # with figures of their own
+MOST_USERS = 1000  # each with its own figures; the others are summed
 OTHERS = "/others"  # no user's name, as those have no slash
-SHARES_SECONDS = 5.0  # for which shares are kept
-SHARES_PART = 10  # of the time at most one part in so many is spent on shares
-PATIENCE = 2.0  # seconds to wait for shares, before the previous ones are shown
+SHARES_SECONDS = 5.0  # for which computed shares are cached
+SHARES_PART = 10  # computing shares takes at most 1/10 of the time
+PATIENCE = 2.0  # seconds to wait for new shares before the page shows the previous ones
 STATES = ("ready", "drained", "unreachable", "lost")
 REASONS = (*WITHHELD, "too_large", "room")
 
@@ -75,7 +75,7 @@ class UserMetrics:
 
 
 def copy_state(tx: Transaction) -> StateCopy:
-    """Copy the state. O(users + servers + kinds of users' tasks), whatever waits."""
+    """Copy the state in O(users + servers + kinds of tasks), for any number of waiting tasks."""
     state = tx.state
     return StateCopy(
         dict(state.users),
@@ -93,7 +93,7 @@ class MetricsPage:
     def __init__(self, state_thread: StateThread) -> None:
         self.state_thread, self.keep, self.most_users = state_thread, SHARES_SECONDS, MOST_USERS
         self._cached: CachedShares | None = None
-        self._named: dict[str, None] = {}  # users with figures of their own
+        self._named: dict[str, None] = {}  # users that are not summed
         self._solving: asyncio.Task[None] | None = None
         self._again_at = -inf
 
@@ -111,7 +111,7 @@ class MetricsPage:
         return await asyncio.to_thread(_page, ready, copy, users, cached, counters)
 
     async def _shares(self, question: SharesQuestion) -> CachedShares | None:
-        """Return the shares, computed again if the cached ones are old."""
+        """Return the cached shares; compute them again if they are old."""
         if self._solving is None and monotonic() >= self._again_at:
             self._solving = asyncio.create_task(self._solve(question))
         if self._solving is not None:
@@ -134,7 +134,7 @@ class MetricsPage:
         question = copy.question
         running = dict(zip(question.names, question.running.tolist(), strict=True))
         if len(self._named) < min(len(copy.weight), self.most_users):
-            # Users keep figures of their own for good; the first are users with tasks.
+            # A user that was named once stays named. Users with tasks are named first.
             has_tasks = (n for n in copy.weight if copy.pending[n] or running[n])
             for name in chain(has_tasks, copy.weight):
                 if len(self._named) < self.most_users:
@@ -166,9 +166,9 @@ def sum_of(users: Sequence[UserMetrics]) -> UserMetrics:
 
 
 def fairness_error(shares: LiveShares) -> float:
-    """Return ``sum |share - fair| / sum fair``, as the metrics of a run have it at an instant.
+    """Return ``sum |share - fair| / sum fair``, as in the metrics of a run.
 
-    Not a number if no user has a task.
+    NaN if no user has a task.
     """
     active = [queue for queue in shares.queues if queue.waiting or queue.running]
     apart = sum(abs(queue.difference) for queue in active)

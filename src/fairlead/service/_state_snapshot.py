@@ -25,7 +25,7 @@ JOB = (
 
 
 def state_bytes(state: ServiceState) -> bytes:
-    """Return a state as bytes, the same for the same events."""
+    """Return a state as bytes; the same events give the same bytes."""
     runs = (run for server in state.servers.values() for run in server.running.values())
     document = {
         "version": VERSION,
@@ -82,7 +82,7 @@ def fill(state: ServiceState, part: dict[str, Any]) -> None:
         key, entry = TaskKey(j, index, attempt), state._groups[group]
         run = Running(key, task, entry, server, since, stopping, is_over)
         entry.job.running[index] = state.servers[server].running[key] = run
-        entry.job.over += is_over
+        entry.job.awaiting_gang += is_over
         state.running[entry.job.user] += 1
     for job in state.jobs.values():
         state._count_withheld(job)

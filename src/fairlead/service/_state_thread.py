@@ -1,4 +1,4 @@
-"""The one thread that changes the state: requests in, answers after their events are on disk.
+"""The one thread that changes the state: it answers requests when their events are on disk.
 
 Requests that arrived together are carried out together, tasks are placed, all events are written
 and synced once, and only then are answers given (group commit). When a batch fails, the state is
@@ -44,10 +44,10 @@ from fairlead.service.service_state import ServiceState
 
 LOG = logging.getLogger("fairlead.service")
 TICK = 2.0**-20  # times are multiples of it, so that differences are exact
-PLACED_AT_ONCE = 2000  # tasks, before the next requests
+PLACED_AT_ONCE = 2000  # tasks to place before the next requests
 REQUESTS_AT_ONCE = 500
 SNAPSHOT_EVENTS = 50_000
-FORK_SECONDS = 300.0  # that a forked child may take for a snapshot
+FORK_SECONDS = 300.0  # after which a forked child that writes a snapshot is killed
 RETRY_SECONDS = 1.0
 LEAST_WAIT, MOST_WAIT = 1.0, 3600.0  # seconds before tasks are placed again, without an event
 UNWRITABLE = "nothing has changed, as the journal cannot be written"
@@ -82,20 +82,20 @@ class QueuedRequest:
     key: str
     digest: str
     outcome: Future[Any]
-    came: float
-    seconds: float = 0.0  # of the thread that it has taken
+    arrived: float
+    seconds: float = 0.0  # that it has kept the state's thread busy
 
     def fail(self, fault: Exception) -> None:
-        """Answer with a fault, unless there is an answer."""
+        """Answer with a fault, unless it was answered."""
         if not self.outcome.done() and self.outcome.set_running_or_notify_cancel():
             self.outcome.set_exception(fault)
 
 
 class StateThread:
-    """Carries out requests one after the other, in a thread of its own.
+    """Carries out requests one after the other, in its own thread.
 
-    Without a policy or seed, those of the journal stay. In the thread, `publish` receives the
-    effects of events on disk, and `rebuilt` the state after it was read from the journal again.
+    Without a policy or seed, the journal's stay. The thread calls `publish` with the effects of
+    events on disk, and `rebuilt` with the state after it was read from the journal again.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class StateThread:
         scheduler = self.state.scheduler
         current = scheduler.policy.name, scheduler.seed
         wanted = policy or scheduler.policy.name, scheduler.seed if seed is None else seed
-        # In a new journal also the default, so that the journal names it.
+        # A new journal also records the default, so that it always names its policy.
         is_new = not self.journal.seq or wanted != current
         self._wanted = wanted if is_new else None
 
@@ -139,7 +139,7 @@ class StateThread:
     def enqueue(
         self, request: Callable[[Transaction], Outcome], key: str = "", digest: str = ""
     ) -> Future[Outcome]:
-        """Queue a request; its outcome comes when all its events are on disk.
+        """Queue a request; the future has its outcome when all its events are on disk.
 
         With an idempotency key, the outcome must be writable as JSON.
         """
@@ -148,7 +148,7 @@ class StateThread:
     async def run(
         self, request: Callable[[Transaction], Outcome], key: str = "", digest: str = ""
     ) -> Outcome:
-        """Carry out a request of the present caller.
+        """Carry out a request of the current caller.
 
         A caller's requests wait for each other here, not in the queue, where they would delay those
         of other callers.
@@ -194,7 +194,7 @@ class StateThread:
                 LOG.warning("no snapshot could be kept", extra={"fault": str(fault)})
 
     def _next_requests(self) -> list[QueuedRequest | None]:
-        """Wait for requests, or for the time of work that needs none."""
+        """Wait for requests, but not beyond the time at which tasks are to be placed."""
         found: list[QueuedRequest | None] = []
         wait: float | None = None
         if not self.ready:
@@ -229,14 +229,14 @@ class StateThread:
                 self._rebuild()
 
     def _try(self, requests: list[QueuedRequest]) -> UnavailableError | None:
-        """Carry out requests, place, write, and answer; return the fault if that failed.
+        """Carry out requests, place tasks, write events, and answer; return the fault if any.
 
-        Then the state may differ from the journal.
+        After a fault the state may differ from the journal.
         """
         began = monotonic()
         tx = Transaction(self.state, self._next_time(), Batch())
         done: list[tuple[Future[Any], Any, FairleadError | None]] = []
-        changing: list[float] = []  # when requests came that changed something
+        changing: list[float] = []  # arrivals of the requests that changed something
         try:
             for queued in requests:
                 if queued.outcome.cancelled():
@@ -246,7 +246,7 @@ class StateThread:
                     answer = self._known_answer(tx, queued) if queued.key else None
                     if answer is None:
                         answer = queued.request(tx)
-                        # An answer that changed nothing is the same when asked again.
+                        # A repeated request that changes nothing gets the same answer anyway.
                         if queued.key and len(tx.batch.events) > before:
                             written = Answer(queued.digest, to_json(answer))
                             tx.batch.answers[queued.key] = written
@@ -255,7 +255,7 @@ class StateThread:
                     done.append((queued.outcome, None, fault))
                 queued.seconds += monotonic() - since
                 if len(tx.batch.events) > before:
-                    changing.append(queued.came)
+                    changing.append(queued.arrived)
             if self.state.unplaced or self.state.scheduler.next_moment() <= tx.now:
                 limit = {"limit": PLACED_AT_ONCE}
                 placed = digest_of_placements(self.state.apply("place", limit, tx.now))
@@ -267,8 +267,8 @@ class StateThread:
                 written_at = monotonic()
                 self.counters.commit.add(written_at - decided)
                 self.counters.cycle.add(decided - began)
-                for came in changing:
-                    self.counters.decision.add(written_at - came)
+                for arrived in changing:
+                    self.counters.decision.add(written_at - arrived)
                 self.counters.count((kind for _, kind, _ in tx.batch.events), effects)
         except JournalError as fault:
             LOG.error("the journal cannot be written", extra={"fault": str(fault)})
@@ -298,10 +298,10 @@ class StateThread:
         return from_json(known.body)
 
     def _next_time(self) -> float:
-        """Return the present time, later than all times in the journal.
+        """Return the current time, later than all times in the journal.
 
-        While the wall clock is behind the last time, because it was set back, times go on at the
-        pace of the monotonic clock: durations stay right.
+        After the wall clock was set back, times advance with the monotonic clock until it has
+        caught up. So durations stay right.
         """
         clock = monotonic()
         paced = self._latest + clock - self._latest_clock
@@ -412,7 +412,7 @@ def _write_and_exit(state: ServiceState, writing: int) -> None:
         gc.disable()  # it would touch, and so copy, all of the memory
         os.nice(5)
         os.dup2(writing, 3)
-        os.closerange(4, os.sysconf("SC_OPEN_MAX"))  # so that it holds no port and no lock
+        os.closerange(4, os.sysconf("SC_OPEN_MAX"))  # the child must hold no port and no lock
         with os.fdopen(3, "wb") as pipe:
             pipe.write(state.snapshot())
         status = 0

@@ -52,17 +52,18 @@ class Workers:
         self.is_closing = False
         self._state_thread, self._journal = state_thread, journal
         self._silent, self._grace = silent, grace
-        self._poll = min(POLL_SECONDS, silent / 2)  # a waiting worker asks again before `silent`
+        # Less than `silent`, so that a waiting worker counts as responding.
+        self._poll = min(POLL_SECONDS, silent / 2)
         # Requests for a task's output that its worker has: server and answer.
         self._log_requests: dict[str, tuple[str, asyncio.Future[LogsPiece]]] = {}
-        self._without_command: set[TaskKey] = set()  # sent to start; workers refuse them then
+        self._without_command: set[TaskKey] = set()  # starts that workers will refuse
         self._new_names_lock = asyncio.Lock()
-        self._new_names: dict[str, float] = {}  # when a token last brought some, by its name
+        self._new_names: dict[str, float] = {}  # when a token last added a resource, by its name
 
     async def join(self, request: JoinRequest, caller: Token) -> dict[str, Any]:
         """Add a worker's servers, or reconnect them; return their running tasks.
 
-        Its servers that it does not name any more are lost.
+        Servers that it has declared before and omits now are lost.
         """
         names = {server.name for server in request.servers}
         if len(names) < len(request.servers):
@@ -86,7 +87,7 @@ class Workers:
         has_new_names = not resources <= set(self._state_thread.state.resources)
         try:
             self._check_number(session, caller)
-            # One at a time, as the names that other workers are about to bring count, too.
+            # One join at a time, because the limit counts the new names of other joins, too.
             async with self._new_names_lock if has_new_names else nullcontext():
                 gone = await self._state_thread.run(check)
                 await self._mark("lost", gone)
@@ -128,7 +129,7 @@ class Workers:
     def _check_new_names(
         self, state: ServiceState, resources: Set[str], changed: Set[str], caller: Token
     ) -> None:
-        """Limit the names of resources that workers bring: each new one rebuilds the scheduler."""
+        """Limit new names of resources: each one rebuilds the scheduler."""
         new = resources - set(state.resources)
         if not new:
             return
@@ -147,11 +148,11 @@ class Workers:
             self._new_names[caller.name] = now
 
     async def sync(self, request: SyncRequest, caller: Token) -> dict[str, Any]:
-        """Record ended tasks; return the worker's next orders, at once or when there are some."""
+        """Record ended tasks; return the worker's next orders, waiting for some if it asks to."""
         session = self.sessions.by_id.get(request.session)
         if session is None or session.owner != caller.name:
             raise StaleSessionError("join again")
-        session.heard = monotonic()
+        session.last_request = monotonic()
         session.note_seen(request.seen)
         back = session.servers & self.sessions.unreachable
         if request.ended or back:
@@ -175,20 +176,20 @@ class Workers:
                 await self._state_thread.run(record)
         if request.wait and not (request.ended or session.messages or self.is_closing):
             with suppress(TimeoutError):
-                await asyncio.wait_for(session.news.wait(), min(request.wait, self._poll))
+                await asyncio.wait_for(session.wake_up.wait(), min(request.wait, self._poll))
         if session.id not in self.sessions.by_id:
             raise StaleSessionError("join again")
         return await self._orders(session)
 
     async def _orders(self, session: Session) -> dict[str, Any]:
-        """Return the next orders, within the size of an answer that a worker reads."""
+        """Return the next orders, as many as fit into one answer."""
         orders: dict[str, list[Any]] = {"start": [], "stop": [], "logs": []}
         seen = 0
         for message in session.first_messages():
-            orders[message.kind].append(message.what)
+            orders[message.kind].append(message.content)
             seen = message.number
         if seen < session.sent:
-            session.news.set()  # for the next request
+            session.wake_up.set()  # for the next request
         ids = {start[1].job for start in orders["start"]}
         specs = self._journal.jobs.cached_specs(ids)
         if len(specs) < len(ids):
@@ -197,12 +198,14 @@ class Workers:
             self._without_command.update(key for key in keys if key.job not in specs)
         return {"seen": seen, **orders, "jobs": specs}
 
-    async def logs(self, session: Session, what: tuple[str, TaskKey, str, int]) -> LogsPiece:
-        """Request a piece of a task's output from a worker: server, key, stream and offset."""
-        name, server = secrets.token_hex(8), what[0]
+    async def logs(
+        self, session: Session, server: str, key: TaskKey, stream: str, offset: int
+    ) -> LogsPiece:
+        """Request a piece of a task's output from its worker, from a byte offset on."""
+        name = secrets.token_hex(8)
         answer: asyncio.Future[LogsPiece] = asyncio.get_running_loop().create_future()
         self._log_requests[name] = server, answer
-        session.tell("logs", (name, *what))
+        session.queue("logs", (name, server, key, stream, offset))
         try:
             return await asyncio.wait_for(answer, LOGS_SECONDS)
         except TimeoutError:
@@ -225,7 +228,7 @@ class Workers:
             answer.set_result(piece)
         return True
 
-    async def watch_silence(self) -> None:
+    async def watch_responses(self) -> None:
         """Mark servers without a responding worker as unreachable, and later as lost."""
         while True:
             await asyncio.sleep(CHECK_SECONDS)
@@ -242,7 +245,7 @@ class Workers:
     async def _mark(self, kind: str, names: Sequence[str]) -> None:
         """Mark servers as unreachable or lost.
 
-        A few at a time, so that a whole network's silence delays no decisions.
+        A few in each transaction, so that a network failure does not delay other requests.
         """
 
         def mark(tx: Transaction, some: Sequence[str]) -> None:
@@ -264,9 +267,9 @@ def _check_holders(state: ServiceState, request: JoinRequest) -> None:
 
 
 def _add(tx: Transaction, request: JoinRequest, first: int) -> int:
-    """Add servers from a position on for a while; return the position of the next one.
+    """Add servers from position `first` on, for 50 ms; return the position of the next one.
 
-    A transaction delays all other requests, so a long list takes several.
+    A transaction delays all other requests, so a long list takes several transactions.
     """
     until = monotonic() + JOIN_SECONDS
     for at, server in enumerate(request.servers[first:], first):
@@ -286,7 +289,7 @@ def _add(tx: Transaction, request: JoinRequest, first: int) -> int:
 
 
 def _runs_of(tx: Transaction, request: JoinRequest) -> list[Running]:
-    """Return the running tasks of servers that were just added."""
+    """Return the running tasks of the servers in a join request."""
     runs: list[Running] = []
     for server in request.servers:
         known = tx.state.servers.get(server.name)

@@ -21,7 +21,7 @@ YEARS = 100  # clients check the digest, not the date
 
 def make() -> str:
     """Return a new private key and its certificate, in PEM."""
-    # Imported here, as clients need none of it: .2 s, and a package of the service alone.
+    # Imported here, in 0.2 s, as only the service needs the package; clients may lack it.
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import NamedTuple
 
-WITHHELD = ("stopping", "after", "held")  # why the scheduler lacks waiting tasks of a job
+WITHHELD = ("stopping", "after", "held")  # why waiting tasks are kept from the scheduler
 WAITS, RUNS, DONE, FAILED = range(4)  # the status of a task, one byte each
-MOST_STATUS = 255  # of a process, as a shell gives it
+MOST_STATUS = 255  # the largest exit status that a shell reports
 
 Indices = range | list[int]
 Where = dict[str, str] | list[str] | None
@@ -33,7 +33,7 @@ class JobGroup:
     group: int
     job: Job
     indices: Indices
-    demand: dict[str, float]  # of one task; the job's demand and limit may have changed since
+    demand: dict[str, float]  # of one task, as submitted; the job may have been modified since
     waiting: int
     running: int = 0
     withdrawn: bool = False
@@ -69,7 +69,7 @@ class Running:
 
 @dataclass(slots=True)
 class Job:
-    """A user's request: a number of alike tasks, or a gang."""
+    """A user's job: independent tasks with the same demand, or a gang."""
 
     id: int
     user: str
@@ -85,7 +85,7 @@ class Job:
     held: bool = False
     cancelled: str = ""  # the reason, if it is cancelled
     started: float | None = None
-    server: str | None = None  # of its latest start
+    server: str | None = None  # on which a task of it started last
     ended: int = 0
     exit_status: int = 0
     attempts: int = 0
@@ -96,9 +96,9 @@ class Job:
     entries: dict[int, JobGroup] = field(default_factory=dict)  # by the scheduler's group
     members: list[tuple[dict[str, float], int]] | None = None  # of a gang of unlike tasks
     name: str | None = None  # for display
-    size: int = 0  # bytes of the request, which the journal keeps while the job is live
-    over: int = 0  # tasks in `running` that ended and wait for the rest of their gang
-    _ends: list[int] = field(init=False)  # of each member, the index after its last task
+    size: int = 0  # bytes of the request in the journal while the job is live
+    awaiting_gang: int = 0  # tasks in `running` that ended and wait for the rest of their gang
+    _ends: list[int] = field(init=False)  # for each member, the index after its last task
 
     def __post_init__(self) -> None:
         self._ends = list(accumulate(tasks for _, tasks in self.members or ()))
@@ -108,9 +108,9 @@ class Job:
         return self.members[bisect_right(self._ends, index)][0] if self.members else self.demand
 
     def members_of(self, indices: Indices) -> list[tuple[dict[str, float], int]]:
-        """Return the demands of tasks in order, equal neighbours merged, with their numbers.
+        """Return demands and numbers of tasks in order of index, with equal neighbours merged.
 
-        The cost grows with the members, not with the tasks.
+        The cost grows with the members of the job, not with its tasks.
         """
         found: list[tuple[dict[str, float], int]] = []
         first = 0
@@ -125,7 +125,7 @@ class Job:
 
     @property
     def waiting(self) -> int:
-        """Number of waiting tasks, those withheld from the scheduler included."""
+        """Number of waiting tasks, including withheld ones."""
         return self.tasks - self.ended - len(self.running)
 
     @property
@@ -146,7 +146,7 @@ class Job:
 
     @property
     def withheld(self) -> str:
-        """Why the scheduler lacks its waiting tasks: one of `WITHHELD`, or empty."""
+        """Why its waiting tasks are kept from the scheduler: one of `WITHHELD`, or empty."""
         if self.cancelled:
             return "stopping"
         if self.after:
@@ -210,8 +210,8 @@ class StartForecast(NamedTuple):
 
     starts: float | None
     not_before: float
-    endless: int  # running tasks without a time limit
-    ended: int  # tasks that end before
+    endless: int  # number of running tasks without a time limit
+    ended: int  # number of tasks that end before the job starts
 
 
 @dataclass(slots=True)

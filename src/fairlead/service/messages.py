@@ -20,11 +20,11 @@ from fairlead.service.bounds import (
 )
 
 MOST = 1e9  # of a resource
-MOST_REFERENCES = 10_000  # entries of `after`, `where` and `bundles` in one request, all together
-MOST_JOB_BYTES = 256 * 1024  # of all texts of one job's request, and of its bundles
-BUNDLE_BYTES = 64  # that a bundle takes beside the names of its resources
+MOST_REFERENCES = 10_000  # total entries of `after`, `where` and `bundles` in one request
+MOST_JOB_BYTES = 256 * 1024  # total size of the texts and bundles of one job request
+BUNDLE_BYTES = 64  # size of a bundle without the names of its resources
 MOST_FIELDS = 100  # of one object of a message
-MOST_INTEGER = 2**53  # what JSON carries without rounding
+MOST_INTEGER = 2**53  # larger integers are rounded by some readers of JSON
 MOST_ATTEMPT = 2**31 - 1
 
 
@@ -138,13 +138,13 @@ class Amounts(Strict):
 
 
 class Bundle(Amounts):
-    """Alike tasks of a gang."""
+    """Tasks of a gang with the same demand."""
 
     tasks: Annotated[int, Field(ge=1, le=MOST_TASKS, strict=True)] = 1
 
 
 class JobRequest(Amounts):
-    """A job: alike tasks that run one command each; all texts and bundles have at most 256 KiB.
+    """A job: tasks with one command and demand; texts and bundles take at most 256 KiB in all.
 
     ``memory`` is in GiB, or a quantity such as ``16Gi``. With ``bundles``, the job is a gang of
     these, and no other amounts count. A task's environment has ``FAIRLEAD_JOB``,
@@ -166,7 +166,7 @@ class JobRequest(Amounts):
 
     @property
     def tasks_of_all(self) -> int:
-        """Number of its tasks."""
+        """Number of its tasks, those of bundles included."""
         return sum(bundle.tasks for bundle in self.bundles) if self.bundles else self.tasks
 
     @property
@@ -202,7 +202,7 @@ def _bytes_of(texts: Iterable[str]) -> int:
 class JobsRequest(Strict):
     """Several jobs, accepted together or not at all.
 
-    All together they list at most 10,000 entries in `after`, `where` and `bundles`.
+    Together they list at most 10,000 entries in `after`, `where` and `bundles`.
     """
 
     jobs: Annotated[list[JobRequest], Field(fail_fast=True, min_length=1, max_length=MOST_JOBS)]
@@ -228,7 +228,7 @@ class JobChange(Strict):
     anywhere: Flag = False
     priority: Priority | None = None
     time_limit: Seconds | None = None
-    unlimited: Flag = False  # no time limit any more
+    unlimited: Flag = False  # whether to remove the time limit
 
     @model_validator(mode="after")
     def _is_small(self) -> Self:
@@ -262,7 +262,7 @@ class JoinServer(Strict):
 
 
 class JoinRequest(Strict):
-    """A worker that joins, first or again: its identity and its servers."""
+    """A worker that joins or rejoins: its identity and its servers."""
 
     identity: Name
     servers: Annotated[list[JoinServer], Field(fail_fast=True, min_length=1, max_length=100_000)]
@@ -316,7 +316,7 @@ class Refusal(BaseModel):
 
 
 class WhenView(BaseModel):
-    """When a waiting job starts, if no job comes and running tasks use their whole time limit.
+    """Forecast of a start: no new jobs, and running tasks use their whole time limits.
 
     If that is unknown, `starts` is absent; then the job does not start before `not_before`.
     """
@@ -331,8 +331,8 @@ class WhenView(BaseModel):
 class JobView(BaseModel):
     """A job as it is now, or as it ended. Times are seconds since 1970.
 
-    `command` is present in the answer for a single job. Of an ended job, `shortened` names the
-    fields that keep their first entries alone.
+    `command` is present in the answer for a single job. For an ended job, `shortened` names
+    the fields of which only the first entries are kept.
     """
 
     id: str
@@ -362,7 +362,7 @@ class JobView(BaseModel):
 class JobsView(BaseModel):
     """Jobs, waiting and running ones first.
 
-    If there are more of these, `next` is the id to continue from.
+    If there are more waiting or running jobs, `next` is the id to continue from.
     """
 
     jobs: list[JobView]

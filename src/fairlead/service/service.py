@@ -32,8 +32,8 @@ from fairlead.service.messages import (
 from fairlead.service.service_state import FORECAST_ENDS, RESOURCES, ServiceState
 
 LOG = logging.getLogger("fairlead.service")
-SILENT_SECONDS = 15.0  # without a request of a worker: nothing is placed on its servers
-GRACE_SECONDS = 60.0  # without a request of a worker: its tasks run again elsewhere
+SILENT_SECONDS = 15.0  # without a request of a worker, until no task starts on its servers
+GRACE_SECONDS = 60.0  # without a request of a worker, until its tasks run again elsewhere
 DELETE_SECONDS = 3600.0  # between deletions of old jobs
 LISTED = 1000  # ended jobs in an answer
 VIEWS_AT_ONCE = 2000  # waiting and running jobs in an answer, described in one transaction
@@ -43,7 +43,7 @@ LIVE_BYTES = 256 * 2**20  # of the requests of one user's waiting and running jo
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of an operator."""
+    """Settings that an operator chooses."""
 
     policy: str | None = None  # None to keep that of the journal, or drf/best-fit
     seed: int | None = None  # None to keep that of the journal, or 0
@@ -55,14 +55,14 @@ class Settings:
 
 
 class JobsPage(NamedTuple):
-    """A part of a list of jobs, and the id to continue from, if there are more."""
+    """One page of a list of jobs, and the id from which the next page continues."""
 
     jobs: list[dict[str, Any]]
     next: str | None
 
 
 class Service:
-    """All that the API offers; its methods are for the event loop's thread."""
+    """The operations behind the API; its methods are for the event loop's thread."""
 
     def __init__(self, journal: Journal, settings: Settings) -> None:
         self.journal, self.settings = journal, settings
@@ -73,8 +73,8 @@ class Service:
         self.sessions = self.workers.sessions
         self._shares_lock = asyncio.Lock()
         self._shares: dict[str, Any] = {}
-        self._shares_since = -inf  # when the state was read for these
-        self._waiting: dict[int, set[asyncio.Event]] = {}  # for the end of a job
+        self._shares_since = -inf  # when the state was copied for them
+        self._waiting: dict[int, set[asyncio.Event]] = {}  # events set at the end of a job
         self._loop: asyncio.AbstractEventLoop | None = None
         self._background: list[asyncio.Task[None]] = []
 
@@ -83,21 +83,21 @@ class Service:
         self._loop = asyncio.get_running_loop()
         self.sessions.expect(self.state_thread.state.servers)
         self.state_thread.start()
-        self._background = [asyncio.create_task(self.workers.watch_silence())]
+        self._background = [asyncio.create_task(self.workers.watch_responses())]
         if self.settings.keep:
             self._background.append(asyncio.create_task(self._delete_old_jobs()))
 
     def wake(self) -> None:
-        """Answer all waiting requests, as the service is about to end."""
+        """Answer all waiting requests, because the service is about to stop."""
         self.workers.is_closing = True
         for session in self.sessions.by_id.values():
-            session.news.set()
+            session.wake_up.set()
         for waiting in self._waiting.values():
             for ended in waiting:
                 ended.set()
 
     async def stop(self) -> None:
-        """Carry out the queued requests, and end."""
+        """Carry out the queued requests, and stop."""
         self.wake()
         for task in self._background:
             task.cancel()
@@ -113,7 +113,7 @@ class Service:
         """Accept jobs; return their ids when they are on disk."""
         requests = [(request, *_event_and_spec(request, caller)) for request in jobs]
         others = {int(job) for request in jobs for job in request.after}
-        # Looked up beside the state's thread, and once for all jobs of the request.
+        # Looked up outside the state's thread, once for all jobs of the request.
         ended = await asyncio.to_thread(self.journal.jobs.outcomes, others) if others else {}
 
         def submit(tx: Transaction) -> list[str]:
@@ -220,7 +220,7 @@ class Service:
     ) -> JobsPage:
         """Return live jobs with ids above `beyond`; if `is_all`, also the latest 1,000 ended jobs.
 
-        Of either at most 2 MiB, but one at least. A user's token lists that user's jobs alone.
+        Each list has at most 2 MiB, but at least one job. A user's token lists its jobs only.
         """
         if caller.role == "user":
             user = caller.subject
@@ -242,7 +242,7 @@ class Service:
         return await self.state_thread.run(lambda tx: {str(job) for job in tx.state.jobs})
 
     async def wait(self, job: int, caller: Token, seconds: float) -> dict[str, Any]:
-        """Return a job when it ends, or its present state after a time."""
+        """Return a job when it ends, or its state after `seconds`."""
         deadline = monotonic() + seconds
         while True:
             ended = asyncio.Event()
@@ -282,7 +282,7 @@ class Service:
             text = str(why)
             if silent := [s.name for s in tx.state.servers.values() if not s.reachable]:
                 names = ", ".join(silent[:3]) + (", ..." if len(silent) > 3 else "")
-                text += f"\nServers that are silent count as drained: {len(silent):,} ({names})."
+                text += f"\nUnresponsive servers count as drained: {len(silent):,} ({names})."
             return {"job": str(job), **why.to_dict(), "state": view["state"], "text": text}
 
         return await self.state_thread.run(explain)
@@ -306,9 +306,9 @@ class Service:
                 group = found.group
                 never = group is not None and tx.state.scheduler.explain(group).never
                 if never or not (endless or ended >= FORECAST_ENDS):
-                    answer["reason"] = "it fits on no server as it is"
+                    answer["reason"] = "it fits on none of the present servers"
                 elif ended >= FORECAST_ENDS:
-                    answer["reason"] = f"{ended:,} tasks end before"
+                    answer["reason"] = f"{ended:,} tasks end first"
                 else:
                     answer["reason"] = f"tasks that run without a time limit: {endless:,}"
             return answer
@@ -334,8 +334,8 @@ class Service:
         key, server = found
         session = self.sessions.by_server.get(server)
         if session is None:
-            raise UnavailableError(f"server {server!r}, which has the output, is not here")
-        piece = await self.workers.logs(session, (server, key, stream, offset))
+            raise UnavailableError(f"server {server!r}, which has the output, is not connected")
+        piece = await self.workers.logs(session, server, key, stream, offset)
         if piece.fault:
             raise MissingError(piece.fault)
         begin = offset if piece.offset is None else piece.offset
@@ -425,13 +425,13 @@ class Service:
         return answer
 
     async def shares(self) -> dict[str, Any]:
-        """Return users' shares and the fair ones, with the proof; one computation at a time.
+        """Return users' shares and the fair ones, with the proof.
 
-        Requests that wait for a computation share the next one.
+        One computation runs at a time; requests that arrive meanwhile share the next one.
         """
-        came = monotonic()
+        arrived = monotonic()
         async with self._shares_lock:
-            if self._shares_since < came:
+            if self._shares_since < arrived:
                 since = monotonic()
                 read = self.state_thread.run(lambda tx: tx.state.scheduler.shares_question())
                 self._shares = (await asyncio.to_thread((await read).answer)).to_dict()
@@ -467,7 +467,7 @@ class Service:
 
 
 def _event_and_spec(request: JobRequest, caller: Token) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a job as the state takes it, but for its predecessors, and as the journal keeps it."""
+    """Return the event that submits a job, without its predecessors, and the journal's spec."""
     user = request.user or (caller.subject if caller.role == "user" else None)
     if user is None:
         raise InputError("must be given, as the token belongs to no user", "user")
@@ -488,7 +488,7 @@ def _event_and_spec(request: JobRequest, caller: Token) -> tuple[dict[str, Any],
 
 
 def _amounts(request: JobRequest) -> dict[str, Any]:
-    """Return tasks and demand of a job, as the state takes them."""
+    """Return tasks and demand of a job, as in its event."""
     if not request.bundles:
         is_gang = request.gang and request.tasks > 1
         return {"demand": request.demand(), "tasks": request.tasks, "gang": is_gang}
@@ -498,7 +498,7 @@ def _amounts(request: JobRequest) -> dict[str, Any]:
 
 
 def changes_of(job: Job, request: JobChange) -> dict[str, Any]:
-    """Return the changes of a job, as the state takes them."""
+    """Return the changes of a job, as in its event."""
     given = request.model_dump(exclude_none=True)
     changes: dict[str, Any] = {
         name: given[name] for name in ("where", "priority", "time_limit") if name in given
@@ -517,7 +517,7 @@ def changes_of(job: Job, request: JobChange) -> dict[str, Any]:
 def _is_done(
     state: ServiceState, outcomes: Mapping[int, tuple[str, str]], job: int, caller: Token
 ) -> bool:
-    """Return whether a job ended well; raise if it failed, or is not the caller's."""
+    """Return whether a job succeeded; raise if it failed, or belongs to another caller."""
     live = state.jobs.get(job)
     user, ended = outcomes.get(job, ("", "")) if live is None else (live.user, "")
     if not user or (caller.role == "user" and user != caller.subject):
@@ -528,7 +528,7 @@ def _is_done(
 
 
 def _page(jobs: Iterable[Job], limit: int) -> JobsPage:
-    """Describe the first jobs, at most `limit` and `LISTED_BYTES` of them, but one at least."""
+    """Describe the first jobs: at most `limit` and `LISTED_BYTES`, but at least one."""
     shown: list[dict[str, Any]] = []
     size = 0
     for job in jobs:
@@ -541,7 +541,7 @@ def _page(jobs: Iterable[Job], limit: int) -> JobsPage:
 
 
 def _own_job(state: ServiceState, job: int, caller: Token) -> Job | None:
-    """Return a live job, if there is one; raise `MissingError` if it is not the caller's."""
+    """Return a live job, or None; raise `MissingError` if it belongs to another user."""
     found = state.jobs.get(job)
     if found is not None and caller.role == "user" and found.user != caller.subject:
         raise MissingError(f"there is no job {job}")
@@ -549,7 +549,7 @@ def _own_job(state: ServiceState, job: int, caller: Token) -> Job | None:
 
 
 def _why_withheld(job: Job) -> str:
-    """Return why the scheduler lacks the waiting tasks of a job."""
+    """Return why the waiting tasks of a job are kept from the scheduler."""
     others = ", ".join(map(str, job.after))
     why = [f"it waits until these end well: job {others}"] if others else []
     why += [f"it is held; fairlead release {job.id} lets it start"] if job.held else []

@@ -1,7 +1,7 @@
-"""The service's state: servers, users, jobs and their tasks, changed by events alone.
+"""The service's state: servers, users, jobs and their tasks, changed only by events.
 
-Without clock, files or threads, as the scheduler below it: the same events give the same state and
-the same effects. An event that is wrong raises `InputError` and changes nothing.
+It has no clock, files or threads, like its scheduler: the same events give the same state and the
+same effects. An invalid event raises `InputError` and changes nothing.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from fairlead.service.messages import MOST
 RESOURCES = ("cpu", "memory", "gpu")  # cores, GiB, devices
 QUANTA = {"cpu": 1 / 1000, "memory": 1 / 2**30, "gpu": 1}
 OTHER_QUANTUM = 1 / 10_000  # of other resources
-MOST_RESOURCES = 64  # names in all; the scheduler's tables have a column for each
+MOST_RESOURCES = 64  # of all servers; the scheduler's tables have a column for each
 MOST_DRAINED = 10_000  # names of drained servers that were lost; the oldest are forgotten
-FORECAST_ENDS = 5000  # tasks, which take 0.1 s
+FORECAST_ENDS = 5000  # ends of tasks that a forecast simulates, in 0.1 s
 GANG = "gang lost a task"
 CHANGEABLE = ("demand", "where", "priority", "time_limit")
 
@@ -52,24 +52,24 @@ class ServiceState:
     """Servers, users and jobs, over a `Scheduler`."""
 
     def __init__(self, policy: str, seed: int = 0) -> None:
-        self.resources = list(RESOURCES)  # and others of servers and live jobs, as they appear
-        self.scheduler = self._empty(policy, seed)
+        self.resources = list(RESOURCES)  # then those that servers or live jobs add
+        self.scheduler = self._empty_scheduler(policy, seed)
         self.jobs: dict[int, Job] = {}
         self.users: dict[str, float] = {}
         self.servers: dict[str, Server] = {}
         self.drained: dict[str, None] = {}  # names of drained servers that were lost, oldest first
         self.next_job = 1
-        self.pending: dict[str, int] = {}  # waiting tasks by user, held ones too
+        self.pending: dict[str, int] = {}  # waiting tasks by user, including held ones
         self.running: dict[str, int] = {}  # running tasks by user
         self.live_bytes: dict[str, int] = {}  # of the requests of live jobs, by user
-        self.withheld = dict.fromkeys(WITHHELD, 0)  # waiting tasks that the scheduler lacks
+        self.withheld = dict.fromkeys(WITHHELD, 0)  # tasks kept from the scheduler
         self.unplaced = False  # whether the state changed since tasks were placed
         self.effects = Effects()
         self._groups: dict[int, JobGroup] = {}
-        self._dependents: dict[int, dict[int, None]] = {}  # the jobs that wait for a job, in order
+        self._dependents: dict[int, dict[int, None]] = {}  # by job: the jobs that wait for it
 
     def apply(self, kind: str, body: Mapping[str, Any], now: float) -> Any:
-        """Carry out one event; return its outcome. If it raises `InputError`, nothing changed."""
+        """Carry out an event; return its outcome. `InputError` means that nothing changed."""
         outcome = EVENTS[kind](self, now, **body)
         if kind != "place":
             self.unplaced = True
@@ -84,7 +84,7 @@ class ServiceState:
 
     def on_policy(self, _now: float, policy: str, seed: int = 0) -> None:
         """Switch to another policy or seed; keep waiting and running tasks."""
-        self.scheduler = self._empty(policy, seed)
+        self.scheduler = self._empty_scheduler(policy, seed)
         self._groups = {}
         for server in self.servers.values():
             self.scheduler.add_server(server.name, server.capacity, server.labels)
@@ -110,7 +110,7 @@ class ServiceState:
     ) -> None:
         """Add a server, change it, or mark it as reachable again.
 
-        The event says whether it is drained, as journals of earlier versions forgot drains.
+        The event holds the drain, because journals of earlier versions lost drains.
         """
         server = self.servers.get(name)
         if server is not None and (server.lost or server.identity != identity):
@@ -119,7 +119,7 @@ class ServiceState:
             before, self.resources = self.resources, self.resources_with(capacity, {name})
             policy, seed = self.scheduler.policy.name, self.scheduler.seed
             try:  # on an empty scheduler, as a rebuild must not fail halfway
-                self._empty(policy, seed).add_server(name, capacity, labels)
+                self._empty_scheduler(policy, seed).add_server(name, capacity, labels)
             except InputError:
                 self.resources = before
                 raise
@@ -147,7 +147,7 @@ class ServiceState:
         self.on_unreachable(now, name, reachable=True)
 
     def on_drain(self, _now: float, name: str, drained: bool = True) -> None:
-        """Drain a server or end its drain, also for its return when it is lost."""
+        """Drain a server or end its drain; a lost server keeps the setting for its return."""
         if name in self.drained and not drained:
             del self.drained[name]
             return
@@ -156,7 +156,7 @@ class ServiceState:
         self._open_or_close(server)
 
     def on_lost(self, now: float, name: str) -> None:
-        """Give a server up: its tasks run again elsewhere, gangs when all of them have stopped."""
+        """Remove a lost server: its tasks run again, gangs once all of their tasks have stopped."""
         server = self.server(name)
         server.lost = True
         self._open_or_close(server)
@@ -166,7 +166,7 @@ class ServiceState:
             if run.entry.job.gang:
                 gangs.setdefault(run.key.job, []).append(run)
         for run in runs:
-            if not run.is_over:  # as a mate of an earlier one
+            if not run.is_over:  # else it was lost with an earlier task of its gang
                 self._lose(run, now, "server lost", gangs.get(run.key.job, ()))
         self._remove_if_empty(server)
 
@@ -212,12 +212,14 @@ class ServiceState:
     def on_modify(
         self, _now: float, job: int, changes: Mapping[str, Any], size: int | None = None
     ) -> None:
-        """Change the demand, constraint, priority or limit of waiting tasks, and the bytes."""
+        """Change the demand, constraint, priority or limit of waiting tasks; `size` is in bytes."""
         found = self.job(job)
         if found.cancelled:
             raise InputError("was cancelled", f"job {job}")
         if found.members and "demand" in changes:
-            raise InputError("its tasks ask for unlike amounts; cancel it", f"job {job}")
+            raise InputError(
+                "its tasks have different demands; cancel it and submit a new one", f"job {job}"
+            )
         request = {name: getattr(found, name) for name in CHANGEABLE} | dict(changes)
         if len(request) > len(CHANGEABLE):
             raise InputError(f"only {', '.join(CHANGEABLE)} can be changed", f"job {job}")
@@ -234,7 +236,7 @@ class ServiceState:
         """Count waiting tasks of a job as done; ignore other tasks among them."""
         found = self.job(job)
         if found.gang:
-            raise InputError("is a gang: all of it runs, or nothing", f"job {job}")
+            raise InputError("is a gang, whose tasks cannot be skipped one by one", f"job {job}")
         waits = [i for i in set(tasks) if i < found.tasks and found.status[i] == WAITS]
         if found.cancelled or not waits:
             return
@@ -250,9 +252,9 @@ class ServiceState:
     def on_end(self, now: float, tasks: Sequence[Sequence[Any]]) -> None:
         """Record how tasks ended; ignore attempts that do not run any more.
 
-        Each is job, index, attempt, status and reason. The status is as a shell gives it: 128 and
-        the signal's number if one ended it. It is None if unknown, as the machine went down; then
-        the task runs again.
+        Each is job, index, attempt, status and reason. The status is as in a shell: 128 plus
+        the number of a signal that ended it. It is None if the machine went down; then the task
+        runs again.
         """
         for *_, status, _reason in tasks:
             if status is not None and not 0 <= status <= MOST_STATUS:
@@ -299,7 +301,7 @@ class ServiceState:
     # Reading
 
     def resources_with(self, added: Iterable[str], changed: Collection[str]) -> list[str]:
-        """Return the resources in use when the servers named `changed` have the `added` ones."""
+        """Return the resources in use once the servers `changed` have the resources `added`."""
         used = dict.fromkeys(added)
         for server in self.servers.values():
             if server.name not in changed:
@@ -332,8 +334,8 @@ class ServiceState:
     def forecast_start(self, job: int, now: float) -> StartForecast:
         """Return when the first waiting task of a job starts if no job comes and no task fails.
 
-        Running tasks last until their time limit; held and dependent jobs stay so. The scheduler
-        carries that out, at most `FORECAST_ENDS` ends, and undoes it.
+        Running tasks last until their time limit; held and dependent jobs stay so. It
+        simulates at most `FORECAST_ENDS` ends on the scheduler, and undoes them.
         """
         mine, n = self.job(job).entries, 0
         runs = [run for server in self.servers.values() for run in server.running.values()]
@@ -370,7 +372,7 @@ class ServiceState:
             entered = 0 if job.withheld else waits[job.id]
             assert sum(entry.waiting for entry in job.entries.values()) == entered
             assert not job.is_finished
-            assert job.over == sum(run.is_over for run in job.running.values())
+            assert job.awaiting_gang == sum(run.is_over for run in job.running.values())
             for run in job.running.values():
                 assert self.servers[run.server].running[run.key] is run
         on_servers = sum(len(server.running) for server in self.servers.values())
@@ -386,7 +388,7 @@ class ServiceState:
     # Snapshots
 
     def snapshot(self) -> bytes:
-        """Return the state without effects as bytes, the same for the same events."""
+        """Return the state without effects as bytes; the same events give the same bytes."""
         return state_snapshot.state_bytes(self)
 
     @classmethod
@@ -416,7 +418,7 @@ class ServiceState:
         members: Sequence[tuple[Mapping[str, float], int]] | None = None,
         **_: Any,
     ) -> None:
-        """Refuse what the scheduler would refuse, before anything has changed."""
+        """Refuse a request that the scheduler would refuse, before anything has changed."""
         if not isinstance(user, str) or not user:
             raise InputError("must be a name", "user")
         for amounts, _n in members or [(demand, 1)]:
@@ -444,7 +446,7 @@ class ServiceState:
 
     # Jobs and the scheduler's groups
 
-    def _empty(self, policy: str, seed: int) -> Scheduler:
+    def _empty_scheduler(self, policy: str, seed: int) -> Scheduler:
         quanta = {name: QUANTA.get(name, OTHER_QUANTUM) for name in self.resources}
         return Scheduler(self.resources, policy, quanta, seed=seed)
 
@@ -472,7 +474,7 @@ class ServiceState:
         return job.id
 
     def _count_withheld(self, job: Job, sign: int = 1) -> None:
-        """Add the waiting tasks of a job to those that the scheduler lacks, or subtract them."""
+        """Add the waiting tasks of a job to `withheld` (1), or subtract them (-1)."""
         if why := job.withheld:
             self.withheld[why] += sign * job.waiting
 
@@ -523,7 +525,7 @@ class ServiceState:
         for entry in list(job.entries.values()):
             if not entry.withdrawn:
                 self.scheduler.cancel(entry.group)
-                # Its indices would be a list as long as the job, once for each hold.
+                # Else each hold would keep a list of indices as long as the job.
                 entry.withdrawn, entry.waiting, entry.indices = True, 0, range(0)
                 self._forget_if_empty(entry)
 
@@ -535,7 +537,7 @@ class ServiceState:
 
     def _forget(self, run: Running) -> None:
         del run.entry.job.running[run.key.index]
-        run.entry.job.over -= run.is_over
+        run.entry.job.awaiting_gang -= run.is_over
         self.running[run.entry.job.user] -= 1
         del self.servers[run.server].running[run.key]
         run.entry.running -= 1
@@ -556,16 +558,16 @@ class ServiceState:
             job.exit_status, job.reason = max(job.exit_status, status), reason or job.reason
         self._record_attempt(run, now, status, reason or run.stopping)
         self._remove_if_empty(self.servers[run.server])
-        if job.over and job.over == len(job.running):
+        if job.awaiting_gang and job.awaiting_gang == len(job.running):
             mates = job.running_by_index()
             self._requeue(mates, mates[0], now, "lost")
         self._end_job(job, now)
 
     def _lose(self, run: Running, now: float, why: str, mates: Sequence[Running] = ()) -> None:
-        """Run a lost task again; of a gang, all tasks as soon as none of it runs.
+        """Run a lost task again; a gang runs again once all of its tasks have stopped.
 
-        `mates` are tasks of the gang on the same lost server. The rest of the gang is stopped at
-        the first loss only: a walk over the gang at each loss would be quadratic.
+        `mates` are tasks of the gang on the same lost server. Only the first loss stops the rest of
+        the gang: a scan of the gang at each loss would be quadratic.
         """
         job = run.entry.job
         is_first = run.stopping != GANG
@@ -573,13 +575,13 @@ class ServiceState:
             lost.stopping = why
             if not lost.is_over:
                 lost.is_over = True
-                job.over += 1
+                job.awaiting_gang += 1
         if job.gang and is_first and not job.cancelled:
             for mate in job.running_by_index():
                 self._stop(mate, GANG)
         if not job.gang:
             self._requeue([run], run, now, why)
-        elif job.over == len(job.running):
+        elif job.awaiting_gang == len(job.running):
             self._requeue(job.running_by_index(), run, now, why)
         else:
             return
@@ -624,8 +626,8 @@ class ServiceState:
     def _end_job(self, job: Job, now: float) -> None:
         """Remove a finished job; cancel or release the jobs that wait for it.
 
-        A cancelled job ends the jobs that wait for it in turn. A stack keeps the order of a
-        recursion, depth first, as journals hold events that were carried out that way.
+        A cancelled job ends the jobs that wait for it, and so on. The stack keeps the order of a
+        depth-first recursion, on which the events in journals rely.
         """
         if not job.is_finished or job.id not in self.jobs:
             return
@@ -651,7 +653,7 @@ class ServiceState:
         self._count_withheld(job, -1)
         del self.jobs[job.id]
         self.effects.ended.append(job)
-        for other in job.after:  # live ones, if the job was cancelled before they ended
+        for other in job.after:  # only live ones: those that the job still waited for
             if others := self._dependents.get(other):
                 others.pop(job.id, None)
                 if not others:

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 from fairlead.service.jobs import Running
 
-AT_ONCE = 5000  # messages in an answer
-BYTES_AT_ONCE = 4 * 2**20  # of the jobs that they start, in an answer; one job may be alone in it
+AT_ONCE = 5000  # messages in one answer
+BYTES_AT_ONCE = 4 * 2**20  # of job requests in one answer, except that a larger job is sent alone
 
 
 class Message(NamedTuple):
@@ -28,11 +28,11 @@ class Message(NamedTuple):
 
     number: int
     kind: str
-    what: Any
+    content: Any
     size: int = 0  # bytes of the job that starts
 
 
-@dataclass(eq=False)  # two sessions are never alike, and comparing their servers takes long
+@dataclass(eq=False)  # by identity, as comparing sets of servers is slow
 class Session:
     """A joined worker, its servers, and its unseen messages."""
 
@@ -40,29 +40,29 @@ class Session:
     servers: set[str]
     owner: str  # the token that it joined with
     id: str = field(default_factory=lambda: secrets.token_hex(16))
-    heard: float = field(default_factory=monotonic)
+    last_request: float = field(default_factory=monotonic)  # its time, by the monotonic clock
     sent: int = 0
-    # Reports of the worker under way. Their answers carry all messages, so these wake no other
-    # request of the worker, which would carry them a second time.
+    # Number of reports being processed. Their answers carry all messages, so new messages do not
+    # wake another request of the worker, which would carry them a second time.
     reports: int = 0
     messages: deque[Message] = field(default_factory=deque)
-    news: asyncio.Event = field(default_factory=asyncio.Event)  # set when there are messages
+    wake_up: asyncio.Event = field(default_factory=asyncio.Event)  # set by messages, and at the end
 
-    def tell(self, kind: str, what: Any, size: int = 0) -> None:
+    def queue(self, kind: str, content: Any, size: int = 0) -> None:
         """Queue a message for the worker."""
         self.sent += 1
-        self.messages.append(Message(self.sent, kind, what, size))
+        self.messages.append(Message(self.sent, kind, content, size))
         if not self.reports:
-            self.news.set()
+            self.wake_up.set()
 
-    def tell_start(self, run: Running) -> None:
+    def queue_start(self, run: Running) -> None:
         """Queue the start of a task, with its demand and time limit."""
-        what = run.server, run.key, run.demand, run.entry.time_limit
-        self.tell("start", what, run.entry.job.size)
+        content = run.server, run.key, run.demand, run.entry.time_limit
+        self.queue("start", content, run.entry.job.size)
 
-    def tell_stop(self, run: Running) -> None:
+    def queue_stop(self, run: Running) -> None:
         """Queue the stop of a task."""
-        self.tell("stop", (run.server, run.key, run.stopping))
+        self.queue("stop", (run.server, run.key, run.stopping))
 
     @contextmanager
     def reporting(self) -> Iterator[None]:
@@ -71,7 +71,7 @@ class Session:
         try:
             yield
         except BaseException:
-            self.news.set()
+            self.wake_up.set()
             raise
         finally:
             self.reports -= 1
@@ -81,7 +81,7 @@ class Session:
         while self.messages and self.messages[0].number <= seen:
             self.messages.popleft()
         if not self.messages:
-            self.news.clear()
+            self.wake_up.clear()
 
     def first_messages(self) -> list[Message]:
         """Return the messages of one answer."""
@@ -89,8 +89,8 @@ class Session:
         jobs: set[int] = set()
         size = 0
         for message in islice(self.messages, AT_ONCE):
-            if message.kind == "start" and message.what[1].job not in jobs:
-                jobs.add(message.what[1].job)
+            if message.kind == "start" and message.content[1].job not in jobs:
+                jobs.add(message.content[1].job)
                 size += message.size
                 if found and size > BYTES_AT_ONCE:
                     break
@@ -105,7 +105,7 @@ class Sessions:
         self.by_id: dict[str, Session] = {}
         self.by_server: dict[str, Session] = {}
         self.joining: dict[str, list[Session]] = {}
-        self.silent: dict[str, float] = {}  # since when a server has no session
+        self.silent: dict[str, float] = {}  # time since when a server has no session
         self.unreachable: set[str] = set()
 
     def all(self) -> list[Session]:
@@ -114,41 +114,41 @@ class Sessions:
         return list((self.by_id | joining).values())
 
     def expect(self, servers: Iterable[str]) -> None:
-        """Begin to count the silence of servers without a session."""
+        """Start the time limit within which the workers of servers have to join again."""
         for name in servers:
             self.silent[name] = monotonic()
 
     def begin(self, session: Session) -> None:
-        """Queue decisions from now on for a worker that is about to join."""
+        """Start queueing orders for a worker that is about to join."""
         for name in session.servers:
             self.joining.setdefault(name, []).append(session)
 
     def give_up(self, session: Session) -> None:
-        """Forget a worker that may not join."""
+        """Drop the queued orders of a worker whose join failed."""
         for name in session.servers:
             self.joining[name].remove(session)
             if not self.joining[name]:
                 del self.joining[name]
 
     def join(self, session: Session, runs: Iterable[Running]) -> None:
-        """Open a session of a worker for its servers, and send it their running tasks."""
+        """Open the session of a worker, and send it the running tasks of its servers."""
         self.give_up(session)
         decided, session.messages, session.sent = session.messages, deque(), 0
         sent = set()
         for run in runs:
             sent.add(run.key)
-            session.tell_start(run)
+            session.queue_start(run)
             if run.stopping:
-                session.tell_stop(run)
-        for _, kind, what, size in decided:
-            if kind != "start" or what[1] not in sent:
-                session.tell(kind, what, size)
+                session.queue_stop(run)
+        for _, kind, content, size in decided:
+            if kind != "start" or content[1] not in sent:
+                session.queue(kind, content, size)
         self.by_id[session.id] = session
         for name in session.servers:
             before = self.by_server.get(name)
             if before is not None:
                 before.servers.discard(name)
-                before.news.set()
+                before.wake_up.set()
                 if not before.servers:
                     self.by_id.pop(before.id, None)
             self.by_server[name] = session
@@ -156,19 +156,19 @@ class Sessions:
             self.unreachable.discard(name)
 
     def deliver(self, starts: list[Running], stops: list[Running]) -> None:
-        """Send decisions to workers."""
+        """Queue starts and stops for the workers of their servers."""
         for run in starts:
             for session in self._of(run.server):
-                session.tell_start(run)
+                session.queue_start(run)
         for run in stops:
             for session in self._of(run.server):
-                session.tell_stop(run)
+                session.queue_stop(run)
 
     def forget_all(self, servers: Iterable[str]) -> None:
         """End all sessions, so that workers join again."""
         for session in self.by_id.values():
             session.servers.clear()
-            session.news.set()
+            session.wake_up.set()
         self.by_id.clear()
         self.by_server.clear()
         self.expect(servers)
@@ -180,7 +180,7 @@ class Sessions:
             session.servers.discard(server)
             if not session.servers:
                 self.by_id.pop(session.id, None)
-                session.news.set()
+                session.wake_up.set()
         self.silent.pop(server, None)
         self.unreachable.discard(server)
 
@@ -189,7 +189,7 @@ class Sessions:
         limit = monotonic() - seconds
         names = [name for name, since in self.silent.items() if since <= limit]
         for session in self.by_id.values():
-            if session.heard <= limit:
+            if session.last_request <= limit:
                 names += sorted(session.servers)
         return names
 

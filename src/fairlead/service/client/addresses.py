@@ -1,13 +1,13 @@
-"""Addresses of a service: Unix sockets and URLs, how to connect, and how to know the service.
+"""Addresses of a service: Unix sockets and URLs, connecting, and verifying the service.
 
 - ``unix:PATH``, the default: a socket in a folder that only its owner can write.
-- ``http://HOST:PORT`` with a token made by `fairlead token add`: TLS, and only with the service
-  whose certificate the token names. The token is shown to no other.
-- ``https://HOST``: a proxy before the service, checked by the system's authorities.
-- ``http://HOST:PORT`` without such a token: nothing is checked.
+- ``http://HOST:PORT`` with a token made by `fairlead token add`: TLS to the service
+  whose certificate the token names. No other service gets the token.
+- ``https://HOST``: a proxy before the service, verified by the system's certificate authorities.
+- ``http://HOST:PORT`` without such a token: nothing is verified.
 
-No other account can put another socket into the folder of a Unix socket while the service is away.
-So requests reach the service alone.
+No other account can put a socket into the folder of a Unix socket while the service is down. So
+only the service gets the requests.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ if TYPE_CHECKING:
 
 PREFIX = "fairlead_"  # of all tokens
 TOKEN = PREFIX + r"[A-Za-z0-9_-]{43}\.([A-Za-z0-9_-]{43})"
-UNIX = "unix:"  # before the path of a socket, where a URL of a service is expected
+UNIX = "unix:"  # before the path of a socket, in place of a URL
 NAME = "fairlead.sock"
 SYSTEM = Path("/run/fairlead")
 BACKLOG = 2048
-MOST_LINKS = 40  # on the way to a socket, as for the system itself
+MOST_LINKS = 40  # symbolic links on the way to a socket, as in Linux
 
 
 class Address(NamedTuple):
-    """The address of a service, and the token that is shown there."""
+    """The address of a service, and the token for it."""
 
-    url: str  # for people
+    url: str  # for messages
     token: str = ""  # empty for none
     socket: Path | None = None  # the Unix socket, if it is one
-    is_default: bool = False  # whether no address was given, so that it is looked up here
+    is_default: bool = False  # whether it was looked up on this machine, as none was given
 
     @classmethod
     def of(cls, server: str | None, token: str | None) -> Address:
@@ -76,11 +76,11 @@ class Address(NamedTuple):
 
     @property
     def is_verified(self) -> bool:
-        """Whether only the service itself, or its proxy, can answer at this address."""
+        """Whether no other program than the service or its proxy can answer at this address."""
         return self.socket is not None or self.url.startswith("https://") or bool(self.pin)
 
     def after_failure(self) -> Address:
-        """Return the address to try after a failure: looked up again where none was given."""
+        """Return the address to try after a failure: a default one is looked up again."""
         return Address.of(None, self.token) if self.is_default else self
 
     @property
@@ -90,7 +90,7 @@ class Address(NamedTuple):
 
     @property
     def host(self) -> str:
-        """The host that requests are for, and its port where one was given."""
+        """The host of the URL, and its port if the URL has one."""
         if self.socket is not None:
             return "localhost"
         name = urlsplit(self.url).netloc.rpartition("@")[2]
@@ -98,14 +98,14 @@ class Address(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The path before those of requests, where a proxy has the service below one."""
+        """The path of the URL, for a proxy that serves the API below one."""
         if self.socket is not None:
             return ""
         return quote(urlsplit(self.url).path.rstrip("/"), safe="/%")
 
     @property
     def place(self) -> tuple[str, int]:
-        """Host and port of an address that is no Unix socket."""
+        """Host and port of a URL."""
         parts = urlsplit(self.url)
         return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
 
@@ -115,7 +115,7 @@ class Address(NamedTuple):
             check_socket(self.socket)
 
     def open(self, timeout: float) -> sockets.socket:
-        """Connect to the service; `timeout` is in seconds, for each later step, too."""
+        """Connect to the service; `timeout` is in seconds, and applies to each later step, too."""
         if self.socket is not None:
             connection = sockets.socket(sockets.AF_UNIX)
             try:
@@ -137,7 +137,7 @@ class Address(NamedTuple):
             raise
 
     def tls_context(self) -> ssl.SSLContext | None:
-        """Return how TLS knows the service; None where there is no TLS."""
+        """Return the TLS context that verifies the service; None without TLS."""
         if self.pin:
             from fairlead.service.certificate import client_context
 
@@ -169,7 +169,7 @@ def own_socket() -> Path:
 def find_socket() -> Path:
     """Return the socket of a service on this machine: this account's, else the system's.
 
-    It may not be there yet. A folder of this account for its socket shows that the account runs, or
+    The socket may not exist yet. A folder for it in this account shows that the account runs, or
     ran, a service.
     """
     own, system = own_socket(), SYSTEM / NAME
@@ -179,10 +179,10 @@ def find_socket() -> Path:
 
 
 def check_socket(path: Path) -> Path:
-    """Return the path of a socket without links; refuse one that another account could replace.
+    """Return the real path of a socket; refuse one that another account could replace.
 
-    All folders on the way are checked, those of links included. A missing folder is no fault, as
-    nothing is reached then.
+    All folders on the way are checked, including those of symbolic links. A missing folder is no
+    fault, as the connection fails anyway.
     """
     trusted = (0, os.geteuid())
     real, left, links = Path("/"), list(path.absolute().parts[1:]), 0
@@ -210,14 +210,14 @@ def check_socket(path: Path) -> Path:
 
 
 def _is_safe(folder: Path, trusted: Sequence[int]) -> bool:
-    """Return whether no other account can change a folder's entries that belong to trusted ones."""
+    """Return whether only trusted accounts can change their entries of a folder."""
     try:
         found = folder.stat()
     except OSError:
         return True
-    # Root let an account have a folder there, as systemd does.
+    # Root may give a subfolder to an account, as systemd does.
     is_given = folder.parent == SYSTEM.parent and not found.st_mode & 0o022
-    # Any account may add to a sticky folder, as /tmp, and remove nothing of others' from it.
+    # In a sticky folder, such as /tmp, accounts can remove only their own entries.
     is_open = found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX
     return is_given or (found.st_uid in trusted and not is_open)
 
@@ -229,7 +229,7 @@ def _replaceable(path: Path, place: Path) -> InputError:
 
 
 def _owner(path: Path) -> int | None:
-    """Return the account that a file belongs to; None where the file is absent or hidden."""
+    """Return the owner of a file; None if the file is absent or hidden."""
     try:
         return path.stat().st_uid
     except OSError:
@@ -237,7 +237,7 @@ def _owner(path: Path) -> int | None:
 
 
 def listen_unix(path: Path) -> sockets.socket:
-    """Listen on a Unix socket; its folder is made where it is missing."""
+    """Listen on a Unix socket; create its folder if it is missing."""
     folder = path.parent
     try:
         folder.mkdir(mode=0o755 if os.geteuid() == 0 else 0o700, exist_ok=True)
@@ -248,7 +248,7 @@ def listen_unix(path: Path) -> sockets.socket:
             path.unlink(missing_ok=True)
             listening = sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM)
             listening.bind(str(path))
-            path.chmod(0o666)  # the folder limits who may enter; the kernel names each caller
+            path.chmod(0o666)  # the folder limits access, and the kernel identifies each caller
             listening.listen(BACKLOG)
     except OSError as fault:
         why = fault.strerror or str(fault)
@@ -284,7 +284,7 @@ def close(listening: Sequence[sockets.socket]) -> None:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Lock a folder for a block, so that of two services only one takes a socket."""
+    """Lock a folder during a block, so that two services cannot take one socket."""
     number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(number, fcntl.LOCK_EX)
@@ -294,12 +294,12 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _is_served(path: Path) -> bool:
-    """Return whether a service listens on a socket; one that was killed left only its name."""
+    """Return whether a service listens on a socket; a killed one leaves only the file."""
     try:
         is_socket = stat.S_ISSOCK(path.lstat().st_mode)
     except FileNotFoundError:
         return False
     if not is_socket:
-        raise InputError("is there, and is no socket", "", str(path))
+        raise InputError("exists, and is no socket", "", str(path))
     with sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM) as probe:
         return probe.connect_ex(str(path)) == 0

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 from fairlead.errors import InputError
 from fairlead.service.bounds import JOB_ID, MOST_JOBS, NAME
 
-LARGEST_PART = 8 * 2**20  # bytes of jobs in a request
+LARGEST_PART = 8 * 2**20  # bytes of jobs in one request
 Row = Mapping[str, object]
 
 
@@ -54,7 +54,7 @@ def job(job: str) -> Call:
 
 
 def wait(job: str, seconds: float) -> Call:
-    """Read a job when it is over, or after some seconds."""
+    """Read a job when it ends, or after some seconds."""
     return Call("GET", f"{_of_job(job)}/wait?seconds={seconds}")
 
 
@@ -68,9 +68,9 @@ def when(job: str) -> Call:
     return Call("GET", f"{_of_job(job)}/when")
 
 
-def act_on_job(job: str, what: str) -> Call:
+def act_on_job(job: str, action: str) -> Call:
     """Cancel, hold or release a job."""
-    return _change("POST", f"{_of_job(job)}/{what}")
+    return _change("POST", f"{_of_job(job)}/{action}")
 
 
 def modify(job: str, change: Row) -> Call:
@@ -107,7 +107,7 @@ def remove(name: str) -> Call:
 
 
 def parts_of(jobs: Iterable[Row]) -> Iterator[list[str]]:
-    """Yield jobs as JSON texts, in parts that one request may hold."""
+    """Yield jobs as JSON texts, in lists that fit into one request each."""
     part: list[str] = []
     size = 0
     for job in jobs:

@@ -1,6 +1,6 @@
 """HTTP/1.1 connections to a service for asyncio, which stay open between requests.
 
-httpx does the same, with 15 MB more and 1 ms more a request.
+httpx would take 15 MB of memory, and 1 ms more a request.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from fairlead.service.client.addresses import Address, check_socket
 from fairlead.service.client.exchange import PART, HttpState, NotReachedError, Reply
 
-TIMEOUT = 40.0  # seconds for a part of an answer, more than any wait
+TIMEOUT = 40.0  # seconds for a part of an answer, longer than the service waits
 MOST_CONNECTIONS = 100
 
 
@@ -30,7 +30,7 @@ class Connections:
 
     @property
     def url(self) -> str:
-        """The address, for people."""
+        """The address, for messages."""
         return self._address.url
 
     async def ask(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
@@ -50,7 +50,7 @@ class Connections:
         return reply
 
     def close(self) -> None:
-        """Close the connections that carry no request."""
+        """Close the idle connections."""
         while self._idle:
             self._idle.pop().close()
 
@@ -61,7 +61,7 @@ class Connections:
         try:
             async with asyncio.timeout(self._timeout):
                 reader, writer = await _open(self._address)
-        except (OSError, ValueError) as fault:  # also for a host that no name server can be asked
+        except (OSError, ValueError) as fault:  # ValueError: a host that is no valid name
             raise NotReachedError(str(fault) or type(fault).__name__) from fault
         return _Connection(reader, writer, self._address, self._timeout)
 

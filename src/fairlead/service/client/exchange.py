@@ -1,9 +1,9 @@
 """Requests and answers over HTTP/1.1, one at a time on a connection that stays open.
 
-h11 reads and writes HTTP. Clients that also connect import packages for mail and TLS, or more: that
-takes longer than all else a command does (benchmarks/command_times.py).
+h11 formats and parses HTTP. Complete HTTP clients import packages for mail, TLS and more. That
+takes longer than the rest of a command (benchmarks/command_times.py).
 
-Answers are read up to a size and a time, as another program may answer in place of the service.
+Answers have limits of size and time, because another program may answer in place of the service.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from fairlead.service.client.addresses import Address
 
-TIMEOUT = 70.0  # seconds, more than any wait
+TIMEOUT = 70.0  # seconds, longer than the service waits
 LARGEST_ANSWER = 64 * 2**20  # bytes; the service sends larger orders in several answers
 LONGEST_ANSWER = 300.0  # seconds
 PART = 2**16  # bytes that are read at once
@@ -49,14 +49,14 @@ class Exchange(Protocol):
 
     @property
     def url(self) -> str:
-        """The service's address, for people."""
+        """The service's address, for messages."""
         ...
 
     def ask(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
         """Send a request and return its answer.
 
-        Without an answer it raises `OSError`, and `NotReachedError` where nothing was sent. An
-        answer of another program raises `OtherProgramError`.
+        It raises `NotReachedError` when nothing was sent, `OSError` when no answer came, and
+        `OtherProgramError` for an answer of another program.
         """
         ...
 
@@ -70,7 +70,7 @@ class AwaitedExchange(Protocol):
 
     @property
     def url(self) -> str:
-        """The service's address, for people."""
+        """The service's address, for messages."""
         ...
 
     async def ask(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
@@ -79,9 +79,9 @@ class AwaitedExchange(Protocol):
 
 
 class HttpState:
-    """The state of HTTP on one connection; its bytes are sent and received elsewhere."""
+    """The state of HTTP on one connection; the caller sends and receives the bytes."""
 
-    _reply: Reply  # the answer that is being received, as yet without its content
+    _reply: Reply  # status and headers of the answer that is being received
 
     def __init__(self, address: Address) -> None:
         self._address = address
@@ -97,7 +97,7 @@ class HttpState:
     def request(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> bytes:
         """Return the bytes of a request."""
         address = self._address
-        # A small compressed answer may become a large one.
+        # Refuse compression, as a small answer might become a large one.
         fields = {"Host": address.host, "Accept-Encoding": "identity"}
         fields |= {"Content-Length": str(len(body)), **headers}
         if address.token:
@@ -109,7 +109,7 @@ class HttpState:
         return b"".join(self._http.send(event) or b"" for event in events)
 
     def receive(self, received: bytes) -> Reply | None:
-        """Take received bytes, none at the end of the connection; return a whole answer."""
+        """Add received bytes (empty at the end of the connection); return a complete answer."""
         try:
             self._http.receive_data(received)
             while (event := self._http.next_event()) is not h11.NEED_DATA:
@@ -126,7 +126,7 @@ class HttpState:
             if received:
                 raise self._other_program("does not answer in HTTP") from None
             raise ConnectionResetError("the connection was closed before an answer") from None
-        # h11 looks at a line only when all headers are there, and other programs may send one line.
+        # h11 waits for all headers, but other programs may send a single line.
         is_begun = self._http.their_state is not h11.SEND_RESPONSE
         if not (is_begun or HTTP.startswith(self._http.trailing_data[0][: len(HTTP)])):
             raise self._other_program("does not answer in HTTP")
@@ -152,7 +152,7 @@ class HttpState:
 
 
 class Channel:
-    """A connection to a service; it is opened by the first request, and again where it was lost.
+    """A connection to a service, opened by the first request, and again when it was lost.
 
     A default address is looked up again when the service does not answer.
     """
@@ -164,7 +164,7 @@ class Channel:
 
     @property
     def url(self) -> str:
-        """The address, for people."""
+        """The address, for messages."""
         return self._address.url
 
     def ask(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
@@ -177,13 +177,13 @@ class Channel:
                 self._socket = self._open()
                 self._http = HttpState(self._address)
             asked = self._http.request(method, target, headers, body)
-            # The service may have refused the request before its end, and then says why.
+            # The service may have refused the request early; then read its reason.
             with suppress(BrokenPipeError, ConnectionResetError):
                 self._socket.sendall(asked)
             while (reply := self._http.receive(self._socket.recv(PART))) is None:
                 pass
         except BaseException as fault:
-            self.close()  # the rest of an answer would be taken for the next one
+            self.close()  # else the rest of this answer would be read as the next one
             if isinstance(fault, OSError):
                 self._address = self._address.after_failure()
             raise
@@ -200,5 +200,5 @@ class Channel:
     def _open(self) -> socket.socket:
         try:
             return self._address.open(TIMEOUT)
-        except (OSError, ValueError) as fault:  # also for a host that no name server can be asked
+        except (OSError, ValueError) as fault:  # ValueError: a host that is no valid name
             raise NotReachedError(str(fault)) from fault

@@ -1,4 +1,4 @@
-"""A client of a running service whose answers are plain values, as they come in JSON.
+"""A client of a running service whose answers are plain JSON values.
 
 It imports little, so that commands start quickly; `Client` and `AsyncClient` are for programs.
 
@@ -6,8 +6,8 @@ It imports little, so that commands start quickly; `Client` and `AsyncClient` ar
 awaits it. The other two drive it with an exchange that blocks, so that it never suspends and
 `blocking` runs it to its end. No method is written twice or generated.
 
-A request that changes something carries an idempotency key. So it is sent again, for a while, when
-its answer was lost.
+A request that changes something carries an idempotency key. So it can be repeated when its answer
+was lost.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from fairlead.service.client.exchange import (
 )
 
 TRIES = 6
-OUTAGE_TRIES = 200  # to wait for a job: ten minutes without a service
-STARTING_SECONDS = 10.0  # in which a service that is being started begins to listen
+OUTAGE_TRIES = 200  # while waiting for a job: ten minutes without a service
+STARTING_SECONDS = 10.0  # for a starting service to begin to listen
 STARTING_PAUSE = 0.2
 REPORT_AFTER = 2.0  # seconds of such a wait
 REPEATED = (429, 502, 503, 504)
@@ -50,7 +50,7 @@ class NoServiceError(FairleadError):
 
 
 class RefusedError(FairleadError):
-    """The service refuses: ``status`` is that of HTTP."""
+    """The service refuses the request; ``status`` is the HTTP status."""
 
     def __init__(self, status: int, detail: str) -> None:
         self.status = status
@@ -60,7 +60,7 @@ class RefusedError(FairleadError):
 class Requests:
     """Requests to a service, and their repetition.
 
-    `report` is called once with a line where a request waits for a service that may be starting.
+    `report` gets a line of text when a request starts to wait for a service that may be starting.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Requests:
 
     @property
     def url(self) -> str:
-        """The service's address, for people."""
+        """The service's address, for messages."""
         return self._exchange.url
 
     async def ask(self, call: Call, tries: int = TRIES) -> Any:
@@ -98,7 +98,7 @@ class Requests:
         return ids
 
     async def jobs(self, user: str | None, is_all: bool) -> list[dict[str, Any]]:
-        """Return jobs that wait or run, and, if asked for, the latest that ended."""
+        """Return waiting and running jobs; if `is_all`, also the latest ended ones."""
         first = await self.ask(calls.list_jobs(user, is_all))
         live = [row for row in first["jobs"] if not is_over(row["state"])]
         ended, beyond = [row for row in first["jobs"] if is_over(row["state"])], first["next"]
@@ -108,7 +108,7 @@ class Requests:
         return live + ended
 
     async def wait(self, job: str, seconds: float | None) -> dict[str, Any]:
-        """Return a job when it is over, or as it is after some seconds."""
+        """Return a job when it ends, or its state after some seconds."""
         deadline = None if seconds is None else time.monotonic() + seconds
         left, tries = 0.0, TRIES
         while True:
@@ -145,7 +145,7 @@ class BlockingClient(Generic[Owner]):
 
     @property
     def url(self) -> str:
-        """The service's address, for people."""
+        """The service's address, for messages."""
         return self._exchange.url
 
     def close(self) -> None:
@@ -180,7 +180,7 @@ def blocking_requests(exchange: Exchange, report: Report) -> Requests:
 
 
 class _Blocking:
-    """An exchange whose answers are there when they are awaited."""
+    """A blocking exchange with the interface of an awaited one."""
 
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
@@ -218,7 +218,7 @@ def is_over(state: str) -> bool:
 
 
 def _content_of(outcome: Reply | OSError, url: str) -> Any:
-    """Return the values of an answer; raise an error where there is none, or a refusal."""
+    """Return the JSON values of an answer; raise an error for a refusal or no answer."""
     if isinstance(outcome, OSError):
         why = str(outcome) or type(outcome).__name__
         raise NoServiceError(f"no service at {url} ({why}); start one with fairlead serve")
@@ -242,13 +242,13 @@ def other_version(status: int, url: str) -> RefusedError:
 
 @contextmanager
 def _naming(accepted: Sequence[str]) -> Iterator[None]:
-    """Add the jobs that were accepted before it to an error."""
+    """Name the jobs that were accepted before an error in its message."""
     try:
         yield
     except FairleadError as fault:
         if not accepted:
             raise
-        text = f"{fault}; before that, jobs {accepted[0]} to {accepted[-1]} were taken"
+        text = f"{fault}; before that, jobs {accepted[0]} to {accepted[-1]} were accepted"
         if isinstance(fault, RefusedError):
             raise RefusedError(fault.status, text) from None
         raise NoServiceError(text) from None
@@ -262,7 +262,7 @@ class Repetition:
         self._report: Report | None = report
 
     def pause_after(self, outcome: Reply | OSError) -> float | None:
-        """Return seconds until the request is sent again, or None where the outcome stands."""
+        """Return seconds until the request is sent again, or None if it is not."""
         self._tried += 1
         longest = 0.1 * 2.0 ** min(self._tried - 1, TRIES - 1)
         if isinstance(outcome, Reply):
@@ -277,7 +277,7 @@ class Repetition:
                 return self._pause_while_starting()
         if self._tried >= self._tries:
             return None
-        return longest * (0.75 + os.urandom(1)[0] / 512)  # clients do not ask at the same moment
+        return longest * (0.75 + os.urandom(1)[0] / 512)  # so that clients do not all retry at once
 
     def _pause_while_starting(self) -> float:
         if self._report is not None and time.monotonic() - self._began > REPORT_AFTER:

@@ -58,15 +58,15 @@ class TypedRequests:
     async def submit(self, jobs: Iterable[JobRequest]) -> list[str]:
         """Submit jobs; return their ids, in order.
 
-        Up to 10,000 of them, and 8 MiB, are accepted together or not at all. Of more, the error
-        names those accepted before.
+        Up to 10,000 jobs of 8 MiB are accepted together or not at all. With more, an error names
+        the jobs accepted before it.
         """
         rows = (job.model_dump(exclude_defaults=True) for job in jobs)
         with self._checked_answers():
             return await self._requests.submit(calls.parts_of(rows))
 
     async def jobs(self, user: str | None = None, is_all: bool = False) -> list[JobView]:
-        """Return jobs that wait or run, and, if asked for, the latest that ended."""
+        """Return waiting and running jobs; if `is_all`, also the latest ended ones."""
         with self._checked_answers():
             rows = await self._requests.jobs(user, is_all)
             return [JobView.model_validate(row) for row in rows]
@@ -76,7 +76,7 @@ class TypedRequests:
         return await self._ask(calls.job(job), JobView)
 
     async def wait(self, job: str, seconds: float | None = None) -> JobView:
-        """Return a job when it is over, or as it is after some seconds."""
+        """Return a job when it ends, or its state after some seconds."""
         with self._checked_answers():
             return JobView.model_validate(await self._requests.wait(job, seconds))
 
@@ -102,7 +102,7 @@ class TypedRequests:
         return why
 
     async def when(self, job: str) -> WhenView:
-        """Return when a job starts if no others come and running tasks last to their time limit."""
+        """Forecast the start of a job, if no jobs come and running tasks use their time limits."""
         return await self._ask(calls.when(job), WhenView)
 
     async def logs(
@@ -113,7 +113,7 @@ class TypedRequests:
         attempt: int | None = None,
         offset: int = 0,
     ) -> LogsView:
-        """Return a piece of a task's output, from a byte on."""
+        """Return a piece of a task's output, from a byte offset on."""
         return await self._ask(calls.logs(job, stream, index, attempt, offset), LogsView)
 
     async def users(self) -> list[UserView]:
@@ -141,7 +141,7 @@ class TypedRequests:
         return await self._ask(calls.remove(name), ServerState)
 
     async def shares(self) -> SharesView:
-        """Return each user's share beside the fair one, with its certificate."""
+        """Return each user's share and fair share, with the certificate of the fair ones."""
         return await self._ask(calls.SHARES, SharesView)
 
     async def history(self) -> list[Usage]:
@@ -154,7 +154,7 @@ class TypedRequests:
 
     @contextmanager
     def _checked_answers(self) -> Iterator[None]:
-        """Raise `RefusedError` where an answer lacks a field, or has another type."""
+        """Raise `RefusedError` for an answer with a missing or malformed field."""
         try:
             yield
         except (ValidationError, KeyError, TypeError):
@@ -190,7 +190,7 @@ class Client(BlockingClient[TypedRequests]):
     token : str, optional
         ``FAIRLEAD_TOKEN`` when absent.
     exchange : Exchange, optional
-        Carries requests in place of a connection; then no address is looked up.
+        Sends requests in place of a connection; then no address is looked up.
 
     Raises
     ------

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fairlead.service.journal.tokens import Token
     from fairlead.service.service import Service
 
-LONGEST_EXCHANGE = 130.0  # seconds for all of a request and its answer
+LONGEST_EXCHANGE = 130.0  # seconds for a request and its answer
 REFUSED = (401, 403, 404, 421, 422)
 Body = Mapping[str, Any]
 
@@ -31,8 +31,8 @@ Body = Mapping[str, Any]
 class Link(Protocol):
     """A worker's requests to its service.
 
-    Each raises `InputError` where it is refused, `StaleSessionError` where the worker has to join
-    again, and `UnavailableError` where another try may help.
+    Each raises `InputError` when refused, `StaleSessionError` when the worker has to join again,
+    and `UnavailableError` when a later try may succeed.
     """
 
     async def join(self, body: Body) -> object:
@@ -44,7 +44,7 @@ class Link(Protocol):
         ...
 
     async def logs(self, body: Body) -> None:
-        """Hand over a piece of output."""
+        """Send a piece of output."""
         ...
 
     async def submit(self, jobs: Sequence[Body], key: str) -> list[str]:
@@ -56,7 +56,7 @@ class Link(Protocol):
         ...
 
     async def cancel(self, jobs: Sequence[str]) -> None:
-        """Cancel jobs; those that are over stay as they are."""
+        """Cancel jobs; ignore ended ones."""
         ...
 
     async def live(self) -> set[str]:
@@ -162,7 +162,7 @@ class InProcess:
 
 
 async def _all(*requests: Any) -> None:
-    """Await together, so that one sync serves all; jobs that are over are no fault."""
+    """Await requests together, so that one disk sync serves all; ignore ended jobs."""
     for outcome in await asyncio.gather(*requests, return_exceptions=True):
         if isinstance(outcome, BaseException) and not isinstance(outcome, FairleadError):
             raise outcome

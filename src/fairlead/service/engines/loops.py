@@ -1,4 +1,4 @@
-"""Loops of a worker that go on after faults."""
+"""Loops of a worker that continue after faults."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import NoReturn, TypeVar
 
 LOG = logging.getLogger("fairlead.service.worker")
-FAULT_PAUSE = 5.0  # seconds after a fault, which may be there again at once
+FAULT_PAUSE = 5.0  # seconds after a fault, which may recur at once
 Item = TypeVar("Item")
 
 
 async def repeat(
     step: Callable[[], Awaitable[None]], pause: float = 0.0, last: type[Exception] | None = None
 ) -> NoReturn:
-    """Repeat a step for ever; log its faults and go on, but raise one of type `last`."""
+    """Repeat a step for ever; log its faults and continue, but raise one of type `last`."""
     while True:
         try:
             await step()

@@ -1,11 +1,11 @@
 """The interface of an engine, and the service's orders to it.
 
-An engine runs tasks: it has nodes, starts and stops tasks, and reports how they ended until that is
+An engine has nodes, starts and stops tasks on them, and reports ended tasks until the reports are
 acknowledged. It decides nothing. `worker_loop.py` applies the service's orders to it. There are
 two: processes of this machine (`worker/`) and a Ray cluster (`ray/`).
 
-Orders are checked whole before any is applied. A worker may be root, and the service may be false
-or of another version. So every number has bounds, and every text a length.
+All orders of an answer are checked before one is applied. A worker may be root, and the answer may
+come from another program or version. So every number has bounds, and every text a length.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ Key = tuple[int, int, int]  # job, index, attempt
 
 
 class ServiceAnswer(BaseModel):
-    """An answer, or a part of one; fields that a worker does not need are ignored."""
+    """An answer, or a part of one; unknown fields are ignored."""
 
     model_config = ConfigDict(frozen=True, allow_inf_nan=False)
 
 
 class JobSpec(ServiceAnswer):
-    """A job as it was submitted, as far as a worker needs it."""
+    """The fields of a submitted job that a worker needs."""
 
     user: Name
     command: Annotated[list[Text], Field(min_length=1, max_length=10_000)]  # no shell reads it
     environment: Annotated[dict[Name, Text], Field(max_length=10_000)]
     directory: Text | None = None  # the folder that it was submitted from
     tasks: Annotated[int, Field(ge=1, le=MOST_TASKS, strict=True)] = 1
-    # Seconds since 1970; tells the job from one of another journal with the same number.
+    # Seconds since 1970; identifies the job among jobs of other journals with the same number.
     submitted: Annotated[float, Field(strict=True)] | None = None
 
 
@@ -61,7 +61,7 @@ class Joined(ServiceAnswer):
     """The answer to a join."""
 
     session: Name
-    wait: Annotated[float, Field(ge=0, le=10, strict=True)]  # seconds that a request for news waits
+    wait: Annotated[float, Field(ge=0, le=10, strict=True)]  # seconds to wait for orders
     # The running tasks, each with its server.
     tasks: Annotated[list[tuple[Name, TaskKey]], Field(max_length=MOST_RUNNING)]
 
@@ -108,13 +108,13 @@ class Start(NamedTuple):
 
     key: Key
     node: str
-    demand: Mapping[str, float]  # the most that it may use, by resource
+    demand: Mapping[str, float]  # limits of its use, by resource
     time_limit: float | None  # seconds after which it is stopped
-    job: JobSpec | None  # None where the service does not know the job any more
+    job: JobSpec | None  # None where the service does not know the job
 
 
 class Ending(NamedTuple):
-    """How a task ended: a status as a shell gives it, or None where it is to run again."""
+    """How a task ended: a status as in a shell, or None if it is to run again."""
 
     key: Key
     status: int | None
@@ -127,26 +127,26 @@ class TaskEngine(Protocol):
     Attributes
     ----------
     identity : str
-        Tells it from other engines that have nodes of the same names; the same after a restart.
-    news : asyncio.Event
-        Set when nodes came, went or changed, or a task ended.
+        Identifies the engine among others with nodes of the same names; the same after a restart.
+    changed : asyncio.Event
+        Set when nodes were added, removed or changed, or a task ended.
     """
 
     identity: str
-    news: asyncio.Event
+    changed: asyncio.Event
 
     def nodes(self) -> Sequence[EngineNode]:
-        """Return the nodes that are there now.
+        """Return the current nodes.
 
-        The tasks of a lost node have ended, with no status: the node may come back before the
-        service learns that it was away.
+        The tasks of a lost node have ended without a status, even if the node is back before the
+        service learns of the loss.
         """
         ...
 
     async def start(self, tasks: Sequence[Start]) -> None:
-        """Run tasks, but none twice under the same attempt.
+        """Start tasks, but no attempt twice.
 
-        A task that fails to start holds up no other; the first fault is raised after the last task.
+        A failed start does not delay other tasks; the first fault is raised after the last task.
         """
         ...
 
@@ -159,7 +159,7 @@ class TaskEngine(Protocol):
         ...
 
     def endings(self) -> Sequence[Ending]:
-        """Return how tasks ended, until `forget` acknowledges it."""
+        """Return ended tasks that `forget` has not acknowledged."""
         ...
 
     def forget(self, endings: Sequence[Ending]) -> None:
@@ -169,7 +169,7 @@ class TaskEngine(Protocol):
     async def output(self, key: Key, stream: str, offset: int) -> Mapping[str, Any]:
         """Return a piece of a task's output, from a byte on: `data` in base64, `size`, `is_over`.
 
-        Or a `fault`, where there is none.
+        Return a `fault` instead where there is no output.
         """
         ...
 

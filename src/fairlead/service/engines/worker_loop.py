@@ -29,16 +29,16 @@ from fairlead.service.messages import StaleSessionError
 LOG = logging.getLogger("fairlead.service.worker")
 LONGEST_PAUSE = 5.0
 LONGEST_REASON = 1000  # characters of an ending, as the service accepts it
-MOST_OUTPUT_REQUESTS = 1000  # that wait for an answer
+MOST_OUTPUT_REQUESTS = 1000  # that wait to be sent
 ANSWERS_AT_ONCE = 4
-GATHER_SECONDS = 0.003  # in which ends are gathered; a request takes about as long
-NODES_SECONDS = 0.1  # between looks at an engine without nodes
+GATHER_SECONDS = 0.003  # to gather ended tasks into one report; a request takes as long
+NODES_SECONDS = 0.1  # between checks of an engine without nodes
 BASE = {"cpu": 0.0, "memory": 0.0, "gpu": 0}
 ServiceAnswer = TypeVar("ServiceAnswer")
 
 
 class WorkerLoop:
-    """The loop of a worker: an engine applies the service's orders, and its ends are reported."""
+    """The loop of a worker: apply orders by an engine, and report its ended tasks."""
 
     def __init__(self, link: Link, engine: TaskEngine) -> None:
         self.engine = engine
@@ -46,7 +46,7 @@ class WorkerLoop:
         self._session, self._wait, self._seen = "", 0.0, 0
         self._declared: list[EngineNode] = []
         self._in_flight: dict[object, int] = {}  # by request: the last order seen when it was sent
-        self._started: dict[Key, int] = {}  # and the order; an answer in flight may repeat it
+        self._started: dict[Key, int] = {}  # number of the order; an answer in flight may repeat it
         self._failures = 0
         self._has_joined = False
         self._joined = asyncio.Event()
@@ -56,7 +56,7 @@ class WorkerLoop:
         self._join_lock, self._apply_lock = asyncio.Lock(), asyncio.Lock()
 
     async def run(self) -> None:
-        """Run until cancelled; tasks go on then. A refused worker raises `InputError`."""
+        """Run until cancelled; tasks continue then. A refused worker raises `InputError`."""
         async with asyncio.TaskGroup() as group:
             for step in (self._receive, self._report):
                 group.create_task(repeat(step, last=InputError))
@@ -65,34 +65,34 @@ class WorkerLoop:
             group.create_task(self.engine.attend())
 
     async def _receive(self) -> None:
-        """Join if need be, and apply the next orders."""
+        """Join if necessary, and apply the next orders."""
         await self._join()
         await self._sync({"wait": self._wait})
 
     async def _report(self) -> None:
-        """Report nodes that came and went and tasks that ended, until they are acknowledged."""
-        await self.engine.news.wait()
+        """Report changed nodes and ended tasks until they are acknowledged."""
+        await self.engine.changed.wait()
         await self._joined.wait()
         await asyncio.sleep(GATHER_SECONDS)
-        self.engine.news.clear()
+        self.engine.changed.clear()
         is_acknowledged = False
         try:
             if list(self.engine.nodes()) != self._declared:
                 await self._join()
             endings = self.engine.endings()
             ended = [[*e.key, e.status, e.reason[:LONGEST_REASON]] for e in endings]
-            async with self._join_lock:  # else a join might report running tasks that have ended
+            async with self._join_lock:  # so that no join reports ended tasks as running
                 is_acknowledged = not ended or await self._sync({"ended": ended})
                 if is_acknowledged:
                     self.engine.forget(endings)
         finally:
             if not is_acknowledged:
-                self.engine.news.set()
+                self.engine.changed.set()
 
     async def _send_output(self) -> None:
-        """Send a piece of output; a failure holds up no start and no end.
+        """Send a piece of output, apart from starts and ends of tasks.
 
-        The service asks again where a reader still waits, so there is no second try.
+        It is not sent again after a failure: the service asks again while a reader waits.
         """
         session, (name, _, key, stream, offset) = await self._output_requests.get()
         piece = await self.engine.output(key, stream, offset)
@@ -102,7 +102,7 @@ class WorkerLoop:
             LOG.warning("output of %s is not sent: %s", ".".join(map(str, key)), fault)
 
     async def _sync(self, report: Mapping[str, Any]) -> bool:
-        """Send a report, and apply the service's orders; return whether it answered."""
+        """Send a report, and apply the orders in the answer; return whether one came."""
         session, mark = self._session, object()
         asked = {"session": session, "seen": self._seen, **report}
         self._in_flight[mark] = self._seen
@@ -138,14 +138,14 @@ class WorkerLoop:
             self._session, self._wait, self._seen = answer.session, answer.wait, 0
             self._declared, self._started = nodes, {}
             self._joined.set()
-            self.engine.news.set()
+            self.engine.changed.set()
         names = ", ".join(node.name for node in nodes[:3]) + (", ..." if len(nodes) > 3 else "")
         LOG.info("joined as %s, %d tasks here", names, len(answer.tasks))
 
     async def _ask(
         self, call: Awaitable[Any], read: Callable[[Any], ServiceAnswer], *, is_join: bool = False
     ) -> ServiceAnswer | None:
-        """Return the service's checked answer, or None, after a pause, without one."""
+        """Return the service's checked answer; pause and return None if there is none."""
         session = self._session
         try:
             answer = await call
@@ -171,13 +171,13 @@ class WorkerLoop:
     def _may_join_later(self, fault: InputError) -> bool:
         """Return whether a refused worker tries again.
 
-        A worker that has joined before always does: another program may answer at the address
-        while the service is away.
+        A worker that has joined before always tries again: another program may answer at the
+        address while the service is down.
         """
         return self._has_joined or "held by another" in str(fault)
 
     def _leave(self, session: str) -> None:
-        """Join again before the next request, unless that was done since."""
+        """End a session that is still the current one, so that the worker joins again."""
         if self._session == session:
             self._session = ""
             self._joined.clear()
@@ -191,9 +191,8 @@ class WorkerLoop:
             if session != self._session:
                 return  # the new session repeats these orders
             for request in orders.logs:
-                with suppress(
-                    asyncio.QueueFull
-                ):  # the service tells the reader to repeat the request
+                # If the queue is full, the service asks the reader to repeat the request.
+                with suppress(asyncio.QueueFull):
                     self._output_requests.put_nowait((session, request))
             try:
                 await self._apply(orders)
@@ -203,7 +202,7 @@ class WorkerLoop:
             self._seen = max(self._seen, orders.seen)
 
     async def _apply(self, orders: Orders) -> None:
-        """Start and stop tasks; one that fails holds up no other."""
+        """Start and stop tasks; a failed one does not delay the others."""
         tasks = []
         for node, key, demand, limit in orders.start:
             if key not in self._started:
@@ -217,12 +216,12 @@ class WorkerLoop:
 
 
 async def _sleep_about(seconds: float) -> None:
-    """Sleep half to all of that time, so that workers do not come all at once."""
+    """Sleep for 50 to 100 % of a time, so that workers do not return all at once."""
     await asyncio.sleep(seconds * (0.5 + secrets.randbelow(500) / 1000))
 
 
 def _declared(node: EngineNode) -> dict[str, Any]:
-    """Return a node as a join request has it."""
+    """Return a node in the format of a join request."""
     more = {name: amount for name, amount in node.capacity.items() if name not in BASE}
     amounts = BASE | {name: node.capacity[name] for name in BASE if name in node.capacity}
     row: dict[str, Any] = {"name": node.name, **amounts, "labels": dict(node.labels)}

@@ -1,7 +1,7 @@
 """The Unix account at the other end of a connection from this machine.
 
-On a Unix socket the kernel names it. On TCP over loopback the kernel's table of connections does:
-each row has the account that opened its end, as long as the connection is established.
+On a Unix socket the kernel names it. On TCP over loopback it is in the kernel's table of
+connections: each row has the account that opened its end, while the connection is established.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 
 TABLES = {4: Path("/proc/net/tcp"), 6: Path("/proc/net/tcp6")}
-ESTABLISHED = "01"  # in other states a row may have lost its owner, and names root
+ESTABLISHED = "01"  # in other states a row may name root in place of its owner
 CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
 
 
@@ -33,13 +33,13 @@ class Peer:
     def uid(self) -> int | None:
         """The calling account; None if it is unknown, or on another machine.
 
-        Looked up once, while the connection has sent a request and waits for its answer.
+        Looked up once, while the client waits for an answer, so that the connection is established.
         """
         return self._uid if self.is_unix else tcp_uid(self._here, self._there)
 
     @property
     def name(self) -> str:
-        """The account or address that shares a limit on connections."""
+        """The account or address to which the limit on connections applies."""
         return f"uid {self._uid}" if self.is_unix else str(self._there[0])
 
 

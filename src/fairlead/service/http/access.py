@@ -1,7 +1,7 @@
 """Admission of callers, and limits on their requests.
 
-A caller is known by a token, or, on this machine, by its Unix account. It is known before a byte of
-its request's body is read.
+A token identifies a caller; on this machine its Unix account may, too. Callers are identified
+before the body of a request is read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fairlead.service.service import Service
 BYTES_UNDER_WAY = 64 * 2**20  # of all requests that are being read or carried out
 BYTES_OF_A_CALLER = 24 * 2**20
 BODY_SECONDS = 30.0
-TOKENS_AGE = 1.0  # seconds after which tokens are read again
+TOKENS_AGE = 1.0  # seconds for which tokens are cached
 MOST_CALLERS = 10_000
 GUARDED = ("/v1/", "/metrics")
 NO_SNIFFING = (b"x-content-type-options", b"nosniff")
@@ -41,7 +41,7 @@ ADMIN = Token("local", "admin", "")  # of callers in this process
 
 @dataclass
 class Access:
-    """Admits callers of a service."""
+    """Identifies callers of a service, and limits their requests."""
 
     service: Service
     limits: Limits
@@ -53,10 +53,10 @@ class Access:
     def caller(self, scope: Scope) -> Token:
         """Return the caller of a request.
 
-        A token counts from any address. Without one, the Unix account counts: on the Unix socket
-        any account that can reach it; on TCP only root and the service's own account, and only as
-        long as there was never a token. Raises `HTTPException` for other callers, and for callers
-        that have to wait.
+        A token is valid from any address. Without one, the Unix account is the caller: on the Unix
+        socket any account that can reach it; on TCP only root and the service's own account, and
+        only if no token was ever added. Other callers, and callers that have to wait, get an
+        `HTTPException`.
         """
         headers = dict(scope["headers"])
         if monotonic() - self._read > TOKENS_AGE:
@@ -76,7 +76,7 @@ class Access:
         return found
 
     def allowance(self, caller: Token) -> Allowance:
-        """Return the allowance of a caller; of many the longest unused one is dropped."""
+        """Return the allowance of a caller; drop the least recently used of too many."""
         key = caller.role, caller.name
         found = self._allowances.pop(key, None) or Allowance(caller.role, self.limits)
         self._allowances[key] = found
@@ -89,7 +89,7 @@ class Access:
         is_forwarded = any(name in headers for name in FORWARDED)
         if peer is None or is_forwarded or (self._is_closed and not peer.is_unix):
             raise _unauthorized("a token is needed: FAIRLEAD_TOKEN")
-        # A page of the web must not get in by a host name that leads here.
+        # A web page must not reach the service by a host name that resolves to this machine.
         host = headers.get(b"host", b"").decode("latin-1")
         if not peer.is_unix and not _is_loopback(host):
             raise HTTPException(421, f"without a token this service is not {host[:100]!r}")
@@ -106,8 +106,8 @@ class Access:
 class Gate:
     """ASGI middleware that admits a request before its body is read.
 
-    The caller is known first. Then the body is read whole, within a time, and within limits on the
-    bytes of one request, of one caller, and of all requests under way.
+    The caller is identified first. Then the whole body is read, within a time limit, and within
+    limits on the bytes of one request, of one caller, and of all requests under way.
     """
 
     def __init__(self, app: Application, access: Access) -> None:
@@ -161,12 +161,12 @@ class Gate:
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         origin = headers.get(b"origin")
         is_foreign = origin is not None and origin.partition("://")[2] != headers.get(b"host", "")
-        # A page that embeds an address here as a picture or script sends no origin.
+        # A page that embeds this address as a picture or script sends no origin.
         is_foreign |= headers.get(b"sec-fetch-site") in ("cross-site", "same-site")
         if is_foreign and (origin is not None or scope["path"].startswith(GUARDED)):
-            raise HTTPException(403, "a web page of another site may not ask")
+            raise HTTPException(403, "web pages of other sites may not send requests")
         if b"content-length" in headers and b"transfer-encoding" in headers:
-            raise HTTPException(400, "has a length and an encoding of its body: which one counts?")
+            raise HTTPException(400, "has both Content-Length and Transfer-Encoding; send only one")
         caller = None
         if scope["path"].startswith(GUARDED):
             caller = scope["state"]["who"] = self.access.caller(scope)
@@ -177,7 +177,7 @@ class Gate:
         return caller
 
     async def _read(self, receive: Receive, name: str, most: int) -> bytes:
-        """Read a body; its bytes count as under way until they are released."""
+        """Read a body; its bytes count as under way until `_release`."""
         parts: list[bytes] = []
         size = 0
         try:
@@ -212,7 +212,7 @@ class Gate:
 
 
 def inside(app: Application, caller: Token = ADMIN) -> Application:
-    """Return an application for callers within this process, all of them as one caller."""
+    """Return an application whose requests from this process all have one caller."""
 
     async def call(scope: Scope, receive: Receive, send: Send) -> None:
         scope["state"] = {**scope.get("state", {}), "caller": caller}
@@ -232,7 +232,7 @@ async def _refuse(refused: HTTPException, scope: Scope, receive: Receive, send: 
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    """Return a channel that gives a body which was read already."""
+    """Return a channel that yields a body that was read already."""
     is_read = False
 
     async def replay() -> MutableMapping[str, Any]:

@@ -86,7 +86,7 @@ def application(service: Service, limits: Limits, *, version: str = "0") -> Fast
     api.add_exception_handler(RequestValidationError, _invalid)
     api.include_router(router, responses=REFUSALS)
     api.include_router(pages)
-    described = api.openapi()  # kept by `api`; its page asks for a token then
+    described = api.openapi()  # cached by `api`; its page then asks for a token
     described["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
     described["security"] = [{"token": []}, {}]  # none on the Unix socket
     api.mount("/docs-files", StaticFiles(packages=[("fastapi_offline", "static")]))
@@ -102,7 +102,7 @@ def _caller_of(*roles: str) -> Callable[[Request], Token]:
     async def caller(request: Request) -> Token:
         found: Token = request.state.who
         if found.role not in roles:
-            raise HTTPException(403, f"this is not for a token of role {found.role}")
+            raise HTTPException(403, f"a token of role {found.role} may not do this")
         return found
 
     return caller  # type: ignore[return-value]
@@ -175,7 +175,7 @@ async def wait(
     caller: User,
     seconds: Annotated[float, Query(ge=0, le=LONGEST_WAIT)] = 30.0,
 ) -> Response:
-    """Show a job when it ends, or after some seconds."""
+    """Show a job when it ends, or after ``seconds``."""
     return _json(await service.wait(job, caller, seconds))
 
 
@@ -189,19 +189,19 @@ async def modify(
 
 @router.post("/v1/jobs/{job}/cancel", response_model=messages.JobView, tags=["jobs"])
 async def cancel(service: Served, job: JobNumber, caller: User, key: KeyDigest) -> Response:
-    """Drop the waiting tasks of a job, and stop the running ones."""
+    """Drop the waiting tasks of a job, and stop its running ones."""
     return _json(await service.change(job, caller, "cancel", *key))
 
 
 @router.post("/v1/jobs/{job}/hold", response_model=messages.JobView, tags=["jobs"])
 async def hold(service: Served, job: JobNumber, caller: User, key: KeyDigest) -> Response:
-    """Start no more tasks of a job."""
+    """Hold a job: start no more of its tasks."""
     return _json(await service.change(job, caller, "hold", *key))
 
 
 @router.post("/v1/jobs/{job}/release", response_model=messages.JobView, tags=["jobs"])
 async def release(service: Served, job: JobNumber, caller: User, key: KeyDigest) -> Response:
-    """Start tasks of a held job again, in its old place."""
+    """Release a held job to its old place in its queue."""
     return _json(await service.change(job, caller, "release", *key))
 
 
@@ -276,7 +276,7 @@ async def undrain(service: Served, name: Name, _: Admin, key: KeyDigest) -> Resp
 
 @router.delete("/v1/servers/{name}", response_model=messages.ServerState, tags=["servers"])
 async def remove(service: Served, name: Name, _: Admin, key: KeyDigest) -> Response:
-    """Give a server up: its tasks run again elsewhere."""
+    """Remove a lost server: its tasks run again elsewhere."""
     return _json(await service.change_server(name, "lost", *key))
 
 
@@ -306,13 +306,13 @@ async def metrics(service: Served, _: User) -> Response:
 
 @router.post("/v1/workers/join", response_model=messages.JoinAnswer, tags=["workers"])
 async def join(service: Served, body: messages.JoinRequest, caller: Worker) -> Response:
-    """Register servers, also returning ones."""
+    """Register servers, new or returning ones."""
     return _json(await service.workers.join(body, caller))
 
 
 @router.post("/v1/workers/sync", response_model=dict[str, Any], tags=["workers"])
 async def sync(service: Served, body: messages.SyncRequest, caller: Worker) -> Response:
-    """Accept a worker's report, and answer with orders; wait for some for a while."""
+    """Accept a worker's report, and answer with orders; wait up to ``wait`` seconds for some."""
     return _json(await service.workers.sync(body, caller))
 
 
@@ -320,7 +320,7 @@ async def sync(service: Served, body: messages.SyncRequest, caller: Worker) -> R
 async def hand_over_logs(
     request: Request, service: Served, body: messages.LogsPiece, caller: Worker
 ) -> Response:
-    """Accept a requested piece of a task's output."""
+    """Accept a piece of a task's output that was requested from the worker."""
     # The caller that requested the output is charged for it, not the worker.
     request.state.is_free = service.workers.take_logs(body, caller)
     return Response(status_code=204)
@@ -331,13 +331,13 @@ async def hand_over_logs(
 
 @router.get("/healthz", tags=["health"])
 async def healthz() -> dict[str, str]:
-    """Answer that the process is alive."""
+    """Report that the process is alive."""
     return {"status": "ok"}
 
 
 @router.get("/readyz", response_model=dict[str, str], tags=["health"])
 async def readyz(service: Served) -> Response:
-    """Answer whether requests are carried out."""
+    """Report whether requests are carried out."""
     thread = service.state_thread
     if thread.ready:
         return _json({"status": "ready", "policy": thread.state.scheduler.policy.name})

@@ -1,8 +1,8 @@
-"""The HTTP server: uvicorn, with limits on connections and on the time that a header may take.
+"""The HTTP server: uvicorn, with limits on connections and on the time for headers.
 
-A connection on TCP may begin with TLS or with plain HTTP, as its first byte shows. Limits that the
-API cannot enforce are enforced here: on connections in all and by peer, and on connections that
-send nothing, send too slowly, or read no answers.
+The first byte of a TCP connection shows whether it uses TLS or plain HTTP. This module limits the
+number of connections in all and by peer, and closes connections that send nothing, send too slowly,
+or read no answers.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ HEADERS_SECONDS = 10.0  # for the first byte, a handshake, and all headers of a 
 ANSWER_SECONDS = 20.0  # for the client to read an answer
 CLOSE_SECONDS = 5
 MOST_CONNECTIONS = 8000
-SPARE_FILES = 128  # descriptors that are not for connections
+SPARE_FILES = 128  # descriptors reserved for other files
 OPEN_FILES = 2 * MOST_CONNECTIONS
-PAUSE = 0.2  # seconds, when no descriptor is left
+PAUSE = 0.2  # seconds to wait when no descriptor is left
 TLS_HANDSHAKE = b"\x16"
 TLS_BUFFER = 16 * 1024  # bytes of a connection; asyncio would allocate 256 KiB for each
 
@@ -40,7 +40,7 @@ TLS_BUFFER = 16 * 1024  # bytes of a connection; asyncio would allocate 256 KiB 
 class _ServedConnection(H11Protocol):
     """A connection that is closed when it is too slow.
 
-    Requests have its `peer` in ``scope["state"]``; `lost` is called when it is closed.
+    Its requests carry `peer` in ``scope["state"]``; `lost` is called when it is closed.
     """
 
     def __init__(self, peer: Peer, lost: Callable[[], None], **others: Any) -> None:
@@ -101,7 +101,7 @@ class _ServedConnection(H11Protocol):
 
 
 class HttpServer(uvicorn.Server):
-    """Serves an ASGI application on listening sockets, and closes these in the end.
+    """Serves an ASGI application on listening sockets, and closes these at the end.
 
     `certificate` returns the context for connections that begin with TLS. `wake` is called on a
     signal to stop, so that waiting requests are answered.
@@ -141,7 +141,8 @@ class HttpServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start the application, and accept connections."""
-        await super().startup(sockets=sockets or [])  # none of these: they are accepted here
+        # Without sockets uvicorn accepts no connections: `_accept` does.
+        await super().startup(sockets=sockets or [])
         for listening in self._listening:
             listening.setblocking(False)
             self._start(self._accept(listening))

@@ -20,8 +20,8 @@ from fairlead.service.service import Service, Settings
 
 LOG = logging.getLogger("fairlead.service")
 COLLECT_SECONDS = 60.0
-YOUNG, NEVER = 10_000, 10**6  # objects, before Python's collector looks at its generations
-REPEAT_SECONDS = 60.0  # in which a warning is shown once
+YOUNG, NEVER = 10_000, 10**6  # objects before Python's collector scans its generations
+REPEAT_SECONDS = 60.0  # in which a kind of warning is shown once
 MOST_WARNINGS = 1000  # kinds that are remembered
 
 
@@ -37,7 +37,7 @@ def serve(
     Raises
     ------
     InputError
-        When other machines can reach it while there are no tokens.
+        When other machines can reach it and there are no tokens.
     """
     for handler in logging.getLogger().handlers:
         handler.addFilter(RepeatFilter())
@@ -81,11 +81,11 @@ def _address(sock: socket.socket) -> str:
 
 
 def _collect_seldom() -> None:
-    """Keep Python's collector from walking through all jobs, which takes a second and finds none.
+    """Keep Python's garbage collector from scanning all jobs, which takes a second.
 
-    The objects of a job are freed with it, without the collector. So objects that are a minute old
-    are moved to its permanent generation. Its middle generation would stop everything for 80 ms
-    each time that some 30,000 tasks have started.
+    It would find nothing: jobs have no reference cycles. So objects that are a minute old are moved
+    to its permanent generation. A scan of its middle generation would stop the process for 80 ms
+    whenever some 30,000 tasks have started.
     """
     gc.set_threshold(YOUNG, NEVER, NEVER)
     gc.freeze()
@@ -97,7 +97,7 @@ def _collect_seldom() -> None:
 
 
 class RepeatFilter(logging.Filter):
-    """Shows each kind of warning once a minute, with the number of those left out since."""
+    """Shows each kind of warning once a minute, with the number of suppressed ones."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -108,7 +108,7 @@ class RepeatFilter(logging.Filter):
         """Return whether to show a record."""
         if record.levelno < logging.WARNING:
             return True
-        # Two errors with other names are two faults; such warnings are one.
+        # The kind of an error is its whole text; of a warning, the text without its arguments.
         is_error = record.levelno >= logging.ERROR
         kind = record.name, record.getMessage() if is_error else str(record.msg)
         now = time.monotonic()

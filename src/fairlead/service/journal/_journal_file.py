@@ -1,10 +1,10 @@
-"""The file of a journal: opening and locking it, and checking that all of it is there.
+"""The file of a journal: opening and locking it, and checking that it is complete.
 
-A lock on the file itself, not on its name, keeps a second service out, whatever path leads to it.
+The lock is on the file, not on its name, so it excludes a second service under any path.
 
 SQLite ends its write-ahead log at the first damaged frame, without an error: the journal would be
-shorter, and still be sound. So a small file beside the journal, ``JOURNAL-acknowledged``, holds the
-number of the last acknowledged event. It is written after each commit and not synced: after a power
+sound, but lack its last events. So a small file, ``JOURNAL-acknowledged``, holds the number of the
+last acknowledged event. It is written after each commit and not synced: after a power
 failure it may lag behind, and never runs ahead.
 """
 
@@ -23,15 +23,15 @@ import sqlalchemy as sql
 
 from fairlead.errors import InputError
 
-BUSY = 5000  # milliseconds to wait for a reader
-WIDTH = 20  # digits of the number of an event, so that each write replaces the one before
+BUSY = 5000  # milliseconds to wait for another process
+WIDTH = 20  # digits of an event number, so that each write replaces the previous one
 
 
 def open_engine(path: Path, read_only: bool, outlives_machine: bool) -> sql.Engine:
     """Return SQLAlchemy's engine for a journal; commits are synced if they outlive the machine."""
     if read_only:
         name = f"file:{quote(str(path.absolute()))}?mode=ro"
-        # A journal that was closed, or a backup, is one file, and its folder may be read-only.
+        # A closed journal or a backup is a single file, and its folder may be read-only.
         is_whole = not path.with_name(f"{path.name}-wal").exists()
         if is_whole and not os.access(path.parent, os.W_OK):
             name += "&immutable=1"
@@ -59,7 +59,7 @@ def create(path: Path) -> None:
 def lock(path: Path) -> int:
     """Lock a file, and return the descriptor that holds the lock.
 
-    It must be closed after all others of the file: closing any of them drops SQLite's locks.
+    Close it after all other descriptors of the file: closing any of them drops SQLite's locks.
     Raises `InputError` when another service has it, or it has a second name.
     """
     held = os.open(path, os.O_RDWR)
@@ -104,7 +104,7 @@ class AcknowledgedFile:
 
 
 def acknowledged_path(journal: Path) -> Path:
-    real = journal.resolve()  # as SQLite names its write-ahead log
+    real = journal.resolve()  # SQLite names its write-ahead log by the real path, too
     return real.with_name(f"{real.name}-acknowledged")
 
 
@@ -119,7 +119,7 @@ def check_acknowledged(path: Path, seq: int) -> None:
     real = path.resolve()
     log = real.with_name(f"{real.name}-wal")
     kept = ""
-    if log.exists():  # closing the file would shorten it to its readable part
+    if log.exists():  # closing the file would cut the log to its readable part
         copy = log.with_name(f"{log.name}.damaged")
         shutil.copyfile(log, copy)
         copy.chmod(0o600)

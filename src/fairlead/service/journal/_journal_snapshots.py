@@ -1,4 +1,4 @@
-"""Snapshots of the state in a journal, so that recovery and replays need not begin at event 1."""
+"""Snapshots of the state in a journal, from which recovery and replays start."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from fairlead.service.service_state import ServiceState
 
 LOG = logging.getLogger("fairlead.service")
 NEWEST_KEPT = 2  # for recovery
-OLDEST_KEPT = 2  # where replays begin, and where they will when older events are deleted
+OLDEST_KEPT = 2  # where replays start, now and after older events are deleted
 
 
 class Snapshots:
     """The snapshots of a journal, each after an event.
 
-    They are written in parts, so that none delays a commit; one is whole when its last part is
-    there.
+    They are written in parts, so that none delays a commit. A snapshot is complete when its last
+    part is written.
     """
 
     def __init__(
@@ -31,9 +31,10 @@ class Snapshots:
         self._engine, self._path, self._read_state = engine, path, read_state
 
     def save(self, seq: int, parts: Iterable[bytes]) -> None:
-        """Save the state after an event; of the others keep the newest and the oldest.
+        """Save the state after an event; of the other snapshots keep the newest and the oldest.
 
-        Any thread may, one at a time. If `parts` raises, it stays unfinished, and so unread.
+        Any thread may call it, one at a time. If `parts` raises, the snapshot is incomplete, and
+        never read.
         """
         part, data, digest = 0, b"", 0
         self._delete(snapshot_parts.c.seq == seq)
@@ -48,7 +49,7 @@ class Snapshots:
         self._delete(snapshot_parts.c.seq.not_in(kept))
 
     def seqs(self) -> list[int]:
-        """Return the numbers of the events with a whole snapshot, in order."""
+        """Return the numbers of the events with a complete snapshot, in order."""
         whole = sql.select(snapshot_parts.c.seq).where(snapshot_parts.c.is_last)
         with self._engine.connect() as connection:
             return list(connection.scalars(whole.order_by(snapshot_parts.c.seq)))
@@ -63,16 +64,16 @@ class Snapshots:
                 return seq, self._read_state(data)
             except (InputError, KeyError, TypeError, ValueError, IndexError) as fault:
                 extra = {"path": str(self._path), "fault": str(fault)}
-                LOG.warning("a snapshot is left out; more events are read", extra=extra)
+                LOG.warning("a damaged snapshot is skipped; more events are read", extra=extra)
         return None
 
     def is_sound(self, seq: int) -> bool:
-        """Return whether a snapshot has a digest, and the right one."""
+        """Return whether a snapshot matches its digest."""
         data, digest = self._parts(seq)
         return digest == crc32(data)
 
     def sound(self) -> Iterator[bytes]:
-        """Yield the bytes of the snapshots with the right digest."""
+        """Yield the bytes of the snapshots that match their digests."""
         for seq in self.seqs():
             data, digest = self._parts(seq)
             if digest == crc32(data):

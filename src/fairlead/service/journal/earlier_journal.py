@@ -1,8 +1,8 @@
-"""Journals of an earlier version, read without its scheduler, which is gone.
+"""Read journals of an earlier version, whose scheduler no longer exists.
 
 The service's part of a snapshot has today's format. Of the scheduler's part only the policy, the
-seed and the names of resources are read: the rest follows from jobs and servers. Tasks start where
-they were recorded to start.
+seed and the names of resources are read: the rest follows from jobs and servers. Tasks start on
+their recorded servers.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def earlier_state(data: bytes) -> ServiceState:
 
 
 def starts_of_running(data: bytes) -> Iterator[tuple[TaskKey, str, float]]:
-    """Yield key, server and start of the running tasks of a snapshot."""
+    """Yield key, server and start time of the running tasks of a snapshot."""
     for job, index, attempt, _task, _group, server, since, *_ in split(data)[0]["running"]:
         yield TaskKey(job, index, attempt), server, since
 
@@ -45,16 +45,16 @@ def starts_of_running(data: bytes) -> Iterator[tuple[TaskKey, str, float]]:
 def repeat_starts(
     state: ServiceState, starts: Mapping[TaskKey, str], now: float, path: Path, seq: int
 ) -> None:
-    """Start tasks on the servers where they were recorded to start at an event.
+    """Start tasks on the servers that were recorded for an event.
 
-    Raises `InputError` when one of them does not wait, or its server is missing.
+    Raises `InputError` when a task does not wait, or its server is missing.
     """
     placed = []
     for key, server in sorted(starts.items()):
         entries = state.jobs[key.job].entries.values() if key.job in state.jobs else ()
         entry = next((e for e in entries if e.waiting and key.index in e.indices), None)
         if entry is None or server not in state.servers:
-            fault = f"task {key} was recorded to start on {server!r:.60}, and cannot"
+            fault = f"task {key} was recorded to start on {server!r:.60}, and cannot start there"
             raise InputError(fault, "", f"{path}: event {seq}")
         task = state.scheduler.assume(entry.group, server, now)
         user, index = entry.job.user, entry.indices.index(key.index)

@@ -1,7 +1,7 @@
-"""The journal: every event on disk before it is acknowledged, in one SQLite file.
+"""The journal: one SQLite file, with every event on disk before it is acknowledged.
 
-A snapshot and the events after it give the state again, the same bytes. Each event carries a digest
-of itself and of all before it, so that a changed or missing one is noticed. Jobs and attempts are
+A snapshot and the events after it restore the same state. Each event has a digest of itself and all
+earlier events, which detects changed or missing events. Jobs and attempts are
 in other tables (`job_records.py`), as are tokens (`tokens.py`).
 """
 
@@ -43,11 +43,11 @@ LOG = logging.getLogger("fairlead.service")
 FORMAT, EARLIER_FORMAT = "2", "1"
 PART_BYTES = 2**20  # of a snapshot, written at once
 EARLIER = (
-    "was written by an earlier version of fairlead, whose jobs this one cannot go on with: start "
+    "was written by an earlier version of fairlead, whose jobs this one cannot continue: start "
     "that version once and stop it; then fairlead simulate and fairlead trace convert read what "
     "happened, and fairlead serve begins another journal (--db)"
 )
-ANSWERS_AGE = 86400.0  # seconds for which an idempotency key is known
+ANSWERS_AGE = 86400.0  # seconds for which idempotency keys are kept
 EVENTS_AT_ONCE = 500  # few enough to stay in the processor's cache
 DELETED_AT_ONCE = 10_000  # events in one transaction, which takes some 20 ms
 
@@ -86,7 +86,7 @@ class Journal:
     must_exist : bool
         Whether a missing file is an error.
     shared : bool
-        Whether to leave the lock to the service that writes events: for tokens, and for reading.
+        Whether to open it without the service's lock, to read it or to change tokens.
     read_only : bool
         Whether to write nothing.
     outlives_machine : bool
@@ -124,7 +124,7 @@ class Journal:
             if is_writer:
                 journal_file.check_pages(self._engine, path)
             with self._engine.begin() as connection:
-                # The earlier version placed tasks otherwise: its journals can only be read.
+                # The earlier version placed tasks differently, so its journals can only be read.
                 self.is_earlier = self._check_format(connection, read_only)
             self.jobs = JobRecords(self._engine)
             read_state = earlier_state if self.is_earlier else ServiceState.restore
@@ -189,7 +189,7 @@ class Journal:
                 if rows:
                     columns = "(seq, now, kind, body, digest)"
                     write(f"INSERT INTO events {columns} VALUES (?, ?, ?, ?, ?)", rows)
-                # By the wall clock, which may be behind the times of events: see `StateThread`.
+                # Of the wall clock, which may be behind the times of events; see `StateThread`.
                 behind = min(at - last, 0.0) if rows else 0.0
                 self.jobs.insert(connection, batch.specs)
                 self.jobs.insert_attempts(connection, effects.attempts, behind)
@@ -205,9 +205,10 @@ class Journal:
         self.jobs.cache(batch.specs, effects.ended)
 
     def save(self, seq: int, parts: Iterable[bytes]) -> None:
-        """Save a snapshot of the state after an event, so that a restart is quick.
+        """Save a snapshot of the state after an event, so that restarts are quick.
 
-        Any thread may, one at a time. If `parts` raises, it stays unfinished, and so unread.
+        Any thread may call it, one at a time. If `parts` raises, the snapshot is incomplete, and
+        never read.
         """
         try:
             self.snapshots.save(seq, parts)
@@ -218,11 +219,11 @@ class Journal:
             raise _unwritten(fault) from None
 
     def delete_old(self, before: float) -> None:
-        """Delete jobs that ended before a time, and the events that no replay needs then.
+        """Delete jobs that ended before a time, and the events that no replay needs any more.
 
-        Events are deleted up to the newest snapshot before that time, at which replays begin from
-        then on. It has to be sound, and a newer sound one is kept beside it. All is deleted in
-        small transactions, so that commits of the service never wait for long.
+        Events are deleted up to the newest snapshot before that time, at which later replays start.
+        Both this snapshot and a newer one must be sound. Deletions are small transactions, so that
+        commits of the service never wait for long.
         """
         try:
             self.jobs.delete_old(before)
@@ -244,10 +245,10 @@ class Journal:
     # Reading
 
     def recover(self, policy: str) -> tuple[ServiceState, int]:
-        """Return the state of the journal, and how many events came after its snapshot.
+        """Return the state of the journal, and the number of events after its snapshot.
 
-        A journal without events gives an empty state with that policy. Raises `InputError` when the
-        file is damaged, or another version of the program wrote it.
+        A journal without events gives an empty state with `policy`. Raises `InputError` when the
+        file is damaged, or was written by another version.
         """
         try:
             with garbage_collection_paused():
@@ -262,7 +263,7 @@ class Journal:
         return state, self.seq - since
 
     def events(self, since: int = 0) -> Iterator[tuple[int, float, str, dict[str, Any]]]:
-        """Yield number, time, kind and body of each event after one, in order.
+        """Yield number, time, kind and body of each event after event `since`, in order.
 
         Raises `InputError` when an event is damaged or missing.
         """
@@ -272,7 +273,7 @@ class Journal:
         )
         rows: Sequence[Any] = [None] * EVENTS_AT_ONCE
         while len(rows) == EVENTS_AT_ONCE:
-            with self._engine.connect() as connection:  # SQLAlchemy's rows would double the time
+            with self._engine.connect() as connection:  # rows of SQLAlchemy would double the time
                 cursor = connection.connection.cursor()
                 try:
                     rows = cursor.execute(chosen, (since, EVENTS_AT_ONCE)).fetchall()
@@ -284,7 +285,7 @@ class Journal:
                 if seq != since + 1:
                     why = f"does not follow event {since}"
                     if not since:
-                        why = "is the first one: those before are deleted, and no snapshot is left"
+                        why = "is the first one: older events are deleted, and no snapshot is left"
                     raise InputError(why, "", place)
                 expected = digest_of_event(digest, seq, now, kind, body)
                 if kept is not None and (digest or not since) and kept != expected:
@@ -307,7 +308,7 @@ class Journal:
         return (0, 0.0, None) if found is None else (found[0], self._time_of(found[0]), found[1])
 
     def recorded_starts(self) -> dict[float, dict[TaskKey, str]]:
-        """Return the server of each ended attempt, and of those in snapshots, by its start."""
+        """Return the servers of ended attempts and of attempts in snapshots, by start time."""
         found: dict[float, dict[TaskKey, str]] = {}
         with self._engine.connect() as connection:
             for row in connection.execute(sql.select(attempts)):
@@ -319,9 +320,9 @@ class Journal:
         return found
 
     def answer(self, key: str) -> Answer | None:
-        """Return the answer to the request that came with an idempotency key.
+        """Return the answer to the request with an idempotency key.
 
-        Raises `InputError` when it is damaged: the request was carried out, and must not be again.
+        Raises `InputError` for a damaged answer: the request must not be carried out twice.
         """
         with self._engine.connect() as connection:
             row = connection.execute(sql.select(answers).where(answers.c.key == key)).first()
@@ -340,7 +341,7 @@ class Journal:
         return float(self._scalar(sql.select(events.c.now).where(events.c.seq == seq)))
 
     def _digest_at(self, seq: int) -> int:
-        """Return the digest of all events up to one; 0 if it is unknown."""
+        """Return the digest of all events up to event `seq`; 0 if it is unknown."""
         return self._scalar(sql.select(events.c.digest).where(events.c.seq == seq))
 
     def _scalar(self, chosen: sql.Select[Any]) -> int:
@@ -359,7 +360,7 @@ def repeat_event(
 ) -> Any:
     """Carry out an event of a journal again; return its outcome.
 
-    Raises `InputError` when that fails, or places other tasks than recorded.
+    Raises `InputError` when that fails, or the placements differ from the recorded ones.
     """
     digest = body.pop("placed", None)
     try:
@@ -368,7 +369,7 @@ def repeat_event(
         why = f"cannot be carried out again: {fault}"
         raise InputError(why, "", f"{path}: event {seq}") from None
     if digest is not None and digest != digest_of_placements(outcome):
-        why = "places other tasks than it did; another version of fairlead may have written it"
+        why = "gives other placements than recorded; another version may have written it"
         raise InputError(why, "", f"{path}: event {seq}")
     return outcome
 
@@ -389,7 +390,7 @@ def _checksum(key: str, answer: Answer) -> int:
 
 
 def _unreadable(fault: sql.exc.DBAPIError, path: Path) -> InputError:
-    """Return the fault of a file that SQLite cannot read."""
+    """Return the error for a file that SQLite cannot read."""
     why = str(fault.orig)
     if "no such table" in why:
         why = "is no journal of fairlead serve"
@@ -399,12 +400,12 @@ def _unreadable(fault: sql.exc.DBAPIError, path: Path) -> InputError:
 
 
 def _unwritten(fault: Exception) -> JournalError:
-    """Return the reason of a failed write, without paths."""
+    """Return the error for a failed write, without paths."""
     if isinstance(fault, OSError):
         return JournalError(fault.strerror or type(fault).__name__)
     return JournalError(str(getattr(fault, "orig", None) or fault))
 
 
 def reading(path: Path) -> closing[Journal]:
-    """Open a journal for the length of a block without writing; a service may have it open."""
+    """Open a journal read-only for a block; a service may have it open."""
     return closing(Journal(path, read_only=True))

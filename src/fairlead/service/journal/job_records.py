@@ -1,6 +1,6 @@
 """History in the journal: jobs as submitted, attempts of tasks, and hours of use by month.
 
-Of an ended job, long fields are cut to their beginnings.
+Long fields of ended jobs are truncated.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from fairlead.service.journal._journal_tables import attempts, jobs, past_usage
 from fairlead.service.service_state import RESOURCES
 
 LOG = logging.getLogger("fairlead.service")
-CACHED_SPEC_BYTES = 64 * 2**20  # of jobs as submitted, in memory
-LISTED_BYTES = 2 * 2**20  # of the ended jobs in one list
-ENDED_BYTES = 4096  # of a job's request, and as many of its view, once it has ended
-LONG_FIELDS = ("where", "after")  # of a view
-MARK = "..."  # after the beginning of a word, and after the first words of a command
+CACHED_SPEC_BYTES = 64 * 2**20  # cached in memory
+LISTED_BYTES = 2 * 2**20  # size of a list of ended jobs
+ENDED_BYTES = 4096  # of the request of an ended job, and the same of its view
+LONG_FIELDS = ("where", "after")  # that are truncated in a view
+MARK = "..."  # after a truncated word or command
 DAMAGED = "its command in the journal is damaged"
 DELETED_AT_ONCE = 500  # jobs in one transaction, which takes some 20 ms
 ROWS_AT_ONCE = 5000
@@ -38,7 +38,7 @@ class JobRecords:
     def __init__(self, engine: sql.Engine) -> None:
         self._engine = engine
         self._select_specs = sql.select(jobs.c.id, jobs.c.spec, jobs.c.digest)
-        self._specs: OrderedDict[int, bytes] = OrderedDict()  # a cache, the latest used last
+        self._specs: OrderedDict[int, bytes] = OrderedDict()  # a cache, the most recently used last
         self._spec_bytes = 0
         self._lock = Lock()
 
@@ -71,7 +71,7 @@ class JobRecords:
             connection.exec_driver_sql(f"INSERT OR REPLACE INTO attempts {values}", rows)
 
     def record_ended(self, connection: sql.Connection, ended: Sequence[Job], at: float) -> None:
-        """Write how jobs ended; of the large ones keep the beginning of the command."""
+        """Write how jobs ended, and truncate long commands."""
         if not ended:
             return
         connection.exec_driver_sql(
@@ -89,7 +89,7 @@ class JobRecords:
                     connection.execute(short)
 
     def cache(self, specs: Mapping[int, tuple[str, float, bytes]], ended: Sequence[Job]) -> None:
-        """Keep new jobs in memory, as workers will ask for them, and drop ended ones."""
+        """Add new jobs to the cache, as workers will request them soon, and drop ended ones."""
         with self._lock:
             for job, (_, _, spec) in specs.items():
                 self._remember(job, spec)
@@ -99,7 +99,7 @@ class JobRecords:
     # Reading
 
     def specs(self, ids: Iterable[int]) -> dict[int, dict[str, Any]]:
-        """Return jobs as submitted, by id; missing and damaged ones are left out."""
+        """Return jobs as submitted, by id; missing and damaged ones are absent."""
         wanted = list(ids)
         found = self.cached_specs(wanted)
         missing = [job for job in wanted if job not in found]
@@ -115,7 +115,7 @@ class JobRecords:
         return found
 
     def cached_specs(self, ids: Iterable[int]) -> dict[int, dict[str, Any]]:
-        """Return the cached ones of jobs as submitted, by id."""
+        """Return those of the jobs, as submitted, that are cached, by id."""
         with self._lock:
             found = {job: self._specs[job] for job in ids if job in self._specs}
             for job in found:
@@ -123,7 +123,7 @@ class JobRecords:
         return {job: from_json(spec) for job, spec in found.items()}
 
     def check_specs(self) -> None:
-        """Log the live jobs with damaged specs. It reads all of them."""
+        """Log the live jobs with damaged specs, by reading all specs."""
         with self._engine.connect() as connection:
             for row in connection.execute(self._select_specs.where(jobs.c.ended.is_(None))):
                 if _checked(*row) is None:
@@ -132,7 +132,7 @@ class JobRecords:
     def ended_jobs(
         self, user: str | None = None, ids: Sequence[int] | None = None, limit: int = 100
     ) -> list[dict[str, Any]]:
-        """Return ended jobs, the latest first: at most 2 MiB of them, but one at least."""
+        """Return ended jobs, the latest first: at most 2 MiB, but at least one."""
         chosen = sql.select(jobs.c.id, jobs.c.ended, jobs.c.outcome)
         chosen = chosen.where(jobs.c.ended.is_not(None))
         if user is not None:
@@ -145,7 +145,7 @@ class JobRecords:
             for row in connection.execute(chosen.order_by(jobs.c.id.desc()).limit(limit)):
                 if (view := _outcome(row.id, row.outcome)) is None:
                     continue
-                if len(row.outcome) > ENDED_BYTES:  # earlier versions kept all of it
+                if len(row.outcome) > ENDED_BYTES:  # earlier versions did not truncate views
                     view = short_view(view)
                 size += min(len(row.outcome), ENDED_BYTES)
                 if views and size > LISTED_BYTES:
@@ -154,7 +154,7 @@ class JobRecords:
         return views
 
     def outcomes(self, ids: Iterable[int]) -> dict[int, tuple[str, str]]:
-        """Return user and final state of the ended ones of jobs."""
+        """Return user and final state of those jobs that have ended."""
         chosen = sql.select(jobs.c.id, jobs.c.user, jobs.c.outcome)
         found = {}
         for row in self._rows(chosen.where(jobs.c.ended.is_not(None)), list(ids)):
@@ -192,7 +192,7 @@ class JobRecords:
     def delete_old(self, before: float) -> int:
         """Delete jobs that ended before a time, and their attempts; return the number of jobs.
 
-        Their hours stay in `usage`.
+        `usage` keeps their hours.
         """
         deleted = 0
         while part := self._delete_some(before):
@@ -212,7 +212,7 @@ class JobRecords:
             connection.execute(sql.delete(jobs).where(jobs.c.id.in_(ids)))
         return len(ids)
 
-    # The cache; its lock is held
+    # The cache; callers hold its lock
 
     def _remember(self, job: int, spec: bytes) -> None:
         self._drop(job)
@@ -297,14 +297,14 @@ def job_view(job: Job) -> dict[str, Any]:
 
 
 def short_request(request: Mapping[str, Any]) -> bytes:
-    """Return the request of an ended job, with the beginning of its command alone."""
+    """Return the request of an ended job, reduced to the start of its command."""
     kept = {name: request.get(name) for name in ("user", "name", "tasks", "submitted")}
     command = _first_words(request.get("command") or (), ENDED_BYTES // 2)
     return to_json(kept | {"command": command, "environment": {}, "directory": None})
 
 
 def short_view(view: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the view of an ended job; `shortened` names the fields that lack entries."""
+    """Return the view of an ended job; `shortened` names its truncated fields."""
     kept = dict(view)
     if len(to_json(kept)) <= ENDED_BYTES:
         return kept

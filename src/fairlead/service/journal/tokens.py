@@ -17,8 +17,8 @@ from fairlead.errors import InputError
 from fairlead.service.journal._journal_tables import meta, tokens
 
 LOG = logging.getLogger("fairlead.service")
-ACCOUNT = "uid "  # begins the names of callers that are known by their Unix account
-CLOSED = "closed"  # in `meta`: there was a token
+ACCOUNT = "uid "  # prefix of the names of callers identified by a Unix account
+CLOSED = "closed"  # in `meta`: whether a token was ever added
 
 
 class Token(NamedTuple):
@@ -26,7 +26,7 @@ class Token(NamedTuple):
 
     name: str  # of the token, or of the Unix account of a caller without one
     role: str  # admin, user or worker
-    subject: str  # the user, or the server; empty for an admin, and for a worker of any server
+    subject: str  # the user, or the server; empty for an admin, or a worker of any server
 
 
 class Tokens:
@@ -78,12 +78,12 @@ class Tokens:
             _set_closed(connection)
 
     def all(self) -> dict[str, Token]:
-        """Return the admitted callers by the digests of their secrets; damaged rows admit none."""
+        """Return the callers by the digests of their secrets; damaged rows are skipped."""
         with self._engine.connect() as connection:
             return _admitted(connection)
 
     def is_closed(self) -> bool:
-        """Return whether there ever was a token: from then on TCP admits no caller without one."""
+        """Return whether a token was ever added: from then on TCP requires one."""
         with self._engine.connect() as connection:
             return bool(
                 _meta_value(connection, CLOSED)
@@ -91,7 +91,7 @@ class Tokens:
             )
 
     def service_secret(self, key: str, make: Callable[[], str]) -> str:
-        """Return a secret of the service itself, and make it the first time."""
+        """Return a secret of the service itself; create it the first time."""
         with self._engine.begin() as connection:
             found = _meta_value(connection, key)
             if found is None:
@@ -112,7 +112,7 @@ def _admitted(connection: sql.Connection) -> dict[str, Token]:
 
 
 def check_name(name: str) -> None:
-    """Refuse a token name that a local account could have as a caller."""
+    """Refuse a token name that looks like the caller name of a local account."""
     if name.startswith(ACCOUNT):
         raise InputError(f"must not begin with {ACCOUNT!r}, as local accounts do", "NAME")
 

@@ -1,12 +1,12 @@
 """One start of a task: a directory, a process group, and a record that outlives the worker.
 
-A small shell program runs between worker and command, and writes down how the command ended. So a
-task goes on when its worker is killed, and a restarted worker finds out all of it. No attempt runs
-twice: the shell program waits for a line of the worker that started it, and the worker first writes
-down the program's number, once.
+A small shell program runs between worker and command, and records the exit status of the command.
+So a task continues when its worker is killed, and a restarted worker learns how it ended. No
+attempt runs twice: the shell program waits for a line from its worker, which first records the
+program's process number, once.
 
-An attempt has ended when no process of its group and session is left, whatever a task writes. Then
-its amounts are free.
+An attempt has ended, and its amounts are free, when no process of its group and session is left.
+The files of the task do not count.
 
 The task's account may write only the directory `task`. The worker may be root, so it trusts no file
 there; see `_files.py`.
@@ -32,7 +32,7 @@ from typing import Any, BinaryIO
 import psutil
 
 from fairlead.service.engines.protocol import Key
-from fairlead.service.worker._files import create, forget_front, give, open_plain, read_plain
+from fairlead.service.worker._files import create, forget_front, open_plain, read_plain, set_owner
 from fairlead.service.worker._record import (
     AttemptEnd,
     Leader,
@@ -48,9 +48,9 @@ from fairlead.service.worker.machine import ProcessState, boot_id, members, stat
 LOG = logging.getLogger("fairlead.service.worker")
 # Arguments: the directory of the command, and its words. The rest is relative to the task's
 # directory. Without a line from the worker, the worker is gone and nothing may run.
-# `trap :` is for this shell alone: the command gets the signal, and its end is still written down.
-# The status goes into an existing file, as the disk may be full; where even that fails, this shell
-# exits with it. The rest of the process group ends with the shell.
+# `trap :` is for this shell alone: the command gets the signal, and its status is still recorded.
+# The status goes into an existing file, because the disk may be full. If even that fails, this
+# shell exits with the status. The rest of the process group ends with the shell.
 SHIM = """
 read -r _ || exit 0
 trap : TERM
@@ -63,7 +63,7 @@ echo "$status" 2>/dev/null 1<>exit && kill -KILL 0
 exit "$status"
 """
 NO_STATUS = " " * 8  # as long as any status
-KILL_AFTER = 10.0  # seconds between asking a task to end and ending it
+KILL_AFTER = 10.0  # seconds from SIGTERM to SIGKILL
 KILLED = 128 + signal.SIGKILL
 CANNOT_START = 126
 STATUS = re.compile(r"\s*([0-9]{1,3})\s*")
@@ -71,16 +71,16 @@ STATUS = re.compile(r"\s*([0-9]{1,3})\s*")
 
 @dataclass
 class Attempt:
-    """A start of a task."""
+    """One start of a task, as a directory and processes."""
 
     path: Path  # its directory, named after its key
     record: Record
     reported_from: float = 0.0  # when its end may be reported, by the monotonic clock
-    is_trimmed: bool = False  # whether its output was shortened after its end, and so for good
+    is_trimmed: bool = False  # whether its output was shortened after its end
     process: subprocess.Popen[bytes] | None = None  # its shell program, if this worker started it
     outcome: AttemptEnd | None = None  # None while it runs, as far as this worker knows
-    asked_to_end: float | None = None  # when, by the monotonic clock
-    _rest_since: float | None = None  # when its shell program had ended and other processes had not
+    asked_to_end: float | None = None  # time of SIGTERM, by the monotonic clock
+    _rest_since: float | None = None  # since when its processes outlive its shell program
 
     @classmethod
     def make(
@@ -95,8 +95,8 @@ class Attempt:
     ) -> Attempt:
         """Make the directory of a new attempt. Sync `root` before `start`.
 
-        One sync serves all attempts that are made before it. It keeps their names at least, and an
-        attempt whose name is there never starts again.
+        One sync serves all attempts made before it. After a crash at least their names exist, and
+        an attempt whose name exists never starts again.
         """
         path = root / _name(key)
         if path.exists():
@@ -114,12 +114,12 @@ class Attempt:
         try:
             task = draft / "task"
             task.mkdir(mode=0o700)
-            # Its end needs no new file, as the disk may be full then.
+            # Created now, because the disk may be full when the task ends.
             for name, content in (("stdout", ""), ("stderr", ""), ("exit", NO_STATUS)):
                 create(task / name, content, 0o640, account)
             write_record(draft, record)
             if account is not None:
-                give(task, account)
+                set_owner(task, account)
             draft.rename(path)
         except OSError:
             discard(draft)
@@ -157,7 +157,7 @@ class Attempt:
         environment: Mapping[str, str],
         account: Account | None,
     ) -> None:
-        """Run a command in a session of its own, if this attempt has not run before."""
+        """Run a command in its own session, unless this attempt has run before."""
         if self.record.leader is not None:
             return
         other: dict[str, Any] = {}
@@ -197,12 +197,12 @@ class Attempt:
         return self.outcome is not None or self.is_reported
 
     def note_reported(self) -> None:
-        """Remember that the service knows how it ended."""
+        """Record that the service acknowledged its end."""
         self.record.is_reported = True
         self._note("is_reported")
 
     def stop(self, reason: str) -> None:
-        """Ask it to end; `look` ends it if it does not."""
+        """Send SIGTERM; `poll` sends SIGKILL 10 s later."""
         if not self.is_over and self.asked_to_end is None:
             self.record.stop = reason
             self._note("stop")
@@ -212,28 +212,28 @@ class Attempt:
     def drop(self) -> None:
         """Kill it, and discard its directory."""
         latest = monotonic() + KILL_AFTER
-        while self.look() is None and monotonic() < latest:
+        while self.poll() is None and monotonic() < latest:
             self._signal(signal.SIGKILL)
             sleep(0.05)
         with suppress(OSError):
             discard(self.path)
 
-    def look(self) -> AttemptEnd | None:
+    def poll(self) -> AttemptEnd | None:
         """Return how it ended, or None while it has processes; enforce its limits."""
         if self.outcome is not None:
             return self.outcome
         if self.process is not None:
-            self.process.poll()  # else it stays a zombie
-        if self._is_led():
+            self.process.poll()  # reap it
+        if self._has_shell():
             self._enforce()
-        elif self.record.ended is not None:  # a worker before this one noted it
+        elif self.record.ended is not None:  # recorded by an earlier worker
             self.outcome = self.record.ended
-        elif self._is_rest_gone():
+        elif self._kill_rest():
             self.outcome = self._read_end()
         return self.outcome
 
     def output(self, stream: str) -> BinaryIO | None:
-        """Open its output, or the reason why it could not start; None if there is none."""
+        """Open its output, or the reason of a failed start; None if there is neither."""
         ended = self.record.ended
         if stream == "stderr" and ended is not None and self.record.leader is None:
             return BytesIO(f"fairlead: {ended.reason}\n".encode())
@@ -249,7 +249,7 @@ class Attempt:
     def processes(self) -> list[psutil.Process]:
         """Return its processes, the shell program first; none after its end."""
         leader = self.record.leader
-        if leader is None or not self._is_led():
+        if leader is None or not self._has_shell():
             return []
         number = leader.number
         found: dict[int, psutil.Process] = {}
@@ -280,7 +280,7 @@ class Attempt:
         self._signal(signal.SIGKILL)
 
     def _begin(self, process: subprocess.Popen[bytes]) -> None:
-        """Write down the process, and only then let the command run."""
+        """Record the process, and only then let the command run."""
         state = state_of(process.pid)
         if state is None or process.stdin is None:
             raise ChildProcessError(errno.ECHILD, "its process is gone")
@@ -289,7 +289,7 @@ class Attempt:
         with process.stdin as line:
             line.write(b"\n")
 
-    def _is_led(self) -> bool:
+    def _has_shell(self) -> bool:
         """Return whether its shell program runs."""
         if self.record.boot != boot_id():
             return False
@@ -299,17 +299,17 @@ class Attempt:
         state = None if leader is None else state_of(leader.number)
         return state is not None and leader is not None and _is_of(state, leader)
 
-    def _is_rest_gone(self) -> bool:
+    def _kill_rest(self) -> bool:
         """Kill the remaining processes; return whether there are none.
 
-        An uninterruptible process may take a while, and holds its amounts until then.
+        An uninterruptible process may end late, and holds its amounts until then.
         """
         leader = self.record.leader
         if leader is None or self.record.boot != boot_id():
             return True
         state = state_of(leader.number)
         if state is not None and state.began != leader.began:
-            return True  # another process has the number, so no group and no session has it
+            return True  # another process has the number, so the group and session are gone
         left = members(leader.number)
         if not left:
             return True
@@ -318,20 +318,20 @@ class Attempt:
         for process in left:
             with suppress(psutil.Error):
                 process.kill()
-        self._note_left(left)
+        self._log_survivors(left)
         return False
 
-    def _note_left(self, left: Sequence[psutil.Process]) -> None:
+    def _log_survivors(self, left: Sequence[psutil.Process]) -> None:
         now = monotonic()
         if self._rest_since is None:
             self._rest_since = now
         elif now - self._rest_since > KILL_AFTER:
             numbers = ", ".join(str(process.pid) for process in left[:5])
-            LOG.warning("%s: killed, and still there: %s", self.path.name, numbers)
-            self._rest_since = math.inf  # once is enough
+            LOG.warning("%s: processes still run after SIGKILL: %s", self.path.name, numbers)
+            self._rest_since = math.inf  # log this once
 
     def _read_end(self) -> AttemptEnd:
-        """Return how it ended, and record that where its shell program could not."""
+        """Return how it ended; record that if its shell program could not."""
         reason = self.record.stop
         returned = -1 if self.process is None else self.process.returncode
         status = STATUS.fullmatch(read_plain(self.path / "task", "exit") or "")
@@ -349,7 +349,7 @@ class Attempt:
 
     def _enforce(self) -> None:
         if self.asked_to_end is None and self.record.stop:
-            self.stop(self.record.stop)  # a worker before this one asked
+            self.stop(self.record.stop)  # an earlier worker asked
         if self.asked_to_end is not None:
             if monotonic() - self.asked_to_end > KILL_AFTER:
                 self._signal(signal.SIGKILL)
@@ -363,7 +363,7 @@ class Attempt:
     def _signal(self, number: int) -> None:
         processes = self.processes()
         if not processes:
-            return  # `look` kills the rest of the group
+            return  # `poll` kills the rest of the group
         group = processes[0].pid
         others = []
         for process in processes[1:]:
@@ -377,7 +377,7 @@ class Attempt:
                 process.send_signal(number)
 
     def _note(self, field: str) -> None:
-        """Write a changed field of the record; on a full disk it is lost at a restart."""
+        """Record a changed field; if the disk is full, a restart loses the change."""
         with suppress(OSError):
             append_field(self.path, self.record, field)
 

@@ -30,8 +30,8 @@ SPARE = 2**20  # bytes; a smaller excess is not worth a hole
 def open_plain(folder: Path, name: str, flags: int = os.O_RDONLY) -> BinaryIO | None:
     """Open a file of a folder, if it is plain, has one name, and belongs to the folder's owner.
 
-    In a task's folder the task's account can put links and pipes, and files of others that it may
-    rename, root's among them. None of these is opened. The owner of the folder it cannot change.
+    A task may put links, pipes and files of other accounts into its folder, but cannot change the
+    owner of the folder. None of these is opened.
     """
     try:
         place = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -64,7 +64,7 @@ def read_plain(folder: Path, name: str) -> str | None:
 def create(
     path: Path, content: str = "", mode: int = 0o600, account: Account | None = None
 ) -> None:
-    """Write a new file, for an account if given; leave nothing where that fails."""
+    """Write a new file, owned by an account if given; leave nothing if that fails."""
     number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         with os.fdopen(number, "wb") as file:
@@ -77,13 +77,13 @@ def create(
 
 
 def append(path: Path, content: str) -> None:
-    """Write at the end of a file that only the worker's account can write."""
+    """Append to a file that only the worker's account can write."""
     number = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
     with os.fdopen(number, "ab") as file:
         file.write(content.encode("utf-8", errors="replace"))
 
 
-def give(folder: Path, account: Account) -> None:
+def set_owner(folder: Path, account: Account) -> None:
     """Make an account the owner of a folder."""
     number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
@@ -93,7 +93,7 @@ def give(folder: Path, account: Account) -> None:
 
 
 def replace(path: Path, content: str) -> None:
-    """Write a file in place of one that may be there, whole or not at all."""
+    """Write a file atomically, in place of an existing one if any."""
     new = path.with_name(f"{path.name}.new")
     new.unlink(missing_ok=True)
     create(new, content)
@@ -104,17 +104,17 @@ def first_kept(file: BinaryIO, size: int) -> int:
     """Return the offset of a file's first kept byte; the bytes before it are a hole."""
     try:
         return min(size, os.lseek(file.fileno(), 0, os.SEEK_DATA))
-    except OSError:  # all of it is a hole, or the file system tells nothing of holes
+    except OSError:  # the whole file is a hole, or the file system does not report holes
         return 0
 
 
 def forget_front(file: BinaryIO, most: int) -> None:
-    """Make a hole of a file's first bytes, so that the last `most` bytes are kept."""
+    """Punch a hole into the start of a file, so that the last `most` bytes are kept."""
     number = file.fileno()
     found = os.fstat(number)
     if found.st_blocks * 512 <= most + SPARE or found.st_size <= most:
         return
-    # Of whole blocks: the rest of one would read as zeros.
+    # Only whole blocks, because the rest of a block would read as zeros.
     length = str((found.st_size - most) // found.st_blksize * found.st_blksize)
     punch = ["fallocate", "--punch-hole", "--offset", "0", "--length", length]
     with suppress(OSError, subprocess.SubprocessError):  # some file systems make no holes
@@ -131,7 +131,7 @@ def sync(path: Path) -> None:
 
 
 def make_folder(path: Path, *, is_root: bool) -> None:
-    """Make a folder, or use one that is there, in which others read and write nothing."""
+    """Make a folder, or use an existing one, and close it to other accounts."""
     above = os.open("/", os.O_PATH | FOLDER)
     try:
         for k, name in enumerate(path.parts[1:], 1):
@@ -144,7 +144,7 @@ def make_folder(path: Path, *, is_root: bool) -> None:
                 continue
             os.mkdir(name, 0o755, dir_fd=above)
             above = _step(above, os.open(name, os.O_RDONLY | FOLDER, dir_fd=above))
-            os.fchmod(above, 0o711 if k == len(path.parts) - 1 else 0o755)  # for any umask
+            os.fchmod(above, 0o711 if k == len(path.parts) - 1 else 0o755)  # whatever the umask is
         _tighten(above, path)
     finally:
         os.close(above)
@@ -185,7 +185,7 @@ def _step(above: int, inner: int) -> int:
 def _is_open_to_others(found: os.stat_result) -> bool:
     """Return whether another account could put another folder in place of one in this folder.
 
-    A group that may write counts, too: its bits also stand for entries of an access control list.
+    Write permission of the group counts, because it may stand for an access control list.
     """
     can_others_write = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
     is_open = can_others_write and not found.st_mode & stat.S_ISVTX

@@ -1,7 +1,7 @@
-"""The record of an attempt: one file with all that a restarted worker must know.
+"""The record of an attempt: one file, from which a restarted worker resumes.
 
-The first line is there before the attempt starts, and each later line changes fields. One file
-grows faster than several are created, and a short one grows within its block on a full disk.
+The first line is written before the attempt starts, and each later line changes fields. Appending
+to one file is faster than creating several, and a short file can still grow when the disk is full.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class Record(BaseModel):
     key: TaskKey
     devices: list[int]  # the GPUs of this attempt alone
     time_limit: float | None  # seconds
-    memory: float  # bytes that it may hold, 0 for any number
-    boot: str  # the run of the machine's kernel in which it began
-    submitted: float | None = None  # tells its job from one of another journal with the same number
+    memory: float  # limit in bytes, 0 for none
+    boot: str  # `boot_id` of the machine when it began
+    submitted: float | None = None  # tells jobs of two journals with one number apart
     leader: Leader | None = None  # None until the shell program is started
     stop: str = ""  # why the worker asked the attempt to end
-    # Set where the attempt could not start, or its shell program could not write its status.
+    # Set if the attempt could not start, or its shell program could not write its status.
     ended: AttemptEnd | None = None
     is_reported: bool = False  # whether the service acknowledged its end
 
@@ -58,7 +58,7 @@ def write_record(folder: Path, record: Record) -> None:
 
 def append_field(folder: Path, record: Record, field: str) -> None:
     """Add a line with a field that changed."""
-    # The line end comes first: a line that a full disk cut off does not damage the next one.
+    # The line end comes first, so that a line cut off by a full disk does not damage the next one.
     append(folder / NAME, f"\n{record.model_dump_json(include={field})}")
 
 

@@ -1,11 +1,11 @@
-"""Remove folders of attempts, whatever their tasks left in them.
+"""Remove folders of attempts, with any content.
 
-A task's tree may be deeper than a stack or a path, larger than one turn, and change meanwhile. So
-no tree is descended into: each folder is moved to one place that tasks cannot enter, and emptied
-there. That takes three descriptors, follows no link, and goes on after a restart.
+A task's tree may be deeper than a stack or the longest path, too large for one turn, and may change
+meanwhile. So no tree is descended into. Each folder is moved to `DISCARDED`, which tasks cannot
+enter, and emptied there. That takes three descriptors, follows no link, and survives a restart.
 
 A task may have moved folders of other accounts into its own. A worker that is root does not enter
-these, as the task itself could not: the name of each folder in that place holds its account.
+these: the name of each discarded folder holds the account of its task.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from secrets import token_hex
 from time import monotonic
 
 LOG = logging.getLogger("fairlead.service.worker")
-DISCARDED = ".discarded"  # beside attempts; their names begin with a digit
+DISCARDED = ".discarded"  # beside the folders of attempts, whose names begin with a digit
 TURN = 2.0  # seconds; a worker that stops waits for the end of a turn
 SLICE = 0.5  # seconds of a turn for one folder, which a live process may fill without end
-AT_ONCE = 1000  # folders of a turn
+AT_ONCE = 1000  # folders in one turn
 OWN = "own"
 FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -70,7 +70,7 @@ def remove_discarded(root: Path, seconds: float = TURN) -> bool:
 
 
 def _some_of(place: int) -> list[str]:
-    """Return some names of a folder in any order, so that none holds up the others for ever."""
+    """Return some names of a folder in random order, so that none blocks the others for ever."""
     with os.scandir(place) as entries:
         names = [entry.name for entry in islice(entries, AT_ONCE)]
     shuffle(names)
@@ -78,7 +78,7 @@ def _some_of(place: int) -> list[str]:
 
 
 def _account_of(attempt: Path) -> int:
-    """Return the account of an attempt's task; the folder around it is the worker's."""
+    """Return the account of an attempt's task, the owner of the folder `task`."""
     try:
         return (attempt / "task").lstat().st_uid
     except OSError:
@@ -86,7 +86,7 @@ def _account_of(attempt: Path) -> int:
 
 
 def _empty(place: int, name: str, latest: float) -> bool:
-    """Remove an entry, or move the folders in it beside it; return whether that changed any."""
+    """Remove an entry, or move the folders inside it next to it; return whether any changed."""
     kind, _, rest = name.partition("-")
     account = rest.partition("-")[0] if kind == OWN else kind
     owners = {int(account)} if account.isdigit() else {os.geteuid()}
@@ -123,7 +123,7 @@ def _is_moved(folder: int, name: str, place: int, new_name: str, owners: Set[int
     for _ in range(2):
         try:
             os.rename(name, new_name, src_dir_fd=folder, dst_dir_fd=place)
-        except PermissionError:  # it holds its parent's number, and may be read-only
+        except PermissionError:  # moving it changes its `..` entry, and it may be read-only
             with suppress(OSError):
                 os.close(_open_unlocked(folder, name, owners))
         except OSError:

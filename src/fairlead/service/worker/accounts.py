@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from fairlead.errors import InputError
-from fairlead.service.worker._files import give, make_folder
+from fairlead.service.worker._files import make_folder, set_owner
 
 LOG = logging.getLogger("fairlead.service.worker")
-OTHER_USERS = "*"  # in a map: users that are not named
+OTHER_USERS = "*"  # in a map: all other users
 SHARED = "nobody"
-LARGEST_NUMBER = 2**32 - 2  # the one above it means "as it is" to the kernel: root would stay root
+LARGEST_NUMBER = 2**32 - 2  # the next one means "unchanged", so a task would stay root
 PLAIN_NAME = re.compile(r"[a-z0-9_][a-z0-9_-]{0,99}")
 NOT_PLAIN = re.compile(r"[^A-Za-z0-9_]")
 
@@ -38,11 +38,11 @@ class Account:
 
 
 class Accounts:
-    """Accounts by user: the worker's own for all, or, where it is root, others; never root.
+    """The account of each user: the worker's own, or another one if the worker is root; never root.
 
-    `names` maps users to accounts; ``*`` stands for users that are not named. A user that is in
-    neither has the account of the same name. Without a map, a worker that is root runs users
-    without such an account as `nobody`, the account `shared`.
+    `names` maps users to accounts, and ``*`` to the account of all other users. A user in neither
+    has the account of the same name. Without a map, users without an account share `nobody`, which
+    is then the account `shared`.
     """
 
     def __init__(self, names: Mapping[str, str] | None, is_root: bool | None = None) -> None:
@@ -82,11 +82,11 @@ def folder_name(user: str) -> str:
 
 
 def make_home(homes: Path, user: str, account: Account) -> Path:
-    """Return the folder of a user that shares an account, and make it where it is not there."""
+    """Return the folder of a user that shares an account; make a missing one."""
     home = homes / folder_name(user)
     with suppress(FileExistsError):
         home.mkdir(mode=0o700)
-    give(home, account)
+    set_owner(home, account)
     return home
 
 
@@ -104,7 +104,7 @@ def make_homes(folder: Path, account: Account) -> None:
 
 
 def _can_enter(folder: Path, account: Account) -> bool:
-    """Return whether an account can go to a folder."""
+    """Return whether an account can enter a folder."""
     tried = subprocess.run(
         ["/bin/sh", "-c", 'cd -- "$1"', "sh", str(folder)],
         env={},
@@ -143,7 +143,7 @@ def _exists(name: str) -> bool:
 
 
 def _account(name: str) -> Account | str:
-    """Return an account, or the reason against it."""
+    """Return an account, or the reason why tasks cannot use it."""
     try:
         entry = pwd.getpwnam(name)
     except (KeyError, ValueError):

@@ -17,13 +17,13 @@ GIB = 2**30
 CGROUP = Path("/sys/fs/cgroup")
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 TICKS = os.sysconf("SC_CLK_TCK")
-# Folders that only root writes, as the worker may be root; its own PATH may name others.
+# Folders that only root can write, because the worker may be root; its PATH may have others.
 FOLDERS = "/usr/sbin:/usr/bin:/sbin:/bin:/run/current-system/sw/bin:/usr/lib/wsl/lib"
-LONGEST_RUN = 20.0  # seconds
+LONGEST_RUN = 20.0  # seconds of a program of the system
 
 
 def cores() -> float:
-    """Return the cores that this process may use: its affinity, or its group's quota if less."""
+    """Return the cores that this process may use: its affinity, or its cgroup's quota if less."""
     found = float(len(os.sched_getaffinity(0)))
     quota, _, period = _group_limit("cpu.max").partition(" ")
     if quota.isdigit() and period.isdigit():
@@ -32,7 +32,7 @@ def cores() -> float:
 
 
 def memory() -> float:
-    """Return GiB: the machine's, or the limit of this process's group if less."""
+    """Return the GiB of this machine, or the limit of this process's cgroup if less."""
     found = psutil.virtual_memory().total
     limit = _group_limit("memory.max")
     if limit.isdigit():
@@ -41,7 +41,7 @@ def memory() -> float:
 
 
 def gpus() -> list[str]:
-    """Return the names of NVIDIA's GPUs, in the order of their numbers; none without a driver."""
+    """Return the names of the NVIDIA GPUs by number; none without a driver."""
     try:
         listed = output_of(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"])
     except (OSError, subprocess.SubprocessError):
@@ -59,25 +59,25 @@ def _group_limit(name: str) -> str:
 class ProcessState(NamedTuple):
     """The state of a process."""
 
-    state: str  # a letter of the kernel's; Z and X are those of a process that ended
+    state: str  # a letter of the kernel; Z and X mean that it has ended
     threads: int
-    # Clock ticks from the boot of the machine until it began. With its number and the boot's it
-    # tells the process from all others, and the process itself cannot change it.
+    # Clock ticks from the boot of the machine until it began. With its number and `boot_id` this
+    # identifies the process, and the process cannot change it.
     began: int
 
     @property
     def is_over(self) -> bool:
-        """Whether all of it has ended. Threads may outlive the first one."""
+        """Whether all of its threads have ended; some may outlive the first one."""
         return self.state in "ZX" and self.threads <= 1
 
     @property
     def age(self) -> float:
-        """Seconds since it began, whatever was done to the clock."""
+        """Seconds since it began; changes of the clock do not matter."""
         return clock_gettime(CLOCK_BOOTTIME) - self.began / TICKS
 
 
 def state_of(number: int) -> ProcessState | None:
-    """Return the state of a process, or None where there is none of this number."""
+    """Return the state of a process, or None if no process has this number."""
     try:
         text = Path(f"/proc/{number}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -89,7 +89,7 @@ def state_of(number: int) -> ProcessState | None:
 def members(number: int) -> list[psutil.Process]:
     """Return the live processes of a session, uninterruptible ones among them.
 
-    The group of a session's leader is within the session, as no process enters another's group.
+    They include the process group of the session's leader: no process can join it from outside.
     """
     found = []
     for each in psutil.pids():

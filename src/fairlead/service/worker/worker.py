@@ -29,9 +29,9 @@ GIB = 2**30
 LOOK_SECONDS = 0.1
 MEMORY_SECONDS = 1.0
 CLEAN_SECONDS = 60.0
-REMOVE_SECONDS = 0.2  # between turns of a removal that takes several
-PAUSE = 5.0  # before a failed start is reported: the service may repeat it here at once
-PIECE = 2**18  # bytes of output at once
+REMOVE_SECONDS = 0.2  # between the turns of a long removal
+PAUSE = 5.0  # before a failed start is reported, as the service may repeat it here at once
+PIECE = 2**18  # bytes of output in one answer
 LARGEST_OUTPUT = 64 * 2**20
 OUTPUT_AGE = 7 * 86400.0
 KEPT = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH")
@@ -42,7 +42,7 @@ GIVEN_UP = "the service gave it up"
 
 @dataclass(frozen=True)
 class Declaration:
-    """The server that a worker declares."""
+    """The server that a worker registers."""
 
     name: str
     cpu: float
@@ -58,7 +58,7 @@ class Starting:
     task: Start
     devices: list[int] = field(default_factory=list)
     account: Account | None = None
-    attempt: Attempt | None = None  # set as soon as its directory is made, or cannot be made
+    attempt: Attempt | None = None  # set once its directory was made, or failed to be made
     why_stopped: str | None = None
 
 
@@ -66,7 +66,7 @@ class LocalProcesses:
     """Runs tasks on this machine; see `TaskEngine`.
 
     Its tables belong to the event loop's thread. Other threads get attempts as arguments, and
-    return what they found.
+    return results.
 
     Parameters
     ----------
@@ -104,19 +104,19 @@ class LocalProcesses:
             raise InputError(fault.strerror or str(fault), "", str(state)) from None
         if accounts.shared is not None:
             make_homes(self._homes, accounts.shared)
-        self.news = asyncio.Event()
+        self.changed = asyncio.Event()
         self._attempts: dict[Key, Attempt] = {}
         self._unreported: dict[Key, Attempt] = {}  # their ends are not acknowledged
         self._starting: dict[Key, Starting] = {}
         for path in sorted(self._root.iterdir()):
             if path.name.startswith("."):
-                with suppress(OSError):  # a folder that stays is no attempt
+                with suppress(OSError):  # a folder that cannot be removed is ignored
                     discard(path)
             elif (attempt := Attempt.found(path)) is not None:
                 self._attempts[attempt.key] = attempt
                 if not attempt.is_reported:
                     self._unreported[attempt.key] = attempt
-        LOG.info("%d attempts from before", len(self._attempts))
+        LOG.info("%d attempts of an earlier run", len(self._attempts))
 
     def nodes(self) -> Sequence[EngineNode]:
         server = self.server
@@ -124,7 +124,7 @@ class LocalProcesses:
         return [EngineNode(server.name, amounts, server.labels)]
 
     async def start(self, tasks: Sequence[Start]) -> None:
-        """Run the commands of tasks that did not run under these attempts before."""
+        """Start the commands of tasks whose attempts have not run before."""
         starting = {task.key: Starting(task) for task in tasks if self._is_new(task)}
         self._starting |= starting
         try:
@@ -144,14 +144,14 @@ class LocalProcesses:
                     self._add(each.attempt, each.why_stopped)
 
     def _is_new(self, task: Start) -> bool:
-        """Return whether a task was not started under this attempt and journal."""
+        """Return whether this attempt of a task was not started yet, in this journal."""
         before = self._attempts.get(task.key)
         if before is None or task.key in self._starting:
             return task.key not in self._starting
         return task.job is not None and before.record.submitted != task.job.submitted
 
     def _add(self, attempt: Attempt, why_stopped: str | None) -> None:
-        """Add an attempt that was started, or could not be."""
+        """Add an attempt that was started, or failed to start."""
         self._attempts[attempt.key] = self._unreported[attempt.key] = attempt
         if why_stopped is not None:
             attempt.stop(why_stopped)
@@ -162,7 +162,7 @@ class LocalProcesses:
                 name = ".".join(map(str, attempt.key))
                 LOG.error("%s %s", name, attempt.outcome.reason)
                 attempt.reported_from = monotonic() + PAUSE
-            asyncio.get_running_loop().call_at(attempt.reported_from, self.news.set)
+            asyncio.get_running_loop().call_at(attempt.reported_from, self.changed.set)
 
     def _await_end(self, attempt: Attempt, number: int) -> None:
         """Check an attempt as soon as its shell program ends."""
@@ -170,10 +170,10 @@ class LocalProcesses:
         def ended() -> None:
             loop.remove_reader(waiting)
             os.close(waiting)
-            self._look_at(attempt)
+            self._check_task(attempt)
 
         loop = asyncio.get_running_loop()
-        with suppress(OSError):  # too many open files: `_look` notices the end
+        with suppress(OSError):  # too many open files; `_check_tasks` finds the end later
             waiting = os.pidfd_open(number)
             loop.add_reader(waiting, ended)
 
@@ -201,7 +201,7 @@ class LocalProcesses:
             attempt = self._unreported.get(ending.key)
             if (
                 attempt is not None and attempt.outcome is not None
-            ):  # else another attempt has its key since
+            ):  # else another attempt has its key now
                 self._note_reported(attempt)
 
     async def output(self, key: Key, stream: str, offset: int) -> Mapping[str, Any]:
@@ -211,16 +211,16 @@ class LocalProcesses:
         return await asyncio.to_thread(_piece, attempt, stream, offset)
 
     async def attend(self) -> None:
-        """Notice ends, enforce limits, and delete old output."""
-        self.news.set()
+        """Find ended tasks, enforce limits, and delete old output."""
+        self.changed.set()
         async with asyncio.TaskGroup() as group:
-            group.create_task(repeat(self._look, LOOK_SECONDS))
+            group.create_task(repeat(self._check_tasks, LOOK_SECONDS))
             group.create_task(repeat(self._watch_memory, MEMORY_SECONDS))
             group.create_task(repeat(self._clean, CLEAN_SECONDS))
             group.create_task(repeat(self._remove))
 
     def _start(self, tasks: Sequence[Starting]) -> None:
-        """Run tasks once their attempts are on disk; one sync serves all of them."""
+        """Start tasks once their attempts are on disk; one sync serves all of them."""
         for each in tasks:
             each.attempt = self._make(each)
         made = [each for each in tasks if each.attempt and each.attempt.outcome is None]
@@ -234,7 +234,7 @@ class LocalProcesses:
             do_all(self._run, made)
 
     def _make(self, starting: Starting) -> Attempt:
-        """Make the attempt of a task; it has ended where the task cannot run."""
+        """Make the attempt of a task; it has ended already if the task cannot run."""
         task, job = starting.task, starting.task.job
         fault = "" if job is not None else "the service does not know the job"
         account = None
@@ -262,8 +262,8 @@ class LocalProcesses:
     def _failed(self, key: Key, fault: OSError) -> Attempt:
         """Return a failed attempt whose record cannot be written."""
         why = f"cannot be started on {self.server.name}: {fault.strerror}"
-        is_theirs = fault.errno == errno.EDQUOT  # the user's quota is full on other servers, too
-        return Attempt.failed(self._root, key, why, CANNOT_START if is_theirs else None)
+        is_quota = fault.errno == errno.EDQUOT  # the start would fail on other servers, too
+        return Attempt.failed(self._root, key, why, CANNOT_START if is_quota else None)
 
     def _run(self, starting: Starting) -> None:
         """Start the command of a task whose attempt is on disk."""
@@ -304,7 +304,7 @@ class LocalProcesses:
         return [d for d in self.server.devices if d not in held][:wanted]
 
     def _give_up(self, attempt: Attempt) -> None:
-        if attempt.look() is None:
+        if attempt.poll() is None:
             attempt.stop(GIVEN_UP)
         if attempt.outcome is not None:
             self._note_reported(attempt)
@@ -313,13 +313,13 @@ class LocalProcesses:
         attempt.note_reported()
         del self._unreported[attempt.key]
 
-    async def _look(self) -> None:
-        """Notice tasks that ended, and stop those over a limit."""
-        do_all(self._look_at, list(self._unreported.values()))
+    async def _check_tasks(self) -> None:
+        """Find ended tasks, and stop tasks that exceed a limit."""
+        do_all(self._check_task, list(self._unreported.values()))
 
-    def _look_at(self, attempt: Attempt) -> None:
-        if attempt.outcome is None and attempt.look() is not None:
-            self.news.set()
+    def _check_task(self, attempt: Attempt) -> None:
+        if attempt.outcome is None and attempt.poll() is not None:
+            self.changed.set()
 
     async def _watch_memory(self) -> None:
         for attempt in await asyncio.to_thread(_too_large, list(self._unreported.values())):

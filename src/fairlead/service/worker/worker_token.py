@@ -20,7 +20,7 @@ PR_SET_DUMPABLE = 4
 def read_token(path: Path) -> str:
     """Return the token in the first line of a file."""
     try:
-        # Opened without waiting, as a pipe would block the worker.
+        # Opened without blocking, as the path may be a pipe.
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode):
@@ -40,8 +40,8 @@ def read_token(path: Path) -> str:
 def hide_memory() -> str:
     """Hide this process's memory and environment from others of its account (Linux).
 
-    Call it early: until then a process of the same account can read both. It returns the system's
-    fault, or an empty text.
+    Call it early: until then a process of the same account can read both. Return the error of the
+    system, or an empty text.
     """
     if sys.platform != "linux":
         return ""
