@@ -19,7 +19,7 @@ from ray.cluster_utils import Cluster
 from fairlead.cli._application import run_command
 from fairlead.cli.options import executor_on
 from fairlead.errors import InputError, RefusalError
-from fairlead.executors import ray_node
+from fairlead.executors import ray_tasks
 from fairlead.executors.executor import WorkerDiedError
 from fairlead.executors.ray_tasks import RayExecutor, ray_executor
 
@@ -143,10 +143,10 @@ def test_an_interruption_leaves_nothing_running(executor: RayExecutor) -> None:
 
 
 def test_other_sources_are_refused(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    theirs = ray_node.stamp()
-    monkeypatch.setattr(ray_node, "stamp", lambda: ("0.0", "0123456789abcdef", "3.10.1"))
+    theirs = ray_tasks.installed_version()
+    monkeypatch.setattr(ray_tasks, "installed_version", lambda: ("0.0", "0123456789abcdef", "3.10.1"))
     here = "fairlead 0.0 (sources 01234567) with Python 3.10.1"
-    said = re.escape(f"has {ray_node.in_words(theirs)}; here is {here}")
+    said = re.escape(f"has {ray_tasks.format_version(theirs)}; here is {here}")
     with pytest.raises(InputError, match=said), ray_executor(cluster.address):
         pass
 
