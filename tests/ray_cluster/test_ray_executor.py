@@ -144,7 +144,8 @@ def test_an_interruption_leaves_nothing_running(executor: RayExecutor) -> None:
 
 def test_other_sources_are_refused(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     theirs = ray_tasks.installed_version()
-    monkeypatch.setattr(ray_tasks, "installed_version", lambda: ("0.0", "0123456789abcdef", "3.10.1"))
+    other = ("0.0", "0123456789abcdef", "3.10.1")
+    monkeypatch.setattr(ray_tasks, "installed_version", lambda: other)
     here = "fairlead 0.0 (sources 01234567) with Python 3.10.1"
     said = re.escape(f"has {ray_tasks.format_version(theirs)}; here is {here}")
     with pytest.raises(InputError, match=said), ray_executor(cluster.address):
