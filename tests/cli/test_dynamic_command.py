@@ -92,7 +92,7 @@ def test_the_table(arrivals: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert [row[5] for row in rows] == ["44.44", "44.44", "33.33"]
     assert [row[7] for row in rows] == ["40.00", "40.00", "40.00"]
     assert [row[9] for row in rows] == ["111.11", "111.11", "83.33"]
-    assert "In the end the least level is 83.33 % of DRF's" in out
+    assert "In the end the least level is 83.33 % of that of DRF" in out
 
 
 def test_lies_are_searched_on_request(arrivals: Path, capsys: pytest.CaptureFixture[str]) -> None:

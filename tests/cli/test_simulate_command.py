@@ -577,12 +577,12 @@ def test_on_the_page_today_is_what_the_log_says(logged: Path, trace: Path, tmp_p
     ):
         assert simulate(logged, *words, "--report", report) == 0
         shown = page(report)
-        assert "Today: recorded, what the log says happened." in shown
+        assert "Today: recorded, the schedule in the log." in shown
         assert "recorded 1 user-2 for 3.333 min" in shown
         assert len(gains_of(report)) == others
     words = ["-p", "drf/best-fit", "--today", "drf/best-fit", "--report", report]
     assert simulate(logged, *words) == 0
-    assert "It is a replay, and not what the log says happened." in page(report)
+    assert "It is a replay, not the schedule in the log." in page(report)
     assert simulate(trace, "-p", "drf/best-fit", "--report", report) == 0
     said = "Today's policy: drf/best-fit. The trace does not say when tasks started."
     assert said in page(report)
@@ -595,7 +595,7 @@ def test_a_log_of_more_than_its_servers_hold_says_so(
     path.write_bytes(WAITED.replace(b"3 50 50 100", b"3 50 0 100"))
     for log, is_more in ((logged, False), (path, True)):
         assert simulate(log, "-p", "recorded", "-p", "drf/best-fit", "--report", report) == 0
-        line = "At times more ran under recorded than the servers of the trace hold: use and shares"
+        line = "At times tasks under recorded took more than the servers of the trace have: use and"
         assert (line in " ".join(capsys.readouterr().out.split())) == is_more
         assert (line in page(report)) == is_more
 
@@ -605,7 +605,7 @@ def test_starts_that_are_not_known_are_counted(tmp_path: Path, capsys: Capture) 
     path.write_bytes(WAITED + swf("4 60 -1 10 1 -1 -1 1 9 -1 1 3 1 1 1 -1 -1 -1")[13:])
     found = figures(capsys, path, "-p", "recorded", "--report", report)["policies"]["recorded"]
     assert (found["tasks"], found["completed"], found["unrecorded"]) == (4, 3, 1)
-    said = "The log lacks the times of 1 task of 1 job: under recorded they count nowhere"
+    said = "The log lacks the times of 1 task of 1 job: under recorded these tasks are left out"
     assert said in page(report)
     assert simulate(path, "-p", "recorded") == 0
     assert said in " ".join(capsys.readouterr().out.split())
@@ -625,7 +625,7 @@ def test_what_the_log_does_not_say_is_compared_with_nothing(
     """Of the second user nothing is known; the third one's two jobs wait 65 s less in the mean."""
     path, report = tmp_path / "log.swf", tmp_path / "page.html"
     path.write_bytes(HOLE)
-    lacks = "The log lacks the times of 1 task of 1 job: under recorded they count nowhere, so its"
+    lacks = "The log lacks the times of 1 task of 1 job: under recorded these tasks are left out"
     mean, today = 110.0 / 1.5, 90.0
     for more, numbers in (
         ([], [1, 0, 1, 1]),

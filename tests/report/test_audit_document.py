@@ -335,7 +335,7 @@ def test_users_with_slices_below_one_task_are_not_short() -> None:
     tasks = np.array([[1.0]] * 3 + [[0.0]] * 7)
     found = audit(problem, Holdings(problem, tasks, whole_tasks=True))
     page = to_page(audit_document(found, "small slices"))
-    tile = '<dd>0 of 10</dd><dd class="small">7 of 10 not asked: slice under one task</dd>'
+    tile = '<dd>0 of 10</dd><dd class="small">7 of 10 not judged: slice under one task</dd>'
     assert tile in page
     whole = compare_with_fair(audit_of("whole tasks"))
     assert (whole.margin < 0).any()

@@ -12,7 +12,7 @@ from fairlead.errors import RefusalError
 from fairlead.model.problem import Problem
 from fairlead.model.ties import largest_first
 from fairlead.report import filling as module
-from fairlead.report.filling import filling_document, idea_of
+from fairlead.report.filling import filling_document, policy_idea
 from fairlead.report.numbers import number, spread
 from fairlead.report.page import to_page
 from fairlead.report.terminal import to_terminal
@@ -135,7 +135,7 @@ def test_every_policy_has_its_own_description() -> None:
                     policy = find_policy(criterion, select, residual)
                 except RefusalError:
                     continue
-                ideas[policy.name] = idea_of(policy).partition(": ")[2]
+                ideas[policy.name] = policy_idea(policy).partition(": ")[2]
     assert len(set(ideas.values())) == len(ideas) > 10
     assert "Wang" in ideas["drf/best-fit"]
     assert "Kesidis" in ideas["drf/best-fit-first"]

@@ -295,14 +295,14 @@ def test_another_policy_may_be_todays() -> None:
 def test_the_recorded_run_is_todays() -> None:
     outcomes = runs("recorded")
     _, shown, _ = read("recorded")
-    assert "Today: recorded, what the log says happened." in shown
-    assert "The log lacks the times of 2 tasks of 2 jobs: under recorded they count" in shown
+    assert "Today: recorded, the schedule in the log." in shown
+    assert "The log lacks the times of 2 tasks of 2 jobs: under recorded these" in shown
     assert len(gains_of(page_of("recorded"))) == 1
     found = outcomes["recorded"].to_dict()
     assert list(found["got_nothing"].values()) == [150.0, 100.0]
     assert duration(150.0) in shown
     page = to_page(simulation_document(outcomes, "x", today="drf/best-fit"))
-    verdict = "Today's policy: drf/best-fit. It is a replay, and not what the log says"
+    verdict = "Today's policy: drf/best-fit. It is a replay, not the schedule in the log"
     assert verdict in Reader(page).text
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from fairlead.cli.main import run
 from fairlead.errors import InputError
-from fairlead.report.live import said_when
+from fairlead.report.live import forecast_text
 from fairlead.service.client import RefusedError
 from fairlead.service.client.addresses import Address
 from fairlead.service.client.exchange import Reply
@@ -352,9 +352,9 @@ def test_a_wait_for_a_service_is_not_logged_into_a_pipe(
 @pytest.mark.parametrize(
     ("told", "says"),
     [
-        ({"starts": 1060.0, "not_before": 1060.0}, "starts at AT, in 60 s, if nobody"),
+        ({"starts": 1060.0, "not_before": 1060.0}, "starts at AT, in 60 s, if no other job"),
         ({"starts": 1000.5, "not_before": 1000.5}, "starts now"),
-        ({"not_before": 1000.0, "reason": "why"}, "nobody can tell when it starts; why"),
+        ({"not_before": 1000.0, "reason": "why"}, "start time unknown; why"),
         ({"not_before": 1060.0, "reason": "why"}, "; not before AT, in 60 s; why"),
         ({"reason": "it waits for job 1"}, "is pending: it waits for job 1"),
     ],
@@ -362,7 +362,7 @@ def test_a_wait_for_a_service_is_not_logged_into_a_pipe(
 def test_when_is_said_in_a_line(told: dict[str, object], says: str) -> None:
     at = datetime.fromtimestamp(1060.0).strftime("%m-%d %H:%M:%S")
     view = {"job": "7", "state": "pending", "starts": None, "not_before": None, "reason": ""}
-    assert says.replace("AT", at) in said_when(view | told, 1000.0)
+    assert says.replace("AT", at) in forecast_text(view | told, 1000.0)
 
 
 def test_waiting_and_logs_pass_on_how_a_job_ended(typed: Typed) -> None:

@@ -112,7 +112,7 @@ async def test_a_start_that_is_over_is_no_forecast(ask: Asked) -> None:
         (runs, "It started at"),
         (over, "It started at"),
         (waits, "It starts at"),
-        (unknown, "When it starts nobody can tell"),
+        (unknown, "Start time unknown"),
     ):
         assert ("not_before" in found) == (words != "It started at")
         said = page("start", found)

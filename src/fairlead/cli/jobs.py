@@ -178,9 +178,9 @@ def when(job: JobArgument, server: Service = None, as_json: AsJson = False) -> N
         if as_json:
             emit(json.dumps(view) + "\n")
             return
-        from fairlead.report.live import said_when
+        from fairlead.report.live import forecast_text
 
-        emit_lines([said_when(view, time.time())])
+        emit_lines([forecast_text(view, time.time())])
 
 
 def explain_live(job: str, server: str | None, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""Compare policies with the one that is in force today: gains and losses of users."""
+"""Compare policies with today's: gains and losses of users."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from fairlead.simulation.metrics.distribution import mean
 from fairlead.simulation.simulate import Outcome
 
 LONGEST_NAME = 80
-MULTIPLE = 10.0  # from here on a completion time is a multiple, not a percentage more
+MULTIPLE = 10.0  # larger ratios are written as multiples, smaller ones as percentages
 USERS_NAMED = 3
 
 Figures = Mapping[str, Any]  # as `Outcome.to_dict` returns them
 
 
 @dataclass(frozen=True, eq=False)
-class Against:
-    """A policy compared with today's, by the name of its run; N users."""
+class ComparedPolicy:
+    """A policy compared with today's; N users."""
 
     name: str
     outcome: Outcome
@@ -50,14 +50,14 @@ class Against:
     def wait_difference(self) -> FloatArray:
         """(N,) float: mean wait less today's, of jobs complete under both; 0 where unchanged.
 
-        A wait is unchanged where it differs by next to nothing of the time to completion.
+        A wait is unchanged if it differs by a negligible part of the completion time.
         """
         difference = self.comparison.wait_difference
         same = np.abs(difference) < UNCHANGED * self.comparison.baseline_completion
         return np.where(same | np.isnan(difference), 0.0, difference)
 
     def extreme(self, users: BoolArray, *, least: bool) -> str:
-        """Name the user of some whose completion time shrinks or grows most, with the change."""
+        """Name the user among `users` whose completion time changes most, with the change."""
         comparison = self.comparison
         ratios = np.where(users & (comparison.jobs > 0), comparison.completion_ratio, np.nan)
         if np.isnan(ratios).all():
@@ -72,8 +72,8 @@ class Runs:
 
     outcomes: Mapping[str, Outcome]
     today: str
-    others: tuple[Against, ...]  # without the run of users alone on dedicated servers
-    sharing: Against | None  # the shared cluster against users alone, if that was simulated
+    others: tuple[ComparedPolicy, ...]  # without the run on dedicated servers
+    sharing: ComparedPolicy | None  # sharing compared with dedicated servers, if simulated
 
     @property
     def baseline(self) -> Outcome:
@@ -82,7 +82,7 @@ class Runs:
 
     @property
     def shared(self) -> dict[str, Outcome]:
-        """All runs but that of users alone on dedicated servers, which has a time of its own."""
+        """All runs except that on dedicated servers, whose time differs."""
         names = {self.today, *(against.name for against in self.others)}
         return {name: outcome for name, outcome in self.outcomes.items() if name in names}
 
@@ -94,9 +94,9 @@ def compare_with_today(
     if today is None:
         today = RECORDED if RECORDED in outcomes else next(iter(outcomes))
 
-    def against(name: str, base: str) -> Against:
+    def against(name: str, base: str) -> ComparedPolicy:
         ours, theirs = outcomes[name], outcomes[base]
-        return Against(name, ours, theirs, compare(ours.summary, theirs.summary))
+        return ComparedPolicy(name, ours, theirs, compare(ours.summary, theirs.summary))
 
     alone = dedicated and dedicated[1]
     others = tuple(against(name, today) for name in outcomes if name not in (today, alone))
@@ -104,7 +104,7 @@ def compare_with_today(
 
 
 def most_used(outcome: Outcome) -> float:
-    """Return the largest part of any resource in use in any bin of time; a log may pass 1."""
+    """Return the highest use of any resource in any bin of time; some logs exceed 1."""
     return float(np.nanmax(outcome.summary.utilization.share, initial=0.0))
 
 
@@ -130,14 +130,14 @@ def short_name(name: str) -> str:
 
 
 def ratio_text(ratio: float) -> str:
-    """Write how completion times differ: ``−45 %``, ``12 times as long``, ``unchanged``."""
+    """Format a ratio of completion times: ``−45 %``, ``12 times as long``, ``unchanged``."""
     if ratio >= MULTIPLE:
         return f"{spread(ratio)} times as long"
     return change(ratio - 1.0)
 
 
 def difference_text(seconds: float) -> str:
-    """Write by how much longer or shorter something takes: ``+3.2 h``, ``−12 min``."""
+    """Format a difference of times: ``+3.2 h``, ``−12 min``."""
     return f"{'−' if seconds < 0 else '+'}{duration(abs(seconds))}"
 
 
@@ -148,11 +148,14 @@ def unrecorded(figures: Figures) -> str:
 
 
 def starved_users(figures: Figures) -> list[str]:
-    """Name users that never ran anything, and users that ran nothing while jobs came."""
+    """Name users that never ran anything, and users that ran nothing while jobs arrived."""
     never = figures["never_ran"]
     later = [user for user in figures["got_nothing"] if user not in set(never)]
     return [
         f"{named([short_name(user) for user in users], USERS_NAMED)} {what}"
-        for users, what in ((never, "never ran anything"), (later, "got nothing while jobs came"))
+        for users, what in (
+            (never, "never ran anything"),
+            (later, "got nothing while jobs arrived"),
+        )
         if users
     ]

@@ -33,8 +33,8 @@ from fairlead.report.charts import (
 from fairlead.report.numbers import amount, counted, number, percent, resource_label
 
 LARGEST_HOLDERS = 12
-# A solver leaves tasks below its accuracy on a group, and rounding leaves a rest of a resource that
-# is used up. Neither is shown.
+# Solvers leave tiny numbers of tasks on a group, and rounding leaves tiny free amounts. Neither is
+# shown.
 DUST = 1e-9
 
 
@@ -48,7 +48,7 @@ class Style:
 
 @dataclass(frozen=True)
 class Holding:
-    """What one user, or several small ones together, hold of a group."""
+    """The holding of one user, or of several small ones together, on a group."""
 
     name: str
     users: tuple[int, ...]  # positions in the problem
@@ -73,7 +73,7 @@ def runs_on(allocation: Allocation) -> BoolArray:
 
 
 def group_holdings(allocation: Allocation, g: int, largest: int = LARGEST_HOLDERS) -> GroupHoldings:
-    """Return the `largest` holders of one group apart, and all others together.
+    """Return the `largest` holders of a group one by one, and all others together.
 
     A holder's size is the largest of its shares of the group's resources. Cost O(N R).
     """
@@ -107,7 +107,7 @@ def group_holdings(allocation: Allocation, g: int, largest: int = LARGEST_HOLDER
 
 
 def user_styles(allocations: Sequence[Allocation]) -> list[Style]:
-    """Give every user a colour, and a pattern where colours repeat; the largest users first."""
+    """Choose a colour for every user, the largest first, with a pattern where colours repeat."""
     largest = np.max([allocation.dominant_share for allocation in allocations], axis=0)
     styles = [Style(COLOUR_OF_OTHERS)] * len(largest)
     for rank, n in enumerate(largest_first(largest)):
@@ -185,10 +185,10 @@ def share_figure(allocation: Allocation, styles: Sequence[Style]) -> Figure:
     colours = [styles[n].colour for n in order]
     traces = [bars("dominant share", places, shares, texts, colours, level=True)]
     if is_weighted(allocation):
-        weighs = np.flatnonzero(problem.weight[order] > 0)
-        per_weight = shares[weighs] / problem.weight[order][weighs]
-        name, of = "per unit of weight", [texts[k] for k in weighs]
-        traces.append(dots(name, per_weight, weighs, of, colour=INK, size=9, symbol="diamond"))
+        weighted = np.flatnonzero(problem.weight[order] > 0)
+        per_weight = shares[weighted] / problem.weight[order][weighted]
+        name, of = "per unit of weight", [texts[k] for k in weighted]
+        traces.append(dots(name, per_weight, weighted, of, colour=INK, size=9, symbol="diamond"))
     return {"data": traces, "layout": listed([problem.users.names[n] for n in order])}
 
 

@@ -42,7 +42,7 @@ LEAST_SCALE = 0.5
 
 
 def shares_figure(audit: Audit, comparison: FairComparison) -> Figure:
-    """Draw dominant shares beside due ones; of many users, those furthest off."""
+    """Draw held and due dominant shares; of many users, the furthest from due."""
     users = furthest_off(comparison.ratio, USERS_DRAWN)
     names = [audit.subject.problem.users.names[n] for n in users]
     row = np.arange(len(users))
@@ -59,7 +59,7 @@ def shares_figure(audit: Audit, comparison: FairComparison) -> Figure:
             lines = between(held[mine].tolist(), due[mine].tolist(), row[mine].tolist())
             data.append(lines | {"line": {"color": colour, "width": 3}})
             data.append(dots(label, held[mine], row[mine], [texts[k] for k in mine], colour=colour))
-    data.append(dots(comparison.what, due, row, texts, colour=INK, size=9, symbol="diamond"))
+    data.append(dots(comparison.due_name, due, row, texts, colour=INK, size=9, symbol="diamond"))
     ends = np.maximum(held, due).tolist()
     data.append(beside([change(o, "as due") for o in off.tolist()], ends, row.tolist()))
     widest = max(ends, default=0.0) or 1.0
@@ -105,7 +105,7 @@ def users_in_envy(audit: Audit, comparison: FairComparison) -> IntArray:
 
 
 def envy_figure(audit: Audit, comparison: FairComparison, users: IntArray) -> Figure:
-    """Draw by how much each of some users would gain with the bundle of each of the others."""
+    """Draw each user's gain with the bundle of each other user, as a heat map."""
     names = [audit.subject.problem.users.names[n] for n in users]
     could, gain = gains_with_bundles(audit.subject, users)
     gain[gain <= NEGLIGIBLE] = 0.0
@@ -162,13 +162,13 @@ def envy_figure(audit: Audit, comparison: FairComparison, users: IntArray) -> Fi
 
 
 def user_hover(audit: Audit, comparison: FairComparison, n: int) -> str:
-    """Describe a user's holdings, fair share and margin, in a few lines."""
+    """Describe a user's holdings, fair share and margin, for the pointer."""
     problem, fair = audit.subject.problem, audit.fair
     tasks = number(float(audit.subject.holdings.user_tasks[n]))
     due, margin, envies = "", "", ""
     if fair is not None:
         fair_tasks = number(float(fair.user_tasks[n]))
-        due = f"{comparison.what}: {fair_tasks} tasks, {percent(float(comparison.due[n]))}"
+        due = f"{comparison.due_name}: {fair_tasks} tasks, {percent(float(comparison.due[n]))}"
     if not np.isnan(comparison.margin[n]):
         margin = f", margin: {change(float(comparison.margin[n]), 'as due')}"
     if comparison.envies[n]:
@@ -185,5 +185,5 @@ def user_hover(audit: Audit, comparison: FairComparison, n: int) -> str:
 
 
 def gain_text(gain: float) -> str:
-    """Write a user's gain with another's bundle."""
-    return change(gain, "under 0.1 %") if isfinite(gain) else "has nothing"
+    """Format a user's gain with another's bundle."""
+    return change(gain, "under 0.1 %") if isfinite(gain) else "has no tasks"

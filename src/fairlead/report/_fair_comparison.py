@@ -23,11 +23,11 @@ class FairComparison:
 
     held: FloatArray  # (N,): dominant shares
     due: FloatArray  # (N,): dominant shares of the fair answer, or of the slices
-    what: str  # name of the due shares
+    due_name: str  # name of the due shares
     ratio: FloatArray  # (N,): held over due, infinite where nothing is due
     margin: FloatArray  # (N,): tasks over those of the slice, less 1; NaN where the slice has none
     short: BoolArray  # (N,): users below their slice; of whole tasks, by one or more
-    unasked: BoolArray  # (N,): users below a slice of less than one whole task
+    below_tiny: BoolArray  # (N,): users below a slice of less than one whole task, not judged
     envies: BoolArray  # (N,): users that envy another by more than rounding
 
     @property
@@ -47,29 +47,29 @@ def compare_with_fair(audit: Audit) -> FairComparison:
     subject = audit.subject
     tasks, held = subject.holdings.user_tasks, subject.holdings.dominant_share
     if audit.fair is None:
-        what = "share of its slice of every server"
+        due_name = "share of its slice of every server"
         total = subject.problem.total_capacity
         shares = np.where(total > 0, subject.problem.demand / np.where(total > 0, total, 1.0), 0.0)
         tasks_due, due = audit.slices, audit.slices * shares.max(axis=1)
     else:
-        what = f"fair share by {audit.fair.mechanism}"
+        due_name = f"fair share by {audit.fair.mechanism}"
         tasks_due, due = audit.fair.user_tasks, audit.fair.dominant_share
     # A user with given rates may demand nothing; its tasks are compared then.
     by_tasks = ~(due > 0) & ~(held > 0)
     return FairComparison(
         held=held,
         due=due,
-        what=what,
+        due_name=due_name,
         ratio=_over(np.where(by_tasks, tasks, held), np.where(by_tasks, tasks_due, due)),
         margin=np.where(audit.slices > 0, _over(tasks, audit.slices) - 1.0, np.nan),
         short=users_below_slice(subject, audit.slices),
-        unasked=users_with_tiny_slices(subject, audit.slices),
+        below_tiny=users_with_tiny_slices(subject, audit.slices),
         envies=audit.envious,
     )
 
 
 def furthest_off(ratio: FloatArray, most: int) -> list[int]:
-    """Return the users with known ratios, the largest first; of many, both ends."""
+    """Return users by known ratio, the largest first; of many, the two ends."""
     order = [int(n) for n in largest_first(ratio) if not np.isnan(ratio[n])]
     half = most // 2
     return order if len(order) <= most else order[:half] + order[-half:]

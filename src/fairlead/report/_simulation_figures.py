@@ -10,7 +10,7 @@ import numpy as np
 
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.ties import largest_first, smallest_first
-from fairlead.report._against_today import Against, most_used, ratio_text
+from fairlead.report._against_today import ComparedPolicy, most_used, ratio_text
 from fairlead.report.charts import (
     COLOUR_OF_OTHERS,
     COLOURS,
@@ -37,11 +37,11 @@ from fairlead.simulation.simulate import Outcome
 
 POINTS = 500
 USERS_APART = 10
-MARKED_USERS = 40  # of fewer users each one gets a dot
+MARKED_USERS = 40  # of up to so many users each gets a dot
 LONGEST_NAME = 60
-# Times of no length have a place on a logarithmic axis: this one, or earlier if all are short.
+# Zero times are drawn here on a logarithmic axis, or earlier if all times are short.
 SHORTEST = 1.0
-# Errors, reductions and ratios beyond are drawn as these.
+# Errors, reductions and ratios beyond these are drawn as these.
 LARGEST_ERROR = 2.0
 LEAST_REDUCTION = -1.0
 LEAST_RATIO, LARGEST_RATIO = 1e-3, 1e3
@@ -64,9 +64,9 @@ class PolicyStyle:
 
 
 def policy_styles(names: Sequence[str], today: str) -> dict[str, PolicyStyle]:
-    """Give today's policy the colour of ink, and the others colours of their own.
+    """Choose line styles: today's policy has the text's colour, each other policy a different one.
 
-    Earlier lines are wider, so that those which coincide are all seen.
+    Earlier lines are wider, so that coinciding lines stay visible.
     """
     others = [name for name in names if name != today]
     styles = {}
@@ -79,8 +79,8 @@ def policy_styles(names: Sequence[str], today: str) -> dict[str, PolicyStyle]:
     return styles
 
 
-def balance_figure(others: Sequence[Against]) -> Figure:
-    """Draw which part of the users gain, and which lose, under each policy."""
+def balance_figure(others: Sequence[ComparedPolicy]) -> Figure:
+    """Draw the parts of users that gain and that lose under each policy."""
     names = [against.name for against in others]
     users = max(1, len(others[0].comparison.users))
     counts = [
@@ -89,11 +89,11 @@ def balance_figure(others: Sequence[Against]) -> Figure:
         ("lose", LESS, [a.comparison.lost for a in others]),
     ]
     traces = []
-    for what, colour, whose in counts:
-        parts = np.array([those.sum() / users for those in whose])
+    for what, colour, masks in counts:
+        parts = np.array([mask.sum() / users for mask in masks])
         texts = [
-            hover(name, f"{counted(int(those.sum()), 'user')} {what}")
-            for name, those in zip(names, whose, strict=True)
+            hover(name, f"{counted(int(mask.sum()), 'user')} {what}")
+            for name, mask in zip(names, masks, strict=True)
         ]
         places = list(range(len(names)))
         traces.append(bars(what, places, parts, texts, colour, level=True))
@@ -105,7 +105,7 @@ def balance_figure(others: Sequence[Against]) -> Figure:
 def utilisation_figure(
     outcomes: Mapping[str, Outcome], styles: Mapping[str, PolicyStyle], resource: int
 ) -> Figure:
-    """Draw which part of a resource is taken over time, a line for each policy."""
+    """Draw the used part of a resource over time, a line for each policy."""
     unit, size = time_unit(max(outcome.summary.until for outcome in outcomes.values()))
     traces = []
     for name, outcome in outcomes.items():
@@ -122,7 +122,7 @@ def utilisation_figure(
 def fairness_figure(
     outcomes: Mapping[str, Outcome], styles: Mapping[str, PolicyStyle]
 ) -> Figure | None:
-    """Draw the fairness error over time; None where nobody was ever there to be treated fairly."""
+    """Draw the fairness error over time; None if no user was ever active."""
     unit, size = time_unit(max(outcome.summary.arrivals for outcome in outcomes.values()))
     traces = []
     for name, outcome in outcomes.items():
@@ -139,10 +139,7 @@ def fairness_figure(
 
 
 def users_drawn(outcomes: Mapping[str, Outcome]) -> IntArray:
-    """Return who holds most over the time of all policies together, the largest first.
-
-    Users that never hold anything are not among them.
-    """
+    """Return the users with the largest holdings over all policies, without users of none."""
     held = np.sum(
         [np.diff(o.summary.shares.edges) @ o.summary.shares.dominant for o in outcomes.values()],
         axis=0,
@@ -182,7 +179,7 @@ def shares_figure(outcome: Outcome, users: IntArray, until: float) -> Figure:
 def completion_figure(
     outcomes: Mapping[str, Outcome], styles: Mapping[str, PolicyStyle]
 ) -> Figure | None:
-    """Draw which part of the jobs complete took at most how long."""
+    """Draw the distribution of completion times of complete jobs."""
     times = {name: outcome.summary.jobs.completion for name, outcome in outcomes.items()}
     return _times_figure(times, styles, "of jobs within")
 
@@ -190,7 +187,7 @@ def completion_figure(
 def waiting_figure(
     outcomes: Mapping[str, Outcome], styles: Mapping[str, PolicyStyle]
 ) -> Figure | None:
-    """Draw which part of the tasks that started waited at most how long."""
+    """Draw the distribution of waits of started tasks."""
     times = {name: outcome.summary.outcomes.wait for name, outcome in outcomes.items()}
     return _times_figure(times, styles, "of tasks within")
 
@@ -198,7 +195,7 @@ def waiting_figure(
 def slowdown_figure(
     outcomes: Mapping[str, Outcome], styles: Mapping[str, PolicyStyle]
 ) -> Figure | None:
-    """Draw which part of the jobs complete was slowed down at most how much."""
+    """Draw the distribution of slowdowns of complete jobs."""
     slowdowns = {name: outcome.summary.jobs.slowdown for name, outcome in outcomes.items()}
     most = max((float(np.nanmax(v, initial=1.0)) for v in slowdowns.values()), default=1.0)
     top = max(np.log10(most), 0.35)
@@ -223,8 +220,10 @@ def slowdown_figure(
     return {"data": traces, "layout": drawn} if traces else None
 
 
-def reduction_figure(others: Sequence[Against], styles: Mapping[str, PolicyStyle]) -> Figure | None:
-    """Draw by how much sooner than today jobs are complete, by their number of tasks."""
+def reduction_figure(
+    others: Sequence[ComparedPolicy], styles: Mapping[str, PolicyStyle]
+) -> Figure | None:
+    """Draw the reduction of completion times against today's, by number of tasks."""
     labels = others[0].comparison.reduction.labels
     some = [
         k
@@ -260,10 +259,12 @@ def reduction_figure(others: Sequence[Against], styles: Mapping[str, PolicyStyle
     return {"data": traces, "layout": drawn}
 
 
-def ratios_figure(others: Sequence[Against], styles: Mapping[str, PolicyStyle]) -> Figure | None:
+def ratios_figure(
+    others: Sequence[ComparedPolicy], styles: Mapping[str, PolicyStyle]
+) -> Figure | None:
     """Draw every user's mean completion time over today's, sorted, a line for each policy."""
     traces: list[Trace] = []
-    drawn_all, most_users = [1.0], 0
+    drawn_ratios, most_users = [1.0], 0
     for against in others:
         comparison = against.comparison
         compared = np.flatnonzero(comparison.jobs > 0)
@@ -271,7 +272,7 @@ def ratios_figure(others: Sequence[Against], styles: Mapping[str, PolicyStyle]) 
             continue
         ratio = np.clip(comparison.completion_ratio, LEAST_RATIO, LARGEST_RATIO)
         order = compared[smallest_first(ratio[compared])]
-        drawn_all += [float(ratio[order[0]]), float(ratio[order[-1]])]
+        drawn_ratios += [float(ratio[order[0]]), float(ratio[order[-1]])]
         most_users = max(most_users, len(order))
         line_style = styles[against.name].arguments
         marks = 7 if len(order) <= MARKED_USERS else 0
@@ -282,7 +283,7 @@ def ratios_figure(others: Sequence[Against], styles: Mapping[str, PolicyStyle]) 
         traces.append(trace)
     if not traces:
         return None
-    least, most = min(*drawn_all, 1 / 1.15) / 1.1, max(*drawn_all, 1.15) * 1.1
+    least, most = min(*drawn_ratios, 1 / 1.15) / 1.1, max(*drawn_ratios, 1.15) * 1.1
     marks_at = [mark for mark in _MARKS if least <= mark <= most]
     if len(marks_at) < 3:
         marks_at = [mark for mark in (0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.5) if least <= mark <= most]
@@ -299,7 +300,7 @@ def ratios_figure(others: Sequence[Against], styles: Mapping[str, PolicyStyle]) 
     return {"data": traces, "layout": drawn}
 
 
-def done_figure(against: Against, beside: str = "today") -> Figure | None:
+def done_figure(against: ComparedPolicy, beside: str = "today") -> Figure | None:
     """Draw which part of each user's tasks is done at the horizon, against today; size by tasks."""
     ours, theirs = against.comparison.done, against.comparison.baseline_done
     shown = np.flatnonzero(~np.isnan(ours + theirs))
@@ -351,16 +352,16 @@ def _less(reduction: float) -> str:
 def _times_figure(
     times: Mapping[str, FloatArray], styles: Mapping[str, PolicyStyle], what: str
 ) -> Figure | None:
-    there = {name: found for name, found in times.items() if not np.isnan(found).all()}
-    if not there:
+    known = {name: found for name, found in times.items() if not np.isnan(found).all()}
+    if not known:
         return None
-    most = max(float(np.nanmax(found)) for found in there.values())
-    least = min(float(np.nanmin(found)) for found in there.values())
+    most = max(float(np.nanmax(found)) for found in known.values())
+    least = min(float(np.nanmin(found)) for found in known.values())
     floor = max(least, SHORTEST if most > 10 * SHORTEST else most / 1e4) or SHORTEST
     drawn = _distribution()
     drawn["xaxis"] |= logarithmic_times(floor / 1.1, max(most, 2 * floor) * 1.1)
     traces = []
-    for name, found in there.items():
+    for name, found in known.items():
         value, part = cumulative_distribution(found, POINTS)
         texts = f"%{{y:.1%}} {what} %{{text}}"
         trace = line(_short(name), np.maximum(value, floor), part, texts, **styles[name].arguments)
@@ -368,7 +369,7 @@ def _times_figure(
     return {"data": traces, "layout": drawn}
 
 
-def _texts_of_ratio(against: Against, n: int) -> str:
+def _texts_of_ratio(against: ComparedPolicy, n: int) -> str:
     comparison = against.comparison
     ours, theirs = float(comparison.completion[n]), float(comparison.baseline_completion[n])
     return hover(

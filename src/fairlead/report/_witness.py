@@ -14,10 +14,10 @@ from fairlead.report.document import Content, Table, figure, pairs_table, table_
 from fairlead.report.document import numbers as number_columns
 from fairlead.report.numbers import named, resource_label
 
-COLUMNS = 10  # a table with more is put into words
+COLUMNS = 10  # a wider table is written as text
 NAMES_LISTED = 40
 
-# Meanings of witness keys that the word alone does not give.
+# Labels of witness keys that do not explain themselves.
 MEANING = {
     "kind": "fault",
     "could": "tasks that it could run",
@@ -40,7 +40,7 @@ MEANING = {
 
 
 def exact(value: float) -> str:
-    """Write a number with the seven digits that it takes to check a witness."""
+    """Format a number with seven digits, enough to check a witness."""
     if not isfinite(value):
         return "unlimited" if value > 0 else str(value)
     if float(value).is_integer() and abs(value) < 1e12:
@@ -51,10 +51,10 @@ def exact(value: float) -> str:
 
 
 def witness_tables(verdict: Verdict, problem: Problem, tasks: FloatArray) -> list[Table]:
-    """Lay out the numbers of a verdict; none where there is nothing to show.
+    """Lay out the witness of a verdict as tables, if it has one.
 
-    `problem` is the true one, which a lie differs from. `tasks`, (N,), are the users' present
-    tasks, beside which a better allocation is shown.
+    A lie is compared with the true `problem`, and a better allocation with the present `tasks`
+    (N,).
     """
     rest = dict(verdict.witness)
     if "margin" in rest:
@@ -73,7 +73,7 @@ def witness_tables(verdict: Verdict, problem: Problem, tasks: FloatArray) -> lis
 
 
 def _in_words(value: Any) -> str:
-    """Put any value of a witness into words."""
+    """Format any value of a witness as text."""
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {_in_words(item)}" for key, item in value.items())
     if isinstance(value, Sequence) and not isinstance(value, str):
@@ -90,24 +90,26 @@ def _percent(fraction: float) -> str:
 
 
 def _lie_tables(rest: dict[str, Any], problem: Problem) -> list[Table]:
-    """Compare the told values with the true ones; takes them out of the witness."""
+    """Compare reported with true values; remove both from the witness."""
     n = problem.users.names.index(rest["user"])
-    told, truth = rest.pop("demand"), rest.pop("truth")
+    reported, truth = rest.pop("demand"), rest.pop("truth")
     cluster = problem.cluster
     tables = []
-    if "rates" not in rest or told != truth:
+    if "rates" not in rest or reported != truth:
         labels = {name: resource_label(cluster, r) for r, name in enumerate(cluster.resources)}
-        rows = [(labels.get(r, r), figure(told[r], exact), figure(truth[r], exact)) for r in truth]
-        columns = [*words("demand of one task"), *number_columns("told", "true")]
+        rows = [
+            (labels.get(r, r), figure(reported[r], exact), figure(truth[r], exact)) for r in truth
+        ]
+        columns = [*words("demand of one task"), *number_columns("reported", "true")]
         tables.append(table_of("Demand of one task", columns, rows))
     if "rates" in rest:
         rates, given = rest.pop("rates"), problem.users.rates
-        told_rates = [
+        rate_rows = [
             (group, exact(rates[group]), "" if given is None else exact(given[n, g]))
             for g, group in enumerate(cluster.groups)
         ]
-        columns = [*words("rate on"), *number_columns("told", "true")]
-        tables.append(table_of("Rates", columns, told_rates))
+        columns = [*words("rate on"), *number_columns("reported", "true")]
+        tables.append(table_of("Rates", columns, rate_rows))
     if "servers" in rest:
         allowed, eligible = set(rest.pop("servers")), problem.users.eligible[n]
         yes_no = ("may not run", "may run")
@@ -116,7 +118,7 @@ def _lie_tables(rest: dict[str, Any], problem: Problem) -> list[Table]:
             for g, group in enumerate(cluster.groups)
             if (group in allowed) != bool(eligible[g])
         ]
-        columns = words("servers (others as in truth)", "told", "true")
+        columns = words("servers (others as in truth)", "reported", "true")
         tables.append(table_of("Where it may run", columns, places))
     return tables
 

@@ -162,7 +162,7 @@ def verdict_of(allocation: Allocation) -> Statement:
 
 
 def _names_of(names: Sequence[str], chosen: BoolArray) -> str:
-    """Name one or two users, and count more."""
+    """Name up to two users, or count them."""
     count = int(chosen.sum())
     if count > 2:
         return f"{count:,} of {len(names):,} users"
@@ -170,7 +170,7 @@ def _names_of(names: Sequence[str], chosen: BoolArray) -> str:
 
 
 def share_picture(allocation: Allocation, styles: Sequence[Style]) -> Picture:
-    """Return the picture that an answer opens with."""
+    """Return the first picture of an answer: dominant shares."""
     caption = f"{DOMINANT_SHARE}."
     if allocation.problem.n_users > USERS_DRAWN:
         caption += f" The {USERS_DRAWN} largest; the table has all."
@@ -189,8 +189,8 @@ def details(
 ) -> Iterator[Block]:
     """Yield users, resources, proof, and the holders of each group.
 
-    `idea` describes how the answer is found, if not the catalogue; `users` replaces the table of
-    users; `after` follows the use of resources.
+    `idea` describes the method if the catalogue does not; `users` replaces the table of users;
+    `after` follows the use of resources.
     """
     row = known_mechanism(allocation.mechanism)
     if row is not None:
@@ -269,8 +269,8 @@ def _groups(allocation: Allocation, styles: Sequence[Style]) -> Iterator[Block]:
     yield Prose(
         "Each bar is all that a group of identical servers has of one resource. Users keep their "
         "colour from picture to picture; where colours repeat, a pattern tells them apart. A bar "
-        f"shows its {LARGEST_HOLDERS} largest holders, and smaller ones together as “others”. Pale "
-        "is free."
+        f"shows its {LARGEST_HOLDERS} largest holders, and smaller ones together as “others”. "
+        "Free capacity is pale."
     )
     for g in range(allocation.problem.n_groups):
         yield from _group(allocation, g, styles)
@@ -361,7 +361,7 @@ def _all_of(names: Sequence[str]) -> str:
 
 
 def _side_by_side(answers: Mapping[str, Allocation]) -> list[Block]:
-    """Set users against mechanisms, and sum up each mechanism."""
+    """Tabulate tasks by user and mechanism, with totals of each mechanism."""
     allocations = list(answers.values())
     problem = allocations[0].problem
     tasks = np.stack([allocation.user_tasks for allocation in allocations], axis=1)

@@ -72,9 +72,9 @@ def audit_document(audit: Audit, title: str, left_out: Sequence[str] = ()) -> Do
     """
     subject, comparison = audit.subject, compare_with_fair(audit)
     pooled = subject.problem.n_groups == 1 and subject.given.n_groups > 1
-    one_pool = ", judged as one pool, as it sees them" if pooled else ""
+    one_pool = ", taken as one pool, as by the mechanism" if pooled else ""
     resources = counted(subject.given.n_resources, "resource")
-    # Properties with nothing to ask come last.
+    # Properties that do not apply come last.
     verdicts = sorted(audit, key=lambda verdict: not verdict.applies)
     blocks: list[Block] = [
         _shares(audit, comparison),
@@ -120,7 +120,7 @@ def _beyond_verdicts(audit: Audit) -> Iterator[Listing]:
             [f"{task.name} ({names[task.user]}): {task.undecided}" for task in undecided],
             "",
         ),
-        ("taken or asked for, and not modelled:", "note", holdings.not_modelled, "warning"),
+        ("used or requested, and not modelled:", "note", holdings.not_modelled, "warning"),
         ("skipped:", "row", holdings.skipped, "warning"),
     ):
         if lines:
@@ -175,7 +175,7 @@ def _shares(audit: Audit, comparison: FairComparison) -> Picture:
     if not known.all():
         missing = f" Without {counted(int((~known).sum()), 'user')}: a number is missing."
     return Picture(
-        f"{chosen}Dots: dominant shares. {DOMINANT_SHARE}. Diamonds: {comparison.what}, as a "
+        f"{chosen}Dots: dominant shares. {DOMINANT_SHARE}. Diamonds: {comparison.due_name}, as a "
         "dominant share. Beside them: how far the first is from the second; sorted by "
         f"that.{missing}",
         lambda: shares_figure(audit, comparison),
@@ -203,7 +203,7 @@ def _statement(audit: Audit, verdict: Verdict) -> Statement:
 
 
 def _over_and_under(audit: Audit, comparison: FairComparison) -> Iterator[Block]:
-    """Yield how many users are worse off, and the users furthest from the fair share."""
+    """Count users that are worse off, and list the users furthest from the fair share."""
     yield _tiles(audit, comparison)
     if audit.fair is None:
         return
@@ -215,7 +215,7 @@ def _over_and_under(audit: Audit, comparison: FairComparison) -> Iterator[Block]
     ):
         off = [f"{names[n]} ({change(float(comparison.off[n]))})" for n in order if chosen[n]]
         if off:
-            lines.append(f"{word} the {comparison.what}: {named(off, NAMED)}")
+            lines.append(f"{word} the {comparison.due_name}: {named(off, NAMED)}")
     if lines:
         yield Listing(lines)
 
@@ -239,9 +239,10 @@ def _tiles(audit: Audit, comparison: FairComparison) -> Tiles:
     if comparison.short.any():
         n = first_smallest(np.where(comparison.short, 1 + comparison.margin, np.inf))
         worst = f"furthest: {names[n]}, {change(float(comparison.margin[n]), 'under 0.1 %')}"
-    if comparison.unasked.any():
+    if comparison.below_tiny.any():
         worst += (
-            f"{'; ' if worst else ''}{count(comparison.unasked)} not asked: slice under one task"
+            f"{'; ' if worst else ''}{count(comparison.below_tiny)} not judged: "
+            "slice under one task"
         )
     tiles.append(("users below their slice of every server", count(comparison.short), worst, None))
     worst = ""
@@ -253,7 +254,7 @@ def _tiles(audit: Audit, comparison: FairComparison) -> Tiles:
 
 
 def _envy(audit: Audit, comparison: FairComparison) -> Picture | Table:
-    """Draw the envy among a few users; list many."""
+    """Draw the envy among a few users, or list it for many."""
     involved, found = users_in_envy(audit, comparison), audit.envy
     scaled = "Bundles are scaled by weight, and of use only where a user may run."
     if len(involved) <= ENVY_SHOWN:

@@ -23,7 +23,7 @@ Figure = dict[str, Any]
 Trace = dict[str, Any]
 Numbers = Sequence[float] | FloatArray | IntArray
 
-# Told apart under the common kinds of colour blindness: Okabe and Ito's, and three of Paul Tol's.
+# Distinct under the common kinds of colour blindness: Okabe and Ito's, and three of Paul Tol's.
 COLOURS = (
     "#0072B2",
     "#E69F00",
@@ -44,7 +44,7 @@ COLOUR_OF_FREE = "rgba(128,128,128,0.13)"
 INK = "themed"  # the page replaces it by the colour of its text
 MORE, LESS, EVEN = COLOURS[0], COLOURS[5], COLOUR_OF_OTHERS
 
-# A picture names at most so many users; the table below it has all.
+# Most users in a picture; the table below it lists all.
 USERS_DRAWN = 60
 LONGEST_LABEL = 26
 # Marks of logarithmic axes of time: those of the first line always, the others if there is room.
@@ -62,7 +62,7 @@ def plain(text: str) -> str:
 
 
 def shortened(text: str, longest: int = LONGEST_LABEL) -> str:
-    """Leave out the middle of a text that is too long."""
+    """Shorten a long text by leaving out its middle."""
     if len(text) <= longest:
         return text
     half = (longest - 1) // 2
@@ -70,12 +70,12 @@ def shortened(text: str, longest: int = LONGEST_LABEL) -> str:
 
 
 def hover(name: str, *lines: str) -> str:
-    """Describe a point, in lines."""
+    """Format the text under the pointer: a name in bold, and lines."""
     return "<br>".join([f"<b>{plain(name)}</b>", *(plain(line) for line in lines if line)])
 
 
 def values(numbers: Iterable[float] | FloatArray) -> list[float | None]:
-    """Return plain numbers of six digits, None for infinite and missing ones."""
+    """Round numbers to six digits; replace infinite and missing ones by None."""
     array = np.asarray(numbers, dtype=float)
     return [float(f"{v:.6g}") if np.isfinite(v) else None for v in array.tolist()]
 
@@ -162,12 +162,12 @@ def between(starts: Sequence[float], ends: Sequence[float], rows: Sequence[float
     """Draw a line from each start to its end, a row each, as one trace with gaps."""
     x = [v for a, b in zip(starts, ends, strict=True) for v in (float(a), float(b), None)]
     y = [v for row in rows for v in (row, row, None)]
-    silent = {"hoverinfo": "skip", "showlegend": False}
-    return {"type": "scatter", "mode": "lines", "x": x, "y": y, "line": {}, **silent}
+    hidden = {"hoverinfo": "skip", "showlegend": False}
+    return {"type": "scatter", "mode": "lines", "x": x, "y": y, "line": {}, **hidden}
 
 
 def beside(texts: Sequence[str], x: Sequence[float], rows: Sequence[float]) -> Trace:
-    """Write a text to the right of a place in each row."""
+    """Write a text in each row, to the right of a place."""
     return {
         "type": "scatter",
         "mode": "text",
@@ -252,7 +252,7 @@ def css(colour: str) -> str:
 
 
 def css_dash(dash: str) -> str:
-    """Return a dash of Plotly's for a style sheet, which knows three."""
+    """Convert a Plotly dash into one of the three that style sheets know."""
     return {"solid": "solid", "dot": "dotted"}.get(dash, "dashed")
 
 

@@ -1,8 +1,8 @@
 """The document model: one answer as blocks, for a page, a terminal and JSON.
 
-A `Document` opens with its verdict, then come blocks. `fairlead.report.page` renders them as HTML,
-`fairlead.report.terminal` prints those that a terminal can show, and `Document.to_json` gives the
-answer's own values.
+A `Document` is a verdict and blocks. `fairlead.report.page` renders it as HTML,
+`fairlead.report.terminal` prints the blocks that a terminal can show, and `Document.to_json`
+returns the answer's own values.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SORTED_LAST = 1e300
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table that is more than a text."""
+    """A cell of a table with more than a text."""
 
     text: str
     value: float | None = None  # sort key of a page
@@ -61,7 +61,7 @@ def count_cell(count: int) -> Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: of numbers, which stand on the right, or of words."""
+    """A column of a table: of right-aligned numbers, or of words."""
 
     heading: str
     words: bool = False
@@ -81,13 +81,13 @@ def numbers(*headings: str) -> list[Column]:
 class Table:
     """A table whose rows are made when they are shown."""
 
-    about: str  # what the table holds, for readers who cannot see it
+    about: str  # description for screen readers
     columns: Sequence[Column]  # the first one names a row
     count: int  # rows in all
     row: Callable[[int], Sequence[Content]]  # cells of row k, one for each column
-    size: FloatArray | None = None  # (count,): the largest rows are kept where not all are shown
-    each: str = "row"  # noun of a row, in the singular; users can be searched for
-    rest: str = "with smaller shares"  # which rows are left out
+    size: FloatArray | None = None  # (count,): if not all rows are shown, the largest are
+    each: str = "row"  # noun of a row, in the singular; tables of users can be searched
+    rest: str = "with smaller shares"  # description of the rows left out
     foot: Sequence[Sequence[Content]] = ()  # rows below all others
     on_terminal: int = ROWS_ON_TERMINAL  # rows that a terminal shows at most
     note: str = ""  # explains headings, below the table
@@ -106,7 +106,7 @@ class Table:
 def table_of(
     about: str, columns: Sequence[Column], rows: Sequence[Sequence[Content]], **more: Any
 ) -> Table:
-    """Return a table of rows that exist already."""
+    """Return a table of existing rows."""
     return Table(about, columns, len(rows), rows.__getitem__, **more)
 
 
@@ -151,14 +151,14 @@ class Picture:
 
     caption: str
     figure: Any  # plain data for Plotly's script, or a function that returns it
-    about: str  # what it shows, for readers who cannot see it
+    about: str  # description for screen readers
     heading: str = ""
     small: bool = False  # whether two of them stand side by side
 
 
 @dataclass(frozen=True)
 class Tiles:
-    """A few numbers that sum up: label, value, detail, and the length of a bar."""
+    """A few summary numbers: label, value, detail, and the length of a bar."""
 
     tiles: Sequence[tuple[str, str, str, float | None]]
 
@@ -188,8 +188,8 @@ class Document:
     """An answer for people, and as plain values for programs."""
 
     title: str  # subject, such as the name of a file
-    about: str  # kind of answer, for the title of the browser's window
-    lead: str  # size of the problem, and what was done
+    about: str  # kind of answer, for the window's title
+    lead: str  # size of the problem, and the method
     verdict: Statement | None  # the answer in a sentence
     blocks: Sequence[Block]  # the picture first
     values: Callable[[], Mapping[str, Any]]  # returns the whole answer as plain values
@@ -204,7 +204,7 @@ class Document:
 
 
 def proof(certificate: Certificate, found_by: str = "the solver that found the answer") -> Section:
-    """Describe the condition that makes an answer right, and by how much the answer misses it."""
+    """Describe the condition that proves an answer, and by how much the answer violates it."""
     holds = certificate.holds
     detail = "".join(
         f"; {name.replace('_', ' ')}: {number(value) if isinstance(value, float) else value}"

@@ -31,14 +31,14 @@ from fairlead.report.numbers import counted, named, percent, precise_percent
 MEANING = {
     "sharing-incentive": "no user ever has less than an equal split, by weight",
     "dynamic-envy-freeness": (
-        "no user envies a later one, or a user that was given more since it came"
+        "no user envies a later one, or a user that was given more after its own arrival"
     ),
-    "dynamic-pareto-optimality": "no user could ever have been given more at nobody's cost",
+    "dynamic-pareto-optimality": "no user could ever have been given more unless another lost",
     "strategy-proofness": "no lie about demands pays",
 }
 _RULE = (
     "Users arrive in the file's order. After each arrival those present may use their part of "
-    "every resource, by weight: users of the least level, the dominant share per unit of weight, "
+    "every resource, by weight. The users with the least level (dominant share per unit of weight) "
     "rise together until a resource that they demand is used up to that part. No user gives "
     "anything back."
 )
@@ -97,8 +97,8 @@ def _verdict(run: DynamicRun, verdicts: Sequence[Verdict]) -> Statement:
     ratio = run.levels / run.full_knowledge_levels
     worst = first_smallest(ratio)
     text = (
-        f"In the end the least level is {percent(float(ratio[-1]))} of DRF's, had it known all "
-        f"users from the start; the lowest was {percent(float(ratio[worst]))}, after step "
+        f"In the end the least level is {percent(float(ratio[-1]))} of that of DRF with all "
+        f"users known from the start; the lowest was {percent(float(ratio[worst]))}, after step "
         f"{worst + 1:,}."
     )
     failed = [verdict.name for verdict in verdicts if verdict.verdict == "fails"]

@@ -34,7 +34,7 @@ _WANG = "Wang, Liang and Li 2015 (DRFH), V-B"
 _KESIDIS = "Kesidis et al., max-min fairness and progressive filling"
 _LEAST = {
     "drf": "the least dominant share of the whole cluster",
-    "tsf": "the fewest tasks for what it could run alone, were there no constraints",
+    "tsf": "the fewest tasks relative to what it could run alone without constraints",
     "ps-dsf": "the least virtual dominant share",
 }
 _LEAST_SUM = "the least sum of virtual dominant shares over the servers it may use"
@@ -73,7 +73,7 @@ def filling_document(trials: Trials, title: str, left_out: Sequence[str] = ()) -
             "either side."
         )
         about = "Mean tasks with their spread; the numbers are in the table above"
-        users = [_means(trials), Picture(caption, lambda: chance_figure(trials, styles), about)]
+        users = [_means(trials), Picture(caption, lambda: spread_figure(trials, styles), about)]
     if note := _note(trials):
         users.append(Prose(note, "small"))
     verdict = verdict_of(allocation)
@@ -85,14 +85,14 @@ def filling_document(trials: Trials, title: str, left_out: Sequence[str] = ()) -
         Statement(verdict.kind, f"{tasks}, and no other fits. {verdict.sentence}"),
         [
             share_picture(allocation, styles),
-            *details(allocation, styles, idea_of(policy), users, [_left_over(trials)]),
+            *details(allocation, styles, policy_idea(policy), users, [_left_over(trials)]),
         ],
         trials.to_dict,
         left_out,
     )
 
 
-def idea_of(policy: Policy) -> str:
+def policy_idea(policy: Policy) -> str:
     """Describe a policy in a sentence, with its source."""
     least = _LEAST[policy.criterion]
     if policy.criterion == "ps-dsf" and policy.select not in ("rrr", "joint"):
@@ -106,10 +106,10 @@ def idea_of(policy: Policy) -> str:
 
 
 def _note(trials: Trials) -> str:
-    """Describe the part of chance in the numbers."""
+    """Describe how far chance affects the numbers."""
     if trials.varies:
         return (
-            "All numbers of tasks are means. ±: the mean lies so close with 95 % confidence "
+            "All numbers of tasks are means. ±: half the 95 % confidence interval of the mean "
             f"(Student's t). sd: standard deviation of one trial. Seed {trials.seed}."
         )
     if trials.policy.is_random:
@@ -181,7 +181,7 @@ def _left_over(trials: Trials) -> Section:
 
 
 def _cells(summary: TrialSummary, *index: int) -> list[Content]:
-    """Write a mean, its margin, the deviation, and the deviation relative to the mean."""
+    """Format a mean, its margin, the deviation, and the deviation relative to the mean."""
     mean = float(summary.mean[index])
     if summary.margin is None or summary.sd is None:
         return [figure(mean), "", "", ""]
@@ -195,10 +195,10 @@ def _cells(summary: TrialSummary, *index: int) -> list[Content]:
     ]
 
 
-def chance_figure(trials: Trials, styles: Sequence[Style]) -> Figure:
+def spread_figure(trials: Trials, styles: Sequence[Style]) -> Figure:
     """Draw mean tasks of the largest users with the margin of the mean and one trial's deviation.
 
-    There have to be several trials of a random policy.
+    Requires several trials of a random policy.
     """
     summary, names = trials.user_tasks, trials.problem.users.names
     assert summary.margin is not None

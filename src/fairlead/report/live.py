@@ -1,7 +1,7 @@
 """Tables of the answers of a running service: jobs, users, servers, shares, usage.
 
-A table that fits is laid out here by padding: to import Rich takes longer than everything else that
-a command does which asks a service. A terminal that is too small gets Rich's.
+A table that fits is laid out here by padding, as importing Rich takes longer than the rest of a
+client's command. Rich lays out tables that do not fit the terminal.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ Row = Mapping[str, Any]
 
 
 class Short(str):
-    """A text in red: a waiting user has less than its fair share."""
+    """A text in red, for a waiting user below its fair share."""
 
 
 class Heading(NamedTuple):
-    """The heading of a column of numbers, which stand on the right, or of words."""
+    """The heading of a column of right-aligned numbers, or of words."""
 
     text: str
     is_words: bool = False
@@ -90,7 +90,7 @@ class LiveTable(NamedTuple):
 
     def _by_rich(self, title: str, width: int, plain: bool) -> str:
         from fairlead.report.document import Cell, Column, table_of
-        from fairlead.report.terminal import finished, open_console, print_table
+        from fairlead.report.terminal import open_console, print_table, printed_text
 
         console, buffer = open_console(width, plain)
         console.print(printable(title), style="bold")
@@ -106,11 +106,11 @@ class LiveTable(NamedTuple):
             note=self.note,
         )
         print_table(console, table, width)
-        return finished(buffer)
+        return printed_text(buffer)
 
 
 def jobs_table(jobs: Sequence[Row]) -> LiveTable:
-    """List jobs; with names and reasons where there are any."""
+    """List jobs, with names and reasons if there are any."""
     more = [what for what in ("name", "reason") if any(job.get(what) for job in jobs)]
     columns = (
         words("job"),
@@ -203,7 +203,9 @@ def shares_table(shares: Row) -> LiveTable:
     ]
     proof = shares["certificate"]
     held = "" if proof is None else f"; proof: {'holds' if proof['holds'] else 'DOES NOT HOLD'}"
-    fair = f"Fair is what {shares['mechanism']} gives to what waits and runs now{held}."
+    fair = (
+        f"Fair shares are those of {shares['mechanism']} for the waiting and running tasks{held}."
+    )
     note = f"{fair} Shares are divided by the users' weights."
     return LiveTable("shares", "no users yet", "user", columns, rows, shares, note)
 
@@ -226,7 +228,7 @@ def history_table(usage: Sequence[Row]) -> LiveTable:
     return LiveTable("usage", empty, "row", columns, rows, {"usage": usage})
 
 
-def said_when(view: Row, now: float) -> str:
+def forecast_text(view: Row, now: float) -> str:
     """Describe in one line when a job starts, or started."""
     job, starts, reason = f"job {view['job']}", view["starts"], view["reason"]
     if view["not_before"] is None and starts is not None:
@@ -234,13 +236,13 @@ def said_when(view: Row, now: float) -> str:
     if starts is not None and starts - now < 1:
         return f"{job} starts now"
     if starts is not None:
-        rest = "if nobody else comes, and what runs lasts until its time limit"
+        rest = "if no other job is submitted, and running tasks use their whole time limit"
         return f"{job} starts at {_time(starts)}, in {duration(starts - now)}, {rest}"
     if view["not_before"] is None:
         return f"{job} is {view['state']}{f': {reason}' if reason else ''}"
     later = view["not_before"] - now
     least = f"not before {_time(view['not_before'])}, in {duration(later)}; " if later > 1 else ""
-    return f"{job}: nobody can tell when it starts; {least}{reason}"
+    return f"{job}: start time unknown; {least}{reason}"
 
 
 def words(heading: str) -> Heading:

@@ -1,4 +1,4 @@
-"""Write amounts, shares, times and names for a reader."""
+"""Format amounts, shares, times and names."""
 
 from __future__ import annotations
 

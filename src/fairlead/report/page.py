@@ -1,6 +1,6 @@
-"""Render documents as HTML pages: one file each, which fetches nothing.
+"""Render documents as HTML pages: one self-contained file each.
 
-The script that draws pictures, and the data it draws, lie in the page in compressed form.
+A page holds the drawing script and its data in compressed form.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fairlead.report.document import MARKS, Block, Cell, Content, Document, Pict
 from fairlead.report.numbers import counted
 
 ROWS_ON_PAGE = 2000
-FIRST_ROWS = 60  # all further rows are compressed, and filled in by the page's script
+FIRST_ROWS = 60  # further rows are compressed; the page's script inserts them
 # Longer tables scroll by themselves; those of more users can be searched.
 ROWS_ON_SCREEN, ROWS_TO_SEARCH = 40, 20
 LINES_ON_PAGE = 200
@@ -32,7 +32,7 @@ _TEMPLATE = files("fairlead.report") / "template"
 
 
 def to_page(document: Document) -> str:
-    """Render a document as a whole HTML document, with all it needs.
+    """Render a document as one self-contained HTML page.
 
     Cost: the characters of the answer, and .6 MB for the script where there are pictures.
     """
@@ -41,7 +41,7 @@ def to_page(document: Document) -> str:
 
 def _packed(packed: bytes) -> Markup:
     """Write compressed bytes in base 85, five characters for four bytes."""
-    # Where no tag can begin, nothing ends the script element around it.
+    # Without `<`, no tag can end the script element around it.
     written = b85encode(packed, pad=True).replace(b"<", b",").decode()
     return Markup(f'data-bytes="{len(packed)}">{written}')
 
@@ -84,12 +84,12 @@ class _Page:
 
     @staticmethod
     def rows(table: Table, first: bool) -> Iterable[Sequence[Content]]:
-        """Return the rows that the page shows at once, or those that its script fills in."""
+        """Return the rows in the page's HTML, or the further rows that its script inserts."""
         rows, split = table.shown_rows(ROWS_ON_PAGE), 0 if table.folded else FIRST_ROWS
         return map(table.row, rows[:split] if first else rows[split:])
 
     def keep(self, place: str, html: str) -> str:
-        """Keep HTML that the page's script puts into a place."""
+        """Store HTML that the page's script inserts at a place."""
         if html.strip():
             self.kept[place] = html
         return ""
@@ -119,7 +119,7 @@ class _Page:
         return key
 
     def packed_contents(self) -> Markup:
-        """Return the compressed figures and kept HTML; places that hold others come first."""
+        """Return the compressed figures and stored HTML; outer places precede inner ones."""
         contents = {"figures": self.figures, "kept": dict(reversed(self.kept.items()))}
         text = json.dumps(contents, allow_nan=False, separators=(",", ":"))
         return _packed(gzip.compress(text.encode(), 9, mtime=0))

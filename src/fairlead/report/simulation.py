@@ -10,7 +10,7 @@ import numpy as np
 from fairlead.model.workload import Workload
 from fairlead.report._against_today import (
     USERS_NAMED,
-    Against,
+    ComparedPolicy,
     Figures,
     Runs,
     compare_with_today,
@@ -67,7 +67,7 @@ from fairlead.simulation.simulate import Outcome
 JOBS_NAMED = 8
 LONGEST_WAITS = 10
 PICTURES_OF_RESOURCES = 12
-ROUNDING = 1e-6  # use beyond the capacity by less is rounding
+ROUNDING = 1e-6  # smaller excess of use over capacity is rounding
 
 
 def simulation_document(
@@ -91,8 +91,7 @@ def simulation_document(
     format_ : str
         Format of the trace.
     today : str, optional
-        Name of the policy in force today; when absent ``recorded``, what the log says happened, if
-        that is there, else the first.
+        Name of the policy in force today; when absent ``recorded`` if present, else the first.
     dedicated : (str, str), optional
         Names of a policy and of its run with every user alone on its own servers.
     reasons : iterable of blocks
@@ -132,17 +131,17 @@ def size_of_workload(workload: Workload) -> str:
 
 
 def _about_today(runs: Runs) -> str:
-    """Describe the reference policy, and how closely it repeats what happened."""
+    """Describe the reference policy: the log's own schedule, or a replay."""
     today = short_name(runs.today)
     if runs.baseline.log.is_recorded:
-        return f"Today: {today}, what the log says happened."
+        return f"Today: {today}, the schedule in the log."
     if runs.baseline.workload.has_starts:
-        return f"Today's policy: {today}. It is a replay, and not what the log says happened."
+        return f"Today's policy: {today}. It is a replay, not the schedule in the log."
     return f"Today's policy: {today}. The trace does not say when tasks started."
 
 
 def _verdict(runs: Runs, found: Mapping[str, Figures]) -> Statement:
-    """Count users that gain or lose, and name users that got nothing."""
+    """Count users that gain or lose, and name users that ran nothing."""
     parts = []
     for against in runs.others[:USERS_NAMED]:
         gained, lost = int(against.comparison.gained.sum()), int(against.comparison.lost.sum())
@@ -206,7 +205,7 @@ def _pictures(drawn: Iterable[tuple[str, Figure | None, str]]) -> list[Picture]:
 
 
 def _warnings(runs: Runs, found: Mapping[str, Figures]) -> Iterator[Block]:
-    """Describe tasks that could not run, and gaps of a log."""
+    """Describe unplaceable tasks, and gaps of a log."""
     if lines := unplaceable_tasks(runs.shared, JOBS_NAMED):
         yield Listing(lines, "Could run nowhere", "warning")
         yield Prose(
@@ -219,20 +218,20 @@ def _warnings(runs: Runs, found: Mapping[str, Figures]) -> Iterator[Block]:
         if found[name]["unrecorded"]:
             yield Prose(
                 f"The log lacks the times of {unrecorded(found[name])}: under {short_name(name)} "
-                "they count nowhere, so its use, makespan and fairness do not compare with the "
-                "others'.",
+                "these tasks are left out, so its use, makespan and fairness cannot be compared "
+                "with the other policies'.",
                 "warning",
             )
         if most_used(runs.outcomes[name]) > 1 + ROUNDING:
             yield Prose(
-                f"At times more ran under {short_name(name)} than the servers of the trace hold: "
-                "use and shares pass 100 %.",
+                f"At times tasks under {short_name(name)} took more than the servers of the trace "
+                "have: use and shares exceed 100 %.",
                 "warning",
             )
 
 
 def _starved(runs: Runs, found: Mapping[str, Figures]) -> Section:
-    """List users that got nothing while waiting, by policy."""
+    """List users that ran nothing while waiting, by policy."""
     rows: list[list[Content]] = []
     for name in runs.shared:
         starved, longest = found[name]["got_nothing"], found[name]["longest_without"]
@@ -255,11 +254,11 @@ def _starved(runs: Runs, found: Mapping[str, Figures]) -> Section:
             ]
         )
     columns = [*words("policy"), *numbers("got nothing")]
-    columns += words("who, and for how long", "never ran anything", "longest wait with nothing")
+    columns += words("users, and for how long", "never ran anything", "longest wait with nothing")
     note = (
-        "got nothing: users with tasks that ran none of them while jobs came, or never; also where "
-        "none could run anywhere. How long: the longest time without a break in which tasks of a "
-        "user waited and none ran."
+        "got nothing: users with tasks of which none ran while jobs arrived, or none ever; also "
+        "tasks that fit no server count. How long: the longest uninterrupted time in which tasks "
+        "of a user waited and none ran."
     )
     about = "Users that got nothing while waiting"
     return Section(about, [table_of(about, columns, rows, note=note)])
@@ -286,7 +285,7 @@ def _gains(runs: Runs, styles: Mapping[str, PolicyStyle]) -> Table:
     columns += numbers("completion", "today's", "wait", "today's")
     note = (
         "A user gains whose mean completion time is shorter than today's. All times are means over "
-        "jobs that are complete under both. unknown: the log does not say when its tasks ran."
+        "jobs that are complete under both. unknown: the log lacks the times of its tasks."
     )
     return table_of("Users that gain and lose under each policy", columns, rows, note=note)
 
@@ -339,11 +338,11 @@ def _side_by_side(
     note = (
         "completed to lost: tasks. completion, wait: means of the jobs completed, from submission "
         "to the end of the last task and to the start of the first. wait of tasks: of those that "
-        f"started. used: in the first {horizon}. fairness error: how far users' dominant shares "
-        "are from the exact fair ones at a hundred instants, relative. It, Jain's indices and the "
-        f"least share are of the first {arrivals}, in which jobs come. Jain's index is 1 where all "
-        "are alike: of users' mean dominant shares per weight, and of holdings over fair ones. "
-        "least share: of active users, per weight, in the mean over time."
+        f"started. used: in the first {horizon}. fairness error: relative distance of users' "
+        "dominant shares from the exact fair ones, at a hundred instants. It, Jain's indices and "
+        f"the least share cover the first {arrivals}, while jobs arrive. Jain's index is 1 where "
+        "all values are equal: of users' mean dominant shares per weight, and of held over fair "
+        "shares. least share: of active users, per weight, averaged over time."
     )
     yield table_of("Use and fairness under each policy", columns, fair, note=note)
 
@@ -435,7 +434,7 @@ def _changes(runs: Runs) -> Table:
     )
 
 
-def _change(against: Against, n: int) -> Cell:
+def _change(against: ComparedPolicy, n: int) -> Cell:
     """Describe how a user's completion times differ from today's."""
     comparison = against.comparison
     ratio, wait = float(comparison.completion_ratio[n]), float(against.wait_difference[n])
@@ -449,7 +448,7 @@ def _change(against: Against, n: int) -> Cell:
     return Cell(ratio_text(ratio), ratio, kind=kind, note=note)
 
 
-def _sharing(sharing: Against) -> Section:
+def _sharing(sharing: ComparedPolicy) -> Section:
     """Count users that are worse off sharing than alone."""
     text = f"Under {short_name(sharing.name)}, sharing: {sharing_text(sharing.comparison)}."
     drawn = done_figure(sharing, "alone")
@@ -460,7 +459,7 @@ def _sharing(sharing: Against) -> Section:
             "Large dots have many tasks; orange, below the line, is worse off by sharing."
         )
         blocks.append(Picture(caption, drawn, "Part of each user's tasks done when sharing"))
-    return Section("Sharing, or being alone", blocks)
+    return Section("Sharing and dedicated servers", blocks)
 
 
 def sharing_text(sharing: Comparison) -> str:
@@ -514,7 +513,7 @@ def _over_time(runs: Runs, styles: Mapping[str, PolicyStyle]) -> Iterator[Block]
     }
     about = (
         "Dominant shares one above the other: the largest part that a user holds of any resource. "
-        "They may be of different resources, so their sum may pass 100 %. The users with the "
+        "They may be of different resources, so their sum may exceed 100 %. The users with the "
         "largest holdings over the time of all policies together are drawn apart."
     )
     yield Section("Holdings", [Tabs("Policy", panels), Prose(about, "small")])

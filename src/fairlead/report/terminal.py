@@ -31,7 +31,7 @@ from fairlead.report.numbers import counted, printable
 
 LINES_ON_TERMINAL = 10  # of a listing
 GAP = 3  # between columns
-LEAST_WORDS = 12  # characters of a column of words that is not shrunk further
+LEAST_WORDS = 12  # characters to which a column of words is shrunk at most
 WIDTH_OF_PIPE = 100_000  # so that no line is folded there
 COLOURS = {HOLDS: "green", FAILS: "red", UNKNOWN: "yellow", MUTED: "dim"}
 STYLES = {
@@ -67,11 +67,11 @@ def to_terminal(document: Document, *, width: int | None, plain: bool) -> str:
         mark = (f"{MARKS[document.verdict.kind]} ", COLOURS[document.verdict.kind])
         console.print(Text.assemble(mark, (printable(document.verdict.sentence), "bold")))
     _print(console, document.blocks, width)
-    return finished(buffer)
+    return printed_text(buffer)
 
 
 def open_console(width: int | None, plain: bool) -> tuple[Console, StringIO]:
-    """Return a console that prints into a buffer: the text is whole before a byte is written."""
+    """Return a console that prints into a buffer, so that the text is written at once."""
     buffer = StringIO()
     console = Console(
         file=buffer,
@@ -85,7 +85,7 @@ def open_console(width: int | None, plain: bool) -> tuple[Console, StringIO]:
     return console, buffer
 
 
-def finished(buffer: StringIO) -> str:
+def printed_text(buffer: StringIO) -> str:
     """Return the printed text without trailing blanks and repeated empty lines."""
     lines: list[str] = []
     for line in map(str.rstrip, buffer.getvalue().splitlines()):
@@ -95,7 +95,7 @@ def finished(buffer: StringIO) -> str:
 
 
 def _print(console: Console, blocks: Iterable[Block], width: int | None) -> None:
-    statements: list[Statement] = []  # those in a row stand in one grid
+    statements: list[Statement] = []  # consecutive ones share a grid
     for block in blocks:
         if isinstance(block, Statement):
             statements.append(block)
@@ -160,8 +160,8 @@ def _print_listing(console: Console, listing: Listing, width: int | None) -> Non
 def print_table(console: Console, table: Table, width: int | None) -> None:
     """Print a table; a terminal shows the largest rows of a long one.
 
-    Words are folded and numbers are not: where these need more room, lines pass the terminal's
-    width, and it breaks them itself.
+    Words are folded and numbers are not: where numbers need more width, lines exceed the terminal's
+    width, and the terminal breaks them.
     """
     rows = table.shown_rows(None if width is None else table.on_terminal)
     cells = [[_cell(content) for content in table.row(row)] for row in rows]

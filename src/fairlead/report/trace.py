@@ -11,7 +11,7 @@ from fairlead.report.numbers import amount, counted, duration, named, number, pe
 
 MOST_GROUPS = 30
 JOBS_NAMED = 5
-LATE = 0.01  # a first job that comes later, as part of the whole time, is remarked on
+LATE = 0.01  # of the whole time; a later first job is noted
 _QUANTILES = {"0": "least", "50": "median", "100": "most"}
 
 
@@ -29,8 +29,8 @@ def trace_document(figures: Mapping[str, Any]) -> Document:
     """
     kind, origin = figures["format"], figures["origin"]
     # Most origins begin with the name of the format.
-    named_there = origin.casefold().startswith(kind.casefold().split()[0])
-    lead = origin if named_there else f"{kind}. {origin}".rstrip()
+    names_format = origin.casefold().startswith(kind.casefold().split()[0])
+    lead = origin if names_format else f"{kind}. {origin}".rstrip()
     title = PurePath(figures["trace"]).name or figures["trace"]
     return Document(title, "a trace", lead, None, list(_blocks(figures)), lambda: figures)
 
@@ -74,14 +74,14 @@ def _remarks(figures: Mapping[str, Any]) -> Iterator[str]:
     span = duration(figures["span"])
     if figures["first_submission"] > LATE * figures["span"]:
         first = duration(figures["first_submission"])
-        yield f"The first job comes after {first}, which count as time of the trace"
+        yield f"The first job arrives after {first}; this time counts as part of the trace"
     loads = [
         f"{percent(load)} of {resource}"
         for resource, load in figures["load"].items()
         if load is not None  # as where no time passes
     ]
     if loads:
-        yield f"All tasks, to their ends, take {', '.join(loads)} of all servers in those {span}"
+        yield f"All tasks together take {', '.join(loads)} of all servers over {span}"
     yield f"Tasks with a placement constraint: {percent(figures['constrained_tasks'])}"
     too_large = figures["too_large"]
     if too_large["tasks"]:

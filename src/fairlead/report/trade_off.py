@@ -22,7 +22,7 @@ from fairlead.report.document import (
 from fairlead.report.numbers import number, percent
 
 _MEASURES = (
-    "Alpha weighs tasks of users who have few: at 0 all tasks count alike and as many as possible "
+    "Alpha favours users with few tasks: at 0 all tasks count alike and as many as possible "
     "run; at 1 shares are proportionally fair; as alpha grows users with the fewest tasks come "
     "first. Least share: of a user's dominant resource, per unit of weight (weights scaled to a "
     "mean of 1). Users with envy: users that could run more tasks with another's bundle, weights "
@@ -56,7 +56,7 @@ def trade_off_document(trade_off: TradeOff, title: str, left_out: Sequence[str] 
             figure(point.tasks / most, percent),
             figure(point.least_share, percent),
             count_cell(point.envious),
-            percent(point.largest_envy) if isfinite(point.largest_envy) else "has nothing",
+            percent(point.largest_envy) if isfinite(point.largest_envy) else "has no tasks",
         ]
         for point in points
     ]
@@ -72,7 +72,7 @@ def trade_off_document(trade_off: TradeOff, title: str, left_out: Sequence[str] 
             Prose(_MEASURES, "small"),
             Statement(
                 HOLDS,
-                "every point is an answer of its own, proved by eq. 17",
+                "every point is a separate answer, proved by eq. 17",
                 "proof",
                 "holds",
                 f"violation {worst:.1e} at most",
