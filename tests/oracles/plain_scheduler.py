@@ -172,7 +172,7 @@ class Scheduler(Choosing):
     ) -> int:
         queue = found(self.queues, queue, "queue")
         if self.children(queue):
-            raise InputError("has queues below it, and only they take tasks", "queue")
+            raise InputError("has queues below it; submit to one of these", "queue")
         where, shapes = predicate(where), []
         for demand, tasks, *own in members:
             amounts = self.count(demand, "demand")
@@ -228,7 +228,7 @@ class Scheduler(Choosing):
         """Have the group's first waiting task run there, whatever fits, drains or is allowed."""
         group, server = found(self.groups, group, "group"), found(self.servers, server, "server")
         if not group.waits():
-            raise InputError("no task of it waits", "group")
+            raise InputError("has no waiting tasks", "group")
         index = next(group.waiting())
         if since is not None:
             number(since, "since")

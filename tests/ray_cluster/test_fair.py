@@ -345,9 +345,9 @@ def test_another_policy_is_refused(connect: Connect) -> None:
     policy = state()["policy"]
     connect("ana")
     fairlead.ray.start(policy)
-    with pytest.raises(InputError, match=f"policy: a dispatcher with {policy} is there"):
+    with pytest.raises(InputError, match=f"policy: a dispatcher with {policy} runs already"):
         fairlead.ray.start("tsf/rrr")
-    with pytest.raises(InputError, match="seed: a dispatcher with 0 is there"):
+    with pytest.raises(InputError, match="seed: a dispatcher with 0 runs already"):
         fairlead.ray.start(seed=5)
 
 

@@ -122,7 +122,7 @@ def test_a_driver_is_captured_with_its_tasks(run: Run, here: Run, tmp_path: Path
         (("submit", "--", "python", "no.py"), "no.py: there is no such file"),
         (("submit", "--", "python", "-u", "x.py"), "-u: options of Python are not possible"),
         (("submit", "--", "python", "-m"), "COMMAND: -m needs an argument"),
-        (("start", "--policy", "tsf/rrr"), "policy: a dispatcher with drf/best-fit is there"),
+        (("start", "--policy", "tsf/rrr"), "policy: a dispatcher with drf/best-fit runs already"),
     ],
 )
 @pytest.mark.usefixtures("cluster")

@@ -130,8 +130,8 @@ def test_a_job_that_waits_for_room_is_told_what_is_nearest() -> None:
     ]
     assert str(why).splitlines() == [
         "ana: 3 tasks waiting, 0 running.",
-        "No server where it may run has room for a task now.",
-        "Servers: 2 there, 1 allowed; 0 with room now.",
+        "No allowed server has room for a task now.",
+        "Servers: 2 present, 1 allowed; 0 with room now.",
         "Of those allowed and open, 1 has too little cpu.",
         "Nearest: a lacks 1 cpu.",
         "It would start now if it asked for 1 cpu instead of 2; or if there were one more server "
@@ -317,9 +317,9 @@ def test_a_group_that_might_delay_is_told_what_limit_would_do(select: str) -> No
     limits = [(c.change, c.to, c.starts) for c in why.would_change if c.kind == "limit"]
     assert limits == [("its time limit were 40 s at the most", 40.0, True)]
     words = str(why).splitlines()
-    assert words[1] == "It may run for 1 m, and so might delay the first group that waits."
+    assert words[1] == "It may run for 1 m, and so might delay the first waiting group."
     when = "is to start in 40 s on a, b, or before if tasks end early."
-    assert words[-3] == f"The first group that waits, of bo, {when}"
+    assert words[-3] == f"The first waiting group, of bo, {when}"
     told = s.explain(wide)
     assert told.held_by == "room"
     assert told.reservation == why.reservation
@@ -454,14 +454,14 @@ def test_where_demands_are_unknown_a_gang_starts_on_one_server(policy: str) -> N
     assert s.place(200.0) == []
     why = s.explain(wide)
     assert (why.held_by, why.never) == ("gang", True)
-    assert "none is large enough for all of it" in why.reason
+    assert "none is large enough for all of its tasks" in why.reason
     why = s.explain(more)
     assert (why.held_by, why.never) == ("room", False)
     s.add_server("c", {"cpu": 1.5})
     s.place(300.0)
     why = s.explain(more)
     assert (why.held_by, why.never) == ("gang", False)
-    assert "none has room for all of it now" in why.reason
+    assert "none has room for all of its tasks now" in why.reason
 
 
 def test_a_queue_that_declined_is_told_so() -> None:
@@ -496,7 +496,7 @@ def test_scores_are_those_with_the_nearest_server() -> None:
     s.submit("ana", {"cpu": 1}, 4)
     s.place()
     why = s.explain(s.submit("ana", {"cpu": 1}))
-    assert (why.measure, why.score) == ("dominant share of what is free", 0.5)
+    assert (why.measure, why.score) == ("dominant share of the free amounts", 0.5)
 
 
 def test_what_runs_waits_for_nothing() -> None:

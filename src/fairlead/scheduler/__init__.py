@@ -1,9 +1,13 @@
-"""The scheduler of whole tasks: servers, queues and tasks come and go, and policies place tasks.
+"""The scheduler of whole tasks: it adds and removes servers, queues and tasks, and places tasks.
 
-Plain typed Python, compiled by mypyc where there is a C compiler. `scheduler` has the public class,
-`policies` the names of policies, `event_loop` the core of replays, `explanation` and `live_shares`
-the answers about waiting tasks and shares, `argument_checks` checks of arguments, and `build`
-whether the modules are compiled.
+Plain typed Python, compiled by mypyc where there is a C compiler.
+
+- `scheduler`: the public class.
+- `policies`: policies by name.
+- `event_loop`: the core of replays.
+- `explanation`, `live_shares`: answers about waiting tasks and about shares.
+- `argument_checks`: checks of arguments.
+- `build`: whether the modules are compiled.
 """
 
 from fairlead.compiled import choose_how_it_runs

@@ -16,17 +16,17 @@ def check_state(state: State) -> None:
     check_held(state)
     waiting: dict[str, int] = {}
     for group in state.groups.values():
-        queue = group.line.queue
+        queue = group.waiting_list.queue
         assert group.waiting > 0 or group.tasks
         waiting[queue.name] = waiting.get(queue.name, 0) + int(group.waiting)
-        check_place_in_queue(state, group.line.queue)
+        check_place_in_queue(state, group.waiting_list.queue)
     for queue in [state.root, *state.queues.values()]:
         check_queue(state, queue, waiting)
     for shape in state.shapes.values():
         assert shape.groups > 0
     for gang in state.gangs_parked.values():
         assert gang.is_parked
-        assert gang.line.queue.gangs_parked[gang.id] is gang
+        assert gang.waiting_list.queue.gangs_parked[gang.id] is gang
 
 
 def check_server(state: State, server: Server) -> None:
@@ -43,7 +43,7 @@ def check_server(state: State, server: Server) -> None:
 def check_held(state: State) -> None:
     held = {queue.name: [0] * int(state.width) for queue in state.queues.values()}
     for task in state.running.values():
-        queue: Queue | None = task.group.line.queue
+        queue: Queue | None = task.group.waiting_list.queue
         while queue is not None and queue.parent is not None:
             for r, amount in enumerate(task.shape.demand):
                 held[queue.name][r] += amount
@@ -70,25 +70,25 @@ def check_queue(state: State, queue: Queue, waiting: dict[str, int]) -> None:
 
 
 def check_place_in_queue(state: State, queue: Queue) -> None:
-    """Assert that parked lines have room on freed servers alone, and others are active."""
-    for row, line in enumerate(queue.parked):
-        assert line.row == row
-        assert line.shape is not None
+    """Assert that parked waiting lists have room on freed servers alone, and others are active."""
+    for row, waiting_list in enumerate(queue.parked):
+        assert waiting_list.row == row
+        assert waiting_list.shape is not None
         for server in state.servers.values():
-            assert server.is_freed or not has_room(server, line.shape)
+            assert server.is_freed or not has_room(server, waiting_list.shape)
     criterion = state.criterion
     oversized = criterion.oversized if isinstance(criterion, SubmissionTime) else []
     for group in state.groups.values():
-        line = group.line
-        if line.queue is queue and group.waiting > 0:
+        waiting_list = group.waiting_list
+        if waiting_list.queue is queue and group.waiting > 0:
             assert group.is_listed
-            is_parked = line.row >= 0 or line in oversized
+            is_parked = waiting_list.row >= 0 or waiting_list in oversized
             if isinstance(group, Gang):
                 is_parked = is_parked or group.is_parked
-            first = line.first()
+            first = waiting_list.first()
             assert first is not None
             assert first.order <= group.order
             if not is_parked:
-                assert line.active_order is not None
-                assert line.active_order <= first.order
-                assert (line.active_order, line) in queue.active
+                assert waiting_list.active_order is not None
+                assert waiting_list.active_order <= first.order
+                assert (waiting_list.active_order, waiting_list) in queue.active

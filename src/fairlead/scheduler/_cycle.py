@@ -1,13 +1,13 @@
 """The numbered steps of a task, from its queue to its server.
 
-1. Who: the queue that is served.
-2. What: the group of that queue of which a task starts.
-3. Where: the server on which it starts.
-4. Book: the task runs; its queue and server hold its amounts, and the queue gets its new rank.
+1. Who: choose the queue to serve.
+2. What: choose the group of that queue of which a task starts.
+3. Where: choose the server on which it starts.
+4. Book: start the task, count its amounts in its queue and server, and rank the queue anew.
 
-Cycles differ in the order of these steps. `QueueCycle` chooses the queue first, where scores are
-known before a server is chosen. `TaskCycle` chooses a task of each queue first, where scores depend
-on it. In round-robin and offers (`selection`), a round gives the server first.
+Cycles differ in the order of these steps. `QueueCycle` chooses the queue first, for scores that do
+not depend on tasks or servers. `TaskCycle` first chooses a task of each queue, for scores that do.
+In round-robin and offers (`selection`), a round gives the server first.
 """
 
 from __future__ import annotations
@@ -36,30 +36,30 @@ from fairlead.scheduler._state import State
 from fairlead.scheduler._waiting import first_to_try, is_behind_gang, park
 from fairlead.scheduler.explanation import Reservation, WaitReason, tasks_in_words
 
-MOST_FREED: Final = 128  # servers; comparing with more costs more than a search of all
-AHEAD: Final = WaitReason("order", "Tasks that are ahead of it take the room.")
+MOST_FREED: Final = 128  # beyond this, a search of all servers is faster than comparing with these
+AHEAD: Final = WaitReason("order", "Tasks ahead of it take the free capacity.")
 OUT_OF_TURN: Final = WaitReason(
-    "strict order", "The first group of its queue waits, and nothing passes that."
+    "strict order", "The first group of its queue waits, and no other group may pass it."
 )
-NO_POOL: Final = Fraction(2**200)  # more than any share of what the pool has
+NO_POOL: Final = Fraction(2**200)  # the share of a resource of which the pool has nothing
 
 Plan = list[tuple[int, Server]]  # indices of a gang's waiting tasks, and the server of each
 
 
 class Cycle:
-    """Starts tasks one after the other, gangs whole."""
+    """Starts tasks one after the other, and all tasks of a gang together."""
 
-    makes_reservations = False  # it knows when a waiting group is to start
+    makes_reservations = False  # whether waiting groups get reserved starts
 
     def __init__(self, state: State, is_strict: bool) -> None:
         self.state = state
-        self.is_strict = is_strict  # nothing passes over the first group of its queue
+        self.is_strict = is_strict  # whether no group passes the first one of its queue
 
     def place(self, limit: int) -> list[Placement]:
         return [placement_of(task) for task in self.start_tasks(limit)]
 
     def start_tasks(self, limit: int) -> list[Task]:
-        """Start tasks until nothing more has room, or at least `limit` are started."""
+        """Start tasks until no other task fits, or at least `limit` are started."""
         state = self.state
         state.calls += 1
         self.prepare()
@@ -71,7 +71,7 @@ class Cycle:
         return started
 
     def prepare(self) -> None:
-        """Bring up to date what changed since the last call."""
+        """Update data for the changes since the last call."""
         state = self.state
         if state.is_stale:
             state.rerank_all()
@@ -99,7 +99,7 @@ class Cycle:
             started.append(self.state.start(group, index, server, self.state.now))
 
     def plan_gang(self, gang: Gang) -> Plan:
-        """Return the server of each waiting task of a gang; empty without room for all."""
+        """Return the server of each waiting task of a gang; empty if not all fit."""
         plan: Plan = []
         indices = largest_first(gang, self.state.criterion.total)
         for index in indices:
@@ -114,37 +114,39 @@ class Cycle:
         return plan if len(plan) == len(indices) else []
 
     def find_for_gang(self, gang: Gang, shape: Shape, plan: Plan) -> Server | None:  # noqa: ARG002
-        """Return the server for the next task of a gang, after a plan for the tasks before it."""
-        return self.find(gang.line.queue, shape)
+        """Return the server for the next task of a gang; `plan` has those of earlier tasks."""
+        return self.find(gang.waiting_list.queue, shape)
 
     def hold(self, gang: Gang, shape: Shape, server: Server, sign: i64) -> None:
-        """Hold a planned task's amounts of a gang (1), or release them (-1)."""
+        """Take the amounts of a planned task of a gang from its server (1), or return them (-1)."""
         self.state.take(server, shape, sign)
-        add_to(gang.line.queue.held, shape.demand, sign)  # the next server may depend on it
+        add_to(
+            gang.waiting_list.queue.held, shape.demand, sign
+        )  # the choice of the next server may depend on it
 
     def next_moment(self) -> float:
-        """Return when to place again without any event before; infinite for never."""
+        """Return the time at which to place again if no event comes before; infinite for never."""
         return UNLIMITED
 
     # For explanations
 
     def has_room_now(self, group: TaskGroup) -> bool:
-        """Return whether there is room for a group's next task, or for all of a gang.
+        """Return whether a group's next task, or all tasks of a gang, fit now.
 
-        A gang without room when it was tried is passed over until a server is freed for it.
+        A gang that did not fit is skipped until a server with room for a task of it is freed.
         """
         if isinstance(group, Gang):
             return not group.is_parked and len(self.plan_gang(group)) > 0
-        return self.find(group.line.queue, group.shape) is not None
+        return self.find(group.waiting_list.queue, group.shape) is not None
 
     def why_never(self, gang: Gang) -> WaitReason | None:  # noqa: ARG002 (for offers)
-        """Return why a gang starts never though servers have room for all tasks of each shape."""
+        """Return why a gang never starts although empty servers hold its tasks of each shape."""
         return None
 
     def why_waits(self, group: TaskGroup, had_room: bool) -> WaitReason:
         """Return why a group waits, after others were placed, though a server had room for it.
 
-        `had_room` tells whether all of it had room before others were placed.
+        `had_room` is whether all of it fitted before others were placed.
         """
         if self.is_strict and not is_first(self.state, group):
             return OUT_OF_TURN
@@ -162,7 +164,7 @@ class QueueCycle(Cycle):
         return self.serve(self.state.root, started)
 
     def serve(self, parent: Queue, started: list[Task]) -> bool:
-        """1. Who: start a task below a queue, the least score first; return whether it did."""
+        """1. Who: start a task in a tree of queues, by least score; return whether one started."""
         if parent.passed_in != self.state.calls:
             parent.passed_in = self.state.calls
             parent.passed = 0
@@ -175,7 +177,7 @@ class QueueCycle(Cycle):
         return False
 
     def start_first(self, queue: Queue, started: list[Task]) -> bool:
-        """2. What: start the first group of a queue that has room; return whether one has."""
+        """2. What: start the first group of a queue that fits; return whether one does."""
         state = self.state
         while True:
             group = first_to_try(queue, state.freed)
@@ -186,13 +188,13 @@ class QueueCycle(Cycle):
                     return True
                 state.park_gang(group)
                 continue
-            server = self.choose(group, group.line.row >= 0)
+            server = self.choose(group, group.waiting_list.row >= 0)
             if server is not None:
                 self.book(group, server, started)
                 return True
             if self.is_strict:
                 return False
-            park(group.line)
+            park(group.waiting_list)
 
     def choose(self, group: TaskGroup, is_parked: bool) -> Server | None:
         """3. Where: return the server for a group's next task; for a parked one, a freed server."""
@@ -213,17 +215,17 @@ class Candidate:
     def __init__(
         self, group: TaskGroup, shape: Shape, server: Server, plan: Plan, score: int
     ) -> None:
-        self.queue = group.line.queue
+        self.queue = group.waiting_list.queue
         self.group = group
-        self.shape = shape  # of its next task; of a gang, that of the task that is placed first
-        self.server = server  # with room for that task; in some cycles, the one where it starts
-        # Where the tasks of a gang would start, until another task starts; empty for a single task.
+        self.shape = shape  # of its next task; for a gang, of the task to be placed first
+        self.server = server  # one with room for that task; in some cycles, the final one
+        # Servers of the tasks of a gang, valid until another task starts; empty for a single task.
         self.plan = plan
-        self.score = score  # at most the score of the queue
-        self.is_exact = False  # it is the score
+        self.score = score  # a lower bound of the score of the queue
+        self.is_exact = False  # whether `score` is the score itself
 
     def still_holds(self) -> bool:
-        """Return whether it is still the first group with room, after other tasks started."""
+        """Return whether it is still the first group that fits, after other tasks started."""
         return not self.plan and self.group.waiting > 0 and has_room(self.server, self.shape)
 
     def is_before(self, other: Candidate) -> bool:
@@ -266,7 +268,7 @@ class TaskCycle(Cycle):
         kept = self.kept.get(queue)
         if kept is None:
             if queue in self.kept:
-                return None  # a queue without room has none until a server is freed
+                return None  # without a candidate until a server is freed
         elif kept.still_holds():
             return kept
         found = self.find_candidate(queue)
@@ -287,7 +289,7 @@ class TaskCycle(Cycle):
             if not isinstance(group, Gang):
                 if self.is_strict:
                     return None
-                park(group.line)
+                park(group.waiting_list)
 
     def try_group(self, group: TaskGroup) -> Candidate | None:
         """Return a group as a candidate if it has room; park a gang without room."""
@@ -300,13 +302,13 @@ class TaskCycle(Cycle):
         server = self.state.selection.find(group.shape)
         if server is None:
             return None
-        bound = self.state.criterion.bound(group.line.queue, group.shape, None)
+        bound = self.state.criterion.bound(group.waiting_list.queue, group.shape, None)
         return Candidate(group, group.shape, server, [], bound)
 
     def gang_candidate(self, gang: Gang, plan: Plan) -> Candidate:
         index, server = plan[0]
         shape = gang.shape_of(index)
-        bound = self.state.criterion.bound(gang.line.queue, shape, server)
+        bound = self.state.criterion.bound(gang.waiting_list.queue, shape, server)
         return Candidate(gang, shape, server, plan, bound)
 
     def least(self, candidates: list[Candidate]) -> Candidate | None:
@@ -352,7 +354,7 @@ def reason_without_room(group: TaskGroup, had_room: bool) -> WaitReason:
     if had_room or not isinstance(group, Gang):
         return AHEAD
     tasks = tasks_in_words(int(group.waiting))
-    reason = f"Its {tasks} start together, the largest first, and had no room when they were tried."
+    reason = f"Its {tasks} start together, the largest first, and did not fit when they were tried."
     return WaitReason("gang", reason)
 
 
@@ -367,13 +369,17 @@ def has_any_room(servers: Iterable[Server], group: TaskGroup) -> bool:
 def is_first(state: State, group: TaskGroup) -> bool:
     """Return whether a group is the first waiting one of its queue. O(groups)."""
     for other in state.groups.values():
-        if other.line.queue is group.line.queue and other.waiting > 0 and other.order < group.order:
+        if (
+            other.waiting_list.queue is group.waiting_list.queue
+            and other.waiting > 0
+            and other.order < group.order
+        ):
             return False
     return True
 
 
 def largest_first(gang: Gang, total: vec[i64]) -> list[int]:
-    """Return waiting tasks by their dominant demand of the pool, ties as listed."""
+    """Return the indices of waiting tasks by dominant demand, largest first, ties by index."""
     indices = gang.indices()
     if gang.is_alike():
         return indices

@@ -1,7 +1,7 @@
-"""What queues hold and demand, and the usable capacity, summed for fair shares.
+"""Held and demanded amounts of queues, and the usable capacity, summed for fair shares.
 
-Tasks of a queue with one constraint that take the same resources are one kind of tasks. Usable is
-the capacity of open servers, and on draining servers the amounts that still run there.
+A kind of tasks has one queue, one constraint, and one set of demanded resources. Usable are the
+capacity of open servers, and the amounts that tasks still hold on draining servers.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ ServersKey = tuple[int, tuple[int, ...]]  # the number of the kind of servers, a
 
 
 class TaskKind:
-    """Tasks of a queue with one constraint that take the same resources.
+    """Tasks of a queue with one constraint and one set of demanded resources.
 
-    Waiting ones that fit on no open server, even an empty one, do not count.
+    Waiting tasks that fit on no open server, even an empty one, are left out.
     """
 
     def __init__(self, queue: Queue, constraint: Constraint, resources: int) -> None:
@@ -74,7 +74,7 @@ class Demands:
         return found
 
     def count_group(self, group: TaskGroup) -> None:
-        queue = group.line.queue
+        queue = group.waiting_list.queue
         if isinstance(group, Gang):
             for index in group.indices():
                 self.count_waiting(queue, group.shape_of(index), 1)

@@ -1,4 +1,4 @@
-"""What a scheduler knows: servers, shapes, groups of tasks, queues and running tasks.
+"""The entities of a scheduler: servers, shapes, groups of tasks, queues and running tasks.
 
 Amounts are whole quanta, one number per resource (R). A policy may count them in other units (W
 numbers): ``slots:N`` counts slots first, and amounts only of resources that are not in a slot.
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from fairlead.scheduler.selection.best_fit import Lot
     from fairlead.scheduler.selection.first_fit import Block
 
-NOT_TAKEN: Final = -(2**62)  # less than any server has free
+NOT_TAKEN: Final = -(2**62)  # the need of a resource that is not demanded: every server has more
 UNLIMITED: Final = float("inf")
-MANY: Final = 2**62  # tasks; more than any group has
+MANY: Final = 2**62  # more tasks than any group has
 
 Labels = frozenset[tuple[str, str]]
 ConstraintKey = tuple[Labels, frozenset[str] | None]
 
-# Keys that are compared as a whole, never read. A tuple of any length is one object when compiled.
+# Sort keys, whose parts are never read. When compiled, a tuple of any length is one object.
 Order = tuple[float, ...]  # of a group in its queue: minus the priority, time of submission, id
 Rank = tuple[float, ...]  # of a queue: 1 for weight 0, the score, the order of equal queues
 
@@ -36,7 +36,7 @@ def zeros(width: i64) -> vec[i64]:
 
 
 def less_than_any(width: i64) -> vec[i64]:
-    """Return free amounts without room for any task."""
+    """Return free amounts in which no task fits."""
     return vec[i64]([NOT_TAKEN - 1] * int(width))
 
 
@@ -68,9 +68,9 @@ class Constraint:
     def __init__(self, key: ConstraintKey) -> None:
         self.key = key
         self.labels = key[0]
-        self.names = key[1]  # of servers or their groups; one must match; None for any
+        self.names = key[1]  # names of servers or groups, of which one must match; None for any
         self.admits = vec[bool]()  # by the number of a kind of servers
-        self.shapes: i64 = 0  # with this constraint
+        self.shapes: i64 = 0  # number of shapes with this constraint
 
 
 class Kind:
@@ -78,9 +78,9 @@ class Kind:
 
     def __init__(self, labels: Labels, naming: frozenset[Constraint], number: i64) -> None:
         self.labels = labels
-        self.naming = naming  # constraints by name that name these servers
+        self.naming = naming  # the constraints that name these servers
         self.number = number
-        self.servers: i64 = 0  # of this kind
+        self.servers: i64 = 0  # number of servers of this kind
 
     def is_admitted(self, constraint: Constraint) -> bool:
         is_named = constraint.names is None or constraint in self.naming
@@ -98,18 +98,18 @@ class Server:
         self, name: str, order: i64, joined: i64, given: list[int], labels: Labels, group: str = ""
     ) -> None:
         self.name = name
-        self.group = group  # of equal servers, which constraints may name; or empty
-        self.order = order  # its given place in the order of servers
-        self.joined = joined  # servers that joined before it
+        self.group = group  # the group of equal servers, which constraints may name; or empty
+        self.order = order  # its position in the order of servers, as given
+        self.joined = joined  # number of servers that joined before it
         self.given = given  # (R,) capacity in quanta
         self.capacity = vec[i64](given)  # (W,) capacity as the policy counts it
         # (W,) capacity that no task holds; negative where tasks were assumed to run.
         self.free = self.capacity[:]
         self.labels = labels
         self.kind: i64 = 0  # the number of its kind
-        self.is_draining = True  # no more tasks may start
-        self.is_freed = False  # waiting tasks have to be compared with it again
-        self.running: i64 = 0  # tasks
+        self.is_draining = True  # whether no more tasks may start
+        self.is_freed = False  # whether waiting tasks must be compared with it again
+        self.running: i64 = 0  # number of running tasks
 
     def __lt__(self, other: Server) -> bool:
         if self.order == other.order:
@@ -124,14 +124,14 @@ class Shape:
         self.given = given  # (R,) demand in quanta
         self.constraint = constraint
         self.key = (tuple([int(amount) for amount in given]), constraint)
-        self.groups: i64 = 0  # groups of tasks with this shape
+        self.groups: i64 = 0  # number of groups with this shape
         self.demand = demand  # (W,) demand as the policy counts it
         # (W,) what a server must have free: the demand; `NOT_TAKEN` of a resource not taken.
         self.need = demand
-        self.lead: i64 = 0  # the first resource that is taken
+        self.lead: i64 = 0  # the first demanded resource
         self.wanted = vec[float]()  # (W,) demand over that of the first resource
-        # What a running task adds to its queue's share where shares are sums (`criteria.tsf`);
-        # negative if unknown.
+        # The share of one running task, where a queue's share is a sum (`criteria.tsf`); negative
+        # if unknown.
         self.task_share = -1
         # Under fifo and easy: whether an idle server has room for a task, and the version of the
         # servers at which that was found.
@@ -145,7 +145,7 @@ class Shape:
         self.count_as(demand)
 
     def count_as(self, demand: vec[i64]) -> None:
-        """Count the demand in other units: slots, after servers changed."""
+        """Set the demand in other units, such as slots after servers changed."""
         self.demand = demand
         self.need = vec[i64]([amount if amount > 0 else NOT_TAKEN for amount in demand])
         self.lead = 0
@@ -156,7 +156,7 @@ class Shape:
 
 
 class Counting:
-    """How a policy counts amounts: here as they are given, in quanta."""
+    """The units in which a policy counts amounts: here quanta, as given."""
 
     def __init__(self, resources: i64) -> None:
         self.resources = resources
@@ -169,7 +169,7 @@ class Counting:
         return given
 
     def recount(self, servers: Iterable[Server]) -> bool:  # noqa: ARG002 (slots depend on them)
-        """Update the units after servers changed; return whether they are other ones now."""
+        """Update the units after servers changed; return whether they differ now."""
         return False
 
     def names(self, resources: list[str]) -> list[str]:
@@ -179,9 +179,9 @@ class Counting:
         return quanta
 
     def fitting_amount(self, shape: Shape, free: vec[i64], r: i64, least: int) -> int:
-        """Return the demand of one resource that would fit, if the others do; 0 if none would.
+        """Return the largest demand of one resource that would fit, if the others fit; else 0.
 
-        Amounts up to `least` do not matter.
+        Amounts up to `least` are not distinguished from 0.
         """
         if free[r] >= shape.need[r] or free[r] <= least:
             return 0
@@ -208,7 +208,7 @@ def has_room(server: Server, shape: Shape) -> bool:
 
 
 class Member:
-    """Tasks of one shape that are submitted; `demand` (R,) is of each task, in quanta."""
+    """Submitted tasks of one shape; `demand` (R,) is of each task, in quanta."""
 
     def __init__(self, demand: list[int], tasks: int, where: ConstraintKey) -> None:
         self.demand = demand
@@ -228,8 +228,8 @@ class Terms:
     ) -> None:
         self.time = time  # of submission, in seconds
         self.priority = priority
-        self.attempts = attempts  # how often a task may fail; of a gang, all tasks together
-        self.limit = limit  # seconds that a task runs at most
+        self.attempts = attempts  # failures allowed for a task, or for all tasks of a gang together
+        self.limit = limit  # longest run of a task, in seconds
 
 
 class TaskGroup:
@@ -239,16 +239,18 @@ class TaskGroup:
     """
 
     fresh: i64 = 0
-    returned: list[int] | None = None  # indices of earlier tasks that wait again, ascending
-    tasks: dict[int, Task] | None = None  # running ones by id, and so in order of starts
-    starts: dict[int, int] | None = None  # how often each task in `returned` was started
-    failures: dict[int, int] | None = None  # of tasks by index, where `attempts` bounds them
-    is_over: bool = False  # cancelled or failed too often: a task that stops does not wait again
-    is_listed: bool = False  # its line has it in the heap
+    returned: list[int] | None = None  # indices of started tasks that wait again, ascending
+    tasks: dict[int, Task] | None = None  # running tasks by id, which is the order of starts
+    starts: dict[int, int] | None = None  # number of earlier starts of each task in `returned`
+    failures: dict[int, int] | None = None  # failures of tasks by index, if `attempts` limits them
+    is_over: bool = False  # cancelled or failed too often, so that stopped tasks do not wait again
+    is_listed: bool = False  # whether it is in the heap of its waiting list
 
-    def __init__(self, id: int, line: Line, shape: Shape, tasks: int, terms: Terms) -> None:
+    def __init__(
+        self, id: int, waiting_list: WaitingList, shape: Shape, tasks: int, terms: Terms
+    ) -> None:
         self.id = id
-        self.line = line
+        self.waiting_list = waiting_list
         self.shape = shape
         self.end: i64 = tasks
         self.time = terms.time
@@ -283,11 +285,11 @@ class TaskGroup:
         return [self.shape]
 
     def tasks_together(self) -> dict[Shape, int]:
-        """Return how many waiting tasks of each shape have to start together."""
+        """Return the number of waiting tasks of each shape that must start together."""
         return {self.shape: 1}
 
     def take(self, index: int) -> int:
-        """Start a waiting task; return how often it was started before."""
+        """Remove a task from the waiting ones; return how often it was started before."""
         if self.returned is not None and self.starts is not None and index in self.returned:
             self.returned.remove(index)
             return self.starts.pop(index)
@@ -295,7 +297,7 @@ class TaskGroup:
         return 0
 
     def put_back(self, index: int, started: int) -> None:
-        """Return a started task to the waiting ones, in its old place."""
+        """Return a started task to the waiting ones, at its old position."""
         if self.returned is None or self.starts is None:
             self.returned = []
             self.starts = {}
@@ -312,17 +314,19 @@ class TaskGroup:
 class Gang(TaskGroup):
     """Tasks, perhaps of several shapes, that start together and stop together."""
 
-    is_parked: bool = False  # without room, until a server with room for one of its tasks is freed
-    # Under fifo and easy, where tasks are alike: whether idle servers have room for all of them,
-    # the version of the servers at which that was found, and for how many waiting tasks.
+    is_parked: bool = (
+        False  # did not fit, and is skipped until a server is freed for one of its tasks
+    )
+    # Under fifo and easy, for tasks of one shape: whether all of them fit on idle servers, for
+    # which version of the servers, and for how many waiting tasks.
     fits_idle: bool = False
     checked_at: i64 = -1
     checked_tasks: i64 = 0
 
     def __init__(
-        self, id: int, line: Line, parts: list[Shape], ends: list[int], terms: Terms
+        self, id: int, waiting_list: WaitingList, parts: list[Shape], ends: list[int], terms: Terms
     ) -> None:
-        super().__init__(id, line, parts[0], ends[-1], terms)
+        super().__init__(id, waiting_list, parts[0], ends[-1], terms)
         self.parts = parts
         self.ends = ends  # the index after the last task of each part
 
@@ -354,7 +358,7 @@ class Task:
     ) -> None:
         self.id = id
         self.group = group
-        self.index = index  # which of the group's tasks
+        self.index = index  # its index in the group
         self.shape = group.shape_of(index)
         self.server = server
         self.attempt = attempt  # 1 for the first start of this task
@@ -364,7 +368,7 @@ class Task:
 
 @mypyc_attr(acyclic=True)
 class Placement:
-    """A task that starts.
+    """The start of a task.
 
     Attributes
     ----------
@@ -374,7 +378,7 @@ class Placement:
     attempt : int
         1 for the first start of this task.
     index : int
-        Which of the group's tasks.
+        Of the task in its group.
     """
 
     def __init__(
@@ -409,29 +413,29 @@ class Placement:
 
 def placement_of(task: Task) -> Placement:
     group, server = task.group, task.server
-    queue = group.line.queue
+    queue = group.waiting_list.queue
     return Placement(task.id, group.id, queue.name, server.name, task.attempt, task.index)
 
 
-class Line:
-    """The waiting groups of one shape in a queue, under easy of one time limit; or one gang.
+class WaitingList:
+    """The waiting groups of one shape in a queue, under easy also of one time limit; or one gang.
 
-    A line is active where its first group may have room, and parked where it has none on any
-    server that has not been freed since.
+    It is active if its first group may fit on some server. It is parked if the group fits on none,
+    except perhaps on servers that were freed since.
     """
 
-    active_order: Order | None = None  # of its valid entry among the active lines of its queue
-    row: i64 = -1  # among the parked lines of its queue, or -1
+    active_order: Order | None = None  # the order of its valid entry in `queue.active`
+    row: i64 = -1  # its position in `queue.parked`, or -1
 
-    def __init__(self, queue: Queue, key: LineKey | None) -> None:
+    def __init__(self, queue: Queue, key: WaitingListKey | None) -> None:
         self.queue = queue
         self.key = key  # None for a gang
         self.shape = None if key is None else key[0]
-        self.groups: i64 = 0  # with waiting or running tasks
-        # A heap; groups without waiting tasks, or with another order by now, are skipped.
+        self.groups: i64 = 0  # number of groups with waiting or running tasks
+        # A heap; entries of groups without waiting tasks or with another order are stale.
         self.heap: list[tuple[Order, TaskGroup]] = []
 
-    def __lt__(self, other: Line) -> bool:
+    def __lt__(self, other: WaitingList) -> bool:
         """Order arbitrarily: of heap entries with equal orders only one is valid."""
         return False
 
@@ -454,40 +458,42 @@ class Line:
         return None
 
 
-LineKey = tuple[Shape, float]  # the time limit is unlimited where lines have groups of any
+WaitingListKey = tuple[Shape, float]  # unlimited if lists have groups of any limit
 
 
 class Queue:
-    """A queue of a user or an organisation; the root is the parent of those that name none."""
+    """A queue of a user or an organisation; the root is the default parent."""
 
     def __init__(
         self, name: str, serial: int, weight: tuple[int, int], parent: Queue | None, width: i64
     ) -> None:
         self.name = name
-        self.serial = serial  # queues that were added before it
+        self.serial = serial  # number of queues added before it
         self.weight = weight  # numerator and denominator
         self.parent = parent  # None for the root alone
-        self.children: i64 = 0  # queues directly below it
+        self.children: i64 = 0  # number of queues directly below it
         self.held = zeros(width)  # (W,) amounts of running tasks here and below
-        self.share = 0  # where shares are sums: over its running tasks
-        self.running_by_shape: dict[Shape, int] = {}  # where shares are sums: its running tasks
+        self.share = 0  # the sum over its running tasks, where shares are sums
+        self.running_by_shape: dict[Shape, int] = {}  # number of running tasks
         self.score = 0  # floor(share / weight * 2**64)
-        self.waiting: i64 = 0  # tasks here and below
-        self.running: i64 = 0  # tasks here and below
+        self.waiting: i64 = 0  # number of tasks here and below
+        self.running: i64 = 0  # number of tasks here and below
         # The ranks of queues directly below with waiting tasks, ascending; and those queues.
         self.ranks: list[Rank] = []
         self.ranked: list[Queue] = []
         self.rank: Rank | None = None  # its own, in the list of its parent
-        # During a call of `place`: how many of `ranked` have nothing more to start.
+        # During a call of `place`: how many of `ranked` can start no more tasks.
         self.passed: i64 = 0
         self.passed_in: i64 = -1  # the call of `place` that `passed` belongs to
-        self.lines: dict[LineKey, Line] = {}
-        self.active: list[tuple[Order, Line]] = []  # a heap of lines; stale entries are skipped
+        self.waiting_lists: dict[WaitingListKey, WaitingList] = {}
+        self.active: list[
+            tuple[Order, WaitingList]
+        ] = []  # a heap of waiting lists; stale entries are skipped
         self.most_active: i64 = 64  # entries of that heap before stale ones are dropped
-        self.parked: list[Line] = []
-        self.needs = vec[i64]()  # the need of each parked line, one after the other
+        self.parked: list[WaitingList] = []
+        self.needs = vec[i64]()  # the need of each parked waiting list, one after the other
         self.gangs_parked: dict[int, Gang] = {}  # by id
-        self.priorities: dict[int, int] = {}  # its groups, by priority
+        self.priorities: dict[int, int] = {}  # number of its groups, by priority
 
 
 def path_of(queue: Queue) -> list[Queue]:

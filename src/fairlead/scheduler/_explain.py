@@ -1,11 +1,11 @@
-"""Why a group of tasks waits, and which changes would let it start: counted, and tried.
+"""Explain why a group of tasks waits, and which changes would let it start.
 
-1. One scan counts what servers lack.
-2. The group's queue is compared with the others.
-3. Tasks are placed on the live state, inside `WhatIf`: does one of the group start?
-4. Each change is made on the live state in the same way, and taken back.
+1. Count the amounts that servers lack, in one scan.
+2. Compare the group's queue with the others.
+3. Place tasks on the live state, inside `WhatIf`: does one of the group start?
+4. Try each change on the live state in the same way, and undo it.
 
-Criteria give the order of queues (`standing`); the cycle gives the reason (`why_waits`).
+Criteria give the order of queues (`position`); the cycle gives the reason (`why_waits`).
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from fairlead.scheduler.explanation import (
     list_in_words,
 )
 
-MOST_CLASSES: Final = 32  # classes of servers that are tried, those with the most servers
-PORTION: Final = 256  # tasks are placed before the group is looked at
+MOST_CLASSES: Final = 32  # classes of servers that are tried, the most common ones
+PORTION: Final = 256  # tasks to place between checks whether the group has started
 
 
 class Explainer:
@@ -74,9 +74,9 @@ class Explainer:
 
     def explain(self) -> Explanation:
         state, group, shortage = self.state, self.group, self.shortage
-        with WhatIf(state):  # to prepare may begin a round
+        with WhatIf(state):  # because `prepare` may begin a round
             self.cycle.prepare()
-            standing = state.criterion.standing(group, self.shape, state.servers.values())
+            position = state.criterion.position(group, self.shape, state.servers.values())
         short = self.short() if group.waiting > 0 else {}
         hold = (
             self.never(short)
@@ -95,7 +95,7 @@ class Explainer:
         lacking = zip(self.names, shortage.lacking, strict=True)
         return Explanation(
             group=group.id,
-            queue=group.line.queue.name,
+            queue=group.waiting_list.queue.name,
             waiting=int(group.waiting),
             running=len(group.tasks or ()),
             starts=starts,
@@ -108,17 +108,17 @@ class Explainer:
             fitting=shortage.fitting,
             lacking={name: int(servers) for name, servers in lacking if servers > 0},
             nearest=tuple([self.lacking_on(server) for server in shortage.nearest]),
-            score=standing.score,
-            measure=standing.measure,
-            ahead=tuple(standing.ahead),
-            n_ahead=standing.n_ahead,
-            above=tuple(standing.above),
+            score=position.score,
+            measure=position.measure,
+            ahead=tuple(position.ahead),
+            n_ahead=position.n_ahead,
+            above=tuple(position.above),
             would_change=tuple(self.changes),
             untried=self.untried,
             never=is_never,
             short=short,
             reservation=self.reservation,
-            is_time=standing.is_time,
+            is_time=position.is_time,
         )
 
     def amount(self, r: int, quanta: int) -> float:
@@ -141,27 +141,27 @@ class Explainer:
         }
 
     def never(self, short: dict[str, tuple[float, float]]) -> WaitReason | None:
-        """Return why the group starts never, even on empty servers without drains, if so."""
+        """Return why the group can never start, even on empty open servers; None if it can."""
         if not self.shortage.allowed_servers:
-            return WaitReason("where", "It may run on none of the servers that are there.")
+            return WaitReason("where", "Its constraint allows none of the present servers.")
         if short:
             parts = [f"{asked:.6g} {r} of at most {most:.6g}" for r, (asked, most) in short.items()]
             asks = list_in_words(parts)
-            reason = f"No server where it may run is large enough: it asks for {asks}."
+            reason = f"No allowed server is large enough: it asks for {asks}."
             return WaitReason("size", reason)
         for shape, tasks in self.group.tasks_together().items():
             if not fit_together(self.state.servers.values(), shape, tasks):
-                reason = "Even empty, the servers have too little room for its tasks of one shape."
+                reason = "Even empty, the servers cannot hold its tasks of one shape together."
                 return WaitReason("gang", reason)
         return self.cycle.why_never(self.group) if isinstance(self.group, Gang) else None
 
     def place(self) -> WaitReason:
-        """Place tasks; return why the group does not start, or that it does."""
+        """Place tasks; return the reason why the group does not start, if it does not."""
         shortage, group, cycle = self.shortage, self.group, self.cycle
         had_room = shortage.fitting > 0 and cycle.has_room_now(group)
         hold: WaitReason | None = None
         with WhatIf(self.state):
-            # Placing frees nothing, so without room for the first task nothing has to be tried.
+            # Placing frees no amounts, so a first task that does not fit now need not be tried.
             is_tried = shortage.fitting > 0 or cycle.makes_reservations
             if is_tried and self.starts(group):
                 return WaitReason("nothing", "It starts when tasks are placed next.")
@@ -171,8 +171,8 @@ class Explainer:
         if hold is not None:
             return hold
         if shortage.open == 0:
-            return WaitReason("drained", "All servers where it may run are drained.")
-        return WaitReason("room", "No server where it may run has room for a task now.")
+            return WaitReason("drained", "All allowed servers are drained.")
+        return WaitReason("room", "No allowed server has room for a task now.")
 
     def starts(self, group: TaskGroup) -> bool:
         """Place tasks until one of a group starts; return whether one does."""
@@ -198,11 +198,11 @@ class Explainer:
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether only other servers or a smaller demand could help, as placing frees nothing."""
+        """Whether only other servers or a smaller demand could help."""
         return self.shortage.fitting == 0
 
     def try_less(self) -> None:
-        """Try a smaller demand of one resource: the most on a server that lacks no other."""
+        """Try smaller demands of one resource, as large as fits on a server that lacks no other."""
         for r, less in enumerate(self.shortage.less):
             if less == 0:
                 continue
@@ -226,7 +226,7 @@ class Explainer:
             self.note(starts, f"it did not ask for {asked}", "where", key)
 
     def try_shorter(self) -> None:
-        """Try the longest time limit with which it ends before a reserved start."""
+        """Try the longest time limit with which it would end before a reserved start."""
         held = self.reservation
         if held is None or held.group == self.group.id or held.at == inf:
             return
@@ -245,7 +245,7 @@ class Explainer:
     ) -> bool:
         """Return whether a task starts if waiting tasks have another demand or constraint.
 
-        They are submitted anew in their old place in the order. Only those of the first task's
+        The waiting tasks are submitted again at their old position. Only those of the first task's
         shape change.
         """
         group, state = self.group, self.state
@@ -260,12 +260,12 @@ class Explainer:
         terms = Terms(group.time, group.priority, limit=limit)
         with WhatIf(state):
             state.withdraw(group)
-            queue, is_gang = group.line.queue, isinstance(group, Gang)
+            queue, is_gang = group.waiting_list.queue, isinstance(group, Gang)
             return self.starts(state.submit(queue, members, is_gang, terms, group.order))
 
     def try_weights(self) -> None:
         """Try twice the weight of its queue, and of each above it; 1 for a weight of 0."""
-        path = path_of(self.group.line.queue)
+        path = path_of(self.group.waiting_list.queue)
         path.reverse()
         for queue in path:
             over, under = queue.weight
@@ -286,7 +286,7 @@ class Explainer:
                 self.state.set_priority(self.group, LARGEST)
                 starts = self.starts(self.group)
         words = "it had the highest priority in its queue"
-        self.note(starts, words, "priority", self.group.line.queue.name)
+        self.note(starts, words, "priority", self.group.waiting_list.queue.name)
 
     def try_servers(self) -> None:
         """Try one more server of each class, the most common classes first."""
@@ -316,7 +316,7 @@ class Explainer:
         """Add a server like another one; return whether its amounts can be counted."""
         state = self.state
         try:
-            state.use(self.resources, [0] * len(like.given), like.given)
+            state.replace_used(self.resources, [0] * len(like.given), like.given)
         except InputError:
             return False
         state.add_server(name, state.joined, like.given, like.labels, like.group)

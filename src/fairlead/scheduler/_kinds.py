@@ -1,4 +1,4 @@
-"""Placement constraints of all shapes, and the kinds of servers that the same ones admit."""
+"""Placement constraints of all shapes; servers with the same constraints form a kind."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from fairlead.scheduler._entities import Constraint, ConstraintKey, Kind, Labels
 
 
 class Kinds:
-    """All constraints that some shape has, and the kinds of all servers."""
+    """The constraints of all shapes, and the kinds of all servers."""
 
     def __init__(self) -> None:
         self.constraints: dict[ConstraintKey, Constraint] = {}
-        # The constraints that name a server, whether it is there or not.
+        # The constraints that name each server, present or not.
         self.naming: dict[str, set[Constraint]] = {}
         self.kinds: dict[tuple[Labels, frozenset[Constraint]], Kind] = {}
         self.by_number: list[Kind] = []
@@ -33,7 +33,7 @@ class Kinds:
         return True
 
     def remove_constraint(self, constraint: Constraint) -> None:
-        """Count one shape with a constraint less; without any it is forgotten."""
+        """Uncount a shape with a constraint; forget a constraint without shapes."""
         constraint.shapes -= 1
         if constraint.shapes > 0:
             return

@@ -15,7 +15,7 @@ Seed = int | SeedSequence
 
 
 class Permuter(Protocol):
-    """The part of NumPy's generator that is used; the types of the whole hold an Any."""
+    """The used part of NumPy's generator, whose own types contain Any."""
 
     def permutation(self, x: int) -> Iterable[SupportsInt]: ...
 

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 class Declines:
-    """The queues that declined a server, and until when they are not offered it again."""
+    """The queues that declined a server, and when it may be offered to them again."""
 
     def __init__(self) -> None:
-        # Queues that declined all its free amounts; offered again when more is freed.
+        # Queues that declined all its free amounts; the server is offered again when more is freed.
         self.firm: dict[str, Fraction] = {}
-        self.freed: dict[str, Fraction] = {}  # queues that declined it before more was freed
+        self.freed: dict[str, Fraction] = {}  # queues that declined before more was freed
 
     def is_over(self, queue: str, now: Fraction) -> bool:
         """Return whether the server may be offered to a queue."""
@@ -34,17 +34,17 @@ class Rounds:
     """A round visits every server once, in a fresh random order, over several calls of `place`."""
 
     def __init__(self, random: RandomOrder, refuse_seconds: Fraction) -> None:
-        self.refuse_seconds = refuse_seconds  # until a declined server is offered again
+        self.refuse_seconds = refuse_seconds  # seconds until a declined server is offered again
         self.random = random
-        self.left: list[str] = []  # servers that the round still visits, the next one last
-        self.is_idle = False  # the round under way has placed nothing yet, or offered nothing
-        self.taker: tuple[str, str] | None = None  # queue and server of the offer under way
+        self.left: list[str] = []  # servers that the round has still to visit, the next one last
+        self.is_idle = False  # whether the round has placed no task, or made no offer, so far
+        self.current_offer: tuple[str, str] | None = None  # its queue and server
         self.declines: dict[str, Declines] = {}  # by server
         self.now = Fraction(0)  # the time of the last call of `place`, where demands are unknown
         self.order: list[str] | None = None  # all servers, in their order; None if unknown
 
     def next_server(self, servers: dict[str, Server]) -> Server | None:
-        """Return the server to visit next; None once after a round that placed nothing."""
+        """Return the server to visit next; None once, after a round that placed no task."""
         while not self.left:
             if self.is_idle:
                 self.is_idle = False
@@ -58,14 +58,14 @@ class Rounds:
         return servers[self.left.pop()]
 
     def decline(self, queue: str, server: str) -> None:
-        """End the offer under way: the queue takes no more of the server for a while."""
-        self.taker = None
+        """End the current offer: the queue declines the rest of the server for a while."""
+        self.current_offer = None
         declines = self.declines.setdefault(server, Declines())
         declines.freed.pop(queue, None)
         declines.firm[queue] = self.now + self.refuse_seconds
 
     def free_up(self, server: str) -> None:
-        """Offer a server again after a while, as it has more free."""
+        """Allow offers of a server again after a while, because more of it is free."""
         declines = self.declines.get(server)
         if declines is not None:
             declines.freed.update(declines.firm)
@@ -87,20 +87,20 @@ class Rounds:
         return inf if least is None else not_before(least)
 
     def change_servers(self) -> None:
-        """Sort servers anew for the next round; the round under way visits no new one."""
+        """Sort servers again for the next round; the current round visits no new server."""
         self.order = None
 
     def remove_server(self, server: str) -> None:
         self.order = None
         if server in self.left:
             self.left.remove(server)
-        if self.taker is not None and self.taker[1] == server:
-            self.taker = None
+        if self.current_offer is not None and self.current_offer[1] == server:
+            self.current_offer = None
         self.declines.pop(server, None)
 
     def remove_queue(self, queue: str) -> None:
-        if self.taker is not None and self.taker[0] == queue:
-            self.taker = None
+        if self.current_offer is not None and self.current_offer[0] == queue:
+            self.current_offer = None
         self.forget_declines(queue)
 
     def save(self) -> RoundsRow:
@@ -116,7 +116,7 @@ class Rounds:
             "random": self.random.save(),
             "left": list(self.left),
             "idle": self.is_idle,
-            "taker": self.taker,
+            "taker": self.current_offer,
             "declined": declined,
             "now": (self.now.numerator, self.now.denominator),
         }
@@ -125,7 +125,7 @@ class Rounds:
         self.random.restore(row["random"])
         self.left = list(row["left"])
         self.is_idle = row["idle"]
-        self.taker = row["taker"]
+        self.current_offer = row["taker"]
         self.declines = {}
         for server, queue, over, under, is_freed in row["declined"]:
             declines = self.declines.setdefault(server, Declines())

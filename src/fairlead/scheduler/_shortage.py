@@ -1,6 +1,6 @@
 """The amounts that servers lack for a task, counted by one scan of all servers.
 
-A resource that the task does not take is never lacking, even on a server that is overcommitted.
+Only demanded resources can be lacking, even on an overcommitted server.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Shortage:
         self.open = 0  # allowed servers that do not drain
         self.fitting = 0  # open servers with room now
         self.lacking = zeros(width)  # (W,) open servers with too little of each amount
-        # (R,) the largest demand of each resource, below the present one, with which the task
-        # would have room on some server; 0 without any.
+        # (R,) for each resource, the largest smaller demand with which the task would fit on some
+        # server; 0 without one.
         self.less = [0] * int(counting.resources)
         self.without_room: list[tuple[int, Server]] = []  # open ones, by the lacking part
         self.allowed_servers = [s for s in servers if shape.constraint.admits[s.kind]]
@@ -57,10 +57,10 @@ class Shortage:
             self.less[at] = max(self.less[at], most)
 
     def too_small(self) -> dict[int, int]:
-        """Return the amounts of which no allowed server has enough, and the largest capacities.
+        """Return the resources of which no allowed server has enough, and the largest capacities.
 
-        Empty if a server is large enough. If each amount is enough on some server, the amounts
-        that are too small on the server with the fewest of those.
+        Empty if a server is large enough. If every resource suffices on some server, return those
+        that are too small on the server with the fewest such resources.
         """
         need = self.shape.need
         capacities = [server.capacity for server in sorted(self.allowed_servers)]
@@ -78,7 +78,7 @@ class Shortage:
 def nearest_server(servers: Iterable[Server], shape: Shape) -> Server | None:
     """Return the server that lacks the least part of a task's demand, the first of equals.
 
-    Of open servers where it may run; without any, of drained ones; without any, of all.
+    Only allowed open servers count; without any, allowed drained ones; without any, all servers.
     """
     rows: list[tuple[int, int, Server]] = []
     for server in servers:
@@ -99,12 +99,12 @@ def lacking_part(shape: Shape, free: vec[i64]) -> int:
 
 
 def lacks(shape: Shape, amounts: vec[i64]) -> list[int]:
-    """Return of which amounts there is too little for a task."""
+    """Return the indices of amounts that are too small for a task."""
     return [int(r) for r in range(len(amounts)) if amounts[r] < shape.need[r]]
 
 
 def fit_together(servers: Iterable[Server], shape: Shape, tasks: int) -> bool:
-    """Return whether all servers together, emptied and opened, have room for tasks of a shape."""
+    """Return whether tasks of a shape fit on all servers together, when empty and open."""
     rest = tasks
     for server in servers:
         if shape.constraint.admits[server.kind]:

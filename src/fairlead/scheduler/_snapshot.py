@@ -1,11 +1,11 @@
-"""Snapshots: the tables of a scheduler as text that another process restores to the same future.
+"""Snapshots: a scheduler as text, from which another process continues with the same placements.
 
 A snapshot is two lines of JSON. The first has the format, its version and a digest of the second,
-which detects damage. Everything derived (indexes, ranks, parked lines) is rebuilt. The same events
-give the same bytes.
+which detects damage. Derived data (indexes, ranks, parked waiting lists) is rebuilt. The same
+events give the same bytes.
 
-This module is never compiled: a build has no pydantic, and a compiled typed dictionary is one of
-``typing``, where pydantic takes those of ``typing_extensions`` alone before Python 3.12.
+This module is never compiled. A build has no pydantic, and a compiled TypedDict is that of
+``typing``, whereas pydantic requires that of ``typing_extensions`` before Python 3.12.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class Head(TypedDict):
 class ServerRow(TypedDict):
     """A server.
 
-    ``order`` and ``joined`` are its place in the order; ``capacity`` is in quanta. Constraints may
-    name the ``group``.
+    ``order`` and ``joined`` give its position; ``capacity`` is in quanta. Constraints may name the
+    ``group``.
     """
 
     name: str
@@ -80,9 +80,9 @@ class ShapeRow(TypedDict):
 class GroupRow(TypedDict):
     """A group of tasks.
 
-    ``parts`` has the number of the shape and of the tasks of each part. Tasks from ``fresh`` up to
-    ``end`` never ran. ``returned`` has earlier ones that wait again, and how often each started;
-    ``failures`` has how often each failed. A parked gang waits for a server to be freed.
+    ``parts`` has the shape's index and the number of tasks of each part. Tasks from ``fresh`` up to
+    ``end`` never ran. ``returned`` has earlier tasks that wait again, with their numbers of starts;
+    ``failures`` has tasks with their numbers of failures. A parked gang waits for a freed server.
     """
 
     id: int
@@ -102,7 +102,7 @@ class GroupRow(TypedDict):
 
 
 class TaskRow(TypedDict):
-    """A running task, and since when it runs."""
+    """A running task and the time of its start."""
 
     id: int
     group: int
@@ -115,10 +115,10 @@ class TaskRow(TypedDict):
 class RoundsRow(TypedDict):
     """The round under way and declined offers.
 
-    ``random`` is the state of NumPy's PCG64. ``left`` has the servers that the round under way
-    still visits, the next one last. ``taker`` is the queue and the server of the offer under way.
-    ``declined`` has server, queue, numerator and denominator of the time until when, and whether
-    the server has had more to offer since. ``now`` is a numerator and a denominator.
+    ``random`` is the state of NumPy's PCG64. ``left`` has the servers that the current round has
+    still to visit, the next one last. ``taker`` is the queue and the server of the current offer.
+    ``declined`` has server, queue, numerator and denominator of the time of the next offer, and
+    whether more of the server was freed since. ``now`` is a numerator and a denominator.
     """
 
     random: tuple[int, int, int, int]
@@ -130,7 +130,7 @@ class RoundsRow(TypedDict):
 
 
 class Settings(TypedDict):
-    """The arguments that the scheduler was made with; fractions are pairs of integers."""
+    """The arguments of the scheduler; fractions are pairs of integers."""
 
     resources: list[str]
     policy: str
@@ -303,7 +303,7 @@ def group_row(group: TaskGroup, numbers: dict[Shape, int]) -> GroupRow:
         parts.append((numbers[group.shape], int(group.end)))
     return {
         "id": group.id,
-        "queue": group.line.queue.name,
+        "queue": group.waiting_list.queue.name,
         "parts": parts,
         "gang": isinstance(group, Gang),
         "parked": isinstance(group, Gang) and group.is_parked,

@@ -1,10 +1,10 @@
 """The state of a scheduler, and the changes that keep it consistent.
 
-Every change has an inverse made of the same changes: a task that starts is stopped, a server that
-joins leaves. `WhatIf` collects the inverse of each event, and makes those calls in reverse order at
-its end. That is exact, because only whole numbers and keys of order decide. What is derived
-(indexes, ranks, parked lines) follows the inverse events like any others. Only parked gangs are
-restored by calls of their own, as being parked decides which are tried.
+Every change has an inverse change: stopping undoes starting, leaving undoes joining. `WhatIf`
+collects the inverse of each event, and calls them in reverse order at its end. That is exact,
+because decisions depend on whole numbers and sort keys only. Derived data (indexes, ranks, parked
+waiting lists) follows the inverse events like any others. Only parked gangs are restored by calls
+of their own, because being parked decides which gangs are tried.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from fairlead.scheduler._entities import (
     Counting,
     Gang,
     Labels,
-    Line,
     Member,
     Order,
     Queue,
@@ -35,6 +34,7 @@ from fairlead.scheduler._entities import (
     Task,
     TaskGroup,
     Terms,
+    WaitingList,
     add_to,
     has_room,
     larger,
@@ -53,17 +53,17 @@ if TYPE_CHECKING:
 
 
 class State:
-    """Servers, queues, groups and tasks that are there."""
+    """The present servers, queues, groups and tasks."""
 
     # The inverse of each event inside `WhatIf`, in the order of the events; None outside.
     undo_steps: list[partial[None]] | None = None
-    is_undoing: bool = False  # events are taken back just now: parked gangs stay parked then
-    is_stale: bool = False  # scores are those of other servers
+    is_undoing: bool = False  # whether events are being undone: then parked gangs stay parked
+    is_stale: bool = False  # whether scores predate a change of servers
     now: float = 0.0  # the time of the last call of `place`, in seconds
-    calls: i64 = 0  # of `place`
-    ids: int = 0  # groups and tasks so far
-    joined: int = 0  # servers so far
-    added: int = 0  # queues so far
+    calls: i64 = 0  # number of calls of `place`
+    ids: int = 0  # ids of groups and tasks given so far
+    joined: int = 0  # number of servers so far
+    added: int = 0  # number of queues so far
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class State:
         self.width = width  # the number of amounts that the policy counts
         self.criterion = criterion
         self.selection = selection
-        self.is_last_of_equals = is_last_of_equals  # of queues with equal scores, the later first
+        self.is_last_of_equals = is_last_of_equals  # whether ties go to the later queue
         self.root = Queue("", -1, (1, 1), None, width)
         self.servers: dict[str, Server] = {}
         self.queues: dict[str, Queue] = {}
@@ -126,7 +126,7 @@ class State:
             self.undo_steps.append(partial(self.join, server))
 
     def change(self, server: Server, given: list[int], labels: Labels) -> None:
-        """Give a server another capacity and other labels; its tasks go on."""
+        """Change the capacity and labels of a server; its tasks continue."""
         if self.undo_steps is not None:
             self.undo_steps.append(partial(self.change_back, server, server.given, server.labels))
         self.leave_indexes(server)
@@ -144,7 +144,7 @@ class State:
         self.free_up(server)
 
     def recount(self) -> None:
-        """Count everything anew if the units are others now, such as slots of another server."""
+        """Recount all amounts if the units changed, such as slots of another largest server."""
         if not self.counting.recount(self.servers.values()):
             return
         self.unpark_all()
@@ -197,7 +197,7 @@ class State:
             self.undo_steps.append(partial(self.open, server))
 
     def free_up(self, server: Server) -> None:
-        """Let waiting tasks try a server that has more free, or admits other tasks."""
+        """Mark a server to be tried by waiting tasks: it has more free, or admits other tasks."""
         self.rounds.free_up(server.name)
         if server.is_draining:
             return
@@ -210,27 +210,27 @@ class State:
                         break
 
     def unpark_all(self) -> None:
-        """Unpark all lines, as too many servers were freed to compare them with each."""
+        """Unpark all waiting lists, when too many servers were freed to compare with each."""
         for queue in self.queues.values():
-            for line in list(queue.parked):
-                unpark(line)
-                activate(line)
+            for waiting_list in list(queue.parked):
+                unpark(waiting_list)
+                activate(waiting_list)
         self.freed.clear()
 
     def park_gang(self, gang: Gang) -> None:
-        """Pass a gang over until a server with room for one of its tasks is freed."""
+        """Skip a gang until a server with room for one of its tasks is freed."""
         gang.is_parked = True
-        gang.line.active_order = None
+        gang.waiting_list.active_order = None
         self.gangs_parked[gang.id] = gang
-        gang.line.queue.gangs_parked[gang.id] = gang
+        gang.waiting_list.queue.gangs_parked[gang.id] = gang
         if self.undo_steps is not None:
             self.undo_steps.append(partial(self.unpark_gang, gang))
 
     def unpark_gang(self, gang: Gang) -> None:
         gang.is_parked = False
         del self.gangs_parked[gang.id]
-        del gang.line.queue.gangs_parked[gang.id]
-        activate(gang.line)
+        del gang.waiting_list.queue.gangs_parked[gang.id]
+        activate(gang.waiting_list)
         if self.undo_steps is not None:
             self.undo_steps.append(partial(self.park_gang, gang))
 
@@ -252,7 +252,7 @@ class State:
         is_waiting = waits_again and not group.is_over
         if is_waiting:
             group.put_back(task.index, task.attempt)
-            self.rounds.forget_declines(group.line.queue.name)
+            self.rounds.forget_declines(group.waiting_list.queue.name)
         self.unbook(task, 1 if is_waiting else 0)
         if self.undo_steps is not None:
             self.undo_steps.append(partial(self.undo_stop, task, is_waiting))
@@ -272,7 +272,7 @@ class State:
         self.book(task, -1 if waits else 0)
 
     def book(self, task: Task, waiting: i64) -> None:
-        """Give a task its amounts, and count `waiting` more waiting tasks of its group."""
+        """Add the amounts of a task, and count `waiting` more waiting tasks of its group."""
         group, server = task.group, task.server
         self.running[task.id] = task
         task.is_running = True
@@ -281,19 +281,19 @@ class State:
             group.tasks = {}
         group.tasks[task.id] = task
         self.take(server, task.shape, 1)
-        queue = group.line.queue
+        queue = group.waiting_list.queue
         self.count_tasks(queue, waiting, 1)
         self.criterion.count_task(task, 1)
         if waiting < 0 and isinstance(group, Gang) and group.waiting > 0:
-            self.enlist(group)  # with less to place it may have room
+            self.activate_group(group)  # with fewer waiting tasks it may fit
         self.rerank(queue)
         if group.waiting == 0:
-            self.unpark_empty(group.line)
+            self.unpark_empty(group.waiting_list)
 
     def unbook(self, task: Task, waiting: i64) -> None:
-        """Take a task's amounts back, and count `waiting` more waiting tasks of its group."""
+        """Subtract the amounts of a task, and count `waiting` more waiting tasks of its group."""
         group, server = task.group, task.server
-        queue = group.line.queue
+        queue = group.waiting_list.queue
         del self.running[task.id]
         task.is_running = False
         server.running -= 1
@@ -304,13 +304,13 @@ class State:
         self.criterion.count_task(task, -1)
         self.count_tasks(queue, waiting, -1)
         if waiting > 0:
-            self.enlist(group)
+            self.activate_group(group)
         self.rerank(queue)
         self.take(server, task.shape, -1)
         self.free_up(server)
 
     def take(self, server: Server, shape: Shape, sign: i64) -> None:
-        """Take a task's amounts from a server (1), or give them back (-1)."""
+        """Take a task's amounts from a server (1), or return them (-1)."""
         add_to(server.free, shape.demand, -sign)
         if not server.is_draining:
             self.selection.change(server)
@@ -325,7 +325,7 @@ class State:
         return group.failures[index]
 
     def with_gangs(self, tasks: list[Task]) -> list[Task]:
-        """Return running tasks and the rest of their gangs, in the order of their starts."""
+        """Return running tasks and the rest of their gangs, in order of start."""
         found = {task.id: task for task in tasks}
         for task in tasks:
             if isinstance(task.group, Gang):
@@ -341,17 +341,17 @@ class State:
     # Amounts
 
     def held_on(self, server: Server) -> list[int]:
-        """Return (R,) the amounts that tasks hold on a server. O(running tasks)."""
+        """Return (R,) the held amounts of a server. O(running tasks)."""
         held = [0] * int(self.counting.resources)
         for task in self.running_on(server):
             for r in range(self.counting.resources):
                 held[r] += int(task.shape.given[r])
         return held
 
-    def use(self, resources: list[str], before: list[int], after: list[int]) -> None:
-        """Replace amounts in the sum over all servers; raise InputError if it overflows.
+    def replace_used(self, resources: list[str], before: list[int], after: list[int]) -> None:
+        """Replace a server's amounts in the sum over all servers.
 
-        Nothing changes then.
+        If the sum would overflow, raise InputError and change nothing.
         """
         used = [u - b + a for u, b, a in zip(self.used, before, after, strict=True)]
         if max(used) > LARGEST:  # tasks on overcommitted servers may have ended since
@@ -384,7 +384,7 @@ class State:
         terms: Terms,
         order: Order | None = None,
     ) -> TaskGroup:
-        """Add a group, in the order by its priority, time and id, or in the place of another."""
+        """Add a group, ordered by its priority, time and id, or by a given order."""
         shapes = self.find_shapes(members)
         parts = [(shape, member.tasks) for shape, member in zip(shapes, members, strict=True)]
         is_gang = is_gang and sum([member.tasks for member in members]) > 1
@@ -398,29 +398,29 @@ class State:
     def submit_tasks(
         self, queue: str, demand: list[int], tasks: int, groups: frozenset[str]
     ) -> None:
-        """Add equal tasks at time 0, admitted by groups of servers."""
+        """Add equal tasks at time 0 that may run on some groups of servers."""
         member = Member(demand, tasks, (frozenset(), groups))
         self.submit(self.queues[queue], [member], False, Terms(0.0))
 
     def make_group(
         self, id: int, queue: Queue, parts: list[tuple[Shape, int]], is_gang: bool, terms: Terms
     ) -> TaskGroup:
-        """Return a group, or a gang, of some tasks of each shape, without adding it."""
+        """Return a group or gang of numbers of tasks by shape, without adding it."""
         if is_gang:
             ends = list(accumulate([tasks for _, tasks in parts]))
-            return Gang(id, Line(queue, None), [shape for shape, _ in parts], ends, terms)
+            return Gang(id, WaitingList(queue, None), [shape for shape, _ in parts], ends, terms)
         shape, tasks = parts[0]
         key = (shape, terms.limit if self.criterion.splits_by_limit else UNLIMITED)
-        line = queue.lines.get(key) or Line(queue, key)
-        return TaskGroup(id, line, shape, tasks, terms)
+        waiting_list = queue.waiting_lists.get(key) or WaitingList(queue, key)
+        return TaskGroup(id, waiting_list, shape, tasks, terms)
 
     def add_group(self, group: TaskGroup) -> None:
         """Add a group without running tasks."""
         self.remember(group)
-        queue = group.line.queue
+        queue = group.waiting_list.queue
         self.rounds.forget_declines(queue.name)
         self.count_tasks(queue, group.waiting, 0)
-        self.enlist(group)
+        self.activate_group(group)
         self.rerank(queue)
         if self.undo_steps is not None:
             self.undo_steps.append(partial(self.withdraw, group))
@@ -432,11 +432,11 @@ class State:
     def remember(self, group: TaskGroup) -> None:
         """Add a group to the tables."""
         self.groups[group.id] = group
-        line = group.line
-        line.groups += 1
-        count_priority(line.queue, group.priority, 1)
-        if line.key is not None:
-            line.queue.lines[line.key] = line
+        waiting_list = group.waiting_list
+        waiting_list.groups += 1
+        count_priority(waiting_list.queue, group.priority, 1)
+        if waiting_list.key is not None:
+            waiting_list.queue.waiting_lists[waiting_list.key] = waiting_list
         for shape in group.shapes():
             shape.groups += 1
             if shape.groups == 1:
@@ -470,36 +470,36 @@ class State:
             found.append(shape)
         return found
 
-    def enlist(self, group: TaskGroup) -> None:
-        line = group.line
-        line.add(group)
-        if line.row < 0:
-            activate(line)
+    def activate_group(self, group: TaskGroup) -> None:
+        waiting_list = group.waiting_list
+        waiting_list.add(group)
+        if waiting_list.row < 0:
+            activate(waiting_list)
 
     def set_priority(self, group: TaskGroup, priority: int) -> None:
-        """Give a group another priority, and so another place in its queue."""
+        """Change the priority of a group, and so its position in its queue."""
         if self.undo_steps is not None:
             self.undo_steps.append(partial(self.set_priority, group, group.priority))
-        count_priority(group.line.queue, group.priority, -1)
-        count_priority(group.line.queue, priority, 1)
+        count_priority(group.waiting_list.queue, group.priority, -1)
+        count_priority(group.waiting_list.queue, priority, 1)
         group.priority = priority
         group.order = (-priority, group.time, group.id)
         group.is_listed = False
-        self.enlist(group)
-        self.rerank(group.line.queue)
+        self.activate_group(group)
+        self.rerank(group.waiting_list.queue)
 
     def drop(self, group: TaskGroup) -> None:
-        """Give up the waiting tasks of a group."""
+        """Drop the waiting tasks of a group."""
         if isinstance(group, Gang) and group.is_parked:
             self.unpark_gang(group)
         if self.undo_steps is not None:
             waiting = (int(group.end), group.returned, group.starts, group.is_over)
             self.undo_steps.append(partial(self.undo_drop, group, *waiting))
-        queue = group.line.queue
+        queue = group.waiting_list.queue
         self.count_tasks(queue, -group.waiting, 0)
         group.drop()
         self.rerank(queue)
-        self.unpark_empty(group.line)
+        self.unpark_empty(group.waiting_list)
 
     def undo_drop(
         self,
@@ -513,28 +513,28 @@ class State:
         group.returned = returned
         group.starts = starts
         group.is_over = is_over
-        queue = group.line.queue
+        queue = group.waiting_list.queue
         self.count_tasks(queue, group.waiting, 0)
-        self.enlist(group)
+        self.activate_group(group)
         self.rerank(queue)
 
-    def unpark_empty(self, line: Line) -> None:
-        """Unpark a line without waiting tasks, so that it is not compared with freed servers."""
-        if line.row >= 0 and line.first() is None:
-            unpark(line)
+    def unpark_empty(self, waiting_list: WaitingList) -> None:
+        """Unpark a list without waiting tasks, so that it is not compared with freed servers."""
+        if waiting_list.row >= 0 and waiting_list.first() is None:
+            unpark(waiting_list)
 
     def forget_ended(self, group: TaskGroup) -> None:
         """Remove a group without waiting and running tasks."""
         if group.waiting > 0 or group.tasks is not None:
             return
         del self.groups[group.id]
-        line = group.line
-        line.groups -= 1
-        count_priority(line.queue, group.priority, -1)
-        if line.groups == 0:
-            line.active_order = None
-            if line.key is not None:
-                del line.queue.lines[line.key]
+        waiting_list = group.waiting_list
+        waiting_list.groups -= 1
+        count_priority(waiting_list.queue, group.priority, -1)
+        if waiting_list.groups == 0:
+            waiting_list.active_order = None
+            if waiting_list.key is not None:
+                del waiting_list.queue.waiting_lists[waiting_list.key]
         for shape in group.shapes():
             shape.groups -= 1
             if shape.groups == 0:
@@ -573,7 +573,7 @@ class State:
         self.rerank(queue)
 
     def count_tasks(self, queue: Queue, waiting: i64, running: i64) -> None:
-        """Add to the numbers of waiting and running tasks of a queue and of those above."""
+        """Add to the counts of waiting and running tasks of a queue and its ancestors."""
         node: Queue | None = queue
         while node is not None:
             node.waiting += waiting
@@ -581,14 +581,14 @@ class State:
             node = node.parent
 
     def rerank(self, queue: Queue) -> None:
-        """Give a queue, and those above, their places by score; queues without work have none."""
+        """Re-rank a queue and its ancestors by score; queues without waiting tasks are unranked."""
         node = queue
         while node.parent is not None:
             self.rerank_one(node, node.parent)
             node = node.parent
 
     def rerank_one(self, queue: Queue, parent: Queue) -> None:
-        """Give a queue its place among those below the same parent."""
+        """Re-rank a queue among its siblings."""
         before, ranks = queue.rank, parent.ranks
         rank: Rank | None = None
         if queue.waiting > 0:
@@ -598,7 +598,7 @@ class State:
                 return
         at = 0
         if before is not None:
-            at = int(parent.passed)  # most often this queue is just being served
+            at = int(parent.passed)  # usually this queue is being served
             if at >= len(ranks) or ranks[at] is not before:
                 at = bisect_left(ranks, before)
             del ranks[at]
@@ -610,7 +610,7 @@ class State:
         queue.rank = rank
 
     def rerank_all(self) -> None:
-        """Compute all scores anew, by the servers that are there now."""
+        """Recompute all scores for the present servers."""
         self.is_stale = False
         self.criterion.count_again(self.shapes.values())
         self.root.ranks = []
@@ -626,11 +626,11 @@ class State:
 
 
 class WhatIf:
-    """A block of events that are taken back at its end; blocks may be nested."""
+    """A block of events that are undone at its end; blocks may be nested."""
 
     def __init__(self, state: State) -> None:
         self.state = state
-        self.mark = 0  # events of the blocks around this one
+        self.mark = 0  # number of events of the enclosing blocks
         self.is_outermost = False
         self.now = 0.0
         self.counters = (0, 0, 0)

@@ -1,8 +1,8 @@
 """The waiting groups of a queue: which is first, and which are parked until a server is freed.
 
-A line without room on any open server is parked. Only a server that is freed later can change that,
-so a parked line is compared with freed servers alone. Once no waiting task fits on them, no server
-counts as freed any more.
+A waiting list whose tasks fit on no open server is parked. Only a server that is freed later can
+change that, so a parked list is compared with freed servers alone. Once no waiting task fits on
+these, no server counts as freed any more.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from mypy_extensions import i64
 
 from fairlead.scheduler._entities import (
     Gang,
-    Line,
     Order,
     Queue,
     Server,
     Shape,
     TaskGroup,
+    WaitingList,
     has_room,
     less_than_any,
 )
 
 
 class FreedServers:
-    """Servers with more free than when parked lines were last compared with them.
+    """Servers with more free than when parked waiting lists were last compared with them.
 
-    Some may have been closed since.
+    Some of them may be closed by now.
     """
 
     def __init__(self, width: i64) -> None:
@@ -37,7 +37,7 @@ class FreedServers:
         self.most = less_than_any(width)  # (W,) at least the free amounts of any of them
 
     def add(self, server: Server) -> None:
-        """Add a server, or take in its larger free amounts."""
+        """Add a server, or raise `most` to its free amounts."""
         if not server.is_freed:
             server.is_freed = True
             self.servers.append(server)
@@ -45,7 +45,7 @@ class FreedServers:
             self.most[r] = max(self.most[r], server.free[r])
 
     def tighten(self) -> None:
-        """Find the largest free amounts, after a task started on one of them."""
+        """Recompute `most` after a task started on one of the servers."""
         most = less_than_any(self.width)
         for server in self.servers:
             for r in range(self.width):
@@ -59,7 +59,7 @@ class FreedServers:
         self.most = less_than_any(self.width)
 
     def may_have_room(self, needs: vec[i64], at: i64) -> bool:
-        """Return whether one of them has as much free as a packed need, from an index on."""
+        """Return whether a server has the free amounts of the need at an index of packed needs."""
         width = self.width
         for server in self.servers:
             free = server.free
@@ -77,91 +77,91 @@ class FreedServers:
         return False
 
 
-def activate(line: Line) -> None:
-    """Give a line that is not parked its place among the active ones.
+def activate(waiting_list: WaitingList) -> None:
+    """Give a waiting list that is not parked its place among the active ones.
 
-    A parked gang stays parked: its line may be among the oversized ones since it was parked.
+    A parked gang stays parked: its list may have been set aside as oversized since.
     """
-    group = line.first()
+    group = waiting_list.first()
     if group is None or (isinstance(group, Gang) and group.is_parked):
         return
-    before = line.active_order
+    before = waiting_list.active_order
     if before is None or group.order < before:
-        line.active_order = group.order
-        queue = line.queue
-        heappush(queue.active, (group.order, line))
+        waiting_list.active_order = group.order
+        queue = waiting_list.queue
+        heappush(queue.active, (group.order, waiting_list))
         if len(queue.active) > queue.most_active:
             drop_stale(queue)
 
 
 def drop_stale(queue: Queue) -> None:
-    """Drop stale entries of active lines; entries may double before the next time."""
+    """Drop stale entries of `queue.active`; it may double in size before the next time."""
     queue.active = sorted([entry for entry in queue.active if entry[1].active_order == entry[0]])
     queue.most_active = 2 * len(queue.active) + 64
 
 
-def is_valid(entry: tuple[Order, Line]) -> bool:
-    """Return whether an entry of an active line is the current one of that line."""
-    order, line = entry
-    return line.active_order is order or line.active_order == order
+def is_valid(entry: tuple[Order, WaitingList]) -> bool:
+    """Return whether an entry of `queue.active` is the current one of its waiting list."""
+    order, waiting_list = entry
+    return waiting_list.active_order is order or waiting_list.active_order == order
 
 
 def first_active(queue: Queue) -> TaskGroup | None:
-    """Return the first group among the active lines."""
+    """Return the first group among the active waiting lists."""
     active = queue.active
     while active:
-        order, line = active[0]
-        if line.active_order is not order and line.active_order != order:
+        order, waiting_list = active[0]
+        if waiting_list.active_order is not order and waiting_list.active_order != order:
             heappop(active)
             continue
-        group = line.first()
+        group = waiting_list.first()
         if group is None:
             heappop(active)
-            line.active_order = None
+            waiting_list.active_order = None
         elif group.order != order:
-            line.active_order = group.order
-            heapreplace(active, (group.order, line))
+            waiting_list.active_order = group.order
+            heapreplace(active, (group.order, waiting_list))
         else:
             return group
     return None
 
 
-def park(line: Line) -> None:
-    """Pass a line over until a server with room for it is freed."""
-    queue = line.queue
-    line.active_order = None
-    shape = line.shape
+def park(waiting_list: WaitingList) -> None:
+    """Skip a waiting list until a server with room for it is freed."""
+    queue = waiting_list.queue
+    waiting_list.active_order = None
+    shape = waiting_list.shape
     assert shape is not None
-    line.row = len(queue.parked)
-    queue.parked.append(line)
+    waiting_list.row = len(queue.parked)
+    queue.parked.append(waiting_list)
     needs = queue.needs
     for amount in shape.need:
         needs = append(needs, amount)
     queue.needs = needs
 
 
-def unpark(line: Line) -> None:
-    """Remove a line from the parked ones; the last one takes its row."""
-    queue = line.queue
-    shape = line.shape
+def unpark(waiting_list: WaitingList) -> None:
+    """Remove a waiting list from the parked ones; the last one takes its row."""
+    queue = waiting_list.queue
+    shape = waiting_list.shape
     assert shape is not None
     width: i64 = len(shape.need)
     last = queue.parked.pop()
     needs = queue.needs
     at: i64 = len(queue.parked) * width
-    if last is not line:
-        queue.parked[line.row] = last
-        last.row = line.row
+    if last is not waiting_list:
+        queue.parked[waiting_list.row] = last
+        last.row = waiting_list.row
         for r in range(width):
-            needs[line.row * width + r] = needs[at + r]
+            needs[waiting_list.row * width + r] = needs[at + r]
     for _ in range(width):
         needs, _amount = pop(needs)
     queue.needs = needs
-    line.row = -1
+    waiting_list.row = -1
 
 
 def first_parked(queue: Queue, freed: FreedServers) -> TaskGroup | None:
-    """Return the first group among the parked lines that have room on a freed server."""
+    """Return the first group of the parked waiting lists that fit on a freed server."""
     width, needs, most = freed.width, queue.needs, freed.most
     first: TaskGroup | None = None
     for row in range(len(queue.parked)):
@@ -169,19 +169,20 @@ def first_parked(queue: Queue, freed: FreedServers) -> TaskGroup | None:
         r: i64 = 0
         while r < width and needs[at + r] <= most[r]:
             r += 1
-        if r < width or not freed.may_have_room(needs, at):  # before lines are read, which is slow
+        # Checked before the waiting list is read, which is slower.
+        if r < width or not freed.may_have_room(needs, at):
             continue
-        line = queue.parked[row]
-        group = line.first()
-        if group is None or line.shape is None:
+        waiting_list = queue.parked[row]
+        group = waiting_list.first()
+        if group is None or waiting_list.shape is None:
             continue
-        if (first is None or group.order < first.order) and freed.has_room(line.shape):
+        if (first is None or group.order < first.order) and freed.has_room(waiting_list.shape):
             first = group
     return first
 
 
 def first_to_try(queue: Queue, freed: FreedServers) -> TaskGroup | None:
-    """Return the first group that is not parked, or has room on a freed server."""
+    """Return the first group that is not parked, or fits on a freed server."""
     group = first_active(queue)
     if freed.servers:
         parked = first_parked(queue, freed)
@@ -201,10 +202,10 @@ def active_groups(queue: Queue) -> list[TaskGroup]:
 
 
 def first_waiting(queue: Queue) -> TaskGroup | None:
-    """Return the first group with waiting tasks, parked or not. O(lines)."""
+    """Return the first group with waiting tasks, parked or not. O(waiting lists)."""
     first = first_active(queue)
-    for line in queue.lines.values():  # parked lines, and oversized ones
-        group = line.first()
+    for waiting_list in queue.waiting_lists.values():  # including parked and oversized ones
+        group = waiting_list.first()
         if group is not None and (first is None or group.order < first.order):
             first = group
     for gang in queue.gangs_parked.values():

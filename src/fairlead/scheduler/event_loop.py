@@ -1,8 +1,8 @@
 """The event loop of a replay: a workload under a policy, from one event time to the next.
 
-At one time tasks end first, then servers change, then jobs arrive, then jobs are withdrawn, and
-then tasks are placed until nothing more has room. The log has a row for each start. Nothing is
-placed between two times, except where offers that were declined are made again.
+At each time, tasks end first, then servers change, jobs arrive, and jobs are withdrawn. At last
+tasks are placed until no other one fits. The log has a row for each start. Between two times tasks
+are placed only when declined offers are made again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fairlead.scheduler._entities import UNLIMITED, Member, Task, TaskGroup, Ter
 from fairlead.scheduler.selection.offers import Offers
 
 JOIN, LEAVE, DRAIN = 0, 1, 2  # as `model.workload` has them
-PORTION: Final = 64  # placements of a step
+PORTION: Final = 64  # most placements in one step
 
 
 class JobArrivals:
@@ -42,7 +42,7 @@ class JobArrivals:
         self.submit = vec[float](submit)  # (J,) time in seconds, ascending
         self.queue = queue  # (J,)
         self.is_gang = vec[bool](is_gang)  # (J,)
-        self.limit = vec[float](limit)  # (J,) longest time of a task in seconds, or infinite
+        self.limit = vec[float](limit)  # (J,) longest run of a task in seconds, or infinite
         self.first_set = vec[i64](first_set)  # (J + 1,)
         self.demand = demand  # (K,) of a task of each set, in quanta
         self.groups = groups  # (K,) groups of servers where it may run; None for all
@@ -66,7 +66,7 @@ class ServerEvents:
     ) -> None:
         self.group = group  # (S,)
         self.capacity = capacity  # (S,) in quanta; servers of a group share a list
-        self.is_there = vec[bool](is_there)  # (S,) at the start
+        self.is_there = vec[bool](is_there)  # (S,) whether present at the start
         self.time = vec[float](time)  # (X,) in seconds, ascending
         self.event = vec[i64](event)  # (X,) `JOIN`, `LEAVE` or `DRAIN`
         self.server = vec[i64](server)  # (X,)
@@ -109,7 +109,7 @@ class Replay:
         self.start = vec[float]()  # in seconds
         self.end = vec[float]()  # when it ended or was lost, in seconds
         self.is_lost = vec[bool]()
-        self.id = vec[i64]()  # ascending, so that the row of a lost task is found
+        self.id = vec[i64]()  # ascending, so that the row of a task is found by bisection
         self.ends: list[float] = []  # a heap
         self.ending: dict[float, list[Task]] = {}  # lost tasks are skipped
         self.first_task: dict[int, int] = {}  # of groups, by id
@@ -120,7 +120,7 @@ class Replay:
                 self._join(server)
 
     def advance(self, steps: i64) -> bool:
-        """Replay some more event times, or parts of them; return whether nothing is to come."""
+        """Replay at most `steps` steps; return whether the replay has ended."""
         for _ in range(steps):
             if not self.is_placing:
                 now = self._next_time()
@@ -183,7 +183,7 @@ class Replay:
                 self._leave(str(int(server)))
 
     def _join(self, number: i64) -> None:
-        """Add a server, or let tasks start again on one that drains."""
+        """Add a server, or undrain one."""
         state, name = self.state, str(int(number))
         server = state.servers.get(name)
         if server is None:
@@ -247,7 +247,7 @@ class Replay:
             self._enter(job, members, int(jobs.first_task[jobs.first_set[job]]))
 
     def _enter(self, job: int, members: list[Member], first: int) -> None:
-        """Submit a group whose tasks are numbered from the first one on."""
+        """Submit a group whose tasks are numbered from `first` on."""
         jobs, state = self.jobs, self.state
         queue, is_gang, limit = state.queues[jobs.queue[job]], jobs.is_gang[job], jobs.limit[job]
         group = state.submit(queue, members, is_gang, Terms(self.now, limit=limit))
@@ -256,7 +256,7 @@ class Replay:
             self.groups[job].append(group)
 
     def _cancel_jobs(self) -> None:
-        """Withdraw the jobs of this time: waiting tasks are dropped, running ones may end."""
+        """Withdraw the jobs of this time: drop their waiting tasks, and let running ones end."""
         cancels = self.cancels
         while self.next_cancel < len(cancels) and cancels[self.next_cancel][0] == self.now:
             job = cancels[self.next_cancel][1]
@@ -266,7 +266,7 @@ class Replay:
                     self.state.withdraw(group)
 
     def _place_tasks(self) -> bool:
-        """Place some tasks, and log their starts; return whether more may have room."""
+        """Place some tasks, and log their starts; return whether more may fit."""
         duration = self.jobs.duration
         started = self.cycle.start_tasks(PORTION)
         for task in started:

@@ -1,6 +1,6 @@
-"""An explanation of a waiting group of tasks: its fields, and the same in sentences.
+"""An explanation of a waiting group of tasks, as fields and in sentences.
 
-This module is never compiled: users read, compare and copy these values like any others.
+This module is never compiled, so that users can compare, copy and pickle these values.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ class QueueScore(NamedTuple):
     score: float
 
     def in_words(self, now: float | None) -> str:
-        """Return the score as text; a time of submission by its distance from `now`."""
+        """Return the score as text; a time of submission as the time before `now`."""
         return f"{self.score:.4g}" if now is None else f"{duration(now - self.score)} ago"
 
 
-class Standing(NamedTuple):
-    """A queue's place in the order, as its criterion describes it."""
+class QueuePosition(NamedTuple):
+    """A queue's position in the order of its criterion."""
 
     measure: str  # the meaning of scores
     score: float
-    ahead: list[QueueScore]  # the first queues before it
-    n_ahead: int  # all of them
-    above: list[QueueScore]  # the queues above it, from the root down
-    is_time: bool = False  # scores are times of submission
+    ahead: list[QueueScore]  # the first of the queues before it
+    n_ahead: int  # number of queues before it
+    above: list[QueueScore]  # its ancestors, from the root down
+    is_time: bool = False  # whether scores are times of submission
 
 
 class WaitReason(NamedTuple):
@@ -54,13 +54,13 @@ class WaitReason(NamedTuple):
 class Reservation(NamedTuple):
     """The reserved start of the first group without room, if tasks end at their limits.
 
-    Of a group that is not a gang, only its first task has one.
+    It is for all tasks of a gang, but only for the first task of another group.
 
     Attributes
     ----------
     queue, group : str, int
     at : float
-        Time in seconds; infinite where tasks in its way have no time limit.
+        Time in seconds; infinite if tasks in its way have no time limit.
     servers : tuple of str
     """
 
@@ -115,8 +115,8 @@ class Explanation:
     reason : str
         The reason in a sentence.
     servers, allowed, open, fitting : int
-        All servers; those where its first task may run; of those the open ones; of those the ones
-        with room for it now.
+        Numbers of servers: all; those allowed for its first task; the open ones of these; and those
+        of the open ones with room for it now.
     lacking : dict of str to int
         How many of the open ones have too little of each resource that the task takes.
     nearest : tuple of ServerShortage
@@ -124,19 +124,19 @@ class Explanation:
     score, measure : float, str
         The queue's score, and its meaning.
     ahead, n_ahead : tuple of QueueScore, int
-        Queues with waiting tasks before it, in their order; and how many there are.
+        Queues with waiting tasks before it, in their order; and the number of them.
     above : tuple of QueueScore
         The queues above the group's own, from the root down; none under fifo and easy.
     would_change : tuple of Change
-        The tried changes; empty where it starts anyway.
+        The tried changes; empty if it starts anyway.
     untried : int
         Classes of servers that were not tried.
     never : bool
         Whether it fits on no present server, even emptied and open.
     short : dict of str to (float, float)
-        Where it never fits: the demand, and the largest capacity of an allowed server.
+        If it never fits: the demand, and the largest capacity of an allowed server.
     reservation : Reservation or None
-        Under easy: of the first waiting group.
+        Under easy: the reservation of the first waiting group.
     is_time : bool
         Whether scores are times of submission.
     """
@@ -217,7 +217,7 @@ class Explanation:
             return
         drained = self.allowed - self.open
         yield (
-            f"Servers: {self.servers:,} there, {self.allowed:,} allowed"
+            f"Servers: {self.servers:,} present, {self.allowed:,} allowed"
             + (f", {drained:,} of these drained" if drained else "")
             + f"; {self.fitting:,} with room now."
         )
@@ -249,7 +249,7 @@ class Explanation:
 
     def _reserved(self, held: Reservation) -> str:
         is_mine = held.group == self.group
-        which = "It" if is_mine else f"The first group that waits, of {held.queue},"
+        which = "It" if is_mine else f"The first waiting group, of {held.queue},"
         if held.at == inf:
             return f"{which} can start at no known time: tasks in its way have no time limit."
         names, more = ", ".join(held.servers[:NAMED]), len(held.servers) - NAMED

@@ -1,4 +1,4 @@
-"""The current shares of queues beside the fair shares of a mechanism.
+"""The current shares of queues, and their fair shares by a mechanism.
 
 Shares are of the usable capacity: that of open servers, and on draining servers the amounts that
 still run there. The fair share of a queue of weight 0 is 0.
@@ -24,7 +24,7 @@ from fairlead.scheduler._demands import Demands, UsableServers
 from fairlead.scheduler._entities import sorted_by_serial
 from fairlead.scheduler._state import State
 
-# A share above this part of the fair one is fair: rounding and whole tasks are no unfairness.
+# A share above this part of the fair one counts as fair: rounding and whole tasks cost a little.
 FAIR_ENOUGH = 0.999
 
 
@@ -35,8 +35,7 @@ class QueueShare(NamedTuple):
     ----------
     name : str
     share, fair_share : float
-        Shares of the usable capacity, over the weight; of a queue of weight 0, the share that it
-        holds, and 0.
+        Shares of the usable capacity, over the weight; for a queue of weight 0, its share and 0.
     difference : float
         `share` less `fair_share`.
     waiting, running : int
@@ -68,8 +67,8 @@ class LiveShares:
     queues : tuple of QueueShare
         In the order in which they were added.
     allocation : Allocation or None
-        The mechanism's answer, a row for each kind of a queue's tasks; None where no queue has
-        tasks that count.
+        The mechanism's answer, with a row for each kind of a queue's tasks; None if no tasks
+        count.
     """
 
     mechanism: str
@@ -78,7 +77,7 @@ class LiveShares:
 
     @property
     def certificate(self) -> Certificate | None:
-        """Why the fair shares are the mechanism's answer."""
+        """The proof that the fair shares are the mechanism's answer."""
         return None if self.allocation is None else self.allocation.certificate
 
     def to_dict(self) -> dict[str, object]:
@@ -93,10 +92,10 @@ class LiveShares:
 
 @dataclass(frozen=True, eq=False)
 class SharesQuestion:
-    """The data of `LiveShares`, copied: another thread may answer while the scheduler goes on.
+    """A copy of the data of `LiveShares`, which another thread can answer.
 
-    There are K kinds of a queue's tasks, which wait or run; N queues, G groups of equal servers,
-    and P sets of groups where tasks may run.
+    There are N queues, K kinds of a queue's tasks, G groups of equal servers, and P sets of groups
+    where tasks may run.
     """
 
     mechanism: str

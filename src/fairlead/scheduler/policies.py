@@ -29,7 +29,7 @@ from fairlead.scheduler.selection.best_fit import BestFit
 from fairlead.scheduler.selection.best_fit_first import BestFitFirst, BestFitFirstCycle
 from fairlead.scheduler.selection.first_fit import FirstFit
 from fairlead.scheduler.selection.joint import Joint
-from fairlead.scheduler.selection.mirrored import Mirrored
+from fairlead.scheduler.selection.mirrored import WithIdleCopies
 from fairlead.scheduler.selection.offers import Offers
 from fairlead.scheduler.selection.round_robin import RoundRobin
 from fairlead.scheduler.selection.selection import Selection
@@ -77,7 +77,7 @@ WITH_TREES = (DominantShare, SubmissionTime)  # a `QueueCycle` serves trees of q
 
 
 class Policy:
-    """A criterion, a selection and a cycle that have a meaning together.
+    """A combination of criterion, selection and cycle that is defined.
 
     Attributes
     ----------
@@ -85,17 +85,17 @@ class Policy:
     criterion, select : str
         Their names.
     residual : bool
-        Whether free amounts stand for capacities in the score.
+        Whether the score uses free amounts in place of capacities.
     is_oblivious : bool
         Whether demands are unknown.
     is_random : bool
         Whether another seed may give other placements.
     slots : int
-        The slots of the largest server; 0 where tasks take amounts.
+        The slots of the largest server; 0 if tasks take amounts.
     has_trees : bool
-        Whether queues may stand below queues.
+        Whether queues may have parents.
     makes_reservations : bool
-        Whether it knows when a waiting task is to start, and so time limits matter.
+        Whether waiting tasks get reserved starts, which depend on time limits.
     """
 
     def __init__(self, name: str, criterion: str, select: str, row: Row, slots: int = 0) -> None:
@@ -134,7 +134,7 @@ class Policy:
         selection: Selection
         if issubclass(make_criterion, SubmissionTime):
             total = zeros(width)
-            mirrored = Mirrored(make_selection(width, total), make_selection(width, total))
+            mirrored = WithIdleCopies(make_selection(width, total), make_selection(width, total))
             criterion, selection = make_criterion(width, mirrored), mirrored
         else:
             criterion = make_criterion(width)
@@ -153,7 +153,7 @@ def parse_policy(name: object) -> Policy:
     InputError
         When there is no such policy.
     RefusalError
-        When its parts have no meaning together.
+        When the combination is not defined.
     """
     if isinstance(name, str) and name.startswith("slots:"):
         slots = slots_of(name.removeprefix("slots:"))
@@ -167,9 +167,7 @@ def parse_policy(name: object) -> Policy:
         )
         raise InputError(f"no policy is named {name!r:.60}; known: {grammar}", "policy")
     if len(forms) > 1:
-        raise RefusalError(
-            str(name), "residual and oblivious do not go together, nor does one twice"
-        )
+        raise RefusalError(str(name), "give at most one of residual and oblivious, once")
     return find_policy(criterion, rest[0], "residual" in forms, "oblivious" in forms)
 
 
@@ -192,7 +190,7 @@ def find_policy(
     InputError
         When the criterion or the selection is not known.
     RefusalError
-        When they have no meaning together.
+        When the combination is not defined.
     """
     if criterion not in CRITERIA:
         known = ", ".join(CRITERIA)
@@ -210,17 +208,17 @@ def find_policy(
 def why_meaningless(criterion: str, select: str, oblivious: bool) -> str:
     """Return why a combination is not in the table."""
     if criterion in ("fifo", "easy"):
-        return f"{criterion} has no scores of users; take first-fit or best-fit"
+        return f"{criterion} has no scores of users; use first-fit or best-fit"
     if oblivious:
         if select != "rrr":
-            return "offers go round the servers; take rrr"
-        return f"{criterion} divides by the tasks a user could run, which takes demands"
+            return "offers visit the servers in turn; use rrr"
+        return f"{criterion} divides by the tasks a user could run, for which demands must be known"
     if select == "joint":
         return (
             f"{criterion} scores a user alike on every server, so there is no pair to choose; "
-            "take first-fit or best-fit"
+            "use first-fit or best-fit"
         )
     return (
         f"{select} chooses the user before the server, by the sum of its scores over the "
-        "servers, which is infinite once one of them is full; take joint or rrr"
+        "servers, which is infinite once one of them is full; use joint or rrr"
     )

@@ -1,7 +1,7 @@
-"""The scheduler: servers, queues and tasks come and go in any order, and tasks are placed.
+"""The scheduler: it places tasks on servers by a policy, in response to events.
 
-A state machine without clock, files or threads: the same events give the same placements. A wrong
-argument raises `InputError` and changes nothing.
+A state machine without clock, files or threads: the same events give the same placements. An
+invalid argument raises `InputError` and changes nothing.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ __all__ = ["Placement", "Scheduler"]
 
 
 class Scheduler:
-    """Places tasks by a policy while servers, queues and tasks come and go.
+    """Places tasks by a policy while servers, queues and tasks are added and removed.
 
     Parameters
     ----------
@@ -63,9 +63,9 @@ class Scheduler:
         The smallest amount of each resource; 1/1,024,000,000 of a unit by default. Demands and
         capacities are rounded down to it, and positive ones are at least one quantum.
     seed : int
-        For round-robin.
+        Seed of the random orders of round-robin.
     strict_fifo : bool
-        Whether nothing passes over the first group of its queue.
+        Whether no group may pass the first one of its queue.
     largest : mapping of str to number, optional
         The server that ``slots:N`` cuts into slots. By default it has the most of each resource
         that any server has, of those resources that all servers have.
@@ -114,10 +114,10 @@ class Scheduler:
         ----------
         name : str
         capacity : mapping of str to number
-            By resource; 0 of those that are not named.
+            Amounts by resource, 0 by default.
         labels : mapping of str to str, optional
         order : int, optional
-            Its place in the order of servers; the last one by default.
+            Its position in the order of servers; the last one by default.
 
         Raises
         ------
@@ -130,7 +130,7 @@ class Scheduler:
         place = state.joined if order is None else whole(order, "order", -LARGEST)
         amounts = self._amounts.count(capacity, "capacity")
         found = labels_of(labels)
-        state.use(self.resources, [0] * len(amounts), amounts)
+        state.replace_used(self.resources, [0] * len(amounts), amounts)
         state.add_server(name, place, amounts, found)
 
     def set_server(
@@ -139,14 +139,14 @@ class Scheduler:
         capacity: Mapping[str, float] | None = None,
         labels: Mapping[str, str] | None = None,
     ) -> None:
-        """Change a server's capacity or labels; its tasks go on, even where that overcommits it."""
+        """Change a server's capacity or labels; its tasks continue, even if that overcommits it."""
         state = self._state
         server = self._server(name)
         given = server.given
         amounts = given if capacity is None else self._amounts.count(capacity, "capacity")
         found = server.labels if labels is None else labels_of(labels)
         held = state.held_on(server)
-        state.use(self.resources, larger(given, held), larger(amounts, held))
+        state.replace_used(self.resources, larger(given, held), larger(amounts, held))
         is_more = any(amount > old for amount, old in zip(amounts, given, strict=True))
         may_take_more = is_more or found != server.labels
         state.change(server, amounts, found)
@@ -154,7 +154,7 @@ class Scheduler:
             state.free_up(server)
 
     def drain(self, name: str) -> None:
-        """Place no more tasks on a server; running ones go on."""
+        """Place no more tasks on a server; running ones continue."""
         server = self._server(name)
         if not server.is_draining:
             self._state.close(server)
@@ -166,9 +166,9 @@ class Scheduler:
             self._state.open(server)
 
     def remove_server(self, name: str) -> list[int]:
-        """Remove a server; return the ids of its tasks and of the rest of their gangs.
+        """Remove a server; return the ids of its tasks and the rest of their gangs.
 
-        In order of starts. Those tasks wait again.
+        The ids are in order of start. These tasks wait again.
         """
         state = self._state
         server = self._server(name)
@@ -176,7 +176,7 @@ class Scheduler:
             state.close(server)
         lost = self._lose(state.running_on(server), True)
         given = server.given
-        state.use(self.resources, given, [0] * len(given))
+        state.replace_used(self.resources, given, [0] * len(given))
         state.leave(server)
         return lost
 
@@ -191,7 +191,7 @@ class Scheduler:
         weight : number
             Its share is divided by it. A queue of weight 0 is served after all others.
         parent : str, optional
-            A queue without tasks of its own.
+            A queue without tasks.
 
         Raises
         ------
@@ -208,14 +208,12 @@ class Scheduler:
         if parent is not None and not above.children and (above.waiting or above.running):
             raise InputError(f"tasks of {parent!r:.60} wait or run", "parent")
         if parent is not None and not self.policy.has_trees:
-            fault = (
-                "queues stand below queues only under drf, fifo and easy with first-fit or best-fit"
-            )
+            fault = "parents of queues need drf, fifo or easy, with first-fit or best-fit"
             raise RefusalError(self.policy.name, fault)
         state.make_queue(name, ratio, above)
 
     def set_weight(self, name: str, weight: float) -> None:
-        """Give a queue another weight."""
+        """Change the weight of a queue."""
         self._state.set_weight(self._queue(name), weight_of(weight))
 
     def remove_queue(self, name: str) -> None:
@@ -247,18 +245,18 @@ class Scheduler:
         ----------
         queue : str
         demand : mapping of str to number
-            Of each task, by resource.
+            Amounts of each task by resource.
         tasks : int
         where : mapping of str to str, or sequence of str, optional
             Labels that a server must have, or names of servers.
         priority : int
-            Higher ones go first in their queue.
+            Higher priorities go first in their queue.
         gang : bool
-            Whether the tasks start together, and stop together once one is lost.
+            Whether the tasks start together, and stop together when one is lost.
         time_limit : float, optional
-            Seconds that a task runs at most.
+            Longest run of a task in seconds.
         attempts : int, optional
-            How often a task may fail; for a gang, all of its tasks together.
+            Failures allowed for a task; for a gang, for all of its tasks together.
         now : float
             The time of submission; earlier groups go first.
 
@@ -287,26 +285,25 @@ class Scheduler:
         ----------
         queue : str
         members : sequence of (demand, tasks) or (demand, tasks, where)
-            A constraint of a member replaces `where`. Indices of tasks go through all members in
-            their order.
+            A constraint of a member replaces `where`. Tasks are numbered through all members.
         where, priority, time_limit, attempts, now
             As for `submit`.
         """
-        constraint_of(where)  # to refuse a malformed one, even if all members have their own
+        constraint_of(where)  # refuse a malformed one, even if no member uses it
         found: list[Member] = []
         for demand, tasks, own in members_of(members, where):
             found.append(self._member(demand, tasks, constraint_of(own)))
         return self._submit(queue, found, True, priority, time_limit, attempts, now)
 
     def set_priority(self, group: int, priority: int) -> None:
-        """Give the waiting tasks of a group another priority in their queue."""
+        """Change the priority of the waiting tasks of a group in their queue."""
         found = self._group(group)
         self._state.set_priority(found, whole(priority, "priority", -LARGEST))
 
     def cancel(self, group: int) -> list[int]:
         """Drop the waiting tasks of a group; return the ids of its running tasks.
 
-        Those hold their amounts until they are finished.
+        The running tasks hold their amounts until `finish`.
         """
         found = self._group(group)
         self._state.withdraw(found)
@@ -319,9 +316,9 @@ class Scheduler:
         self._state.stop(self._task(task), False)
 
     def fail(self, task: int) -> list[int]:
-        """End a task, which waits again unless its attempts are used up.
+        """End a failed task, which waits again unless its attempts are used up.
 
-        Return the ids of tasks that stop: the task and the rest of its gang.
+        Return the ids of the stopped tasks: the task and the rest of its gang.
         """
         found = self._task(task)
         group = found.group
@@ -334,7 +331,7 @@ class Scheduler:
         return self._lose([found], not is_last)
 
     def evict(self, task: int) -> list[int]:
-        """Stop a task, which waits again; return the ids of tasks that stop: it and its gang."""
+        """Stop a task, which waits again; return the ids of the task and the rest of its gang."""
         return self._lose([self._task(task)], True)
 
     def assume(self, group: int, server: str, since: float | None = None) -> int:
@@ -344,7 +341,7 @@ class Scheduler:
         ----------
         group : int
         server : str
-            It may be overcommitted by that.
+            The task may overcommit it.
         since : float, optional
             When the task started; the time of the last `place` by default.
 
@@ -357,21 +354,21 @@ class Scheduler:
         found = self._group(group)
         place = self._server(server)
         if found.waiting == 0:
-            raise InputError("no task of it waits", "group")
+            raise InputError("has no waiting tasks", "group")
         started = state.now if since is None else real(since, "since")
         index = found.first_index()
         demand = [int(amount) for amount in found.shape_of(index).given]
         given = place.given
         held = state.held_on(place)
         more = [h + d for h, d in zip(held, demand, strict=True)]
-        state.use(self.resources, larger(given, held), larger(given, more))
+        state.replace_used(self.resources, larger(given, held), larger(given, more))
         task = state.start(found, index, place, started)
         if isinstance(found, Gang) and found.is_parked:
             state.unpark_gang(found)
         return task.id
 
     def place(self, now: float = 0.0, limit: int | None = None) -> list[Placement]:
-        """Place tasks until nothing more has room, or `limit` are placed; gangs are placed whole.
+        """Place tasks until no other task fits, or `limit` are placed; gangs are placed whole.
 
         Parameters
         ----------
@@ -389,18 +386,18 @@ class Scheduler:
             return self._cycle.place(most)
 
     def next_moment(self) -> float:
-        """Return when to place again if no event comes before; inf for never.
+        """Return the time at which to place again if no event comes before; inf for never.
 
-        Valid after a call of `place` that did not reach a limit: until then nothing would start.
-        Where demands are unknown, a declined server is offered again then. Under ``easy`` the
-        next task should have ended after the reserved time: until then the reservation stands.
+        Valid after a call of `place` that did not reach a limit: before that time nothing starts.
+        If demands are unknown, a declined server is offered again then. Under ``easy`` it is the
+        next expected end of a task after the reserved time; until then the reservation is valid.
         """
         return self._cycle.next_moment()
 
     def what_if(self) -> WhatIf:
-        """Undo, at the end of a ``with`` block, all events in it, also when it raises.
+        """Undo all events of a ``with`` block at its end, also when it raises.
 
-        Ids are given again afterwards. Blocks may be nested. The cost is that of the events, twice.
+        Ids are reused afterwards. Blocks may be nested. The cost is twice that of the events.
 
         Examples
         --------
@@ -432,8 +429,8 @@ class Scheduler:
 
         Notes
         -----
-        Every change is made, tried and taken back. The cost is a scan of all servers, and about
-        twenty times that of `place` after one event.
+        Every change is tried on the scheduler and undone. The cost is a scan of all servers, and
+        about twenty times that of `place` after one event.
 
         Examples
         --------
@@ -480,7 +477,7 @@ class Scheduler:
         return self.shares_question(mechanism).answer()
 
     def shares_question(self, mechanism: str | None = None) -> SharesQuestion:
-        """Return the data of `shares`, copied: any thread may answer later.
+        """Return a copy of the data of `shares`, which any thread may answer later.
 
         Raises
         ------
@@ -512,7 +509,7 @@ class Scheduler:
 
     @classmethod
     def restore(cls, data: bytes) -> Self:
-        """Return the scheduler of a snapshot, which places the same from there on.
+        """Return the scheduler of a snapshot, which continues with the same placements.
 
         Parameters
         ----------
@@ -597,7 +594,7 @@ class Scheduler:
         state = self._state
         leaf = self._queue(queue)
         if leaf.children:
-            raise InputError("has queues below it, and only they take tasks", "queue")
+            raise InputError("has queues below it; submit to one of these", "queue")
         terms = Terms(real(now, "now"), whole(priority, "priority", -LARGEST))
         if time_limit is not None:
             positive(time_limit, "time_limit")

@@ -198,7 +198,7 @@ def _placements(
             state.submit_tasks(name, quanta.demand[n].tolist(), int(most[n]), admitted)
     with garbage_collection_paused():
         while started := cycle.start_tasks(PORTION):
-            users = [task.group.line.queue.serial for task in started]
+            users = [task.group.waiting_list.queue.serial for task in started]
             yield users, [task.server.order for task in started]
 
 

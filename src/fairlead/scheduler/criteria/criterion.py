@@ -26,18 +26,18 @@ from fairlead.scheduler._entities import (
 )
 from fairlead.scheduler._shortage import nearest_server
 from fairlead.scheduler._waiting import first_waiting
-from fairlead.scheduler.explanation import NAMED, QueueScore, Standing
+from fairlead.scheduler.explanation import NAMED, QueuePosition, QueueScore
 
 ONE_BITS: Final = 64  # a share of 1 is 2**64 in a score
 ONE: Final = 2**64
 
 
 class Criterion:
-    """Ranks queues by scores of their own."""
+    """Ranks queues by scores that do not depend on their next tasks."""
 
     measure = "dominant share by weight"  # the meaning of scores, in words
-    mechanism = "drfh"  # the mechanism whose shares are fair under it
-    splits_by_limit = False  # groups of a shape with other time limits wait in other lines
+    mechanism = "drfh"  # the mechanism that defines fair shares under it
+    splits_by_limit = False  # whether groups wait by time limit, too
 
     def __init__(self, width: i64) -> None:
         self.width = width
@@ -49,51 +49,53 @@ class Criterion:
 
     def count_task(self, task: Task, sign: i64) -> None:
         """Count a task that starts (1) or ends (-1), in its queue and in those above."""
-        node: Queue | None = task.group.line.queue
+        node: Queue | None = task.group.waiting_list.queue
         while node is not None and node.parent is not None:
             add_to(node.held, task.shape.demand, sign)
             node.score = self.score(node)
             node = node.parent
 
     def count_again(self, shapes: Iterable[Shape]) -> None:
-        """Prepare to score all queues anew, after servers came, went or changed."""
+        """Update the shares of shapes before queues are scored again, after servers changed."""
 
     def score(self, queue: Queue) -> int:
-        """Return a queue's score by the present servers."""
+        """Return a queue's score for the present servers."""
         raise NotImplementedError
 
     def rank(self, queue: Queue, serial: int) -> Rank | None:
-        """Return the rank of a queue with waiting tasks, the least first; None to pass it over."""
+        """Return the rank of a queue with waiting tasks, the least first; None to skip it."""
         return (0 if queue.weight[0] else 1, queue.score, serial)
 
     def bound(self, queue: Queue, shape: Shape, server: Server | None) -> int:  # noqa: ARG002
-        """Return quickly at most the score of a queue with a task, on a server if it is known."""
+        """Return a quick lower bound of the score of a queue with a task, on a server if known."""
         return queue.score
 
     def score_of(self, queue: Queue, shape: Shape, server: Server) -> int:  # noqa: ARG002
         """Return the score of a queue with a task that could start on a server."""
         return queue.score
 
-    def standing(
+    def position(
         self,
         group: TaskGroup,
         shape: Shape,  # noqa: ARG002 (other criteria use it)
         servers: Iterable[Server],  # noqa: ARG002
-    ) -> Standing:
-        """Return the place of a group's queue, and of those above it, among their siblings.
+    ) -> QueuePosition:
+        """Return the position of a group's queue, and of its ancestors, among their siblings.
 
-        `shape` is that of the group's first task.
+        `shape` is the shape of the group's first task.
         """
         ahead: list[QueueScore] = []
         n_ahead = 0
-        path = path_of(group.line.queue)
+        path = path_of(group.waiting_list.queue)
         for queue in path:
             if queue.parent is not None and queue.rank is not None:
                 before = bisect_left(queue.parent.ranks, queue.rank)
                 n_ahead += before
                 ahead += [with_score(q) for q in queue.parent.ranked[: min(before, NAMED)]]
         above = [with_score(queue) for queue in path[:-1]]
-        return Standing(self.measure, with_score(path[-1]).score, ahead[:NAMED], n_ahead, above)
+        return QueuePosition(
+            self.measure, with_score(path[-1]).score, ahead[:NAMED], n_ahead, above
+        )
 
 
 class TaskCriterion(Criterion):
@@ -112,15 +114,15 @@ class TaskCriterion(Criterion):
     def score_of(self, queue: Queue, shape: Shape, server: Server) -> int:
         raise NotImplementedError
 
-    def standing(self, group: TaskGroup, shape: Shape, servers: Iterable[Server]) -> Standing:
+    def position(self, group: TaskGroup, shape: Shape, servers: Iterable[Server]) -> QueuePosition:
         """Return which queues have lower scores with their first tasks.
 
         Scores are those with the server that lacks the least part of the group's task.
         """
         nearest = nearest_server(servers, shape)
-        mine = group.line.queue
+        mine = group.waiting_list.queue
         if nearest is None or mine.rank is None or mine.parent is None:
-            return Standing(self.measure, 0.0, [], 0, [])
+            return QueuePosition(self.measure, 0.0, [], 0, [])
         own = self.key(mine, shape, nearest)
         before: list[tuple[Rank, str]] = []
         for queue in mine.parent.ranked:
@@ -131,7 +133,7 @@ class TaskCriterion(Criterion):
                     before.append((key, queue.name))
         before.sort()
         ahead = [QueueScore(name, key[1] / ONE) for key, name in before[:NAMED]]
-        return Standing(self.measure_on(nearest), own[1] / ONE, ahead, len(before), [])
+        return QueuePosition(self.measure_on(nearest), own[1] / ONE, ahead, len(before), [])
 
     def key(self, queue: Queue, shape: Shape, server: Server) -> Rank:
         """Return the order of a queue with a task: by weight 0, score, and order of adding."""
@@ -146,7 +148,7 @@ class TaskCriterion(Criterion):
 def weighted(share: int, bits: int, queue: Queue) -> int:
     """Return the score of a share that is given in parts of ``2**-bits``, rounded down.
 
-    A queue of weight 0 is served after the others; among its like it counts as of weight 1.
+    A queue of weight 0 is served after the others; among such queues it counts as of weight 1.
     """
     over, under = queue.weight
     if over == 0:
@@ -169,7 +171,7 @@ def dominant_score(queue: Queue, demand: vec[i64], over: vec[i64]) -> int:
 
 
 def scale_of(queue: Queue) -> tuple[int, int]:
-    """Return two numbers: a share times the first, over the second, is a score."""
+    """Return a fraction as two numbers; a share times it is a score."""
     over, under = queue.weight
     return (ONE, 1) if over == 0 else (under << ONE_BITS, over)
 

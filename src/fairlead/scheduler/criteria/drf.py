@@ -1,7 +1,7 @@
 """Dominant resource fairness: the queue with the least dominant share of the whole cluster.
 
-The dominant share is ``max over r of held[r] / total[r]``, the total being that of all present
-servers. In a tree of queues, a queue holds what the queues below it hold.
+The dominant share is ``max over r of held[r] / total[r]``, where the total is that of all
+present servers. In a tree of queues, a queue holds what the queues below it hold.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """EASY backfilling: first in, first out, but a group may pass others if it delays no reservation.
 
-The first group that does not fit has a reservation: the earliest time at which it would fit if the
-running tasks ended at their limits, on the servers that the selection names then. A task that is
-overdue is expected to end now; one without a limit, never. Another group starts before if it fits
-now and is over by then, or fits beside what is reserved. The reservation is found anew after each
-start. (Mu'alem and Feitelson 2001, for one pool.)
+The first group that does not fit gets a reservation: the earliest time at which it would fit if the
+running tasks ended at their limits, and the servers that the selection would choose then. An
+overdue task is expected to end now; a task without a limit, never. Another group may start before
+if it fits now, and either ends by that time or leaves room for the reserved tasks. The reservation
+is recomputed after each start. (Mu'alem and Feitelson 2001, for one pool.)
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ from fairlead.scheduler.criteria.fifo import (
     submitted,
 )
 from fairlead.scheduler.explanation import Reservation, WaitReason, duration
-from fairlead.scheduler.selection.mirrored import Mirrored
+from fairlead.scheduler.selection.mirrored import WithIdleCopies
 
 
 class ReservedStart:
     """The time and the servers at which a group is to start."""
 
     def __init__(self, at: float) -> None:
-        self.at = at  # in seconds; infinite if no ends of tasks make room
+        self.at = at  # in seconds; infinite if it does not fit after all ends of tasks
         self.tasks: list[tuple[Shape, Server]] = []
-        # What the servers of these tasks have free then, after these tasks took theirs, by name.
+        # By name: the free amounts of their servers at that time, after these tasks have started.
         self.spare: dict[str, vec[i64]] = {}
-        # The fewest tasks of a shape that did not fit on the servers together with these tasks.
+        # The fewest tasks of a shape that did not fit on the servers next to the reserved ones.
         self.crowded: dict[Shape, int] = {}
 
     def has_spare(self, server: Server, shape: Shape) -> bool:
-        """Return whether a task on a server leaves room for the reserved tasks."""
+        """Return whether a task on a server leaves enough for the reserved tasks."""
         spare = self.spare.get(server.name)
         return spare is None or fits(shape.need, spare)
 
@@ -60,7 +60,7 @@ class ReservedStart:
         return self.crowded.get(shape, MANY)
 
     def use(self, server: Server, shape: Shape, sign: i64) -> None:
-        """Count a task that still runs then (1), or count it no longer (-1)."""
+        """Count a task that still runs at that time (1), or uncount it (-1)."""
         spare = self.spare.get(server.name)
         if spare is not None:
             add_to(spare, shape.demand, -sign)
@@ -71,7 +71,7 @@ class BackfillingTime(SubmissionTime):
 
     splits_by_limit = True
 
-    def __init__(self, width: i64, selection: Mirrored) -> None:
+    def __init__(self, width: i64, selection: WithIdleCopies) -> None:
         super().__init__(width, selection)
         # When each running task with a limit should end at the latest, its id, and the task.
         self.ends: list[tuple[float, int, Task]] = []
@@ -88,7 +88,7 @@ class BackfillingTime(SubmissionTime):
 
 
 class BackfillingCycle(SubmissionCycle):
-    """Places groups in the order of their submission, and others before them where that is safe."""
+    """Places groups in order of submission, and later ones before if they delay no reservation."""
 
     makes_reservations = True
 
@@ -96,8 +96,8 @@ class BackfillingCycle(SubmissionCycle):
         super().__init__(state, is_strict)
         assert isinstance(state.criterion, BackfillingTime)
         self.backfilling = state.criterion
-        self.beside: ReservedStart | None = None  # to be spared by the gang that is planned
-        self.full: set[Shape] = set()  # shapes without room for some number of tasks
+        self.beside: ReservedStart | None = None  # which a planned gang must not delay
+        self.full: set[Shape] = set()  # shapes of which some number of tasks did not fit
 
     def prepare(self) -> None:
         freed = self.state.freed
@@ -109,7 +109,7 @@ class BackfillingCycle(SubmissionCycle):
         super().prepare()
 
     def serve(self, parent: Queue, started: list[Task]) -> bool:  # noqa: ARG002 (of all queues)
-        """Start the next group, or one behind it that may pass; return whether any has room."""
+        """Start the next group, or a later one that may pass it; return whether one fits."""
         head = self.next_group()
         if head is None:
             return False
@@ -127,9 +127,9 @@ class BackfillingCycle(SubmissionCycle):
         return len(plan) > 0
 
     def plan_now(self, gang: Gang) -> Plan:
-        """Return where a gang would start; park it without room if its tasks are alike.
+        """Return where a gang would start; if it does not fit and has one shape, park it.
 
-        Tasks that are not alike may fit when less is free.
+        A gang of several shapes may fit when less is free.
         """
         if not gang.is_alike():
             return self.plan_gang(gang)
@@ -141,14 +141,14 @@ class BackfillingCycle(SubmissionCycle):
         return plan
 
     def note_full(self, shape: Shape, tasks: i64) -> None:
-        """Remember that open servers have no room for so many tasks."""
+        """Record that this number of tasks of a shape does not fit on open servers."""
         shape.no_room_for = min(shape.no_room_for, tasks)
         self.full.add(shape)
 
     # The reservation
 
     def next_moment(self) -> float:
-        """Return when the next task should have ended after the time that is reserved."""
+        """Return the next expected end of a task after the reserved time."""
         head = self.next_group()
         if head is None:
             return UNLIMITED
@@ -158,7 +158,7 @@ class BackfillingCycle(SubmissionCycle):
         return ends[later][0] if later < len(ends) else UNLIMITED
 
     def reserve(self, group: TaskGroup) -> ReservedStart:
-        """Return when a group without room now would have it, if tasks end at their limits."""
+        """Return the reservation of a group that does not fit now."""
         state = self.state
         released: list[tuple[Server, Shape]] = []
         fitting = FittingTogether(group, state)
@@ -209,25 +209,25 @@ class BackfillingCycle(SubmissionCycle):
     # Groups that may pass
 
     def start_behind(self, head: TaskGroup, held: ReservedStart, started: list[Task]) -> bool:
-        """Start the first group behind the head that delays nothing; return whether one does."""
-        best: Passing | None = None
+        """Start the first later group that does not delay the head; return whether one does."""
+        best: BackfillTask | None = None
         for queue in self.state.queues.values():
             if queue.rank is None or queue.children:
                 continue
-            for order, line in queue.active:
-                shape = line.shape
+            for order, waiting_list in queue.active:
+                shape = waiting_list.shape
                 if shape is not None and shape.no_room_for == 1:
                     continue
-                if line.active_order is not order and line.active_order != order:
+                if waiting_list.active_order is not order and waiting_list.active_order != order:
                     continue  # stale
-                group = line.first()
+                group = waiting_list.first()
                 if group is None or group is head:
                     continue
                 if best is not None and submitted(group) > best.latest:
                     continue
                 plan = self.plan_behind(group, held)
                 if plan:
-                    passing = Passing(group, self.latest(group), plan)
+                    passing = BackfillTask(group, self.latest(group), plan)
                     if best is None or passing.comes_before(best):
                         best = passing
         if best is None:
@@ -238,7 +238,7 @@ class BackfillingCycle(SubmissionCycle):
     def plan_behind(self, group: TaskGroup, held: ReservedStart) -> Plan:
         """Return where a task of a group, or a gang whole, would start now without delaying others.
 
-        Groups of one line have one time limit, so it is enough to try the first of a line.
+        Groups of one waiting list have one time limit, so only the first one is tried.
         """
         is_over = self.state.now + group.limit <= held.at
         if isinstance(group, Gang):
@@ -258,7 +258,7 @@ class BackfillingCycle(SubmissionCycle):
     def find_beside(self, first: Server | None, shape: Shape, held: ReservedStart) -> Server | None:
         """Return the server for a task that still runs when the head is to start.
 
-        That is the one the selection names first, or another one if the head needs its room.
+        That is the first choice of the selection, or another one if the head needs that server.
         """
         if first is None or held.has_spare(first, shape):
             return first
@@ -279,7 +279,7 @@ class BackfillingCycle(SubmissionCycle):
         return plan
 
     def find_for_gang(self, gang: Gang, shape: Shape, plan: Plan) -> Server | None:
-        """Return the server for the next task of a gang, perhaps beside what is reserved."""
+        """Return the server for the next task of a gang that must not delay a reservation."""
         first = super().find_for_gang(gang, shape, plan)
         return first if self.beside is None else self.find_beside(first, shape, self.beside)
 
@@ -289,13 +289,13 @@ class BackfillingCycle(SubmissionCycle):
             self.beside.use(server, shape, sign)
 
     def latest(self, group: TaskGroup) -> tuple[float, float]:
-        """Return the latest submission in its queue up to a group; by that queues are merged."""
+        """Return the latest submission in its queue up to a group, by which queues are merged."""
         latest = submitted(group)
-        queue = group.line.queue
+        queue = group.waiting_list.queue
         if len(queue.priorities) > 1:
             for other in self.state.groups.values():
                 if (
-                    other.line.queue is queue
+                    other.waiting_list.queue is queue
                     and other.waiting > 0
                     and other.order < group.order
                     and self.order.fits_idle(other)
@@ -312,7 +312,7 @@ class BackfillingCycle(SubmissionCycle):
             return reason_without_room(group, had_room)
         limit = group.limit
         runs = "has no time limit" if limit == UNLIMITED else f"may run for {duration(limit)}"
-        reason = f"It {runs}, and so might delay the first group that waits."
+        reason = f"It {runs}, and so might delay the first waiting group."
         return WaitReason("reservation", reason)
 
     def reservation(self) -> Reservation | None:
@@ -322,25 +322,25 @@ class BackfillingCycle(SubmissionCycle):
         held = self.reserve(head)
         servers = {server.name: server for _, server in held.tasks}
         names = [server.name for server in sorted(servers.values())]
-        return Reservation(head.line.queue.name, head.id, held.at, tuple(names))
+        return Reservation(head.waiting_list.queue.name, head.id, held.at, tuple(names))
 
 
 class FittingTogether:
     """How many tasks of each shape of a group fit on open servers, counted server by server.
 
-    For tasks that are alike that many fit; for others it is a bound.
+    The numbers are exact for one shape, and upper bounds for several.
     """
 
     def __init__(self, group: TaskGroup, state: State) -> None:
         self.wanted = group.tasks_together()
-        self.fitting = dict.fromkeys(self.wanted, 0)  # on each server at most as many as wanted
+        self.fitting = dict.fromkeys(self.wanted, 0)  # counting at most `wanted` on each server
         if isinstance(group, Gang):
             for server in state.servers.values():
                 if not server.is_draining:
                     self.count(server, 1)
 
     def count(self, server: Server, sign: int) -> None:
-        """Count the room on a server (1), or count it no longer (-1)."""
+        """Count the tasks that fit on a server (1), or uncount them (-1)."""
         for shape, wanted in self.wanted.items():
             if has_room(server, shape):
                 self.fitting[shape] += sign * min(wanted, count_fitting(shape, server.free))
@@ -352,7 +352,7 @@ class FittingTogether:
         return True
 
 
-class Passing:
+class BackfillTask:
     """A group that may start before earlier ones, and where."""
 
     def __init__(self, group: TaskGroup, latest: tuple[float, float], plan: Plan) -> None:
@@ -360,7 +360,7 @@ class Passing:
         self.latest = latest  # submission up to it in its queue
         self.plan = plan
 
-    def comes_before(self, other: Passing) -> bool:
+    def comes_before(self, other: BackfillTask) -> bool:
         """Return whether it goes first: by submission, and in its queue by order."""
         if self.latest == other.latest:
             return self.group.order < other.group.order

@@ -1,8 +1,8 @@
 """First in, first out: groups start in the order of their submission, over all queues.
 
-Of the first groups of all queues the one that was submitted first is next. Inside a queue a higher
-priority goes first. Nothing passes over the next group. Only oversized groups are left out, which
-have no room even on idle servers. A gang without room is tried again when a server is freed for it.
+Of the first groups of all queues, the earliest one is next. Inside a queue a higher priority goes
+first. No group may pass the next one. Only oversized groups, which do not fit even on idle servers,
+are skipped. A gang that did not fit is tried again when a server is freed for it.
 """
 
 from __future__ import annotations
@@ -13,16 +13,25 @@ from typing import Final
 from mypy_extensions import i64
 
 from fairlead.scheduler._cycle import QueueCycle, largest_first, reason_without_room
-from fairlead.scheduler._entities import Gang, Line, Queue, Rank, Server, Shape, Task, TaskGroup
+from fairlead.scheduler._entities import (
+    Gang,
+    Queue,
+    Rank,
+    Server,
+    Shape,
+    Task,
+    TaskGroup,
+    WaitingList,
+)
 from fairlead.scheduler._state import State
 from fairlead.scheduler._waiting import activate, first_active
 from fairlead.scheduler.criteria.criterion import Criterion
-from fairlead.scheduler.explanation import NAMED, QueueScore, Standing, WaitReason
-from fairlead.scheduler.selection.mirrored import Mirrored
+from fairlead.scheduler.explanation import NAMED, QueuePosition, QueueScore, WaitReason
+from fairlead.scheduler.selection.mirrored import WithIdleCopies
 
-BEHIND: Final = WaitReason("fifo", "A group that goes before it waits, and nothing passes that.")
+BEHIND: Final = WaitReason("fifo", "An earlier group waits, and no other group may pass it.")
 TOO_LARGE_TOGETHER: Final = WaitReason(
-    "gang", "Its tasks start together, and open servers have too little room even if nothing ran."
+    "gang", "Its tasks start together, and do not fit on the open servers even when these are idle."
 )
 
 
@@ -31,11 +40,11 @@ class SubmissionTime(Criterion):
 
     measure = "time of submission"
 
-    def __init__(self, width: i64, selection: Mirrored) -> None:
+    def __init__(self, width: i64, selection: WithIdleCopies) -> None:
         super().__init__(width)
         self.total = selection.total
         self.selection = selection
-        self.oversized: list[Line] = []  # lines whose first group is oversized
+        self.oversized: list[WaitingList] = []  # waiting lists whose first group is oversized
 
     def score(self, queue: Queue) -> int:  # noqa: ARG002 (all queues score alike)
         return 0
@@ -47,14 +56,14 @@ class SubmissionTime(Criterion):
         group = self.first_group(queue)
         return None if group is None else submitted(group)
 
-    def standing(
+    def position(
         self,
         group: TaskGroup,
         shape: Shape,  # noqa: ARG002 (times alone decide)
         servers: Iterable[Server],  # noqa: ARG002
-    ) -> Standing:
+    ) -> QueuePosition:
         """Return the queues whose first group was submitted before that of the group's queue."""
-        queue = group.line.queue
+        queue = group.waiting_list.queue
         root = queue
         while root.parent is not None:
             root = root.parent
@@ -66,14 +75,14 @@ class SubmissionTime(Criterion):
         before.sort()
         ahead = [QueueScore(name, rank[0]) for rank, name in before[:NAMED]]
         time = group.time if mine is None else mine[0]
-        return Standing(self.measure, time, ahead, len(before), [], is_time=True)
+        return QueuePosition(self.measure, time, ahead, len(before), [], is_time=True)
 
     def first_group(self, queue: Queue) -> TaskGroup | None:
         """Return the first group of a queue that is not oversized."""
         first = first_active(queue)
         while first is not None and not self.fits_idle(first):
-            first.line.active_order = None
-            self.oversized.append(first.line)
+            first.waiting_list.active_order = None
+            self.oversized.append(first.waiting_list)
             first = first_active(queue)
         for gang in queue.gangs_parked.values():
             if (first is None or gang.order < first.order) and self.fits_idle(gang):
@@ -106,7 +115,7 @@ class SubmissionCycle(QueueCycle):
         super().__init__(state, True)
         assert isinstance(state.criterion, SubmissionTime)
         self.order = state.criterion
-        self.version: i64 = 0  # of the servers, when queues were ranked last
+        self.version: i64 = 0  # of the servers at the last ranking of queues
 
     def prepare(self) -> None:
         """Rank all queues anew if servers were opened or closed."""
@@ -115,17 +124,17 @@ class SubmissionCycle(QueueCycle):
             self.version = version
             oversized = self.order.oversized
             self.order.oversized = []
-            for line in oversized:
-                activate(line)
+            for waiting_list in oversized:
+                activate(waiting_list)
             self.state.rerank_all()
-        self.state.freed.clear()  # each call tries the next group, so nothing waits for them
+        self.state.freed.clear()  # each call tries the next group anyway
 
     def serve(self, parent: Queue, started: list[Task]) -> bool:  # noqa: ARG002 (of all queues)
         group = self.next_group()
         return group is not None and self.start_next(group, started)
 
     def start_next(self, group: TaskGroup, started: list[Task]) -> bool:
-        """Start the next group, a gang whole; return whether it has room."""
+        """Start the next group, or all of a gang; return whether it fits."""
         if isinstance(group, Gang):
             if group.is_parked:
                 return False
@@ -155,12 +164,12 @@ class SubmissionCycle(QueueCycle):
 
 
 def submitted(group: TaskGroup) -> tuple[float, float]:
-    """Return when a group was submitted; of equal times the earlier id is less."""
+    """Return the time of submission of a group, and its id for ties."""
     return (group.order[1], group.order[2])
 
 
 def ranked_leaves(queue: Queue) -> list[Queue]:
-    """Return the ranked queues of a tree that have none below them."""
+    """Return the ranked leaves of a tree of queues."""
     found: list[Queue] = []
     for below in queue.ranked:
         found += ranked_leaves(below) if below.children else [below]

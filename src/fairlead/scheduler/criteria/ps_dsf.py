@@ -46,7 +46,7 @@ class ServerShare(TaskCriterion):
     mechanism = "ps-dsf"
 
     def measure_on(self, server: Server) -> str:
-        of = "what is free" if self.is_residual else "all"
+        of = "the free amounts" if self.is_residual else "all"
         return f"share of {of} on {server.name}"
 
     def amounts(self, server: Server) -> vec[i64]:

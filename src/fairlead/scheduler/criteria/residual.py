@@ -19,12 +19,12 @@ from fairlead.scheduler.criteria.criterion import TaskCriterion, dominant_score,
 
 
 class Residual(TaskCriterion):
-    """Keeps all servers, and forgets its counts when their free amounts may have grown."""
+    """Holds all servers, and drops its counts when free amounts may have grown."""
 
     def __init__(self, width: i64) -> None:
         super().__init__(width)
         self.servers: dict[str, Server] = {}
-        self.starts: i64 = 0  # of tasks so far
+        self.starts: i64 = 0  # number of starts of tasks so far
 
     def count_server(self, server: Server, sign: i64) -> None:
         super().count_server(server, sign)
@@ -47,7 +47,7 @@ class Residual(TaskCriterion):
 class ResidualDominantShare(Residual):
     """Scores by the dominant share of the free amounts of the whole cluster."""
 
-    measure = "dominant share of what is free"
+    measure = "dominant share of the free amounts"
 
     def __init__(self, width: i64) -> None:
         super().__init__(width)
@@ -58,7 +58,7 @@ class ResidualDominantShare(Residual):
         self.counted_at = -1
 
     def bound(self, queue: Queue, shape: Shape, server: Server | None) -> int:  # noqa: ARG002
-        """Return the score: it is computed as quickly as any bound."""
+        """Return the exact score, which is as quick to compute as a bound."""
         if self.counted_at != self.starts:
             self.counted_at = self.starts
             self.count()
@@ -93,7 +93,7 @@ class FittingTasks:
 class ResidualTaskShare(Residual):
     """Scores by tasks over the tasks that would still fit."""
 
-    measure = "part of the tasks that what is free would take"
+    measure = "tasks over those that still fit"
     mechanism = "tsf"
 
     def __init__(self, width: i64) -> None:
@@ -104,7 +104,7 @@ class ResidualTaskShare(Residual):
         self.fitting = {}
 
     def bound(self, queue: Queue, shape: Shape, server: Server | None) -> int:  # noqa: ARG002
-        """Return the score by the tasks that fitted at the last count, 0 without a count."""
+        """Return the score for the last count of fitting tasks, or 0 without a count."""
         fitting = self.fitting.get(shape)
         return 0 if fitting is None else share_of_fitting(queue, shape, fitting)
 

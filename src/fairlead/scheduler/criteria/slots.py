@@ -1,8 +1,8 @@
 """Slots: the next slot goes to the queue with the least share of all slots.
 
-A slot is ``1/N`` of the largest server: that with the most of each resource that any server has, of
-those resources that all servers have. A server has as many slots as fit in it, a task takes as many
-as cover it. Resources that some server lacks are counted beside the slots. (Wang, Liang and Li.)
+A slot is ``1/N`` of the largest server, which has the largest capacity of any server in each
+resource that all servers have. A server has the slots that fit in it; a task takes the slots that
+cover it. Resources that some server lacks are counted next to the slots. (Wang, Liang and Li.)
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fairlead.scheduler._entities import Counting, Queue, Server, Shape
 from fairlead.scheduler.criteria.criterion import dominant_score
 from fairlead.scheduler.criteria.drf import DominantShare
 
-MOST_SLOTS: Final = 2**40  # of a server: so that all of them can be counted
+MOST_SLOTS: Final = 2**40  # of a server, so that the sum over all servers fits an integer
 
 
 class Slots(Counting):
@@ -61,7 +61,7 @@ class Slots(Counting):
         return counted
 
     def recount(self, servers: Iterable[Server]) -> bool:
-        """Find the largest server anew; return whether it is another one."""
+        """Recompute the largest server; return whether it changed."""
         if self.is_given:
             return False
         most = [0] * int(self.resources)
@@ -83,7 +83,7 @@ class Slots(Counting):
         return [Fraction(1), *quanta]
 
     def fitting_amount(self, shape: Shape, free: vec[i64], r: i64, least: int) -> int:
-        """Return the amount of a resource that the free slots cover, if that would be enough."""
+        """Return the amount of a resource that the free slots cover, if the task then fits."""
         most = int(free[0]) * self.largest[r] // self.number
         if not least < most < int(shape.given[r]):
             return 0

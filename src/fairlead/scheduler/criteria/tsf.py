@@ -17,13 +17,13 @@ from fairlead.scheduler._entities import Queue, Server, Shape, Task, add_to
 from fairlead.scheduler.criteria.criterion import Criterion, weighted
 
 # Shares of tasks are counted in units of 2**-192, rounded up, so that sums of equal shares are
-# equal whatever the shapes: what rounding adds to the sum of 2**62 of them is less than 2**-130,
-# and a share below the next whole score by less than that has a denominator above 2**66.
+# equal for any shapes. Rounding adds less than 2**-130 to a sum of 2**62 shares. A share that is
+# closer than that to the next whole score has a denominator above 2**66.
 SHARE_BITS: Final = 192
 
 
 class SummedShare(Criterion):
-    """Scores queues by the sum of the shares of their running tasks, which their shapes decide."""
+    """Scores queues by the sum of the shares of their running tasks, given by their shapes."""
 
     def __init__(self, width: i64) -> None:
         super().__init__(width)
@@ -40,7 +40,7 @@ class SummedShare(Criterion):
             del self.kinds[key]
 
     def count_task(self, task: Task, sign: i64) -> None:
-        queue, shape = task.group.line.queue, task.shape
+        queue, shape = task.group.waiting_list.queue, task.shape
         add_to(queue.held, shape.demand, sign)
         by_shape = queue.running_by_shape
         running = by_shape.get(shape, 0) + int(sign)
@@ -70,14 +70,14 @@ class SummedShare(Criterion):
         return shape.task_share
 
     def exact_share(self, shape: Shape) -> Fraction:
-        """Return the share of a running task by the present servers."""
+        """Return the share of a running task for the present servers."""
         raise NotImplementedError
 
 
 class TaskShare(SummedShare):
-    """Scores queues by their tasks over the tasks that all servers would take."""
+    """Scores queues by their tasks over the tasks that fit on all servers."""
 
-    measure = "tasks, of those that could run alone, by weight"
+    measure = "tasks over those that it could run alone, by weight"
     mechanism = "tsf"
 
     def exact_share(self, shape: Shape) -> Fraction:

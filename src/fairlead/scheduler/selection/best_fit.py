@@ -1,14 +1,14 @@
-"""Best-fit: the server with room and the least H, of equal ones the earlier.
+"""Best-fit: of the servers with room, the one with the least H; ties by order.
 
-H tells how unlike in shape a task and the free amounts of a server are:
+H measures how much the proportions of a task and of a server's free amounts differ:
 ``H = sum over r of |d[r]/d[q] - f[r]/f[q]| * (t[q]/t[r])``, where q is the first resource that the
 task takes, f are the free amounts (at least 0) and t the pool's total. The sum is over the
 resources of which the pool has any. H is a double, computed in just this order. (Wang, Liang and
 Li 2015.)
 
-Open servers of one kind with equal free amounts are a lot. Lots stand in bands by the ratio of
-their first two resources. A search begins with the bands nearest to the task's ratio. It ends where
-no further band can hold a lesser H, as ``|d[1]/d[0] - f[1]/f[0]| * (t[0]/t[1])`` is part of H.
+A lot is the open servers of one kind with equal free amounts. A band is the lots with similar
+ratios of their first two resources. A search starts at the bands nearest to the task's ratio. It
+ends when no other band can hold a lower H: ``|d[1]/d[0] - f[1]/f[0]| * (t[0]/t[1])`` is part of H.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from fairlead.scheduler.selection.selection import Selection
 INFINITE: Final = float("inf")
 BANDS: Final = 2048
 BANDS_REAL: Final = 2048.0
-BELOW: Final = 1.0 - 1e-12  # more than the relative error of a band's edge
+BELOW: Final = 1.0 - 1e-12  # allows for the relative error of a band's edge
 ABOVE: Final = 1.0 + 1e-12
 
 
@@ -43,7 +43,7 @@ class Scales:
         self.rows: list[vec[float]] = []  # by q; 0 where the pool has nothing of r
 
     def update(self, total: vec[i64]) -> bool:
-        """Compute them for a total; return whether it is another one."""
+        """Compute the factors for a total; return whether the total changed."""
         if len(self.total) > 0 and fits(self.total, total) and fits(total, self.total):
             return False
         self.total = total[:]
@@ -55,12 +55,12 @@ class Scales:
             self.rows.append(scale)
         return True
 
-    def misfit(self, shape: Shape, free: vec[i64]) -> float:
+    def shape_difference(self, shape: Shape, free: vec[i64]) -> float:
         """Return H of free amounts."""
-        return misfit(shape, self.rows[shape.lead], free, 0)
+        return shape_difference(shape, self.rows[shape.lead], free, 0)
 
 
-def misfit(shape: Shape, scale: vec[float], free: vec[i64], at: i64) -> float:
+def shape_difference(shape: Shape, scale: vec[float], free: vec[i64], at: i64) -> float:
     """Return H of the free amounts from an index on; infinite without the task's first resource."""
     wanted, lead = shape.wanted, shape.lead
     over = float(free[at + lead])
@@ -93,10 +93,10 @@ class Lot:
         server.lot = None
 
     def place_of(self, server: Server) -> i64:
-        """Return how many of its servers come after a server."""
+        """Return the number of its servers after a server in order."""
         servers = self.servers
         high: i64 = len(servers)
-        low: i64 = high - 1  # most often it is the first one
+        low: i64 = high - 1  # usually it is the first one
         if high == 0 or server < servers[low]:
             return high
         if servers[low] < server:
@@ -111,7 +111,7 @@ class Lot:
 
 
 class Band:
-    """Lots whose amounts are packed one after the other, so that a search reads them in turn."""
+    """Lots with similar ratios; their amounts are packed, so that a search reads them in order."""
 
     def __init__(self, number: i64) -> None:
         self.number = number
@@ -120,7 +120,7 @@ class Band:
         self.free = vec[i64]()  # the free amounts of each lot
 
     def find(self, server: Server) -> Lot:
-        """Return the lot for a server's kind and free amounts; a new one if there is none."""
+        """Return the lot of a server's kind and free amounts; create a missing one."""
         kinds, rows, kind, free = self.kinds, self.free, server.kind, server.free
         width: i64 = len(free)
         at: i64 = 0
@@ -178,7 +178,7 @@ class Search:
             if r == width:
                 is_roomy = True
                 if admits[kind]:
-                    h = misfit(shape, self.scale, rows, at)
+                    h = shape_difference(shape, self.scale, rows, at)
                     if h <= self.least:
                         self.take(band.lots[at // width], h)
             at += width
@@ -201,14 +201,14 @@ class BestFit(Selection):
         self.make_bands(1.0)
 
     def make_bands(self, ratio: float) -> None:
-        """Begin bands without lots, for a ratio of the pool's first two resources."""
+        """Create empty bands around the ratio of the pool's first two resources."""
         self.ratio = ratio
         edges = vec[float]()  # the ratio free[1] / free[0] at which each band begins, and infinity
         for band in range(BANDS):
             edges = append(edges, float(band) / float(BANDS - band) / ratio)
         self.edges = append(edges, INFINITE)
         self.bands = [Band(number) for number in range(BANDS)]
-        # At least the free amounts of any lot of each band, one band after the other.
+        # For each band, an upper bound of the free amounts of its lots, packed.
         self.most = less_than_any(BANDS * self.width)
 
     def band_of(self, free: vec[i64]) -> i64:
@@ -294,7 +294,7 @@ class BestFit(Selection):
         best: Server | None = None
         for server in servers:
             if has_room(server, shape):
-                h = self.scales.misfit(shape, server.free)
+                h = self.scales.shape_difference(shape, server.free)
                 if best is None or h < least or (h == least and server < best):
                     least = h
                     best = server

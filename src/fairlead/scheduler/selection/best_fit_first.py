@@ -1,8 +1,8 @@
 """Best-fit-first: the server with the least H of best-fit, whether it has room or not.
 
-A task without room on that server waits, though it may have room elsewhere. Of equal queues the
-later one goes first. As others start, another server may become the best one, so room may come
-without a server being freed: nothing is parked, but gangs, which wait as under other selections.
+A task that does not fit on that server waits, even if it fits elsewhere. Ties of queues go to the
+later one. When other tasks start, another server may become the best one, so a task may fit without
+a freed server. Therefore only gangs are parked, as under other selections.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class BestFitFirst(Selection):
     def __init__(self, width: i64, total: vec[i64]) -> None:
         super().__init__(width, total)
         self.servers: dict[str, Server] = {}  # open ones
-        self.best: dict[Shape, Best] = {}  # of shapes sought since their best server changed
+        self.best: dict[Shape, Best] = {}  # of shapes searched since their best server changed
         self.scales = Scales()
 
     def open(self, server: Server) -> None:
@@ -63,7 +63,7 @@ class BestFitFirst(Selection):
             if best.server is server or shape.groups == 0:
                 outdated.append(shape)
             elif shape.constraint.admits[server.kind]:
-                best.compare(server, self.scales.misfit(shape, server.free))
+                best.compare(server, self.scales.shape_difference(shape, server.free))
         for shape in outdated:
             del self.best[shape]
 
@@ -84,7 +84,7 @@ class BestFitFirst(Selection):
         best: Best | None = None
         for server in self.servers.values():
             if shape.constraint.admits[server.kind]:
-                h = self.scales.misfit(shape, server.free)
+                h = self.scales.shape_difference(shape, server.free)
                 if best is None:
                     best = Best(server, h)
                 else:
@@ -98,7 +98,7 @@ class BestFitFirst(Selection):
 
 
 class BestFitFirstCycle(TaskCycle):
-    """Compares the first groups whose best server has room, looked up anew for each task."""
+    """Compares the first groups whose best server has room, found again for each task."""
 
     def candidate(self, queue: Queue) -> Candidate | None:
         for group in active_groups(queue):

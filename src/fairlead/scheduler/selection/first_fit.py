@@ -1,8 +1,8 @@
 """First-fit: the first server, in the order of servers, with room.
 
-Servers stand in blocks. A block has the most that any of its servers has free of each resource, and
-the time when a server of it last got more free. A shape keeps the block in which its last search
-ended; of the blocks before that, only those with a server that has more free since are searched.
+Servers are stored in blocks. A block has the largest free amount of each resource on its servers,
+and the time at which one of its servers was last freed. A shape remembers the block in which its
+last search ended. Of the blocks before it, only those with a server freed since are searched.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class Block:
         self.width = width
         self.servers = servers
         self.free = vec[i64]()  # the free amounts of each server, one after the other
-        self.most = vec[i64]()  # (W,) at least the free amounts of any server
-        self.is_tight = False  # `most` is just the maximum
+        self.most = vec[i64]()  # (W,) an upper bound of the free amounts of its servers
+        self.is_tight = False  # whether `most` is the maximum itself
         self.capacity = vec[i64]()  # (W,) the largest capacity of any server
-        self.freed_at: i64 = 0  # the number of the search before which a server got more free
+        self.freed_at: i64 = 0  # number of searches before a server was last freed
         self.rebuild()
 
     def rebuild(self) -> None:
@@ -93,8 +93,8 @@ class FirstFit(Selection):
     def __init__(self, width: i64, total: vec[i64]) -> None:
         super().__init__(width, total)
         self.blocks: list[Block] = []
-        self.searches: i64 = 0  # so far
-        self.rebuilt_at: i64 = 0  # the number of the search before which blocks last changed
+        self.searches: i64 = 0  # number of searches so far
+        self.rebuilt_at: i64 = 0  # number of searches before blocks last changed
 
     def open(self, server: Server) -> None:
         self.rebuilt_at = self.searches

@@ -1,14 +1,14 @@
 """Joint: of all pairs of a queue and a server with room for its first task, the least score.
 
-Of equal pairs the earlier queue's, then the earlier server's. Under ps-dsf the score is the queue's
+Ties go to the earlier queue, then to the earlier server. Under ps-dsf the score is the queue's
 virtual dominant share on the server (see `criteria.ps_dsf`).
 
-A queue's best pair is kept. It gets worse only where the queue is served, or in the residual form
-where its server has less free; and then its old score is still a lower bound (see `TaskCycle`).
+A queue's best pair is cached. It gets worse only when the queue is served, or, in the residual
+form, when its server has less free. Then its old score is still a lower bound (see `TaskCycle`).
 
-A search needs no score of most servers. A server is better than the best one so far, with score s,
-just where ``floor(held[r] / amount[r] * scale) < s`` for all r that the task takes: where it has
-more than ``held[r] * scale / s`` of each. So each better server raises the amounts of the next one.
+A search computes no score for most servers. A server is better than the best one so far, with score
+s, exactly if ``floor(held[r] / amount[r] * scale) < s`` for all r that the task takes: if it has
+more than ``held[r] * scale / s`` of each. So each better server raises the amounts to beat.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from fairlead.scheduler.criteria.criterion import dominant_score, scale_of
 from fairlead.scheduler.criteria.ps_dsf import ServerShare
 from fairlead.scheduler.selection.first_fit import FirstFit
 
-MOST: Final = 2**62  # of any amount
+MOST: Final = 2**62  # the largest amount
 
 
 class Pair:
@@ -34,10 +34,10 @@ class Pair:
     def __init__(self, width: i64) -> None:
         self.server: Server | None = None
         self.score = 0
-        self.beyond = vec[i64]([NOT_TAKEN] * int(width))  # (W,) least amounts of a better server
+        self.to_beat = vec[i64]([NOT_TAKEN] * int(width))  # (W,) of a better server
 
     def take(self, server: Server, amounts: vec[i64], queue: Queue, shape: Shape) -> None:
-        """Take a better server; compute the least amounts of a server that is better still."""
+        """Record a better server, and compute the least amounts of a still better one."""
         self.server = server
         self.score = dominant_score(queue, shape.demand, amounts)
         if self.score == 0:
@@ -46,11 +46,11 @@ class Pair:
         for r in range(len(amounts)):
             if shape.demand[r] > 0:
                 enough = (int(queue.held[r]) * scale) // (self.score * weight) + 1
-                self.beyond[r] = enough if enough < MOST else MOST + 1
+                self.to_beat[r] = enough if enough < MOST else MOST + 1
 
 
 class Joint(TaskCycle):
-    """Serves the pair with the least score; servers stand in the blocks of first-fit."""
+    """Serves the pair with the least score; servers are in the blocks of first-fit."""
 
     def __init__(self, state: State, is_strict: bool) -> None:
         super().__init__(state, is_strict)
@@ -64,10 +64,10 @@ class Joint(TaskCycle):
         """Return the server on which a queue's score with a task is least."""
         width, admits, is_residual = self.state.width, shape.constraint.admits, self.is_residual
         pair = Pair(width)
-        beyond = pair.beyond
+        to_beat = pair.to_beat
         need = shape.need[:]
         for block in self.servers.blocks:
-            if not fits(need, block.most) or not fits(beyond, block.capacity):
+            if not fits(need, block.most) or not fits(to_beat, block.capacity):
                 continue
             free = block.free
             is_roomy = False
@@ -80,14 +80,14 @@ class Joint(TaskCycle):
                 if r < width:
                     continue
                 is_roomy = True
-                if not admits[server.kind] or not fits(beyond, server.capacity):
+                if not admits[server.kind] or not fits(to_beat, server.capacity):
                     continue
                 pair.take(server, self.criterion.amounts(server), queue, shape)
                 if pair.score == 0:
                     return pair
                 if is_residual:
                     for k in range(width):
-                        need[k] = max(need[k], beyond[k])
+                        need[k] = max(need[k], to_beat[k])
             if not is_roomy:
                 block.tighten()
         return pair

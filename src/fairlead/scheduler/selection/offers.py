@@ -1,13 +1,13 @@
-"""Offers: demands are unknown, and a round offers each server to a queue, which takes tasks there.
+"""Offers: demands are unknown; a round offers each server to a queue, which starts tasks there.
 
-1. Where: the next server of the round that has anything free.
-2. Who: of the queues that it may be offered to, that with the least score; of equals the earlier.
-3. What: its groups in their order, as long as a task fits there; a gang as a whole.
+1. Where: the next server of the round with any free amount.
+2. Who: of the queues that have not declined it, the one with the least score; ties by order.
+3. What: its groups in order, as long as a task fits there; a gang as a whole.
 4. Book: as in all cycles.
 
 Then the queue declines the rest. The server is offered to it again after `refuse_seconds`, if more
-was freed since, or as soon as more of the queue's tasks wait. Placing ends after a round without an
-offer.
+was freed since, or as soon as more of the queue's tasks wait. Placing ends after a round without
+offers.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from fairlead.scheduler._waiting import first_active
 from fairlead.scheduler.explanation import WaitReason
 from fairlead.scheduler.selection.round_robin import RoundRobin
 
-DECLINED: Final = WaitReason("declined", "Its queue declined the servers with room, for a while.")
+DECLINED: Final = WaitReason("declined", "Its queue declined the servers with room.")
 NOT_ON_ONE: Final = WaitReason(
-    "gang", "Each server is offered by itself, and none has room for all of it now."
+    "gang", "Servers are offered one by one, and none has room for all of its tasks now."
 )
 
 
@@ -31,10 +31,10 @@ class Offers(RoundRobin):
     """Offers each server of a round to the queue with the least score."""
 
     def prepare(self) -> None:
-        """Bring up to date what changed since the last call, and the exact time."""
+        """Update data for the changes since the last call, and the exact time."""
         super().prepare()
         state = self.state
-        if float(state.rounds.now) != state.now:  # otherwise it may be given more exactly
+        if float(state.rounds.now) != state.now:  # else `rounds.now` may be more exact
             state.rounds.now = exact(state.now)
 
     def place_next(self, started: list[Task]) -> bool:
@@ -42,8 +42,8 @@ class Offers(RoundRobin):
         state = self.state
         rounds = state.rounds
         while True:
-            if rounds.taker is not None:
-                name, place = rounds.taker
+            if rounds.current_offer is not None:
+                name, place = rounds.current_offer
                 queue, server = state.queues[name], state.servers[place]
                 candidate = None if server.is_draining else self.candidate_on(queue, server)
                 if candidate is not None:
@@ -55,7 +55,7 @@ class Offers(RoundRobin):
                 return False
             least = self.queue_for(visited)
             if least is not None:
-                rounds.taker = (least.name, visited.name)
+                rounds.current_offer = (least.name, visited.name)
                 rounds.is_idle = False
 
     def queue_for(self, server: Server) -> Queue | None:
@@ -87,7 +87,7 @@ class Offers(RoundRobin):
         return state.rounds.next_offer(waiting, is_open)
 
     def why_never(self, gang: Gang) -> WaitReason | None:
-        """Return that no server is large enough for all of a gang, if so."""
+        """Return the reason why a gang never starts if no server is large enough for all of it."""
         shapes = [gang.shape_of(index) for index in gang.indices()]
         demand = [sum([int(shape.demand[r]) for shape in shapes]) for r in range(self.state.width)]
         for server in self.state.servers.values():
@@ -96,7 +96,7 @@ class Offers(RoundRobin):
                 shape.constraint.admits[server.kind] for shape in shapes
             ):
                 return None
-        reason = "Each server is offered by itself, and none is large enough for all of it."
+        reason = "Servers are offered one by one, and none is large enough for all of its tasks."
         return WaitReason("gang", reason)
 
     def why_waits(self, group: TaskGroup, had_room: bool) -> WaitReason:

@@ -1,12 +1,12 @@
-"""Round-robin: each round visits every server in a fresh random order, and gives it one task.
+"""Round-robin: each round visits every server in a new random order, and gives it one task.
 
-1. Where: the next server of the round; a round goes on over calls of `place`.
+1. Where: the next server of the round, which may span several calls of `place`.
 2. What: in each queue, the first group of which a task fits there.
-3. Who: of those, the queue with the least score with its task there; of equals the earlier one.
+3. Who: of these queues, the one with the least score for its task there; ties by order.
 4. Book: as in all cycles.
 
 Placing ends after a round that placed nothing. The first task of a gang starts on the server of the
-round, the others by first-fit; a gang is tried on each server anew.
+round, the others by first-fit. A gang is tried again on each server.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from __future__ import annotations
 from fairlead.scheduler._cycle import Candidate, Plan, TaskCycle
 from fairlead.scheduler._entities import (
     Gang,
-    Line,
     Order,
     Queue,
     Server,
     Shape,
     Task,
     TaskGroup,
+    WaitingList,
     has_room,
 )
 from fairlead.scheduler._state import State
@@ -33,13 +33,13 @@ class RoundRobin(TaskCycle):
 
     def __init__(self, state: State, is_strict: bool) -> None:
         super().__init__(state, is_strict)
-        # Scores depend on the next task: queues are not in their order.
+        # Scores depend on the next task, so queues are not sorted.
         self.compares = isinstance(state.criterion, TaskCriterion)
         self.visited: Server | None = None  # the server of the round on which a gang is tried
-        self.has_active = True  # any group is not parked
+        self.has_active = True  # whether any group is not parked
 
     def prepare(self) -> None:
-        """Check whether any group is not parked: others fit on freed servers alone."""
+        """Check whether any group is not parked, as parked ones fit on freed servers only."""
         super().prepare()
         self.has_active = False
         for queue in self.state.root.ranked:
@@ -62,7 +62,7 @@ class RoundRobin(TaskCycle):
     def candidates_on(self, server: Server) -> list[Candidate]:
         """2. What: return the first group of each queue of which a task fits on a server.
 
-        Where scores are known, the queues are in their order, and one is enough.
+        If scores are known in advance, the queues are sorted, and one is enough.
         """
         candidates: list[Candidate] = []
         if server.is_draining or not (self.has_active or server.is_freed):
@@ -94,7 +94,7 @@ class RoundRobin(TaskCycle):
             tried = group.order
 
     def first_on(self, queue: Queue, server: Server, after: Order | None) -> TaskGroup | None:
-        """Return the first group of a queue, after some order, with a task that fits."""
+        """Return the first group of a queue, after `after`, with a task that fits."""
         if self.is_strict:
             group = first_active(queue)
             return group if group is not None and any_fits(group, server) else None
@@ -103,14 +103,14 @@ class RoundRobin(TaskCycle):
             if is_valid(entry):
                 first = earlier(first, entry[1], server, after)
         if server.is_freed:
-            for line in queue.parked:
-                first = earlier(first, line, server, after)
+            for waiting_list in queue.parked:
+                first = earlier(first, waiting_list, server, after)
         return first
 
     def find_for_gang(self, gang: Gang, shape: Shape, plan: Plan) -> Server | None:
         """Return the server of the round for the first task of a gang, others by first-fit."""
         if plan:
-            return self.find(gang.line.queue, shape)
+            return self.find(gang.waiting_list.queue, shape)
         server = self.visited
         return server if server is not None and has_room(server, shape) else None
 
@@ -124,20 +124,24 @@ class RoundRobin(TaskCycle):
         return False
 
     def park_all(self) -> None:
-        """Park all lines, after a round that placed nothing; gangs are tried again."""
+        """Park all waiting lists after a round without placements; gangs are tried again."""
         if self.is_strict:
-            return  # most lines were not tried
+            return  # most waiting lists were not tried
         for queue in self.state.root.ranked:
-            for line in [line for _, line in queue.active]:
-                if line.shape is not None and line.row < 0 and line.first() is not None:
-                    park(line)
+            for waiting_list in [waiting_list for _, waiting_list in queue.active]:
+                if (
+                    waiting_list.shape is not None
+                    and waiting_list.row < 0
+                    and waiting_list.first() is not None
+                ):
+                    park(waiting_list)
 
 
 def earlier(
-    first: TaskGroup | None, line: Line, server: Server, after: Order | None
+    first: TaskGroup | None, waiting_list: WaitingList, server: Server, after: Order | None
 ) -> TaskGroup | None:
-    """Return the first group of a line if it is before another one, and a task of it fits."""
-    group = line.first()
+    """Return the first group of a waiting list if a task of it fits and it precedes `first`."""
+    group = waiting_list.first()
     if group is None or (first is not None and first.order < group.order):
         return first
     if after is not None and group.order <= after:

@@ -13,7 +13,7 @@ class Selection:
 
     def __init__(self, width: i64, total: vec[i64]) -> None:
         self.width = width
-        self.total = total  # (W,) the pool's total, which changes as servers come and go
+        self.total = total  # (W,) the pool's total, which changes with the servers
 
     def open(self, server: Server) -> None:
         """Add a server."""
@@ -32,7 +32,7 @@ class Selection:
         raise NotImplementedError
 
     def find_anew(self, shape: Shape) -> Server | None:
-        """Return the same as `find`, without results of earlier searches kept in the shape."""
+        """Return the same as `find`, ignoring results of earlier searches."""
         return self.find(shape)
 
     def find_among(self, servers: list[Server], shape: Shape) -> Server | None:
