@@ -123,7 +123,7 @@ def test_tables_for_people(tables: Path, capsys: pytest.CaptureFixture[str]) -> 
     out, _ = capsys.readouterr()
     f1 = next(line for line in out.splitlines() if line.split()[:1] == ["f1"])
     assert f1.split()[1:3] == ["1", "21"]
-    assert "every task fits where it is, and nothing more fits" in out
+    assert "every task fits on its server, and no other task fits" in out
 
 
 def test_a_page_is_written(

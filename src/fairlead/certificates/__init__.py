@@ -1,4 +1,4 @@
-"""Certificates: the condition that makes an allocation right, measured from its definition."""
+"""Certificates: the condition of an allocation, measured by its definition."""
 
 from fairlead.compiled import choose_how_it_runs
 

@@ -26,16 +26,16 @@ class ArrivalReplay:
     """A replay of a log, with agents of K kinds and R resources."""
 
     overuse: float  # the largest of any step, relative to the budget
-    could_rise: float  # the largest part by which an agent could still have risen
-    shrunk: float  # the largest part by which a level fell
-    worst: float  # the largest overuse or part that could have risen
+    could_rise: float  # the largest relative rise that was still possible for an agent
+    shrunk: float  # the largest relative fall of a level
+    worst: float  # the largest overuse or possible rise
     worst_step: i64
     _arrived: i64
     _demands: list[vec[bool]]  # (K,) of (R,)
     _levels: list[list[AgentsOfALevel]]  # (K,) the lowest last
     _used: vec[float]  # (R,)
     _lost: vec[float]  # (R,) the compensation for rounding
-    _rose: vec[float]  # (R,) the highest level of a kind that demands it and rose in the step
+    _rose: vec[float]  # (R,) the highest level of the demanding kinds that rose in the step
 
     def __init__(self, demands: Iterable[Iterable[bool]], resources: int) -> None:
         self.overuse = self.could_rise = self.shrunk = self.worst = 0.0

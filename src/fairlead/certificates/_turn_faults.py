@@ -1,4 +1,4 @@
-"""Compiled loop of `turn_order`: how far whole tasks are from those served by turns."""
+"""Compiled loop of `turn_order`: the difference of whole tasks from those served by turns."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ def measure_turn_faults(
 ) -> float:
     """Return the largest part of its tasks that a user was denied, or had out of turn.
 
-    `users` have their final tasks; `left` (R,) are the free quanta then, `capacity` (R,) all
-    quanta. `stops` says whether the first misfit was to end it all.
+    `users` have their final tasks; `left` (R,) are the free quanta at the end, `capacity` (R,) all
+    quanta. `stops` is whether the first task that does not fit ends the division.
 
-    The room at an earlier turn bounds the room at later ones. So it is computed anew only for users
-    that the last known room does not rule out. Users whose tasks were all served by one turn need
-    not be looked at for later ones.
+    The free quanta at an earlier turn bound those at later turns. So they are recomputed only for
+    users whose task would fit by the last bound. Users whose tasks were all served by one turn are
+    skipped for later ones.
     """
     fault = 0.0
     room = capacity
@@ -42,7 +42,7 @@ def measure_turn_faults(
 
 
 def _count_served(user: UserInTurn, other: UserInTurn) -> int:
-    """Return how many of a user's tasks had their turn before another user's next one."""
+    """Return the number of a user's tasks with turns before the next task of another user."""
     if precedes(user, user.taken - 1, other, other.taken):
         return user.taken
     count = min(int(other.taken * other.step / user.step), user.taken - 1)

@@ -1,10 +1,10 @@
-"""Does every user have a bottleneck on every server it may use? Theorems 1 and 2 of PS-DSF.
+"""Certify that every user has a bottleneck on every server it may use: Theorems 1 and 2 of PS-DSF.
 
-A resource of a server is a user's bottleneck there if three things hold: the user demands it, it is
-used up, and no user that is served some of it there has a higher share. Shares are counted as the
-server sees them. An allocation is PS-DSF exactly if every user below its task limit has a
-bottleneck on every server that could run its tasks (Theorem 1); on a single pool that is DRF. Where
-users share a server's time, time is its only resource (Theorem 2).
+A resource of a server is a user's bottleneck there if the user demands it, it is used up, and no
+user that holds some of it there has a higher share. Shares are those on the server. An allocation
+is PS-DSF exactly if every user below its task limit has a bottleneck on every server that could run
+its tasks (Theorem 1); on a single pool that is DRF. Where users share a server's time, time is its
+only resource (Theorem 2).
 
 Source: Khamse-Ashari et al. 2017, Definition 6, Theorems 1 and 2.
 """
@@ -63,7 +63,7 @@ def certify_shares(
     tasks : (N, G) float
         Tasks of each user on each whole group.
     share : (N, G) float
-        Share of each user as each server sees it, over its weight.
+        Share of each user on each server, over its weight.
     condition : str
         The condition in words.
     time_shared : bool
@@ -95,11 +95,11 @@ def certify_shares(
 def _measure_missing_bottleneck(
     share: FloatArray, tasks: FloatArray, use: Iterable[FloatArray], counted: BoolArray
 ) -> float:
-    """Measure by how much the worst counted pair of user and server misses a bottleneck.
+    """Measure the worst distance to a bottleneck of the counted pairs of user and server.
 
-    For a pair, of each demanded resource the larger of two numbers: the fraction that is left, and
-    the relative excess of the highest share served over the user's own. The resource with the least
-    of these is the nearest to a bottleneck.
+    The distance of a demanded resource is the larger of two numbers: its free fraction, and the
+    relative excess of the highest share among its holders over the user's own. The distance of a
+    pair is the least one of its demanded resources.
     """
     served = tasks > 0
     missing = np.full(share.shape, np.inf)

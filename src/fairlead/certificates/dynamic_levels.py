@@ -1,6 +1,6 @@
 """The proof of dynamic DRF, step by step, from the levels alone.
 
-Only the log of levels comes from the solver; the use of every step is summed up here.
+Only the log of levels comes from the solver; this module sums up the use of every step.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ def certify_dynamic(
     Returns
     -------
     Certificate
-        The violation is the largest, over all steps, of the relative overuse of a resource; of the
-        part by which an agent could still have risen, or others rose above it; of the relative fall
-        of a level; and of the relative error of the reports. It is 1 where the log is malformed.
+        The violation is the largest, over all steps, of: the relative overuse of a resource; the
+        relative rise that was still possible for an agent, or by which others rose above it; the
+        relative fall of a level; the relative error of `least`. It is 1 for a malformed log.
 
     Notes
     -----
@@ -65,7 +65,7 @@ def certify_dynamic(
     first = np.unique(kind, return_index=True)[1]
     replay = ArrivalReplay((demand[first] > 0).tolist(), demand.shape[1])
     use = demand * (weight / demand.max(axis=1))[:, None]
-    # A budget that underflows to 0 would be divided by.
+    # Avoids division by a budget that underflows to 0.
     budget = np.clip(np.cumsum(weight) / total_weight, np.finfo(np.float64).tiny, 1.0)
     reported: list[float] = []
     for begin in range(0, n_agents, PORTION):
@@ -94,7 +94,7 @@ def certify_dynamic(
 
 
 def _is_log(log: LevelLog, kind: IntArray, n_agents: int) -> bool:
-    """Return whether it is in order, finite, of these agents, and has the end of each newcomer."""
+    """Return whether a log is sorted, finite, of these agents, and logs each newcomer."""
     if n_agents == 0 or not np.array_equal(log.kind, kind):
         return False
     if not len(log.step) == len(log.of_kind) == len(log.level):

@@ -4,8 +4,8 @@ Only the order comes from the scheduler. Amounts are whole quanta, a score is th
 ``floor(share / weight * 2**64)``, and H of best-fit is a double. Equal numbers are ties, so each
 placement is either right or wrong.
 
-During a filling servers only fill up. So a user without room on a server never has room there
-again, and no score ever falls: an earlier score is a lower bound of the score now.
+During a filling no amount is freed. So a task that does not fit on a server never fits there again,
+and no score ever falls: an earlier score is a lower bound of the current one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from fairlead.model.quantity import ratio
 ONE_BITS = 64  # a share of 1 is 2**64 in a score
 NEAR = 1e-9  # more than the relative error of a share in doubles
 
-_FITS = "every task fits where it is, and nothing more fits"
+_FITS = "every task fits on its server, and no other task fits"
 _IN_TURN = "each task is of the user with the least score that still fitted"
 _CONDITIONS = {
     "first-fit": f"{_FITS}; {_IN_TURN}; each task is on the first server that took it",
@@ -43,7 +43,7 @@ _CONDITIONS = {
     ),
 }
 
-# The score of a user; the server matters to shares of a server alone.
+# The score of a user; only shares of a server depend on the server.
 Score = Callable[[int, int], int]
 # Keys of servers for a user, by their groups and free amounts (R, K).
 Keys = Callable[[int, IntArray, IntArray], FloatArray | BoolArray]
@@ -59,20 +59,19 @@ def certify_filling(
     problem : Problem
     criterion, select : str
     residual : bool
-        The policy; see `fairlead.fill`.
+        These name the policy; see `fairlead.fill`.
     order : (P, 2) int
         User and server of each placement, in order.
 
     Returns
     -------
     Certificate
-        The violation is 0 if all placements are right and no more task is to be placed, otherwise
-        1.
+        The violation is 0 if all placements are right and no further task can be placed, else 1.
 
     Notes
     -----
-    Kesidis et al., IV. Any order of the servers in a round is right. NumPy's part is O(P N R) with
-    ``first-fit``, ``best-fit`` and ``rrr``, O(P S R) with ``joint``, and O(P (N + S) R) with
+    Kesidis et al., IV. Any order of the servers in a round is accepted. NumPy's part is O(P N R)
+    with ``first-fit``, ``best-fit`` and ``rrr``, O(P S R) with ``joint``, and O(P (N + S) R) with
     ``best-fit-first``, which keeps (N, S) doubles. The rest is O(P) steps in Python, and O(P N)
     with ``rrr``, ``best-fit-first`` and residual tsf.
     """
@@ -136,7 +135,7 @@ class Replay:
         return after
 
     def is_possible(self) -> bool:
-        """Return whether each task fits where it is and may run there, and its user has it."""
+        """Return whether each task fits and is allowed on its server, within its user's limit."""
         tasks = np.bincount(self.users, minlength=len(self.limit))
         is_allowed = self.eligible[self.users, self.group[self.servers]]
         return bool((tasks <= self.limit).all() and is_allowed.all() and (self.after >= 0).all())
@@ -154,7 +153,7 @@ class Replay:
         self.waits[user] = self.placed[user] < self.limit[user]
 
     def scale(self, user: int) -> tuple[int, int]:
-        """Return two numbers: the first times the share of a task, over the second, is a score."""
+        """Return a fraction as two numbers; the share of a task times it is a score."""
         over, under = self.weight[user]
         return (self.placed[user] * under) << ONE_BITS, over
 
@@ -168,7 +167,7 @@ class Replay:
         """Return the servers that have room for a task of a user."""
         return np.flatnonzero(~self.lacks_room(user, self.group, self.free))
 
-    def takers(self, server: int) -> list[int]:
+    def users_with_room(self, server: int) -> list[int]:
         """Return the users that have a task that fits on a server."""
         fits = (self.demand <= self.free[:, server]).all(axis=1)
         may_run = self.eligible[:, self.group[server]]
@@ -195,7 +194,7 @@ def _score(replay: Replay, criterion: str, select: str, residual: bool) -> Score
 
 
 def _dominant(replay: Replay, user: int, amounts: IntArray) -> int:
-    """Return the score of a user's largest share of these amounts of resources."""
+    """Return the score of a user's dominant share of these amounts."""
     scale, under = replay.scale(user)
     there = amounts.tolist()
     return max(
@@ -231,8 +230,8 @@ def _share_of_task(replay: Replay, criterion: str, user: int) -> Fraction:
 class ResidualTaskShares:
     """Scores by the tasks, whole or not, that still fit on all servers: residual TSF.
 
-    Tasks are counted in parts so small that each quantum of a resource is enough for a whole number
-    of parts.
+    Tasks are counted in small parts, so that each quantum of a resource holds a whole number of
+    parts.
     """
 
     def __init__(self, replay: Replay) -> None:
@@ -241,7 +240,7 @@ class ResidualTaskShares:
         self.after = replay.after.T.tolist()
         self.parts = [lcm(*(d for _, d in taken)) for taken in replay.demanded]
         taken = zip(replay.demanded, self.parts, strict=True)
-        # Each demanded resource, and the parts that one quantum is enough for.
+        # Each demanded resource, and the number of parts that one quantum holds.
         self.factors = [[(r, parts // d) for r, d in pairs] for pairs, parts in taken]
         self.fitting = [
             sum(count * _least(row, factors) for row, count in replay.groups)
@@ -267,7 +266,7 @@ def _least(amounts: list[int], factors: list[tuple[int, int]]) -> int:
 
 
 def _are_placed(replay: Replay, keys: Keys) -> bool:
-    """Return whether each task is on the first server with the least key; equal users together."""
+    """Return whether each task is on the first server with the least key."""
     columns = np.hstack([replay.demand, replay.eligible])
     shape = np.unique(columns, axis=0, return_inverse=True)[1].reshape(-1)[replay.users]
     by_shape = np.argsort(shape, kind="stable")
@@ -277,7 +276,7 @@ def _are_placed(replay: Replay, keys: Keys) -> bool:
         now = keys(user, replay.group, replay.capacity)
         changed = keys(user, group, replay.after)
         for k in at.tolist():
-            now[replay.servers[seen:k]] = changed[seen:k]  # the last one, where a server is twice
+            now[replay.servers[seen:k]] = changed[seen:k]  # the last value of a repeated server
             seen = k
             if now.argmin() != replay.servers[k]:
                 return False
@@ -297,18 +296,22 @@ class BestFit:
 
     def keys(self, user: int, group: IntArray, free: IntArray) -> FloatArray:
         """Return H of a user on servers, infinite on those without room."""
-        h = _misfit(self.wanted[:, user], self.scale[:, user], free, free[self.lead[user]])
+        h = _shape_difference(
+            self.wanted[:, user], self.scale[:, user], free, free[self.lead[user]]
+        )
         h[self.replay.lacks_room(user, group, free)] = np.inf
         return h
 
     def of_users(self, group: int, free: IntArray) -> FloatArray:
-        """Return H of all users on a server, infinite for those who may not run there."""
-        h = _misfit(self.wanted, self.scale, free, free[self.lead])
+        """Return H of all users on a server, infinite for users that may not run there."""
+        h = _shape_difference(self.wanted, self.scale, free, free[self.lead])
         h[~self.replay.eligible[:, group]] = np.inf
         return h
 
 
-def _misfit(wanted: FloatArray, scale: FloatArray, free: IntArray, over: IntArray) -> FloatArray:
+def _shape_difference(
+    wanted: FloatArray, scale: FloatArray, free: IntArray, over: IntArray
+) -> FloatArray:
     """Return H, infinite where nothing of the first resource is free (`over`)."""
     h: FloatArray = np.where(over > 0, 0.0, np.inf)
     over = np.maximum(over, 1)
@@ -393,21 +396,22 @@ def _best_pair(
 def _serves_rounds(replay: Replay, score: Score) -> bool:
     """Return whether each task is of the least user on its server, in rounds of all servers.
 
-    A round ends where a server comes again. A server that was passed over had no room for any user,
-    and as servers only fill up, it has none when the round ends.
+    A round ends when a server comes again. A skipped server had no room for any task, and still has
+    none at the end of the round, because no amount is freed.
     """
     is_visited = np.zeros(len(replay.group), dtype=bool)
-    is_over = is_visited.copy()  # passed over in a round, and in all later ones
+    is_over = is_visited.copy()  # skipped in a round, and in all later ones
     for served, server in replay.pairs():
         if is_visited[server]:
             for passed in np.flatnonzero(~is_visited & ~is_over).tolist():
-                if replay.takers(passed):
+                if replay.users_with_room(passed):
                     return False
             is_over |= ~is_visited
             is_visited[:] = False
         is_visited[server] = True
         least = min(
-            (replay.is_last[user], score(user, server), user) for user in replay.takers(server)
+            (replay.is_last[user], score(user, server), user)
+            for user in replay.users_with_room(server)
         )
         if served != least[2]:
             return False
@@ -416,13 +420,13 @@ def _serves_rounds(replay: Replay, score: Score) -> bool:
 
 
 def _serves_best_servers(replay: Replay, score: Score) -> bool:
-    """Return whether each task is of the least user whose best server takes it, and is there.
+    """Return whether each task is on its user's best server, of the least user with room there.
 
-    Of equal users the last is served. In the end no best server takes a task.
+    Ties of users go to the last one. At the end no best server has room for a task.
     """
     servers = BestServers(replay)
     for served, server in replay.pairs():
-        users = servers.takers()
+        users = servers.users_with_room()
         if not users or servers.best[served] != server:
             return False
         least = min((replay.is_last[user], score(user, -1), -user) for user in users)
@@ -430,7 +434,7 @@ def _serves_best_servers(replay: Replay, score: Score) -> bool:
             return False
         replay.place(served, server)
         servers.change(server)
-    return not servers.takers()
+    return not servers.users_with_room()
 
 
 class BestServers:
@@ -453,7 +457,7 @@ class BestServers:
         self.best[(h < least) | ((h == least) & (server < self.best))] = server
         self.best[is_lost] = self.keys[is_lost].argmin(axis=1)
 
-    def takers(self) -> list[int]:
+    def users_with_room(self) -> list[int]:
         """Return the users that have a task that fits on their best server."""
         replay = self.replay
         fits = (replay.free[:, self.best] >= replay.demand.T).all(axis=0)

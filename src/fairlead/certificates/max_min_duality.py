@@ -3,9 +3,9 @@
 Let U[n] = z[n] / phi[n] be the users' levels, z[n] = sum_g score[n,g] x[n,g]. Prices p >= 0 of
 each resource of each group prove a level L. A unit of a user's score costs at least
 q[n] = min_g d[n].p[g] / score[n,g] over the groups where it runs. So all users m with U[m] <= L
-spend at least sum_m z[m] q[m] of the sum_g,r c[g,r] p[g,r] that there is. If nothing is left over,
-no user of that level with q[n] > 0 can be raised. If a little is left, the user can gain at most
-the fraction ``left over / (z[n] q[n])`` of what it has. The violation is the largest such fraction
+spend at least sum_m z[m] q[m] of the total sum_g,r c[g,r] p[g,r]. If nothing remains, no user of
+that level with q[n] > 0 can be raised. If a little remains, the user can gain at most the fraction
+``remainder / (z[n] q[n])`` of its score. The violation is the largest such fraction
 over all users below their task limits, with the best of the given prices for each.
 """
 
@@ -23,8 +23,8 @@ TOLERANCE = 1e-6
 EQUAL = 1e-9
 # A resource is used up where less than this fraction is left.
 USED_UP = 1e-9
-# At least this fraction of what there is counts as left over: sums have no more digits, and prices
-# that are rounding errors must not prove anything.
+# At least this fraction of the total counts as remainder: sums have no more digits, and prices that
+# are rounding errors must not prove anything.
 ROUNDING = 1e-15
 
 
@@ -43,7 +43,7 @@ def _measure_possible_gain(
     last = np.searchsorted(level[order], level * (1 + EQUAL), side="right") - 1
     gain = np.full(problem.n_users, np.inf)
     allowed = problem.runnable
-    # A negative price proves nothing, and would count as pay for use.
+    # A negative price proves nothing, and would reward use.
     for given in np.where(np.isfinite(prices) & (prices > 0), prices, 0.0):
         price = _in_parts(given, problem.group_capacity)
         cost = np.where(allowed, problem.demand @ price.T / per_task, np.inf).min(axis=1)
@@ -81,7 +81,7 @@ def certify_max_min(
     score : (N,) or (N, G) float
         Score of one task of each user (on each group).
     prices : (K, G, R) float
-        Prices of each resource of each group. Any prices will do; good ones give a tight bound.
+        Prices of each resource of each group. Any prices are valid; good ones give a tight bound.
         Negative ones count as zero.
 
     Returns
@@ -112,9 +112,9 @@ def measure_unfair_neighbours(problem: Problem, tasks: FloatArray, score: FloatA
     """Measure by how much Definition 1 of U-max-min fairness is missed (Kesidis et al.).
 
     Let user l have a higher level than user m, and m hold tasks on a server with a used-up
-    resource. Then l may hold nothing there: else a little less of l would make room for more of m.
+    resource. Then l may hold nothing there: else fewer tasks of l would make room for more of m.
     A server counts for l and m if m is below its task limit and l demands all used-up resources of
-    the server that m demands. (The paper has every user demand every resource.)
+    the server that m demands. (In the paper every user demands every resource.)
 
     The result is the largest over such l, m and servers of the smaller of two numbers: the relative
     excess of l's level, and the part of its tasks that l holds there. O(G 2^R N), at most N^2 G.

@@ -11,8 +11,8 @@ from fairlead.model.problem import Problem
 def measure_resource_overuse(problem: Problem, tasks: FloatArray) -> float:
     """Return the largest relative overuse of any resource of any group (RDM), of (N, G) tasks.
 
-    ``max((usage - capacity) / capacity)``, 0 when nothing is overused, infinite where a group
-    without a resource is asked for it. Khamse-Ashari et al. 2017, eq. 9. O(N G R).
+    ``max((usage - capacity) / capacity)``, 0 when nothing is overused, infinite if users hold a
+    resource that their group lacks. Khamse-Ashari et al. 2017, eq. 9. O(N G R).
     """
     usage, capacity = tasks.T @ problem.demand, problem.group_capacity
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,19 +1,19 @@
-"""Whether whole tasks are those of DRF by turns, or of PDRF, from the final counts, exactly.
+"""Certify whole tasks of DRF by turns, or of PDRF, exactly and from the final counts alone.
 
-A user's t-th task has its turn at the level of t - 1 tasks, whatever the others do. So the final
-counts tell what had been served when any turn came: of every user, its tasks with earlier turns.
-Serving by turns gives these counts, and no others, if and only if
+A user's t-th task has its turn at the level of t - 1 tasks, independent of other users. So the
+final counts show which tasks had been served at any turn: the tasks with earlier turns.
+Serving by turns gives these counts if and only if
 
 - they are possible: whole numbers within the limits that fit into the pool, and
-- for each user with tasks left, the next task did not fit *when its turn came* (with all tasks of
-  earlier turns served): the user was right to leave.
+- for each user with tasks left, the next task did not fit *at its turn* (with all tasks of earlier
+  turns served), so that the user had to leave.
 
 Proof, by induction over the turns in order: let the counts agree with serving by turns so far. If
 the next turn belongs to a task within the counts, it fits, because it and all that is served
 earlier are among the tasks that fit in the end; so serving by turns serves it. If it belongs to a
 task beyond the counts, it does not fit by the second condition; so its user leaves, as the counts
-show. Where the first misfit ends it all (Algorithm 1), the condition is that the first turn among
-all tasks beyond the counts does not fit and no task within them has a later turn.
+show. In Algorithm 1, which ends at the first task that does not fit, the condition is that the
+first task beyond the counts does not fit and no task within them has a later turn.
 
 PDRF's formula gives the tasks that fit below the level ``L = min_r C[r] / sum_n d[n,r] / ds[n]``
 that divisible tasks reach when all rise together, with ds[n] the weighted dominant share of one
@@ -50,7 +50,7 @@ TOPPED_UP = (
     "whole tasks that fit: as many as PDRF's formula gives, and one more for each user that it "
     "fitted, from the least served upward"
 )
-# Floats this close (relative) decide nothing.
+# Floats closer than this (relative) are compared exactly.
 CLOSE = 1e-11
 
 
@@ -60,11 +60,12 @@ def certify_turns(problem: Problem, tasks: FloatArray, *, stops: bool) -> Certif
     Parameters
     ----------
     problem : Problem
-        Pooled already or not.
+        Pooled or not.
     tasks : (N, 1) float
         Tasks of each user in the pool.
     stops : bool
-        Whether the first misfit ended it all (DRF's Algorithm 1). Otherwise only its user left.
+        Whether the first task that did not fit ended the division (DRF's Algorithm 1). Otherwise
+        only its user left.
 
     Returns
     -------
@@ -109,7 +110,7 @@ def _measure_feasibility(
 ) -> tuple[float, float, WholeArray, WholeArray]:
     """Return the faults of the counts, the overuse, the counts in integers, and the free quanta.
 
-    Counts far beyond the capacity are infinitely wrong: exact arithmetic would not stand them.
+    Counts far beyond the capacity get an infinite fault, because exact arithmetic would be slow.
     """
     counts = tasks[:, 0]
     none = np.zeros(len(counts), dtype=pool.demand.dtype)
@@ -127,7 +128,7 @@ def _measure_feasibility(
 
 
 def _measure_error(pool: WholePool, whole: WholeArray, topped_up: bool) -> float:
-    """Return the largest part of a user's tasks that is too much or missing."""
+    """Return the largest excess or lack of a user's tasks, as a part of them."""
     level = _Level(pool)
     above = level.is_exceeded_by(whole)
     enough = (whole >= pool.limit) | level.is_exceeded_by(whole + 1)
@@ -163,7 +164,7 @@ class _Level:
         self.rounded = 1.0 / float(self.per_level.max())
 
     def is_exceeded_by(self, counts: WholeArray) -> BoolArray:
-        """Return (N,) bool: whose dominant share is above the level with `counts` tasks."""
+        """Return (N,) bool: users whose dominant share with `counts` tasks is above the level."""
         share = (counts * self.pool.step).astype(np.float64)
         exceeded: BoolArray = share > self.rounded
         for n in np.flatnonzero(np.abs(share - self.rounded) <= CLOSE * self.rounded):

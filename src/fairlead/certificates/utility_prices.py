@@ -2,26 +2,26 @@
 
 An allocation is best exactly if resources have prices p >= 0 such that
 
-- what has a price is used up;
+- resources with a price are used up;
 - every user runs only where a unit of its score costs least, q[n] = min_g q[n,g] / u[n,g];
 - every user has the tasks that it would buy at that price: f_n'(Z[n]) = q[n]; or less, if its task
   limit keeps it from more; or nothing, where even the first unit is not worth its price.
 
 For alpha-fair utilities that is eq. 17 of Kesidis et al.: no feasible x has
-``sum phi (x - x*) / x*^a > 0``. That sum itself is no measure. With a = 8 a user with few tasks
-counts 10^8 times as much as one with ten times as many, and whatever the latter lacks is lost in
-the sum. So each of the conditions is measured by itself, relative to its user or resource. An
+``sum phi (x - x*) / x*^a > 0``. That sum is a poor measure. With a = 8 a user counts 10^8 times
+as much as one with ten times as many tasks, so errors of the latter vanish in the sum. Therefore
+each condition is measured separately, relative to its user or resource. An
 answer with violation e is exact for a problem whose capacities and demands differ from the given
 ones by about e.
 
-The prices need not be trusted. Negative ones, those of resources that are not used up, and those
-that are next to nothing for every user count as zero.
+The prices need not be trusted. Negative prices, prices of resources that are not used up, and
+prices that are negligible for every user count as zero.
 
-Where some users spend a rounding error of what others spend, the proof is in stages. A rich user
-with the choice of two servers at the same price may take what a poor one needs, and no price shows
-it. So the users that spend most are judged first. Then their totals are taken as given (but not
-where they run), and the others are judged at prices of their own, until every user was in sight.
-Faults of users that spend less than a stage's richest user count in proportion.
+If some users spend only a rounding error of the spending of others, the proof is in stages. A user
+that spends much, with the choice of two servers at the same price, may take capacity that another
+user needs, and no price shows it. So the users that spend most are judged first. Then their totals
+(but not their servers) are fixed, and the others are judged at new prices, until every user has
+been judged. Faults of users that spend less than a stage's top user count in proportion.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ from fairlead.model.problem import Problem
 from fairlead.solvers.linear_programmes import measure_progress
 
 TOLERANCE = 1e-6
-# A utility that bends less than this counts as straight: prices say little about tasks there, and
-# no tasks may be the right amount.
+# A utility of less elasticity than this counts as linear: then prices hardly determine the tasks,
+# and zero tasks may be right.
 STRAIGHT = 1e-2
 # A price below this part of what a task is worth to any user is a rounding error.
 NEGLIGIBLE = 1e-9
-# Costs that differ by less than this part of themselves agree as far as prices can tell.
+# Costs that differ by a smaller relative amount count as equal.
 AGREED = 1e-14
-# A user that spends less than this part of what another spends is out of sight.
+# A user that spends a smaller part of the spending of another is not judged in that stage.
 SIGHT = 1e-3
 ALPHA_FAIR = "no feasible allocation has sum phi (x - x*) / x*^a > 0 (eq. 17"
 
@@ -85,10 +85,10 @@ def certify_largest_utility(
     log_marginal : (N,) float
         log f_n'(Z*[n]), the marginal utility of each user's score at x*, from the definition.
     elasticity : (N,) float
-        -Z* f_n''(Z*) / f_n'(Z*), the relative fall of that where the score rises.
+        -Z* f_n''(Z*) / f_n'(Z*), the relative fall of that with a rising score.
     prices : (R, G) float
         Price of each whole resource of each group (R = 1, time, under TDM), in the unit of the
-        marginal utilities. Any will do; only those of the optimum prove it.
+        marginal utilities. Any prices are valid; only optimal ones prove an optimum.
     score : (N, G) float, optional
         u, the score of one task of each user on each group; 1 when absent.
     time_shared : bool
@@ -127,8 +127,8 @@ def certify_in_stages(
 ) -> Certificate:
     """Certify that an allocation has the largest sum of utilities, richest users first.
 
-    Arguments are as for `certify_largest_utility`. The violation is infinite where a user is out of
-    sight in all stages.
+    Arguments are as for `certify_largest_utility`. The violation is infinite if a user
+    is not judged in any stage.
     """
     per_task = np.ones_like(tasks) if score is None else score
     use = use_per_task(problem, time_shared)
@@ -173,11 +173,13 @@ def measure_price_faults(
 ) -> dict[str, float]:
     """Measure the difference between tasks and the purchases of users at given prices.
 
-    Returns ``tasks``, the largest relative difference between a user's tasks and those it would
-    buy; ``dear``, the largest part of a user's score, or of a group's resource, that is bought
-    where it is dearer than elsewhere, or else how much dearer (of a resource relative to what is
-    spent on that resource alone, which may be far less); and ``idle``, the largest part of a
-    resource with a price that is left.
+    Returns three faults:
+
+    - ``tasks``: the largest relative difference between a user's tasks and those it would buy.
+    - ``dear``: the largest part of a user's score, or of a group's resource, bought at a higher
+      price than elsewhere; or the price difference, if that is less (for a resource, relative to
+      the spending on it, which may be far less).
+    - ``idle``: the largest unused part of a resource with a price.
     """
     per_task = np.ones_like(tasks) if score is None else score
     allowed = problem.gamma > 0
@@ -201,7 +203,7 @@ def measure_price_faults(
         part = np.where(bends[:, None], held / total[:, None], 0.0)
         wanted = (log_marginal - np.log(cheapest)) / np.maximum(elasticity, STRAIGHT)
         room = np.log(problem.task_limit) - np.log(tasks.sum(axis=1))
-    dearness = np.nan_to_num(dearness, nan=0.0)  # where everything is free
+    dearness = np.nan_to_num(dearness, nan=0.0)  # if all prices are 0
     worst_off = 1.0 - np.exp(-np.abs(np.minimum(wanted, np.maximum(room, 0.0))))
     largest_part = np.zeros(len(tasks))
     dear = too_much = 0.0
@@ -209,10 +211,10 @@ def measure_price_faults(
     with np.errstate(invalid="ignore"):
         extra = np.maximum(cost * (1.0 - AGREED) - cheapest[:, None], 0.0) * per_task
         agree = allowed & (cost * (1.0 - AGREED) <= cheapest[:, None])
-    # A user that could run elsewhere at the same price may be taking what others need.
+    # A user that could run elsewhere at the same price may take capacity that others need.
     unsure = np.where(agree & (agree.sum(axis=1) > 1)[:, None], AGREED * cost * per_task, 0.0)
     doubt = 0.0
-    # A rich user may take what others need for a price that is nothing to it.
+    # A user that spends much may take capacity that others need, at a price negligible to it.
     for taken, price in zip(use, priced, strict=True):
         taken_here = taken * tasks
         np.maximum(part, taken_here, out=part)
@@ -224,7 +226,7 @@ def measure_price_faults(
         dear = max(dear, float(dust.sum(axis=0).max()))
         doubt = max(doubt, float(np.minimum(unseen, taken_here).max()))
         too_much = max(too_much, float(np.minimum(unwanted, taken_here).sum(axis=0).max()))
-    # Too many tasks of a nearly straight utility count by the resources that they take.
+    # Excess tasks of a nearly linear utility count by the resources that they take.
     worst_off = np.where(bends | (wanted > 0), worst_off, np.minimum(worst_off, largest_part))
     if doubt > TOLERANCE:
         dear = max(dear, _resolved(problem, use, tasks, doubt))
@@ -236,7 +238,7 @@ def measure_price_faults(
 
 
 def _resolved(problem: Problem, use: FloatArray, tasks: FloatArray, doubt: float) -> float:
-    """Return what a user could gain for nothing, at most `doubt`: by a linear programme."""
+    """Return the possible gain of a user without cost, at most `doubt`, by a linear programme."""
     total = tasks.sum(axis=1)[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
         part, most = tasks / total, np.maximum(problem.task_limit / total[:, 0], 1.0)
@@ -252,7 +254,7 @@ def _resolved(problem: Problem, use: FloatArray, tasks: FloatArray, doubt: float
 
 
 def _largest(faults: FloatArray) -> float:
-    """Return the largest, infinite where one is not a number."""
+    """Return the largest fault; infinite if one is NaN."""
     return np.inf if np.isnan(faults).any() else float(faults.max(initial=0.0))
 
 
@@ -266,7 +268,7 @@ def _measure_stage(
     prices: FloatArray,
     settled: BoolArray,
 ) -> tuple[dict[str, float], BoolArray]:
-    """Measure faults by their cost, as `measure_price_faults`; return also the users in sight."""
+    """Measure faults by their cost, as `measure_price_faults`; return also the judged users."""
     allowed = problem.gamma > 0
     taken = use * tasks
     held = tasks * per_task

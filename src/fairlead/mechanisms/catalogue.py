@@ -65,12 +65,12 @@ class Claim:
 
 @dataclass(frozen=True)
 class Refutation:
-    """A property that a paper states of a mechanism, and that an audit refutes."""
+    """A property that a paper states for a mechanism, and that an audit refutes."""
 
     property: str
     where: str  # the conditions under which it fails
-    statement: str  # what the paper states, and in which section
-    witness: str  # the file in ``examples/refuted`` whose audit shows it
+    statement: str  # the statement of the paper, with its section
+    witness: str  # the file in ``examples/refuted`` whose audit refutes it
 
     def __str__(self) -> str:
         return f"{self.property} {self.where}, though {self.statement}"
@@ -80,7 +80,7 @@ class Refutation:
 class Mechanism:
     """One row of the catalogue."""
 
-    name: str  # as `solve` and the command line take it
+    name: str  # for `solve` and the command line
     summary: str  # the idea in one line
     paper: str
     proved: tuple[Claim, ...]
@@ -91,12 +91,12 @@ class Mechanism:
     whole_tasks: bool = False
     options: tuple[str, ...] = ()  # keywords of the implementation, such as ``"alpha"``
     # Whether users that differ only in weight get tasks in proportion to weight, so that they can
-    # be solved as one.
+    # be merged for solving.
     merges_users: bool = True
-    variant_of: str = ""  # the mechanism that stands for it in comparisons
+    variant_of: str = ""  # the mechanism that represents it in comparisons
     time_shared: bool = False  # servers are shared by time (TDM), not divided by resource (RDM)
-    # ``module:function`` that starts from the answer to a similar problem, and ends close to the
-    # answer, faster. Only where totals are unique, so that the start does not matter.
+    # ``module:function`` that finds an approximate answer faster, from the answer to a similar
+    # problem. Only if totals are unique, so that the start does not matter.
     continuation: str = ""
     refuted: tuple[Refutation, ...] = ()
 
@@ -365,7 +365,7 @@ def known_mechanism(name: str) -> Mechanism | None:
 
 
 def all_mechanisms() -> list[Mechanism]:
-    """Return our rows, then those of other packages' entry points."""
+    """Return the rows of this package, then those of other packages' entry points."""
     points = entry_points(group=GROUP)
     added = [point for point in points if point.name not in CATALOGUE]
     return [*CATALOGUE.values(), *map(_load_row, sorted(added, key=lambda point: point.name))]
@@ -403,7 +403,7 @@ def solve(problem: Problem, mechanism: str, **options: Any) -> Allocation:
     Raises
     ------
     InputError
-        When it is not a Problem, no mechanism has that name, or it does not take the options.
+        When `problem` is no Problem, the mechanism is unknown, or it does not take an option.
     RefusalError
         When the mechanism's definition does not admit the problem.
     CertificateError
@@ -411,7 +411,7 @@ def solve(problem: Problem, mechanism: str, **options: Any) -> Allocation:
 
     Notes
     -----
-    A user without tasks or of weight 0 gets nothing. The others are served as if it were absent.
+    A user without tasks or of weight 0 gets nothing. The others get the same as without it.
 
     Identical servers are solved as one group, and users that differ only in weight as one user;
     their tasks are split in proportion. Every condition that certifies a mechanism holds for the

@@ -3,10 +3,10 @@
 Ghodsi et al. 2011; with zero demands and weights Parkes, Procaccia and Shah 2012 (EDRF); per
 server as the naive baseline of Wang, Liang and Li 2015, III-D.
 
-Whole tasks, all servers as one pool: the user with the least weighted dominant share takes the
-next task; of equal ones the user whose task is the larger share, then the earlier one. A user
-without tasks left leaves. Algorithm 1 of Ghodsi et al. 2011 stops at the first task that does not
-fit. In the Pareto-efficient form (Metin, 6.2) only that user leaves.
+Whole tasks, all servers as one pool: the user with the least weighted dominant share takes the next
+task; ties go to the user whose task is the larger share, then to the earlier user. A user without
+remaining tasks leaves. Algorithm 1 of Ghodsi et al. 2011 stops at the first task that does not fit.
+In the Pareto-efficient form (Metin, 6.2) only that user leaves.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def solve_drf(problem: Problem) -> Allocation:
 
 
 def solve_drf_per_server(problem: Problem) -> Allocation:
-    """Divide each server by DRF among its eligible users, whatever they have elsewhere."""
+    """Divide each server by DRF among its eligible users, ignoring their other servers."""
     gamma = problem.gamma
     with np.errstate(divide="ignore"):
         share_per_task = np.where(problem.runnable, 1.0 / (gamma * problem.weight[:, None]), 0.0)
@@ -57,7 +57,7 @@ def _pool_share_per_task(pool: Problem) -> FloatArray:
 
 
 def _fill(problem: Problem, share_per_task: FloatArray) -> FloatArray:
-    """Fill every group by itself: shares rise together from zero."""
+    """Fill each group separately: shares rise together from zero."""
     tasks = np.zeros((problem.n_users, problem.n_groups))
     use = np.stack(list(use_per_task(problem)))
     for g in range(problem.n_groups):
@@ -72,7 +72,7 @@ def _fill(problem: Problem, share_per_task: FloatArray) -> FloatArray:
 
 
 def solve_drf_tasks(problem: Problem) -> Allocation:
-    """Divide whole tasks by DRF: a user whose task does not fit leaves, the others go on."""
+    """Divide whole tasks by DRF: a user whose task does not fit leaves, the others continue."""
     return _solve_whole(problem, "drf-tasks", stops=False)
 
 

@@ -26,7 +26,7 @@ from fairlead.solvers.level_raising import (
 )
 from fairlead.solvers.stair_stack import StairStacks, State
 
-# Weights may add up to this much more than was announced, relative, by rounding.
+# Relative excess of the sum of weights over the announced weight that counts as rounding.
 ROUNDING = 1e-9
 PORTION = 2**16  # agents per call of the compiled solver; longer lists take memory
 
@@ -36,7 +36,7 @@ class DynamicDRF:
 
     After the arrival of agents of weights ``w_1 .. w_k``, the fraction ``(w_1 + .. + w_k) / W`` of
     every resource is given out. The agents of least level (dominant share per unit of weight) rise
-    together until a resource that they demand is used up to that fraction; then the others go on.
+    together until a resource that they demand is used up to that fraction; the others continue.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class DynamicDRF:
     Raises
     ------
     InputError
-        For a number, a weight or a capacity without meaning, or an unknown solver.
+        For an invalid number, weight or capacity, or an unknown solver.
 
     Notes
     -----
@@ -113,14 +113,14 @@ class DynamicDRF:
         Raises
         ------
         InputError
-            For a demand or a weight without meaning, or after the last agent announced. Nothing has
-            changed then.
+            For an invalid demand or weight, or after the last announced agent. Nothing has changed
+            then.
         RefusalError
             When the solver does not admit a zero demand.
 
         Notes
         -----
-        Some microseconds, with ``"stack"``.
+        Takes some microseconds with ``"stack"``.
         """
         values = demand.tolist() if isinstance(demand, np.ndarray) else demand
         solver = self._solver
@@ -132,7 +132,7 @@ class DynamicDRF:
         return solver.add_one(shares, weight, self.budget)
 
     def _shares_of_one(self, values: Sequence[float], weight: float) -> list[float] | None:
-        """Return an agent's demand with 1 as the largest; None where full checks are needed."""
+        """Return an agent's demand scaled to a largest of 1; None if full checks are needed."""
         try:
             shares = list(values)
             if self._capacity is not None:
@@ -336,7 +336,7 @@ class _StackSolver:
 
 
 class _PlainSolver:
-    """An algorithm that raises all levels anew at each step: O(P R) a step or more."""
+    """An algorithm that recomputes all levels at each step: O(P R) a step or more."""
 
     def __init__(self, n_resources: int, raise_levels: RaiseLevels) -> None:
         self._raise = raise_levels
@@ -358,7 +358,7 @@ class _PlainSolver:
             self._newest.append(k)
         before = np.append(self._level, 0.0)
         lowest = before[self._newest]
-        lowest[kind] = -1.0  # the newcomer's kind is logged wherever it ends
+        lowest[kind] = -1.0  # log the newcomer's kind at any level
         self._newest[kind] = k
         use = np.vstack([self._use, weight * demand])
         level = self._raise(use, before, budget)
@@ -391,7 +391,7 @@ SOLVERS: dict[str, Callable[[int], _Solver]] = {
     "water": lambda n_resources: _PlainSolver(n_resources, raise_by_water),
     "lp": lambda n_resources: _PlainSolver(n_resources, raise_by_lp),
 }
-# In halving all agents stop together, which holds where every agent demands every resource.
+# Halving assumes that all agents stop together, as they do if all demand every resource.
 POSITIVE_ONLY = frozenset({"halving"})
 
 

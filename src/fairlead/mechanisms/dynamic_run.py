@@ -64,7 +64,7 @@ class DynamicRun:
     @cached_property
     def full_knowledge_shares(self) -> FloatArray:
         """(N,) float: the dominant shares under DRF of all users."""
-        from fairlead.mechanisms.catalogue import solve  # noqa: PLC0415 (not every run asks)
+        from fairlead.mechanisms.catalogue import solve  # noqa: PLC0415 (rarely needed)
 
         return solve(self.problem, "drf").dominant_share
 
@@ -115,7 +115,7 @@ def run_dynamic(
     solver : str
         As of `DynamicDRF`.
     on_progress : callable, optional
-        Called with the steps that are done and all there are.
+        Called with the number of steps done and the number of all steps.
 
     Returns
     -------
@@ -182,7 +182,7 @@ def full_knowledge_levels(
 ) -> FloatArray:
     """Return (N,) the least level under DRF among the first k agents, with their part of the pool.
 
-    All rise together from 0, so the first resource that is used up settles the least level.
+    All rise together from 0, so the least level is reached when the first resource is used up.
     """
     budget = np.minimum(1.0, np.cumsum(weight) / total_weight)
     per_level = np.cumsum(weight[:, None] * demand, axis=0).max(axis=1)

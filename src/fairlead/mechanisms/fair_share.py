@@ -23,18 +23,17 @@ class FairShare(NamedTuple):
 class FairShares:
     """Divides a cluster at an instant among the users with waiting or running tasks.
 
-    A user counts with as many tasks as wait or run, each of their mean demand; the mechanism may
-    give it any part of them. Tasks that differ in eligible servers, or in which resources they
-    demand at all, form separate *kinds*: their mean would fit where none of them does, or nowhere.
-    Each kind is a user of the mechanism. The weights of a user's kinds are those under which they
-    are served in proportion to their tasks when the user is at its own level: ``phi s[k] / S``,
-    with s[k] the dominant share of all tasks of the kind and S that of all tasks of the user. (That
-    is phi for a user with one kind.)
+    A user has its waiting and running tasks, each with their mean demand; the mechanism may give it
+    any part of them. Tasks with different eligible servers or different sets of demanded resources
+    form separate *kinds*, because their mean demand might fit where none of them fits, or nowhere.
+    Each kind is a user of the mechanism, with weight ``phi s[k] / S``: s[k] is the dominant share
+    of all tasks of the kind, and S that of all tasks of the user. So the kinds of a user get tasks
+    in proportion to their tasks; a single kind has weight phi.
 
     Parameters
     ----------
     user : (K,) int
-        User of each of K sets of alike tasks.
+        User of each of K sets of equal tasks.
     place : (K,) int
         Row of `places` of each set.
     demand : (K, R) float
@@ -42,7 +41,7 @@ class FairShares:
     places : (P, G) bool
         Groups of servers where tasks may run; rows differ.
     weight : (N,) float
-        A user of weight 0 is due nothing; its holdings are counted as of weight 1.
+        A user of weight 0 is due nothing; its share is computed with weight 1.
     mechanism : str
         A name of the catalogue.
     """
@@ -114,7 +113,7 @@ class FairShares:
         return weights
 
     def _sums(self, tasks: IntArray, of: IntArray, length: int) -> FloatArray:
-        """Return (length, R) what `tasks` (K,) of each set take, by user or by kind."""
+        """Return (length, R) the amounts of `tasks` (K,) of each set, by user or by kind."""
         sets = np.flatnonzero(tasks)
         return _by(of[sets], tasks[sets, None] * self._demand[sets], length)
 

@@ -28,7 +28,7 @@ from fairlead.model.frames import read_numbers, read_table
 from fairlead.model.problem import Problem
 from fairlead.solvers.leximax import Leximax, lexicographic_max_min
 
-# Relative sizes below which a number counts as zero, tried until the certificate holds.
+# Relative sizes below which numbers count as zero, tried in turn until the certificate holds.
 ZEROS = (1e-9, 1e-7, 1e-5)
 # One linear programme per level takes minutes beyond this many users times groups.
 LARGEST_PROGRAMME = 50_000
@@ -79,7 +79,7 @@ def solve_max_min(problem: Problem, mechanism: str, score: FloatArray) -> Alloca
     ----------
     problem : Problem
     mechanism : str
-        The name to put on the allocation.
+        The name in the allocation.
     score : (N,) float
         Score of one task of each user, positive.
 
@@ -90,8 +90,8 @@ def solve_max_min(problem: Problem, mechanism: str, score: FloatArray) -> Alloca
 
     Notes
     -----
-    Capacities become shares of the cluster, and one unit of a user takes at most all of some
-    resource's total, so that the solver meets numbers of moderate size.
+    Capacities are scaled to shares of the cluster, and units of users so that one takes at most the
+    total of some resource. So the solver gets numbers of moderate size.
     """
     total = problem.total_capacity
     scale = np.where(total > 0, total, 1.0)

@@ -23,7 +23,7 @@ from fairlead.model.problem import Problem
 from fairlead.model.quanta import WholeArray, WholePool
 from fairlead.solvers.level_bisection import top_up
 
-# Relative error of the formula in floats, with some to spare.
+# A generous bound of the relative error of the formula in floats.
 ROUNDING = 1e-12
 
 
@@ -51,7 +51,7 @@ def _solve(problem: Problem, mechanism: str, *, topped_up: bool) -> Allocation:
 
 
 def precompute_tasks(pool: WholePool) -> WholeArray:
-    """Return (N,) the tasks of PDRF's formula, at most as many as each user has."""
+    """Return (N,) the tasks of PDRF's formula, limited to the tasks of each user."""
     rate = 1.0 / pool.step
     per_level = rate @ pool.share
     level = 1.0 / per_level.max()

@@ -20,7 +20,7 @@ from fairlead.model.problem import Problem
 from fairlead.solvers.utility_continuation import UtilityPath
 
 DEFAULT_ALPHA = 2.0
-# Beyond this, x^-alpha of numbers 10^6 apart leaves the range of floats.
+# Beyond this, x^-alpha overflows for values of x that differ by 10^6.
 LARGEST_ALPHA = 32.0
 EASIEST_ALPHA = 2.0
 
@@ -45,8 +45,8 @@ class AlphaUtility:
 def solve_alpha_fair(problem: Problem, alpha: float = DEFAULT_ALPHA) -> Allocation:
     """Divide by (phi, alpha)-proportional fairness, servers divided by resource (RDM).
 
-    Totals are unique for a > 0 (Kesidis et al., Proposition 2). For a = 0 the centre of all best
-    allocations is given, in which alike users have alike totals.
+    Totals are unique for a > 0 (Kesidis et al., Proposition 2). For a = 0 the result is the
+    centre of all best allocations, in which equal users have equal totals.
     """
     return _solve(problem, "alpha-fair", alpha, time_shared=False)
 
@@ -95,7 +95,7 @@ def _solve(problem: Problem, mechanism: str, alpha: float, *, time_shared: bool)
         if place == 0
         else f"no feasible allocation has sum phi (x - x*) / x*^{place:g} > 0 (eq. 17"
     )
-    # Only ratios of weights count. Scaled, their unit cannot decide a tie.
+    # Only ratios of weights matter. They are scaled so that their unit cannot decide a tie.
     weight = problem.weight / problem.weight.max()
     path = UtilityPath(lambda step: AlphaUtility(step, weight), EASIEST_ALPHA, place)
     return divide_by_utility(

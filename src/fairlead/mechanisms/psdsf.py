@@ -1,15 +1,14 @@
 """Per-server dominant-share fairness, under resource division (RDM) and time division (TDM).
 
-Khamse-Ashari et al. 2017. `STRATEGIES` lists ways to tasks close to an answer, in order. Sweeps
-over the servers with the paper's own server procedure (III-C, Algorithm I) finish from there: each
-server in turn divides what it has, knowing only each user's total, until every user has a
-bottleneck everywhere.
+Khamse-Ashari et al. 2017. `STRATEGIES` lists methods that find tasks close to an answer.
+Sweeps with the paper's server procedure (III-C, Algorithm I) finish from there: each server in turn
+divides its capacity, given each user's total, until every user has a bottleneck on every server.
 
 Under RDM a problem may have several PS-DSF allocations. The soft levels lead to one of them, which
-does not depend on the order of users or groups and treats equals alike. Where the sweeps begin from
-nothing, the order of the groups decides. With finite tasks there may be several under TDM too,
-because a user with all its tasks may run them anywhere. There the proportionally fair one is given,
-and under RDM too where one resource binds.
+does not depend on the order of users or groups and treats equal users equally. If the sweeps start
+from zero tasks, the order of the groups decides. With finite tasks there may be several under TDM,
+too, because a user with all its tasks may run them anywhere. Then the result is the proportionally
+fair one, also under RDM if one resource binds.
 """
 
 from __future__ import annotations
@@ -33,14 +32,14 @@ from fairlead.solvers.water_filling import ServerSweeps, WaterFilling
 
 SOFT_TEMPERATURES = (1e-6, 1e-7, 1e-8)  # colder is closer, until rounding errors take over
 PATH_TEMPERATURES = (1e-5, 3e-6, 1e-6, 3e-7)
-# Visits of an entry (a user on a server) by the sweeps from each start, and from the last one.
+# Visits of entries (users on servers) by the sweeps from each start, and from the last start.
 VISITS = 1_000_000
 LAST_VISITS = 1_000_000_000
 ROUNDING = 1e-11  # violations below this are rounding errors
-GOOD = 1e-9  # a violation at which no other strategy is tried
-CLOSE = 1e-7  # a violation that a screening accepts
+GOOD = 1e-9  # a violation below which no other strategy is tried
+CLOSE = 1e-7  # a violation below which a screening accepts an answer
 SWEEPS_BETWEEN_CHECKS = 20
-# The sweeps stand still when no entry moves by more than this, relative to its user's tasks.
+# The sweeps have converged when no entry changes by more than this part of its user's tasks.
 STILL = 1e-15
 
 
@@ -63,7 +62,7 @@ def solve_ps_dsf_tdm(problem: Problem) -> Allocation:
 
 
 def continue_ps_dsf_tdm(problem: Problem, start: FloatArray) -> Allocation:
-    """Come close to PS-DSF under time division, from the answer `start` (N, G) to a like problem.
+    """Approximate PS-DSF under time division, from the answer `start` (N, G) to a similar problem.
 
     The certificate need not hold. Without finite tasks totals do not depend on the start.
     """
@@ -85,7 +84,7 @@ def _solve(problem: Problem, mechanism: str) -> Allocation:
 
 
 def prepare_sweeps(problem: Problem, mechanism: str) -> Sweeps:
-    """Return sweeps for ``ps-dsf`` or ``ps-dsf-tdm``, not yet begun."""
+    """Return sweeps for ``ps-dsf`` or ``ps-dsf-tdm`` that have not started."""
     if mechanism == "ps-dsf" and problem.users.rates is None:
         return Sweeps(problem, use_per_task(problem), certify_bottleneck)
     if mechanism == "ps-dsf" and problem.n_resources > 1:
@@ -114,7 +113,7 @@ def entries_by_server(problem: Problem, use: FloatArray) -> Iterator[ServerEntri
 
 
 class Sweeps:
-    """Sweeps of the server procedure over all servers, and the best tasks that they met."""
+    """Sweeps of the server procedure over all servers, and the best tasks found so far."""
 
     def __init__(
         self,
@@ -153,7 +152,7 @@ class Sweeps:
     def run(self, start: FloatArray, visits: int, enough: float = ROUNDING) -> bool:
         """Sweep from `start` (N, G) and return whether the violation is small enough.
 
-        Ends after about `visits` visits of an entry, or when nothing moves any more.
+        Ends after about `visits` visits of entries, or on convergence.
         """
         entries = start[self.user, self.group].tolist()
         self._keep_better(start)
@@ -202,7 +201,7 @@ def _proportional_tasks(sweeps: Sweeps) -> Iterator[FloatArray]:
 
 
 def _soft_tasks(sweeps: Sweeps) -> Iterator[FloatArray]:
-    """Yield tasks by soft levels, ever closer; servers that no user can run on are left out."""
+    """Yield tasks by soft levels, ever closer, on servers where some user can run."""
     problem = sweeps.problem
     open_groups = problem.runnable.any(axis=0)
     with np.errstate(divide="ignore"):
@@ -226,15 +225,15 @@ def _no_tasks(sweeps: Sweeps) -> list[FloatArray]:
 
 @dataclass(frozen=True)
 class Strategy:
-    """A way to find tasks (N, G) from which the sweeps go on."""
+    """A method that finds tasks (N, G) from which the sweeps continue."""
 
     applies: Callable[[Sweeps], bool]
     starts: Callable[[Sweeps], Iterable[FloatArray]]
     visits: int = VISITS
 
 
-# Tried in this order until an answer is good. The proportionally fair allocation comes first where
-# it is quickest, under TDM, and where soft levels, which lead to the same one, are not defined.
+# Tried in this order until an answer is good. The proportionally fair allocation comes first under
+# TDM, where it is quickest, and where soft levels, which lead to the same one, are not defined.
 STRATEGIES = (
     Strategy(
         lambda s: s.by_time or (s.problem.has_limits and not s.has_one_level),

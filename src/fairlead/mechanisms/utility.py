@@ -1,12 +1,12 @@
 """Divide so that a sum of users' concave utilities is largest.
 
 Kesidis et al., eq. 5 and Corollary 1, for any increasing concave utility of any linear score. The
-alpha-fair mechanisms are this with the utilities of eq. 15.
+alpha-fair mechanisms use the utilities of eq. 15.
 
-Steep utilities are the hard case: some users spend 10^20 times what others spend. A solver that
-sees all of them at once finds the totals of the rich, and leaves the others to rounding. So they
-are solved in stages. The totals of the users that spend most are kept, as limits that they reach in
-any case, but not where they run; then the same programme is solved again for the others.
+Steep utilities are hard: some users spend 10^20 times as much as others. A single solution is exact
+for the users that spend most, and rounding errors for the others. So the programme is solved in
+stages. Each stage keeps the totals of the users that spend most, as limits that they reach in any
+case, but not their servers, and solves the programme again for the others.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from fairlead.solvers.concave_programme import ConcaveProgramme, ConcaveSolution
 from fairlead.solvers.linear_programmes import maximize_linear, raise_together
 from fairlead.solvers.utility_continuation import UtilityPath, follow_path
 
-# A holding below this part of a user's total is left out if it is dearer by more than that.
+# A holding below this part of a user's total is removed if its price is higher by more than that.
 DUST = 1e-9
-# An answer that misses its condition by more may be found more exactly by another method.
+# If an answer misses its condition by more, another method is tried.
 EXACT = 1e-9
-# The relative residual at which a stage is not solved again from another start, and the largest
-# from which a proof follows.
+# The relative residual below which a stage is not solved again from another start, and the
+# largest one that still gives a proof.
 STAGE_CLOSE = 3e-8
 STAGE_ACCEPTED = 1e-6
 STRIDE = 1.5
-# The least total at a start, relative to what the user could have alone.
+# The least total at a start, relative to the total that the user could have alone.
 LEAST = 1e-12
-# Worth of a unit to users that reach their limit in any case; all resources together cost about 1.
+# Marginal utility of users that reach their limit in any case; all resources cost about 1 in all.
 AMPLE = 1e3
 
 Derivative = Callable[[FloatArray], FloatArray]
@@ -72,20 +72,20 @@ class LevelUtility:
 
 @dataclass(frozen=True, eq=False)
 class ScaledUtility:
-    """A utility of a user's part of what it could have alone, in a unit of worth."""
+    """A utility of a user's total as a part of its total alone, in some unit of utility."""
 
     raw: Utility
     alone: FloatArray  # (N,): score that each user could have alone
     offset: float  # logarithm of the unit
-    sated: BoolArray  # (N,): users that reach their limit in any case; all tasks are worth the same
+    sated: BoolArray  # (N,): users that reach their limit anyway; constant marginal utility
 
     def log_marginal(self, amount: FloatArray) -> FloatArray:
-        """Return the logarithm of the worth of one more part, (N,)."""
+        """Return the logarithm of the marginal utility of one more part, (N,)."""
         logs = self.raw.log_marginal(amount * self.alone) + np.log(self.alone) - self.offset
         return np.where(self.sated, np.log(AMPLE), logs)
 
     def elasticity(self, amount: FloatArray) -> FloatArray:
-        """Return the relative fall of the worth where parts grow, (N,)."""
+        """Return the relative fall of the marginal utility with growing parts, (N,)."""
         return np.where(self.sated, 0.0, self.raw.elasticity(amount * self.alone))
 
 
@@ -121,12 +121,12 @@ def maximize_utility(
     RefusalError
         For given rates under RDM, and for finite tasks where scores differ from group to group.
     NoConvergenceError
-        When no answer was found to prove.
+        When no answer could be proved.
 
     Notes
     -----
     Kesidis et al., eq. 5 and 6. Cost as `maximize_concave`. Totals are unique where g is strictly
-    concave; splits over servers need not be, and the centre of all of them is given.
+    concave; splits over servers need not be, and the result is the centre of all of them.
 
     Examples
     --------
@@ -167,7 +167,7 @@ def divide_by_utility(
     """Divide so that the sum of utilities of scores is largest, and certify it.
 
     Utilities are of ``Z[n] = sum_g u[n,g] x[n,g]``; `score` is u, (N, G), 1 when absent. `path`,
-    from a gentler utility, is followed where no answer is found directly; `what` is the condition.
+    from a less steep utility, is followed if no answer is found directly; `what` is the condition.
     """
     if problem.users.rates is not None and not time_shared:
         raise RefusalError(mechanism, "given rates say how a server's time is divided, not how")
@@ -181,7 +181,7 @@ def divide_by_utility(
         )
     alone = (table * problem.gamma).sum(axis=1)
     limit = problem.task_limit * first
-    # A limit above what the user could have alone is none.
+    # A limit above the total that the user could have alone does not bind.
     limit = np.where(limit < alone, limit / alone, np.inf)
     start = problem.weight / problem.weight.sum()
     scaled = _scale(utility, alone, start, limit)
@@ -240,7 +240,7 @@ def divide_by_utility(
         solution, stages = _maximize_in_stages(programme, _path_in_parts(path, alone))
         return certified(solution, *stages)
 
-    # Each method with the violation of an earlier answer at which it is not tried.
+    # Each method, with the violation of an earlier answer below which it is not tried.
     methods: list[tuple[Callable[[], Allocation], float]] = [(solve_directly, EXACT)]
     if path is not None:
         methods += [(lambda: follow(path), EXACT), (lambda: solve_in_stages(path), TOLERANCE)]
@@ -271,9 +271,9 @@ def _scale(
 ) -> ScaledUtility:
     """Return a utility in the unit in which the uniform slices of all users are worth about 1.
 
-    All resources together then cost about 1, and no single unit more. Settled users, and those to
-    whom the last task before their limit is worth far more, get their limit in any case: a number
-    like f'(limit) would drown all others.
+    All resources together then cost about 1. Settled users, and users whose last task before their
+    limit is worth far more than that, get their limit in any case: a marginal utility such as
+    f'(limit) would dwarf all others.
     """
     logs = raw.log_marginal(alone * start) + np.log(alone * start)
     done = np.zeros(len(alone), dtype=bool) if settled is None else settled
@@ -286,7 +286,7 @@ def _scale(
 
 
 def _in_parts(raw: Utility, alone: FloatArray) -> ScaledUtility:
-    """Return a utility of the parts of what users could have alone, in its own unit."""
+    """Return a utility of totals as parts of the totals alone, in its own unit."""
     return ScaledUtility(raw, alone, 0.0, np.zeros(len(alone), dtype=bool))
 
 
@@ -295,9 +295,9 @@ def _path_in_parts(path: UtilityPath, alone: FloatArray) -> UtilityPath:
 
 
 def _without_dust(solution: ConcaveSolution, programme: ConcaveProgramme) -> FloatArray:
-    """Leave out entries that are positive only because the point is interior."""
+    """Remove entries that are positive only because the point is interior."""
     amount = solution.split.sum(axis=1)
-    # A user of linear utility, which may get nothing at all, is measured by its uniform slice.
+    # A user of linear utility may get nothing, so it is measured by its uniform slice.
     linear = programme.utility.elasticity(np.maximum(amount, DUST)) == 0
     held = np.where(linear, np.maximum(amount, programme.start), amount)[:, None]
     share = solution.split / np.maximum(held, np.finfo(float).tiny)
@@ -333,7 +333,7 @@ def _maximize_in_stages(
 def _solve_stage(
     programme: ConcaveProgramme, settled: BoolArray, path: UtilityPath
 ) -> tuple[ConcaveSolution, float]:
-    """Solve a stage from several starts until one comes close; return the closest and its unit."""
+    """Solve a stage from several starts until one converges; return the best and its unit."""
     even = np.where(settled, programme.limit, np.minimum(programme.start, programme.limit))
     starts = [(even, path.last), (even, path.first)]
     raised = raise_together(programme, settled, _equal_worth(even, settled, path))
@@ -354,7 +354,7 @@ def _solve_stage(
 
 
 def _equal_worth(even: FloatArray, settled: BoolArray, path: UtilityPath) -> FloatArray:
-    """Return amounts at which one more unit is worth about the same to all users not settled."""
+    """Return amounts at which marginal utilities of unsettled users are about equal."""
     utility = path.at(path.last)
     logs = utility.log_marginal(even)
     bend = np.maximum(utility.elasticity(even), 1.0)
@@ -369,7 +369,7 @@ def _solve_from(
     start: FloatArray,
     first: float,
 ) -> tuple[ConcaveSolution, float] | None:
-    """Solve a stage from a start, and from a place on the path to its end; None if not solved."""
+    """Solve a stage from a start, then along the path to its end; None if that fails."""
     places = [first]
     while places[-1] < path.last:
         places.append(min(STRIDE * places[-1], path.last))

@@ -18,7 +18,7 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True)
 class Certificate:
-    """The condition that makes an allocation right, and the measured violation of it.
+    """The condition that an allocation must meet, and the measured violation of it.
 
     Attributes
     ----------

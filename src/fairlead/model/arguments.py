@@ -14,9 +14,9 @@ from fairlead.model.quantity import show
 
 
 def whole_number(value: Any, name: str, least: int = 0, most: int | None = None) -> int:
-    """Return a whole number from `least` to `most`, or raise InputError; a bool is none."""
+    """Return a whole number from `least` to `most`, or raise InputError; bools are refused."""
     if type(value) is int and least <= value and (most is None or value <= most):
-        return value  # mostly; abstract classes take long to ask
+        return value  # the usual case, as checks of abstract classes are slow
     is_whole = isinstance(value, Integral) and not isinstance(value, bool)
     if not is_whole or value < least:
         wanted = f"a whole number from {least}" if least != 1 else "a positive whole number"
@@ -27,7 +27,7 @@ def whole_number(value: Any, name: str, least: int = 0, most: int | None = None)
 
 
 def number(value: Any, name: str) -> float:
-    """Return a number, or raise InputError; neither text nor a bool is one."""
+    """Return a number, or raise InputError; text and bools are refused."""
     try:
         if isinstance(value, Real) and not isinstance(value, bool):
             return float(value)

@@ -25,8 +25,8 @@ def sealed(array: NDArray[Any]) -> NDArray[Any]:
 class ReadOnlyArrays:
     """Base of frozen dataclasses whose arrays are read-only, also after pickling.
 
-    An array is copied first unless it owns its memory and is read-only already. The caller's array
-    stays writable, and no rule that is audited can change the problem that it is asked.
+    An array is copied first unless it owns its memory and is read-only already. So the caller's
+    array stays writable, and an audited function cannot change its problem.
     """
 
     def __post_init__(self) -> None:
@@ -55,7 +55,7 @@ class Cluster(ReadOnlyArrays):
     resources: tuple[str, ...]  # length R; the order of every column
     capacity: FloatArray  # (G, R): amount of each resource on *one* server, in its unit
     count: IntArray  # (G,): servers in the group
-    units: tuple[str, ...]  # length R; empty where no unit was declared
+    units: tuple[str, ...]  # length R; empty text for a resource without a unit
     labels: tuple[Mapping[str, str], ...]  # length G
 
     def __repr__(self) -> str:
@@ -94,11 +94,11 @@ class Users(ReadOnlyArrays):
     weight: FloatArray  # (N,): weight phi
     # (N, G): whether the placement constraint allows the group (delta), whatever its capacity.
     eligible: BoolArray
-    task_limit: FloatArray  # (N,): tasks the user has in all; infinite where unlimited
-    # (N, G): tasks a second with *one* server of the group to itself (gamma), given directly. A
-    # user without given rates has a row of NaN; 0 is a group where it cannot run.
+    task_limit: FloatArray  # (N,): total tasks of each user; infinite if unlimited
+    # (N, G): given rates (gamma): tasks a second that the user runs alone on *one* server of the
+    # group; 0 where it cannot run. NaN rows for users without given rates.
     rates: FloatArray | None = None
-    # (N, R): weight per resource, for the one-pool mechanisms that define it.
+    # (N, R): weight per resource, for one-pool mechanisms that define such weights.
     resource_weight: FloatArray | None = None
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""How much of a server one task takes, and how many whole tasks fit on one server."""
+"""The part of a server that one task takes, and the whole tasks that fit on one server."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def use_per_task(problem: Problem, time_shared: bool = False) -> FloatArray:
 def tasks_on_one_server(problem: Problem) -> FloatArray:
     """Return (N,) the most tasks of each user that fit on one server where it may run.
 
-    Given rates say nothing of sizes: such a user counts as infinitely many. O(N G R).
+    A user with given rates has no known size, and counts as infinitely many. O(N G R).
     """
     runnable = problem.runnable
     on_each = problem.fitting / np.maximum(problem.count, 1)

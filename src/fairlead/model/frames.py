@@ -1,7 +1,7 @@
 """Read arrays, frames and series, and arrange labelled ones by name.
 
 Neither pandas nor polars is imported: a frame is an object with ``to_numpy`` and ``columns``. Its
-rows are named by its ``index``, or by its only column of text if the index merely counts.
+rows are named by its ``index``, or by its only column of text if the index is a default range.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fairlead.model.names import check_name
 
 @dataclass(frozen=True)
 class Labels:
-    """Labels of one axis; `chosen` unless they merely count."""
+    """Labels of one axis; `chosen` is False for default labels, which only count."""
 
     names: tuple[str, ...]
     chosen: bool

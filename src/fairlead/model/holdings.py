@@ -1,4 +1,4 @@
-"""What users hold of a cluster, whether a mechanism or a real system gave it to them."""
+"""The amounts that users hold of a cluster, by a mechanism or in a real system."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fairlead.model.ties import first_largest_of_rows
 class WaitingTask(ReadOnlyArrays):
     """A task that waits for a server."""
 
-    name: str  # what its scheduler calls it
+    name: str  # in its scheduler
     user: int  # an index into the problem's users
     request: FloatArray  # (R,): amount of each resource that it takes
     allowed: BoolArray  # (G,): the groups on which it may run
@@ -29,9 +29,9 @@ class WaitingTask(ReadOnlyArrays):
 class UnrunnableTask:
     """A waiting task that fits no server, even an empty one: nothing is due for it."""
 
-    name: str  # what its scheduler calls it
+    name: str  # in its scheduler
     user: str  # name of the user, which may be outside of the problem
-    why: str  # what excludes it from every server
+    why: str  # the reason why it fits no server
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class IdleUser:
 
 @dataclass(frozen=True, eq=False)
 class Doubts(ReadOnlyArrays):
-    """What holdings may leave out, because part of their source could not be read.
+    """Amounts that holdings may lack, because part of their source could not be read.
 
     A verdict on incomplete holdings is "holds" or "fails" only if no reading of the missing part
     could change it. For a user, it could change:
@@ -59,14 +59,14 @@ class Doubts(ReadOnlyArrays):
     A user without waiting pods cannot lack tasks, even where pods of other users are missing.
     """
 
-    why: str  # in a few words
-    used: BoolArray  # (G, R): where more may be used than is counted
-    holds: BoolArray  # (N,): users that may hold more than is counted
-    wants: BoolArray  # (N,): users that may want more than is counted, or on other servers
+    why: str  # the reason, in a few words
+    used: BoolArray  # (G, R): amounts of which more may be used than counted
+    holds: BoolArray  # (N,): users that may hold more than counted
+    wants: BoolArray  # (N,): users that may demand more than counted, or on other servers
     waits: bool  # whether further tasks may wait
     repels: bool  # whether missing tasks may keep waiting ones from servers with room for them
-    servers: bool  # whether servers are left out
-    users: bool  # whether users are left out
+    servers: bool  # whether servers are missing
+    users: bool  # whether users are missing
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -75,8 +75,8 @@ class Holdings(ReadOnlyArrays):
 
     problem: Problem
     tasks: FloatArray  # (N, G): tasks of each user on each whole group
-    source: str = ""  # the mechanism's name, or what the file says
-    whole_tasks: bool = False  # whether tasks run as a whole or not at all
+    source: str = ""  # the name of the mechanism, or the source in the file
+    whole_tasks: bool = False  # whether tasks are indivisible
     # (N, G, R): amounts held, where users have tasks of several shapes; ``tasks`` then counts
     # average tasks. None: tasks times demand.
     amounts: FloatArray | None = None
@@ -89,8 +89,8 @@ class Holdings(ReadOnlyArrays):
     outside: FloatArray | None = None
     # Requests and constraints of tasks that are not modelled, one line each.
     not_modelled: tuple[str, ...] = ()
-    # (N,): users with tasks that fit where their average task does not: their slices and bundles
-    # are counted too small. None without such users.
+    # (N,): users with tasks that fit where their average task does not; their slices and bundles
+    # are underestimated. None without such users.
     partial: BoolArray | None = None
     doubts: Doubts | None = None  # None where the source was read in full
     # (R,): the unit in which the source counts each resource; None where amounts are continuous.
@@ -133,7 +133,7 @@ class Holdings(ReadOnlyArrays):
     def user_amounts(self) -> FloatArray:
         """(N, R) float: amount of each resource that each user holds in all."""
         if self.amounts is None:
-            with np.errstate(invalid="ignore"):  # infinitely many tasks of what takes nothing
+            with np.errstate(invalid="ignore"):  # 0 times infinitely many tasks
                 amounts: FloatArray = self.user_tasks[:, None] * self.problem.demand
         else:
             amounts = self.amounts.sum(axis=1)

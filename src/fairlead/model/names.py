@@ -21,6 +21,6 @@ def check_name(name: str, place: str) -> str:
 
 def check_names(names: Sequence[str], what: str) -> None:
     """Raise ProblemError for the first of many names that has control characters."""
-    if CONTROL.search("".join(names)):  # mostly none has, and one search is fast
+    if CONTROL.search("".join(names)):  # a single search, as control characters are rare
         for row, name in enumerate(names):
             check_name(name, f"{what}[{row}].name")

@@ -48,7 +48,7 @@ class Problem(ReadOnlyArrays):
         ``task_limit`` (N,), ``rates`` (N, G) or None.
     n_users, n_groups, n_resources : int
     demand, weight, task_limit, count
-        Short for those of `users` and `cluster`.
+        The same as in `users` and `cluster`.
     group_capacity : (G, R) float
         Capacity of all servers of each group.
     total_capacity : (R,) float
@@ -451,8 +451,8 @@ def check_problem(problem: object) -> None:
 
 
 def _check_placeable(problem: Problem) -> None:
-    """Refuse users that no server can serve, naming what excludes them."""
-    # The same as gamma > 0, without the large tables that gamma would leave behind.
+    """Refuse users that fit no server, with the reason."""
+    # The same as gamma > 0, but without caching the large table gamma.
     asks, lacks = problem.demand > 0, ~(problem.cluster.capacity > 0)
     open_to = problem.users.eligible & (problem.count > 0)
     runnable = open_to & ~(asks.astype(np.float32) @ lacks.T.astype(np.float32) > 0)

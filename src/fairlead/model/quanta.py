@@ -1,8 +1,8 @@
 """Amounts as whole numbers of a quantum, so that whole tasks fill a server without rounding.
 
-A server of 0.5 holds five tasks of 0.1. In floats it may hold four, as subtractions leave a little
-less. So amounts are read as the exact decimals that were written (`fairlead.model.quantity.exact`),
-and each resource gets a quantum that divides all its amounts.
+A server of 0.5 holds five tasks of 0.1. With floats it may hold four, because of rounding. So
+amounts are read as the exact decimals that were written (`fairlead.model.quantity.exact`), and each
+resource gets a quantum that divides all its amounts.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _column(
 # int64, or Python's integers in an array of objects.
 WholeArray = NDArray[Any]
 
-# Below this, floats hold all integers.
+# Floats represent all integers up to this one exactly.
 LARGEST_WHOLE_FLOAT = 2.0**53
 # Shares closer than this (relative) are compared in integers: four roundings are behind each.
 NEAR = 1e-14
@@ -94,8 +94,8 @@ class WholePool:
     capacity: WholeArray  # (R,): quanta of the pool
     demand: WholeArray  # (N, R): quanta of one task
     limit: FloatArray  # (N,): whole tasks that each user has; infinite for no limit
-    # (N,): the weighted dominant share of one task, ``max_r d / (phi C)``, as a fraction; all
-    # shares are scaled by the same number, which changes no comparison.
+    # (N,): the weighted dominant share of one task, ``max_r d / (phi C)``, as a fraction. All
+    # shares are scaled by one number, which does not affect comparisons.
     numerator: WholeArray
     denominator: WholeArray
     share: FloatArray  # (N, R): fraction of the pool that one task takes, rounded

@@ -1,7 +1,7 @@
 """Amounts of a resource: plain numbers, Kubernetes quantities, units, and exact ratios.
 
-A plain number (``0.5``, ``16``, ``1e3``, in quotes or not) is in whatever unit the resource was
-declared with. A number with a suffix (``500m``, ``4Gi``, ``100M``) is absolute, in the base unit:
+A plain number (``0.5``, ``16``, ``1e3``, in quotes or not) is in the declared unit of the
+resource. A number with a suffix (``500m``, ``4Gi``, ``100M``) is absolute, in the base unit:
 cores, bytes, or bits a second. An exponent is not a suffix: as in Kubernetes, ``1E3`` is a
 thousand and ``1E`` an exa.
 
@@ -25,7 +25,7 @@ LARGEST_AMOUNT = 1e100
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 
-# Longer texts are not amounts that anyone wrote, and cost quadratic time to convert.
+# Longer texts are no real amounts, and take quadratic time to convert.
 _LONGEST_TEXT = 300
 _LARGEST_EXPONENT = 400
 
@@ -110,7 +110,7 @@ def read_amount(value: object, unit: str = "") -> tuple[float, bool]:
 
 def typed_number(text: str) -> float:
     """Read a number from the command line; raise ValueError for digits that only Python reads."""
-    # Python alone reads 1_0, digits of other scripts, and blanks around a number.
+    # Only Python accepts 1_0, digits of other scripts, and blanks around a number.
     if "_" in text or not text.isascii() or text != text.strip():
         raise ValueError(f"is no plain number: {text!r:.60}")
     return float(text)

@@ -29,7 +29,7 @@ def restrict(
 ) -> Problem:
     """Return the problem with only these users, groups and resources, by index, in this order.
 
-    Raises ProblemError when nothing is left, or a user demands nothing any more or fits no server.
+    Raises ProblemError when nothing is left, or a remaining user demands nothing or fits no server.
     """
     n = np.arange(problem.n_users) if users is None else np.asarray(users, dtype=np.int64)
     g = np.arange(problem.n_groups) if groups is None else np.asarray(groups, dtype=np.int64)
@@ -69,7 +69,7 @@ def active_part(problem: Problem) -> tuple[Problem, IntArray, IntArray]:
 
 
 def split_groups(problem: Problem) -> tuple[Problem, IntArray]:
-    """Make every server a group of its own, named ``name-0``, ``name-1``, ... in larger groups.
+    """Make every server a separate group, named ``name-0``, ``name-1``, ... in larger groups.
 
     Also returns (S,) the former group of each server.
     """
@@ -87,8 +87,8 @@ def split_groups(problem: Problem) -> tuple[Problem, IntArray]:
 def merge_groups(problem: Problem) -> tuple[Problem, IntArray]:
     """Merge groups of servers with equal capacity, eligible users and rates.
 
-    Returns the problem (the same object when all groups differ), with groups under the name and
-    labels of the first of each kind, and (G,) the merged group of each group. O(G (N / 8 + R)) for
+    Returns the problem (the same object when all groups differ), with the name and labels of
+    the first group of each kind, and (G,) the merged group of each group. O(G (N / 8 + R)) for
     constraints kept as bits, plus O(N G) for rates.
     """
     users, cluster = problem.users, problem.cluster
@@ -116,8 +116,8 @@ def merge_users(problem: Problem) -> tuple[Problem, IntArray, FloatArray]:
     """Merge users with equal demand, eligibility, rates and task limit per unit of weight.
 
     Returns the problem (the same object when all users differ, or weights are per resource), with
-    summed weights and limits under the name of the first of each kind, (N,) the merged user of each
-    user, and (N,) its part of that user's tasks. Cost as of `merge_groups`.
+    summed weights and limits and the name of the first user of each kind, (N,) the merged user of
+    each user, and (N,) its part of that user's tasks. Cost as of `merge_groups`.
     """
     users, n_users = problem.users, problem.n_users
     if users.resource_weight is not None:
@@ -165,7 +165,7 @@ def _distinct_rows(columns: list[NDArray[Any]], length: int) -> tuple[IntArray, 
 
 
 def _comparable(table: NDArray[Any]) -> NDArray[Any]:
-    """Give equal numbers equal bytes: one zero, and one NaN."""
+    """Return numbers of which equal ones have equal bytes: one zero, and one NaN."""
     if table.dtype.kind != "f":
         return table
     plain = table + 0.0

@@ -1,4 +1,4 @@
-"""What a policy did with a workload: when and where each task ran."""
+"""The log of a workload under a policy: when and where each task ran."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.workload import IndexArray, Workload
 
-# The policy that replays nothing: the log of the trace itself.
+# The policy name of the log of the trace itself, without a replay.
 RECORDED = "recorded"
 
 
@@ -18,12 +18,12 @@ RECORDED = "recorded"
 class RunLog:
     """Every start of a task, in the order of the decisions: P starts, T tasks, K sets.
 
-    A task starts again after it lost its server. Tasks that still wait at the end have no start.
+    A task that lost its server starts again. Tasks that still wait at the end have no start.
     """
 
     policy: str  # such as ``drf/best-fit``, or ``recorded``
     task: IndexArray  # (P,): the task that started, numbered as in the workload
-    server: IndexArray  # (P,): its server; -1 where a recorded log does not say
+    server: IndexArray  # (P,): its server; -1 if a recorded log lacks it
     start: FloatArray  # (P,): seconds
     end: FloatArray  # (P,): when the task ended or was lost, seconds
     lost: BoolArray  # (P,): whether the task was lost with its server
@@ -32,7 +32,7 @@ class RunLog:
 
     @property
     def is_recorded(self) -> bool:
-        """Whether this is what happened, and no replay."""
+        """Whether this is the recorded log, and no replay."""
         return self.policy == RECORDED
 
     def task_times(self, workload: Workload) -> tuple[FloatArray, FloatArray]:

@@ -1,7 +1,7 @@
 """Ranking with ties: of numbers that differ by rounding only, the first in order wins.
 
-What a person sees (a witness, the rows of a table, colours) must not depend on how a processor
-adds. Relative changes have no scale of their own, so pass the factor ``1 + change``.
+Visible results (a witness, the rows of a table, colours) must not depend on how a processor adds.
+Ties are relative: for relative changes, which may be near 0, pass the factor ``1 + change``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from fairlead.model.cluster import FloatArray, IntArray
 
-# Relative. Answers are rarely closer than this, and no verdict depends on so little.
+# Relative tolerance. Different answers are rarely closer, and no verdict depends on less.
 TIE = 1e-8
 
 

@@ -17,12 +17,12 @@ class Verdict:
     verdict: Finding
     witness: dict[str, Any] = field(default_factory=dict)  # plain values; empty unless it fails
     searched: int = 0  # cases checked
-    detail: str = ""  # which cases were checked, in words
+    detail: str = ""  # the checked cases, in words
     sentence: str = ""  # the finding in a sentence; empty where the report words it
     applies: bool = True  # False where the property's premise is not met, so that it holds
-    # By what fraction of its due the user of the witness is wronged; infinite where it has nothing.
+    # The fraction of its due that the user of the witness lacks; infinite if it has nothing.
     severity: float = 0.0
-    # Users about whom the verdict says nothing: the property could not fail for them.
+    # Users for which the property could not fail.
     vacuous: tuple[str, ...] = ()
 
     @classmethod

@@ -52,9 +52,9 @@ class Workload:
     job_user: IndexArray  # (J,): the user of the job
     job_submit: FloatArray  # (J,): submission, ascending
     job_gang: BoolArray  # (J,): whether all tasks start together
-    job_cancel: FloatArray  # (J,): when its user withdraws the job; infinite if never
-    # (J,): the declared longest run of a task, seconds; infinite if none. A policy may use it;
-    # nothing is stopped for it.
+    job_cancel: FloatArray  # (J,): time at which its user withdraws the job; or infinite
+    # (J,): the declared longest run of a task, seconds; infinite if none. Policies may use it, but
+    # no task is stopped at it.
     job_limit: FloatArray
     set_job: IndexArray  # (K,): the job of the set, ascending
     set_shape: IndexArray  # (K,): the demand of one task, a row of `shapes`
@@ -63,16 +63,16 @@ class Workload:
     shapes: FloatArray  # (D, R): amounts of one task; distinct rows in order of first use
     places: BoolArray  # (E, G): groups that are allowed; distinct rows in order of first use
     task_duration: FloatArray  # (T,): seconds from start to end
-    # (T,): recorded start, unknown to every replay. Infinite if the task never started, NaN if the
-    # log does not say.
+    # (T,): recorded start, which replays do not use. Infinite if the task never started, NaN if the
+    # log lacks it.
     task_start: FloatArray
-    task_server: IndexArray  # (T,): recorded server; -1 if the log does not say
+    task_server: IndexArray  # (T,): recorded server; -1 if the log lacks it
     server_time: FloatArray  # (X,): time of the event, ascending
     # (X,): JOIN; LEAVE, which loses the running tasks; or DRAIN, which lets them finish.
     server_event: NDArray[np.int8]
     server: IndexArray  # (X,): a server whose first event is a join is absent at time 0
     origin: str = ""  # source of the workload, for reports
-    # Counts of what was dropped, repaired or simplified on reading, for reports.
+    # Numbers of dropped, repaired or simplified records on reading, for reports.
     notes: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
@@ -304,7 +304,7 @@ def _labels(job_names: ArrayLike | None, n_jobs: int) -> NameArray:
     labels = np.asarray(job_names).astype(np.str_)
     if labels.shape != (n_jobs,):
         raise ProblemError(f"must have shape ({n_jobs},), not {labels.shape}", "job names")
-    as_given = np.asarray(job_names, dtype=object)  # texts of NumPy drop zero characters at the end
+    as_given = np.asarray(job_names, dtype=object)  # NumPy strings lose trailing zero characters
     check_unlike_names([str(name) for name in as_given], "jobs")
     return labels
 
@@ -399,7 +399,7 @@ def _task_servers(task_server: ArrayLike | None, start: FloatArray, n_servers: i
 
 @dataclass(frozen=True, eq=False)
 class Excerpt:
-    """A part of a workload, with the users of the whole."""
+    """A part of a workload, with all of its users."""
 
     workload: Workload
     task: IntArray  # (T',): number of each of its tasks in the whole, ascending
@@ -455,8 +455,8 @@ def excerpt(
 def first_seconds(workload: Workload, seconds: float) -> Workload:
     """Return the workload without the jobs and server events that come later.
 
-    Earlier tasks keep their durations. Servers that would first join later are removed, except the
-    first of a group without others, which joins when it would have. Raises InputError for no
+    Earlier tasks keep their durations. Servers that first join later are removed, except that
+    a group without other servers keeps its first one. Raises InputError for no
     positive number, or when no job is submitted before.
     """
     if not 0 < seconds < np.inf:
@@ -476,6 +476,6 @@ def first_seconds(workload: Workload, seconds: float) -> Workload:
 
 
 def _renumbered(numbers: IndexArray, kept: BoolArray) -> IntArray:
-    """Return the new numbers after some of the numbered things were removed."""
+    """Return the new numbers of entries after some entries were removed."""
     among: IntArray = np.cumsum(kept)[numbers] - 1
     return among

@@ -91,7 +91,7 @@ def amounts(values: ArrayLike, resources: Sequence[str], what: str) -> FloatArra
 
 
 def check_unlike_names(given: Sequence[str], what: str) -> None:
-    """Raise ProblemError that names the first bad name, or the second of two that are equal."""
+    """Raise ProblemError for the first malformed or duplicate name."""
     if not len(given):
         raise ProblemError(f"there are no {what}", what)
     check_names(given, what)

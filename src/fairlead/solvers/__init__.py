@@ -1,4 +1,4 @@
-"""Mathematics without the word "fair", each module named after its algorithm."""
+"""Mathematical algorithms without notions of fairness; each module is named after one."""
 
 from fairlead.compiled import choose_how_it_runs
 

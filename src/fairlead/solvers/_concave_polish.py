@@ -1,11 +1,10 @@
 """Newton's method on the support of an interior point: the last digits of a sum of utilities.
 
-An interior point comes close to the optimum from inside: of two complementary numbers neither is
-quite zero, and where both should be they are as large as the square root of the remaining gap.
-Close enough, it is clear which users hold tasks where, which resources are used up, and which
-limits are reached. Taken as equations, these give quadratic convergence. Splits that the equations
-leave open stay near where they were: entries move in proportion to what they hold, as if a small
-force drew them back.
+An interior point approaches the optimum from inside: neither of two complementary numbers is zero,
+and if both should be, they are as large as the square root of the remaining gap. Near the optimum
+it is clear where users hold tasks, which resources are used up, and which limits are reached. As
+equations, these give quadratic convergence. Splits that the equations leave open stay near the
+iterate: entries move in proportion to their size, against a small restoring force.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.solvers.concave_programme import ConcaveSolution, Point, System
 
 STEPS = 8
-# The force that draws entries back, relative to what a unit is worth.
+# The restoring force on entries, relative to the marginal utility.
 FORCE = 1e-4
-# Entries move at least as easily as this part of all that the user holds.
+# Entries move at least as easily as one of this part of the user's total.
 LEAST_EASE = 1e-2
 RIDGE = 1e-13
 # The largest residual that counts as rounding.
@@ -37,9 +36,9 @@ class _Support:
 
 
 def polish(system: System, point: Point, gap: float, iterations: int) -> ConcaveSolution:
-    """Return the solution at an iterate close to the optimum, with as many digits as there are.
+    """Return the solution near an iterate close to the optimum, to all digits.
 
-    `gap` is its largest residual, reported if the equations lead nowhere better.
+    `gap` is the largest residual of the iterate, kept if the equations give no better point.
     """
     rough = ConcaveSolution(
         point.x, point.p, np.where(system.allowed, point.z, np.inf), point.v, gap, iterations
@@ -91,7 +90,7 @@ def _step(
     dp, dearer, change = solve(moved, push, over)
     dx = moved - theta * (dearer + (push + stiffness * change)[:, None])
     dw = hold * (change + beyond)
-    # An entry that would go below zero is not held, and stays at zero from now on.
+    # An entry that would become negative leaves the support.
     return np.maximum(x + dx, 0.0), p + dp, w + dw
 
 
@@ -123,7 +122,7 @@ def _judge(
         float(np.abs(np.where(support.reached, spare, 0.0)).max()),
     ]
     misses = np.array([*unequal, *(-value for value in negative)])
-    # A maximum may overlook a NaN.
+    # `max` may ignore a NaN.
     missed = float(misses.max()) if not np.isnan(misses).any() else np.inf
     solution = ConcaveSolution(
         np.maximum(x, 0.0),

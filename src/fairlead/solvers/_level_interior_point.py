@@ -7,13 +7,12 @@ The linear programme
                sum_n d[n,r] x[n,g] + a[g,r] t + s[g,r] = c[g,r]  (each group's capacity)
                x, s >= 0
 
-has N G unknowns but only G R prices: eliminating the users leaves a Newton system of G R rows,
-however many they are. Its dual asks for prices p of the resources of each group and values
+has N G unknowns but only G R prices: eliminating the users leaves a Newton system of G R rows
+for any number of users. Its dual asks for prices p of the resources of each group and values
 y[n] = min_g d[n].p[g] of each user's unit, with sum_n w[n] y[n] + a.p = 1: the price of the level.
 
-An interior point ends in the middle of the optimal face, so that of x and its reduced cost z
-exactly one is positive. That shows at once which users can still rise and which resources are used
-up for good.
+An interior point ends in the middle of the optimal face, so that exactly one of x and its reduced
+cost z is positive. That shows which users can still rise, and which resources stay used up.
 """
 
 from __future__ import annotations
@@ -33,13 +32,13 @@ LEAST_CENTRING = 1e-4
 LEAST_CENTRALITY = 1e-3
 # Beyond this the residuals are rounding errors and further steps lose digits.
 RESIDUAL_TARGET = 1e-13
-# Below the first, steps that gain nothing end the search; above the second it has failed. Between
-# them the polish mends the answer, or the certificate refuses it.
+# Below the first residual, a step without gain ends the search; above the second it has failed.
+# Between them the polish corrects the answer, or the certificate refuses it.
 RESIDUAL_SMALL = 1e-7
 RESIDUAL_ACCEPTED = 1e-4
 PATIENCE = 4
 # Added to the balanced diagonal of the Newton system, where rows are linearly dependent: those of
-# resources whose users have no other place left, and those known to be used up.
+# resources whose users have no other group left, and those known to be used up.
 DEPENDENT = 1e-15
 DEPENDENT_EXHAUSTED = 1e-11
 SMALLEST_PIVOT = 1e-200
@@ -54,7 +53,7 @@ class LevelProgramme:
     need: FloatArray  # (N,): w, per unit of level; 0 for fixed users
     fixed: FloatArray  # (N,): b
     capacity: FloatArray  # (G, R): c
-    slope: FloatArray  # (G, R): a, use per unit of level by users that are not listed
+    slope: FloatArray  # (G, R): a, use per unit of level by unlisted users
     exhausted: BoolArray  # (G, R): used up in every solution: no slack, and a price of either sign
 
 
@@ -106,7 +105,7 @@ class _Residuals:
 
 
 class _System:
-    """The programme with all that stays the same over the iterations."""
+    """The programme with the values that are constant over the iterations."""
 
     def __init__(self, programme: LevelProgramme) -> None:
         lp = programme
@@ -228,8 +227,8 @@ class _System:
         for r, q, product in self.products:
             half = theta * np.sqrt(product / total)[:, None]
             block = -(half.T @ half)  # one array twice: half the work
-            # What users give to one group they take from others: rows sum to zero. Computed so,
-            # the diagonal keeps its digits when a user's theta is all on one group.
+            # Rows sum to zero, because users move units between groups. Computed in this way, the
+            # diagonal keeps its digits when a user's theta is all on one group.
             block[own, own] = 0.0
             block[own, own] = -block.sum(axis=1)
             blocks[:, r, :, q] = block
@@ -237,7 +236,7 @@ class _System:
         return blocks.reshape(n_groups * n_resources, n_groups * n_resources)
 
     def steps(self, point: _Iterate, direction: _Iterate) -> tuple[float, float]:
-        """Return how far x and s, and z and p, can go before one of them is negative."""
+        """Return the longest steps at which x and s, and z and p, stay non-negative."""
         bounded = self.bounded
         primal = min(
             _distance(point.x, direction.x), _distance(point.s[bounded], direction.s[bounded])
@@ -268,7 +267,7 @@ def raise_level(programme: LevelProgramme) -> LevelSolution:
     Raises
     ------
     NoConvergenceError
-        When the optimality conditions are still missed by more than 1e-4 at the end.
+        When the final residual of the optimality conditions is above 1e-4.
 
     Notes
     -----
@@ -316,7 +315,7 @@ def raise_level(programme: LevelProgramme) -> LevelSolution:
 
 
 def _raise_slope(programme: LevelProgramme) -> LevelSolution:
-    """Solve a programme without listed users: the first row that is used up decides."""
+    """Solve a programme without listed users: the first used-up row decides."""
     rising = programme.slope > 0
     reach = np.full(programme.capacity.shape, np.inf)
     np.divide(programme.capacity, programme.slope, out=reach, where=rising)
@@ -351,7 +350,7 @@ def _iterate(system: _System, point: _Iterate, residuals: _Residuals) -> _Iterat
 
 
 def _polish(system: _System, point: _Iterate, residuals: _Residuals) -> _Iterate:
-    """Adjust holdings so that used-up resources with a price are used up to the last digit."""
+    """Adjust holdings so that resources with a price are used up to the last digit."""
     lp = system.lp
     x_scale, p_scale = float(point.x.max()), float(np.abs(point.p).max())
     held = lp.allowed & (point.x * p_scale > point.z * x_scale)
@@ -393,9 +392,9 @@ def _solve_balanced(matrix: FloatArray, sides: FloatArray, ridge: FloatArray) ->
 
 
 def _centre(system: _System, point: _Iterate) -> _Iterate:
-    """Lift the smaller of complementary unknowns whose product has fallen far below the mean.
+    """Raise the smaller of complementary unknowns whose product has fallen far below the mean.
 
-    The next step would divide by it. The disturbance is less than the gap that is left.
+    The next step would divide by it. The disturbance is smaller than the remaining gap.
     """
     allowed, bounded = system.lp.allowed, system.bounded
     least = LEAST_CENTRALITY * system.mu(point)

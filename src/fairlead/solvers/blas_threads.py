@@ -1,7 +1,7 @@
 """The number of BLAS threads for small matrices.
 
-Sharing a few hundred unknowns among all cores takes longer than one core takes alone, and ten times
-as long on busy cores: waiting threads spin.
+For a few hundred unknowns all cores are slower than one, and ten times slower on busy cores,
+because waiting threads spin.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import cache
 
 from threadpoolctl import ThreadpoolController
 
-MOST_UNKNOWNS = 1000  # more unknowns are worth all cores
+MOST_UNKNOWNS = 1000  # beyond this, all cores are faster
 
 
 def threads_for(unknowns: int) -> AbstractContextManager[object]:
@@ -26,5 +26,5 @@ def threads_for(unknowns: int) -> AbstractContextManager[object]:
 
 @cache
 def _libraries(_with_scipy: bool) -> ThreadpoolController:
-    """Return the loaded BLAS libraries; scipy loads one of its own."""
+    """Return the loaded BLAS libraries; scipy loads a separate one."""
     return ThreadpoolController()

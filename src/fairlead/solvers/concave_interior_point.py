@@ -34,15 +34,15 @@ class _Stepping:
     """Parameters of a step."""
 
     least_centring: float  # least target of the next mean product, relative to the present one
-    second_order: bool  # whether the step corrects for the curvature that the predictor meets
-    to_boundary: float  # part of the way to where an unknown is zero
+    second_order: bool  # whether the step corrects for the curvature along the predictor
+    to_boundary: float  # longest step, as a part of the distance to the boundary
     relative: bool = False  # complementary products go to zero relative to each user's spending
 
 
 BOLD = _Stepping(least_centring=1e-4, second_order=True, to_boundary=0.995)
-# Steep utilities sometimes upset the second-order correction.
+# Steep utilities sometimes make the second-order correction diverge.
 CAREFUL = _Stepping(least_centring=0.1, second_order=False, to_boundary=0.9)
-# Some users spend many orders of magnitude less than others.
+# For users whose spending differs by many orders of magnitude.
 RELATIVE = _Stepping(least_centring=0.1, second_order=False, to_boundary=0.9, relative=True)
 
 
@@ -60,14 +60,14 @@ def maximize_concave(programme: ConcaveProgramme) -> ConcaveSolution:
     Raises
     ------
     NoConvergenceError
-        When the optimality conditions are still missed by more than 1e-4 at the end.
+        When the final residual of the optimality conditions is above 1e-4.
 
     Notes
     -----
     Mehrotra's predictor-corrector method, with one step length for primal and dual unknowns because
     the curved utilities tie the two. About 15 to 60 iterations of
-    O(N G R^2 + N (G R)^2 / 2 + (G R)^3), the middle term as one matrix product. Where that does not
-    come close, steps are shorter and without second-order correction. `polish` finds the last
+    O(N G R^2 + N (G R)^2 / 2 + (G R)^3), the middle term as one matrix product. If that does
+    not converge, steps are shorter and without second-order correction. `polish` finds the last
     digits.
     """
     system = System(programme)
@@ -85,7 +85,7 @@ def maximize_concave(programme: ConcaveProgramme) -> ConcaveSolution:
 
 
 def _follow(system: System, stepping: _Stepping) -> ConcaveSolution:
-    """Step until the optimality conditions are met, or nothing more is gained."""
+    """Step until the optimality conditions are met, or steps gain nothing."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         point = system.start()
         best, best_residuals = point, system.residuals(point)

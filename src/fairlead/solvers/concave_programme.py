@@ -7,14 +7,14 @@ The programme
                X[n] + t[n] = limit[n]                  (users that have one)
                x, s, t >= 0
 
-has N G unknowns but only R G prices p: eliminating the users leaves a Newton system of R G rows,
-however many they are. At its optimum a user's marginal utility v[n] = f_n'(X[n]) is the price of a
+has N G unknowns but only R G prices p: eliminating the users leaves a Newton system of R G rows for
+any number of users. At its optimum a user's marginal utility v[n] = f_n'(X[n]) is the price of a
 unit on its cheapest groups, sum_r a[r,n,g] p[r,g], plus the value w[n] of its limit:
 
     z[n,g] = sum_r a[r,n,g] p[r,g] + w[n] - v[n] >= 0,   x z = s p = t w = 0.
 
-Marginal utilities span many orders of magnitude where the utility is steep, so v is an unknown of
-its own, tied to X by log v = log f'(X): that equation is nearly linear where v = f'(X) is not.
+Marginal utilities span many orders of magnitude where the utility is steep, so v is a
+separate unknown with the equation log v = log f'(X), which is nearly linear, unlike v = f'(X).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from fairlead.model.cluster import BoolArray, FloatArray
 # Added to the balanced diagonal of the Newton system, where rows are linearly dependent.
 DEPENDENT = 1e-15
 SMALLEST_PIVOT = 1e-200
-# Spending below this part of the mean is not told apart from it.
+# The least spending of a user or group in relative measures, as a part of the mean.
 LEAST_MONEY = 1e-12
 SMALL_MONEY = 1e-6
 
@@ -115,7 +115,7 @@ class Residuals:
 
 
 class PriceStep(NamedTuple):
-    """A change of prices, and what it means to the users."""
+    """A change of prices, and its effect on the users."""
 
     prices: FloatArray  # (R, G)
     dearer: FloatArray  # (N, G): change of a unit's cost
@@ -123,7 +123,7 @@ class PriceStep(NamedTuple):
 
 
 class System:
-    """The programme with all that stays the same over the iterations."""
+    """The programme with the values that are constant over the iterations."""
 
     def __init__(self, programme: ConcaveProgramme) -> None:
         self.programme = programme
@@ -134,14 +134,14 @@ class System:
         self.pairs = int(self.allowed.sum() + self.live.sum() + self.limited.sum())
 
     def cost(self, prices: FloatArray) -> FloatArray:
-        """Return what one unit of each user costs on each group, (N, G)."""
+        """Return the cost of one unit of each user on each group, (N, G)."""
         total: FloatArray = self.use[0] * prices[0]
         for use, price in zip(self.use[1:], prices[1:], strict=True):
             total += use * price
         return total
 
     def used(self, split: FloatArray) -> FloatArray:
-        """Return the part of each resource of each group that a split takes, (R, G)."""
+        """Return the part of each resource of each group that a split uses, (R, G)."""
         return np.stack([(use * split).sum(axis=0) for use in self.use])
 
     def start(self) -> Point:
@@ -188,7 +188,7 @@ class System:
         log_marginal = lp.utility.log_marginal(amount)
         marginal = np.log(point.v) - log_marginal
         spent = point.v * amount
-        # A residual counts little where hardly any money is spent.
+        # Residuals are weighted by the money that is spent.
         due = np.maximum(spent, np.exp(log_marginal) * amount)
         counts = np.minimum(due / spent.mean() / SMALL_MONEY, 1.0)
         gap = (point.x * point.z).sum() + (point.s * point.p).sum() + point.t @ point.w
@@ -288,7 +288,7 @@ class System:
         return solve
 
     def longest_step(self, point: Point, direction: Point) -> float:
-        """Return how far a direction can be followed before an unknown is negative, at most 1."""
+        """Return the longest step in a direction, at most 1, at which no unknown is negative."""
         step = 1.0
         for field in fields(point):
             values, change = getattr(point, field.name), getattr(direction, field.name)

@@ -1,8 +1,8 @@
 """Serve whole tasks by turns from one pool: bisection for a level, then a heap of turns.
 
-User n takes its (t+1)-th task at the level t step[n]. So at level L it has taken
-``floor(L / step[n]) + 1`` tasks, and use is a staircase that rises with L. All tasks below a
-feasible level are taken at once, and the few about the first misfit turn by turn, from a heap that
+User n takes its (t+1)-th task at the level t step[n]. So at level L it has taken ``floor(L /
+step[n]) + 1`` tasks, and use is a staircase that rises with L. All tasks below a feasible level are
+taken at once, and the few near the first task that does not fit turn by turn, from a heap that
 compares levels exactly. docs/design/whole-tasks-on-one-pool.md proves that the result is that of
 turns from the beginning.
 """
@@ -15,20 +15,20 @@ from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.quanta import WholeArray, WholePool
 from fairlead.solvers.turn_heap import UserInTurn, take_one_each, take_turns
 
-# Relative error of level / step in floats, with some to spare.
+# A generous bound of the relative error of level / step in floats.
 ROUNDING = 4e-15
 MOST_PROBES = 400
 
 
 def serve_by_turns(pool: WholePool, *, stops: bool) -> WholeArray:
-    """Serve the next task always to the user with the least weighted dominant share.
+    """Serve each task to the user with the least weighted dominant share.
 
     Parameters
     ----------
     pool : WholePool
         No user in it can run more than 2**53 tasks.
     stops : bool
-        Whether to stop at the first task that does not fit. Otherwise only its user leaves.
+        Whether to stop at the first task that does not fit; otherwise only its user leaves.
 
     Returns
     -------
@@ -45,7 +45,7 @@ def serve_by_turns(pool: WholePool, *, stops: bool) -> WholeArray:
     users = np.flatnonzero(pool.limit >= 1)
     while users.size:
         if not stops:
-            # Room only shrinks: a user whose task does not fit now would leave at its turn.
+            # Room never grows, so a user whose task does not fit now would leave at its turn.
             users = users[(pool.demand[users] <= room).all(axis=1)]
             if not users.size:
                 break
@@ -88,7 +88,7 @@ def _jump(
     room: WholeArray,
     taken: WholeArray,
 ) -> None:
-    """Take all tasks of these users that are surely below a level."""
+    """Take all tasks of these users that are certainly below a level."""
     reached = np.floor(level * (1.0 - ROUNDING) * rate[users]) + 1.0
     count = np.minimum(reached, pool.limit[users]).astype(np.int64).astype(taken.dtype)
     more = np.maximum(count - taken[users], 0)
@@ -97,7 +97,7 @@ def _jump(
 
 
 def top_up(pool: WholePool, taken: WholeArray) -> WholeArray:
-    """Return tasks with one more for each user that it fits, from the least served upward.
+    """Return tasks with one more for each user if it fits, from the least served upward.
 
     `taken` is (N,) int64 or object, and fits. Metin, Section 5. O(N (log N + R)).
     """
@@ -117,20 +117,20 @@ def find_level(
     share: FloatArray,
     room: FloatArray,
 ) -> float:
-    """Return a level up to which all tasks surely fit, few tasks short of the last such level.
+    """Return a level up to which all tasks certainly fit, few tasks below the last such level.
 
     `taken` and `limit` (N,) are whole tasks taken already, and at most; `rate` (N,) is tasks per
     unit of level; `share` (N, R) is use by one task and `room` (R,) the free amount, as parts of
     the pool. Minus infinity where no level is known to be feasible.
 
-    Counts are rounded up and room is rounded down, so floats suffice. The rest is left to exact
-    arithmetic. Newton's method between brackets; O(N R) a probe. Ends when fewer tasks are in doubt
-    than a probe costs, or at a step that floats cannot divide.
+    Counts are rounded up and room is rounded down, so floats suffice. Exact
+    arithmetic does the rest. Newton's method between brackets; O(N R) a probe. Ends when serving
+    the undecided tasks is cheaper than a probe, or when floats cannot divide the interval.
     """
     n_users = len(taken)
     alone = np.where(share > 0.0, room / share, np.inf).min(axis=1)
     high = float((np.minimum(limit, taken + alone + 2.0) / rate).max(initial=0.0))
-    # The first guess: as if no user had a limit.
+    # The first guess ignores limits.
     use, slope = (taken - 0.5) @ share, rate @ share
     growing = slope > 0.0
     guess = np.maximum(0.0, (room + use)[growing] / slope[growing])

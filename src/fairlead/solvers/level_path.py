@@ -25,7 +25,7 @@ import numpy as np
 
 from fairlead.model.cluster import BoolArray, FloatArray
 
-# Levels further below the best than this, in temperatures, have no weight.
+# Levels that are more than this many temperatures below the best have no weight.
 NEGLIGIBLE = 25.0
 LARGEST_EXPONENT = 300.0
 SMALLEST_USE = 1e-300
@@ -34,7 +34,7 @@ PRECISION = 1e-3
 ROUNDING = 1e-9
 CORRECTIONS = 6
 CLOSEST_CORRECTIONS = 12
-# Corrections longer than half the step, or than this, lead to other parts of the curve.
+# Corrections longer than half the step, or than this, may reach other parts of the curve.
 LONGEST_CORRECTION = 1.0
 # Steps are measured in logarithms of the temperature, or of levels of resources not used up.
 # Levels of used-up resources may move by this many temperatures instead.
@@ -47,7 +47,7 @@ STEPS = 1000
 # and on the line through the last two, which is better where a user left at that temperature.
 PARABOLA = (1 / 3, -2.0, 8 / 3)
 LINE = (0.0, -1.0, 2.0)
-# Tasks that fell to less than this from the first to the last are rounding errors at 0.
+# Tasks that fell below this part of their first value are rounding errors at temperature 0.
 FASTER = 0.1
 LOG_2 = float(np.log(2.0))
 
@@ -64,7 +64,7 @@ class LevelProblem:
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """The quantities at given levels (flat) and a temperature, whose logarithm comes last."""
+    """The quantities at given levels (flat) and the logarithm of a temperature (last)."""
 
     at: FloatArray
     tasks: FloatArray
@@ -137,7 +137,7 @@ def _evaluate(problem: LevelProblem, at: FloatArray) -> _Point:
     for g in range(n_groups):
         own = slice(g * n_resources, (g + 1) * n_resources)
         slopes[own, own] += taken[:, g].T @ weight[:, g] / tau
-    # The imaginary user is as heavy as the lightest one.
+    # The imaginary user has the least weight of all users.
     lightest = np.exp(problem.log_weight.min())
     idle = tau * lightest * np.exp(np.minimum(at[:-1], LARGEST_EXPONENT))
     whole = flat.sum(axis=0) + np.maximum(idle, SMALLEST_USE)
@@ -197,7 +197,7 @@ def _correct(
 def _next(
     problem: LevelProblem, here: _Point, tangent: FloatArray, step: float, goal: float
 ) -> tuple[_Point, float] | None:
-    """Return the next point, no colder than the goal, and how long a step to try from there."""
+    """Return the next point, no colder than the goal, and the next step length to try."""
     row = tangent * here.scale**2
     row /= np.abs(row).max()
     while step > SMALLEST_STEP:
@@ -215,7 +215,7 @@ def _next(
 
 
 def _settle(problem: LevelProblem, at: FloatArray) -> _Point:
-    """Return the point at this temperature as close as Newton's method gets, from close by."""
+    """Return the point at this temperature by Newton's method from a nearby point."""
     best = here = _evaluate(problem, at)
     for _ in range(CLOSEST_CORRECTIONS):
         right = -np.append(here.error, 0.0)
@@ -250,18 +250,18 @@ def _tasks_at_zero(problem: LevelProblem, here: _Point) -> Iterator[FloatArray]:
 
 
 def follow_level_path(problem: LevelProblem, temperatures: Sequence[float]) -> Iterator[FloatArray]:
-    """Follow the curve of levels down and yield tasks at temperature 0, ever closer.
+    """Follow the curve of levels down, and yield ever better tasks at temperature 0.
 
     Parameters
     ----------
     temperatures : sequence of float
-        Where on the curve the way to temperature 0 is guessed, descending from below 1. Rounding
-        errors are about 1e-16 / temperature.
+        Points of the curve from which tasks are extrapolated to temperature 0, in descending order,
+        all below 1. Rounding errors are about 1e-16 / temperature.
 
     Yields
     ------
     (N, G) float
-        Tasks of each user on each server, 0 where negligible. Nothing where the curve is lost.
+        Tasks of each user on each server, 0 where negligible. Ends early if the curve is lost.
 
     Notes
     -----

@@ -1,9 +1,9 @@
 """Raise levels within a grown budget: by water-filling, by halving, and by linear programmes.
 
 Halving is Li, Liu, Zhang and Zhang 2019, Algorithm 1, with another first test. Line 6 as printed
-asks whether the levels of the step before, with 0 for the newcomer, fit into the budget. They
-always do, since they fitted into a smaller one; the algorithm would then raise all as if they had
-nothing, and overfill. The right test is whether the budget suffices to raise all to the first and
+asks whether the levels of the previous step, with 0 for the newcomer, fit into the budget. They
+always do, because they fitted into a smaller one; the algorithm would then raise all as if from 0,
+and overuse the budget. The right test is whether the budget suffices to raise all to the first and
 highest level.
 """
 
@@ -18,18 +18,18 @@ from fairlead.model.cluster import BoolArray, FloatArray
 
 RaiseLevels = Callable[[FloatArray, FloatArray, float], FloatArray]
 
-# A resource is used up where no more than this much of the budget is left.
+# A resource is used up if at most this part of the budget is left.
 ROUNDING = 1e-14
 # The tightest tolerances of HiGHS.
 TIGHTEST = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-# A resource is used up where less than this part of the budget is left.
+# A resource is used up if less than this part of the budget is left, in linear programmes.
 LEFT_OVER = 3e-10
 # Newton's steps end when one changes a level by no more than this, relative.
 LAST_STEP = 1e-15
 
 
 def raise_by_water(use: FloatArray, level: FloatArray, budget: float) -> FloatArray:
-    """Raise the lowest together, from one level that they meet to the next.
+    """Raise the lowest participants together, from one level to the next.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def raise_by_water(use: FloatArray, level: FloatArray, budget: float) -> FloatAr
     Notes
     -----
     The water-filling of Kash, Procaccia and Shah 2014, by events instead of by small amounts. It
-    goes on with participants that demand no used-up resource: O(P R) for each of at most P + R
+    continues with participants that demand no used-up resource: O(P R) for each of at most P + R
     events.
     """
     level = level.copy()
@@ -76,9 +76,9 @@ def raise_by_water(use: FloatArray, level: FloatArray, budget: float) -> FloatAr
 def raise_by_halving(use: FloatArray, level: FloatArray, budget: float) -> FloatArray:
     """Find by halving the first participant to rise, and raise all from there on to one level.
 
-    As `raise_by_water`, for positive `use` and non-increasing `level`. O(P R): each halving adds up
-    the half that it decides about. The paper subtracts parts from sums; here sums only grow,
-    because a difference of large sums may be nothing but rounding.
+    As `raise_by_water`, for positive `use` and non-increasing `level`. O(P R): each halving sums up
+    the half that it decides. The paper subtracts from sums; here sums only grow, because a
+    difference of large sums may be mere rounding.
     """
     kept, rising = np.zeros(use.shape[1]), use.sum(axis=0)  # alpha and beta of the paper
     if (kept + rising * level[0] > budget).any():
@@ -98,7 +98,7 @@ def raise_by_halving(use: FloatArray, level: FloatArray, budget: float) -> Float
 
 
 def raise_by_lp(use: FloatArray, level: FloatArray, budget: float) -> FloatArray:
-    """Maximise the least level; then, with participants that cannot rise fixed, that of the others.
+    """Maximise the least level; fix participants that cannot rise, and repeat for the others.
 
     As `raise_by_water`, by Li et al., linear programme (1): at most R programmes of P + 1
     variables. Of the optimal levels the least are taken (Lemma 1). Raises NoConvergenceError when
@@ -148,7 +148,7 @@ def _largest_least_level(
 def _correct_level(use: FloatArray, level: FloatArray, left: FloatArray, least: float) -> float:
     """Correct M by Newton's method to where the first resource is used up.
 
-    HiGHS passes over coefficients of 1e-9 and less.
+    HiGHS ignores coefficients of 1e-9 and less.
     """
     for _ in range(len(level)):
         at_least = level <= least

@@ -1,9 +1,9 @@
 """Lexicographic max-min of linear scores, by one interior-point level after the other.
 
 Users rise together. A user leaves at its limit. Users that capacity stops leave at that level, and
-the others go on. Each stop comes with prices that prove it, and complementary slackness shrinks the
-rest: a user never again runs where it would be dearer, and a resource with a price is used up for
-good. Later stops therefore cost little, however large the first was.
+the others continue. Each stop has prices that prove it, and complementary slackness shrinks the
+remaining problem: a user never runs again on a group with a higher price, and a resource with a
+price stays used up. So later stops cost little, even if the first one was large.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fairlead.solvers._level_interior_point import LevelProgramme, LevelSolution
 
 # A limit within this (relative) of the level counts as reached.
 REACHED = 1e-12
-# A smaller share of what a user holds is a rounding error.
+# A smaller share of a user's total is a rounding error.
 DUST = 1e-10
 
 
@@ -26,10 +26,10 @@ DUST = 1e-10
 class Leximax:
     """A lexicographic max-min division."""
 
-    split: FloatArray  # (N, G): what each user holds on each group
+    split: FloatArray  # (N, G): holdings of each user on each group
     level: FloatArray  # (N,): the level, total / need, at which each user stopped
-    # (K, G, R): for each of K stops the prices that prove it. At these the users at or below that
-    # level spend all there is, on their cheapest groups, and the users that stopped there pay.
+    # (K, G, R): for each of K stops the prices that prove it. At these prices the users at or below
+    # that level buy everything, on their cheapest groups, and the users that stopped there pay.
     prices: FloatArray
 
 
@@ -65,15 +65,15 @@ class _Stops:
                 before = int(self.rising.sum())
                 self._stop(solution)
                 if int(self.rising.sum()) == before:
-                    raise NoConvergenceError("a level was reached at which capacity stops nobody")
+                    raise NoConvergenceError("a level was reached at which capacity stops no user")
         prices = np.array(self.prices).reshape(-1, *self.capacity.shape)
         return Leximax(self.split, self.level, prices)
 
     def _raise(self) -> LevelSolution:
-        """Raise the level until capacity stops it, letting users leave at their limits.
+        """Raise the level until capacity stops it; users leave at their limits.
 
-        The first level ignores limits and so is too low. Fixing the users at their limits makes
-        room for a higher one, until no further user reaches its limit.
+        The first level ignores limits, so it is too low. Fixing users at their limits frees
+        capacity for a higher one, until no further user reaches its limit.
         """
         while True:
             solution = self._solve()
@@ -126,7 +126,7 @@ class _Stops:
         )
 
     def _record(self, solution: LevelSolution) -> None:
-        """Keep the split, without rounding errors and amounts beyond a limit."""
+        """Store the split, without rounding errors and amounts beyond a limit."""
         wanted = np.where(self.rising, self.need * solution.level, self.fixed)
         dust = solution.split < DUST * wanted[:, None]
         split = np.where(self.allowed & ~dust, solution.split, 0.0)
@@ -155,7 +155,7 @@ class _Stops:
         self._settle()
 
     def _settle(self) -> None:
-        """Take out users that share no resource, however indirectly, with one that still rises."""
+        """Remove users that share no resource, even indirectly, with a rising user."""
         asks = (self.demand > 0).astype(float)
         open_rows = ~self.exhausted
         places = self.allowed & ~self.settled[:, None]
@@ -171,9 +171,10 @@ class _Stops:
         self.settled |= ~linked
 
     def _add_prices(self, solution: LevelSolution) -> None:
-        """Make this stop's prices valid where earlier stops ruled entries out.
+        """Make this stop's prices valid for entries that earlier stops excluded.
 
-        A multiple of an earlier stop's prices keeps the proof, because at those all is spent, too.
+        Adding a multiple of an earlier stop's prices keeps the proof, because at those prices, too,
+        nothing remains.
         """
         prices = solution.prices
         if self.prices:
@@ -183,7 +184,7 @@ class _Stops:
             dear = self.demand @ before.T
             cheapest = np.where(self.allowed, dear, np.inf).min(axis=1)
             margin = dear - cheapest[:, None]
-            # Where the earlier prices leave no margin they cannot help.
+            # Earlier prices without a margin cannot help.
             helped = out & (margin > self.zero * self.zero * dear)
             multiple = float((missing[helped] / margin[helped]).max(initial=0.0))
             negative = (prices < 0) & (before > 0)
@@ -216,8 +217,8 @@ def lexicographic_max_min(
         Units at which a user leaves; infinite for none.
     capacity : (G, R) float
     zero : float
-        Of two complementary unknowns the one below this (relative to its scale) is taken as zero,
-        if the other is above it.
+        Of two complementary unknowns, one below this (relative to its scale) counts as zero if the
+        other is above it.
 
     Returns
     -------

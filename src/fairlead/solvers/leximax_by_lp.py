@@ -1,4 +1,4 @@
-"""Lexicographic max-min by one general linear programme per stop: slow, and hard to upset.
+"""Lexicographic max-min by one general linear programme per stop: slow, but robust.
 
 For numbers too far apart, or too degenerate, for `lexicographic_max_min`. The unknowns are shares
 of what each user could have of each group alone, so that coefficients are at most 1.
@@ -16,7 +16,7 @@ from fairlead.solvers.leximax import REACHED, Leximax
 
 # The tightest tolerances of HiGHS.
 TIGHTEST = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-# A dual value above this, relative to the largest, is one.
+# A dual value below this, relative to the largest, counts as zero.
 PAYS = 1e-9
 
 
@@ -59,7 +59,7 @@ def lexicographic_max_min_by_lp(
             continue
         stopped = rising & (pays > PAYS * pays.max(initial=0.0))
         if not stopped.any():
-            raise NoConvergenceError("a level was reached at which capacity stops nobody")
+            raise NoConvergenceError("a level was reached at which capacity stops no user")
         fixed[stopped] = need[stopped] * level
         rising &= ~stopped
         prices.append(price)
@@ -71,7 +71,7 @@ def lexicographic_max_min_by_lp(
 
 
 class _Programme:
-    """The rows that stay the same from stop to stop."""
+    """The rows that are the same for all stops."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class _Programme:
     def solve(
         self, rising: BoolArray, fixed: FloatArray
     ) -> tuple[float, FloatArray, FloatArray, FloatArray]:
-        """Return the highest level, the split (N, G), prices (G, R), and what a unit pays (N,)."""
+        """Return the highest level, the split (N, G), prices (G, R), and costs of a unit (N,)."""
         slope = np.where(rising, self.need * self.unit / self.in_all, 0.0)
         no_level = csr_array((self.rows.shape[0], 1))
         level = csr_array(slope[:, None])

@@ -14,7 +14,7 @@ from fairlead.solvers.concave_programme import ConcaveProgramme, ConcaveSolution
 
 # The tightest tolerances of HiGHS.
 TIGHTEST = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-# HiGHS takes smaller demands for none, so they count as this where they must not vanish.
+# HiGHS ignores smaller demands, so demands that must not vanish are raised to this.
 SMALLEST_SEEN = 1e-8
 # A total gain below this is scaled up before it is judged.
 LITTLE = 1e-6
@@ -84,10 +84,10 @@ def improve(
 def measure_progress(
     use: FloatArray, allowed: BoolArray, split: FloatArray, most: FloatArray, capacity: FloatArray
 ) -> float:
-    """Measure how much of a tiny gain there is: about 1 if all can gain without losses, else 0.
+    """Measure the possible part of a tiny gain: about 1 if all can gain without losses, else 0.
 
-    `split` (N, G) are the holdings before; all else is as for `improve`. Where demands are orders
-    of magnitude apart, losses below the tolerance may be large gains to others.
+    `split` (N, G) are the holdings before; other arguments are as for `improve`. Where demands are
+    orders of magnitude apart, losses below the tolerance may be large gains to others.
     """
     seen = np.where(use > 0, np.maximum(use, SMALLEST_SEEN), 0.0)
     user, group, taken, total = _rows(seen, allowed)
@@ -116,7 +116,7 @@ def raise_together(
 ) -> FloatArray | None:
     """Return totals (N,) with the largest least multiple of `amount` (N,), positive.
 
-    Settled users have their limits, less 1e-9 of them. None where HiGHS finds no optimum. The
+    Settled users have their limits, less 1e-9 of them. None if HiGHS finds no optimum. The
     programme's start and utility are unused.
     """
     system = System(programme)
@@ -147,9 +147,9 @@ def raise_together(
 def maximize_linear(programme: ConcaveProgramme, worth: FloatArray) -> ConcaveSolution:
     """Find a split of the largest ``sum_n worth[n] X[n]``, and its prices.
 
-    `worth` (N,) is that of a unit. The programme's start and utility are unused. The answer is a
-    corner of all best ones. Unknowns are counted in worth, so that prices are equally exact for
-    each user, be a unit worth 10^-12 of what it is to another.
+    `worth` (N,) is per unit. The programme's start and utility are unused. The answer is a vertex
+    of the optimal face. Unknowns are scaled by worth, so that prices are equally exact for each
+    user, even if worths differ by 10^12.
     """
     system = System(programme)
     user, group, taken, total = _rows(system.use / worth[:, None], system.allowed)
@@ -193,15 +193,15 @@ def _bound_gains(
     capacity: FloatArray,
     prices: FloatArray,
 ) -> float:
-    """Bound the sum of gains by prices of resources, whatever they are.
+    """Bound the sum of gains by any prices of resources.
 
     A unit of user n costs at least q[n]. A user that gains y[n] >= 0 on top of have[n] pays
-    ``(have[n] + y[n]) q[n]`` of the ``sum c p`` that there is. So ``sum y`` is at most
-    ``sum c p - sum have q + sum_n (1 - q[n])+ y[n]``, where the last y[n] is at most what n may
-    have on top, or could have alone.
+    ``(have[n] + y[n]) q[n]`` of the total ``sum c p``. So ``sum y`` is at most
+    ``sum c p - sum have q + sum_n (1 - q[n])+ y[n]``, where the last y[n] is at most the remaining
+    limit of user n, and the amount it could have alone.
     """
     cost = np.where(allowed, np.einsum("rg,rng->ng", prices, use), np.inf).min(axis=1)
-    cost = np.where(allowed.any(axis=1), cost, 1.0)  # a user without a place neither pays nor gains
+    cost = np.where(allowed.any(axis=1), cost, 1.0)  # users without a group
     with np.errstate(divide="ignore"):
         alone = np.where(use > 0, capacity[:, None, :] / np.where(use > 0, use, 1.0), np.inf)
     alone = np.where(allowed, alone.min(axis=0), 0.0).sum(axis=1)

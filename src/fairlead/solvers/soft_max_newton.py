@@ -4,10 +4,10 @@ These are the levels of PS-DSF. Let server i serve its users up to level L[i], a
 take x[n] = phi[n] max_i gamma[n,i] L[i] tasks from the servers that attain the maximum. PS-DSF asks
 that the most used resource of every server is just used up. With the maximum over servers and that
 over resources both replaced by soft ones of temperature tau, this is one smooth equation per server
-in the logarithms of the levels, whatever the number of users.
+in the logarithms of the levels, for any number of users.
 
-Raising a server's level draws users to it and away from all others, and raising all levels alike
-raises all use alike. So the Jacobian is an M-matrix (positive diagonal, no positive entry off it,
+Raising a server's level moves users to it from all others, and raising all levels equally raises
+all use equally. So the Jacobian is an M-matrix (positive diagonal, no positive entry off it,
 positive row sums) at every point and every temperature below 1: it is never singular, and the
 solution at each temperature is unique. Following it from tau = 1 downwards leads to a PS-DSF
 allocation to within a few tau.
@@ -23,16 +23,16 @@ import numpy as np
 from fairlead.model.cluster import FloatArray
 
 COOLING = 0.3
-# Where Newton's method fails, temperatures are closer together; no closer than this.
+# If Newton's method fails, temperatures are closer together, but no closer than this.
 SLOWEST_COOLING = 0.9
 NEWTON_STEPS = 40
 SMALLEST_STEP = 1e-3
 LARGEST_EXPONENT = 700.0
 SMALLEST_USE = 1e-300
 LARGEST_LOG_TASKS = 300.0
-# A longer step (in the logarithm of a level) only overflows.
+# A longer step (in the logarithm of a level) would overflow.
 LONGEST_STEP = 20.0
-# Equations hold to this fraction of the temperature, which is the error that stays anyway.
+# Equations hold to this fraction of the temperature, which is the error of the answer anyway.
 PRECISION = 1e-2
 # A smaller share of a user's tasks is a rounding error of the soft maximum.
 NEGLIGIBLE = 1e-10
@@ -51,10 +51,10 @@ class SoftProblem:
 
     @property
     def idle_rate(self) -> float:
-        """Rate at which an imaginary user takes what limits leave over on every server.
+        """Rate of an imaginary user that takes the capacity left by limits on each server.
 
-        It takes the fraction tau of a server at the level at which the lightest user alone would
-        fill it, more at higher levels, and less than tau where others use the server up.
+        It takes the fraction tau of a server at the level at which the user of least weight alone
+        would fill it, more at higher levels, and less than tau if others use the server up.
         """
         if not np.isfinite(self.log_limit).any():
             return 0.0
@@ -126,7 +126,7 @@ def _newton_direction(problem: SoftProblem, state: _AtLevels) -> FloatArray:
 
 
 def _settle(problem: SoftProblem, state: _AtLevels) -> _AtLevels:
-    """Solve at the state's temperature, as far as Newton's method with step halving gets."""
+    """Solve at the state's temperature by Newton's method with step halving."""
     for _ in range(NEWTON_STEPS):
         if state.largest < PRECISION * state.temperature:
             break
@@ -149,15 +149,15 @@ def _settle(problem: SoftProblem, state: _AtLevels) -> _AtLevels:
 
 
 def follow_soft_levels(problem: SoftProblem, temperatures: Sequence[float]) -> Iterator[FloatArray]:
-    """Follow the soft levels down and yield, at some temperatures, the tasks at temperature 0.
+    """Follow the soft levels down, and yield ever better tasks at temperature 0.
 
     Parameters
     ----------
     problem : SoftProblem
         Every server can run some user.
     temperatures : sequence of float
-        Relative errors of the levels that may stay, descending from below 1. Rounding errors of
-        the splits are about 1e-16 / temperature, so that 1e-8 is the last that makes sense.
+        Accepted relative errors of the levels, descending from below 1. Rounding errors of the
+        splits are about 1e-16 / temperature, so 1e-8 is the last sensible one.
 
     Yields
     ------
@@ -167,9 +167,9 @@ def follow_soft_levels(problem: SoftProblem, temperatures: Sequence[float]) -> I
     Notes
     -----
     PS-DSF: Khamse-Ashari et al. 2017; the soft levels are derived in ``docs/design``. Some 100 to
-    200 Newton steps of O(N G (R + G) + G^3), the G^2 N as a matrix product. Once it is settled
-    where users run, tasks are nearly linear in the temperature: those at 0 are read off the last
-    two, and are right to about its square.
+    200 Newton steps of O(N G (R + G) + G^3), the G^2 N as a matrix product. At low
+    temperatures tasks are nearly linear in the temperature: those at 0 are extrapolated from the
+    last two, with an error of about its square.
     """
     levels = np.zeros(problem.log_rate.shape[1])
     state = _settle(problem, _evaluate(problem, levels, 1.0))
@@ -193,7 +193,7 @@ def follow_soft_levels(problem: SoftProblem, temperatures: Sequence[float]) -> I
 
 
 def _at_zero(warmer: _AtLevels, state: _AtLevels) -> FloatArray:
-    """Return the tasks at temperature 0 on the line through two states; the colder where alone."""
+    """Return the tasks at temperature 0 on the line through two states."""
     tasks = state.tasks
     if warmer is not state:
         further = state.temperature / (warmer.temperature - state.temperature)

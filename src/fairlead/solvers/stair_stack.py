@@ -2,11 +2,11 @@
 
 At each step one participant arrives, at level 0, and the budget of every resource grows. Then the
 participants of least level rise together until a resource that they demand is used up; the others
-go on, until none can rise. No level ever falls. Participants that demand the same set of resources
-(of one *kind*) stop together, so a later one is never above an earlier one: their levels are a
-staircase, and only its lowest stairs move. Each kind has a stack of stairs, which merge as they
-meet. A step costs amortised O(R) where all are of one kind; with K kinds each stair that is reached
-costs O(K R).
+continue, until none can rise. No level ever falls. Participants that demand the same set of
+resources (of one *kind*) stop together, so a later one is never above an earlier one: their levels
+are a staircase, and only its lowest stairs move. Each kind has a stack of stairs, which merge as
+they meet. A step costs amortised O(R) where all are of one kind; with K kinds each stair that is
+reached costs O(K R).
 
 The log has the least level of each kind after each step in which it rose; see
 `fairlead.solvers.level_log`.
@@ -20,7 +20,7 @@ from typing import Final
 from librt.vecs import append, vec
 from mypy_extensions import i64
 
-# When a resource is used up, so are all that miss no more than this, relative.
+# When a resource is used up, resources with at most this relative remainder are, too.
 ROUNDING: Final = 4e-16
 INFINITE: Final = float("inf")
 
@@ -42,8 +42,8 @@ class Kind:
     number: i64  # by first arrival
     demands: vec[bool]  # (R,)
     stairs: list[Stair]  # the lowest last
-    can_rise: bool  # within a step
-    rises: bool  # within a step
+    can_rise: bool  # in the current step
+    rises: bool  # in the current step
 
     def __init__(self, number: i64, demands: vec[bool]) -> None:
         self.number = number
@@ -89,7 +89,7 @@ class StairStacks:
         self._rate = vec[float]([0.0] * n_resources)
 
     def state(self) -> State:
-        """Return all as plain values, for copies."""
+        """Return the state as plain values, for copies."""
         kinds: list[tuple[list[bool], StairRows]] = []
         for kind in self.kinds:
             rows = [(stair.level, list(stair.use)) for stair in kind.stairs]
@@ -99,7 +99,7 @@ class StairStacks:
         return kinds, used, [int(kind) for kind in self.kind], log_step, log_kind, level
 
     def restore(self, state: State) -> None:
-        """Set all to a state."""
+        """Restore a state."""
         kinds, used, kind_of, log_step, log_kind, log_level = state
         self.used = vec[float](used)
         self.kind = vec[i64](kind_of)
@@ -152,7 +152,7 @@ class StairStacks:
         return least
 
     def _kind_of(self, demand: vec[float]) -> Kind:
-        """Return the kind that demands the same resources, a new one if there is none."""
+        """Return the kind that demands the same resources; create a missing one."""
         key = 0
         for r in range(len(demand)):
             key = 2 * key + (1 if demand[r] > 0.0 else 0)
@@ -183,7 +183,7 @@ class StairStacks:
                     used[r] += rate[r] * (event - level)
                 level = event
                 continue
-            if limit == INFINITE:  # the use of all is too small for a float
+            if limit == INFINITE:  # the total use underflows
                 for kind in self.kinds:
                     if kind.rises:
                         self._stop(kind, level)
@@ -234,10 +234,10 @@ class StairStacks:
         exhausted = vec[bool]([False] * len(used))
         for r in range(len(used)):
             if rate[r] > 0.0:
-                # As in `_rise`, so that the resource that set the limit is among them.
+                # The same test as in `_rise`, so that the resource that set the limit is included.
                 room = max(0.0, budget - used[r]) / rate[r]
                 exhausted[r] = room <= limit * (1.0 + ROUNDING)
-                # Set exactly, so that rounding does not pile up over the steps.
+                # Set exactly, so that rounding errors do not accumulate over the steps.
                 used[r] = budget if exhausted[r] else used[r] + rate[r] * limit
         return exhausted
 

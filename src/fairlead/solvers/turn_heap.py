@@ -1,8 +1,8 @@
 """A heap of users that take whole tasks by turns, in exact arithmetic.
 
 A user takes its next task at the level ``taken * numerator / denominator``, its weighted dominant
-share so far. The lowest level goes first; of equal levels the user whose task is the larger share,
-then the earlier one. Levels that floats cannot tell apart are compared as fractions.
+share so far. The lowest level goes first; ties go to the user whose task is the larger share, then
+to the earlier user. Levels that floats cannot distinguish are compared as fractions.
 """
 
 from __future__ import annotations
@@ -81,9 +81,10 @@ def precedes(one: UserInTurn, one_taken: int, other: UserInTurn, other_taken: in
 
 
 def take_turns(users: list[UserInTurn], room: list[int], stops: bool) -> list[UserInTurn]:
-    """Serve users by turns, a few tasks each; return the users that go on.
+    """Serve users by turns, a few tasks each; return the users that continue.
 
-    `room` (R,), the free quanta, is reduced. With `stops`, no user goes on after the first misfit.
+    `room` (R,), the free quanta, is reduced. With `stops`, the first task that does not fit ends
+    the turns of all users.
     """
     heap = users.copy()
     heapify(heap)

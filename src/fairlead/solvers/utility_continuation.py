@@ -1,12 +1,12 @@
 """Continuation from gentle to steep utilities, by a primal-dual active-set method.
 
-Where utilities are steep, some users spend 10^30 times what others spend. To a method that closes
-one gap for all, the others are rounding errors. But each condition of the optimum can be met
-relative to its own user or resource. With the active set (who runs where, which resources are used
-up, which limits are reached) taken as known, the conditions are equations. Newton's method solves
-them whatever their scales: the matrix of prices is balanced before it is factored. An entry that
-turns negative leaves the active set, one that would pay enters. From far away that would go round
-in circles; from the answer for a slightly gentler utility it does not.
+With steep utilities, some users spend 10^30 times as much as others. A method that closes one
+common gap treats the others as rounding errors. But each condition of the optimum can be met
+relative to its own user or resource. For a given active set (the entries with tasks, the used-up
+resources, the reached limits) the conditions are equations. Newton's method solves them at all
+scales, because the matrix of prices is balanced before it is factored. An entry that becomes
+negative leaves the active set; an entry that would pay enters. From far away this would cycle; from
+the answer for a slightly less steep utility it does not.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from fairlead.solvers.concave_programme import ConcaveProgramme, ConcaveSolution
 STRIDE = 1.5
 LEAST_STRIDE = 1.02
 STEPS = 30
-# By how much each condition may be missed, relative.
+# The relative tolerance of each condition.
 SLIGHT = 1e-9
-# For splits that are not unique: the force that draws entries back, relative to the worth of a
-# unit, and how easily they move at least, relative to the user's total.
+# For splits that are not unique: the restoring force on entries, relative to the worth of a unit,
+# and their least mobility, relative to the user's total.
 FORCE = 1e-4
 LEAST_EASE = 1e-2
 # The same for prices that are not unique.
@@ -37,9 +37,9 @@ RIDGE = 1e-13
 # The most that totals and (logarithms of) prices may change in a step.
 LARGEST_CHANGE = 0.5
 LARGEST_FALL = 1.5
-# Prices below this part of what tasks are worth may become zero in one step.
+# Prices below this part of the worth of tasks may become zero in one step.
 SMALL_PRICE = 1e-3
-# An entry leaves only if its fault is above this many times the residual of the equations.
+# An entry leaves only if its fault exceeds this multiple of the residual of the equations.
 HYSTERESIS = 10.0
 ENTRY = 1e-6
 TINY = 1e-300
@@ -82,14 +82,14 @@ class _Market:
 def follow_path(
     programme: ConcaveProgramme, solution: ConcaveSolution, unit: float, path: UtilityPath
 ) -> tuple[ConcaveSolution, float]:
-    """Follow utilities from one whose answer is nearly known to the last one.
+    """Follow a path of utilities, from one with an approximate answer to the last one.
 
     Parameters
     ----------
     programme : ConcaveProgramme
         Its start and utility are unused.
     solution : ConcaveSolution
-        About the answer for the first utility.
+        An approximate answer for the first utility.
     unit : float
         Logarithm of the unit of its prices.
     path : UtilityPath
@@ -104,7 +104,7 @@ def follow_path(
     Raises
     ------
     NoConvergenceError
-        Where no stride is short enough.
+        When even the shortest stride fails.
 
     Notes
     -----
@@ -119,13 +119,13 @@ def follow_path(
             place, state = _follow(system, begin, path, all_bid)
             if place == path.last:
                 return _solution(system, state, path.at(place)), state.unit
-    raise NoConvergenceError(f"the way to the utility ended at {place:.3g}")
+    raise NoConvergenceError(f"the path of utilities ended at {place:.3g}")
 
 
 def _follow(
     system: System, state: _PathState, path: UtilityPath, all_bid: bool
 ) -> tuple[float, _PathState]:
-    """Follow a path as far as strides are short enough; return the place, and the answer there."""
+    """Follow a path until even short strides fail; return the place reached, and its answer."""
     place, stride = path.first, STRIDE
     while place != path.last:
         rising = path.last > place
@@ -146,7 +146,7 @@ def _reprice(
 ) -> _PathState:
     """Change prices as the worth of units changes to the users that bid for them.
 
-    A user with all its tasks pays the price that others make, and bids only with `all_bid`.
+    A user with all its tasks pays the price set by others, and bids only with `all_bid`.
     """
     amount, limit = state.x.sum(axis=1), system.programme.limit
     bids = all_bid | ~(system.limited & (amount >= (1.0 - ENTRY) * limit))
@@ -251,7 +251,7 @@ def _step(
     stiffness = bend + hold
     diagonal = STIFFNESS / np.maximum(p, LEAST_PRICE / np.maximum(market.most, TINY))
     solve = system.eliminate_users(theta, stiffness, diagonal, scarce, RIDGE)
-    # An entry that is dropped changes the total, and with it what a unit is worth.
+    # A dropped entry changes the total, and with it the worth of a unit.
     worth_now = market.pays + bend * (amount - x.sum(axis=1))
     moved = theta * np.where(held, worth_now[:, None] - system.cost(p), 0.0)
     push = np.where(market.reached, hold * (x.sum(axis=1) - system.programme.limit), 0.0)

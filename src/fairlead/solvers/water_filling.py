@@ -14,7 +14,7 @@ from typing import Final
 from librt.vecs import vec
 from mypy_extensions import i64
 
-# Of two levels this close (relative) neither is higher.
+# Levels closer than this (relative) count as equal.
 SAME_LEVEL: Final = 1e-15
 SMALLEST_TOTAL: Final = 1e-300
 PROBES: Final = 400
@@ -69,7 +69,7 @@ class WaterFilling:
         for _ in range(resources):
             first: i64 = -1
             lowest = INFINITE
-            # Begin with resources used up by the last division: others rarely have a lower level.
+            # Start with resources used up in the last division, usually those of lowest level.
             for known in (True, False):
                 for r in range(resources):
                     if level[r] < INFINITE or (guess[r] < INFINITE) != known:
@@ -181,7 +181,7 @@ class ServerSweeps:
     def run(self, tasks: Iterable[float], sweeps: int) -> tuple[list[float], float]:
         """Sweep several times; return (E,) tasks of each entry, and the last sweep's change.
 
-        `tasks` (E,) are those to begin with. The change is the largest of an entry, relative to its
+        `tasks` (E,) are the initial tasks. The change is the largest of an entry, relative to its
         user's total. (Totals may stand still long before the division over servers does.)
         """
         user, limit = self.user, self.limit
@@ -208,7 +208,7 @@ class ServerSweeps:
                     change = max(change, moved / max(total[n], SMALLEST_TOTAL))
                     entries[at + k] = found[k]
                 at += server.users
-            total = self._totals(entries)  # sums that were updated often have lost digits
+            total = self._totals(entries)  # often updated sums have lost digits
         return list(entries), change
 
     def _totals(self, entries: vec[float]) -> vec[float]:
