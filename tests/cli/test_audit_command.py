@@ -141,7 +141,7 @@ def test_the_page_is_written(
     capsys.readouterr()
     page = audited.read_text(encoding="utf-8")
     assert "small.yaml" in page
-    assert "no user prefers what another has" in page
+    assert "no user prefers another&#39;s bundle" in page
 
 
 def test_nothing_is_written_where_no_lie_pays(

@@ -111,8 +111,8 @@ def test_without_a_time_it_is_the_middle_of_the_wait(trace: Path, capsys: Captur
         (["nobody"], "fairlead: job: there is no job 'nobody' in the trace"),
         (["a", "--at", "soon"], "fairlead: --at: must be seconds, a number with s, m, h or d,"),
         (["a", "--at", "-3"], "fairlead: --at: must be seconds"),
-        (["late", "--at", "10"], "fairlead: job: late comes at 7200 s, after 10 s"),
-        (["late", "--at", "90d"], "fairlead: job: late started as soon as it came, at 7200 s"),
+        (["late", "--at", "10"], "fairlead: job: late is submitted at 7200 s, after 10 s"),
+        (["late", "--at", "90d"], "fairlead: job: late started at its submission, at 7200 s"),
         (
             ["a", "-p", "drf/rrr/oblivious"],
             "fairlead: drf/rrr/oblivious: a run log does not hold",

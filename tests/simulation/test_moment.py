@@ -88,7 +88,7 @@ def test_a_job_that_does_not_wait_is_told_what_became_of_it() -> None:
     workload = replace(workload, job_cancel=np.full(workload.n_jobs, inf))
     log = replay(workload, "drf/first-fit")
     job, submit = str(workload.job_names[0]), float(workload.job_submit[0])
-    for time, fault in [(submit - 1, "comes at"), (log.makespan + 9, "all had started by")]:
+    for time, fault in [(submit - 1, "is submitted at"), (log.makespan + 9, "all had started by")]:
         with pytest.raises(InputError, match=fault):
             explain_job(workload, log, job, time)
     gone = replace(workload, job_cancel=np.full(workload.n_jobs, workload.job_submit + 1e-9))

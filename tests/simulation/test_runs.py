@@ -130,8 +130,8 @@ def test_dedicated_servers_too_few_for_most_tasks_are_reported(
     assert [call.args[0] % call.args[1:] for call in logger.warning.call_args_list] == (
         [
             f"drf/first-fit, dedicated: {lost:,} of {fit:,} tasks fit on no server that their user "
-            f"has alone ({users} users divide {servers} servers): users alone are hardly a measure "
-            "of sharing here"
+            f"has alone ({users} users divide {servers} servers): dedicated servers are a poor "
+            "baseline here"
         ]
         if 2 * lost > fit
         else []

@@ -156,7 +156,7 @@ def simulate(
     if RECORDED in names or reference == RECORDED:
         check_recorded(workload, str(trace))
     from fairlead.model.workload import first_seconds
-    from fairlead.simulation.runs import RunsInterrupted, how_to_go_on
+    from fairlead.simulation.runs import RunsInterrupted, resume_text
     from fairlead.simulation.simulate import simulate as simulate_policies
 
     if until is not None:
@@ -215,13 +215,13 @@ def simulate(
         )
         show(document, as_json, report)
     except RunsInterrupted as interrupted:
-        stopped = how_to_go_on(interrupted.finished, interrupted.runs, interrupted.folder)
+        stopped = resume_text(interrupted.finished, interrupted.runs, interrupted.folder)
         raise StoppedError(f"interrupted; {stopped}") from None
     except KeyboardInterrupt:
         if not outcomes:
             raise
         kept = tuple(name for name, outcome in outcomes.items() if outcome.path is not None)
-        stopped = how_to_go_on(kept, len(outcomes), runs)
+        stopped = resume_text(kept, len(outcomes), runs)
         raise StoppedError(f"interrupted; {stopped}") from None
     unkept = sum(outcome.path is None for outcome in outcomes.values())
     if runs is not None and unkept:

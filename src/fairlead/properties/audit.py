@@ -212,7 +212,7 @@ def audit(
         Frames of tasks (pandas or polars) are arranged by their labels: a column for each group,
         and users by the index or the only column of text.
     fair : str, optional
-        Mechanism whose shares are shown beside the holdings, by default none.
+        Mechanism of the fair shares for comparison, by default none.
     properties : collection of str, optional
         Names of the properties to check, by default all.
     lies : int
@@ -376,7 +376,7 @@ def _held(holdings: Holdings, n: int) -> dict[str, Any]:
 
 
 def _idle(user: IdleUser, problem: Problem) -> dict[str, Any]:
-    """Return the row of a user outside of the problem, to which nothing is due."""
+    """Return the row of a user outside of the problem, which is due nothing."""
     row: dict[str, Any] = {"name": user.name, "weight": user.weight, "tasks": 0.0}
     total = dict(zip(problem.cluster.resources, problem.total_capacity.tolist(), strict=True))
     shares = [amount / total[name] for name, amount in user.holds.items() if total[name] > 0]

@@ -94,7 +94,7 @@ def _draw(random: np.random.Generator, truth: FloatArray, best: _Lie | None) -> 
         lie = best.demand * np.exp(random.normal(0.0, 0.1, n_resources) * told)
     elif told.all():
         lie = truth * np.exp(random.normal(0.0, random.choice([0.03, 0.3, 1.5]), n_resources))
-    else:  # ask for more, less, all of it or, where others do so too, nothing
+    else:  # demand more, less, all of it or, if others do so too, nothing
         some = random.uniform(0.0, 1.0)
         extremes = [some, some, 1.0, 0.0 if (truth == 0).any() else 1e-3]
         lie = np.where(told, random.choice(extremes), truth)

@@ -85,7 +85,7 @@ def _tasks_on_free(subject: Subject) -> FloatArray:
 
 
 def _limited(subject: Subject, fits: FloatArray) -> FloatArray:
-    """Return (N, G) those tasks, of as many as each user has left."""
+    """Limit tasks (N, G) that fit to those that each user has left."""
     problem = subject.problem
     left = problem.task_limit - subject.tasks.sum(axis=1)
     done = left <= NEGLIGIBLE * np.where(np.isfinite(left), problem.task_limit, 1.0)
@@ -94,15 +94,15 @@ def _limited(subject: Subject, fits: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class _Room:
+class _FreePlace:
     """A waiting task and a group that has free capacity for it."""
 
     task: WaitingTask
     group: int
-    doubt: str  # why the task may not run there all the same; empty where it certainly may
+    doubt: str  # why the task may still not run there; empty if it certainly may
 
 
-def _find_room(holdings: Holdings) -> _Room | None:
+def _find_free_place(holdings: Holdings) -> _FreePlace | None:
     """Return the first waiting task that certainly fits free capacity, else one that may fit."""
     doubts = holdings.doubts
     free = holdings.problem.group_capacity - holdings.usage + rounding_of(holdings)
@@ -118,8 +118,8 @@ def _find_room(holdings: Holdings) -> _Room | None:
             if not known.any() or doubts.repels:
                 doubt = doubt or doubts.why
         if not doubt:
-            return _Room(task, int(known.argmax()), "")
-        perhaps = perhaps or _Room(task, int(fits.argmax()), doubt)
+            return _FreePlace(task, int(known.argmax()), "")
+        perhaps = perhaps or _FreePlace(task, int(fits.argmax()), doubt)
     return perhaps
 
 
@@ -127,7 +127,7 @@ def _check_waiting(holdings: Holdings) -> Verdict:
     """Check that no task that is known to wait fits the free capacity."""
     problem, doubts = holdings.problem, holdings.doubts
     n_waiting, why = len(holdings.waiting), ""
-    room = _find_room(holdings)
+    room = _find_free_place(holdings)
     if room is not None:
         name, group = room.task.name, problem.cluster.groups[room.group]
         if not room.doubt:
@@ -156,7 +156,7 @@ def check_pareto_optimality(subject: Subject) -> Verdict:
     problem, tasks = subject.problem, subject.tasks
     feasible, doubts = check_feasibility(subject).verdict, subject.holdings.doubts
     if feasible == "fails":
-        return _unknown("the holdings are not feasible, so that better has no meaning")
+        return _unknown("the holdings are not feasible, so no answer compares with them")
     if subject.holdings.whole_tasks and feasible == "holds":
         waste = check_non_wastefulness(subject)
         if waste.verdict == "fails":
@@ -189,9 +189,9 @@ def check_pareto_optimality(subject: Subject) -> Verdict:
             "whole ones may not"
         )
     if gain[n] <= NEGLIGIBLE / 10:
-        return _unknown(f"the linear programme leaves a doubt of {max(found.bound, 0.0):.1e}")
+        return _unknown(f"the linear programme is uncertain by {max(found.bound, 0.0):.1e}")
     if not _is_confirmed(programme, tasks / alone[:, None]):
-        return _unknown("the gains may come from rounding in what others lose")
+        return _unknown("the gains may come from rounding in the others' losses")
     better = found.split * alone[:, None]
     return _fails(subject, better, n, int((gain > NEGLIGIBLE / 10).sum()))
 

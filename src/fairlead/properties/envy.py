@@ -16,7 +16,7 @@ from fairlead.model.fitting import use_per_task
 from fairlead.model.problem import Problem
 from fairlead.model.ties import first_largest
 from fairlead.model.verdict import Verdict
-from fairlead.properties.subject import Subject, certain_whole_tasks, round_down, why_open
+from fairlead.properties.subject import Subject, certain_whole_tasks, round_down, why_undecided
 from fairlead.properties.verdict_text import (
     NEGLIGIBLE,
     counted,
@@ -30,7 +30,7 @@ NAME = "envy-freeness"
 
 @dataclass(frozen=True, eq=False)
 class Envy:
-    """How much each user would gain with the bundle of the user that it envies most."""
+    """The gain of each user with the bundle of the user that it envies most."""
 
     gain: FloatArray  # (N,): relative gain; 0 without envy, infinite for an envious user of 0 tasks
     envied: IntArray  # (N,): the envied user; the user itself without envy
@@ -146,7 +146,7 @@ def envious_users(subject: Subject, envy: Envy) -> BoolArray:
 
 
 def _maybe_envious_users(subject: Subject) -> BoolArray:
-    """Return (N,) bool: users that may envy another, depending on what is not known."""
+    """Return (N,) bool: users that may envy another, depending on unknown holdings."""
     holdings = subject.holdings
     may = np.zeros(holdings.problem.n_users, dtype=bool)
     waits = holdings.waiting_per_user > 0
@@ -167,8 +167,8 @@ def check_envy_freeness(subject: Subject, envy: Envy | None = None) -> Verdict:
     """Check that no user prefers another's bundle, adjusted by weight; O(N^2 G R).
 
     It is "unknown" where it depends on the spread of whole tasks over identical servers, or on what
-    holdings leave out. The verdict says nothing of users that run no whole task and would envy only
-    if parts of tasks counted.
+    holdings leave out. Users that run no whole task and would envy only for parts of tasks are not
+    judged.
     """
     envy = measure_envy_of(subject) if envy is None else envy
     names = subject.problem.users.names
@@ -187,12 +187,12 @@ def check_envy_freeness(subject: Subject, envy: Envy | None = None) -> Verdict:
         may = _maybe_envious_users(subject)
         if may.any():
             n = int(may.argmax())
-            why = f"{names[n]} may envy another, but {why_open(subject, n)}"
+            why = f"{names[n]} may envy another, but {why_undecided(subject, n)}"
             return Verdict.undecided(NAME, why, pairs)
         doubts = subject.holdings.doubts
         if doubts is not None and subject.holdings.others_may_lack:
             return Verdict.undecided(NAME, doubts.why, pairs)
-        sentence = f"no user prefers what another has{ending}"
+        sentence = f"no user prefers another's bundle{ending}"
         return Verdict(NAME, "holds", {}, pairs, sentence=sentence, vacuous=vacuous)
     n, n_others = first_largest(np.where(envious, 1 + envy.gain, 0.0)), int(envious.sum()) - 1
     m = int(envy.envied[n])

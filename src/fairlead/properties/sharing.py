@@ -8,7 +8,7 @@ from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.problem import Problem, tasks_within
 from fairlead.model.ties import first_smallest
 from fairlead.model.verdict import Verdict
-from fairlead.properties.subject import Subject, round_down, why_open
+from fairlead.properties.subject import Subject, round_down, why_undecided
 from fairlead.properties.verdict_text import (
     NEGLIGIBLE,
     counted,
@@ -121,7 +121,7 @@ def check_sharing_incentive(subject: Subject) -> Verdict:
     perhaps = _users_maybe_below_slice(subject, slices)
     if perhaps.any():
         n = int(perhaps.argmax())
-        why = f"{names[n]} may run less than its slice, but {why_open(subject, n)}"
+        why = f"{names[n]} may run less than its slice, but {why_undecided(subject, n)}"
         return Verdict.undecided(NAME, why, n_users)
     doubts = subject.holdings.doubts
     if doubts is not None and subject.holdings.others_may_lack:

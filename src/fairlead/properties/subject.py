@@ -32,7 +32,7 @@ class Subject:
     name: str
     holdings: Holdings  # of the pooled problem, where the rule sees all servers as one pool
     given: Problem  # the problem before pooling
-    # Divides another problem; None for an allocation, which cannot be asked.
+    # Divides another problem; None for an allocation.
     divide: Callable[[Problem], Holdings] | None = None
     time_shared: bool = False  # servers shared by time (TDM), not divided by resource (RDM)
     knows_constraints: bool = True  # whether the rule admits placement constraints
@@ -186,7 +186,7 @@ def _table(tasks: Any, asked: Problem) -> FloatArray:
 
 
 def _asked(problem: Problem, answered: Problem) -> Problem:
-    """Return the problem as it was asked, pooled where all servers were seen as one pool."""
+    """Return the original problem, pooled if the answer is to its pool."""
     if answered is problem:
         return problem
     if answered.users.names != problem.users.names:
@@ -200,15 +200,15 @@ def _asked(problem: Problem, answered: Problem) -> Problem:
     return problem
 
 
-def why_open(subject: Subject, n: int) -> str:
-    """Return the reason why the verdict on a user is open."""
+def why_undecided(subject: Subject, n: int) -> str:
+    """Return the reason why the verdict on a user is undecided."""
     holdings = subject.holdings
     for task in holdings.waiting:
         if task.user == n and task.undecided:
             return f"{task.name} waits under {task.undecided}, which is not modelled"
     if holdings.partial is not None and holdings.partial[n] and holdings.waiting_per_user[n]:
         return "its tasks are of several shapes that no server runs together"
-    return "it is not certain what it holds" if holdings.doubts is None else holdings.doubts.why
+    return "its holdings are uncertain" if holdings.doubts is None else holdings.doubts.why
 
 
 def round_down(tasks: FloatArray) -> FloatArray:
@@ -224,7 +224,7 @@ def certain_whole_tasks(
 
     `tasks` would fit if each group were one server. They are held in equal `pieces`, each on one
     server (None: not equal). Every server that holds a piece loses less than one task to rounding,
-    and a piece holds whole tasks of its own.
+    and each piece is rounded down by itself.
     """
     whole = round_down(tasks)
     if pieces is None:

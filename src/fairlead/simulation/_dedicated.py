@@ -1,4 +1,4 @@
-"""Every user alone on its own part of the servers, to compare with sharing.
+"""Dedicated servers: every user alone on its own part, to compare with sharing.
 
 Wang, Liang and Li 2014, IV-D and Fig. 8, give each of n users k/n of the k servers as a dedicated
 cloud and compare what it completes there and in the shared cloud.
@@ -22,7 +22,7 @@ _EQUAL = 1e-9
 
 
 def dedicated_servers(workload: Workload) -> IntArray:
-    """Return (servers,) the user of each server when each has its part of every group.
+    """Divide the servers among users; return (servers,) the user of each.
 
     A user's part of a group is its weight over all users' weights, rounded down or up. The servers
     left over in a group go to the users of largest remainder, to which the parts that a user missed
@@ -60,9 +60,9 @@ def replay_dedicated(
 ) -> RunLog:
     """Replay every user alone on its own servers with `replay`; return one log of all.
 
-    Tasks and servers have the numbers of the workload. Sets that fit on none of their user's own
-    servers are unplaceable. Progress is reported as starts so far and time in seconds, which begins
-    again with each user. One replay for each user, and O(J + K + T).
+    Tasks and servers keep their numbers. Sets that fit on none of their user's own servers are
+    unplaceable. Progress is reported as starts so far and time in seconds, which restarts with each
+    user. One replay for each user, and O(J + K + T).
     """
     owner = dedicated_servers(workload)
     unplaceable = np.ones(workload.n_sets, dtype=bool)
@@ -93,7 +93,7 @@ def replay_dedicated(
     )
 
 
-def hardly_anything_fits(workload: Workload, shared: RunLog, alone: RunLog) -> str:
+def dedicated_caution(workload: Workload, shared: RunLog, alone: RunLog) -> str:
     """Warn if over half of the tasks cannot run on their user's own servers; else ""."""
     tasks = workload.set_tasks[~shared.set_unplaceable]
     lost = int(tasks[alone.set_unplaceable[~shared.set_unplaceable]].sum())
@@ -101,8 +101,8 @@ def hardly_anything_fits(workload: Workload, shared: RunLog, alone: RunLog) -> s
         return ""
     return (
         f"{lost:,} of {tasks.sum():,} tasks fit on no server that their user has alone "
-        f"({workload.n_users:,} users divide {workload.n_servers:,} servers): users alone are "
-        "hardly a measure of sharing here"
+        f"({workload.n_users:,} users divide {workload.n_servers:,} servers): dedicated servers "
+        "are a poor baseline here"
     )
 
 

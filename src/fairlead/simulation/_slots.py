@@ -24,7 +24,7 @@ def in_slots(kinds: Problem, slots: int) -> Problem:
 
     A slot is one of `slots` equal parts of the largest server, which has the most of each resource
     that any server has. A server has as many whole slots as fit in it, a task takes as many as hold
-    it. Resources that some servers lack are no part of slots: tasks take amounts of them beside.
+    it. Resources that some servers lack are no part of slots; tasks take their amounts besides.
     The first resource of the result is the slots.
 
     Raises RefusalError when no resource is on every server. O((N + G) R). Source: Wang, Liang and

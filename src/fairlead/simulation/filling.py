@@ -154,7 +154,7 @@ def fill_by(
 ) -> Filling:
     """Fill the servers by a policy; see `fill`.
 
-    `on_portion` is called now and then with the placed tasks and about how many there will be.
+    `on_portion` is called regularly with the placed tasks and their expected total.
     """
     check_problem(problem)
     if not isinstance(seed, np.random.SeedSequence):
@@ -203,15 +203,15 @@ def _placements(
 
 
 def _refuse_undefined(problem: Problem, policy: Policy) -> None:
-    """Raise `RefusalError` for what has no meaning for whole tasks submitted at once."""
+    """Raise `RefusalError` for policies and problems without meaning for whole tasks at once."""
     if problem.users.rates is not None:
         raise RefusalError(policy.name, "given rates divide a server's time; tasks take amounts")
     if problem.users.resource_weight is not None:
         raise RefusalError(policy.name, "weights per resource are defined on one pool only")
     if policy.criterion in ("fifo", "easy"):
-        raise RefusalError(policy.name, "orders jobs by when they came; here all come at once")
+        raise RefusalError(policy.name, "orders jobs by arrival; here all arrive at once")
     if policy.is_oblivious or policy.slots:
-        raise RefusalError(policy.name, "is defined for jobs that come and go; take simulate")
+        raise RefusalError(policy.name, "is defined for jobs that come and go; use simulate")
 
 
 def _refuse_too_many(problem: Problem, policy: Policy) -> None:

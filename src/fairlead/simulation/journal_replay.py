@@ -48,8 +48,8 @@ def replay_journal(
 
     Requests about a job that is over by then are left out. A task that starts as in the journal
     ends as recorded; any other one runs for its ``task_duration``. Tasks of a cancelled job end at
-    once; stopped tasks count as lost. Under another policy than the service had, a job that its
-    user modified asks from the start for what it asked for in the end. Seed 0 is the service's own.
+    once; stopped tasks count as lost. Under another policy, a modified
+    job has its final request from the start. Seed 0 is the service's own.
     Times are from the first event.
 
     Raises InputError when the journal cannot be read, or a service cannot have the policy. About 60

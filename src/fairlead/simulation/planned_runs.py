@@ -76,8 +76,8 @@ def plan_runs(
     Raises
     ------
     InputError
-        When no policy is named, or one is not known; or a change or dedicated servers are asked for
-        and no policy that is replayed.
+        When no policy is named or one is unknown; or for a change or dedicated servers without a
+        policy to replay.
     RefusalError
         When the parts of a policy have no meaning together.
     """
@@ -110,7 +110,7 @@ def policy_name(policy: str) -> str:
 
 
 def workload_digest(workload: Workload) -> str:
-    """Return a digest of all in a workload that decides a run; a gigabyte a second."""
+    """Return a digest of the parts of a workload that decide a run; a gigabyte a second."""
     cluster, digest = workload.cluster, blake2b(digest_size=16)
     # Arrays of names are as wide as the longest has ever been: as texts equal ones are equal.
     names = [cluster.groups, cluster.resources, workload.users, workload.job_names.tolist()]
@@ -144,7 +144,7 @@ def check_folder(folder: Path) -> None:
 
 
 def open_folder(folder: Path) -> None:
-    """Make the folder if there is none; raises as `check_folder`."""
+    """Create the folder if missing; raises as `check_folder`."""
     check_folder(folder)
     with writing_faults(folder):
         folder.mkdir(exist_ok=True)

@@ -1,6 +1,6 @@
 """Replay a workload under a policy.
 
-The compiled loop returns now and then, so that interruptions are heard and progress is reported.
+The compiled loop returns regularly, to handle interruptions and report progress.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fairlead.scheduler.event_loop import JobArrivals, Replay, ServerEvents
 from fairlead.scheduler.policies import REFUSE_SECONDS, Policy, parse_policy
 from fairlead.simulation._slots import in_slots
 
-STEPS = 16  # of at most `PORTION` placements, between two looks at the clock
+STEPS = 16  # of at most `PORTION` placements, between two readings of the clock
 SECONDS_BETWEEN_REPORTS = 0.1
 
 Progress = Callable[[int, float], None]
@@ -53,9 +53,9 @@ def replay(
     strict_fifo : bool
         Whether no task of a user starts before those of its first waiting set.
     seed : int
-        For policies that are random.
+        Of random policies.
     refuse_seconds : float
-        How long a declined offer is not made again, where offers are oblivious.
+        Seconds until a declined offer is made again, for oblivious offers.
     on_progress : callable, optional
         Called now and then with the starts so far and the time in seconds.
 
@@ -102,7 +102,7 @@ def replay(
 
 
 def _run(under_way: Replay, on_progress: Progress | None) -> None:
-    """Replay to the end, with reports now and then and one at the end."""
+    """Replay to the end, with regular reports of progress."""
     reported, is_over = monotonic(), False
     while not is_over:
         is_over = under_way.advance(STEPS)
@@ -196,11 +196,11 @@ def kinds_of(workload: Workload) -> Kinds:
 
 
 def unplaceable_sets(workload: Workload, kinds: Kinds, slots: int = 0) -> BoolArray:
-    """Return (K,) which sets cannot run even on the empty cluster of all servers.
+    """Return (K,) bool: sets that cannot run even on the empty cluster of all servers.
 
-    A task fits on no server on which it may run; or a gang has more tasks of one shape than all
-    servers hold at once on which they may run, which makes all its sets unplaceable. Decided in the
-    amounts, or slots, in which the scheduler counts. O(N G R + K).
+    Either the task fits on no server that it may use; or its gang has more tasks of one shape than
+    the allowed servers hold at once. Decided in the amounts, or slots, in which the scheduler
+    counts. O(N G R + K).
     """
     problem = in_slots(kinds.problem, slots) if slots else kinds.problem
     quanta = to_quanta(problem)
@@ -224,7 +224,7 @@ def unplaceable_sets(workload: Workload, kinds: Kinds, slots: int = 0) -> BoolAr
 def _too_large_together(
     workload: Workload, kinds: Kinds, members: IntArray, room: IntArray
 ) -> BoolArray:
-    """Return for each set of a gang whether its sets of that shape have more tasks than fit.
+    """Return, for each set of a gang, whether all sets of its shape have more tasks than fit.
 
     `room` (N, G) has the tasks of each kind that fit on all servers of each group.
     """

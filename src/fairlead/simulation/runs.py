@@ -18,7 +18,7 @@ from fairlead.model.arguments import whole_number
 from fairlead.model.run_log import RECORDED, RunLog
 from fairlead.model.workload import Workload
 from fairlead.scheduler.policies import parse_policy
-from fairlead.simulation._dedicated import hardly_anything_fits, replay_dedicated
+from fairlead.simulation._dedicated import dedicated_caution, replay_dedicated
 from fairlead.simulation._slots import slots_caution
 from fairlead.simulation.journal_replay import is_of_requests, replay_journal
 from fairlead.simulation.planned_runs import (
@@ -43,7 +43,7 @@ class FinishedRun:
     """A run and its log."""
 
     run: PlannedRun
-    workload: Workload  # with the change that the run asks for
+    workload: Workload  # with the change of the run
     log: RunLog
     path: Path | None = None  # its file, if it is kept
     found: bool = False  # whether it had finished before, and was read from there
@@ -52,7 +52,7 @@ class FinishedRun:
 class RunsInterrupted(KeyboardInterrupt):
     """An interruption; runs that had finished are kept where there is a folder.
 
-    `finished` are the names of those that are kept, `runs` is how many there were to be.
+    `finished` names the kept runs; `runs` counts all planned ones.
     """
 
     def __init__(self, finished: tuple[str, ...], runs: int, folder: Path | None) -> None:
@@ -62,7 +62,7 @@ class RunsInterrupted(KeyboardInterrupt):
 
 @dataclass(frozen=True, eq=False)
 class ReplayJob:
-    """One replay, of the workload with the change that the run asks for."""
+    """One replay of the workload with the change of the run."""
 
     run: PlannedRun
     workload: Workload
@@ -100,19 +100,18 @@ def run_policies(
     policies, seed, strict_fifo, what_if, dedicated, on_found, on_progress
         As for `fairlead.simulate`.
     folder : Path, optional
-        Keeps the log of every run that finishes, as ``drf_best-fit.parquet``; it is made if there
-        is none. A run that is there already is read and not repeated, unless the workload, the
-        options, the seed or the sources of this package differ. Where a log cannot be written, a
+        Keeps the log of every finished run, as ``drf_best-fit.parquet``; created if missing. A run
+        found there is read and not repeated, unless the workload, the options, the seed or the
+        sources of this package differ. Where a log cannot be written, a
         warning goes to the logger ``fairlead``.
     executor : Executor, optional
-        Does the runs, several at a time; the processors of this machine when absent. The result is
-        the same.
+        Runs the replays; the processors of this machine when absent. The result is the same.
 
     Returns
     -------
     dict of str to FinishedRun
         By name of the run (``drf/best-fit``, ``drf/best-fit, weight:ana=3``,
-        ``drf/best-fit, dedicated``), in the order asked for.
+        ``drf/best-fit, dedicated``), in the order of `plan_runs`.
 
     Raises
     ------
@@ -194,7 +193,7 @@ def run_policies(
         (executor or Processes()).do_all(ReplayJob.replay, jobs, finish_job, listener)
         if dedicated:
             shared, alone = finished[replayed[0].name], finished[runs[-1].name]
-            warning = hardly_anything_fits(workload, shared.log, alone.log)
+            warning = dedicated_caution(workload, shared.log, alone.log)
             if warning:
                 _LOGGER.warning("%s: %s", alone.run.name, warning)
         return {run.name: finished[run.name] for run in runs}
@@ -206,11 +205,11 @@ def run_policies(
         raise RunsInterrupted(kept, len(runs), folder) from None
     except WorkerDiedError as died:
         kept = tuple(name for name, run in finished.items() if run.path is not None)
-        name, then = jobs[died.number].run.name, how_to_go_on(kept, len(runs), folder)
+        name, then = jobs[died.number].run.name, resume_text(kept, len(runs), folder)
         raise FairleadError(f"{name}: {died}; {then}") from None
 
 
-def how_to_go_on(finished: tuple[str, ...], runs: int, folder: Path | None) -> str:
+def resume_text(finished: tuple[str, ...], runs: int, folder: Path | None) -> str:
     """Describe the kept runs when `runs` of them are stopped, and how to continue."""
     if folder is None:
         return "nothing is kept (finished runs are, with --runs FOLDER)"
@@ -260,7 +259,7 @@ def check_recorded(workload: Workload, source: str = "") -> None:
 
 
 def _warn_of_policies(workload: Workload, policies: Sequence[str]) -> None:
-    """Warn where slots do not stand for the amounts of tasks, and where time limits are missing."""
+    """Warn of slots that misrepresent the amounts of tasks, and of missing time limits."""
     parsed = {name: parse_policy(name) for name in policies}
     for slots in dict.fromkeys(policy.slots for policy in parsed.values() if policy.slots):
         kinds = kinds_of(workload)

@@ -43,11 +43,11 @@ class Outcome:
     workload : Workload
     log : RunLog
     path : Path or None
-        The file of the log, if it is kept.
+        File of the log, if kept.
     until : float, optional
-        When completion ratios are taken, seconds, if not as `summarise` chooses.
+        Time of completion ratios, in seconds; by default as `summarise` chooses.
     fair : str
-        The mechanism whose shares are the fair ones for the fairness error.
+        Mechanism of the fair shares, for the fairness error.
     """
 
     name: str
@@ -64,12 +64,12 @@ class Outcome:
 
     @cached_property
     def summary(self) -> Summary:
-        """The run in figures, computed when first asked for."""
+        """The figures of the run, computed at the first access."""
         return summarise(self.workload, self.log, horizon=self.until, mechanism=self.fair)
 
     @cached_property
     def unplaceable_jobs(self) -> tuple[str, ...]:
-        """Names of the jobs with a task that could run nowhere, in order of submission."""
+        """Names of the jobs with an unplaceable task, in order of submission."""
         jobs = np.unique(self.workload.set_job[self.log.set_unplaceable])
         return tuple(self.workload.job_names[jobs].tolist())
 
@@ -98,7 +98,7 @@ def simulate(
     on_found: Callable[[str, Path], None] | None = None,
     on_progress: Progress | None = None,
 ) -> dict[str, Outcome]:
-    """Replay a trace under several policies, each in a process of its own.
+    """Replay a trace under several policies, each in its own process.
 
     Parameters
     ----------
@@ -110,11 +110,12 @@ def simulate(
     folder : Path or str, optional
         Keeps the log of every policy; runs that have finished there before are not repeated.
     processes : int, optional
-        Policies at a time; as many as there are processors when absent.
+        Policies replayed at a time; the number of processors when absent.
     executor : Executor, optional
-        Replays them instead, such as that of `fairlead.executors.ray_tasks.joined_ray`.
+        Runs the replays instead of local processes, such as that of
+        `fairlead.executors.ray_tasks.joined_ray`.
     seed : int
-        For policies that are random: the same seed gives the same run.
+        Of random policies: the same seed gives the same run.
     strict_fifo : bool
         Whether each user's tasks start in order of submission; otherwise a task that fits starts
         before an earlier one of its user that does not.
@@ -130,17 +131,17 @@ def simulate(
         Seconds: only jobs submitted before are replayed, to their end; completion ratios are
         taken then.
     fair : str
-        The mechanism whose shares are the fair ones for the fairness error: one of `FAIR`.
+        Mechanism of the fair shares, for the fairness error: one of `FAIR`.
     on_found : callable, optional
         Called with the name and the file of each run that had finished before.
     on_progress : callable, optional
-        Called now and then with the name of a run, how many of its tasks have started, how many
-        there are, and the time in seconds.
+        Called regularly with the name of a run, its started tasks, all its tasks, and the time in
+        seconds.
 
     Returns
     -------
     dict of str to Outcome
-        By name, in the order asked for.
+        By name, in the order of the policies.
 
     Raises
     ------

@@ -20,7 +20,7 @@ from fairlead.scheduler.policies import Policy
 from fairlead.simulation.filling import Filling, fill_by
 
 CONFIDENCE = 0.95
-TRIALS_OF_JOB = 10  # that an executor does at a time
+TRIALS_OF_JOB = 10  # trials that an executor runs at a time
 MOST_TRIALS = 1_000_000
 # Of a trial: tasks by user and group, by user, and in all; unused amounts; and the certificate.
 _Figures: TypeAlias = "tuple[tuple[FloatArray, FloatArray, FloatArray, FloatArray], Certificate]"
@@ -41,7 +41,7 @@ class Trials:
     """Several fillings of one problem by one policy."""
 
     first: Filling  # that of `fill` with the same seed
-    # How many were asked for; a policy that is not random has one, as all would be equal.
+    # Requested trials; 1 for a policy that is not random.
     trials: int
     seed: int  # of the trials' generators
     tasks: TrialSummary  # (N, G): of each user on each group
@@ -71,7 +71,7 @@ class Trials:
         return Allocation(self.problem, self.policy.name, self.tasks.mean, self.certificate)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values: the layout of an allocation, and more.
+        """Return the trials as plain values: the layout of an allocation, and more.
 
         ``users[].tasks`` and ``users[].servers`` are means; ``users[].sd`` and ``users[].margin``
         have these two keys, and are None like every deviation and margin after a single trial of a
@@ -126,14 +126,14 @@ def run_trials(
     on_progress: Callable[[int, int], None] | None = None,
     executor: Executor | None = None,
 ) -> Trials:
-    """Fill several times over, and measure means and deviations.
+    """Fill several times, and measure means and deviations.
 
     Parameters
     ----------
     problem : Problem
     policy : Policy
     trials : int
-        How many fillings, 1 to 1,000,000.
+        Number of fillings, 1 to 1,000,000.
     seed : int
         At least 0. The first trial takes the generator of this seed, as `fill` does, and the
         others take generators spawned from it, so that the first ones of many trials are the same
@@ -141,8 +141,7 @@ def run_trials(
     on_progress : callable, optional
         Called with done and all trials, or done and all tasks where there is one filling.
     executor : Executor, optional
-        Does the trials after the first, ten at a time; this process when absent. The result is the
-        same.
+        Runs the trials after the first; this process when absent. The result is the same.
 
     Raises
     ------

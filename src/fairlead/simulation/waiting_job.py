@@ -1,4 +1,4 @@
-"""Explain why a job waits at a time of a replay, by the scheduler rebuilt as it is then."""
+"""Explain why a job waits at a time of a replay, by rebuilding the scheduler of that time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fairlead.scheduler.scheduler import Scheduler
 from fairlead.simulation.replay import kinds_of, largest_server
 
 NAMED = 3  # groups of servers named in a condition
-# Called with how much is done, and of how much.
+# Called with the done and the total work.
 Progress = Callable[[int, int], None]
 
 
@@ -41,7 +41,7 @@ class WaitingJob:
     explanation: Explanation  # with servers as GROUP/NUMBER
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it as plain values, for JSON."""
+        """Return the explanation as plain values, for JSON."""
         found: dict[str, Any] = self.explanation.to_dict()
         del found["group"]
         if found["reservation"] is not None:
@@ -79,7 +79,7 @@ def explain_job(
     Raises
     ------
     InputError
-        When there is no such job, or none of its tasks waits then; with what became of it.
+        When there is no such job, or none of its tasks waits then; describes the job's state.
     RefusalError
         When the log is recorded, or the policy's offers were oblivious; see `check_explained`.
 
@@ -188,7 +188,7 @@ class _StateAt:
         self.waiting = np.where(came, workload.set_tasks - self.running - ended, 0)
 
     def servers(self) -> tuple[BoolArray, BoolArray]:
-        """Return which servers are there, and which of them drain."""
+        """Return the present and the draining servers, as masks."""
         workload = self.workload
         there, drained = workload.there_at_start.copy(), np.zeros(workload.n_servers, dtype=bool)
         for x in np.flatnonzero(workload.server_time <= self.time).tolist():
@@ -216,7 +216,7 @@ def _scheduler_at(
         return {name: amount * q for (name, q), amount in zip(quantum.items(), row, strict=True)}
 
     largest = None
-    if parse_policy(log.policy).slots:  # cut from the largest server that is ever there
+    if parse_policy(log.policy).slots:  # slots are parts of the largest server
         parts = amounts(largest_server(workload, quanta))
         largest = {name: amount for name, amount in parts.items() if amount}
     scheduler = Scheduler(
@@ -301,12 +301,12 @@ def _why_not(workload: Workload, log: RunLog, j: int, time: float) -> str:
     """Describe the state of a job without waiting tasks."""
     name, submit = workload.job_names[j], float(workload.job_submit[j])
     if submit > time:
-        return f"{name} comes at {submit:.6g} s, after {time:.6g} s"
+        return f"{name} is submitted at {submit:.6g} s, after {time:.6g} s"
     if workload.job_cancel[j] <= time:
         return f"{name} was withdrawn at {workload.job_cancel[j]:.6g} s"
     sets = np.arange(workload.first_set[j], workload.first_set[j + 1])
     starts = _starts(workload, log, sets)
     first, last = float(starts.min()), float(starts[starts <= time].max())
     if first == last == submit:
-        return f"{name} started as soon as it came, at {submit:.6g} s"
+        return f"{name} started at its submission, at {submit:.6g} s"
     return f"no task of {name} waits at {time:.6g} s: all had started by {last:.6g} s"

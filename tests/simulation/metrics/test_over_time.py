@@ -60,7 +60,7 @@ def test_utilization_is_an_integral(run: Run, bins: int, stretch: float) -> None
             else:
                 assert np.isnan(found.share[b, r])
     np.testing.assert_allclose(found.used, np.array(used, dtype=float), **CLOSE)
-    np.testing.assert_allclose(found.there, np.array(there, dtype=float), **CLOSE)
+    np.testing.assert_allclose(found.available, np.array(there, dtype=float), **CLOSE)
     widths = [exact(e) - exact(f) for e, f in zip(edges[1:], edges, strict=False)]
     for r in range(len(found.resources)):
         total = sum(there[b][r] * widths[b] for b in range(bins))
@@ -93,7 +93,7 @@ def test_shares_are_integrals(run: Run, bins: int, stretch: float) -> None:
         pieces = [(plain.least(t), length) for t, length in plain.moments(edges[b], edges[b + 1])]
         pieces = [(least, length) for least, length in pieces if least is not None]
         time = sum(length for _, length in pieces)
-        assert found.anybody[b] == pytest.approx(float(time / exact(edges[b + 1] - edges[b])))
+        assert found.part_active[b] == pytest.approx(float(time / exact(edges[b + 1] - edges[b])))
         least = sum(least * length for least, length in pieces)
         expected_least = float(least / time) if time else float("nan")
         assert found.least[b] == pytest.approx(expected_least, nan_ok=True, abs=1e-12)

@@ -32,7 +32,7 @@ class ShareIntegrals:
     _before: float  # seconds, of the last event
     _held: list[vec[float]]  # (N,) of (R,)
     _tasks: vec[i64]  # (N,) running
-    _wanting: vec[i64]  # (N,) tasks that wait or run
+    _active: vec[i64]  # (N,) tasks that wait or run
     _now: vec[float]  # (N,) the dominant share
     _since: vec[float]  # (N,) seconds; until then the user's integrals are complete
     _leaves: i64
@@ -55,7 +55,7 @@ class ShareIntegrals:
         width: int = len(self._capacity[0])
         self._held = [vec[float]([0.0] * width) for _ in range(users)]
         self._tasks = vec[i64]([0] * users)
-        self._wanting = vec[i64]([0] * users)
+        self._active = vec[i64]([0] * users)
         self._now = vec[float]([0.0] * users)
         self._since = vec[float]([0.0] * users)
         self._leaves = 1
@@ -111,7 +111,7 @@ class ShareIntegrals:
                         self._update(n)
             else:
                 self._complete(u, now)
-                self._wanting[u] += more
+                self._active[u] += more
                 if kind >= 0:
                     self._hold(u, self._shapes[kind], starts)
                 self._update(u)
@@ -121,7 +121,7 @@ class ShareIntegrals:
         if 0 <= self._bin < self._bins:
             at = self._bin * len(self._weight) + u
             self.share[at] += self._now[u] * (now - self._since[u])
-            if self._wanting[u] > 0:
+            if self._active[u] > 0:
                 self.active_time[at] += now - self._since[u]
         self._since[u] = now
 
@@ -144,7 +144,7 @@ class ShareIntegrals:
                 largest = max(largest, held[r] / capacity[r])
         self._now[u] = largest
         node = self._leaves + u
-        counts = self._wanting[u] > 0 and weight > 0.0
+        counts = self._active[u] > 0 and weight > 0.0
         tree[node] = largest / weight if counts else INFINITE
         while node > 1:
             node //= 2

@@ -1,4 +1,4 @@
-"""Users that gain and lose by a policy, compared with another run of the same workload."""
+"""Compare two runs of one workload: users that gain and lose."""
 
 from __future__ import annotations
 
@@ -79,14 +79,14 @@ def reduction_by_size(
 class Comparison:
     """A policy against a baseline; N users, means not a number without anything to compare.
 
-    Only tasks count whose times both runs know: a log may lack the times of some.
+    Only tasks with known times in both runs count, as a log may lack some.
     """
 
     policy: str
     baseline: str
     users: tuple[str, ...]
     known: BoolArray  # (T,): tasks whose times both runs know
-    unknown: BoolArray  # (N,): users without any known task, who cannot be judged
+    unknown: BoolArray  # (N,): users without any known task
     # (N,): jobs of each user that are complete under both; only these count in completion times and
     # in `wait_difference`.
     jobs: IntArray

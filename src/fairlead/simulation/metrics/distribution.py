@@ -13,8 +13,8 @@ def cumulative_distribution(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the distinct values, ascending, and the part of the values at most each of them.
 
-    Values that are not a number do not count. With `points`, at most so many are returned, evenly
-    spaced in the part and with both ends. O(V log V) for V values.
+    Values that are not a number do not count. At most `points` values are returned, evenly spaced
+    in the part and with both ends. O(V log V) for V values.
     """
     ordered, counts = np.unique(values[~np.isnan(values)], return_counts=True)
     part = np.cumsum(counts) / max(1, counts.sum())

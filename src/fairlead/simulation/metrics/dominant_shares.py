@@ -21,7 +21,7 @@ from fairlead.simulation.metrics.distribution import jain_index, ratio
 from fairlead.simulation.metrics.task_outcomes import TaskOutcomes
 from fairlead.simulation.metrics.utilization import Capacity
 
-PORTION = 2**16  # events that are handed over at once; lists of more take memory
+PORTION = 2**16  # events added at once; longer lists take more memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ class Shares:
     # (B,): least weighted dominant share of the active users of positive weight, averaged over the
     # part of the bin in which there are any; not a number where there never are.
     least: FloatArray
-    anybody: FloatArray  # (B,): that part
+    part_active: FloatArray  # (B,): part of the bin with an active user of positive weight
 
     @property
     def weighted(self) -> FloatArray:
@@ -61,7 +61,7 @@ class Shares:
     @property
     def mean_least(self) -> float:
         """Least weighted share of active users, averaged while any is; not a number without."""
-        time = np.diff(self.edges) * self.anybody
+        time = np.diff(self.edges) * self.part_active
         some = time > 0
         return float(ratio(np.sum(self.least[some] * time[some]), np.sum(time)))
 
@@ -93,7 +93,7 @@ def measure_shares(
         np.array(memoryview(integral)).reshape(n_bins, n_users)
         for integral in (integrals.share, integrals.active_time)
     )
-    least, anybody = (
+    least, part_active = (
         np.array(memoryview(integral)) for integral in (integrals.least, integrals.any_time)
     )
     width = np.diff(edges)
@@ -102,8 +102,8 @@ def measure_shares(
         weight=workload.weight,
         dominant=dominant / width[:, None],
         active=active / width[:, None],
-        least=ratio(least, anybody),
-        anybody=anybody / width,
+        least=ratio(least, part_active),
+        part_active=part_active / width,
     )
 
 

@@ -27,7 +27,7 @@ class FairnessError:
     nor as holding anything.
     """
 
-    mechanism: str  # whose shares are the fair ones
+    mechanism: str  # of the fair shares
     time: FloatArray  # (I,): the instants, seconds
     held: FloatArray  # (I, N): share that each user holds
     fair: FloatArray  # (I, N): fair share; not a number where no answer was proved
@@ -97,10 +97,10 @@ def measure_fairness(
 ) -> FairnessError:
     """Compare held with fair shares in the middles of equal parts of the time from 0 to `until`.
 
-    At each instant the cluster is that of the servers there (draining ones too, because tasks still
-    run on them), and the users are those with a waiting or running task, as
-    `fairlead.mechanisms.fair_share.FairShares` defines. Fair shares are divisible: whole tasks that
-    run to their end stay apart from them under the fairest policy too.
+    At each instant the cluster has the present servers (draining ones too, because tasks still run
+    on them), and the users are those with a waiting or running task, as
+    `fairlead.mechanisms.fair_share.FairShares` defines. Fair shares are of divisible
+    tasks, so whole tasks differ from them under the fairest policy too.
 
     Raises InputError for times and mechanisms without meaning, RefusalError when the mechanism does
     not admit the problem of some instant. Cost that of the mechanism for each instant: under DRFH

@@ -39,7 +39,7 @@ DEFAULT_INSTANTS = 100
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """A run in figures. What has no value, such as the mean of nothing, is not a number."""
+    """The figures of a run; a figure without a value, such as an empty mean, is not a number."""
 
     workload: Workload
     log: RunLog
@@ -49,7 +49,7 @@ class Summary:
     utilization: Utilization  # over time, from 0 to `until`
     shares: Shares  # dominant shares over the same time
     shares_of_arrivals: Shares  # dominant shares from 0 to `arrivals`, in one bin
-    fairness: FairnessError | None  # from 0 to `arrivals`; None if it was not asked for
+    fairness: FairnessError | None  # from 0 to `arrivals`; None if not requested
     starvation: Starvation
     until: float  # end of the time over which use is averaged, seconds
     # End of the time over which fairness is judged, seconds. After the last submission the cluster
@@ -189,18 +189,18 @@ def summarise(
         The run of a policy.
     until : float, optional
         End of the time over which utilisation, shares and the fairness error are averaged, from 0
-        on; seconds. When absent, use is averaged until the makespan, or where no task ran the last
-        submission or event of a server; and fairness until the last submission, or where all came
-        at once the same time.
+        on; seconds. When absent, use is averaged until the makespan, or until the last submission
+        or server event if no task ran. Fairness is averaged until the last submission, or as use
+        if all jobs came at once.
     horizon : float, optional
         Time at which completion ratios are taken; seconds. When absent, `until` if that is given,
         else the last submission or event of a server, else the makespan.
     bins : int
-        Of the grid on which utilisation and shares are given over time; means do not depend on it.
+        Number of bins of utilisation and shares over time; means do not depend on it.
     instants : int
-        At which the fairness error is taken; 0 leaves it out.
+        Number of instants of the fairness error; 0 leaves it out.
     mechanism : str
-        Whose shares are the fair ones, such as ``"drfh"`` or ``"ps-dsf"``.
+        Mechanism of the fair shares, such as ``"drfh"`` or ``"ps-dsf"``.
 
     Raises
     ------

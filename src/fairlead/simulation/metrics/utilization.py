@@ -1,4 +1,4 @@
-"""Use of a cluster whose servers come and go, averaged exactly over bins of time."""
+"""Use of a cluster with changing servers, averaged exactly over bins of time."""
 
 from __future__ import annotations
 
@@ -66,21 +66,21 @@ class Utilization:
     resources: tuple[str, ...]
     edges: FloatArray  # (B + 1,): of the bins, seconds
     used: FloatArray  # (B, R): amounts that running tasks take
-    there: FloatArray  # (B, R): amounts that the servers have
+    available: FloatArray  # (B, R): amounts of the servers
 
     @property
     def share(self) -> FloatArray:
-        """(B, R) float: used over there in each bin; not a number where there is no server."""
-        return ratio(self.used, self.there)
+        """(B, R) float: used over available amounts by bin; not a number without servers."""
+        return ratio(self.used, self.available)
 
     @property
     def mean(self) -> FloatArray:
-        """(R,) float: used over there in all bins together, so time with more servers counts more.
+        """(R,) float: used over available amounts, so time with more servers counts more.
 
         Not a number where there never is a server.
         """
         width = np.diff(self.edges)
-        return ratio(width @ self.used, width @ self.there)
+        return ratio(width @ self.used, width @ self.available)
 
 
 def measure_utilization(
@@ -97,7 +97,7 @@ def measure_utilization(
         resources=workload.cluster.resources,
         edges=edges,
         used=time_averages(log.start, log.end, workload.shapes[shape], edges),
-        there=time_averages(capacity.time, until, capacity.amount, edges),
+        available=time_averages(capacity.time, until, capacity.amount, edges),
     )
 
 
