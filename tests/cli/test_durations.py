@@ -52,7 +52,7 @@ def test_other_texts_are_no_duration(text: str) -> None:
 def test_a_limit_is_none_or_positive() -> None:
     for text in ("UNLIMITED", "INFINITE", "unlimited", "Infinite"):
         assert limit_of(text, "--time") is None
-    with pytest.raises(InputError, match="--time: must be longer"):
+    with pytest.raises(InputError, match="--time: must be more than 0"):
         limit_of("0", "--time")
 
 

@@ -80,7 +80,7 @@ def test_info_of_a_small_log(tmp_path: Path, capsys: Capture) -> None:
         "Tasks with a placement constraint: 50.00 %",
         "Tasks larger than every server they may use, or of gangs larger than all of these: 1, "
         "of 1 job: 12",
-        "jobs left out, as they never ran: 1",
+        "Jobs left out, as they never ran: 1",
     ):
         assert message in text
 
@@ -268,7 +268,7 @@ def test_a_trace_whose_time_begins_long_before_its_jobs(
     write_parquet(later, tmp_path / "x.parquet")
     assert figures(capsys, "info", tmp_path / "x.parquet")["first_submission"] == late
     assert trace("info", tmp_path / "x.parquet") == 0
-    message = "The first job comes after " in capsys.readouterr().out
+    message = "The first job arrives after " in capsys.readouterr().out
     assert message == (late > 1)
 
 
