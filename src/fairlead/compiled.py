@@ -28,7 +28,7 @@ LOOPS = (
 # The others use packages that are not there when the scheduler is built: NumPy and pydantic.
 INTERPRETED = {
     "__init__.py",
-    "_random_order.py",
+    "random_order.py",
     "_snapshot.py",
     "explanation.py",
     "live_shares.py",

@@ -3,7 +3,7 @@
 Plain typed Python, compiled by mypyc where there is a C compiler.
 
 - `scheduler`: the public class.
-- `policies`: policies by name.
+- `policies`: policies by name; `random_order`: random orders of servers.
 - `event_loop`: the core of replays.
 - `explanation`, `live_shares`: answers about waiting tasks and about shares.
 - `argument_checks`: checks of arguments.
@@ -19,6 +19,7 @@ __all__ = [
     "explanation",
     "live_shares",
     "policies",
+    "random_order",
     "scheduler",
 ]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fairlead.model.quantity import exact
 from fairlead.scheduler._entities import Server
-from fairlead.scheduler._random_order import RandomOrder
+from fairlead.scheduler.random_order import RandomOrder
 
 if TYPE_CHECKING:
     from fairlead.scheduler._snapshot import RoundsRow

@@ -9,7 +9,6 @@ from typing import Final
 from fairlead.errors import InputError, RefusalError
 from fairlead.scheduler._cycle import Cycle, QueueCycle, TaskCycle
 from fairlead.scheduler._entities import Counting, zeros
-from fairlead.scheduler._random_order import RandomOrder, Seed
 from fairlead.scheduler._rounds import Rounds
 from fairlead.scheduler._state import State
 from fairlead.scheduler.criteria.criterion import Criterion
@@ -25,6 +24,7 @@ from fairlead.scheduler.criteria.ps_dsf import (
 from fairlead.scheduler.criteria.residual import ResidualDominantShare, ResidualTaskShare
 from fairlead.scheduler.criteria.slots import Slots, SlotShare
 from fairlead.scheduler.criteria.tsf import TaskShare
+from fairlead.scheduler.random_order import RandomOrder
 from fairlead.scheduler.selection.best_fit import BestFit
 from fairlead.scheduler.selection.best_fit_first import BestFitFirst, BestFitFirstCycle
 from fairlead.scheduler.selection.first_fit import FirstFit
@@ -118,14 +118,14 @@ class Policy:
     def make_cycle(
         self,
         resources: int,
-        seed: Seed,
+        order: RandomOrder,
         is_strict: bool = False,
         refuse_seconds: Fraction = REFUSE_SECONDS,
         largest: list[int] | None = None,
     ) -> Cycle:
         """Return the cycle of a scheduler without servers and queues.
 
-        `largest` (R,), in quanta, is the server that is cut into slots.
+        `order` is for round-robin. `largest` (R,), in quanta, is the server that is cut into slots.
         """
         make_criterion, make_selection, make_cycle = self.row
         counting = Slots(resources, self.slots, largest) if self.slots else Counting(resources)
@@ -139,7 +139,7 @@ class Policy:
         else:
             criterion = make_criterion(width)
             selection = make_selection(width, criterion.total)
-        rounds = Rounds(RandomOrder(seed), refuse_seconds)
+        rounds = Rounds(order, refuse_seconds)
         is_last_of_equals = make_selection is BestFitFirst
         state = State(counting, criterion, selection, is_last_of_equals, rounds)
         return make_cycle(state, is_strict)

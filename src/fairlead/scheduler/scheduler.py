@@ -47,6 +47,7 @@ from fairlead.scheduler.argument_checks import (
 from fairlead.scheduler.explanation import Explanation
 from fairlead.scheduler.live_shares import LiveShares, SharesQuestion, ask_shares
 from fairlead.scheduler.policies import parse_policy
+from fairlead.scheduler.random_order import RandomOrder
 
 __all__ = ["Placement", "Scheduler"]
 
@@ -92,7 +93,7 @@ class Scheduler:
         self._largest = None if largest is None else self._amounts.count(largest, "largest")
         self._cycle = self.policy.make_cycle(
             len(self.resources),
-            self.seed,
+            RandomOrder(self.seed),
             self._is_strict,
             positive(refuse_seconds, "refuse_seconds"),
             self._largest,

@@ -20,6 +20,7 @@ from fairlead.model.quantity import ratio
 from fairlead.model.workload_checks import MOST_SERVERS
 from fairlead.scheduler.argument_checks import LARGEST, truth
 from fairlead.scheduler.policies import Policy, find_policy
+from fairlead.scheduler.random_order import RandomOrder
 
 PORTION = 2**16  # placements between two chances to interrupt
 MOST_TASKS = 50_000_000  # which take 2.5 GB, and some seconds
@@ -180,7 +181,7 @@ def _placements(
     problem: Problem, policy: Policy, seed: int | np.random.SeedSequence
 ) -> Iterator[tuple[list[int], list[int]]]:
     """Submit all tasks and place; yield users and servers in order, in portions."""
-    cycle = policy.make_cycle(problem.n_resources, seed)
+    cycle = policy.make_cycle(problem.n_resources, RandomOrder(seed))
     state = cycle.state
     quanta = to_quanta(problem)
     rows = zip(quanta.capacity.tolist(), problem.count.tolist(), strict=True)

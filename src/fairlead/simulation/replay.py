@@ -21,6 +21,7 @@ from fairlead.model.workload import Workload
 from fairlead.scheduler.argument_checks import positive, truth
 from fairlead.scheduler.event_loop import JobArrivals, Replay, ServerEvents
 from fairlead.scheduler.policies import REFUSE_SECONDS, Policy, parse_policy
+from fairlead.scheduler.random_order import RandomOrder
 from fairlead.simulation._slots import in_slots
 
 STEPS = 16  # of at most `PORTION` placements, between two readings of the clock
@@ -78,7 +79,7 @@ def replay(
     largest = largest_server(workload, quanta) if chosen.slots else None
     cycle = chosen.make_cycle(
         len(workload.cluster.resources),
-        seed,
+        RandomOrder(seed),
         truth(strict_fifo, "strict_fifo"),
         positive(refuse_seconds, "refuse_seconds"),
         largest,
