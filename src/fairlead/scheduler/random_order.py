@@ -17,7 +17,8 @@ Seed = int | SeedSequence
 class Permuter(Protocol):
     """The used part of NumPy's generator, whose own types contain Any."""
 
-    def permutation(self, x: int) -> Iterable[SupportsInt]: ...
+    def permutation(self, x: int) -> Iterable[SupportsInt]:
+        """Return the numbers from 0 to x - 1 in random order."""
 
 
 class RandomOrder:
@@ -28,14 +29,17 @@ class RandomOrder:
         self._random: Permuter = Generator(self._bits)
 
     def permutation(self, n: int) -> list[int]:
+        """Return the numbers from 0 to n - 1 in random order."""
         return [int(number) for number in self._random.permutation(n)]
 
     def save(self) -> Bits:
+        """Return the generator's state."""
         bits = self._bits.state
         state = bits["state"]
         return state["state"], state["inc"], bits["has_uint32"], bits["uinteger"]
 
     def restore(self, saved: Bits) -> None:
+        """Continue from a saved state."""
         state, increment, has_half, half = saved
         self._bits.state = {
             "bit_generator": "PCG64",
