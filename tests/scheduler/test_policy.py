@@ -74,7 +74,7 @@ def test_names_that_are_no_policy(name: Any) -> None:
 
 @pytest.mark.parametrize("name", ["fifo/first-fit", "drf/rrr/oblivious", "slots:3"])
 def test_what_takes_arrivals_fills_nothing(name: str) -> None:
-    with pytest.raises(RefusalError, match="come"):
+    with pytest.raises(RefusalError):
         fill_by(TWO, parse_policy(name))
 
 

@@ -140,7 +140,8 @@ class Dispatcher:
         await self._engine.report(name, ended)
         if wait and not agent.session.messages:
             with suppress(TimeoutError):
-                await asyncio.wait_for(agent.session.wake_up.wait(), wait)
+                async with asyncio.timeout(wait):
+                    await agent.session.wake_up.wait()
         if self._engine.agents.get(name) is not agent:
             return None
         orders = islice(agent.session.messages, AT_ONCE)

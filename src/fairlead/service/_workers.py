@@ -175,8 +175,10 @@ class Workers:
             with session.reporting():
                 await self._state_thread.run(record)
         if request.wait and not (request.ended or session.messages or self.is_closing):
+            # Not `wait_for`: that of Python 3.11 ignores a cancellation as the event comes.
             with suppress(TimeoutError):
-                await asyncio.wait_for(session.wake_up.wait(), min(request.wait, self._poll))
+                async with asyncio.timeout(min(request.wait, self._poll)):
+                    await session.wake_up.wait()
         if session.id not in self.sessions.by_id:
             raise StaleSessionError("join again")
         return await self._orders(session)
@@ -207,7 +209,8 @@ class Workers:
         self._log_requests[name] = server, answer
         session.queue("logs", (name, server, key, stream, offset))
         try:
-            return await asyncio.wait_for(answer, LOGS_SECONDS)
+            async with asyncio.timeout(LOGS_SECONDS):
+                return await answer
         except TimeoutError:
             raise UnavailableError(f"server {server!r} does not answer") from None
         finally:

@@ -255,7 +255,8 @@ class Service:
                 if has_ended or left <= 0 or self.workers.is_closing:
                     return view
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(ended.wait(), left)
+                    async with asyncio.timeout(left):
+                        await ended.wait()
             finally:
                 waiting.discard(ended)
                 if not waiting:

@@ -15,6 +15,8 @@ from fairlead.service.engines.links import InProcess, OverHttp
 from fairlead.service.engines.protocol import EngineNode, TaskEngine
 from fairlead.service.engines.worker_loop import WorkerLoop
 from fairlead.service.http.access import ADMIN
+from fairlead.service.journal.tokens import Token
+from fairlead.service.messages import SyncRequest
 from fairlead.service.service import Settings
 from memory_engine import InMemory
 
@@ -190,3 +192,23 @@ def test_tasks_that_are_skipped_count_as_done(tmp_path: Path) -> None:
         await ask("POST", f"/v1/jobs/{gang}/skip", json={"tasks": [0]}, status=422)
 
     followed(tmp_path, engine, test)
+
+
+@pytest.mark.parametrize("steps", range(5))
+def test_a_request_ends_though_it_is_woken_as_well(tmp_path: Path, steps: int) -> None:
+    async def test(ask: Asked) -> None:
+        workers = ask.service.workers
+        session = workers.sessions.by_id[await ask.join("a")]
+        request = SyncRequest(session=session.id, seen=0, wait=9.0)
+        waiting = asyncio.create_task(workers.sync(request, Token(session.owner, "admin", "")))
+        await asyncio.sleep(0.05)
+        assert not waiting.done()
+        session.wake_up.set()
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        if not waiting.done():
+            waiting.cancel()
+            await asyncio.wait({waiting})
+            assert waiting.cancelled()
+
+    run(tmp_path, test)

@@ -136,7 +136,8 @@ class Gate:
             caller = self._admit(scope)
             name = "" if caller is None else caller.name
             most = 0 if caller is None else self.limits.body
-            body = await asyncio.wait_for(self._read(receive, name, most), BODY_SECONDS)
+            async with asyncio.timeout(BODY_SECONDS):
+                body = await self._read(receive, name, most)
         except HTTPException as fault:
             await _refuse(fault, scope, receive, send_counted)
             return

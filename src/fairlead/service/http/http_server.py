@@ -210,7 +210,8 @@ class HttpServer(uvicorn.Server):
         readable = asyncio.Event()
         loop.add_reader(connection, readable.set)
         try:
-            await asyncio.wait_for(readable.wait(), HEADERS_SECONDS)
+            async with asyncio.timeout(HEADERS_SECONDS):
+                await readable.wait()
         finally:
             loop.remove_reader(connection)
         if self._certificate is None or connection.recv(1, socket.MSG_PEEK) != TLS_HANDSHAKE:
