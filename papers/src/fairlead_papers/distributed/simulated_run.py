@@ -160,7 +160,7 @@ LARGEST_RECORD = 50_000_000
 
 
 class Watched(Protocol):
-    """What is looked at: a cluster at a moment."""
+    """A sample: the cluster at one time."""
 
     def group_tasks(self) -> FloatArray:
         """Return (N, G) tasks on each whole group."""

@@ -338,7 +338,7 @@ def reproduce_table_3(setting: Setting) -> Reproduction:
     "two seconds",
 )
 def reproduce_table_4(setting: Setting) -> Reproduction:
-    """Show what is left over."""
+    """Show the unused amounts."""
     found = find_unused_of_others(ROWS, _command(4, setting))
     return _reproduction(
         setting.share(run_study),
@@ -358,7 +358,7 @@ def reproduce_table_4(setting: Setting) -> Reproduction:
     "two seconds",
 )
 def reproduce_table_5(setting: Setting) -> Reproduction:
-    """Show the sample standard deviations of what is left over."""
+    """Show the sample standard deviations of the unused amounts."""
     found = find_impossible_sds(RANDOM_ROWS, _command(5, setting))
     return _reproduction(
         setting.share(run_study),

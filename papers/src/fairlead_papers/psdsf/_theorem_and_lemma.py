@@ -35,7 +35,7 @@ NOTE_OF_THEOREM_1 = (
 
 @dataclass(frozen=True)
 class Judged:
-    """What the two ways to see PS-DSF say of one answer."""
+    """The certificate and the definition, both measured on one answer."""
 
     mechanism: str
     missing: float  # by how much the worst-off user misses a bottleneck
@@ -197,7 +197,7 @@ class Told:
     known_to_differ=True,
 )
 def reproduce_lemma_1(setting: Setting) -> Reproduction:
-    """Tell lies on random problems, and the one that refutes the lemma; half a minute."""
+    """Search random problems for lies that refute the lemma; half a minute."""
     problems = QUICK_PROBLEMS_OF_LEMMA_1 if setting.quick else PROBLEMS_OF_LEMMA_1
     each = setting.do_all("problems that users lie on", _lies_on, setting.generators(problems))
     told = list(chain.from_iterable(each))
@@ -231,7 +231,7 @@ def claims_a_server_in_vain() -> tuple[Problem, Lie]:
 
 
 def measure_lie(problem: Problem, lie: Lie, about: str) -> Told:
-    """Divide with and without a lie, and compare what everybody can run of its true tasks."""
+    """Divide with and without a lie, and compare the true tasks that each user can run."""
     honest = solve(problem, MECHANISM).user_tasks
     lied = declared_problem(problem, lie)
     tasks = solve(lied, MECHANISM).tasks
