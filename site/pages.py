@@ -18,6 +18,8 @@ OUTSIDE = {
     "index.md": "README.md",
     "CONTRIBUTING.md": "CONTRIBUTING.md",
     "CHANGELOG.md": "CHANGELOG.md",
+    "reproducing.md": "papers/docs/reproducing.md",
+    "distributed.md": "papers/docs/distributed.md",
 }
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 

@@ -22,7 +22,12 @@ from fairlead.simulation import simulate as outcomes
 from fairlead.simulation.metrics.summary import summarise
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted(ROOT.glob("docs/**/*.md")),
+    *sorted(ROOT.glob("papers/docs/*.md")),
+]
 # What belongs to others, or to a shell: shown, not run here.
 FOREIGN = ("kubectl ", "git ", "pip install ", "cd ")
 # An audit that finds something has run.

@@ -150,8 +150,8 @@ class Messages:
     def send(self, server: int, time: float, tasks: FloatArray) -> None:
         """Send a server's (N,) tasks to all others; O(N), or O(N + S) if delays vary.
 
-        The oldest message of the sender makes room. Every receiver has a newer one by then: more than
-        the longest delay lies between it and the one that follows it.
+        The sender's oldest message makes room. Every receiver has a newer one by then, because more
+        than the longest delay lies between it and the one that follows it.
         """
         self._sent[server] += 1
         slot = self._sent[server] % len(self._serial)

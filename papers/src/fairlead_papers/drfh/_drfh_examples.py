@@ -127,7 +127,7 @@ def reproduce_table_1(setting: Setting) -> Reproduction:
                 "Which servers were drawn for Fig. 4 (100 of the table's) and for Table II and "
                 "Figs. 5 to 8 (2,000) is not printed; of the 100 only what they have in all.",
                 "A park of 100 with those totals is in fairlead.traces.google_park, and how it was "
-                "found is in docs/reproducing.md; the 2,000 are drawn anew, by the seed.",
+                "found is in papers/docs/reproducing.md; the 2,000 are drawn anew, by the seed.",
                 "fairlead trace generate -o figure-4.parquet --figure-4",
             ),
         ),

@@ -31,7 +31,7 @@ NOTE_OF_TABLE_2 = (
     "The paper's day is one of Google's trace, the day here is generated: what can be compared is "
     "how use goes with the size of a slot, and how far it stays below Best-Fit. That one size is "
     "best was a reason to generate demands for CPU in steps of a 32nd of the largest server "
-    "(docs/reproducing.md)."
+    "(papers/docs/reproducing.md)."
 )
 
 
@@ -207,7 +207,7 @@ NOTE_OF_FIGURE_6 = (
     "Only jobs that both complete within the 24 hours count, as in the paper. Fig. 6b is taken as "
     "the mean of the jobs' reductions in each class; the table also has the reduction of the mean "
     "completion time, which the longest jobs decide. That small jobs gain nothing was a reason to "
-    "generate days in which job sizes differ between users (docs/reproducing.md)."
+    "generate days in which job sizes differ between users (papers/docs/reproducing.md)."
 )
 
 
@@ -321,8 +321,8 @@ INTERVAL_OF_FIGURE_7 = 0.05
 ALMOST_ALL = 0.9
 NOTE_OF_FIGURE_7 = (
     "{less} of the users ask for less than their fair share over the day, for a few ask for most "
-    "(docs/reproducing.md), and max-min fairness serves the others at once, over slots as over "
-    "resources: they are equally well off under both. Of {possible} of the users all tasks could "
+    "(papers/docs/reproducing.md), and max-min fairness serves the others at once, over slots and "
+    "over resources: they are equally well off under both. Of {possible} of the users all tasks could "
     "end within the day if each started as it came; no scheduler could complete everything for "
     "more. The paper prints neither part of its day, in which more users presumably asked for "
     "more than slots gave."

@@ -38,8 +38,8 @@ NOTE = (
     "The paper prints what its 100 servers have in all, not which they are; ours have those totals "
     "and are fixed, chosen because their shares come nearest to the three that are printed. 26 % "
     "cannot be had without places left idle: the places that give users 1 and 2 44 % each hold 120 "
-    "tasks, and 120 tasks of the three users are 26.8 % each (docs/reproducing.md counts). How "
-    "long tasks run is not said; here it is 10 to 50 s."
+    "tasks, and 120 tasks of the three users are 26.8 % each (papers/docs/reproducing.md counts). "
+    "The paper does not state how long tasks run; here it is 10 to 50 s."
 )
 
 
