@@ -322,9 +322,9 @@ ALMOST_ALL = 0.9
 NOTE_OF_FIGURE_7 = (
     "{less} of the users ask for less than their fair share over the day, for a few ask for most "
     "(papers/docs/reproducing.md), and max-min fairness serves the others at once, over slots and "
-    "over resources: they are equally well off under both. Of {possible} of the users all tasks could "
-    "end within the day if each started as it came; no scheduler could complete everything for "
-    "more. The paper prints neither part of its day, in which more users presumably asked for "
+    "over resources: they are equally well off under both. Of {possible} of the users all tasks "
+    "could end within the day if each started as it came; no scheduler could complete everything "
+    "for more. The paper prints neither part of its day, in which more users presumably asked for "
     "more than slots gave."
 )
 

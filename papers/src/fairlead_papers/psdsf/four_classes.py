@@ -57,9 +57,9 @@ SETTLES = 10.0
 ROUNDING = 1e-6
 NOTE_OF_FIGURE_6 = (
     "The paper prints gamma, not demands, and gamma leaves open how much CPU a task of user 2 "
-    "takes; here 2/15, the most it allows (papers/docs/distributed.md). TSF and C-DRFH fix how many "
-    "tasks a user has, not where: what they use of a class can be chosen within a range, whose "
-    "upper end is taken for the comparison."
+    "takes; here 2/15, the most it allows (papers/docs/distributed.md). TSF and C-DRFH fix the "
+    "number of a user's tasks, not where: what they use of a class can be chosen within a range, "
+    "whose upper end is taken for the comparison."
 )
 LEAVES, COMES_BACK, END = 100.0, 250.0, 300.0
 CLASSES_SHOWN = (2, 3)
