@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from fairlead.service.engines.loops import do_all
 from fairlead.service.engines.protocol import Ending, EngineNode, Key, Start
+from fairlead.service.engines.worker_loop import do_all
 
 
 class InMemory:

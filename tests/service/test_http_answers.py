@@ -18,7 +18,7 @@ from fairlead.service.client.exchange import Channel, NotReachedError, OtherProg
 from fairlead.service.client.plain_client import PlainClient
 from fairlead.service.client.typed_client import TypedRequests
 from fairlead.service.engines import links
-from fairlead.service.engines.links import OverHttp
+from fairlead.service.engines.links import Link
 from fairlead.service.messages import UnavailableError
 
 Ask = Callable[[str, str, Mapping[str, str], bytes], Reply]
@@ -230,7 +230,7 @@ async def sync_with(answer: Callable[[asyncio.StreamWriter], object]) -> object:
     server = await asyncio.start_server(talk, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     try:
-        link = OverHttp(Connections(Address.of(f"http://127.0.0.1:{port}", "")))
+        link = Link(Connections(Address.of(f"http://127.0.0.1:{port}", "")))
         return await link.sync({"session": "s", "wait": 0.0})
     finally:
         server.close()

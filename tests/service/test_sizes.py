@@ -119,7 +119,6 @@ async def test_lists_are_bounded_by_bytes(ask: Asked) -> None:
         beyond, pages = answer.json()["next"], pages + 1
     assert seen == [str(job) for job in range(1, 16)]
     assert pages == 2
-    assert await ask.service.live_ids() == set(seen)
 
 
 @served

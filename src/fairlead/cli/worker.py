@@ -92,7 +92,7 @@ def worker(
 
     from fairlead.service.client.addresses import Address
     from fairlead.service.client.connections import Connections
-    from fairlead.service.engines.links import OverHttp
+    from fairlead.service.engines.links import Link
     from fairlead.service.engines.worker_loop import WorkerLoop
     from fairlead.service.worker.accounts import Accounts
     from fairlead.service.worker.worker import SECRETS, LocalProcesses
@@ -122,7 +122,7 @@ def worker(
     folder = state or _own_folder(machine.name, is_root=task_accounts.is_root)
     engine = LocalProcesses(machine, folder, task_accounts, output * 2**20, keep * 86400.0)
     try:
-        asyncio.run(WorkerLoop(OverHttp(Connections(address)), engine).run())
+        asyncio.run(WorkerLoop(Link(Connections(address)), engine).run())
     except ExceptionGroup as faults:
         raise _first_of(faults.subgroup(InputError) or faults) from None
 

@@ -22,7 +22,6 @@ from typing import Any
 
 import httpx
 import ray
-from pydantic import ValidationError
 
 from fairlead.errors import FairleadError, InputError
 from fairlead.ray._ray_calls import AGENT, PROTOCOL
@@ -31,10 +30,10 @@ from fairlead.service.client import calls
 from fairlead.service.client.addresses import Address
 from fairlead.service.client.connections import Connections
 from fairlead.service.client.exchange import AwaitedExchange, Reply
-from fairlead.service.engines.links import InProcess, Link, OverHttp
+from fairlead.service.engines.links import Link
 from fairlead.service.engines.protocol import Ending
 from fairlead.service.engines.worker_loop import WorkerLoop
-from fairlead.service.http.access import ADMIN, inside
+from fairlead.service.http.access import inside
 from fairlead.service.http.api import application
 from fairlead.service.http.http_server import HttpServer
 from fairlead.service.journal.event_journal import Journal
@@ -108,7 +107,7 @@ class Dispatcher:
         requests = [job | {"command": [AGENT, name], "user": agent.user} for job in jobs]
         try:
             ids = await self._link.submit(requests, key)
-        except (FairleadError, ValidationError) as fault:
+        except FairleadError as fault:
             raise ValueError(str(fault)) from None
         agent.jobs.update(ids)
         return ids
@@ -222,8 +221,8 @@ class Dispatcher:
         else:
             address = Address.of(self._remote, self._token)
             self._exchange: AwaitedExchange = Connections(address)
-            self._link: Link = OverHttp(Connections(address))
             self._address = self._remote
+        self._link = Link(self._exchange)
         await self._engine.update_nodes()
         loop = WorkerLoop(self._link, self._engine)
         self._tasks.append(asyncio.create_task(self._run_worker(loop)))
@@ -245,7 +244,6 @@ class Dispatcher:
             await asyncio.sleep(0.01)
         # The policy of the journal stays in force until the first turn of the state's thread.
         await asyncio.wrap_future(service.state_thread.enqueue(lambda _tx: None))
-        self._link = InProcess(service, ADMIN)
         self._exchange = _ToApplication(inside(app), self._address)
 
     async def _run_worker(self, loop: WorkerLoop) -> None:

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import ray
 
 from fairlead.ray._ray_calls import AGENT, GIB, MOVED
-from fairlead.service.engines.loops import do_all
 from fairlead.service.engines.protocol import Ending, EngineNode, Key, Start
+from fairlead.service.engines.worker_loop import do_all
 from fairlead.service.sessions import Session
 
 LOOK_SECONDS = 0.5

@@ -1,50 +1,56 @@
-"""Counters of a service since its start, and the distribution of durations.
-
-Each number is written by one thread alone, so that counting takes no lock.
-"""
+"""Counters of a service since its start, and the distributions of durations, for Prometheus."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections import Counter
+from collections import Counter as Tally
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+)
 
 from fairlead.service.jobs import Effects, EndedAttempt
 
 BOUNDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)  # seconds
 OUTCOMES = ("finished", "failed", "cancelled", "lost")
+disable_created_metrics()  # type: ignore[no-untyped-call]  # they would double the page
 
 
-@dataclass(slots=True)
-class Histogram:
-    """Count durations by the bounds between which they fall, and add them up."""
-
-    counts: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
-    total: float = 0.0
-
-    def add(self, seconds: float) -> None:
-        self.counts[bisect_left(BOUNDS, seconds)] += 1
-        self.total += seconds
-
-
-@dataclass(slots=True)
 class Counters:
-    """All counters; `refused` belongs to the event loop's thread, the others to the state's."""
+    """All counters, in a registry."""
 
-    decision: Histogram = field(default_factory=Histogram)  # from a request's arrival to the disk
-    cycle: Histogram = field(default_factory=Histogram)  # to carry out a batch and place tasks
-    commit: Histogram = field(default_factory=Histogram)  # to write and sync a batch
-    events: Counter[str] = field(default_factory=Counter)  # by kind
-    placements: int = 0
-    ended: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(OUTCOMES, 0)))
-    refused: Counter[int] = field(default_factory=Counter)  # answers by status of 400 or above
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.decision = self._histogram(
+            "decision_seconds", "From a request's arrival until its change is on disk."
+        )
+        self.cycle = self._histogram("cycle_seconds", "Carrying out requests and placing.")
+        self.commit = self._histogram("commit_seconds", "Writing and syncing the journal.")
+        self.refused = self._counter("requests_refused", "Answers of status 400 and above.", "code")
+        self._placements = self._counter("placements", "Tasks that were started.")
+        self._ended = self._counter("tasks_ended", "Starts of tasks that are over.", "outcome")
+        self._events = self._counter("events", "Events on disk.", "kind")
+        for outcome in OUTCOMES:
+            self._ended.labels(outcome)
+        ProcessCollector(registry=self.registry)
 
     def count(self, kinds: Iterable[str], effects: Effects) -> None:
         """Count events that are on disk, and their effects."""
-        self.events.update(kinds)
-        self.placements += len(effects.starts)
-        self.ended.update(map(_outcome, effects.attempts))
+        for kind, n in Tally(kinds).items():
+            self._events.labels(kind).inc(n)
+        self._placements.inc(len(effects.starts))
+        for outcome, n in Tally(map(_outcome, effects.attempts)).items():
+            self._ended.labels(outcome).inc(n)
+
+    def _histogram(self, name: str, what: str) -> Histogram:
+        return Histogram(f"fairlead_{name}", what, buckets=BOUNDS, registry=self.registry)
+
+    def _counter(self, name: str, what: str, *labels: str) -> Counter:
+        return Counter(f"fairlead_{name}", what, labels, registry=self.registry)
 
 
 def _outcome(attempt: EndedAttempt) -> str:

@@ -11,22 +11,16 @@ import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain
+from itertools import chain
 from math import inf, isnan, nan
 from time import monotonic
 
-from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    Metric,
-)
+from prometheus_client import CollectorRegistry, Metric, generate_latest
+from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from fairlead.errors import FairleadError
 from fairlead.scheduler.live_shares import LiveShares, SharesQuestion
-from fairlead.service._counters import BOUNDS, Counters, Histogram
 from fairlead.service._state_thread import StateThread, Transaction
 from fairlead.service.jobs import WITHHELD
 from fairlead.service.messages import UnavailableError
@@ -107,7 +101,7 @@ class MetricsPage:
         else:
             cached = await self._shares(copy.question)
         users = [] if copy is None else self._users(copy, cached)
-        ready, counters = self.state_thread.ready, self.state_thread.counters
+        ready, counters = self.state_thread.ready, self.state_thread.counters.registry
         return await asyncio.to_thread(_page, ready, copy, users, cached, counters)
 
     async def _shares(self, question: SharesQuestion) -> CachedShares | None:
@@ -211,32 +205,6 @@ def _fairness_families(cached: CachedShares | None) -> Iterator[Metric]:
     yield _gauge("shares_age_seconds", "How old shares and fair shares are.", age)
 
 
-def _counter_families(counters: Counters) -> Iterator[Metric]:
-    for name, help_text, histogram in (
-        (
-            "decision_seconds",
-            "From a request's arrival until its change is on disk.",
-            counters.decision,
-        ),
-        ("cycle_seconds", "Carrying out requests and placing.", counters.cycle),
-        ("commit_seconds", "Writing and syncing the journal.", counters.commit),
-    ):
-        yield _histogram(name, help_text, histogram)
-    placed = CounterMetricFamily("fairlead_placements", "Tasks that were started.")
-    placed.add_metric([], counters.placements)
-    yield placed
-    by_label: Sequence[tuple[str, str, str, Mapping[str, int] | Mapping[int, int]]] = (
-        ("tasks_ended", "Starts of tasks that are over.", "outcome", counters.ended),
-        ("requests_refused", "Answers of status 400 and above.", "code", counters.refused),
-        ("events", "Events on disk.", "kind", counters.events),
-    )
-    for name, help_text, label, counts in by_label:
-        family = CounterMetricFamily(f"fairlead_{name}", help_text, labels=[label])
-        for value, count in dict(counts).items():  # a copy, as other threads continue to count
-            family.add_metric([str(value)], count)
-        yield family
-
-
 def _gauge(name: str, help_text: str, value: float) -> Metric:
     return GaugeMetricFamily(f"fairlead_{name}", help_text, value=value)
 
@@ -245,14 +213,6 @@ def _gauges(name: str, help_text: str, label: str, values: Mapping[str, float]) 
     family = GaugeMetricFamily(f"fairlead_{name}", help_text, labels=[label])
     for key, value in values.items():
         family.add_metric([key], value)
-    return family
-
-
-def _histogram(name: str, help_text: str, histogram: Histogram) -> Metric:
-    total, upto = histogram.total, list(accumulate(histogram.counts[:]))
-    bounds = [*map(str, map(float, BOUNDS)), "+Inf"]
-    family = HistogramMetricFamily(f"fairlead_{name}", help_text)
-    family.add_metric([], buckets=list(zip(bounds, upto, strict=True)), sum_value=total)
     return family
 
 
@@ -269,14 +229,12 @@ def _page(
     copy: StateCopy | None,
     users: list[UserMetrics],
     cached: CachedShares | None,
-    counters: Counters,
+    counters: CollectorRegistry,
 ) -> bytes:
     families = [_gauge("ready", "Whether requests are carried out.", int(is_ready))]
     if copy is not None:
         families += _state_families(copy, users)
     families += _fairness_families(cached)
-    families += _counter_families(counters)
-    registry = CollectorRegistry()
-    registry.register(_Families(families))
-    ProcessCollector(registry=registry)
-    return generate_latest(registry)
+    state = CollectorRegistry()
+    state.register(_Families(families))
+    return generate_latest(state) + generate_latest(counters)

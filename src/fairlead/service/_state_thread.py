@@ -265,10 +265,10 @@ class StateThread:
             if tx.batch.events or tx.batch.answers:
                 self.journal.commit(tx.batch, effects)
                 written_at = monotonic()
-                self.counters.commit.add(written_at - decided)
-                self.counters.cycle.add(decided - began)
+                self.counters.commit.observe(written_at - decided)
+                self.counters.cycle.observe(decided - began)
                 for arrived in changing:
-                    self.counters.decision.add(written_at - arrived)
+                    self.counters.decision.observe(written_at - arrived)
                 self.counters.count((kind for _, kind, _ in tx.batch.events), effects)
         except JournalError as fault:
             LOG.error("the journal cannot be written", extra={"fault": str(fault)})

@@ -26,6 +26,7 @@ BUNDLE_BYTES = 64  # size of a bundle without the names of its resources
 MOST_FIELDS = 100  # of one object of a message
 MOST_INTEGER = 2**53  # larger integers are rounded by some readers of JSON
 MOST_ATTEMPT = 2**31 - 1
+MOST_RUNNING = 10**7  # tasks on the servers of one worker
 
 
 def _amount(unit: str) -> BeforeValidator:
@@ -272,15 +273,17 @@ JobNumber = Annotated[int, Field(ge=1, le=MOST_INTEGER, strict=True)]
 TaskIndex = Annotated[int, Field(ge=0, lt=MOST_TASKS, strict=True)]
 AttemptNumber = Annotated[int, Field(ge=1, le=MOST_ATTEMPT, strict=True)]
 ExitStatus = Annotated[int, Field(ge=0, le=255, strict=True)]
-Task = tuple[JobNumber, TaskIndex, AttemptNumber]
+TaskKey = tuple[JobNumber, TaskIndex, AttemptNumber]
 
 
 class JoinAnswer(BaseModel):
     """The session, seconds to wait for orders, and the running tasks by server."""
 
-    session: str
-    wait: float
-    tasks: list[tuple[str, Task]]
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
+
+    session: Name
+    wait: Annotated[float, Field(ge=0, le=10, strict=True)]
+    tasks: Annotated[list[tuple[Name, TaskKey]], Field(max_length=MOST_RUNNING)]
 
 
 Ended = tuple[

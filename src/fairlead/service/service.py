@@ -237,10 +237,6 @@ class Service:
             live = [view for view in live if view["id"] not in seen] + ended
         return JobsPage(live, next_id)
 
-    async def live_ids(self) -> set[str]:
-        """Return the ids of all waiting and running jobs."""
-        return await self.state_thread.run(lambda tx: {str(job) for job in tx.state.jobs})
-
     async def wait(self, job: int, caller: Token, seconds: float) -> dict[str, Any]:
         """Return a job when it ends, or its state after `seconds`."""
         deadline = monotonic() + seconds

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from asked_service import OverHttpx
 from fairlead.service.engines import worker_loop
-from fairlead.service.engines.links import OverHttp
+from fairlead.service.engines.links import Link
 from fairlead.service.engines.protocol import EngineNode, Orders
 from fairlead.service.engines.worker_loop import WorkerLoop
 from fairlead.service.worker._attempts import Attempt
@@ -70,7 +70,7 @@ def follow(
     async def whole() -> None:
         transport = httpx.MockTransport(answer)
         async with httpx.AsyncClient(transport=transport, base_url="http://false") as client:
-            running = asyncio.create_task(WorkerLoop(OverHttp(OverHttpx(client)), engine).run())
+            running = asyncio.create_task(WorkerLoop(Link(OverHttpx(client)), engine).run())
             waiting = asyncio.create_task(over.wait())
             await asyncio.wait({running, waiting}, return_when="FIRST_COMPLETED", timeout=30)
             assert over.is_set(), running

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from asked_service import Asked, OverHttpx, run
-from fairlead.service.engines.links import InProcess, OverHttp
+from fairlead.service.engines.links import Link
 from fairlead.service.engines.protocol import EngineNode, TaskEngine
 from fairlead.service.engines.worker_loop import WorkerLoop
-from fairlead.service.http.access import ADMIN
 from fairlead.service.journal.tokens import Token
 from fairlead.service.messages import SyncRequest
 from fairlead.service.service import Settings
@@ -30,12 +29,11 @@ def followed(
     engine: TaskEngine,
     test: Callable[[Asked], Awaitable[None]],
     settings: Settings | None = None,
-    over_http: bool = True,
 ) -> None:
     """Run a test beside a worker loop that applies the service's orders to the engine."""
 
     async def whole(ask: Asked) -> None:
-        link = OverHttp(OverHttpx(ask.http)) if over_http else InProcess(ask.service, ADMIN)
+        link = Link(OverHttpx(ask.http))
         working = asyncio.create_task(WorkerLoop(link, engine).run())
         tested = asyncio.create_task(test(ask))  # type: ignore[arg-type]
         done, _ = await asyncio.wait({working, tested}, return_when="FIRST_COMPLETED", timeout=60)
@@ -86,8 +84,8 @@ def test_a_cancelled_job_stops(tmp_path: Path) -> None:
     followed(tmp_path, engine, test)
 
 
-@pytest.mark.parametrize(("seed", "over_http"), [(0, True), (1, True), (2, False)])
-def test_nodes_come_and_go(tmp_path: Path, seed: int, over_http: bool) -> None:
+@pytest.mark.parametrize("seed", range(3))
+def test_nodes_come_and_go(tmp_path: Path, seed: int) -> None:
     """A task ends well once, whatever goes meanwhile; no node ever runs more than it has."""
     rng = random.Random(seed)
     spare = [node(f"n{k}", 2.0 + k % 2) for k in range(5)]
@@ -132,7 +130,7 @@ def test_nodes_come_and_go(tmp_path: Path, seed: int, over_http: bool) -> None:
                 most[name] = max(most[name], n)
             await asyncio.sleep(0)
 
-    followed(tmp_path, engine, test, over_http=over_http)
+    followed(tmp_path, engine, test)
 
 
 def test_nodes_with_other_resources(tmp_path: Path) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 
 from fairlead.errors import InputError
-from fairlead.service.engines import loops, worker_loop
+from fairlead.service.engines import worker_loop
 from fairlead.service.engines.protocol import EngineNode, Start
 from fairlead.service.engines.worker_loop import WorkerLoop
 from memory_engine import InMemory
@@ -52,18 +52,6 @@ class Scripted:
         self.pieces += 1
         raise InputError("size must be at most 9007199254740992")
 
-    async def submit(self, jobs: Sequence[Any], key: str) -> list[str]:
-        raise NotImplementedError
-
-    async def skip(self, tasks: Mapping[str, Sequence[int]]) -> None:
-        raise NotImplementedError
-
-    async def cancel(self, jobs: Sequence[str]) -> None:
-        raise NotImplementedError
-
-    async def live(self) -> set[str]:
-        raise NotImplementedError
-
 
 class Faulty(InMemory):
     """Tasks in memory, of which some cannot start, or give no output."""
@@ -102,7 +90,7 @@ def follow(link: Scripted, engine: InMemory, is_over: Callable[[], bool]) -> Non
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loops, "FAULT_PAUSE", 0.0)
+    monkeypatch.setattr(worker_loop, "FAULT_PAUSE", 0.0)
     monkeypatch.setattr(worker_loop, "LONGEST_PAUSE", 0.01)
 
 

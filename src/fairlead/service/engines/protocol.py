@@ -17,18 +17,11 @@ from typing import Annotated, Any, Literal, NamedTuple, Protocol
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fairlead.service.bounds import JOB_ID, MOST_TASKS
-from fairlead.service.messages import MOST, Label, Name, Text
+from fairlead.service.messages import MOST, Count, Label, Name, TaskKey, Text
 
 MOST_AT_ONCE = 100_000  # orders of a kind in an answer
-MOST_RUNNING = 10**7  # tasks on the servers of one worker
-LARGEST = 2**53  # above it, JSON of some programs is not exact
 LONGEST_FAULT = 200
 
-JobNumber = Annotated[int, Field(ge=1, le=LARGEST, strict=True)]
-Index = Annotated[int, Field(ge=0, le=MOST_TASKS, strict=True)]
-AttemptNumber = Annotated[int, Field(ge=1, le=2**31, strict=True)]
-TaskKey = tuple[JobNumber, Index, AttemptNumber]
-Count = Annotated[int, Field(ge=0, le=LARGEST, strict=True)]
 Amount = Annotated[float, Field(ge=0, le=MOST, strict=True)]
 Demand = Annotated[dict[Label, Amount], Field(max_length=200)]
 TimeLimit = Annotated[float, Field(gt=0, le=1e9, strict=True)]
@@ -55,15 +48,6 @@ class JobSpec(ServiceAnswer):
     tasks: Annotated[int, Field(ge=1, le=MOST_TASKS, strict=True)] = 1
     # Seconds since 1970; identifies the job among jobs of other journals with the same number.
     submitted: Annotated[float, Field(strict=True)] | None = None
-
-
-class Joined(ServiceAnswer):
-    """The answer to a join."""
-
-    session: Name
-    wait: Annotated[float, Field(ge=0, le=10, strict=True)]  # seconds to wait for orders
-    # The running tasks, each with its server.
-    tasks: Annotated[list[tuple[Name, TaskKey]], Field(max_length=MOST_RUNNING)]
 
 
 class Orders(ServiceAnswer):

@@ -5,18 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from pydantic import ValidationError
 
 from fairlead.errors import FairleadError, InputError
 from fairlead.service.engines.links import Link
-from fairlead.service.engines.loops import do_all, repeat
 from fairlead.service.engines.protocol import (
     EngineNode,
-    Joined,
     Key,
     Orders,
     OutputRequest,
@@ -24,10 +22,11 @@ from fairlead.service.engines.protocol import (
     TaskEngine,
     first_fault,
 )
-from fairlead.service.messages import StaleSessionError
+from fairlead.service.messages import JoinAnswer, StaleSessionError
 
 LOG = logging.getLogger("fairlead.service.worker")
 LONGEST_PAUSE = 5.0
+FAULT_PAUSE = 5.0  # seconds after a fault, which may recur at once
 LONGEST_REASON = 1000  # characters of an ending, as the service accepts it
 MOST_OUTPUT_REQUESTS = 1000  # that wait to be sent
 ANSWERS_AT_ONCE = 4
@@ -35,6 +34,7 @@ GATHER_SECONDS = 0.003  # to gather ended tasks into one report; a request takes
 NODES_SECONDS = 0.1  # between checks of an engine without nodes
 BASE = {"cpu": 0.0, "memory": 0.0, "gpu": 0}
 ServiceAnswer = TypeVar("ServiceAnswer")
+Item = TypeVar("Item")
 
 
 class WorkerLoop:
@@ -127,7 +127,7 @@ class WorkerLoop:
                 rows = [_declared(node) for node in nodes]
                 body = {"identity": self.engine.identity, "servers": rows}
                 joined = self._link.join(body)
-                answer = await self._ask(joined, Joined.model_validate, is_join=True)
+                answer = await self._ask(joined, JoinAnswer.model_validate, is_join=True)
                 if answer is not None:
                     break
             try:
@@ -226,3 +226,30 @@ def _declared(node: EngineNode) -> dict[str, Any]:
     amounts = BASE | {name: node.capacity[name] for name in BASE if name in node.capacity}
     row: dict[str, Any] = {"name": node.name, **amounts, "labels": dict(node.labels)}
     return row | ({"resources": more} if more else {})
+
+
+async def repeat(
+    step: Callable[[], Awaitable[None]], pause: float = 0.0, last: type[Exception] | None = None
+) -> NoReturn:
+    """Repeat a step for ever; log its faults and continue, but raise one of type `last`."""
+    while True:
+        try:
+            await step()
+        except Exception as fault:
+            if last is not None and isinstance(fault, last):
+                raise
+            LOG.exception("%s failed and is repeated", getattr(step, "__name__", step))
+            await asyncio.sleep(FAULT_PAUSE)
+        await asyncio.sleep(pause)
+
+
+def do_all(act: Callable[[Item], None], items: Iterable[Item]) -> None:
+    """Act on all items; raise the first fault after the last item."""
+    faults = []
+    for item in items:
+        try:
+            act(item)
+        except Exception as fault:
+            faults.append(fault)
+    if faults:
+        raise faults[0]

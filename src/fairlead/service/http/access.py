@@ -128,7 +128,7 @@ class Gate:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message.get("headers", ()), NO_SNIFFING]
                 if message["status"] >= 400:
-                    refused[message["status"]] += 1
+                    refused.labels(message["status"]).inc()
             sent += len(message.get("body", b""))
             await send(message)
 

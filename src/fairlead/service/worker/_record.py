@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
-from fairlead.service.engines.protocol import TaskKey
+from fairlead.service.messages import TaskKey
 from fairlead.service.worker._files import append, create, read_plain
 
 NAME = "record"

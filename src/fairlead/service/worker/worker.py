@@ -16,8 +16,9 @@ from time import monotonic, time
 from typing import Any
 
 from fairlead.errors import InputError
-from fairlead.service.engines.loops import do_all, repeat
-from fairlead.service.engines.protocol import LARGEST, Ending, EngineNode, JobSpec, Key, Start
+from fairlead.service.engines.protocol import Ending, EngineNode, JobSpec, Key, Start
+from fairlead.service.engines.worker_loop import do_all, repeat
+from fairlead.service.messages import MOST_INTEGER
 from fairlead.service.worker._attempts import CANNOT_START, Attempt
 from fairlead.service.worker._files import first_kept, lock_folder, make_folder, read_identity, sync
 from fairlead.service.worker._record import time_of_last_change
@@ -371,7 +372,7 @@ def _piece(attempt: Attempt, stream: str, offset: int) -> dict[str, Any]:
     if file is not None:
         try:
             with file:
-                size = min(file.seek(0, os.SEEK_END), LARGEST)
+                size = min(file.seek(0, os.SEEK_END), MOST_INTEGER)
                 offset = max(min(offset, size), first_kept(file, size))
                 file.seek(offset)
                 data = file.read(min(PIECE, size - offset))
