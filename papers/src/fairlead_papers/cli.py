@@ -114,7 +114,7 @@ def _reproduce_all(
     runs: Path | None,
     executor: Executor,
 ) -> None:
-    """Fill in what was found, entry by entry."""
+    """Fill in the findings, entry by entry."""
     from fairlead_papers.entries import reproduce as reproduce_entry
     from fairlead_papers.setting import Setting
 

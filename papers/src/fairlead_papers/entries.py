@@ -1,4 +1,4 @@
-"""The tables and figures that are reproduced, by name; what was found is kept, if that is asked."""
+"""The reproduced tables and figures, by name; findings are kept on request."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _with_quick_commands(reproduction: Reproduction) -> Reproduction:
 
 
 def find_kept(entry: Entry, setting: Setting) -> Reproduction | None:
-    """Return what was kept of an entry, or None if nothing was or the program has changed since."""
+    """Return the kept findings of an entry; None if there are none, or the program has changed."""
     path = _path_of(entry, setting)
     if path is None or not path.is_file():
         return None

@@ -18,7 +18,7 @@ DIFFERS = "differs"
 FARTHER = "farther off"
 VERDICTS = (EQUAL, WITHIN, SHAPE, DIFFERS)
 
-# Of the last digit that is printed: what is not rounded may be so far from it.
+# Units of the last printed digit within which a number counts as equal.
 _HALF = 0.5 + 1e-9
 
 
@@ -38,7 +38,7 @@ class Reading:
 
     @property
     def verdict(self) -> str:
-        """``equal`` to what is printed, ``within its interval``, or else ``farther off``."""
+        """``equal`` to the printed number, ``within its interval``, or ``farther off``."""
         apart = abs(self.ours - self.paper)
         if apart <= _HALF * self.digit:
             return EQUAL
@@ -48,7 +48,7 @@ class Reading:
         return FARTHER
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values, None for what is not a finite number."""
+        """Return plain values, with None for numbers that are not finite."""
         return {
             "what": self.what,
             "ours": self.ours if isfinite(self.ours) else None,
@@ -62,7 +62,7 @@ class Reading:
 class PrintedClaim:
     """A statement of a paper, with its tolerance if it has one, and whether it is true of ours.
 
-    `measured` says in a few words what was found.
+    `measured` is the finding, in a few words.
     """
 
     sentence: str
@@ -75,7 +75,7 @@ class PrintedClaim:
 
 
 def judge(readings: Sequence[Reading], claims: Sequence[PrintedClaim]) -> str:
-    """Give one verdict on the numbers and claims of a table or figure.
+    """Judge the numbers and claims of a table or figure as one.
 
     ``differs`` if a claim does not hold, or there is none and a number is neither equal nor within
     its interval. Otherwise ``equal`` if all numbers are, ``within its interval`` if all are one or
@@ -189,7 +189,7 @@ class TextTable:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a paper got wrong, or left open, and what is so."""
+    """An error or a gap of a paper, and the correct statement."""
 
     claim: str  # what the paper says, with the place; or what it does not say
     found: str  # a counterexample, a number or a proof, in a sentence or two
@@ -204,13 +204,13 @@ class Finding:
 class Reproduction:
     """A table or figure computed again, beside the printed one."""
 
-    setting: str  # what was run, in a sentence
+    setting: str  # the experiment, in a sentence
     readings: tuple[Reading, ...] = ()  # numbers beside the paper's
     claims: tuple[PrintedClaim, ...] = ()  # statements of the paper, and whether they hold
     findings: tuple[Finding, ...] = ()  # what the paper got wrong or left open
-    note: str = ""  # what is known about differences
+    note: str = ""  # known differences
     tables: tuple[TextTable, ...] = ()
-    # What a figure of the paper shows, as plain values for JSON.
+    # The series of a figure, as plain values for JSON.
     data: dict[str, Any] = field(default_factory=dict)
 
     @property

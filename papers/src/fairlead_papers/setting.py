@@ -39,7 +39,7 @@ class Setting:
     on_found: Callable[[str, Path], None] | None = None
     # Called now and then with the name of a run, its starts, its tasks, and the moment.
     on_progress: Progress | None = None
-    # Called now and then with what is being done, how much of it is done, and of how much.
+    # Called now and then with the present activity, its finished part, and its size.
     on_step: Callable[[str, int, int], None] | None = None
     _summaries: dict[str, Summary] = field(default_factory=dict)
     _shared: dict[Callable[..., Any], Any] = field(default_factory=dict)

@@ -14,7 +14,7 @@ Place = tuple[str, str]
 
 @dataclass(frozen=True)
 class Count:
-    """What a search found of one property of one mechanism."""
+    """The findings of a search for one property of one mechanism."""
 
     violations: int  # problems on which it fails
     asked: int  # problems whose premises are met

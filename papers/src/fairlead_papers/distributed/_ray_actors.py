@@ -137,7 +137,7 @@ class ServerActors:
         self._introduce()
 
     def sample(self) -> Sample:
-        """Gather what runs; have what lost actors had taken over first.
+        """Gather the running tasks, after the shards of lost actors were taken over.
 
         Raises FairleadError when no actor is left.
         """
@@ -184,7 +184,7 @@ class ServerActors:
         self.actors = {}
 
     def _ask(self, asked: dict[int, Any], seconds: float) -> list[int]:
-        """Note what actors say, and return those that are lost."""
+        """Record the messages of actors, and return the lost ones."""
         ready, _ = ray.wait(list(asked.values()), num_returns=len(asked), timeout=seconds)
         lost = []
         for number, ref in asked.items():
@@ -232,7 +232,7 @@ def run_in_actors(
         Without changes and delays. Its seconds are real ones, and its clocks those of actors: all
         servers of an actor run in turn when it is time.
     actors : int, optional
-        How many; as many as the cluster has processors, and not more than servers, when absent.
+        By default one for each processor of the cluster, but at most one for each server.
     period : float, optional
         Seconds between two rounds of an actor, in place of the setting's; when absent, as short as
         Ray's rate of messages allows.

@@ -58,7 +58,7 @@ class ShardHolder:
         self.take_over(own, 0)
 
     def hear(self, news: Iterable[Totals]) -> None:
-        """Keep what is newer than what was heard before."""
+        """Keep messages that are newer than the earlier ones."""
         for totals in news:
             if totals[1:3] > self._heard[totals.shard][1:3]:
                 self._heard[totals.shard] = totals
@@ -79,7 +79,7 @@ class ShardHolder:
         everywhere = self._everywhere()
         for column, server in enumerate(servers):
             server.believed = (everywhere - tasks[:, column])[server.users]
-        self._divide(self._shards[shard])  # what was parted need not be possible
+        self._divide(self._shards[shard])  # the parted totals may be infeasible
 
     def run_round(self) -> list[Totals]:
         """Run each server's procedure once; return changed totals."""
@@ -93,7 +93,7 @@ class ShardHolder:
         return news
 
     def tasks(self) -> dict[int, FloatArray]:
-        """Return (N, K) what runs on the servers of each shard."""
+        """Return the (N, K) tasks that run on the servers of each shard."""
         return {number: shard.tasks.copy() for number, shard in self._shards.items()}
 
     def _divide(self, shard: Shard) -> None:

@@ -148,7 +148,7 @@ class Settlement:
 def compare_with_exact(run: AsynchronousRun, mechanisms: Sequence[str] = COMPARED) -> Settlement:
     """Compare a run with exact answers among the users present, one for each set of users.
 
-    `mechanisms` are compared beside the one that the servers aim at.
+    `mechanisms` are compared as well as PS-DSF.
     """
     exact: dict[str, tuple[Allocation | None, ...]] = {}
     refused: dict[str, str] = {}
@@ -196,7 +196,7 @@ def _phase_values(problem: Problem, settled: Settled) -> dict[str, Any]:
 
 
 def _finite(values: dict[str, Any]) -> dict[str, Any]:
-    """Replace what is infinite, which JSON cannot say, by None."""
+    """Replace infinite numbers, which JSON lacks, by None."""
     return {
         key: _finite(value)
         if isinstance(value, dict)

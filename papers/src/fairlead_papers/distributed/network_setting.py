@@ -110,7 +110,7 @@ class Delay:
 
 
 class Messages:
-    """The messages under way and those that arrived last.
+    """The messages under way, and the last arrivals.
 
     After every run each server sends all others its tasks of each user. Messages may overtake each
     other; a receiver uses the newest it has, by time of sending. `tasks` (N, S) is known to all

@@ -38,11 +38,11 @@ class Server:
         return WaterFilling(self.rate.tolist(), self.use.tolist())
 
     def run(self, heard: FloatArray, active: BoolArray, damping: float) -> FloatArray:
-        """Return (K,) tasks after the server procedure, on what is heard of users elsewhere.
+        """Return (K,) tasks after the server procedure, given the known tasks of users elsewhere.
 
-        A part of what was believed before, `damping`, stays.
+        The part `damping` of the earlier belief stays.
         """
-        # Of those who are not there nothing is decided by which old beliefs would be kept.
+        # Beliefs about absent users are replaced at once: no decision depends on them.
         news = np.where(active, 1.0 - damping, 1.0)
         self.believed += news * (heard - self.believed)
         return self.divide(self.believed, active)
@@ -84,7 +84,7 @@ def servers_of(problem: Problem, mechanism: str) -> list[Server]:
 class LiveCluster:
     """All servers of a setting, from its start on.
 
-    `start` (N, G) are tasks at the start, known to all. `tasks` (N, S) are those that really run on
+    `start` (N, G) are tasks at the start, known to all. `tasks` (N, S) really run on
     each of S servers, `runs` counts runs of the procedure, `overuse` is the most by which any
     server, after any run, used more than it has, relative to that.
     """

@@ -65,7 +65,7 @@ def reproduce_figure_3(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothi
 
 
 def judge_division(apart: FloatArray, together: FloatArray) -> tuple[PrintedClaim, ...]:
-    """Judge what is said of the two allocations, (N, S) tasks each."""
+    """Judge the statements about the two allocations, (N, S) tasks each."""
     both = np.stack([apart.sum(axis=1), together.sum(axis=1)])
     return (
         PrintedClaim(
@@ -185,7 +185,7 @@ LOOK = Distribution(constrained=0.0)
     "half a minute",
 )
 def reproduce_section_4(setting: Setting) -> Reproduction:
-    """Search random problems for violations of what is proved; half a minute."""
+    """Search random problems for violations of proved properties; half a minute."""
     problems, lies = (QUICK_PROBLEMS, QUICK_LIES) if setting.quick else (PROBLEMS, LIES)
     counts = count_violations(setting, (DRFH,), (*PROVED, SHARING), LOOK, problems, lies)
     unlike_servers = Problem.from_arrays([[1, 20], [30, 1]], [[1, 1], [1, 5]])

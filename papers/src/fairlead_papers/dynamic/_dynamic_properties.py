@@ -107,7 +107,7 @@ def lemmas_missed(shares: list[FloatArray], least: FloatArray) -> list[str]:
             missed.add("lemma 2")
         for i in range(k):
             more = np.flatnonzero(now > now[i] + TOLERANCE)
-            # Before i came, the first i agents had what stands in shares[i - 1].
+            # Before i came, the first i agents had the shares of shares[i - 1].
             earlier = shares[i - 1] if i else np.zeros(0)
             if any(j >= i or abs(now[j] - earlier[j]) > TOLERANCE for j in more.tolist()):
                 missed.add("lemma 3")

@@ -42,7 +42,7 @@ class SharesInTheEnd(NamedTuple):
 
     first: FloatArray  # (m,): of the agents that want one resource each
     last: float  # of the agent that wants all
-    known: float  # everybody's under DRF with full knowledge
+    known: float  # of all agents under DRF with full knowledge
 
     @property
     def sums(self) -> tuple[float, float]:
@@ -102,7 +102,7 @@ def judge_sums(sums: dict[int, tuple[float, float]]) -> tuple[PrintedClaim, ...]
 def _sum_readings(m: int, shares: SharesInTheEnd) -> tuple[Reading, ...]:
     off = 2 * m * SMALL
     dynamic, known = shares.sums
-    # Of the agents with one resource each, the one that is farthest off.
+    # Of the agents with one resource each, the farthest off.
     limit = m / (m + 1)
     first = float(shares.first[np.abs(shares.first - limit).argmax()])
     return (
@@ -225,7 +225,7 @@ class Worst:
     # The least share after m^2 agents of the paper's instance, and the last one's in the end.
     before: float
     last: float
-    known: float  # everybody's in the end under DRF with full knowledge
+    known: float  # of all agents in the end under DRF with full knowledge
     ratio: float  # the least ratio over the steps of the paper's instance
     longer: float  # the same with `LONGER` times as many agents of each kind, before the last
     # The least and the largest ratio met on random sequences.

@@ -123,10 +123,10 @@ Row = Sequence[Fraction]
 def printed_algorithm_1(
     demand: Sequence[Sequence[float]], *, put_right: bool = False
 ) -> list[list[Fraction]]:
-    """Return everybody's share after each step by Algorithm 1, in fractions.
+    """Return all shares after each step by Algorithm 1, in fractions.
 
     Rows of demand are in order of arrival, with a largest of 1. `put_right` makes line 6 ask if
-    everybody fits at the largest share there is. Source: Li, Liu, Zhang and Zhang 2019, Algorithm
+    all agents fit at the largest share. Source: Li, Liu, Zhang and Zhang 2019, Algorithm
     1, lines 3 to 22. Sums are made anew where the paper keeps them up to date.
     """
     d = [[Fraction(v) for v in row] for row in demand]

@@ -97,7 +97,7 @@ class Sample:
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """What is counted of a row's runs: users, by what PDRF's formula gives and DRF does not."""
+    """Counts of a row's runs: users with other tasks by PDRF's formula than by DRF."""
 
     row: PrintedRow
     runs: int
@@ -164,7 +164,7 @@ def _count_rows(table: int, setting: Setting) -> list[Counted]:
 
 def _count(seed: int, runs: int, place: int) -> Counted:
     row = ALL_ROWS[place]
-    # A generator of its own for each row: the tables can be had one by one.
+    # Each row has its own generator, so that rows can be computed one by one.
     return count_row(row, measure(np.random.default_rng([seed, place]), row, runs))
 
 
@@ -207,7 +207,7 @@ def read_row(counted: Counted) -> Iterator[Reading]:
         f"{row.name}, too few, most tasks", counted.most_under, MOST_UNDER, 1, is_share=False
     )
     for by, sample, printed in zip(("1", "2", "> 2"), counted.over_by, row.over_by, strict=True):
-        # What is seen once in a thousand runs varies at least as such counts do.
+        # An event seen once in a thousand runs varies at least as such counts do.
         theirs = max(sample.sd, float(np.sqrt(printed)))
         interval = mean_interval(sample.sd, theirs, runs)
         what = f"{row.name}, too many by {by}"

@@ -19,7 +19,7 @@ from fairlead_papers.reproduction import Reading
 from fairlead_papers.setting import Setting
 
 TRIALS = 200
-# Of tasks: user and server. Of what is unused: server and resource.
+# Of tasks: user and server. Of unused amounts: server and resource.
 PLACES = ("(1,1)", "(1,2)", "(2,1)", "(2,2)")
 
 DEMAND = ((5, 1), (1, 5))
@@ -88,7 +88,7 @@ RANDOM_ROWS = tuple(row for row in ROWS if row.tasks_sd is not None)
 
 
 def unused_of(tasks: FloatArray) -> FloatArray:
-    """Return what is left, (..., 2, 2) by server and resource, of tasks by user and server."""
+    """Return free amounts, (..., 2, 2) by server and resource, beside tasks by user and server."""
     used: FloatArray = np.swapaxes(tasks, -1, -2) @ np.array(DEMAND, dtype=float)
     return np.array(CAPACITY, dtype=float) - used
 

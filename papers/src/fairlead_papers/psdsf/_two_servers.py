@@ -18,7 +18,7 @@ from fairlead_papers.psdsf import PAPER
 from fairlead_papers.reproduction import Finding, PrintedClaim, Reading, Reproduction, TextTable
 from fairlead_papers.setting import Setting
 
-# What is printed as a short decimal fraction, and follows from whole numbers, is meant exactly.
+# Printed short decimal fractions that follow from whole numbers are meant exactly.
 EXACT = 1e-6
 THIRD_DECIMAL = 0.001
 RESOURCES = ("CPU", "memory", "bandwidth")
@@ -142,7 +142,7 @@ def _gain(problem: Problem, tasks: FloatArray, shares: FloatArray, n: int) -> fl
     n_users, n_groups = tasks.shape
     use = use_per_task(problem)
     limits = np.einsum("rng,hg->rhng", use, np.eye(n_groups)).reshape(-1, n_users * n_groups)
-    # What is overused by rounding must not make the programme impossible.
+    # Overuse by rounding must not make the programme infeasible.
     used = limits @ tasks.ravel()
     held: BoolArray = shares <= shares[n] * (1 + TIED)
     held[n] = False
@@ -201,7 +201,7 @@ def reproduce_figure_1(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothi
 
 
 def readings(answers: dict[str, Allocation], problem: Problem) -> tuple[Reading, ...]:
-    """Set totals, the split of user 3, and gamma beside what is printed."""
+    """Compare totals, the split of user 3, and gamma with the printed numbers."""
     totals = [
         Reading(
             f"tasks of user {n + 1}, {called}",
@@ -244,7 +244,7 @@ def dominant_of_all(problem: Problem) -> IntArray:
 
 
 def bottlenecks(problem: Problem) -> tuple[str, ...]:
-    """Name the resources that everybody needs most of every server where it may run."""
+    """Name the resources that all users need most of every server where they may run."""
     with np.errstate(divide="ignore", invalid="ignore"):
         part = problem.demand[:, None, :] / problem.group_capacity[None, :, :]
     part = np.where(problem.demand[:, None, :] > 0, part, 0.0)[problem.runnable]
@@ -258,7 +258,7 @@ def judge_fairness(
 ) -> tuple[PrintedClaim, ...]:
     """Describe which mechanism is max-min fair on the bottleneck.
 
-    `dominant` has what each user needs most of all servers together, `shared` what everybody needs
+    `dominant` has what each user needs most of all servers together, `shared` what all need
     most of every server where it may run.
     """
     said = {True: "max-min fair in memory", False: "not max-min fair in memory"}
@@ -292,7 +292,7 @@ PRINTED_SHARES = {
     (2, 1): 8 / 12,
     (3, 1): 8 / 12,
 }
-# What is printed of user 4 on server 1 is not what the paper's own definition gives.
+# The printed number of user 4 on server 1 differs from the paper's own definition.
 MISPRINT = (3, 0)
 TOLERANCE = 1e-6
 

@@ -52,7 +52,7 @@ PRINTED_TSF = (
 
 # Quick to settle: within this many runs of each server's procedure.
 SECONDS_TO_SETTLE = 5.0
-# What is used before it has settled is not what is compared.
+# Use before it has settled is not compared.
 SETTLES = 10.0
 ROUNDING = 1e-6
 NOTE_OF_FIGURE_6 = (
@@ -222,7 +222,7 @@ def possible_use(problem: Problem, user_tasks: FloatArray) -> FloatArray:
     return np.clip(range_over_placements(problem, user_tasks, cpu), 0.0, 1.0)
 
 
-# CPU of one task of user 2: three of those that gamma leaves open.
+# CPU of one task of user 2: three numbers that gamma admits.
 TRIED = (0.05, 0.1, CPU_OF_USER_2)
 NOTE_OF_TABLE_3 = (
     "The paper prints no demands. Those here were found from gamma and the classes: (0.1, 0.1), "
@@ -298,7 +298,7 @@ def judge_freedom(gammas: list[FloatArray], beyond: FloatArray) -> tuple[Printed
     )
 
 
-# What one unit of the last digit is worth, of what is printed of TSF by class, and of its sums.
+# One unit of the last printed digit, of TSF by class and of its sums.
 DIGITS_TSF = (
     (1.0, 1.0, 1.0, 1.0),
     (0.1, 1.0, 1.0, 1.0),
@@ -369,7 +369,7 @@ def _tsf_readings(tsf: Allocation, ends: FloatArray) -> list[Reading]:
             USERS, tsf.user_tasks, TOTALS_TSF, DIGITS_TSF, strict=True
         )
     ]
-    # Half a digit besides: what is printed is rounded.
+    # Half a digit besides, as printed numbers are rounded.
     return totals + [
         Reading(
             f"TSF, {user} on class {name}",

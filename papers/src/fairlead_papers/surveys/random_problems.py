@@ -56,8 +56,8 @@ class Distribution:
     def draw(self, random: np.random.Generator) -> Problem:
         """Draw a valid problem.
 
-        Some have one resource only, one server only, or a resource that is everybody's bottleneck,
-        so that what is asked of those is asked at all.
+        Some have one resource, one server, or a common bottleneck,
+        so that properties of such problems are tested, too.
         """
         n_users = int(random.integers(2, self.users + 1))
         n_groups = int(random.integers(1, self.servers + 1))

@@ -1,4 +1,4 @@
-"""The work of a survey: audit some of the problems, count what is found, and shrink a witness."""
+"""The work of a survey: audit problems, count violations, and shrink a witness."""
 
 from __future__ import annotations
 
@@ -182,11 +182,11 @@ class Witness:
 
 @dataclass(frozen=True, eq=False)
 class SurveyCell:
-    """What is known of one property of one mechanism."""
+    """The findings on one property of one mechanism."""
 
     mechanism: str
     property: str
-    claim: Claim | None  # what is proved of it
+    claim: Claim | None  # whether it is proved
     asked: int = 0  # random problems on which it was checked, its premise being met
     covered: int = 0  # those about which the claim says something
     violations: int = 0  # problems on which it fails
