@@ -3,7 +3,7 @@
     python benchmarks/command_times.py
     python benchmarks/command_times.py ../before --rounds 31
 
-Each tree runs its own `.venv/bin/fairlead`, with a service and a worker of its own. Where another
+Each tree runs its own `.venv/bin/fairlead`, with its own service and worker. Where another
 tree is given, the trees take turns, command by command, as machines are uneven.
 """
 

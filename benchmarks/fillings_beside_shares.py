@@ -17,7 +17,7 @@ FILLINGS = (("ps-dsf", "joint", True, "ps-dsf"), ("drf", "best-fit", False, "drf
 
 
 def draw_problem(rng: np.random.Generator, per_server: float) -> fairlead.Problem:
-    """Return 6 users on about 16 servers; so many tasks fill the server where most fit."""
+    """Return 6 users on about 16 servers; the number of tasks fills the server where most fit."""
     capacity = np.exp(rng.uniform(0, 1.5, (4, 2))).round(2)
     count = rng.integers(2, 6, 4)
     demand = np.exp(rng.uniform(-1, 1, (6, 2)))

@@ -151,7 +151,7 @@ def write(section: str, figures: str) -> None:
 
 
 def replace_figures(text: str, section: str, figures: str) -> str:
-    """Return the text with what stands between a section's two marks replaced."""
+    """Return the text with the lines between a section's two marks replaced."""
     begin, end = f"<!-- measured: {section} -->", "<!-- end -->"
     pattern = re.compile(f"({re.escape(begin)}\n).*?({re.escape(end)})", re.DOTALL)
     replaced, times = pattern.subn(lambda m: f"{m[1]}{figures}\n{m[2]}", text)

@@ -40,7 +40,7 @@ EVENTS, QUESTIONS, WHOLES = 500, 30, 5  # how often: events, explanations, and w
 def main(
     policies: Annotated[list[str] | None, typer.Argument(help="Such as drf/best-fit.")] = None,
 ) -> None:
-    """Time each policy in a process of its own."""
+    """Time each policy in its own process."""
     print(f"The scheduler is {how_it_runs()}; {os.cpu_count()} processors.")
     for policy in policies or ["drf/best-fit"]:
         with get_context("spawn").Pool(1) as apart:

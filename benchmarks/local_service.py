@@ -39,7 +39,7 @@ class LocalService:
     cpu : int
         Cores that the worker declares.
     environment : mapping
-        The variables of all commands; those that name a service are replaced.
+        The variables of all commands, with this service in the place of others.
     """
 
     def __init__(

@@ -3,7 +3,7 @@
     python benchmarks/peers.py
     python benchmarks/peers.py --rounds 1 --tasks 200 --json
 
-docs/contributing/peers.md says what is measured, and has figures. Machines are uneven, so each
+docs/contributing/peers.md describes the measurements, and has figures. Machines are uneven, so each
 round runs all systems in turn; the table has medians over the rounds.
 """
 

@@ -1,4 +1,4 @@
-"""What the proof of an answer costs beside finding the answer."""
+"""The cost of the proof of an answer, beside that of the answer."""
 
 from __future__ import annotations
 

@@ -4,12 +4,12 @@
 
 Users with Pi jobs, bound by processors, and users with word counts, bound by memory, share nodes of
 two kinds. Each scheduler divides them in turn; what counts is the time until all is done. All users
-are there at the beginning: placement groups hold all nodes until everybody has submitted. The
+are there at the beginning: placement groups hold all nodes until all users have submitted. The
 same tasks go through the simulator, too.
 
 All nodes are on this machine, and say that they have more processors than it has. So a task
 computes a part of Pi, or counts words, for some milliseconds, and then holds what it asked for
-until its time is over, as on a node that has these processors. What is measured are decisions, and
+until its time is over, as on a node that has these processors. The figures measure decisions, and
 the way of tasks through driver, dispatcher and nodes.
 """
 
@@ -124,7 +124,7 @@ def start_cluster() -> Cluster:
 
 
 def run(policy: str, seed: int, names: list[str], lasts: Any) -> Outcome:
-    """Have users' tasks run that last so long; again, where nodes were not all free at once."""
+    """Run tasks of this length for all users; again, where nodes were not all free at once."""
     outcome = None
     while outcome is None:
         outcome = run_once(policy, seed, names, lasts)
@@ -132,7 +132,7 @@ def run(policy: str, seed: int, names: list[str], lasts: Any) -> Outcome:
 
 
 def run_once(policy: str, seed: int, names: list[str], lasts: Any) -> Outcome | None:
-    """Have them run, or return None."""
+    """Run them, or return None."""
     fairlead.ray.start(policy, seed=seed)
     keeper = fairlead.ray.connect("keeper")
     gates = [
@@ -194,7 +194,7 @@ def words(given: tuple[int, float]) -> tuple[float, float]:
 
 
 def hold(begin: float, seconds: float) -> tuple[float, float]:
-    """Hold what was asked for until the time is over; return from when until when."""
+    """Hold the requested amounts for the time; return the start and the end."""
     time.sleep(max(0.0, begin + seconds - time.time()))
     return begin, time.time()
 

@@ -1,7 +1,7 @@
 """Run a command, and wait for all processes that it and its children leave behind.
 
 So their processor time counts as that of this process's children. A daemon such as slurmd starts
-tasks that are no children of its own.
+tasks that are not its children.
 """
 
 from __future__ import annotations

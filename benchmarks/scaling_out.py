@@ -1,4 +1,4 @@
-"""What a Ray cluster gains over one process, and what it costs: python benchmarks/scaling_out.py.
+"""The gain of a Ray cluster over one process, and its cost: python benchmarks/scaling_out.py.
 
 Starts a cluster of two nodes with one processor each on this machine, and does the same work in
 this process and on the nodes. Seconds are of processors, as other work on the machine changes those
@@ -67,7 +67,7 @@ def measure(executor: Executor, work: Callable[..., Any], jobs: list[Any]) -> di
 
 
 def pieces() -> dict[str, tuple[Callable[..., Any], list[Any]]]:
-    """Return what is done, by name."""
+    """Return the pieces of work, by name."""
     names = ("drfh", "tsf", "ps-dsf", "ps-dsf-tdm")
     properties = ("envy-freeness", "pareto-optimality", "strategy-proofness")
     surveys = [

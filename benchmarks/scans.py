@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 
 def scan(problem: Problem, select: str, residual: bool, most: int) -> Whole:
-    """Return the first placements, at most so many, as (P, 2) users and servers.
+    """Return the first placements, up to a number, as (P, 2) users and servers.
 
     ``first-fit`` and ``best-fit`` go by global dominant shares (drf), ``joint`` by ps-dsf.
     """

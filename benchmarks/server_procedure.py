@@ -2,7 +2,7 @@
 
 A server looks for the users with the least share that have no bottleneck on it. It takes from the
 users with the highest shares, one for each resource that is used up, what the former need to rise,
-as far as that leaves the takers no higher than the givers. That is repeated until everybody has a
+as far as that leaves the takers no higher than the givers. That is repeated until each user has a
 bottleneck; then it is the next server's turn. Shares this close, relative, are equal: floats need
 that, the paper has none of it.
 """
@@ -18,7 +18,7 @@ from fairlead.model.problem import Problem
 
 EQUAL = 1e-12
 USED_UP = 1e-12
-# Updates of a server in one round, per user; what is left then is left to the next round.
+# Updates of a server in one round, per user; the next round continues.
 MOST_UPDATES = 20
 
 Floats = NDArray[np.float64]
@@ -33,7 +33,7 @@ class ServerProcedure:
     problem : Problem
         Without limits on tasks.
     use : (R, N, G) float
-        What a task takes of each group, relative to its capacity.
+        The demand of a task on each group, relative to its capacity.
     start : (N, G) float
         Tasks by DRF on each server by itself, where the paper begins.
     """
@@ -45,7 +45,7 @@ class ServerProcedure:
         self.updates = 0
 
     def run(self, rounds: int) -> bool:
-        """Go round so many times, and return whether nothing was left to update."""
+        """Make a number of rounds, and return whether the last one changed nothing."""
         for _ in range(rounds):
             total = self.tasks.sum(axis=1)
             updates = sum(self._serve(i, total) for i in range(len(self.use)))
@@ -70,7 +70,7 @@ class ServerProcedure:
 
 @dataclass
 class _Server:
-    """What a server knows: its K users, their tasks on it, and their tasks on all servers."""
+    """The knowledge of a server: its K users, their tasks on it, and their tasks on all servers."""
 
     rate: Floats  # (K,) tasks for a share of 1, by weight
     use: Floats  # (K, R)
@@ -78,7 +78,7 @@ class _Server:
     total: Floats  # (K,)
 
     def run(self, most: int) -> int:
-        """Update until all users have a bottleneck, at most so many times; return how often."""
+        """Update until all users have a bottleneck, up to a number of times; return the number."""
         listed = np.ones(len(self.rate), dtype=bool)
         updates = 0
         while listed.any() and updates < most:

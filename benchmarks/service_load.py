@@ -7,7 +7,7 @@
     python benchmarks/service_load.py recovery       # a journal of 1,000,000 events
     python benchmarks/service_load.py idle
 
-The service is a process of its own, begun with `fairlead serve`. Workers are simulated in this
+The service is a separate process, begun with `fairlead serve`. Workers are simulated in this
 process: one client speaks for many servers, and a task does nothing but last. So both share the
 machine's cores. Figures are of what the client saw; `cpu` is the service's processor time.
 """
@@ -144,7 +144,7 @@ class Park:
         self._seen = 0
 
     async def join(self) -> None:
-        """Have the servers join."""
+        """Join the servers."""
         servers = [{"name": name, **self.capacity} for name in self.names]
         body = {"identity": self.names[0], "servers": servers}
         session = await self.line.ask("POST", "/v1/workers/join", body)
@@ -156,7 +156,7 @@ class Park:
             await self.step()
 
     async def step(self) -> None:
-        """Tell what has ended, and hear what is to start; wait for that where nothing ends."""
+        """Report ended tasks, and receive starts; wait for these if no task ends."""
         now, ended, freed = time.perf_counter(), [], []
         while self._due and self._due[0][0] <= now:
             _, (server, key) = heapq.heappop(self._due)
@@ -205,7 +205,7 @@ def job(user: int, **more: Any) -> Row:
 
 
 async def placements(folder: Path, arguments: argparse.Namespace) -> Row:
-    """Have a full cluster go on with tasks that end and tasks that wait, for a minute."""
+    """Run a full cluster, in which tasks end and others wait, for a minute."""
     rate, seconds = arguments.rate, arguments.seconds
     service = Running(folder, "--policy", arguments.policy)
     try:
@@ -407,7 +407,7 @@ async def submissions(folder: Path, _arguments: argparse.Namespace) -> Row:
 
 
 async def polling(folder: Path, arguments: argparse.Namespace) -> Row:
-    """Have 1,000 workers wait for news; a task reaches one of them."""
+    """Let 1,000 workers wait for orders; a task reaches one of them."""
     service = Running(folder)
     try:
         await service.ready()

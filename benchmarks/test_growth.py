@@ -47,7 +47,7 @@ CLUSTERS = (3, 5, 10, 20, 40, 80)
 
 
 def test_machine() -> None:
-    """Say on what the figures were measured."""
+    """Describe the machine of the figures."""
     write("machine", f"Measured on: {machine()}.")
 
 
@@ -58,7 +58,7 @@ def timed(action: Callable[[], Answer]) -> tuple[float, Answer]:
 
 
 def pool_of(n_tasks: float, largest: int) -> Problem:
-    """Return a pool of 10 resources and 1,000 users that holds about so many tasks."""
+    """Return a pool of 10 resources and 1,000 users with room for about a number of tasks."""
     rng = np.random.default_rng(1)
     demand = rng.integers(1, largest + 1, (1_000, 10)).astype(float)
     reserve = rng.integers(50_000, 100_001, (1, 10)).astype(float) * largest
@@ -168,7 +168,7 @@ def go_round_as_printed(problem: Problem, mechanism: str) -> Rounds:
     sweeps = psdsf.prepare_sweeps(problem, mechanism)
     if mechanism == "ps-dsf":
         start = solve_drf_per_server(problem).tasks
-    else:  # of one resource, time, DRF gives everybody a part by weight
+    else:  # of one resource, time, DRF gives each user a part by weight
         start = problem.gamma * (problem.weight / problem.weight.sum())[:, None]
     begin = time.process_time()
     procedure, violation = ServerProcedure(problem, sweeps.use, start), np.inf
@@ -181,7 +181,7 @@ def go_round_as_printed(problem: Problem, mechanism: str) -> Rounds:
 def measure_ps_dsf(mechanism: str, rivals: tuple[Line, Line]) -> tuple[Line, str]:
     """Measure ours and Algorithm I over growing clusters; medians over some random problems.
 
-    Returns ours, and in words how far apart problems are and how far those that ran out had come.
+    Returns our times, and sentences on differences between problems and on unfinished ones.
     """
     ours, said = Line(f"ours, {mechanism}", True), []
     ways = (go_round_by_filling, go_round_as_printed)
@@ -224,7 +224,7 @@ def measure_ps_dsf(mechanism: str, rivals: tuple[Line, Line]) -> tuple[Line, str
 
 
 def different_servers(n_servers: int, seed: int) -> Problem:
-    """Return so many servers, all different, shared by ten times as many weighted users."""
+    """Return different servers, shared by ten times as many weighted users."""
     rng = np.random.default_rng(seed)
     return random_problem(rng, 10 * n_servers, n_servers, 2, weighted=True, largest_count=1)
 
@@ -273,7 +273,7 @@ def test_levels() -> None:
 
 
 def park_of(n_servers: float, demand: np.ndarray) -> Problem:
-    """Return a park in the proportions of Google's, of about so many servers in 10 groups."""
+    """Return a park in the proportions of Google's, with about that number of servers, in 10 groups."""
     count = np.maximum(1, np.round(GOOGLE_PARK[:, 0] * n_servers / PARK_SERVERS)).astype(int)
     return Problem.from_arrays(GOOGLE_PARK[:, 1:], demand, count=count)
 

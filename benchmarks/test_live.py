@@ -60,7 +60,7 @@ class Live:
         return result
 
     def add_server(self, name: str, capacity: tuple[float, float]) -> None:
-        """Have a server join."""
+        """Add a server."""
         amounts = dict(zip(("cpu", "memory"), capacity, strict=True))
         self.timed("a server while it is built", self.s.add_server, name, amounts)
 
@@ -78,7 +78,7 @@ class Live:
         return placements
 
     def place(self, what: str, **options: Any) -> list[Any]:
-        """Place, and note how long it took, and how long each of those that were placed."""
+        """Place, and record the time, in all and for each placement."""
         placements = self.take(self.timed(what, self.s.place, **options))
         used, took = self.took[what][-1]
         n = len(placements)
@@ -92,7 +92,7 @@ class Live:
         return self.tasks.pop()
 
     def live(self) -> None:
-        """Have tasks end, and others come and start, as in a cluster that is full."""
+        """End tasks, and submit and start others, as in a full cluster."""
         for k in range(ROUNDS):
             self.timed("finish", self.s.finish, self.some_task())
             if k % 2:

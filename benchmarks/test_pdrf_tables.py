@@ -29,7 +29,7 @@ def test_tables(report: Callable[[str], None], row: PrintedRow) -> None:
     found = measure(np.random.default_rng(1), row, RUNS)
     seconds = time.perf_counter() - start
     formula, topped_up, early = found.formula, found.topped_up, found.first_misfit
-    # Whoever has less than by Algorithm 1 has less by one task, in the paper and here.
+    # Users with less than by Algorithm 1 have less by one task, in the paper and here.
     assert early.min() == -1
     report(
         f"Metin, Table {row.table}, demands {row.demands[0]}-{row.demands[1]}, "

@@ -25,7 +25,7 @@ LOADS = (0.8, 2.0)
 
 
 def day(jobs: int, load: float) -> Workload:
-    """Return a day of so many jobs, 38 tasks each on average, on the 12,583 servers of Table I."""
+    """Return a day of jobs with 38 tasks each on average, on the 12,583 servers of Table I."""
     return generate_day(12_583, exact=True, jobs=jobs, load=load, seed=1)
 
 

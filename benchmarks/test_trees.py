@@ -14,7 +14,7 @@ SERVERS, QUEUES, TASKS = 1_000, 1_000, 100_000
 
 
 def filled(fan_out: list[int]) -> float:
-    """Return seconds to place all tasks, with so many queues below each, from the root down."""
+    """Return seconds to place all tasks, given the number of children at each depth."""
     random = np.random.default_rng(1)
     s = Scheduler(["cpu", "memory"], "drf/first-fit")
     for k in range(SERVERS):
