@@ -273,7 +273,7 @@ def test_levels() -> None:
 
 
 def park_of(n_servers: float, demand: np.ndarray) -> Problem:
-    """Return a park in the proportions of Google's, with about that number of servers, in 10 groups."""
+    """Return a park in the proportions of Google's, of about that many servers, in 10 groups."""
     count = np.maximum(1, np.round(GOOGLE_PARK[:, 0] * n_servers / PARK_SERVERS)).astype(int)
     return Problem.from_arrays(GOOGLE_PARK[:, 1:], demand, count=count)
 

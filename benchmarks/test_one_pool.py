@@ -21,7 +21,7 @@ from heap_loop import serve_task_by_task
 
 
 def _pool(n_users: int, n_resources: int, largest: int, n_tasks: float) -> Problem:
-    """Return a pool with room for about that number of tasks, as in Metin's tests but for its size."""
+    """Return a pool for about that many tasks, as in Metin's tests but for its size."""
     rng = np.random.default_rng(1)
     demand = rng.integers(1, largest + 1, (n_users, n_resources)).astype(float)
     reserve = rng.integers(50_000, 100_001, (1, n_resources)).astype(float)
