@@ -42,8 +42,10 @@ def test_texts_of_a_service_are_printable(
     answer: dict[str, Any],
     is_json: bool,
 ) -> None:
-    reply = Reply(200, {}, json.dumps(answer).encode())
-    monkeypatch.setattr("fairlead.service.client.exchange.Channel.ask", lambda *_: reply)
+    async def ask(*_: object) -> Reply:
+        return Reply(200, {}, json.dumps(answer).encode())
+
+    monkeypatch.setattr("fairlead.service.client.exchange.Channel.ask", ask)
     assert run([words[0], *(["--json"] if is_json else []), *words[1:]]) in (0, 3)
     said = "".join(capsys.readouterr())
     assert said.replace("\n", "").isprintable()

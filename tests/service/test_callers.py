@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import resource
 import signal
@@ -119,7 +120,7 @@ def test_a_link_of_another_account_leads_to_no_socket(tmp_path: Path) -> None:
 def test_odd_paths_of_sockets_are_no_faults(path: str) -> None:
     connection = Channel(Address.of(f"unix:{path}", ""))
     with pytest.raises(NotReachedError):
-        connection.ask("GET", "/", {}, b"")
+        asyncio.run(connection.ask("GET", "/", {}, b""))
 
 
 def test_links_in_a_circle_lead_to_no_socket(tmp_path: Path) -> None:
@@ -135,7 +136,7 @@ def test_a_client_looks_at_the_socket_s_folders_each_time(tmp_path: Path) -> Non
         connection = Channel(Address.of(f"unix:{path}", ""))
         path.parent.chmod(0o777)
         with pytest.raises(InputError, match="can change"):
-            connection.ask("GET", "/", {}, b"")
+            asyncio.run(connection.ask("GET", "/", {}, b""))
 
 
 def test_a_folder_of_another_account_hides_no_service(
@@ -201,7 +202,7 @@ def test_an_impostor_is_shown_no_token() -> None:
         address = Address.of(f"http://127.0.0.1:{listening.getsockname()[1]}", token)
         for _ in range(2):
             with pytest.raises(NotReachedError, match="certificate is not that of the service"):
-                Channel(address).ask("GET", "/v1/jobs", {}, b"")
+                asyncio.run(Channel(address).ask("GET", "/v1/jobs", {}, b""))
         thread.join(10)
     assert b"".join(heard) == b""
 
@@ -211,7 +212,7 @@ def test_tokens_name_the_service_they_are_for(cluster: Cluster) -> None:
     token = made.stdout.strip()
     cluster.start_service()
     connection = Channel(Address.of(cluster.url, token))
-    assert connection.ask("GET", "/v1/jobs", {}, b"").status == 200
+    assert asyncio.run(connection.ask("GET", "/v1/jobs", {}, b"")).status == 200
     assert isinstance(connection._socket, ssl.SSLSocket)
     connection.close()
     assert httpx.get(f"{cluster.url}/v1/jobs").status_code == 401

@@ -175,8 +175,10 @@ def test_without_a_service_an_option_is_at_fault(
 def test_an_answer_of_another_kind_is_one_line(
     words: list[str], answer: str, typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reply = Reply(200, {}, answer.encode())
-    monkeypatch.setattr("fairlead.service.client.exchange.Channel.ask", lambda *_: reply)
+    async def ask(*_: object) -> Reply:
+        return Reply(200, {}, answer.encode())
+
+    monkeypatch.setattr("fairlead.service.client.exchange.Channel.ask", ask)
     status, out, err = typed(*words)
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert "does not answer as a fairlead service of this version" in err

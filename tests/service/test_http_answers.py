@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 
 import pytest
 
@@ -60,20 +60,15 @@ def answering(*answers: bytes, is_kept: bool = False) -> Iterator[tuple[str, Pro
 @pytest.fixture(params=["blocking", "asyncio"])
 def connect(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Ask]]:
     """Connect by both exchanges, which share the state of HTTP."""
-    channels: list[Channel] = []
+    with asyncio.Runner() as runner, ExitStack() as opened:
 
-    def connected(url: str) -> Ask:
-        address = Address.of(url, "")
-        if request.param == "asyncio":
-            awaited = Connections(address)
-            return lambda *asked: runner.run(awaited.ask(*asked))
-        channels.append(Channel(address))
-        return channels[-1].ask
+        def connected(url: str) -> Ask:
+            address = Address.of(url, "")
+            used = Connections(address) if request.param == "asyncio" else Channel(address)
+            opened.callback(used.close)
+            return lambda *asked: runner.run(used.ask(*asked))
 
-    with asyncio.Runner() as runner:
         yield connected
-    for channel in channels:
-        channel.close()
 
 
 def get(ask: Ask) -> Reply:

@@ -29,7 +29,7 @@ from fairlead.ray._ray_engine import RayEngine
 from fairlead.service.client import calls
 from fairlead.service.client.addresses import Address
 from fairlead.service.client.connections import Connections
-from fairlead.service.client.exchange import AwaitedExchange, Reply
+from fairlead.service.client.exchange import Exchange, Reply
 from fairlead.service.engines.links import Link
 from fairlead.service.engines.protocol import Ending
 from fairlead.service.engines.worker_loop import WorkerLoop
@@ -220,7 +220,7 @@ class Dispatcher:
             await self._serve()
         else:
             address = Address.of(self._remote, self._token)
-            self._exchange: AwaitedExchange = Connections(address)
+            self._exchange: Exchange = Connections(address)
             self._address = self._remote
         self._link = Link(self._exchange)
         await self._engine.update_nodes()
@@ -277,7 +277,7 @@ class Dispatcher:
 
 
 class _ToApplication:
-    """Requests to an application in this process; see `AwaitedExchange`."""
+    """Requests to an application in this process; see `Exchange`."""
 
     def __init__(self, application: Any, url: str) -> None:
         self.url = url
@@ -287,6 +287,9 @@ class _ToApplication:
     async def ask(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
         answer = await self._http.request(method, target, content=body, headers=dict(headers))
         return Reply(answer.status_code, answer.headers, answer.content)
+
+    def close(self) -> None:
+        """Do nothing: there is no connection."""
 
 
 def _folder() -> Path:

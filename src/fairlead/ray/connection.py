@@ -170,7 +170,7 @@ class RayExchange:
 
     url = "the dispatcher in this Ray cluster"
 
-    def ask(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
+    async def ask(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
         """Send a request to the dispatcher."""
         asked = self._dispatcher.ask.remote(method, target, body, dict(headers))
         status, content = answer_of(asked, TIMEOUT)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from fairlead.service.client.addresses import Address, check_socket
 from fairlead.service.client.exchange import PART, HttpState, NotReachedError, Reply
@@ -16,7 +17,7 @@ MOST_CONNECTIONS = 100
 
 
 class Connections:
-    """Connections to a service; each carries one request at a time.
+    """Connections to a service, each for one request at a time; see `Exchange`.
 
     A default address is looked up again when the service does not answer. `timeout` is in seconds,
     to connect and for each part of an answer; `TIMEOUT` when absent.
@@ -39,20 +40,39 @@ class Connections:
         try:
             async with self._slots:
                 connection = await self._free_connection()
-                reply = await connection.ask(method, target, headers, body)
+                reply = await self._exchange(connection, method, target, headers, body)
         except OSError:
             if (address := self._address.after_failure()) != self._address:
                 self._address = address
                 self.close()
             raise
-        if connection.is_open:
-            self._idle.append(connection)
+        return reply
+
+    async def _exchange(
+        self,
+        connection: _Connection,
+        method: str,
+        target: str,
+        headers: Mapping[str, str],
+        body: bytes,
+    ) -> Reply:
+        http, reply = connection.http, None
+        try:
+            connection.writer.write(http.request(method, target, headers, body))
+            while reply is None:
+                async with asyncio.timeout(self._timeout):
+                    reply = http.receive(await connection.reader.read(PART))
+        finally:
+            if connection.is_open:
+                self._idle.append(connection)
+            else:
+                connection.writer.close()
         return reply
 
     def close(self) -> None:
         """Close the idle connections."""
         while self._idle:
-            self._idle.pop().close()
+            self._idle.pop().writer.close()
 
     async def _free_connection(self) -> _Connection:
         while self._idle:
@@ -60,46 +80,20 @@ class Connections:
                 return connection
         try:
             async with asyncio.timeout(self._timeout):
-                reader, writer = await _open(self._address)
+                return _Connection(*await _open(self._address), HttpState(self._address))
         except (OSError, ValueError) as fault:  # ValueError: a host that is no valid name
             raise NotReachedError(str(fault) or type(fault).__name__) from fault
-        return _Connection(reader, writer, self._address, self._timeout)
 
 
-class _Connection:
-    """A connection, and the state of HTTP on it."""
-
-    def __init__(
-        self,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-        address: Address,
-        timeout: float,
-    ) -> None:
-        self._reader, self._writer, self._timeout = reader, writer, timeout
-        self._http = HttpState(address)
+class _Connection(NamedTuple):
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    http: HttpState
 
     @property
     def is_open(self) -> bool:
         """Whether it can carry another request."""
-        return self._http.is_ready and not self._reader.at_eof()
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._writer.close()
-
-    async def ask(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
-        """Send a request and return its answer."""
-        try:
-            self._writer.write(self._http.request(method, target, headers, body))
-            reply = None
-            while reply is None:
-                async with asyncio.timeout(self._timeout):
-                    reply = self._http.receive(await self._reader.read(PART))
-        finally:
-            if not self.is_open:
-                self.close()
-        return reply
+        return self.http.is_ready and not self.reader.at_eof()
 
 
 async def _open(address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:

@@ -52,8 +52,8 @@ class Exchange(Protocol):
         """The service's address, for messages."""
         ...
 
-    def ask(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
-        """Send a request and return its answer.
+    async def ask(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
+        """Send a request and return its answer; for a `BlockingClient` it never suspends.
 
         It raises `NotReachedError` when nothing was sent, `OSError` when no answer came, and
         `OtherProgramError` for an answer of another program.
@@ -61,20 +61,7 @@ class Exchange(Protocol):
         ...
 
     def close(self) -> None:
-        """Close the connection."""
-        ...
-
-
-class AwaitedExchange(Protocol):
-    """`Exchange`, whose answers are awaited."""
-
-    @property
-    def url(self) -> str:
-        """The service's address, for messages."""
-        ...
-
-    async def ask(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
-        """Send a request and return its answer; see `Exchange`."""
+        """Close the connections."""
         ...
 
 
@@ -152,7 +139,7 @@ class HttpState:
 
 
 class Channel:
-    """A connection to a service, opened by the first request, and again when it was lost.
+    """A blocking connection to a service, opened by the first request, and again when it was lost.
 
     A default address is looked up again when the service does not answer.
     """
@@ -167,14 +154,17 @@ class Channel:
         """The address, for messages."""
         return self._address.url
 
-    def ask(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
-        """Send a request and return its answer; see `Exchange`."""
+    async def ask(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
+        """Send a request and return its answer."""
         self._address.check()  # each time, as folders may have changed
         if self._socket is not None and select.select([self._socket], [], [], 0)[0]:
             self.close()  # the service has closed it
         try:
             if self._socket is None:
-                self._socket = self._open()
+                try:
+                    self._socket = self._address.open(TIMEOUT)
+                except (OSError, ValueError) as fault:  # ValueError: a host that is no valid name
+                    raise NotReachedError(str(fault)) from fault
                 self._http = HttpState(self._address)
             asked = self._http.request(method, target, headers, body)
             # The service may have refused the request early; then read its reason.
@@ -196,9 +186,3 @@ class Channel:
         if self._socket is not None:
             self._socket.close()
             self._socket = None
-
-    def _open(self) -> socket.socket:
-        try:
-            return self._address.open(TIMEOUT)
-        except (OSError, ValueError) as fault:  # ValueError: a host that is no valid name
-            raise NotReachedError(str(fault)) from fault

@@ -4,7 +4,7 @@ It imports little, so that commands start quickly; `Client` and `AsyncClient` ar
 
 `Requests` is the core of all three: each request is written once, as a coroutine. `AsyncClient`
 awaits it. The other two drive it with an exchange that blocks, so that it never suspends and
-`blocking` runs it to its end. No method is written twice or generated.
+`blocking` runs it to its end.
 
 A request that changes something carries an idempotency key. So it can be repeated when its answer
 was lost.
@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
@@ -25,7 +25,6 @@ from fairlead.service.client import calls
 from fairlead.service.client.addresses import Address
 from fairlead.service.client.calls import Call
 from fairlead.service.client.exchange import (
-    AwaitedExchange,
     Channel,
     Exchange,
     NotReachedError,
@@ -65,7 +64,7 @@ class Requests:
 
     def __init__(
         self,
-        exchange: AwaitedExchange,
+        exchange: Exchange,
         sleep: Callable[[float], Awaitable[None]],
         report: Report,
     ) -> None:
@@ -79,8 +78,16 @@ class Requests:
     async def ask(self, call: Call, tries: int = TRIES) -> Any:
         """Make a request and return its answer."""
         repetition = Repetition(tries, self._report)
+        body = call.body.encode()
         while True:
-            outcome = await self._send(call)
+            outcome: Reply | OSError
+            try:
+                outcome = await self._exchange.ask(call.method, call.target, call.headers, body)
+            except OtherProgramError as fault:
+                fault_text = f"{fault}, unlike a fairlead service; check --server"
+                raise NoServiceError(fault_text) from None
+            except OSError as fault:
+                outcome = fault
             pause = repetition.pause_after(outcome)
             if pause is None:
                 return _content_of(outcome, self.url)
@@ -119,16 +126,6 @@ class Requests:
             if deadline is not None:
                 left = min(30.0, max(0.0, deadline - time.monotonic()))
                 tries = TRIES + int(left)
-
-    async def _send(self, call: Call) -> Reply | OSError:
-        try:
-            body = call.body.encode()
-            return await self._exchange.ask(call.method, call.target, call.headers, body)
-        except OtherProgramError as fault:
-            fault_text = f"{fault}, unlike a fairlead service; check --server"
-            raise NoServiceError(fault_text) from None
-        except OSError as fault:
-            return fault
 
 
 class BlockingClient(Generic[Owner]):
@@ -170,27 +167,9 @@ def blocking(
     return call
 
 
-def blocking_requests(exchange: Exchange, report: Report) -> Requests:
-    """Return requests over an exchange that blocks: awaiting them never suspends."""
-
-    async def pause(seconds: float) -> None:
-        time.sleep(seconds)
-
-    return Requests(_Blocking(exchange), pause, report)
-
-
-class _Blocking:
-    """A blocking exchange with the interface of an awaited one."""
-
-    def __init__(self, exchange: Exchange) -> None:
-        self._exchange = exchange
-
-    @property
-    def url(self) -> str:
-        return self._exchange.url
-
-    async def ask(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
-        return self._exchange.ask(method, target, headers, body)
+async def sleep(seconds: float) -> None:
+    """Sleep without suspending, for a `BlockingClient`."""
+    time.sleep(seconds)
 
 
 class PlainClient(BlockingClient[Requests]):
@@ -204,7 +183,7 @@ class PlainClient(BlockingClient[Requests]):
         report: Report = lambda _: None,
     ) -> None:
         exchange = exchange or Channel(Address.of(server, token))
-        super().__init__(exchange, blocking_requests(exchange, report))
+        super().__init__(exchange, Requests(exchange, sleep, report))
 
     ask = blocking(Requests.ask)
     submit = blocking(Requests.submit)
@@ -273,14 +252,12 @@ class Repetition:
         elif isinstance(outcome, NotReachedError):
             if "certificate" in str(outcome).lower():
                 return None
-            if time.monotonic() - self._began < STARTING_SECONDS:
-                return self._pause_while_starting()
+            waited = time.monotonic() - self._began
+            if waited < STARTING_SECONDS:
+                if self._report is not None and waited > REPORT_AFTER:
+                    self._report("waiting for a service that may be starting")
+                    self._report = None
+                return STARTING_PAUSE
         if self._tried >= self._tries:
             return None
         return longest * (0.75 + os.urandom(1)[0] / 512)  # so that clients do not all retry at once
-
-    def _pause_while_starting(self) -> float:
-        if self._report is not None and time.monotonic() - self._began > REPORT_AFTER:
-            self._report("waiting for a service that may be starting")
-            self._report = None
-        return STARTING_PAUSE

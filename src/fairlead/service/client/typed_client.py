@@ -24,7 +24,7 @@ from fairlead.service.client.plain_client import (
     RefusedError,
     Requests,
     blocking,
-    blocking_requests,
+    sleep,
 )
 from fairlead.service.messages import (
     History,
@@ -205,7 +205,7 @@ class Client(BlockingClient[TypedRequests]):
         exchange: Exchange | None = None,
     ) -> None:
         exchange = exchange or Channel(Address.of(server, token))
-        super().__init__(exchange, TypedRequests(blocking_requests(exchange, LOG.info)))
+        super().__init__(exchange, TypedRequests(Requests(exchange, sleep, LOG.info)))
 
     submit = blocking(TypedRequests.submit)
     jobs = blocking(TypedRequests.jobs)

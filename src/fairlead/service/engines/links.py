@@ -8,7 +8,7 @@ from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
 from fairlead.errors import FairleadError, InputError
-from fairlead.service.client.exchange import AwaitedExchange, OtherProgramError
+from fairlead.service.client.exchange import Exchange, OtherProgramError
 from fairlead.service.engines.protocol import one_line
 from fairlead.service.messages import StaleSessionError, UnavailableError
 
@@ -24,7 +24,7 @@ class Link:
     and `UnavailableError` when a later try may succeed.
     """
 
-    def __init__(self, exchange: AwaitedExchange) -> None:
+    def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
 
     async def join(self, body: Body) -> object:
