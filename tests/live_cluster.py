@@ -19,7 +19,7 @@ import httpx
 
 from fairlead.cli.main import run
 from fairlead.service.client import Client, NoServiceError, RefusedError
-from fairlead.service.worker._record import read_record
+from fairlead.service.worker._attempts import read_record
 from fairlead.service.worker.machine import state_of
 
 PATIENCE = 60.0

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from fairlead.service.worker._attempts import Attempt
-from fairlead.service.worker._record import AttemptEnd
+from fairlead.service.worker._attempts import Attempt, AttemptEnd
 from fairlead.service.worker.accounts import Account
 from live_cluster import until
 

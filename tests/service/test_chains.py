@@ -8,6 +8,7 @@ import pytest
 
 from fairlead.service.service_state import ServiceState
 from service.test_state import a_job, end, place, submit, with_servers
+from state_invariants import check
 
 LONG = 5000  # jobs of a chain, far more than Python's limit of nested calls
 
@@ -30,7 +31,7 @@ def test_a_failed_job_ends_a_chain_of_5000() -> None:
     state = chained(LONG)
     assert place(state) == ["1.0.1 a"]
     end(state, "1.0.1", 1)
-    state.check()
+    check(state)
     ended = reasons(state)
     assert ended[:3] == [(1, ""), (2, "job 1 failed"), (3, "job 2 cancelled")]
     assert [job for job, _ in ended] == list(range(1, LONG + 1))
@@ -75,7 +76,7 @@ def test_jobs_end_in_the_order_of_a_recursion(seed: int) -> None:
     order: Ended = []
     over: set[int] = set()
     while state.jobs:
-        state.check()
+        check(state)
         placed = place(state)
         if placed and rng.random() < 0.7:
             status = rng.choice([0, 1])

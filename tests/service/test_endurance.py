@@ -14,6 +14,7 @@ import pytest
 from fairlead.service.jobs import TaskKey
 from fairlead.service.service_state import ServiceState
 from live_cluster import Cluster
+from state_invariants import check
 
 MINUTES = 10
 A_JOB = {
@@ -55,7 +56,7 @@ def test_ended_jobs_are_forgotten() -> None:
     assert not core.shapes
     assert not core.running
     assert len(state.snapshot()) < 10_000
-    state.check()
+    check(state)
 
 
 @pytest.mark.soak

@@ -17,6 +17,7 @@ from fairlead.service.journal.event_journal import Journal, repeat_event
 from fairlead.service.messages import JobRequest
 from fairlead.service.service_state import ServiceState
 from live_cluster import PATIENCE, Cluster, end_tasks, until
+from state_invariants import check
 
 CPUS = {"a": 3.0, "b": 2.0}
 # So that most kills come while a copy of the service writes a snapshot, or soon after.
@@ -168,7 +169,7 @@ def check_journal(path: Path) -> None:
     for seq, now, kind, body in journal.events():
         repeat_event(fresh, kind, body, now, path, seq)
         fresh.take_effects()
-        fresh.check()
+        check(fresh)
         for machine in fresh.servers.values():
             held = sum(run.entry.demand["cpu"] for run in machine.running.values())
             assert held <= machine.capacity["cpu"] == CPUS[machine.name]

@@ -10,6 +10,7 @@ import pytest
 from fairlead.service.jobs import Job, Running
 from fairlead.service.service_state import ServiceState
 from service.test_state import end, place, submit, with_servers
+from state_invariants import check
 
 Members = list[tuple[dict[str, float], int]]
 
@@ -69,7 +70,7 @@ def test_ends_of_a_gang_do_not_walk_over_it(walks: list[int]) -> None:
     for key in keys[50:]:
         end(state, key, None)
     assert walks == [50, 50]  # to tell the others to stop, and to let them wait again
-    state.check()
+    check(state)
     assert state.jobs[1].state == "pending"
 
 
@@ -80,7 +81,7 @@ def test_lost_servers_of_a_gang_walk_over_it_twice(walks: list[int]) -> None:
     assert len(place(state)) == 80
     for name in names:
         state.apply("lost", {"name": name}, 2.0)
-        state.check()
+        check(state)
     assert walks == [80, 80]
     assert state.servers == {}
     assert [past.reason for past in state.take_effects().attempts] == ["server lost"] * 80
@@ -93,7 +94,7 @@ def test_holds_of_a_long_job_keep_no_lists() -> None:
         assert state.apply("place", {"limit": 1}, 1.0)
         state.apply("hold", {"job": 1}, 1.0)
         state.apply("release", {"job": 1}, 1.0)
-        state.check()
+        check(state)
     entries = state.jobs[1].entries.values()
     assert sum(len(entry.indices) for entry in entries) == 5000 - 20
     assert ServiceState.restore(state.snapshot()).snapshot() == state.snapshot()
@@ -105,5 +106,5 @@ def test_a_held_job_that_runs_is_counted_after_a_restore() -> None:
     assert len(place(state)) == 2
     state.apply("hold", {"job": 1}, 1.0)
     again = ServiceState.restore(state.snapshot())
-    again.check()
+    check(again)
     assert again.withheld == state.withheld == {"stopping": 0, "after": 0, "held": 3}

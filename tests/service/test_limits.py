@@ -24,6 +24,7 @@ from fairlead.service.messages import JobsRequest, JoinRequest, SkipRequest, Syn
 from fairlead.service.service import Settings
 from fairlead.service.service_state import MOST_RESOURCES
 from live_cluster import Cluster, until
+from state_invariants import check
 
 MANY = dict.fromkeys(map(str, range(20_000)), 1)
 
@@ -109,7 +110,7 @@ async def test_names_of_resources_are_bounded_and_forgotten(ask: Asked) -> None:
         assert len(ask.service.state_thread.state.resources) == MOST_RESOURCES
         assert set(names) < set(ask.service.state_thread.state.resources)
     assert b"fairlead_ready 1" in (await ask.http.get("/metrics")).content
-    ask.service.state_thread.state.check()
+    check(ask.service.state_thread.state)
 
 
 def test_one_token_brings_new_names_seldom(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.service.worker._record import (
-    NAME,
+from fairlead.service.worker._attempts import (
+    RECORD,
     AttemptEnd,
     Leader,
     Record,
@@ -44,7 +44,7 @@ def test_a_later_line_counts(tmp_path: Path, record: Record) -> None:
 
 @pytest.mark.parametrize("cut", ["\n", '\n{"sto', "\n[]", '\n{"key": 5}', "\n\x00\x00", "\n7"])
 def test_a_damaged_line_hides_no_other(tmp_path: Path, record: Record, cut: str) -> None:
-    with (tmp_path / NAME).open("a") as file:
+    with (tmp_path / RECORD).open("a") as file:
         file.write(cut)
     record.leader = Leader(31, 7)
     append_field(tmp_path, record, "leader")
@@ -57,7 +57,7 @@ def test_a_record_is_written_once(tmp_path: Path, record: Record) -> None:
 
 
 def test_without_a_record_nothing_is_noted(tmp_path: Path, record: Record) -> None:
-    (tmp_path / NAME).unlink()
+    (tmp_path / RECORD).unlink()
     with pytest.raises(FileNotFoundError):
         append_field(tmp_path, record, "stop")
     assert read_record(tmp_path) is None

@@ -10,6 +10,7 @@ import pytest
 from fairlead.errors import InputError
 from fairlead.service.jobs import TaskKey
 from fairlead.service.service_state import ServiceState
+from state_invariants import check
 
 GIB = 1.0
 
@@ -95,7 +96,7 @@ def test_a_gang_stops_everywhere_before_any_of_it_starts_again() -> None:
     end(state, "1.1.1", 137)
     assert "a" not in state.servers
     assert place(state) == ["1.0.2 b", "1.1.2 c"]
-    state.check()
+    check(state)
 
 
 def test_a_cancelled_task_holds_its_amounts_until_it_ends() -> None:
@@ -150,7 +151,7 @@ def test_forecast_starts_come_true(policy: str, seed: int) -> None:
         if state.jobs[job].started is None
     }
     assert len(foreseen) > 5
-    state.check()
+    check(state)
     started: dict[int, float | None] = {}
     while state.jobs:
         runs = [run for machine in state.servers.values() for run in machine.running.values()]
@@ -251,7 +252,7 @@ def drive(
             counts["restored"] += 1
         outcome = state.apply(kind, body, now)
         if checks:
-            state.check()
+            check(state)
         effects = state.take_effects()
         told(now, kind, body, outcome, effects)
         for past in effects.attempts:
@@ -375,7 +376,7 @@ def test_another_policy_keeps_running_tasks() -> None:
     submit(state, user="bo", tasks=2, gang=True)
     assert len(place(state)) == 3
     state.apply("policy", {"policy": "fifo/first-fit"}, 2.0)
-    state.check()
+    check(state)
     assert state.scheduler.policy.name == "fifo/first-fit"
     assert place(state) == []
     running = [str(run.key) for m in state.servers.values() for run in m.running.values()]

@@ -15,8 +15,7 @@ import pytest
 
 from fairlead.service.worker import _attempts as attempts
 from fairlead.service.worker import _files as files
-from fairlead.service.worker._attempts import KILLED, Attempt
-from fairlead.service.worker._record import AttemptEnd, Leader, append_field
+from fairlead.service.worker._attempts import KILLED, Attempt, AttemptEnd, Leader, append_field
 from fairlead.service.worker.machine import members, state_of
 from live_cluster import Cluster, until
 from real_attempts import (

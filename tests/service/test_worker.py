@@ -18,11 +18,10 @@ import pytest
 from fairlead.errors import InputError
 from fairlead.service.engines.protocol import Start
 from fairlead.service.worker import _attempts as attempts
-from fairlead.service.worker import _record as record
+from fairlead.service.worker import _attempts as record
 from fairlead.service.worker import machine
 from fairlead.service.worker import worker as worker_module
-from fairlead.service.worker._attempts import KILLED, Attempt
-from fairlead.service.worker._record import AttemptEnd, append_field
+from fairlead.service.worker._attempts import KILLED, Attempt, AttemptEnd, append_field
 from fairlead.service.worker._removal import DISCARDED
 from live_cluster import Cluster, until
 from real_attempts import (
@@ -277,7 +276,7 @@ def test_after_a_boot_a_written_status_counts(root: Path) -> None:
 def test_a_damaged_directory_is_passed_over(damage: str, root: Path) -> None:
     attempt = shell(root, "true")
     ended(attempt)
-    (attempt.path / record.NAME).write_text(damage)
+    (attempt.path / record.RECORD).write_text(damage)
     assert Attempt.found(attempt.path) is None
 
 
@@ -385,7 +384,7 @@ def test_only_reported_output_is_dropped_when_it_is_old(tmp_path: Path) -> None:
     old.note_reported()
     long_ago = time.time() - 7200
     for attempt in (old, unreported):
-        os.utime(attempt.path / record.NAME, (long_ago, long_ago))
+        os.utime(attempt.path / record.RECORD, (long_ago, long_ago))
     asyncio.run(worker._clean())
     assert list(worker._attempts.values()) == [unreported]
     assert not old.path.exists()
@@ -404,7 +403,7 @@ def test_reported_output_is_whole_and_aged_after_a_restart(tmp_path: Path) -> No
     asyncio.run(again._clean())
     assert again._attempts.keys() == {KEY}
     long_ago = time.time() - 7200
-    os.utime(again._attempts[KEY].path / record.NAME, (long_ago, long_ago))
+    os.utime(again._attempts[KEY].path / record.RECORD, (long_ago, long_ago))
     asyncio.run(again._clean())
     assert again._attempts == {}
 

@@ -13,12 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.service.engines import loops
+from fairlead.service.engines import worker_loop
 from fairlead.service.engines.protocol import Start
 from fairlead.service.messages import LogsPiece
 from fairlead.service.worker import worker as worker_module
-from fairlead.service.worker._attempts import Attempt
-from fairlead.service.worker._record import time_of_last_change
+from fairlead.service.worker._attempts import Attempt, time_of_last_change
 from fairlead.service.worker._removal import remove_discarded
 from live_cluster import until
 from real_attempts import KEY, ended
@@ -55,7 +54,7 @@ def test_no_fault_of_a_loop_ends_the_worker(
         calls.append(name)
         raise RuntimeError("a fault")
 
-    monkeypatch.setattr(loops, "FAULT_PAUSE", 0.0)
+    monkeypatch.setattr(worker_loop, "FAULT_PAUSE", 0.0)
     monkeypatch.setattr(worker_module, "CLEAN_SECONDS", 0.0)
     monkeypatch.setattr(worker_module, "MEMORY_SECONDS", 0.0)
     monkeypatch.setattr(worker, name, fail)

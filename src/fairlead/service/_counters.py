@@ -21,8 +21,6 @@ disable_created_metrics()  # type: ignore[no-untyped-call]  # they would double 
 
 
 class Counters:
-    """All counters, in a registry."""
-
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self.decision = self._histogram(

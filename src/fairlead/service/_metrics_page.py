@@ -38,8 +38,6 @@ REASONS = (*WITHHELD, "too_large", "room")
 
 @dataclass(frozen=True)
 class StateCopy:
-    """The figures of the state at a time."""
-
     weight: dict[str, float]
     pending: dict[str, int]
     withheld: dict[str, int]
@@ -58,8 +56,6 @@ class CachedShares:
 
 @dataclass
 class UserMetrics:
-    """The figures of a user."""
-
     name: str
     weight: float
     pending: int
@@ -92,7 +88,6 @@ class MetricsPage:
         self._again_at = -inf
 
     async def text(self) -> bytes:
-        """Return the present page."""
         copy, cached = None, None
         try:
             copy = await asyncio.wrap_future(self.state_thread.enqueue(copy_state))

@@ -86,7 +86,6 @@ class QueuedRequest:
     seconds: float = 0.0  # that it has kept the state's thread busy
 
     def fail(self, fault: Exception) -> None:
-        """Answer with a fault, unless it was answered."""
         if not self.outcome.done() and self.outcome.set_running_or_notify_cancel():
             self.outcome.set_exception(fault)
 
@@ -124,7 +123,6 @@ class StateThread:
         self._wanted = wanted if is_new else None
 
     def start(self) -> None:
-        """Begin to carry out requests."""
         if self._wanted is not None:
             policy, seed = self._wanted
             self.enqueue(lambda tx: tx.apply("policy", policy=policy, seed=seed))
@@ -148,11 +146,7 @@ class StateThread:
     async def run(
         self, request: Callable[[Transaction], Outcome], key: str = "", digest: str = ""
     ) -> Outcome:
-        """Carry out a request of the current caller.
-
-        A caller's requests wait for each other here, not in the queue, where they would delay those
-        of other callers.
-        """
+        """Carry out a request of the current caller."""
         caller = CALLER.get()
         if caller is None:
             return await asyncio.wrap_future(self.enqueue(request, key, digest))
@@ -229,10 +223,7 @@ class StateThread:
                 self._rebuild()
 
     def _try(self, requests: list[QueuedRequest]) -> UnavailableError | None:
-        """Carry out requests, place tasks, write events, and answer; return the fault if any.
-
-        After a fault the state may differ from the journal.
-        """
+        """Carry out requests, place tasks, write events, and answer; return the fault if any."""
         began = monotonic()
         tx = Transaction(self.state, self._next_time(), Batch())
         done: list[tuple[Future[Any], Any, FairleadError | None]] = []
@@ -356,10 +347,7 @@ class StateThread:
 
 
 class SnapshotFork:
-    """A forked child that writes a snapshot into a pipe, and a thread that saves it.
-
-    Raises `OSError` when no process can be forked.
-    """
+    """A forked child that writes a snapshot into a pipe, and a thread that saves it."""
 
     def __init__(self, state: ServiceState, journal: Journal) -> None:
         reading, writing = os.pipe()
@@ -378,7 +366,6 @@ class SnapshotFork:
         self.reader.start()
 
     def end(self) -> None:
-        """Kill the child if it still writes."""
         with suppress(ProcessLookupError):
             if self.reader.is_alive():
                 os.kill(self.process, signal.SIGKILL)

@@ -106,7 +106,6 @@ class Workers:
         return {"session": session.id, "wait": self._poll, "tasks": tasks}
 
     def _check_number(self, session: Session, caller: Token) -> None:
-        """Limit the servers of one worker's token; each takes memory and time."""
         if caller.role != "worker":
             return
         if len(session.servers) > MOST_SERVERS:
@@ -292,7 +291,6 @@ def _add(tx: Transaction, request: JoinRequest, first: int) -> int:
 
 
 def _runs_of(tx: Transaction, request: JoinRequest) -> list[Running]:
-    """Return the running tasks of the servers in a join request."""
     runs: list[Running] = []
     for server in request.servers:
         known = tx.state.servers.get(server.name)

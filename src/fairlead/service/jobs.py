@@ -16,8 +16,6 @@ Where = dict[str, str] | list[str] | None
 
 
 class TaskKey(NamedTuple):
-    """The identity of one attempt of a task."""
-
     job: int
     index: int  # type: ignore[assignment]
     attempt: int
@@ -41,18 +39,14 @@ class JobGroup:
 
     @property
     def request(self) -> tuple[dict[str, float], float | None]:
-        """Demand and time limit of its tasks."""
         return self.demand, self.time_limit
 
     def demand_of(self, index: int) -> dict[str, float]:
-        """Return the demand of one task."""
         return self.job.demand_of(index) if self.job.members else self.demand
 
 
 @dataclass(slots=True)
 class Running:
-    """A running attempt of a task."""
-
     key: TaskKey
     task: int
     entry: JobGroup
@@ -63,7 +57,6 @@ class Running:
 
     @property
     def demand(self) -> dict[str, float]:
-        """The amounts that it holds."""
         return self.entry.demand_of(self.key.index)
 
 
@@ -104,7 +97,6 @@ class Job:
         self._ends = list(accumulate(tasks for _, tasks in self.members or ()))
 
     def demand_of(self, index: int) -> dict[str, float]:
-        """Return the demand of one task."""
         return self.members[bisect_right(self._ends, index)][0] if self.members else self.demand
 
     def members_of(self, indices: Indices) -> list[tuple[dict[str, float], int]]:
@@ -125,7 +117,6 @@ class Job:
 
     @property
     def waiting(self) -> int:
-        """Number of waiting tasks, including withheld ones."""
         return self.tasks - self.ended - len(self.running)
 
     @property
@@ -135,7 +126,6 @@ class Job:
 
     @property
     def state(self) -> str:
-        """The state that the API shows."""
         if self.running:
             return "running"
         if self.cancelled:
@@ -165,14 +155,11 @@ class Job:
         return [i for i, found in enumerate(self.status) if found == status]
 
     def running_by_index(self) -> list[Running]:
-        """Return the running tasks in order."""
         return [self.running[index] for index in sorted(self.running)]
 
 
 @dataclass(slots=True)
 class Server:
-    """A server and its running tasks."""
-
     name: str
     capacity: dict[str, float]
     labels: dict[str, str]
@@ -184,7 +171,6 @@ class Server:
 
     @property
     def state(self) -> str:
-        """The state that the API shows."""
         if self.lost:
             return "lost"
         if not self.reachable:

@@ -134,7 +134,6 @@ class Amounts(Strict):
     resources: OtherAmounts = {}
 
     def demand(self) -> dict[str, float]:
-        """Return the amounts by resource."""
         return {"cpu": self.cpu, "memory": self.memory, "gpu": self.gpu, **self.resources}
 
 

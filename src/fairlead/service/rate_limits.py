@@ -23,11 +23,7 @@ AT_ONCE = {"user": 4, "worker": 64, "admin": 1000}  # requests of a caller in th
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits on callers.
-
-    A request counts once more for each 16 KiB of it, each 64 KiB of its answer, and each
-    millisecond that it keeps the state's thread.
-    """
+    """Limits on callers."""
 
     body: int = LARGEST_BODY  # bytes of a request
     rate: float = 100.0  # requests of a user a second

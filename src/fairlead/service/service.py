@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
 from time import monotonic, time
-from typing import Any, NamedTuple
+from typing import Any
+from weakref import WeakValueDictionary
 
 from pydantic_core import to_json
 
@@ -43,8 +45,6 @@ LIVE_BYTES = 256 * 2**20  # of the requests of one user's waiting and running jo
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings that an operator chooses."""
-
     policy: str | None = None  # None to keep that of the journal, or drf/best-fit
     seed: int | None = None  # None to keep that of the journal, or 0
     silent: float = SILENT_SECONDS
@@ -52,13 +52,6 @@ class Settings:
     pending_tasks: int = PENDING_TASKS
     live_bytes: int = LIVE_BYTES
     keep: float = 0.0  # seconds for which ended jobs are kept; 0 for ever
-
-
-class JobsPage(NamedTuple):
-    """One page of a list of jobs, and the id from which the next page continues."""
-
-    jobs: list[dict[str, Any]]
-    next: str | None
 
 
 class Service:
@@ -74,12 +67,12 @@ class Service:
         self._shares_lock = asyncio.Lock()
         self._shares: dict[str, Any] = {}
         self._shares_since = -inf  # when the state was copied for them
-        self._waiting: dict[int, set[asyncio.Event]] = {}  # events set at the end of a job
+        # Set at the end of a job; each is gone with the last request that waits for it.
+        self._waiting = WeakValueDictionary[int, asyncio.Event]()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._background: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        """Begin to carry out requests."""
         self._loop = asyncio.get_running_loop()
         self.sessions.expect(self.state_thread.state.servers)
         self.state_thread.start()
@@ -92,12 +85,10 @@ class Service:
         self.workers.is_closing = True
         for session in self.sessions.by_id.values():
             session.wake_up.set()
-        for waiting in self._waiting.values():
-            for ended in waiting:
-                ended.set()
+        for ended in self._waiting.values():
+            ended.set()
 
     async def stop(self) -> None:
-        """Carry out the queued requests, and stop."""
         self.wake()
         for task in self._background:
             task.cancel()
@@ -136,12 +127,10 @@ class Service:
 
     def _check_limits(self, state: ServiceState, events: Sequence[Mapping[str, Any]]) -> None:
         """Refuse jobs that exceed a limit of their user."""
-        tasks: dict[str, int] = {}
-        sizes: dict[str, int] = {}
+        tasks, sizes = Counter[str](), Counter[str]()
         for event in events:
-            user = event["user"]
-            tasks[user] = tasks.get(user, 0) + event["tasks"]
-            sizes[user] = sizes.get(user, 0) + event["size"]
+            tasks[event["user"]] += event["tasks"]
+            sizes[event["user"]] += event["size"]
         for user, more in tasks.items():
             waiting, most = state.pending.get(user, 0), self.settings.pending_tasks
             if waiting + more > most:
@@ -186,14 +175,7 @@ class Service:
             raise InputError("all of its tasks have started", f"job {job.id}")
         return {"changes": changes, "size": size}
 
-    async def skip(
-        self, job: int, caller: Token, tasks: Sequence[int], key: str = "", digest: str = ""
-    ) -> dict[str, Any]:
-        """Count waiting tasks of a job as done; return the job."""
-        return await self.change(job, caller, "skip", key, digest, tasks=sorted(set(tasks)))
-
     async def job(self, job: int, caller: Token) -> dict[str, Any]:
-        """Return a job, with its command."""
         view = await self._view(job, caller)
         specs = await asyncio.to_thread(self.journal.jobs.specs, [job])
         if job not in specs:
@@ -217,7 +199,7 @@ class Service:
         is_all: bool,
         beyond: int = 0,
         limit: int = VIEWS_AT_ONCE,
-    ) -> JobsPage:
+    ) -> dict[str, Any]:
         """Return live jobs with ids above `beyond`; if `is_all`, also the latest 1,000 ended jobs.
 
         Each list has at most 2 MiB, but at least one job. A user's token lists its jobs only.
@@ -225,38 +207,29 @@ class Service:
         if caller.role == "user":
             user = caller.subject
 
-        def read(tx: Transaction) -> JobsPage:
+        def read(tx: Transaction) -> dict[str, Any]:
             live = tx.state.jobs.values()
             chosen = (j for j in live if j.id > beyond and (user is None or j.user == user))
             return _page(chosen, limit)
 
-        live, next_id = await self.state_thread.run(read)
+        page = await self.state_thread.run(read)
         if is_all:
             ended = await asyncio.to_thread(self.journal.jobs.ended_jobs, user, None, LISTED)
             seen = {view["id"] for view in ended}
-            live = [view for view in live if view["id"] not in seen] + ended
-        return JobsPage(live, next_id)
+            page["jobs"] = [view for view in page["jobs"] if view["id"] not in seen] + ended
+        return page
 
     async def wait(self, job: int, caller: Token, seconds: float) -> dict[str, Any]:
         """Return a job when it ends, or its state after `seconds`."""
-        deadline = monotonic() + seconds
-        while True:
-            ended = asyncio.Event()
-            waiting = self._waiting.setdefault(job, set())
-            waiting.add(ended)
-            try:
-                view = await self._view(job, caller)
-                left = deadline - monotonic()
-                has_ended = view["state"] in ("finished", "failed", "cancelled")
-                if has_ended or left <= 0 or self.workers.is_closing:
-                    return view
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(left):
-                        await ended.wait()
-            finally:
-                waiting.discard(ended)
-                if not waiting:
-                    self._waiting.pop(job, None)
+        ended = self._waiting.setdefault(job, asyncio.Event())
+        view = await self._view(job, caller)
+        is_over = view["state"] in ("finished", "failed", "cancelled")
+        if is_over or seconds <= 0 or self.workers.is_closing:
+            return view
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await ended.wait()
+        return await self._view(job, caller)
 
     async def explain(self, job: int, caller: Token) -> dict[str, Any]:
         """Return why a job waits, and what would let its first task start."""
@@ -356,7 +329,6 @@ class Service:
     # Users, servers, shares
 
     async def users(self) -> list[dict[str, Any]]:
-        """Return all users."""
 
         def read(tx: Transaction) -> list[dict[str, Any]]:
             pending, running = tx.state.pending, tx.state.running
@@ -370,7 +342,6 @@ class Service:
     async def set_user(
         self, name: str, weight: float, key: str = "", digest: str = ""
     ) -> dict[str, Any]:
-        """Set a user's weight."""
 
         def change(tx: Transaction) -> dict[str, Any]:
             tx.apply("user", name=name, weight=weight)
@@ -455,7 +426,7 @@ class Service:
     def _deliver(self, effects: Effects, ended: Sequence[int]) -> None:
         self.sessions.deliver(effects.starts, effects.stops)
         for job in ended:
-            for event in self._waiting.get(job, ()):
+            if (event := self._waiting.get(job)) is not None:
                 event.set()
 
     def _rebuilt(self, state: ServiceState) -> None:
@@ -485,7 +456,6 @@ def _event_and_spec(request: JobRequest, caller: Token) -> tuple[dict[str, Any],
 
 
 def _amounts(request: JobRequest) -> dict[str, Any]:
-    """Return tasks and demand of a job, as in its event."""
     if not request.bundles:
         is_gang = request.gang and request.tasks > 1
         return {"demand": request.demand(), "tasks": request.tasks, "gang": is_gang}
@@ -495,7 +465,6 @@ def _amounts(request: JobRequest) -> dict[str, Any]:
 
 
 def changes_of(job: Job, request: JobChange) -> dict[str, Any]:
-    """Return the changes of a job, as in its event."""
     given = request.model_dump(exclude_none=True)
     changes: dict[str, Any] = {
         name: given[name] for name in ("where", "priority", "time_limit") if name in given
@@ -524,7 +493,7 @@ def _is_done(
     return bool(ended)
 
 
-def _page(jobs: Iterable[Job], limit: int) -> JobsPage:
+def _page(jobs: Iterable[Job], limit: int) -> dict[str, Any]:
     """Describe the first jobs: at most `limit` and `LISTED_BYTES`, but at least one."""
     shown: list[dict[str, Any]] = []
     size = 0
@@ -532,9 +501,9 @@ def _page(jobs: Iterable[Job], limit: int) -> JobsPage:
         view = job_view(job)
         size += len(to_json(view))
         if shown and (len(shown) == limit or size > LISTED_BYTES):
-            return JobsPage(shown, shown[-1]["id"])
+            return {"jobs": shown, "next": shown[-1]["id"]}
         shown.append(view)
-    return JobsPage(shown, None)
+    return {"jobs": shown, "next": None}
 
 
 def _own_job(state: ServiceState, job: int, caller: Token) -> Job | None:

@@ -171,7 +171,6 @@ class ServiceState:
         self._remove_if_empty(server)
 
     def on_user(self, _now: float, name: str, weight: float) -> None:
-        """Add a user, or change a user's weight."""
         if name in self.users:
             self.scheduler.set_weight(name, weight)
         else:
@@ -182,7 +181,6 @@ class ServiceState:
     # Events of jobs
 
     def on_submit(self, now: float, jobs: Sequence[Mapping[str, Any]]) -> list[int]:
-        """Submit jobs; return their ids."""
         for request in jobs:
             self._check(**request)
         return [self._submit(now, **request) for request in jobs]
@@ -314,13 +312,11 @@ class ServiceState:
         return known + [name for name in used if name not in known]
 
     def find(self, key: TaskKey) -> Running | None:
-        """Return the running attempt of a key, if there is one."""
         job = self.jobs.get(key.job)
         run = None if job is None else job.running.get(key.index)
         return run if run is not None and run.key == key else None
 
     def server(self, name: str) -> Server:
-        """Return a server; raise `InputError` if there is none of that name."""
         if name not in self.servers:
             raise InputError(f"there is no server {name!r:.60}", "server")
         return self.servers[name]
@@ -359,31 +355,6 @@ class ServiceState:
                 while ends and ends[0][0] <= now:
                     self.scheduler.finish(heappop(ends)[1])
                     n += 1
-
-    def check(self) -> None:
-        """Assert the invariants. Slow; for tests."""
-        self.scheduler.check()
-        jobs = list(self.jobs.values())
-        waits = {job.id: job.status.count(WAITS) for job in jobs}
-        for job in jobs:
-            assert job.status.count(RUNS) == len(job.running)
-            assert job.ended == len(job.status) - waits[job.id] - len(job.running)
-            assert sum(entry.running for entry in job.entries.values()) == len(job.running)
-            entered = 0 if job.withheld else waits[job.id]
-            assert sum(entry.waiting for entry in job.entries.values()) == entered
-            assert not job.is_finished
-            assert job.awaiting_gang == sum(run.is_over for run in job.running.values())
-            for run in job.running.values():
-                assert self.servers[run.server].running[run.key] is run
-        on_servers = sum(len(server.running) for server in self.servers.values())
-        assert on_servers == sum(len(job.running) for job in jobs)
-        for user in self.users:
-            mine = [job for job in jobs if job.user == user]
-            assert self.live_bytes[user] == sum(job.size for job in mine)
-            assert self.running[user] == sum(len(job.running) for job in mine)
-            assert self.pending[user] == sum(waits[job.id] for job in mine)
-        for why, tasks in self.withheld.items():
-            assert tasks == sum(waits[job.id] for job in jobs if job.withheld == why)
 
     # Snapshots
 

@@ -49,19 +49,16 @@ class Session:
     wake_up: asyncio.Event = field(default_factory=asyncio.Event)  # set by messages, and at the end
 
     def queue(self, kind: str, content: Any, size: int = 0) -> None:
-        """Queue a message for the worker."""
         self.sent += 1
         self.messages.append(Message(self.sent, kind, content, size))
         if not self.reports:
             self.wake_up.set()
 
     def queue_start(self, run: Running) -> None:
-        """Queue the start of a task, with its demand and time limit."""
         content = run.server, run.key, run.demand, run.entry.time_limit
         self.queue("start", content, run.entry.job.size)
 
     def queue_stop(self, run: Running) -> None:
-        """Queue the stop of a task."""
         self.queue("stop", (run.server, run.key, run.stopping))
 
     @contextmanager
@@ -77,14 +74,12 @@ class Session:
             self.reports -= 1
 
     def note_seen(self, seen: int) -> None:
-        """Drop the messages that the worker has seen."""
         while self.messages and self.messages[0].number <= seen:
             self.messages.popleft()
         if not self.messages:
             self.wake_up.clear()
 
     def first_messages(self) -> list[Message]:
-        """Return the messages of one answer."""
         found: list[Message] = []
         jobs: set[int] = set()
         size = 0
@@ -109,7 +104,6 @@ class Sessions:
         self.unreachable: set[str] = set()
 
     def all(self) -> list[Session]:
-        """Return the sessions of joined and of joining workers."""
         joining = {session.id: session for these in self.joining.values() for session in these}
         return list((self.by_id | joining).values())
 
@@ -174,7 +168,6 @@ class Sessions:
         self.expect(servers)
 
     def forget(self, server: str) -> None:
-        """Remove a server from its session."""
         session = self.by_server.pop(server, None)
         if session is not None:
             session.servers.discard(server)

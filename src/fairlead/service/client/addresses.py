@@ -85,12 +85,10 @@ class Address(NamedTuple):
 
     @property
     def pin(self) -> str:
-        """The digest of the certificate that the service must show; empty for any."""
         return _pinned(self.token) if self.url.startswith("http://") else ""
 
     @property
     def host(self) -> str:
-        """The host of the URL, and its port if the URL has one."""
         if self.socket is not None:
             return "localhost"
         name = urlsplit(self.url).netloc.rpartition("@")[2]
@@ -105,7 +103,6 @@ class Address(NamedTuple):
 
     @property
     def place(self) -> tuple[str, int]:
-        """Host and port of a URL."""
         parts = urlsplit(self.url)
         return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
 
@@ -156,7 +153,6 @@ def _pinned(token: str) -> str:
 
 
 def own_socket() -> Path:
-    """Return the default socket of a service of this account."""
     if folder := os.environ.get("RUNTIME_DIRECTORY"):  # systemd made it for this service
         return Path(folder.partition(":")[0]) / NAME
     if os.geteuid() == 0:
@@ -229,7 +225,6 @@ def _replaceable(path: Path, place: Path) -> InputError:
 
 
 def _owner(path: Path) -> int | None:
-    """Return the owner of a file; None if the file is absent or hidden."""
     try:
         return path.stat().st_uid
     except OSError:
@@ -257,7 +252,6 @@ def listen_unix(path: Path) -> sockets.socket:
 
 
 def listen_tcp(host: str, port: int) -> sockets.socket:
-    """Listen on a TCP port."""
     try:
         family, kind, protocol, _, address = sockets.getaddrinfo(
             host, port, type=sockets.SOCK_STREAM, flags=sockets.AI_PASSIVE

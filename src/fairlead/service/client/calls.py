@@ -17,8 +17,6 @@ Row = Mapping[str, object]
 
 
 class Call(NamedTuple):
-    """A request of the API."""
-
     method: str
     target: str
     body: str = ""  # JSON, or empty
@@ -26,7 +24,6 @@ class Call(NamedTuple):
 
     @property
     def headers(self) -> dict[str, str]:
-        """Headers of the request."""
         headers = {"Content-Type": "application/json"} if self.body else {}
         return headers | ({"Idempotency-Key": self.key} if self.key else {})
 
@@ -38,48 +35,39 @@ HISTORY = Call("GET", "/v1/history")
 
 
 def submit(jobs: Sequence[str]) -> Call:
-    """Submit jobs, each as the text of a JSON object."""
     return _change("POST", "/v1/jobs", f'{{"jobs":[{",".join(jobs)}]}}')
 
 
 def list_jobs(user: str | None, is_all: bool, beyond: str = "0") -> Call:
-    """List jobs, from an id on."""
     query = {"all": "true" if is_all else "false", "beyond": beyond}
     return Call("GET", f"/v1/jobs?{urlencode(query | ({} if user is None else {'user': user}))}")
 
 
 def job(job: str) -> Call:
-    """Read a job."""
     return Call("GET", _of_job(job))
 
 
 def wait(job: str, seconds: float) -> Call:
-    """Read a job when it ends, or after some seconds."""
     return Call("GET", f"{_of_job(job)}/wait?seconds={seconds}")
 
 
 def explain(job: str) -> Call:
-    """Explain why a job waits."""
     return Call("GET", f"{_of_job(job)}/explain")
 
 
 def when(job: str) -> Call:
-    """Predict when a job starts."""
     return Call("GET", f"{_of_job(job)}/when")
 
 
 def act_on_job(job: str, action: str) -> Call:
-    """Cancel, hold or release a job."""
     return _change("POST", f"{_of_job(job)}/{action}")
 
 
 def modify(job: str, change: Row) -> Call:
-    """Change the request of a waiting job."""
     return _change("PATCH", _of_job(job), json.dumps(change))
 
 
 def logs(job: str, stream: str, index: int, attempt: int | None, offset: int) -> Call:
-    """Read a piece of a task's output."""
     query: dict[str, str | int] = {"stream": stream, "index": index, "offset": offset}
     if attempt is not None:
         query["attempt"] = attempt
@@ -87,22 +75,18 @@ def logs(job: str, stream: str, index: int, attempt: int | None, offset: int) ->
 
 
 def set_user(name: str, weight: float) -> Call:
-    """Set the weight of a user."""
     return _change("PUT", f"/v1/users/{_quoted(name)}", json.dumps({"weight": weight}))
 
 
 def drain(name: str) -> Call:
-    """Drain a server: start no more tasks there."""
     return _change("POST", f"/v1/servers/{_quoted(name)}/drain")
 
 
 def undrain(name: str) -> Call:
-    """End the drain of a server."""
     return _change("POST", f"/v1/servers/{_quoted(name)}/undrain")
 
 
 def remove(name: str) -> Call:
-    """Remove a server that is lost for good."""
     return _change("DELETE", f"/v1/servers/{_quoted(name)}")
 
 
@@ -132,7 +116,6 @@ def _of_job(job: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Quote a name for a path."""
     if not isinstance(text, str):
         raise InputError(f"must be text, not {text!r:.60}", "name or id")
     if not fullmatch(NAME, text) or text in (".", ".."):

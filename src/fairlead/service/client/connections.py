@@ -31,11 +31,9 @@ class Connections:
 
     @property
     def url(self) -> str:
-        """The address, for messages."""
         return self._address.url
 
     async def ask(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
-        """Send a request and return its answer."""
         self._address.check()  # each time, as folders may have changed
         try:
             async with self._slots:
@@ -70,7 +68,6 @@ class Connections:
         return reply
 
     def close(self) -> None:
-        """Close the idle connections."""
         while self._idle:
             self._idle.pop().writer.close()
 

@@ -48,9 +48,7 @@ class Exchange(Protocol):
     """Sends requests and returns their answers: over a connection, or through Ray."""
 
     @property
-    def url(self) -> str:
-        """The service's address, for messages."""
-        ...
+    def url(self) -> str: ...
 
     async def ask(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
         """Send a request and return its answer; for a `BlockingClient` it never suspends.
@@ -60,9 +58,7 @@ class Exchange(Protocol):
         """
         ...
 
-    def close(self) -> None:
-        """Close the connections."""
-        ...
+    def close(self) -> None: ...
 
 
 class HttpState:
@@ -82,7 +78,6 @@ class HttpState:
         return self._http.our_state is h11.IDLE and not self._http.trailing_data[0]
 
     def request(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> bytes:
-        """Return the bytes of a request."""
         address = self._address
         # Refuse compression, as a small answer might become a large one.
         fields = {"Host": address.host, "Accept-Encoding": "identity"}
@@ -139,10 +134,7 @@ class HttpState:
 
 
 class Channel:
-    """A blocking connection to a service, opened by the first request, and again when it was lost.
-
-    A default address is looked up again when the service does not answer.
-    """
+    """A blocking connection to a service, opened at a request when there is none."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
@@ -151,11 +143,9 @@ class Channel:
 
     @property
     def url(self) -> str:
-        """The address, for messages."""
         return self._address.url
 
     async def ask(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
-        """Send a request and return its answer."""
         self._address.check()  # each time, as folders may have changed
         if self._socket is not None and select.select([self._socket], [], [], 0)[0]:
             self.close()  # the service has closed it
@@ -182,7 +172,6 @@ class Channel:
         return reply
 
     def close(self) -> None:
-        """Close the connection."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None

@@ -72,11 +72,9 @@ class Requests:
 
     @property
     def url(self) -> str:
-        """The service's address, for messages."""
         return self._exchange.url
 
     async def ask(self, call: Call, tries: int = TRIES) -> Any:
-        """Make a request and return its answer."""
         repetition = Repetition(tries, self._report)
         body = call.body.encode()
         while True:
@@ -142,11 +140,9 @@ class BlockingClient(Generic[Owner]):
 
     @property
     def url(self) -> str:
-        """The service's address, for messages."""
         return self._exchange.url
 
     def close(self) -> None:
-        """Close the connection."""
         self._exchange.close()
 
 
@@ -192,7 +188,6 @@ class PlainClient(BlockingClient[Requests]):
 
 
 def is_over(state: str) -> bool:
-    """Return whether a job in this state has ended."""
     return state not in ("pending", "held", "running")
 
 

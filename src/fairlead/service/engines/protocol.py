@@ -51,8 +51,6 @@ class JobSpec(ServiceAnswer):
 
 
 class Orders(ServiceAnswer):
-    """Orders to a worker."""
-
     seen: Count  # the number of the last order here
     # server, task, demand, time limit
     start: Annotated[
@@ -88,8 +86,6 @@ class EngineNode(NamedTuple):
 
 
 class Start(NamedTuple):
-    """An order to start a task."""
-
     key: Key
     node: str
     demand: Mapping[str, float]  # limits of its use, by resource

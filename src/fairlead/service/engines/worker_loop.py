@@ -65,7 +65,6 @@ class WorkerLoop:
             group.create_task(self.engine.attend())
 
     async def _receive(self) -> None:
-        """Join if necessary, and apply the next orders."""
         await self._join()
         await self._sync({"wait": self._wait})
 

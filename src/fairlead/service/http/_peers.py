@@ -19,8 +19,6 @@ CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
 
 
 class Peer:
-    """The other end of an accepted connection."""
-
     def __init__(self, connection: socket.socket) -> None:
         self.is_unix = connection.family == socket.AF_UNIX
         self._uid: int | None = None
@@ -70,7 +68,6 @@ def tcp_uid(here: tuple[str, int], there: tuple[str, int]) -> int | None:
 
 
 def account_name(uid: int) -> str:
-    """Return the name of an account; its number if it has none."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:

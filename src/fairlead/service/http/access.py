@@ -85,7 +85,6 @@ class Access:
         return found
 
     def _local(self, peer: Peer | None, headers: dict[bytes, bytes]) -> Token:
-        """Return the caller of a Unix account."""
         is_forwarded = any(name in headers for name in FORWARDED)
         if peer is None or is_forwarded or (self._is_closed and not peer.is_unix):
             raise _unauthorized("a token is needed: FAIRLEAD_TOKEN")
@@ -115,7 +114,6 @@ class Gate:
         self._under_way: dict[str, int] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Carry out a request, or refuse it."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return

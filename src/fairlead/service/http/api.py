@@ -159,7 +159,7 @@ async def jobs(
     If there are more waiting or running jobs than ``limit``, or than 2 MiB of them, ``next`` is the
     id to continue from: ask again with ``beyond``.
     """
-    return _json((await service.jobs(caller, user, all_, beyond, limit))._asdict())
+    return _json(await service.jobs(caller, user, all_, beyond, limit))
 
 
 @router.get("/v1/jobs/{job}", response_model=messages.JobView, tags=["jobs"])
@@ -210,7 +210,7 @@ async def skip(
     service: Served, job: JobNumber, body: messages.SkipRequest, caller: User, key: KeyDigest
 ) -> Response:
     """Count waiting tasks of a job as done."""
-    return _json(await service.skip(job, caller, body.tasks, *key))
+    return _json(await service.change(job, caller, "skip", *key, tasks=sorted(set(body.tasks))))
 
 
 @router.get("/v1/jobs/{job}/explain", response_model=dict[str, Any], tags=["jobs"])

@@ -140,7 +140,6 @@ class HttpServer(uvicorn.Server):
         self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start the application, and accept connections."""
         # Without sockets uvicorn accepts no connections: `_accept` does.
         await super().startup(sockets=sockets or [])
         for listening in self._listening:

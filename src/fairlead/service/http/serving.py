@@ -32,13 +32,7 @@ def serve(
     limits: Limits,
     version: str,
 ) -> None:
-    """Serve on sockets until a signal to stop.
-
-    Raises
-    ------
-    InputError
-        When other machines can reach it and there are no tokens.
-    """
+    """Serve on sockets until a signal to stop."""
     for handler in logging.getLogger().handlers:
         handler.addFilter(RepeatFilter())
     for sock in listening:
@@ -105,7 +99,6 @@ class RepeatFilter(logging.Filter):
         self._left_out: dict[tuple[str, str], int] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether to show a record."""
         if record.levelno < logging.WARNING:
             return True
         # The kind of an error is its whole text; of a warning, the text without its arguments.

@@ -45,10 +45,7 @@ def starts_of_running(data: bytes) -> Iterator[tuple[TaskKey, str, float]]:
 def repeat_starts(
     state: ServiceState, starts: Mapping[TaskKey, str], now: float, path: Path, seq: int
 ) -> None:
-    """Start tasks on the servers that were recorded for an event.
-
-    Raises `InputError` when a task does not wait, or its server is missing.
-    """
+    """Start tasks on the servers that were recorded for an event."""
     placed = []
     for key, server in sorted(starts.items()):
         entries = state.jobs[key.job].entries.values() if key.job in state.jobs else ()

@@ -11,7 +11,7 @@ import logging
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,14 +25,14 @@ from fairlead.errors import InputError
 from fairlead.garbage_collection import garbage_collection_paused
 from fairlead.service.jobs import Effects, Running, TaskKey
 from fairlead.service.journal import _journal_file as journal_file
-from fairlead.service.journal._journal_snapshots import Snapshots
-from fairlead.service.journal._journal_tables import (
+from fairlead.service.journal._journal_file import (
     TABLES,
     answers,
     attempts,
     columns_of,
     events,
     meta,
+    snapshot_parts,
 )
 from fairlead.service.journal.earlier_journal import earlier_state, starts_of_running
 from fairlead.service.journal.job_records import JobRecords
@@ -49,6 +49,8 @@ EARLIER = (
 )
 ANSWERS_AGE = 86400.0  # seconds for which idempotency keys are kept
 EVENTS_AT_ONCE = 500  # few enough to stay in the processor's cache
+NEWEST_SNAPSHOTS = 2  # kept for recovery
+OLDEST_SNAPSHOTS = 2  # kept, where replays start, now and after older events are deleted
 DELETED_AT_ONCE = 10_000  # events in one transaction, which takes some 20 ms
 
 
@@ -57,8 +59,6 @@ class JournalError(Exception):
 
 
 class Answer(NamedTuple):
-    """The answer to a request with an idempotency key, and a digest of the request."""
-
     digest: str
     body: bytes
 
@@ -72,8 +72,82 @@ class Batch:
     answers: dict[str, Answer] = field(default_factory=dict)
 
     def add(self, now: float, kind: str, body: bytes) -> None:
-        """Add an event, its body as JSON."""
         self.events.append((now, kind, body))
+
+
+class Snapshots:
+    """The snapshots of a journal, each after an event.
+
+    They are written in parts, so that none delays a commit. A snapshot is complete when its last
+    part is written.
+    """
+
+    def __init__(
+        self, engine: sql.Engine, path: Path, read_state: Callable[[bytes], ServiceState]
+    ) -> None:
+        self._engine, self._path, self._read_state = engine, path, read_state
+
+    def save(self, seq: int, parts: Iterable[bytes]) -> None:
+        """Save the state after an event; of the other snapshots keep the newest and the oldest."""
+        part, data, digest = 0, b"", 0
+        self._delete(snapshot_parts.c.seq == seq)
+        for part, later in enumerate(parts):
+            if part:
+                self._insert(seq, part - 1, data)
+            data = later
+            digest = crc32(data, digest)
+        self._insert(seq, part, data, digest)
+        kept = self.seqs()
+        kept = kept[:OLDEST_SNAPSHOTS] + kept[OLDEST_SNAPSHOTS:][-NEWEST_SNAPSHOTS:]
+        self._delete(snapshot_parts.c.seq.not_in(kept))
+
+    def seqs(self) -> list[int]:
+        """Return the numbers of the events with a complete snapshot, in order."""
+        whole = sql.select(snapshot_parts.c.seq).where(snapshot_parts.c.is_last)
+        with self._engine.connect() as connection:
+            return list(connection.scalars(whole.order_by(snapshot_parts.c.seq)))
+
+    def first_readable(self, seqs: Sequence[int]) -> tuple[int, ServiceState] | None:
+        """Return the first readable snapshot, and the number of its event."""
+        for seq in seqs:
+            try:
+                data, digest = self._parts(seq)
+                if digest not in (None, crc32(data)):
+                    raise InputError("is damaged: its digest differs", "snapshot")
+                return seq, self._read_state(data)
+            except (InputError, KeyError, TypeError, ValueError, IndexError) as fault:
+                extra = {"path": str(self._path), "fault": str(fault)}
+                LOG.warning("a damaged snapshot is skipped; more events are read", extra=extra)
+        return None
+
+    def is_sound(self, seq: int) -> bool:
+        data, digest = self._parts(seq)
+        return digest == crc32(data)
+
+    def sound(self) -> Iterator[bytes]:
+        """Yield the bytes of the snapshots that match their digests."""
+        for seq in self.seqs():
+            data, digest = self._parts(seq)
+            if digest == crc32(data):
+                yield data
+
+    def delete_before(self, seq: int) -> None:
+        self._delete(snapshot_parts.c.seq < seq)
+
+    def _insert(self, seq: int, part: int, data: bytes, digest: int | None = None) -> None:
+        row = {"seq": seq, "part": part, "is_last": digest is not None, "data": data}
+        with self._engine.begin() as connection:
+            connection.execute(sql.insert(snapshot_parts).values(**row, digest=digest))
+
+    def _parts(self, seq: int) -> tuple[bytes, int | None]:
+        parts = sql.select(snapshot_parts).where(snapshot_parts.c.seq == seq)
+        with self._engine.connect() as connection:
+            rows = connection.execute(parts.order_by(snapshot_parts.c.part)).all()
+        return b"".join(row.data for row in rows), rows[-1].digest
+
+    def _delete(self, chosen: sql.ColumnElement[bool]) -> None:
+        with self._engine.begin() as connection:
+            connection.execute(sql.delete(snapshot_parts).where(chosen))
 
 
 class Journal:
@@ -146,7 +220,6 @@ class Journal:
             raise
 
     def close(self) -> None:
-        """Release the file and its lock."""
         if hasattr(self, "_engine"):
             self._engine.dispose()
         if self._acknowledged is not None:
@@ -202,7 +275,7 @@ class Journal:
         self.seq, self.last, self._digest = seq, last, digest
         if self._acknowledged is not None and rows:
             self._acknowledged.write(seq)
-        self.jobs.cache(batch.specs, effects.ended)
+        self.jobs.cache({job: spec for job, (*_, spec) in batch.specs.items()}, effects.ended)
 
     def save(self, seq: int, parts: Iterable[bytes]) -> None:
         """Save a snapshot of the state after an event, so that restarts are quick.
@@ -245,11 +318,7 @@ class Journal:
     # Reading
 
     def recover(self, policy: str) -> tuple[ServiceState, int]:
-        """Return the state of the journal, and the number of events after its snapshot.
-
-        A journal without events gives an empty state with `policy`. Raises `InputError` when the
-        file is damaged, or was written by another version.
-        """
+        """Return the state of the journal, and the number of events after its snapshot."""
         try:
             with garbage_collection_paused():
                 self._read_last()
@@ -263,10 +332,7 @@ class Journal:
         return state, self.seq - since
 
     def events(self, since: int = 0) -> Iterator[tuple[int, float, str, dict[str, Any]]]:
-        """Yield number, time, kind and body of each event after event `since`, in order.
-
-        Raises `InputError` when an event is damaged or missing.
-        """
+        """Yield number, time, kind and body of each event after event `since`, in order."""
         digest = self._digest_at(since)
         chosen = (
             "SELECT seq, now, kind, body, digest FROM events WHERE seq > ? ORDER BY seq LIMIT ?"
@@ -298,10 +364,7 @@ class Journal:
                 since, digest = seq, kept or 0
 
     def replay_start(self) -> tuple[int, float, ServiceState | None]:
-        """Return the event after which a replay begins, its time, and the state then.
-
-        They are 0, 0 and None if no event is deleted.
-        """
+        """Return the event after which a replay begins, its time, and the state then."""
         first = self._first()
         later = [seq for seq in self.snapshots.seqs() if seq >= first > 1]
         found = self.snapshots.first_readable(later)
@@ -320,10 +383,7 @@ class Journal:
         return found
 
     def answer(self, key: str) -> Answer | None:
-        """Return the answer to the request with an idempotency key.
-
-        Raises `InputError` for a damaged answer: the request must not be carried out twice.
-        """
+        """Return the answer to the request with an idempotency key."""
         with self._engine.connect() as connection:
             row = connection.execute(sql.select(answers).where(answers.c.key == key)).first()
         if row is None:
@@ -358,10 +418,7 @@ class Journal:
 def repeat_event(
     state: ServiceState, kind: str, body: dict[str, Any], now: float, path: Path, seq: int
 ) -> Any:
-    """Carry out an event of a journal again; return its outcome.
-
-    Raises `InputError` when that fails, or the placements differ from the recorded ones.
-    """
+    """Carry out an event of a journal again; return its outcome."""
     digest = body.pop("placed", None)
     try:
         outcome = state.apply(kind, body, now)
@@ -375,7 +432,6 @@ def repeat_event(
 
 
 def digest_of_placements(runs: Sequence[Running]) -> int:
-    """Return a checksum of a list of placements."""
     return crc32(" ".join([f"{run.key} {run.server}" for run in runs]).encode())
 
 
@@ -385,7 +441,6 @@ def digest_of_event(before: int, seq: int, now: float, kind: str, body: bytes) -
 
 
 def _checksum(key: str, answer: Answer) -> int:
-    """Return a checksum of an answer with its key and request."""
     return crc32(answer.body, crc32(f"{key}\n{answer.digest}".encode()))
 
 

@@ -6,7 +6,6 @@ Long fields of ended jobs are truncated.
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from threading import Lock
 from typing import Any
@@ -17,7 +16,7 @@ from pydantic_core import from_json, to_json
 from sqlalchemy.dialects import sqlite
 
 from fairlead.service.jobs import EndedAttempt, Job
-from fairlead.service.journal._journal_tables import attempts, jobs, past_usage
+from fairlead.service.journal._journal_file import attempts, jobs, past_usage
 from fairlead.service.service_state import RESOURCES
 
 LOG = logging.getLogger("fairlead.service")
@@ -38,8 +37,8 @@ class JobRecords:
     def __init__(self, engine: sql.Engine) -> None:
         self._engine = engine
         self._select_specs = sql.select(jobs.c.id, jobs.c.spec, jobs.c.digest)
-        self._specs: OrderedDict[int, bytes] = OrderedDict()  # a cache, the most recently used last
-        self._spec_bytes = 0
+        self._cached: dict[int, bytes] = {}  # specs; emptied when they are too large together
+        self._cached_bytes = 0
         self._lock = Lock()
 
     # Written by the journal, within its transaction
@@ -88,13 +87,15 @@ class JobRecords:
                     short = sql.update(jobs).where(its_row).values(spec=spec, digest=digest)
                     connection.execute(short)
 
-    def cache(self, specs: Mapping[int, tuple[str, float, bytes]], ended: Sequence[Job]) -> None:
-        """Add new jobs to the cache, as workers will request them soon, and drop ended ones."""
+    def cache(self, specs: Mapping[int, bytes], ended: Iterable[Job] = ()) -> None:
+        """Keep new specs in memory, as workers will request them soon, and drop those of ended jobs."""
         with self._lock:
-            for job, (_, _, spec) in specs.items():
-                self._remember(job, spec)
-            for over in ended:
-                self._drop(over.id)
+            for job in ended:
+                self._cached_bytes -= len(self._cached.pop(job.id, b""))
+            self._cached.update(specs)
+            self._cached_bytes += sum(map(len, specs.values()))
+            if self._cached_bytes > CACHED_SPEC_BYTES:
+                self._cached, self._cached_bytes = {}, 0
 
     # Reading
 
@@ -102,25 +103,19 @@ class JobRecords:
         """Return jobs as submitted, by id; missing and damaged ones are absent."""
         wanted = list(ids)
         found = self.cached_specs(wanted)
-        missing = [job for job in wanted if job not in found]
         read = {}
-        for row in self._rows(self._select_specs, missing):
+        for row in self._rows(self._select_specs, [job for job in wanted if job not in found]):
             if (whole := _checked(row.id, row.spec, row.digest)) is None:
                 _log_damaged(row.id, "command")
             else:
                 found[row.id], read[row.id] = whole, row.spec
-        with self._lock:
-            for job, spec in read.items():
-                self._remember(job, spec)
+        self.cache(read)
         return found
 
     def cached_specs(self, ids: Iterable[int]) -> dict[int, dict[str, Any]]:
         """Return those of the jobs, as submitted, that are cached, by id."""
-        with self._lock:
-            found = {job: self._specs[job] for job in ids if job in self._specs}
-            for job in found:
-                self._specs.move_to_end(job)
-        return {job: from_json(spec) for job, spec in found.items()}
+        cached = self._cached
+        return {job: from_json(cached[job]) for job in ids if job in cached}
 
     def check_specs(self) -> None:
         """Log the live jobs with damaged specs, by reading all specs."""
@@ -171,7 +166,6 @@ class JobRecords:
         return rows
 
     def attempts_of(self, job: int) -> list[dict[str, Any]]:
-        """Return the ended attempts of a job's tasks, in order."""
         chosen = sql.select(attempts).where(attempts.c.job == job)
         with self._engine.connect() as connection:
             rows = connection.execute(chosen.order_by(attempts.c.task, attempts.c.attempt))
@@ -211,18 +205,6 @@ class JobRecords:
             connection.execute(sql.delete(attempts).where(attempts.c.job.in_(ids)))
             connection.execute(sql.delete(jobs).where(jobs.c.id.in_(ids)))
         return len(ids)
-
-    # The cache; callers hold its lock
-
-    def _remember(self, job: int, spec: bytes) -> None:
-        self._drop(job)
-        self._specs[job] = spec
-        self._spec_bytes += len(spec)
-        while self._spec_bytes > CACHED_SPEC_BYTES:
-            self._drop(next(iter(self._specs)))
-
-    def _drop(self, job: int) -> None:
-        self._spec_bytes -= len(self._specs.pop(job, b""))
 
 
 def _usage(chosen: sql.ColumnElement[bool] | None = None) -> sql.Select[Any]:
@@ -270,7 +252,6 @@ def _log_damaged(job: int, what: str) -> None:
 
 
 def job_view(job: Job) -> dict[str, Any]:
-    """Return a job as the API shows it."""
     return {
         "id": str(job.id),
         "user": job.user,

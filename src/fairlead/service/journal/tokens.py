@@ -14,7 +14,7 @@ from zlib import crc32
 import sqlalchemy as sql
 
 from fairlead.errors import InputError
-from fairlead.service.journal._journal_tables import meta, tokens
+from fairlead.service.journal._journal_file import meta, tokens
 
 LOG = logging.getLogger("fairlead.service")
 ACCOUNT = "uid "  # prefix of the names of callers identified by a Unix account
@@ -22,8 +22,6 @@ CLOSED = "closed"  # in `meta`: whether a token was ever added
 
 
 class Token(NamedTuple):
-    """A caller and its rights."""
-
     name: str  # of the token, or of the Unix account of a caller without one
     role: str  # admin, user or worker
     subject: str  # the user, or the server; empty for an admin, or a worker of any server

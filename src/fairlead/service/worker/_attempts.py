@@ -15,6 +15,7 @@ there; see `_files.py`.
 from __future__ import annotations
 
 import errno
+import json
 import logging
 import math
 import os
@@ -27,19 +28,20 @@ from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import psutil
+from pydantic import BaseModel, ValidationError
 
 from fairlead.service.engines.protocol import Key
-from fairlead.service.worker._files import create, forget_front, open_plain, read_plain, set_owner
-from fairlead.service.worker._record import (
-    AttemptEnd,
-    Leader,
-    Record,
-    append_field,
-    read_record,
-    write_record,
+from fairlead.service.messages import TaskKey
+from fairlead.service.worker._files import (
+    append,
+    create,
+    forget_front,
+    open_plain,
+    read_plain,
+    set_owner,
 )
 from fairlead.service.worker._removal import discard
 from fairlead.service.worker.accounts import Account
@@ -67,6 +69,65 @@ KILL_AFTER = 10.0  # seconds from SIGTERM to SIGKILL
 KILLED = 128 + signal.SIGKILL
 CANNOT_START = 126
 STATUS = re.compile(r"\s*([0-9]{1,3})\s*")
+# One file, from which a restarted worker resumes. Its first line is written before the attempt
+# starts, and each later line changes fields. Appending to one file is faster than creating several,
+# and a short file can still grow when the disk is full.
+RECORD = "record"
+
+
+@dataclass
+class AttemptEnd:
+    status: int | None  # the exit status; None where it is unknown, so that the task runs again
+    reason: str = ""  # why it was stopped or could not start; empty for a normal end
+
+
+class Leader(NamedTuple):
+    """The shell program of an attempt: its process number, and its start as in `ProcessState`."""
+
+    number: int
+    began: int
+
+
+class Record(BaseModel):
+    key: TaskKey
+    devices: list[int]  # the GPUs of this attempt alone
+    time_limit: float | None  # seconds
+    memory: float  # limit in bytes, 0 for none
+    boot: str  # `boot_id` of the machine when it began
+    submitted: float | None = None  # tells jobs of two journals with one number apart
+    leader: Leader | None = None  # None until the shell program is started
+    stop: str = ""  # why the worker asked the attempt to end
+    # Set if the attempt could not start, or its shell program could not write its status.
+    ended: AttemptEnd | None = None
+    is_reported: bool = False  # whether the service acknowledged its end
+
+
+def write_record(folder: Path, record: Record) -> None:
+    create(folder / RECORD, record.model_dump_json(exclude_defaults=True))
+
+
+def append_field(folder: Path, record: Record, field: str) -> None:
+    # The line end comes first, so that a line cut off by a full disk does not damage the next one.
+    append(folder / RECORD, f"\n{record.model_dump_json(include={field})}")
+
+
+def read_record(folder: Path) -> Record | None:
+    """Return the record in an attempt's folder, or None where that is absent or damaged."""
+    first, *changes = (read_plain(folder, RECORD) or "").split("\n")
+    try:
+        record = Record.model_validate_json(first)
+    except ValidationError:
+        return None
+    for line in changes:
+        try:
+            record = Record.model_validate(record.model_dump() | json.loads(line))
+        except (ValidationError, ValueError, TypeError):
+            continue  # cut off
+    return record
+
+
+def time_of_last_change(folder: Path) -> float:
+    return os.stat(folder / RECORD).st_mtime
 
 
 @dataclass
@@ -142,12 +203,10 @@ class Attempt:
 
     @property
     def key(self) -> Key:
-        """Job, index and attempt."""
         return self.record.key
 
     @property
     def is_reported(self) -> bool:
-        """Whether the service acknowledged its end."""
         return self.record.is_reported
 
     def start(
@@ -187,7 +246,6 @@ class Attempt:
             self.outcome = AttemptEnd(None, f"cannot be started: {fault.strerror}")
 
     def refuse(self, reason: str) -> None:
-        """End an attempt that cannot start."""
         self.outcome = self.record.ended = AttemptEnd(CANNOT_START, reason)
         self._note("ended")
 
@@ -197,7 +255,6 @@ class Attempt:
         return self.outcome is not None or self.is_reported
 
     def note_reported(self) -> None:
-        """Record that the service acknowledged its end."""
         self.record.is_reported = True
         self._note("is_reported")
 
@@ -275,7 +332,6 @@ class Attempt:
         return held > self.record.memory
 
     def kill(self, reason: str) -> None:
-        """Kill it."""
         self.stop(reason)
         self._signal(signal.SIGKILL)
 
@@ -290,7 +346,6 @@ class Attempt:
             line.write(b"\n")
 
     def _has_shell(self) -> bool:
-        """Return whether its shell program runs."""
         if self.record.boot != boot_id():
             return False
         if self.process is not None:
@@ -383,7 +438,6 @@ class Attempt:
 
 
 def _name(key: Key) -> str:
-    """Return the name of an attempt's directory."""
     if len(key) != 3 or not all(type(part) is int and part >= 0 for part in key):
         raise ValueError(f"a task's key is three numbers, not {key!r:.80}")
     return ".".join(map(str, key))

@@ -84,7 +84,6 @@ def append(path: Path, content: str) -> None:
 
 
 def set_owner(folder: Path, account: Account) -> None:
-    """Make an account the owner of a folder."""
     number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         os.fchown(number, account.uid, account.gid)

@@ -57,8 +57,6 @@ def _group_limit(name: str) -> str:
 
 
 class ProcessState(NamedTuple):
-    """The state of a process."""
-
     state: str  # a letter of the kernel; Z and X mean that it has ended
     threads: int
     # Clock ticks from the boot of the machine until it began. With its number and `boot_id` this

@@ -19,9 +19,8 @@ from fairlead.errors import InputError
 from fairlead.service.engines.protocol import Ending, EngineNode, JobSpec, Key, Start
 from fairlead.service.engines.worker_loop import do_all, repeat
 from fairlead.service.messages import MOST_INTEGER
-from fairlead.service.worker._attempts import CANNOT_START, Attempt
+from fairlead.service.worker._attempts import CANNOT_START, Attempt, time_of_last_change
 from fairlead.service.worker._files import first_kept, lock_folder, make_folder, read_identity, sync
-from fairlead.service.worker._record import time_of_last_change
 from fairlead.service.worker._removal import discard, remove_discarded
 from fairlead.service.worker.accounts import Account, Accounts, make_home, make_homes
 
@@ -54,8 +53,6 @@ class Declaration:
 
 @dataclass
 class Starting:
-    """A task that is being started."""
-
     task: Start
     devices: list[int] = field(default_factory=list)
     account: Account | None = None
@@ -261,13 +258,11 @@ class LocalProcesses:
         return attempt
 
     def _failed(self, key: Key, fault: OSError) -> Attempt:
-        """Return a failed attempt whose record cannot be written."""
         why = f"cannot be started on {self.server.name}: {fault.strerror}"
         is_quota = fault.errno == errno.EDQUOT  # the start would fail on other servers, too
         return Attempt.failed(self._root, key, why, CANNOT_START if is_quota else None)
 
     def _run(self, starting: Starting) -> None:
-        """Start the command of a task whose attempt is on disk."""
         task, account, attempt = starting.task, starting.account, starting.attempt
         if task.job is None or attempt is None:
             return
@@ -327,7 +322,6 @@ class LocalProcesses:
             attempt.kill("memory")
 
     async def _clean(self) -> None:
-        """Delete old output, and the front of long output."""
         gone = await asyncio.to_thread(self._trim, list(self._attempts.values()))
         for attempt in gone:
             if self._attempts.get(attempt.key) is attempt:
@@ -361,7 +355,6 @@ class LocalProcesses:
 
 
 def _too_large(attempts: Sequence[Attempt]) -> list[Attempt]:
-    """Return the attempts that hold more memory than their demand."""
     return [attempt for attempt in attempts if attempt.exceeds_memory()]
 
 

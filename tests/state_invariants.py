@@ -1,0 +1,31 @@
+"""The invariants of a service's state."""
+
+from __future__ import annotations
+
+from fairlead.service.jobs import RUNS, WAITS
+from fairlead.service.service_state import ServiceState
+
+
+def check(state: ServiceState) -> None:
+    state.scheduler.check()
+    jobs = list(state.jobs.values())
+    waits = {job.id: job.status.count(WAITS) for job in jobs}
+    for job in jobs:
+        assert job.status.count(RUNS) == len(job.running)
+        assert job.ended == len(job.status) - waits[job.id] - len(job.running)
+        assert sum(entry.running for entry in job.entries.values()) == len(job.running)
+        entered = 0 if job.withheld else waits[job.id]
+        assert sum(entry.waiting for entry in job.entries.values()) == entered
+        assert not job.is_finished
+        assert job.awaiting_gang == sum(run.is_over for run in job.running.values())
+        for run in job.running.values():
+            assert state.servers[run.server].running[run.key] is run
+    on_servers = sum(len(server.running) for server in state.servers.values())
+    assert on_servers == sum(len(job.running) for job in jobs)
+    for user in state.users:
+        mine = [job for job in jobs if job.user == user]
+        assert state.live_bytes[user] == sum(job.size for job in mine)
+        assert state.running[user] == sum(len(job.running) for job in mine)
+        assert state.pending[user] == sum(waits[job.id] for job in mine)
+    for why, tasks in state.withheld.items():
+        assert tasks == sum(waits[job.id] for job in jobs if job.withheld == why)
