@@ -88,7 +88,7 @@ class JobRecords:
                     connection.execute(short)
 
     def cache(self, specs: Mapping[int, bytes], ended: Iterable[Job] = ()) -> None:
-        """Keep new specs in memory, as workers will request them soon, and drop those of ended jobs."""
+        """Keep new specs in memory, as workers will ask for them soon; drop those of ended jobs."""
         with self._lock:
             for job in ended:
                 self._cached_bytes -= len(self._cached.pop(job.id, b""))
