@@ -13,7 +13,7 @@ from fairlead.errors import InputError
 from fairlead.service.engines.protocol import JobSpec, Start
 from fairlead.service.worker.accounts import Account, Accounts, folder_name, read_accounts
 from fairlead.service.worker.worker import Declaration, LocalProcesses
-from live_cluster import Cluster, until
+from live_cluster import Cluster
 from real_attempts import IS_ROOT, KEY, ended, found_again, shell, text
 
 MINE = pwd.getpwuid(os.geteuid()).pw_name
@@ -148,23 +148,6 @@ def test_users_that_share_an_account_have_folders(root: Path) -> None:
         else:
             assert (directory, home, account) == ("/tmp", "/tmp", MINE)
     assert (state / "homes").exists() == IS_ROOT
-
-
-def test_a_worker_without_accounts_runs_tasks(cluster: Cluster) -> None:
-    cluster.accounts = []
-    cluster.start_service()
-    cluster.start_worker("a")
-    jobs = [
-        cluster.run("submit", "--user", user, "--", "id", "-un").stdout.strip()
-        for user in ("ana b", "root")
-    ]
-    with cluster.client() as client:
-        first, second = [until(lambda j=j: (v := client.wait(j, 5)).ended and v) for j in jobs]
-    assert first.state == "finished"
-    assert cluster.run("logs", jobs[0]).stdout == ("nobody\n" if IS_ROOT else f"{MINE}\n")
-    assert second.state == ("failed" if IS_ROOT else "finished"), "root never"
-    said = [line for line in cluster.log("a").splitlines() if "run as nobody" in line]
-    assert len(said) == (1 if IS_ROOT else 0)
 
 
 def test_a_folder_without_access_is_a_fault(cluster: Cluster) -> None:

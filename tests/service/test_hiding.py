@@ -224,14 +224,6 @@ def test_a_folder_that_others_can_replace_is_refused(tmp_path: Path) -> None:
     assert list(state.iterdir()) == []
 
 
-def test_a_root_worker_refuses_such_a_folder(cluster: Cluster) -> None:
-    cluster.folder.chmod(0o777)
-    accounts = Accounts({}, is_root=True)
-    with pytest.raises(InputError, match="another account can replace it"):
-        LocalProcesses(Declaration("a", 1.0, 1.0, ()), cluster.folder / "w", accounts)
-    assert not (cluster.folder / "w").exists()
-
-
 def test_a_link_to_a_folder_is_resolved_once(root: Path) -> None:
     """Another account may own the link, and later let it lead to a folder of its own."""
     link, other = root / "open" / "link", root / "open" / "other"

@@ -314,12 +314,6 @@ async def test_a_worker_is_not_charged_for_output_that_is_asked_for(
         assert answer.status_code == (204 if is_asked else 429)
 
 
-def test_sessions_are_compared_by_identity() -> None:
-    """Else a worker's joins compare their sets of servers once for each server."""
-    one, other = (sessions.Session("i", {"a"}, "w", id="x", last_request=0.0) for _ in range(2))
-    assert one != other
-
-
 @served
 async def test_orders_of_large_jobs_come_in_parts(
     ask: Asked, monkeypatch: pytest.MonkeyPatch

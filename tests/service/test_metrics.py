@@ -92,28 +92,6 @@ async def test_the_metrics_match_the_state(ask: Asked) -> None:
 
 
 @served
-async def test_why_tasks_wait_follows_events(ask: Asked) -> None:
-    async def why(**expected: int) -> None:
-        found = of(await read(ask), "pending_by_reason")
-        assert {reason: n for reason, n in found.items() if n} == expected
-
-    session = await ask.join("a", cpu=2)
-    first, _ = await ask.submit({"tasks": 5}, {"cpu": 2, "tasks": 3, "gang": True})
-    await why(room=6)
-    (later,) = await ask.submit({"after": [first], "tasks": 2})
-    await ask("POST", f"/v1/jobs/{later}/hold")
-    await why(room=6, after=2)
-    await ask("POST", f"/v1/jobs/{first}/cancel")
-    await why(room=3, after=2, stopping=3)
-    await ask("POST", f"/v1/jobs/{later}/release")
-    await ask("POST", f"/v1/jobs/{later}/cancel")
-    await why(room=3, stopping=3)
-    ends = [[1, 0, 1, 143, "cancelled"], [1, 1, 1, 143, "cancelled"]]
-    await ask.sync(session, 0, ends)
-    await why(room=3)
-
-
-@served
 async def test_counters_count_and_never_fall(ask: Asked) -> None:
     before: Samples = {}
 

@@ -33,15 +33,6 @@ def test_fields_come_back(tmp_path: Path, record: Record) -> None:
     assert read_record(tmp_path) == record
 
 
-def test_a_later_line_counts(tmp_path: Path, record: Record) -> None:
-    for reason in ("first", "second"):
-        record.stop = reason
-        append_field(tmp_path, record, "stop")
-    found = read_record(tmp_path)
-    assert found is not None
-    assert found.stop == "second"
-
-
 @pytest.mark.parametrize("cut", ["\n", '\n{"sto', "\n[]", '\n{"key": 5}', "\n\x00\x00", "\n7"])
 def test_a_damaged_line_hides_no_other(tmp_path: Path, record: Record, cut: str) -> None:
     with (tmp_path / RECORD).open("a") as file:
@@ -49,15 +40,3 @@ def test_a_damaged_line_hides_no_other(tmp_path: Path, record: Record, cut: str)
     record.leader = Leader(31, 7)
     append_field(tmp_path, record, "leader")
     assert read_record(tmp_path) == record
-
-
-def test_a_record_is_written_once(tmp_path: Path, record: Record) -> None:
-    with pytest.raises(FileExistsError):
-        write_record(tmp_path, record)
-
-
-def test_without_a_record_nothing_is_noted(tmp_path: Path, record: Record) -> None:
-    (tmp_path / RECORD).unlink()
-    with pytest.raises(FileNotFoundError):
-        append_field(tmp_path, record, "stop")
-    assert read_record(tmp_path) is None

@@ -101,11 +101,6 @@ def test_records_of_ended_jobs_are_short_for_all_characters(word: str, where: An
     assert len(to_json(short_view(view))) <= ENDED_BYTES
 
 
-def test_a_short_view_is_kept_whole() -> None:
-    view = {"where": ["a"], "after": ["1"], "shortened": []}
-    assert short_view(view) == view
-
-
 @served
 async def test_lists_are_bounded_by_bytes(ask: Asked) -> None:
     for _ in range(3):

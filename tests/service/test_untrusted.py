@@ -17,7 +17,7 @@ from fairlead.service.worker import _attempts as attempts
 from fairlead.service.worker import _files as files
 from fairlead.service.worker._attempts import KILLED, Attempt, AttemptEnd, Leader, append_field
 from fairlead.service.worker.machine import members, state_of
-from live_cluster import Cluster, until
+from live_cluster import until
 from real_attempts import (
     IS_ROOT,
     KEY,
@@ -196,35 +196,6 @@ def test_a_zombie_whose_threads_run_is_not_over(root: Path) -> None:
     ended(attempt)
     left = state_of(number)
     assert left is None or left.is_over
-
-
-def test_lies_free_no_cores(cluster: Cluster) -> None:
-    out = cluster.folder / "out"
-    out.mkdir()
-    out.chmod(0o777)
-    line = (
-        f"echo 0 >/proc/$PPID/cwd/exit; echo began >>{out}/log; sleep 1.5; echo ended >>{out}/log"
-    )
-    cluster.start_service()
-    cluster.start_worker("a", cpu=4)
-    words = (
-        "--user",
-        "ana",
-        "--cpu",
-        "4",
-        "--count",
-        "3",
-        "--chdir",
-        "/tmp",
-        "--",
-        "sh",
-        "-c",
-        line,
-    )
-    job = cluster.run("submit", *words).stdout.strip()
-    with cluster.client() as client:
-        until(lambda: client.wait(job, 5).ended)
-    assert (out / "log").read_text().split() == ["began", "ended"] * 3
 
 
 # A disk without room

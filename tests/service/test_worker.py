@@ -103,26 +103,6 @@ def test_the_same_attempt_twice_runs_once(root: Path) -> None:
     assert text(attempt) == "once\n"
 
 
-def test_processes_of_its_group_end_with_it(root: Path) -> None:
-    attempt = shell(root, "sleep 300 & echo $!")
-    assert ended(attempt).status == 0
-    until(lambda: not runs(int(text(attempt))))
-
-
-def test_a_killed_shell_program_leaves_nothing(root: Path) -> None:
-    attempt = shell(root, "echo $$; exec sleep 300")
-    child = int(until(lambda: attempt.output("stdout") and text(attempt)))
-    leader = attempt.processes()[0].pid
-    os.kill(leader, signal.SIGKILL)
-    assert ended(attempt) == AttemptEnd(KILLED, "all of its processes were killed")
-    until(lambda: not runs(child))
-
-
-def test_a_command_that_kills_its_group_has_failed(root: Path) -> None:
-    attempt = shell(root, "kill -KILL 0")
-    assert ended(attempt) == AttemptEnd(KILLED, "all of its processes were killed")
-
-
 @pytest.mark.parametrize("line", ["sleep 300", "true"])
 def test_a_number_of_another_journal_is_another_job(tmp_path: Path, line: str) -> None:
     worker = worker_in(tmp_path)

@@ -157,7 +157,7 @@ class StateThread:
                 outcome: Outcome = await asyncio.wrap_future(queued.outcome)
                 return outcome
             finally:
-                caller.charge_seconds(queued.seconds)
+                caller.charge(seconds=queued.seconds)
 
     def _queue(self, request: Request, key: str, digest: str) -> QueuedRequest:
         queued = QueuedRequest(request, key, digest, Future(), monotonic())

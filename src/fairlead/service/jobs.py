@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 WITHHELD = ("stopping", "after", "held")  # why waiting tasks are kept from the scheduler
 WAITS, RUNS, DONE, FAILED = range(4)  # the status of a task, one byte each
-MOST_STATUS = 255  # the largest exit status that a shell reports
 
 Indices = range | list[int]
 Where = dict[str, str] | list[str] | None

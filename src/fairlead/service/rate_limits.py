@@ -55,12 +55,9 @@ class Allowance:
         if self._is_limited and self._left < 0:
             raise FullError("too many requests")
 
-    def charge_bytes(self, body: int, answer: int) -> None:
-        """Count the size of a request and of its answer as further requests."""
+    def charge(self, body: int = 0, answer: int = 0, seconds: float = 0.0) -> None:
+        """Count bytes of a request and of its answer, and time of the state's thread."""
         self._left -= body / BODY_A_REQUEST + answer / ANSWER_A_REQUEST
-
-    def charge_seconds(self, seconds: float) -> None:
-        """Count time of the state's thread as further requests."""
         self._left -= seconds / STATE_SECONDS_A_REQUEST
 
 

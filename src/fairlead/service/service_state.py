@@ -10,18 +10,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from heapq import heapify, heappop, heappush
 from itertools import groupby
-from math import isfinite
 from typing import Any, Self
 
 from fairlead.errors import InputError
 from fairlead.scheduler.argument_checks import constraint_of
 from fairlead.scheduler.scheduler import Placement, Scheduler
 from fairlead.service import _state_snapshot as state_snapshot
-from fairlead.service.bounds import MOST_TASKS
 from fairlead.service.jobs import (
     DONE,
     FAILED,
-    MOST_STATUS,
     RUNS,
     WAITS,
     WITHHELD,
@@ -36,7 +33,6 @@ from fairlead.service.jobs import (
     TaskKey,
     Where,
 )
-from fairlead.service.messages import MOST
 
 RESOURCES = ("cpu", "memory", "gpu")  # cores, GiB, devices
 QUANTA = {"cpu": 1 / 1000, "memory": 1 / 2**30, "gpu": 1}
@@ -219,9 +215,7 @@ class ServiceState:
                 "its tasks have different demands; cancel it and submit a new one", f"job {job}"
             )
         request = {name: getattr(found, name) for name in CHANGEABLE} | dict(changes)
-        if len(request) > len(CHANGEABLE):
-            raise InputError(f"only {', '.join(CHANGEABLE)} can be changed", f"job {job}")
-        self._check(user=found.user, tasks=1, after=[], **request)
+        self._check(**request)
         self._withdraw(found)
         for name, value in request.items():
             setattr(found, name, value)
@@ -254,9 +248,6 @@ class ServiceState:
         the number of a signal that ended it. It is None if the machine went down; then the task
         runs again.
         """
-        for *_, status, _reason in tasks:
-            if status is not None and not 0 <= status <= MOST_STATUS:
-                raise InputError(f"must be from 0 to {MOST_STATUS}, not {status}", "status")
         for job, index, attempt, status, reason in tasks:
             run = self.find(TaskKey(job, index, attempt))
             if run is None or run.is_over:
@@ -375,45 +366,26 @@ class ServiceState:
         state_snapshot.fill(state, part)
         return state
 
-    # Checks of requests
+    # Checks of requests; `messages` has bounded their numbers
 
     def _check(
         self,
-        user: str,
         demand: Mapping[str, float],
-        tasks: int,
         where: Where,
-        priority: int,
-        time_limit: float | None,
-        after: Sequence[int],
+        after: Sequence[int] = (),
         members: Sequence[tuple[Mapping[str, float], int]] | None = None,
         **_: Any,
     ) -> None:
         """Refuse a request that the scheduler would refuse, before anything has changed."""
-        if not isinstance(user, str) or not user:
-            raise InputError("must be a name", "user")
         for amounts, _n in members or [(demand, 1)]:
-            self._check_demand(amounts)
-        if not 1 <= tasks <= MOST_TASKS:
-            raise InputError(f"must be from 1 to {MOST_TASKS:,}, not {tasks}", "tasks")
-        if not abs(priority) <= MOST_TASKS:
-            raise InputError(f"must be from -{MOST_TASKS:,} to {MOST_TASKS:,}", "priority")
-        if time_limit is not None and not (isfinite(time_limit) and time_limit > 0):
-            raise InputError("must be positive", "time limit")
+            for name in amounts:
+                if name not in self.resources:
+                    raise InputError(f"there is no resource {name!r:.60}", "demand")
+            if not any(amounts.values()):
+                raise InputError("takes nothing", "demand")
         constraint_of(where)
         for other in after:
             self.job(other)
-
-    def _check_demand(self, demand: Mapping[str, float]) -> None:
-        for name, amount in demand.items():
-            if name not in self.resources:
-                raise InputError(f"there is no resource {name!r:.60}", "demand")
-            if not (isfinite(amount) and 0 <= amount <= MOST):
-                raise InputError(f"must be from 0 to {MOST:,.0f}, not {amount}", name)
-        if not any(demand.values()):
-            raise InputError("takes nothing", "demand")
-        if demand.get("gpu", 0) % 1:
-            raise InputError("must be a whole number of devices", "gpu")
 
     # Jobs and the scheduler's groups
 

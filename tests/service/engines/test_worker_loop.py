@@ -70,20 +70,6 @@ def test_jobs_end_as_their_tasks_do(tmp_path: Path) -> None:
     followed(tmp_path, engine, test)
 
 
-def test_a_cancelled_job_stops(tmp_path: Path) -> None:
-    engine = InMemory([node("a")], lambda _: 1000.0)
-
-    async def test(ask: Asked) -> None:
-        (job,) = await ask.submit({"tasks": 3})
-        while len(engine.running) < 2:
-            await asyncio.sleep(0.01)
-        await ask("POST", f"/v1/jobs/{job}/cancel")
-        assert (await over(ask, job))["state"] == "cancelled"
-        assert engine.running == {}
-
-    followed(tmp_path, engine, test)
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_nodes_come_and_go(tmp_path: Path, seed: int) -> None:
     """A task ends well once, whatever goes meanwhile; no node ever runs more than it has."""

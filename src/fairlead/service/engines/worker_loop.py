@@ -152,10 +152,14 @@ class WorkerLoop:
             self._leave(session)
             return None
         except FairleadError as fault:
-            if is_join and isinstance(fault, InputError) and not self._may_join_later(fault):
-                raise
+            if is_join and isinstance(fault, InputError):
+                # After the first join, another program may answer while the service is down.
+                may_join_later = self._has_joined or "held by another" in str(fault)
+                if not may_join_later:
+                    raise
             LOG.warning("%s", fault)
-            await self._pause()
+            self._failures += 1
+            await _sleep_about(min(LONGEST_PAUSE, 0.1 * 2.0 ** min(self._failures, 10)))
             return None
         try:
             checked = read(answer)
@@ -167,23 +171,11 @@ class WorkerLoop:
         self._failures = 0
         return checked
 
-    def _may_join_later(self, fault: InputError) -> bool:
-        """Return whether a refused worker tries again.
-
-        A worker that has joined before always tries again: another program may answer at the
-        address while the service is down.
-        """
-        return self._has_joined or "held by another" in str(fault)
-
     def _leave(self, session: str) -> None:
         """End a session that is still the current one, so that the worker joins again."""
         if self._session == session:
             self._session = ""
             self._joined.clear()
-
-    async def _pause(self) -> None:
-        self._failures += 1
-        await _sleep_about(min(LONGEST_PAUSE, 0.1 * 2.0 ** min(self._failures, 10)))
 
     async def _apply_once(self, session: str, orders: Orders) -> None:
         async with self._apply_lock:  # two answers may hold the same order

@@ -153,7 +153,7 @@ class Gate:
             CALLER.reset(entry)
             self._release(name, len(body))
             if allowance is not None and not scope["state"].get("is_free"):
-                allowance.charge_bytes(len(body), sent)
+                allowance.charge(len(body), sent)
 
     def _admit(self, scope: Scope) -> Token | None:
         """Return the caller, or None if the path is open to all."""

@@ -174,20 +174,15 @@ def check_pages(engine: sql.Engine, path: Path) -> None:
         raise InputError(f"is damaged: {'; '.join(str(found).splitlines())}", "", str(path))
 
 
-class AcknowledgedFile:
-    """The open file with the number of the last acknowledged event."""
+def open_acknowledged(path: Path) -> int:
+    """Open the file with the number of the last acknowledged event of a journal."""
+    return os.open(acknowledged_path(path), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
 
-    def __init__(self, journal: Path) -> None:
-        flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC
-        self._file = os.open(acknowledged_path(journal), flags, 0o600)
 
-    def write(self, seq: int) -> None:
-        """Record that all events up to a number are acknowledged; ignore a full disk."""
-        with suppress(OSError):
-            os.pwrite(self._file, f"{seq:0{WIDTH}d}\n".encode(), 0)
-
-    def close(self) -> None:
-        os.close(self._file)
+def acknowledge(file: int, seq: int) -> None:
+    """Record that all events up to a number are acknowledged; ignore a full disk."""
+    with suppress(OSError):
+        os.pwrite(file, f"{seq:0{WIDTH}d}\n".encode(), 0)
 
 
 def acknowledged_path(journal: Path) -> Path:

@@ -185,7 +185,7 @@ class Journal:
         self.path = path
         self.seq, self.last, self._digest = 0, 0.0, 0
         self._lock: int | None = None
-        self._acknowledged: journal_file.AcknowledgedFile | None = None
+        self._acknowledged: int | None = None
         is_writer = not (shared or read_only)
         try:
             if not path.exists():
@@ -208,7 +208,7 @@ class Journal:
             if is_writer:
                 journal_file.check_acknowledged(path, self.seq)
                 self.jobs.check_specs()
-                self._acknowledged = journal_file.AcknowledgedFile(path)
+                self._acknowledged = journal_file.open_acknowledged(path)
         except OSError as fault:
             self.close()
             raise InputError(fault.strerror or str(fault), "", str(path)) from None
@@ -223,7 +223,7 @@ class Journal:
         if hasattr(self, "_engine"):
             self._engine.dispose()
         if self._acknowledged is not None:
-            self._acknowledged.close()
+            os.close(self._acknowledged)
             self._acknowledged = None
         if self._lock is not None:
             os.close(self._lock)  # last: closing any descriptor of the file drops SQLite's locks
@@ -274,7 +274,7 @@ class Journal:
             raise _unwritten(fault) from None
         self.seq, self.last, self._digest = seq, last, digest
         if self._acknowledged is not None and rows:
-            self._acknowledged.write(seq)
+            journal_file.acknowledge(self._acknowledged, seq)
         self.jobs.cache({job: spec for job, (*_, spec) in batch.specs.items()}, effects.ended)
 
     def save(self, seq: int, parts: Iterable[bytes]) -> None:

@@ -45,7 +45,7 @@ from fairlead.service.worker._files import (
 )
 from fairlead.service.worker._removal import discard
 from fairlead.service.worker.accounts import Account
-from fairlead.service.worker.machine import ProcessState, boot_id, members, state_of
+from fairlead.service.worker.machine import boot_id, members, state_of
 
 LOG = logging.getLogger("fairlead.service.worker")
 # Arguments: the directory of the command, and its words. The rest is relative to the task's
@@ -351,8 +351,9 @@ class Attempt:
         if self.process is not None:
             return self.process.returncode is None
         leader = self.record.leader
-        state = None if leader is None else state_of(leader.number)
-        return state is not None and leader is not None and _is_of(state, leader)
+        if leader is None or (state := state_of(leader.number)) is None:
+            return False
+        return state.began == leader.began and not state.is_over
 
     def _kill_rest(self) -> bool:
         """Kill the remaining processes; return whether there are none.
@@ -441,7 +442,3 @@ def _name(key: Key) -> str:
     if len(key) != 3 or not all(type(part) is int and part >= 0 for part in key):
         raise ValueError(f"a task's key is three numbers, not {key!r:.80}")
     return ".".join(map(str, key))
-
-
-def _is_of(state: ProcessState, leader: Leader) -> bool:
-    return state.began == leader.began and not state.is_over

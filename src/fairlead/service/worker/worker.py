@@ -197,9 +197,8 @@ class LocalProcesses:
     def forget(self, endings: Sequence[Ending]) -> None:
         for ending in endings:
             attempt = self._unreported.get(ending.key)
-            if (
-                attempt is not None and attempt.outcome is not None
-            ):  # else another attempt has its key now
+            # Without an outcome, it is another attempt that has the key now.
+            if attempt is not None and attempt.outcome is not None:
                 self._note_reported(attempt)
 
     async def output(self, key: Key, stream: str, offset: int) -> Mapping[str, Any]:
@@ -318,7 +317,9 @@ class LocalProcesses:
             self.changed.set()
 
     async def _watch_memory(self) -> None:
-        for attempt in await asyncio.to_thread(_too_large, list(self._unreported.values())):
+        running = list(self._unreported.values())
+        exceeding = await asyncio.to_thread(lambda: [a for a in running if a.exceeds_memory()])
+        for attempt in exceeding:
             attempt.kill("memory")
 
     async def _clean(self) -> None:
@@ -352,10 +353,6 @@ class LocalProcesses:
     async def _remove(self) -> None:
         is_more = await asyncio.to_thread(remove_discarded, self._root)
         await asyncio.sleep(REMOVE_SECONDS if is_more else CLEAN_SECONDS)
-
-
-def _too_large(attempts: Sequence[Attempt]) -> list[Attempt]:
-    return [attempt for attempt in attempts if attempt.exceeds_memory()]
 
 
 def _piece(attempt: Attempt, stream: str, offset: int) -> dict[str, Any]:
