@@ -162,9 +162,7 @@ def test_without_a_service_an_option_is_at_fault(
     typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAIRLEAD_SERVER", f"http://127.0.0.1:{free_port()}")
-    monkeypatch.setattr(
-        "fairlead.service.client.plain_client.Repetition.pause_after", lambda *_: None
-    )
+    monkeypatch.setattr("fairlead.service.client.plain_client.PATIENCE", 0.0)
     status, out, err = typed("submit", "--user", "ana", "--cpu", "lots", "--", "true")
     assert (status, out) == (2, "")
     assert err.startswith("fairlead: --cpu: ")
@@ -290,9 +288,7 @@ def test_without_a_service_it_says_where_it_looked(
     verb: str, typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nowhere = f"http://127.0.0.1:{free_port()}"
-    monkeypatch.setattr(
-        "fairlead.service.client.plain_client.Repetition.pause_after", lambda *_: None
-    )
+    monkeypatch.setattr("fairlead.service.client.plain_client.PATIENCE", 0.0)
     monkeypatch.setenv("FAIRLEAD_SERVER", nowhere)
     status, out, err = typed(*verb.split())
     assert (status, out) == (2, "")
@@ -344,9 +340,8 @@ def test_a_wait_for_a_service_is_not_logged_into_a_pipe(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("FAIRLEAD_SERVER", f"http://127.0.0.1:{free_port()}")
-    monkeypatch.setattr("fairlead.service.client.plain_client.STARTING_SECONDS", 0.5)
+    monkeypatch.setattr("fairlead.service.client.plain_client.PATIENCE", 0.5)
     monkeypatch.setattr("fairlead.service.client.plain_client.REPORT_AFTER", 0.0)
-    monkeypatch.setattr("fairlead.service.client.plain_client.TRIES", 1)
     assert run(["jobs"]) == 2
     assert not caplog.records
 

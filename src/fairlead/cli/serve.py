@@ -216,7 +216,7 @@ def token(
         pin = certificate.digest(journal.tokens.service_secret(certificate.KEY, certificate.make))
         secret = f"{PREFIX}{secrets.token_urlsafe(32)}.{pin}"
         answer = {"name": name, "role": role, "subject": subject, "token": secret}
-        with journal.tokens.added(Token(name, role, subject), secret):  # kept if printed
+        with journal.tokens.adding(Token(name, role, subject), secret):  # kept if printed
             emit(json.dumps(answer, indent=2) + "\n" if as_json else f"{secret}\n")
     finally:
         journal.close()

@@ -155,10 +155,7 @@ def sum_of(users: Sequence[UserMetrics]) -> UserMetrics:
 
 
 def fairness_error(shares: LiveShares) -> float:
-    """Return ``sum |share - fair| / sum fair``, as in the metrics of a run.
-
-    NaN if no user has a task.
-    """
+    """Return ``sum |share - fair| / sum fair``, as in the metrics of a run."""
     active = [queue for queue in shares.queues if queue.waiting or queue.running]
     apart = sum(abs(queue.difference) for queue in active)
     fair = sum(queue.fair_share for queue in active)

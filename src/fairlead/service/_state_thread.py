@@ -91,11 +91,7 @@ class QueuedRequest:
 
 
 class StateThread:
-    """Carries out requests one after the other, in its own thread.
-
-    Without a policy or seed, the journal's stay. The thread calls `publish` with the effects of
-    events on disk, and `rebuilt` with the state after it was read from the journal again.
-    """
+    """Carries out requests one after the other, in its own thread."""
 
     def __init__(
         self,
@@ -137,10 +133,7 @@ class StateThread:
     def enqueue(
         self, request: Callable[[Transaction], Outcome], key: str = "", digest: str = ""
     ) -> Future[Outcome]:
-        """Queue a request; the future has its outcome when all its events are on disk.
-
-        With an idempotency key, the outcome must be writable as JSON.
-        """
+        """Queue a request; the future has its outcome when all its events are on disk."""
         return self._queue(request, key, digest).outcome
 
     async def run(
@@ -307,7 +300,6 @@ class StateThread:
         self._latest, self._latest_clock = self.journal.last, monotonic()
 
     def _rebuild(self) -> None:
-        """Read the state from the journal again; not ready until that succeeds."""
         self.ready = False
         self._retry()
 

@@ -39,11 +39,7 @@ NEW_NAMES_SECONDS = 60.0  # between new names of resources by one worker's token
 
 
 class Workers:
-    """The service's side of its workers; its methods are for the event loop's thread.
-
-    `silent` and `grace` are seconds without a request of a worker: after the first nothing is
-    placed on its servers, after the second its tasks run again elsewhere.
-    """
+    """The service's side of its workers; its methods are for the event loop's thread."""
 
     def __init__(
         self, state_thread: StateThread, journal: Journal, silent: float, grace: float
@@ -61,10 +57,7 @@ class Workers:
         self._new_names: dict[str, float] = {}  # when a token last added a resource, by its name
 
     async def join(self, request: JoinRequest, caller: Token) -> dict[str, Any]:
-        """Add a worker's servers, or reconnect them; return their running tasks.
-
-        Servers that it has declared before and omits now are lost.
-        """
+        """Add a worker's servers, or reconnect them; return their running tasks."""
         names = {server.name for server in request.servers}
         if len(names) < len(request.servers):
             raise InputError("names a server twice", "servers")

@@ -36,13 +36,6 @@ class JobGroup:
     withdrawn: bool = False
     time_limit: float | None = None
 
-    @property
-    def request(self) -> tuple[dict[str, float], float | None]:
-        return self.demand, self.time_limit
-
-    def demand_of(self, index: int) -> dict[str, float]:
-        return self.job.demand_of(index) if self.job.members else self.demand
-
 
 @dataclass(slots=True)
 class Running:
@@ -56,7 +49,8 @@ class Running:
 
     @property
     def demand(self) -> dict[str, float]:
-        return self.entry.demand_of(self.key.index)
+        job = self.entry.job
+        return job.demand_of(self.key.index) if job.members else self.entry.demand
 
 
 @dataclass(slots=True)
@@ -99,10 +93,7 @@ class Job:
         return self.members[bisect_right(self._ends, index)][0] if self.members else self.demand
 
     def members_of(self, indices: Indices) -> list[tuple[dict[str, float], int]]:
-        """Return demands and numbers of tasks in order of index, with equal neighbours merged.
-
-        The cost grows with the members of the job, not with its tasks.
-        """
+        """Return demands and numbers of tasks in order of index, with equal neighbours merged."""
         found: list[tuple[dict[str, float], int]] = []
         first = 0
         for (demand, _), end in zip(self.members or (), self._ends, strict=True):

@@ -393,10 +393,7 @@ class Service:
         return answer
 
     async def shares(self) -> dict[str, Any]:
-        """Return users' shares and the fair ones, with the proof.
-
-        One computation runs at a time; requests that arrive meanwhile share the next one.
-        """
+        """Return users' shares and the fair ones, with the proof."""
         arrived = monotonic()
         async with self._shares_lock:
             if self._shares_since < arrived:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from heapq import heapify, heappop, heappush
 from itertools import groupby
+from operator import attrgetter
 from typing import Any, Self
 
 from fairlead.errors import InputError
@@ -89,7 +90,8 @@ class ServiceState:
         for job in self.jobs.values():
             job.entries = {}
             runs = job.running_by_index()
-            for (demand, limit), alike in groupby(runs, lambda run: run.entry.request):
+            terms = attrgetter("entry.demand", "entry.time_limit")
+            for (demand, limit), alike in groupby(runs, terms):
                 self._assume(job, demand, limit, list(alike))
             self._enter_waiting(job)
         for server in self.servers.values():

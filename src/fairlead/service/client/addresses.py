@@ -206,7 +206,6 @@ def check_socket(path: Path) -> Path:
 
 
 def _is_safe(folder: Path, trusted: Sequence[int]) -> bool:
-    """Return whether only trusted accounts can change their entries of a folder."""
     try:
         found = folder.stat()
     except OSError:
@@ -267,7 +266,6 @@ def listen_tcp(host: str, port: int) -> sockets.socket:
 
 
 def close(listening: Sequence[sockets.socket]) -> None:
-    """Close sockets, and remove the names of Unix sockets."""
     for sock in listening:
         if sock.fileno() < 0:
             continue  # closed already

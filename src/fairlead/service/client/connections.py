@@ -17,11 +17,7 @@ MOST_CONNECTIONS = 100
 
 
 class Connections:
-    """Connections to a service, each for one request at a time; see `Exchange`.
-
-    A default address is looked up again when the service does not answer. `timeout` is in seconds,
-    to connect and for each part of an answer; `TIMEOUT` when absent.
-    """
+    """Connections to a service, each for one request at a time; see `Exchange`."""
 
     def __init__(self, address: Address, timeout: float | None = None) -> None:
         self._address = address

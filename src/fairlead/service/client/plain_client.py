@@ -32,11 +32,10 @@ from fairlead.service.client.exchange import (
     Reply,
 )
 
-TRIES = 6
-OUTAGE_TRIES = 200  # while waiting for a job: ten minutes without a service
-STARTING_SECONDS = 10.0  # for a starting service to begin to listen
-STARTING_PAUSE = 0.2
-REPORT_AFTER = 2.0  # seconds of such a wait
+PATIENCE = 10.0  # seconds for which a request is repeated, as a service may be starting
+OUTAGE_PATIENCE = 600.0  # while waiting for a job
+LONGEST_PAUSE = 2.0
+REPORT_AFTER = 2.0  # seconds without a service
 REPEATED = (429, 502, 503, 504)
 Report = Callable[[str], None]
 Steps = ParamSpec("Steps")
@@ -57,10 +56,7 @@ class RefusedError(FairleadError):
 
 
 class Requests:
-    """Requests to a service, and their repetition.
-
-    `report` gets a line of text when a request starts to wait for a service that may be starting.
-    """
+    """Requests to a service, and their repetition."""
 
     def __init__(
         self,
@@ -74,9 +70,9 @@ class Requests:
     def url(self) -> str:
         return self._exchange.url
 
-    async def ask(self, call: Call, tries: int = TRIES) -> Any:
-        repetition = Repetition(tries, self._report)
-        body = call.body.encode()
+    async def ask(self, call: Call, patience: float = 0.0) -> Any:
+        began, body, pause = time.monotonic(), call.body.encode(), 0.1
+        report: Report | None = self._report
         while True:
             outcome: Reply | OSError
             try:
@@ -86,10 +82,17 @@ class Requests:
                 raise NoServiceError(fault_text) from None
             except OSError as fault:
                 outcome = fault
-            pause = repetition.pause_after(outcome)
-            if pause is None:
+            waited = time.monotonic() - began
+            if waited >= max(patience, PATIENCE) or not _is_repeated(outcome):
                 return _content_of(outcome, self.url)
-            await self._sleep(pause)
+            if isinstance(outcome, NotReachedError) and waited > REPORT_AFTER and report:
+                report("waiting for a service that may be starting")
+                report = None
+            after = outcome.headers.get("retry-after", "") if isinstance(outcome, Reply) else ""
+            least = min(float(after), 5.0) if after.isdigit() else 0.0
+            # Not all clients retry at once.
+            await self._sleep(max(pause, least) * (0.75 + os.urandom(1)[0] / 512))
+            pause = min(2.0 * pause, LONGEST_PAUSE)
 
     async def submit(self, parts: Iterable[Sequence[str]]) -> list[str]:
         """Submit jobs, in parts as `calls.parts_of` makes them; return their ids, in order.
@@ -115,15 +118,15 @@ class Requests:
     async def wait(self, job: str, seconds: float | None) -> dict[str, Any]:
         """Return a job when it ends, or its state after some seconds."""
         deadline = None if seconds is None else time.monotonic() + seconds
-        left, tries = 0.0, TRIES
+        left, patience = 0.0, 0.0
         while True:
-            row: dict[str, Any] = await self.ask(calls.wait(job, left), tries)
+            row: dict[str, Any] = await self.ask(calls.wait(job, left), patience)
             if is_over(row["state"]) or (deadline is not None and time.monotonic() >= deadline):
                 return row
-            left, tries = 30.0, OUTAGE_TRIES
+            left, patience = 30.0, OUTAGE_PATIENCE
             if deadline is not None:
                 left = min(30.0, max(0.0, deadline - time.monotonic()))
-                tries = TRIES + int(left)
+                patience = left
 
 
 class BlockingClient(Generic[Owner]):
@@ -228,31 +231,7 @@ def _naming(accepted: Sequence[str]) -> Iterator[None]:
         raise NoServiceError(text) from None
 
 
-class Repetition:
-    """Decides whether a request is sent again, and after how many seconds."""
-
-    def __init__(self, tries: int, report: Report) -> None:
-        self._tries, self._tried, self._began = tries, 0, time.monotonic()
-        self._report: Report | None = report
-
-    def pause_after(self, outcome: Reply | OSError) -> float | None:
-        """Return seconds until the request is sent again, or None if it is not."""
-        self._tried += 1
-        longest = 0.1 * 2.0 ** min(self._tried - 1, TRIES - 1)
-        if isinstance(outcome, Reply):
-            if outcome.status not in REPEATED:
-                return None
-            after = outcome.headers.get("retry-after", "")
-            longest = max(longest, min(float(after), 5.0) if after.isdigit() else 0.0)
-        elif isinstance(outcome, NotReachedError):
-            if "certificate" in str(outcome).lower():
-                return None
-            waited = time.monotonic() - self._began
-            if waited < STARTING_SECONDS:
-                if self._report is not None and waited > REPORT_AFTER:
-                    self._report("waiting for a service that may be starting")
-                    self._report = None
-                return STARTING_PAUSE
-        if self._tried >= self._tries:
-            return None
-        return longest * (0.75 + os.urandom(1)[0] / 512)  # so that clients do not all retry at once
+def _is_repeated(outcome: Reply | OSError) -> bool:
+    if isinstance(outcome, Reply):
+        return outcome.status in REPEATED
+    return "certificate" not in str(outcome).lower()

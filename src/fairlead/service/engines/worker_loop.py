@@ -89,10 +89,7 @@ class WorkerLoop:
                 self.engine.changed.set()
 
     async def _send_output(self) -> None:
-        """Send a piece of output, apart from starts and ends of tasks.
-
-        It is not sent again after a failure: the service asks again while a reader waits.
-        """
+        """Send a piece of output, apart from starts and ends of tasks."""
         session, (name, _, key, stream, offset) = await self._output_requests.get()
         piece = await self.engine.output(key, stream, offset)
         try:

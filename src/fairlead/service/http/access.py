@@ -103,11 +103,7 @@ class Access:
 
 
 class Gate:
-    """ASGI middleware that admits a request before its body is read.
-
-    The caller is identified first. Then the whole body is read, within a time limit, and within
-    limits on the bytes of one request, of one caller, and of all requests under way.
-    """
+    """ASGI middleware that admits a request before its body is read."""
 
     def __init__(self, app: Application, access: Access) -> None:
         self.app, self.access, self.limits = app, access, access.limits

@@ -38,10 +38,7 @@ TLS_BUFFER = 16 * 1024  # bytes of a connection; asyncio would allocate 256 KiB 
 
 
 class _ServedConnection(H11Protocol):
-    """A connection that is closed when it is too slow.
-
-    Its requests carry `peer` in ``scope["state"]``; `lost` is called when it is closed.
-    """
+    """A connection that is closed when it is too slow."""
 
     def __init__(self, peer: Peer, lost: Callable[[], None], **others: Any) -> None:
         super().__init__(**others)
@@ -101,11 +98,7 @@ class _ServedConnection(H11Protocol):
 
 
 class HttpServer(uvicorn.Server):
-    """Serves an ASGI application on listening sockets, and closes these at the end.
-
-    `certificate` returns the context for connections that begin with TLS. `wake` is called on a
-    signal to stop, so that waiting requests are answered.
-    """
+    """Serves an ASGI application on listening sockets, and closes these at the end."""
 
     def __init__(
         self,
@@ -226,7 +219,6 @@ class HttpServer(uvicorn.Server):
 
 
 def most_connections() -> int:
-    """Return how many connections the process has descriptors for; raise its limit first."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, OPEN_FILES)
     with suppress(ValueError, OSError):

@@ -153,24 +153,11 @@ class Snapshots:
 class Journal:
     """The journal's file. One process at a time writes; any thread may read.
 
-    Parameters
-    ----------
-    path : Path
-        The SQLite file; created, readable by its owner alone, if there is none.
-    must_exist : bool
-        Whether a missing file is an error.
-    shared : bool
-        Whether to open it without the service's lock, to read it or to change tokens.
-    read_only : bool
-        Whether to write nothing.
-    outlives_machine : bool
-        Whether commits are synced, so that they outlive a power failure.
-
-    Raises
-    ------
-    InputError
-        When it is in use, damaged, lacks acknowledged events, has a second name, is no journal, or
-        is of another version.
+    A missing file is created, readable by its owner alone, unless it `must_exist`. A `shared`
+    journal is opened without the service's lock, to read it or to change tokens; a `read_only` one
+    writes nothing. Commits are synced, so that they outlive a power failure, if it
+    `outlives_machine`. Raises `InputError` when the file is in use, damaged, lacks acknowledged
+    events, has a second name, is no journal, or is of another version.
     """
 
     def __init__(
@@ -278,11 +265,7 @@ class Journal:
         self.jobs.cache({job: spec for job, (*_, spec) in batch.specs.items()}, effects.ended)
 
     def save(self, seq: int, parts: Iterable[bytes]) -> None:
-        """Save a snapshot of the state after an event, so that restarts are quick.
-
-        Any thread may call it, one at a time. If `parts` raises, the snapshot is incomplete, and
-        never read.
-        """
+        """Save a snapshot of the state after an event, so that restarts are quick."""
         try:
             self.snapshots.save(seq, parts)
             with self._engine.begin() as connection:
@@ -405,12 +388,10 @@ class Journal:
         return self._scalar(sql.select(events.c.digest).where(events.c.seq == seq))
 
     def _scalar(self, chosen: sql.Select[Any]) -> int:
-        """Return a number of the database; 0 if it is missing."""
         with self._engine.connect() as connection:
             return connection.scalar(chosen) or 0
 
     def _read_last(self) -> None:
-        """Read number, time and digest of the last event."""
         self.seq = self._scalar(sql.select(sql.func.max(events.c.seq)))
         self.last, self._digest = self._time_of(self.seq), self._digest_at(self.seq)
 

@@ -184,10 +184,7 @@ class JobRecords:
         return [hours[key] for key in sorted(hours)]
 
     def delete_old(self, before: float) -> int:
-        """Delete jobs that ended before a time, and their attempts; return the number of jobs.
-
-        `usage` keeps their hours.
-        """
+        """Delete jobs that ended before a time, and their attempts; return the number of jobs."""
         deleted = 0
         while part := self._delete_some(before):
             deleted += part

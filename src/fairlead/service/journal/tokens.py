@@ -35,6 +35,12 @@ class Tokens:
 
     def add(self, token: Token, secret: str) -> None:
         """Admit callers with a secret; raise `InputError` if the name is taken or reserved."""
+        with self.adding(token, secret):
+            pass
+
+    @contextmanager
+    def adding(self, token: Token, secret: str) -> Iterator[None]:
+        """Add a token, unless the block that prints its secret fails."""
         check_name(token.name)
         digest = digest_of(secret)
         row = dict(token._asdict(), digest=digest, created=time.time())
@@ -43,24 +49,11 @@ class Tokens:
             with self._engine.begin() as connection:
                 connection.execute(sql.insert(tokens).values(**row))
                 _set_closed(connection)
+                yield
         except sql.exc.IntegrityError:
             raise InputError(f"there is a token {token.name!r:.60}", "name") from None
         except sql.exc.DBAPIError as fault:
             raise InputError(str(fault.orig), "", str(self._path)) from None
-
-    @contextmanager
-    def added(self, token: Token, secret: str) -> Iterator[None]:
-        """Add a token; remove it if the block that prints its secret fails."""
-        was_closed = self.is_closed()
-        self.add(token, secret)
-        try:
-            yield
-        except BaseException:
-            with self._engine.begin() as connection:
-                connection.execute(sql.delete(tokens).where(tokens.c.name == token.name))
-                if not was_closed:
-                    connection.execute(sql.delete(meta).where(meta.c.key == CLOSED))
-            raise
 
     def remove(self, name: str) -> None:
         """Revoke a token; raise `InputError` if it is unknown, or the last one of an admin."""

@@ -189,13 +189,11 @@ class Attempt:
 
     @classmethod
     def failed(cls, root: Path, key: Key, reason: str, status: int | None = None) -> Attempt:
-        """Return an attempt whose record could not be written."""
         record = Record(key=key, devices=[], time_limit=None, memory=0.0, boot="")
         return cls(root / _name(key), record, outcome=AttemptEnd(status, reason))
 
     @classmethod
     def found(cls, path: Path) -> Attempt | None:
-        """Return the attempt of a directory, or None where its record is damaged."""
         record = read_record(path)
         if record is None or _name(record.key) != path.name:
             return None

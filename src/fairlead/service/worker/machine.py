@@ -113,10 +113,7 @@ def boot_id() -> str:
 
 
 def output_of(words: Sequence[str], pass_fds: Collection[int] = ()) -> str:
-    """Run a program of the system, without the worker's environment; return its output.
-
-    An absent, failed or slow program raises `OSError` or `subprocess.SubprocessError`.
-    """
+    """Run a program of the system, without the worker's environment; return its output."""
     ran = subprocess.run(
         words,
         env={"PATH": FOLDERS, "LC_ALL": "C"},

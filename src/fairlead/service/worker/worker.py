@@ -64,21 +64,9 @@ class LocalProcesses:
     """Runs tasks on this machine; see `TaskEngine`.
 
     Its tables belong to the event loop's thread. Other threads get attempts as arguments, and
-    return results.
-
-    Parameters
-    ----------
-    server : Declaration
-    state : Path
-        The worker's folder, kept over restarts.
-    accounts : Accounts
-    largest_output, output_age : float
-        Bytes of a stream, and seconds, for which output is kept.
-
-    Raises
-    ------
-    InputError
-        When another worker has the folder, or it cannot be written.
+    return results. `state` is the worker's folder, kept over restarts; `largest_output` (bytes of a
+    stream) and `output_age` (seconds) bound the kept output. Raises `InputError` when another
+    worker has the folder, or it cannot be written.
     """
 
     def __init__(
