@@ -9,20 +9,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from math import inf, isnan, nan
 from time import monotonic
 
-from prometheus_client import CollectorRegistry, Metric, generate_latest
-from prometheus_client.core import GaugeMetricFamily
-from prometheus_client.registry import Collector
+from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
 from fairlead.errors import FairleadError
 from fairlead.scheduler.live_shares import LiveShares, SharesQuestion
 from fairlead.service._state_thread import StateThread, Transaction
-from fairlead.service.jobs import WITHHELD
 from fairlead.service.messages import UnavailableError
 
 LOG = logging.getLogger("fairlead.service")
@@ -33,7 +30,6 @@ SHARES_SECONDS = 5.0  # for which computed shares are cached
 SHARES_PART = 10  # computing shares takes at most 1/10 of the time
 PATIENCE = 2.0  # seconds to wait for new shares before the page shows the previous ones
 STATES = ("ready", "drained", "unreachable", "lost")
-REASONS = (*WITHHELD, "too_large", "room")
 
 
 @dataclass(frozen=True)
@@ -164,58 +160,6 @@ def fairness_error(shares: LiveShares) -> float:
     return apart / fair if fair > 0 else (inf if apart else 0.0)
 
 
-def _state_families(copy: StateCopy, users: list[UserMetrics]) -> Iterator[Metric]:
-    for name, help_text, field in (
-        ("share", "Dominant share of what can be used, over the weight.", "share"),
-        ("fair_share", "The share that is fair.", "fair_share"),
-        ("weight", "Weight of a user.", "weight"),
-        ("pending_tasks", "Tasks that wait.", "pending"),
-        ("running_tasks", "Tasks that run.", "running"),
-    ):
-        values = {user.name: float(getattr(user, field)) for user in users}
-        values = {name: value for name, value in values.items() if not isnan(value)}
-        yield _gauges(name, help_text, "user", values)
-    question = copy.question
-    reasons = dict(copy.withheld) | {"too_large": question.too_large}
-    reasons["room"] = sum(copy.pending.values()) - sum(reasons.values())
-    yield _gauges("pending_by_reason", "Tasks that wait, by why.", "reason", reasons)
-    servers = {state: copy.servers.get(state, 0) for state in STATES}
-    yield _gauges("servers", "Servers.", "state", servers)
-    for name, help_text, amounts in (
-        ("capacity", "What all servers have: cores, GiB, devices.", question.amount),
-        ("used", "What running tasks hold: cores, GiB, devices.", question.used),
-    ):
-        by_resource = dict(zip(copy.resources, amounts.tolist(), strict=True))
-        yield _gauges(name, help_text, "resource", by_resource)
-
-
-def _fairness_families(cached: CachedShares | None) -> Iterator[Metric]:
-    shares = None if cached is None else cached.shares
-    error = nan if shares is None else fairness_error(shares)
-    yield _gauge("fairness_error", "sum |share - fair share| / sum fair share of users.", error)
-    age = nan if cached is None else monotonic() - cached.since
-    yield _gauge("shares_age_seconds", "How old shares and fair shares are.", age)
-
-
-def _gauge(name: str, help_text: str, value: float) -> Metric:
-    return GaugeMetricFamily(f"fairlead_{name}", help_text, value=value)
-
-
-def _gauges(name: str, help_text: str, label: str, values: Mapping[str, float]) -> Metric:
-    family = GaugeMetricFamily(f"fairlead_{name}", help_text, labels=[label])
-    for key, value in values.items():
-        family.add_metric([key], value)
-    return family
-
-
-class _Families(Collector):
-    def __init__(self, families: Iterable[Metric]) -> None:
-        self.families = families
-
-    def collect(self) -> Iterable[Metric]:
-        return self.families
-
-
 def _page(
     is_ready: bool,
     copy: StateCopy | None,
@@ -223,10 +167,42 @@ def _page(
     cached: CachedShares | None,
     counters: CollectorRegistry,
 ) -> bytes:
-    families = [_gauge("ready", "Whether requests are carried out.", int(is_ready))]
+    page = CollectorRegistry()
+
+    def add(name: str, what: str, value: float) -> None:
+        Gauge(f"fairlead_{name}", what, registry=page).set(value)
+
+    def add_by(label: str, name: str, what: str, values: Mapping[str, float]) -> None:
+        gauge = Gauge(f"fairlead_{name}", what, [label], registry=page)
+        for key, value in values.items():
+            if not isnan(value):
+                gauge.labels(key).set(value)
+
+    add("ready", "Whether requests are carried out.", is_ready)
     if copy is not None:
-        families += _state_families(copy, users)
-    families += _fairness_families(cached)
-    state = CollectorRegistry()
-    state.register(_Families(families))
-    return generate_latest(state) + generate_latest(counters)
+        for name, what, field in (
+            ("share", "Dominant share of what can be used, over the weight.", "share"),
+            ("fair_share", "The share that is fair.", "fair_share"),
+            ("weight", "Weight of a user.", "weight"),
+            ("pending_tasks", "Tasks that wait.", "pending"),
+            ("running_tasks", "Tasks that run.", "running"),
+        ):
+            add_by("user", name, what, {user.name: getattr(user, field) for user in users})
+        question = copy.question
+        reasons = copy.withheld | {"too_large": question.too_large}
+        reasons["room"] = sum(copy.pending.values()) - sum(reasons.values())
+        add_by("reason", "pending_by_reason", "Tasks that wait, by why.", reasons)
+        servers = {state: copy.servers.get(state, 0) for state in STATES}
+        add_by("state", "servers", "Servers.", servers)
+        for name, what, amounts in (
+            ("capacity", "What all servers have: cores, GiB, devices.", question.amount),
+            ("used", "What running tasks hold: cores, GiB, devices.", question.used),
+        ):
+            by_resource = dict(zip(copy.resources, amounts.tolist(), strict=True))
+            add_by("resource", name, what, by_resource)
+    shares = None if cached is None else cached.shares
+    error = nan if shares is None else fairness_error(shares)
+    add("fairness_error", "sum |share - fair share| / sum fair share of users.", error)
+    age = nan if cached is None else monotonic() - cached.since
+    add("shares_age_seconds", "How old shares and fair shares are.", age)
+    return generate_latest(page) + generate_latest(counters)
