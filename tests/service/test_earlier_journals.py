@@ -144,7 +144,7 @@ def test_a_snapshot_without_a_scheduler_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "old.db"
     write(path, saved=(6,))
     with reading(path) as journal:
-        (whole,) = journal.snapshots.sound()
+        ((_, whole),) = journal.snapshots.sound()
     ours = whole[: len(whole) - len(split(whole)[1])]
     change(path, "UPDATE meta SET value = '2'")
     with closing(Journal(path)) as journal:

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
+from typing import Any
 
 import pytest
 
@@ -66,7 +67,12 @@ def connect(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Ask]]:
             address = Address.of(url, "")
             used = Connections(address) if request.param == "asyncio" else Channel(address)
             opened.callback(used.close)
-            return lambda *asked: runner.run(used.ask(*asked))
+
+            def ask(*asked: Any) -> Reply:
+                runner.run(asyncio.sleep(0.01))  # so that a closed connection is noticed
+                return runner.run(used.ask(*asked))
+
+            return ask
 
         yield connected
 

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Self, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from fairlead.service.client import calls, plain_client
 from fairlead.service.client.addresses import Address
@@ -47,6 +46,7 @@ __all__ = ["AsyncClient", "Client", "NoServiceError", "RefusedError"]
 
 LOG = logging.getLogger("fairlead.client")
 View = TypeVar("View", bound=BaseModel)
+Value = TypeVar("Value")
 
 
 class TypedRequests:
@@ -62,14 +62,12 @@ class TypedRequests:
         the jobs accepted before it.
         """
         rows = (job.model_dump(exclude_defaults=True) for job in jobs)
-        with self._checked_answers():
-            return await self._requests.submit(calls.parts_of(rows))
+        return await self._checked(self._requests.submit(calls.parts_of(rows)), list)
 
     async def jobs(self, user: str | None = None, is_all: bool = False) -> list[JobView]:
         """Return waiting and running jobs; if `is_all`, also the latest ended ones."""
-        with self._checked_answers():
-            rows = await self._requests.jobs(user, is_all)
-            return [JobView.model_validate(row) for row in rows]
+        rows = self._requests.jobs(user, is_all)
+        return await self._checked(rows, TypeAdapter(list[JobView]).validate_python)
 
     async def job(self, job: str) -> JobView:
         """Return a job."""
@@ -77,8 +75,7 @@ class TypedRequests:
 
     async def wait(self, job: str, seconds: float | None = None) -> JobView:
         """Return a job when it ends, or its state after some seconds."""
-        with self._checked_answers():
-            return JobView.model_validate(await self._requests.wait(job, seconds))
+        return await self._checked(self._requests.wait(job, seconds), JobView.model_validate)
 
     async def cancel(self, job: str) -> JobView:
         """Cancel a job: drop its waiting tasks, and stop its running ones."""
@@ -149,14 +146,12 @@ class TypedRequests:
         return (await self._ask(calls.HISTORY, History)).usage
 
     async def _ask(self, call: Call, view: type[View]) -> View:
-        with self._checked_answers():
-            return view.model_validate(await self._requests.ask(call))
+        return await self._checked(self._requests.ask(call), view.model_validate)
 
-    @contextmanager
-    def _checked_answers(self) -> Iterator[None]:
+    async def _checked(self, answer: Awaitable[Any], read: Callable[[Any], Value]) -> Value:
         """Raise `RefusedError` for an answer with a missing or malformed field."""
         try:
-            yield
+            return read(await answer)
         except (ValidationError, KeyError, TypeError):
             raise plain_client.other_version(200, self._requests.url) from None
 

@@ -120,16 +120,12 @@ class Snapshots:
                 LOG.warning("a damaged snapshot is skipped; more events are read", extra=extra)
         return None
 
-    def is_sound(self, seq: int) -> bool:
-        data, digest = self._parts(seq)
-        return digest == crc32(data)
-
-    def sound(self) -> Iterator[bytes]:
-        """Yield the bytes of the snapshots that match their digests."""
+    def sound(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the snapshots that match their digests, each with the number of its event."""
         for seq in self.seqs():
             data, digest = self._parts(seq)
             if digest == crc32(data):
-                yield data
+                yield seq, data
 
     def delete_before(self, seq: int) -> None:
         self._delete(snapshot_parts.c.seq < seq)
@@ -287,7 +283,7 @@ class Journal:
             old = [seq for seq in seqs if seq > first and self._time_of(seq) < before]
             if not old:
                 return
-            sound = [seq for seq in seqs if self.snapshots.is_sound(seq)]
+            sound = [seq for seq, _ in self.snapshots.sound()]
             begin = max(set(old).intersection(sound[:-1]), default=first)
             for at in range(first, begin, DELETED_AT_ONCE):
                 part = events.c.seq < min(at + DELETED_AT_ONCE, begin)
@@ -360,7 +356,7 @@ class Journal:
             for row in connection.execute(sql.select(attempts)):
                 key = TaskKey(row.job, row.task, row.attempt)
                 found.setdefault(row.started, {})[key] = row.server
-        for data in self.snapshots.sound():
+        for _, data in self.snapshots.sound():
             for key, server, since in starts_of_running(data):
                 found.setdefault(since, {})[key] = server
         return found
