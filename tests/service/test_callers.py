@@ -30,7 +30,7 @@ from fairlead.service.client.addresses import (
     listen_unix,
 )
 from fairlead.service.client.exchange import Channel, NotReachedError
-from fairlead.service.http._peers import Peer, account_name
+from fairlead.service.http.access import Peer, account_name
 from live_cluster import NOBODY, Cluster, as_ordinary_user
 
 IS_ROOT = os.geteuid() == 0

@@ -1,4 +1,4 @@
-"""``/metrics``: figures of a service, in Prometheus' text format.
+"""``/metrics``: counters since the start, and figures of the state, in Prometheus' text format.
 
 The transaction only copies the state. Fair shares are computed in another thread, at most
 every few seconds, and their age is another figure.
@@ -8,19 +8,31 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter as Tally
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from math import inf, isnan, nan
 from time import monotonic
+from typing import TYPE_CHECKING
 
-from prometheus_client import CollectorRegistry, Gauge, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+    generate_latest,
+)
 
 from fairlead.errors import FairleadError
 from fairlead.scheduler.live_shares import LiveShares, SharesQuestion
-from fairlead.service._state_thread import StateThread, Transaction
+from fairlead.service.jobs import Effects, EndedAttempt
 from fairlead.service.messages import UnavailableError
+
+if TYPE_CHECKING:
+    from fairlead.service._state_thread import StateThread, Transaction
 
 LOG = logging.getLogger("fairlead.service")
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -29,7 +41,49 @@ OTHERS = "/others"  # no user's name, as those have no slash
 SHARES_SECONDS = 5.0  # for which computed shares are cached
 SHARES_PART = 10  # computing shares takes at most 1/10 of the time
 PATIENCE = 2.0  # seconds to wait for new shares before the page shows the previous ones
+BOUNDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)  # seconds
+OUTCOMES = ("finished", "failed", "cancelled", "lost")
 STATES = ("ready", "drained", "unreachable", "lost")
+disable_created_metrics()  # type: ignore[no-untyped-call]  # they would double the page
+
+
+class Counters:
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.decision = self._histogram(
+            "decision_seconds", "From a request's arrival until its change is on disk."
+        )
+        self.cycle = self._histogram("cycle_seconds", "Carrying out requests and placing.")
+        self.commit = self._histogram("commit_seconds", "Writing and syncing the journal.")
+        self.refused = self._counter("requests_refused", "Answers of status 400 and above.", "code")
+        self._placements = self._counter("placements", "Tasks that were started.")
+        self._ended = self._counter("tasks_ended", "Starts of tasks that are over.", "outcome")
+        self._events = self._counter("events", "Events on disk.", "kind")
+        for outcome in OUTCOMES:
+            self._ended.labels(outcome)
+        ProcessCollector(registry=self.registry)
+
+    def count(self, kinds: Iterable[str], effects: Effects) -> None:
+        """Count events that are on disk, and their effects."""
+        for kind, n in Tally(kinds).items():
+            self._events.labels(kind).inc(n)
+        self._placements.inc(len(effects.starts))
+        for outcome, n in Tally(map(_outcome, effects.attempts)).items():
+            self._ended.labels(outcome).inc(n)
+
+    def _histogram(self, name: str, what: str) -> Histogram:
+        return Histogram(f"fairlead_{name}", what, buckets=BOUNDS, registry=self.registry)
+
+    def _counter(self, name: str, what: str, *labels: str) -> Counter:
+        return Counter(f"fairlead_{name}", what, labels, registry=self.registry)
+
+
+def _outcome(attempt: EndedAttempt) -> str:
+    if attempt.status is None:
+        return "lost"
+    if not attempt.status:
+        return "finished"
+    return "cancelled" if attempt.reason == "cancelled" else "failed"
 
 
 @dataclass(frozen=True)
@@ -67,7 +121,7 @@ def copy_state(tx: Transaction) -> StateCopy:
         dict(state.users),
         dict(state.pending),
         dict(state.withheld),
-        Counter(server.state for server in state.servers.values()),
+        Tally(server.state for server in state.servers.values()),
         tuple(state.resources),
         state.scheduler.shares_question(),
     )

@@ -28,7 +28,7 @@ from typing import Any, TypeVar
 from pydantic_core import from_json, to_json
 
 from fairlead.errors import FairleadError, InputError
-from fairlead.service._counters import Counters
+from fairlead.service._metrics_page import Counters
 from fairlead.service.jobs import Effects
 from fairlead.service.journal.event_journal import (
     PART_BYTES,
@@ -115,8 +115,7 @@ class StateThread:
         current = scheduler.policy.name, scheduler.seed
         wanted = policy or scheduler.policy.name, scheduler.seed if seed is None else seed
         # A new journal also records the default, so that it always names its policy.
-        is_new = not self.journal.seq or wanted != current
-        self._wanted = wanted if is_new else None
+        self._wanted = wanted if not self.journal.seq or wanted != current else None
 
     def start(self) -> None:
         if self._wanted is not None:

@@ -23,7 +23,7 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from fairlead.service.http._peers import Peer
+from fairlead.service.http.access import Peer
 
 LOG = logging.getLogger("fairlead.service")
 HEADERS_SECONDS = 10.0  # for the first byte, a handshake, and all headers of a request
