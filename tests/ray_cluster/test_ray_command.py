@@ -18,7 +18,7 @@ from conftest import until
 from fairlead.cli import main
 from fairlead.errors import InputError
 from fairlead.ray import Fair
-from fairlead.ray.connection import join_cluster
+from fairlead.ray.connection import join
 
 pytestmark = pytest.mark.timeout(120)
 Connect = Callable[..., Fair]
@@ -143,9 +143,9 @@ def test_a_missing_cluster_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(services, "canonicalize_bootstrap_address", none_noted)
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     with pytest.raises(InputError, match="no Ray cluster is there; ray start --head starts one"):
-        join_cluster()
-    with pytest.raises(InputError, match="no Ray cluster answers there"):
-        join_cluster("127.0.0.1:9")
+        join()
+    with pytest.raises(InputError, match="no Ray cluster is there"):
+        join("127.0.0.1:9")
 
 
 @pytest.mark.usefixtures("cluster")
@@ -155,5 +155,5 @@ def test_the_cluster_of_this_machine_is_joined_by_auto(monkeypatch: pytest.Monke
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     monkeypatch.setattr(ray, "init", lambda address, **_: asked.append(address))
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    join_cluster()
+    join()
     assert asked == ["auto"]

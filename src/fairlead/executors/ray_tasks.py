@@ -1,8 +1,7 @@
 """Run jobs on the nodes of a Ray cluster; jobs of a lost node run again elsewhere.
 
-Ray receives only few jobs more than it has processors. It never retries by itself: without retries
-it reports a lost node within a second. Jobs and answers are pickled bytes that a node unpickles
-only after its version of fairlead was compared with ours.
+Ray receives only few jobs more than it has processors. Jobs and answers are pickled bytes that a
+node unpickles only after its version of fairlead was compared with ours.
 """
 
 from __future__ import annotations
@@ -12,12 +11,10 @@ import pickle
 import platform
 import socket
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from importlib.util import find_spec
-from threading import Thread
 from time import monotonic, sleep
 from typing import Any
 
@@ -30,6 +27,8 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # read when Ray is import
 
 import ray
 from ray import cloudpickle, exceptions
+from ray._private import services
+from ray.util.queue import Queue
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from fairlead.executors.local_processes import Reporter, attempt
@@ -37,7 +36,6 @@ from fairlead.source_digest import digest_of_sources
 
 LOCAL = "local"
 REACH_SECONDS = 5.0  # to connect to an address
-JOIN_SECONDS = 30.0  # to join a cluster
 NODE_SECONDS = 60.0  # for nodes to report their version of fairlead
 ALONE_SECONDS = 60.0  # to wait when no node is left
 POLL_SECONDS = 0.2  # between checks for finished jobs
@@ -62,8 +60,12 @@ def joined_ray(address: str) -> Iterator[None]:
     if ray.is_initialized():
         yield
         return
-    _check_reachable(address)
-    _join(address)
+    host, _, port = address.rpartition(":")
+    if address not in ("auto", LOCAL) and "/" not in address and not (host and port.isdigit()):
+        fault = f"must be HOST:PORT, auto or {LOCAL}, not {address!r:.60}"
+        raise InputError(fault, "--ray")
+    dashboard = {"include_dashboard": False} if address == LOCAL else {}
+    join_cluster(address, "--ray", logging_level="error", log_to_driver=False, **dashboard)
     try:
         if not working_nodes():
             raise InputError("the Ray cluster has no processors", "--ray", address)
@@ -72,44 +74,43 @@ def joined_ray(address: str) -> Iterator[None]:
         ray.shutdown()
 
 
-def _check_reachable(address: str) -> None:
-    """Refuse an address without a listener, which Ray would try for minutes."""
-    host, _, port = address.rpartition(":")
-    if address in ("auto", LOCAL) or "/" in address:
-        return
-    if not (host and port.isdigit()):
-        fault = f"must be HOST:PORT, auto or {LOCAL}, not {address!r:.60}"
-        raise InputError(fault, "--ray")
-    try:
-        socket.create_connection((host, int(port)), REACH_SECONDS).close()
-    except (OSError, OverflowError) as fault:
-        why = getattr(fault, "strerror", None) or str(fault)
-        raise InputError(f"no Ray cluster is there: {why.lower()}", "--ray", address) from None
-
-
-def _join(address: str) -> None:
-    """Join or start a cluster; raise InputError with the reason, or after a time limit."""
-    faults: list[Exception] = []
-
-    def begin() -> None:
-        here = {"include_dashboard": False} if address == LOCAL else {}
+def join_cluster(address: str, place: str = "", **options: Any) -> None:
+    """Join a Ray cluster, with options of `ray.init`; raise InputError where there is none."""
+    noted = address
+    if address == "auto":  # Ray would try the recorded address of a stopped cluster for minutes
         try:
-            ray.init(address=address, logging_level="error", log_to_driver=False, **here)
-        except (OSError, ValueError, RuntimeError, exceptions.RayError) as fault:
-            faults.append(fault)
+            noted = services.canonicalize_bootstrap_address("auto") or address
+        except ConnectionError:
+            fault_text = "no Ray cluster is there; ray start --head starts one"
+            raise InputError(fault_text, place) from None
+    host, _, port = noted.rpartition(":")
+    has_listener = bool(host) and port.isdigit() and "/" not in noted
+    if has_listener:
+        try:
+            check_listener(noted)
+        except (OSError, OverflowError) as fault:
+            why = reason_of(fault)
+            raise InputError(f"no Ray cluster is there: {why}", place, noted) from None
+    try:  # "auto" and not the address, because only then Ray sends its token
+        ray.init(address=address, **options)
+    except (OSError, ValueError, RuntimeError, exceptions.RayError) as fault:
+        why = str(fault).strip().splitlines()[0].rstrip(".")
+        text = f"no Ray cluster is there ({why:.300}); ray start --head starts one"
+        if has_listener:
+            how = "if it asks for a token, set RAY_AUTH_MODE=token"
+            text = f"the Ray cluster there admits no driver ({why:.300}); {how}"
+        raise InputError(text, place) from None
 
-    if address == LOCAL:
-        begin()  # a cluster started in a thread ends with the thread
-    else:
-        thread = Thread(target=begin, daemon=True)
-        thread.start()
-        thread.join(JOIN_SECONDS)
-        if thread.is_alive():
-            fault = f"no Ray cluster answers there within {JOIN_SECONDS:.0f} s"
-            raise InputError(fault, "--ray", address)
-    if faults:
-        why = " ".join(str(faults[0]).split()).rstrip(".")
-        raise InputError(f"no Ray cluster can be joined: {why:.300}", "--ray", address) from None
+
+def check_listener(address: str) -> None:
+    """Raise OSError where nothing listens: Ray would try for minutes."""
+    host, _, port = address.rpartition(":")
+    socket.create_connection((host, int(port)), REACH_SECONDS).close()
+
+
+def reason_of(fault: Exception) -> str:
+    """Return the reason of a failed connection in a few words."""
+    return (getattr(fault, "strerror", None) or str(fault)).lower()
 
 
 def working_nodes() -> dict[str, tuple[str, float]]:
@@ -139,9 +140,9 @@ class RayExecutor:
     def __init__(self, address: str) -> None:
         self._address = address
         self._version = installed_version()
-        self._attempt = ray.remote(num_cpus=1, max_retries=0, scheduling_strategy="SPREAD")(
-            _node_function()
-        )
+        self._attempt = ray.remote(
+            num_cpus=1, max_retries=MOST_DEATHS - 1, scheduling_strategy="SPREAD"
+        )(_node_function())
         self._check_nodes()
 
     def _check_nodes(self) -> None:
@@ -174,14 +175,11 @@ class RayExecutor:
     def _most_jobs(self) -> int:
         """Return the number of jobs to submit at a time."""
         # Without its head node Ray does not respond for a minute, and then kills this process.
-        host, _, port = ray.get_runtime_context().gcs_address.rpartition(":")
         try:
-            socket.create_connection((host, int(port)), REACH_SECONDS).close()
+            check_listener(ray.get_runtime_context().gcs_address)
         except OSError as fault:
-            why = (fault.strerror or str(fault)).lower()
-            raise FairleadError(
-                f"{self._address}: the head of the Ray cluster is lost: {why}"
-            ) from None
+            text = f"{self._address}: the head of the Ray cluster is lost: {reason_of(fault)}"
+            raise FairleadError(text) from None
         return JOBS_PER_CPU * sum(int(cpus) for _, cpus in working_nodes().values())
 
     def do_all(
@@ -194,10 +192,9 @@ class RayExecutor:
         """Run the work for each job; see `Executor`."""
         # In a list, Ray passes on the reference, and each process fetches the object once.
         given = [ray.put(cloudpickle.dumps((work, list(jobs))))]
-        reports = None if on_report is None else _reports_here()
+        reports = None if on_report is None else _queue_here()
         waiting = list(range(len(jobs)))[::-1]
         running: dict[Any, int] = {}
-        deaths: Counter[int] = Counter()
         most, counted_at, last_seen = 0, -COUNT_SECONDS, monotonic()
         try:
             while waiting or running:
@@ -216,52 +213,36 @@ class RayExecutor:
                 ready, _ = ray.wait(list(running), timeout=POLL_SECONDS)
                 for ref in ready:
                     number = running.pop(ref)
-                    try:
-                        content = self._checked_answer(ray.get(ref))
-                    except exceptions.RayTaskError as fault:
-                        raise RuntimeError(str(fault)) from None
-                    except exceptions.RayError as fault:
-                        deaths[number] += 1
-                        if deaths[number] == MOST_DEATHS:
-                            how = f"{MOST_DEATHS} times; at last: {last_line(fault)}"
-                            raise WorkerDiedError(number, how) from None
-                        waiting.append(number)
-                        continue
-                    answer = pickle.loads(content)
-                    if isinstance(answer, Exception):
-                        raise answer
-                    on_finished(number, answer)
+                    on_finished(number, self._answer_of(ref, number))
                 if on_report is not None and reports is not None:
                     with suppress(exceptions.RayError):  # reports matter less than answers
-                        for number, report in ray.get(reports.take.remote()):
+                        for number, report in reports.get_nowait_batch(reports.qsize()):
                             on_report(number, *report)
         finally:
             for ref in running:
                 ray.cancel(ref, force=True)
             if reports is not None:
-                ray.kill(reports)
+                reports.shutdown(force=True)
+
+    def _answer_of(self, ref: Any, number: int) -> Any:
+        """Return the answer of a job; raise its error."""
+        try:
+            content = self._checked_answer(ray.get(ref))
+        except exceptions.RayTaskError as fault:
+            raise RuntimeError(str(fault)) from None
+        except exceptions.RayError as fault:
+            how = f"{MOST_DEATHS} times; at last: {last_line(fault)}"
+            raise WorkerDiedError(number, how) from None
+        answer = pickle.loads(content)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
 
-def _reports_here() -> Any:
-    """Create an actor on this process's node that receives reports."""
+def _queue_here() -> Queue:
+    """Create a queue of reports on this process's node."""
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-    return ray.remote(num_cpus=0, scheduling_strategy=here)(_Reports).remote()
-
-
-class _Reports:
-    """The newest report of each job."""
-
-    def __init__(self) -> None:
-        self._newest: dict[int, tuple[Any, ...]] = {}
-
-    def add(self, number: int, *report: Any) -> None:
-        """Replace the newest report of a job."""
-        self._newest[number] = report
-
-    def take(self) -> list[tuple[int, tuple[Any, ...]]]:
-        """Return the reports since the last call."""
-        taken, self._newest = list(self._newest.items()), {}
-        return taken
+    return Queue(actor_options={"num_cpus": 0, "scheduling_strategy": here})
 
 
 def _node_function() -> Callable[..., tuple[str, bytes]]:
@@ -304,8 +285,8 @@ def run_job(given: Any, number: int, reports: Any) -> bytes:
     work, jobs = _unpickled(given)
     reporters = []
     if reports is not None:
-        send = reports.add.remote
-        reporters.append(Reporter(lambda *r: send(number, *r), SECONDS_BETWEEN_REPORTS))
+        send = reports.put_nowait
+        reporters.append(Reporter(lambda *r: send((number, r)), SECONDS_BETWEEN_REPORTS))
     return pickle.dumps(attempt(work, jobs[number], *reporters))
 
 

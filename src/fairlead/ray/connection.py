@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Mapping
 from pathlib import Path
 from re import fullmatch
@@ -11,10 +10,10 @@ from typing import Any
 
 import ray
 from ray import exceptions
-from ray._private import services
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from fairlead.errors import InputError
+from fairlead.executors.ray_tasks import join_cluster, last_line
 from fairlead.model.arguments import number
 from fairlead.ray._dispatcher import Dispatcher
 from fairlead.ray._ray_calls import NAME, NAMESPACE, NoDispatcherError
@@ -26,36 +25,15 @@ from fairlead.service.client import Client
 from fairlead.service.client.exchange import TIMEOUT, Reply
 
 AT_ONCE = 100_000  # concurrent calls of the dispatcher
-REACH_SECONDS = 5.0
 BEGIN_SECONDS = 60.0
 HEAD = "node:__internal_head__"
 
 
-def join_cluster(address: str | None = None) -> None:
+def join(address: str | None = None) -> None:
     """Join a Ray cluster, unless this process is in one; raise `InputError` where there is none."""
-    if ray.is_initialized():
-        return
-    where = noted = address or os.environ.get("RAY_ADDRESS") or "auto"
-    if where == "auto":  # Ray would try the recorded address of a stopped cluster for minutes
-        try:
-            noted = services.canonicalize_bootstrap_address("auto") or where
-        except ConnectionError:
-            raise InputError("no Ray cluster is there; ray start --head starts one") from None
-    host, _, port = noted.rpartition(":")
-    if host and port.isdigit() and "/" not in noted:
-        try:
-            socket.create_connection((host, int(port)), REACH_SECONDS).close()
-        except (OSError, OverflowError) as fault:
-            why = getattr(fault, "strerror", None) or str(fault)
-            raise InputError(f"no Ray cluster answers there: {why.lower()}", noted) from None
-    try:  # "auto" and not the address, because only then Ray sends its token
-        ray.init(address=where, logging_level="warning", configure_logging=False)
-    except (ConnectionError, ValueError, RuntimeError, exceptions.RayError) as fault:
-        why = str(fault).strip().splitlines()[0].rstrip(".")
-        if host and "/" not in noted:  # a program answered there
-            how = "if it asks for a token, set RAY_AUTH_MODE=token"
-            raise InputError(f"the Ray cluster there admits no driver ({why}); {how}") from None
-        raise InputError(f"no Ray cluster is there ({why}); ray start --head starts one") from None
+    if not ray.is_initialized():
+        where = address or os.environ.get("RAY_ADDRESS") or "auto"
+        join_cluster(where, logging_level="warning", configure_logging=False)
 
 
 def start(
@@ -97,7 +75,7 @@ def start(
         check_user(name, weight)
     if service is not None and (policy is not None or seed is not None):
         raise InputError("has a policy and a seed of its own", "service")
-    join_cluster(address)
+    join(address)
     heads = [n["NodeID"] for n in ray.nodes() if n["Alive"] and HEAD in n["Resources"]]
     where = NodeAffinitySchedulingStrategy(heads[0], soft=True) if heads else "DEFAULT"
     made = ray.remote(Dispatcher).options(
@@ -140,7 +118,7 @@ def stop(address: str | None = None) -> None:
 
 def running_dispatcher(address: str | None = None) -> Any:
     """Return the running dispatcher; raise `NoDispatcherError` where there is none."""
-    join_cluster(address)
+    join(address)
     try:
         return ray.get_actor(NAME, namespace=NAMESPACE)
     except ValueError:
@@ -155,11 +133,11 @@ def answer_of(ref: Any, seconds: float) -> Any:
     except exceptions.RayTaskError as fault:
         if isinstance(fault.cause, InputError):
             raise fault.cause from None
-        raise NoDispatcherError(f"the dispatcher failed: {_last_line(fault)}") from None
+        raise NoDispatcherError(f"the dispatcher failed: {last_line(fault)}") from None
     except exceptions.GetTimeoutError:
         raise NoDispatcherError(f"the dispatcher does not answer in {seconds:.0f} s") from None
     except exceptions.RayError as fault:
-        raise NoDispatcherError(f"the dispatcher is gone: {_last_line(fault)}") from None
+        raise NoDispatcherError(f"the dispatcher is gone: {last_line(fault)}") from None
 
 
 class RayExchange:
@@ -183,8 +161,3 @@ class RayExchange:
 def client_of(dispatcher: Any) -> Client:
     """Return a client of the service of a dispatcher."""
     return Client(exchange=RayExchange(dispatcher))
-
-
-def _last_line(fault: Exception) -> str:
-    lines = str(fault).strip().splitlines() or [type(fault).__name__]
-    return lines[-1].strip()[:300]

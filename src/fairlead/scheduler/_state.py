@@ -186,6 +186,7 @@ class State:
         """Open a server for new tasks."""
         server.is_draining = False
         self.selection.open(server)
+        self.criterion.version += 1
         self.free_up(server)
         if self.undo_steps is not None:
             self.undo_steps.append(partial(self.close, server))
@@ -193,6 +194,7 @@ class State:
     def close(self, server: Server) -> None:
         server.is_draining = True
         self.selection.close(server)
+        self.criterion.version += 1
         if self.undo_steps is not None:
             self.undo_steps.append(partial(self.open, server))
 

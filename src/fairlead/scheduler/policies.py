@@ -8,7 +8,7 @@ from typing import Final
 
 from fairlead.errors import InputError, RefusalError
 from fairlead.scheduler._cycle import Cycle, QueueCycle, TaskCycle
-from fairlead.scheduler._entities import Counting, zeros
+from fairlead.scheduler._entities import Counting
 from fairlead.scheduler._rounds import Rounds
 from fairlead.scheduler._state import State
 from fairlead.scheduler.criteria.criterion import Criterion
@@ -29,7 +29,6 @@ from fairlead.scheduler.selection.best_fit import BestFit
 from fairlead.scheduler.selection.best_fit_first import BestFitFirst, BestFitFirstCycle
 from fairlead.scheduler.selection.first_fit import FirstFit
 from fairlead.scheduler.selection.joint import Joint
-from fairlead.scheduler.selection.mirrored import WithIdleCopies
 from fairlead.scheduler.selection.offers import Offers
 from fairlead.scheduler.selection.round_robin import RoundRobin
 from fairlead.scheduler.selection.selection import Selection
@@ -130,15 +129,10 @@ class Policy:
         make_criterion, make_selection, make_cycle = self.row
         counting = Slots(resources, self.slots, largest) if self.slots else Counting(resources)
         width = counting.width
-        criterion: Criterion
-        selection: Selection
-        if issubclass(make_criterion, SubmissionTime):
-            total = zeros(width)
-            mirrored = WithIdleCopies(make_selection(width, total), make_selection(width, total))
-            criterion, selection = make_criterion(width, mirrored), mirrored
-        else:
-            criterion = make_criterion(width)
-            selection = make_selection(width, criterion.total)
+        criterion = make_criterion(width)
+        selection = make_selection(width, criterion.total)
+        if isinstance(criterion, SubmissionTime):
+            criterion.make_selection = make_selection
         rounds = Rounds(order, refuse_seconds)
         is_last_of_equals = make_selection is BestFitFirst
         state = State(counting, criterion, selection, is_last_of_equals, rounds)

@@ -42,10 +42,17 @@ class Criterion:
     def __init__(self, width: i64) -> None:
         self.width = width
         self.total = zeros(width)  # (W,) capacity of all servers, draining ones included
+        self.servers: dict[str, Server] = {}  # all, draining ones included
+        self.version: i64 = 0  # how often servers joined, changed, left, opened or closed
 
     def count_server(self, server: Server, sign: i64) -> None:
         """Count a server that joins (1) or leaves (-1)."""
         add_to(self.total, server.capacity, sign)
+        self.version += 1
+        if sign > 0:
+            self.servers[server.name] = server
+        else:
+            del self.servers[server.name]
 
     def count_task(self, task: Task, sign: i64) -> None:
         """Count a task that starts (1) or ends (-1), in its queue and in those above."""

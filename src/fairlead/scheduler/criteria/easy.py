@@ -37,7 +37,6 @@ from fairlead.scheduler.criteria.fifo import (
     submitted,
 )
 from fairlead.scheduler.explanation import Reservation, WaitReason, duration
-from fairlead.scheduler.selection.mirrored import WithIdleCopies
 
 
 class ReservedStart:
@@ -71,8 +70,8 @@ class BackfillingTime(SubmissionTime):
 
     splits_by_limit = True
 
-    def __init__(self, width: i64, selection: WithIdleCopies) -> None:
-        super().__init__(width, selection)
+    def __init__(self, width: i64) -> None:
+        super().__init__(width)
         # When each running task with a limit should end at the latest, its id, and the task.
         self.ends: list[tuple[float, int, Task]] = []
 

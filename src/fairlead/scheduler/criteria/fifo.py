@@ -22,12 +22,14 @@ from fairlead.scheduler._entities import (
     Task,
     TaskGroup,
     WaitingList,
+    add_to,
 )
+from fairlead.scheduler._shortage import fit_together
 from fairlead.scheduler._state import State
 from fairlead.scheduler._waiting import activate, first_active
 from fairlead.scheduler.criteria.criterion import Criterion
 from fairlead.scheduler.explanation import NAMED, QueuePosition, QueueScore, WaitReason
-from fairlead.scheduler.selection.mirrored import WithIdleCopies
+from fairlead.scheduler.selection.selection import Selection
 
 BEHIND: Final = WaitReason("fifo", "An earlier group waits, and no other group may pass it.")
 TOO_LARGE_TOGETHER: Final = WaitReason(
@@ -40,11 +42,12 @@ class SubmissionTime(Criterion):
 
     measure = "time of submission"
 
-    def __init__(self, width: i64, selection: WithIdleCopies) -> None:
+    def __init__(self, width: i64) -> None:
         super().__init__(width)
-        self.total = selection.total
-        self.selection = selection
         self.oversized: list[WaitingList] = []  # waiting lists whose first group is oversized
+        self.make_selection: type[Selection] = Selection  # that of the policy
+        self.idle = Selection(width, self.total)  # idle copies of the open servers
+        self.idle_version: i64 = -1  # of the copied servers
 
     def score(self, queue: Queue) -> int:  # noqa: ARG002 (all queues score alike)
         return 0
@@ -91,12 +94,10 @@ class SubmissionTime(Criterion):
 
     def fits_idle(self, group: TaskGroup) -> bool:
         """Return whether idle servers have room for a task, or for all of a gang."""
-        version = self.selection.version
+        version = self.version
         if isinstance(group, Gang):
             if group.checked_at != version or group.checked_tasks != group.waiting:
-                group.fits_idle = self.selection.fit_idle(
-                    [group.shape_of(index) for index in largest_first(group, self.total)]
-                )
+                group.fits_idle = self.fits_idle_together(group)
                 if group.is_alike():
                     group.checked_at = version
                     group.checked_tasks = group.waiting
@@ -104,8 +105,45 @@ class SubmissionTime(Criterion):
         shape = group.shape
         if shape.checked_at != version:
             shape.checked_at = version
-            shape.fits_idle = self.selection.fit_idle([shape])
+            shape.fits_idle = fit_together(self.open_servers(), shape, 1)
         return shape.fits_idle
+
+    def fits_idle_together(self, gang: Gang) -> bool:
+        """Return whether the selection finds idle servers for all tasks of a gang."""
+        if gang.is_alike():
+            return fit_together(self.open_servers(), gang.shape, int(gang.waiting))
+        if self.idle_version != self.version:
+            self.idle_version = self.version
+            self.idle = self.make_selection(self.width, self.total)
+            for server in self.open_servers():
+                self.idle.open(idle_copy(server))
+        taken: list[tuple[Server, Shape]] = []
+        indices = largest_first(gang, self.total)
+        for index in indices:
+            shape = gang.shape_of(index)
+            found = self.idle.find(shape)
+            if found is None:
+                break
+            add_to(found.free, shape.demand, -1)
+            self.idle.change(found)
+            taken.append((found, shape))
+        for found, shape in taken:
+            add_to(found.free, shape.demand, 1)
+            self.idle.change(found)
+        return len(taken) == len(indices)
+
+    def open_servers(self) -> list[Server]:
+        return [server for server in self.servers.values() if not server.is_draining]
+
+
+def idle_copy(server: Server) -> Server:
+    """Return a copy of a server on which nothing runs."""
+    copy = Server(server.name, server.order, server.joined, server.given, server.labels)
+    copy.capacity = server.capacity
+    copy.free = server.capacity[:]
+    copy.kind = server.kind
+    copy.is_draining = False
+    return copy
 
 
 class SubmissionCycle(QueueCycle):
@@ -119,7 +157,7 @@ class SubmissionCycle(QueueCycle):
 
     def prepare(self) -> None:
         """Rank all queues anew if servers were opened or closed."""
-        version = self.order.selection.version
+        version = self.order.version
         if self.state.is_stale or version != self.version:
             self.version = version
             oversized = self.order.oversized

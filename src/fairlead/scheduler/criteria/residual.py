@@ -19,19 +19,14 @@ from fairlead.scheduler.criteria.criterion import TaskCriterion, dominant_score,
 
 
 class Residual(TaskCriterion):
-    """Holds all servers, and drops its counts when free amounts may have grown."""
+    """Drops its counts when free amounts may have grown."""
 
     def __init__(self, width: i64) -> None:
         super().__init__(width)
-        self.servers: dict[str, Server] = {}
         self.starts: i64 = 0  # number of starts of tasks so far
 
     def count_server(self, server: Server, sign: i64) -> None:
         super().count_server(server, sign)
-        if sign > 0:
-            self.servers[server.name] = server
-        else:
-            del self.servers[server.name]
         self.forget()
 
     def count_task(self, task: Task, sign: i64) -> None:

@@ -24,27 +24,13 @@ NO_ROOM_ON_BEST: Final = WaitReason(
 )
 
 
-class Best:
-    """The best server for a shape, and its H."""
-
-    def __init__(self, server: Server, h: float) -> None:
-        self.server = server
-        self.h = h
-
-    def compare(self, server: Server, h: float) -> None:
-        """Take another server if it is better, or as good and earlier."""
-        if h < self.h or (h == self.h and server < self.server):
-            self.server = server
-            self.h = h
-
-
 class BestFitFirst(Selection):
     """Keeps the best server of each shape until it changes."""
 
     def __init__(self, width: i64, total: vec[i64]) -> None:
         super().__init__(width, total)
         self.servers: dict[str, Server] = {}  # open ones
-        self.best: dict[Shape, Best] = {}  # of shapes searched since their best server changed
+        self.best: dict[Shape, Server] = {}  # of shapes searched since their best server changed
         self.scales = Scales()
 
     def open(self, server: Server) -> None:
@@ -53,19 +39,19 @@ class BestFitFirst(Selection):
 
     def close(self, server: Server) -> None:
         del self.servers[server.name]
-        for shape, best in list(self.best.items()):
-            if best.server is server:
-                del self.best[shape]
+        self.best = {shape: best for shape, best in self.best.items() if best is not server}
 
     def change(self, server: Server) -> None:
-        outdated: list[Shape] = []
-        for shape, best in self.best.items():
-            if best.server is server or shape.groups == 0:
-                outdated.append(shape)
-            elif shape.constraint.admits[server.kind]:
-                best.compare(server, self.scales.shape_difference(shape, server.free))
-        for shape in outdated:
-            del self.best[shape]
+        for shape, best in list(self.best.items()):
+            if best is server or shape.groups == 0:
+                del self.best[shape]
+            elif self.is_better(shape, server, best):
+                self.best[shape] = server
+
+    def is_better(self, shape: Shape, server: Server, best: Server | None) -> bool:
+        return shape.constraint.admits[server.kind] and (
+            best is None or self.scales.is_better(shape, server, best)
+        )
 
     def find(self, shape: Shape) -> Server | None:
         """Return the best server if it has room."""
@@ -73,23 +59,13 @@ class BestFitFirst(Selection):
             self.best = {}
         best = self.best.get(shape)
         if best is None:
-            best = self.search(shape)
+            for server in self.servers.values():
+                if self.is_better(shape, server, best):
+                    best = server
             if best is None:
                 return None
             self.best[shape] = best
-        return best.server if fits(shape.need, best.server.free) else None
-
-    def search(self, shape: Shape) -> Best | None:
-        """Find the best server where a task may run."""
-        best: Best | None = None
-        for server in self.servers.values():
-            if shape.constraint.admits[server.kind]:
-                h = self.scales.shape_difference(shape, server.free)
-                if best is None:
-                    best = Best(server, h)
-                else:
-                    best.compare(server, h)
-        return best
+        return best if fits(shape.need, best.free) else None
 
     def find_among(self, servers: list[Server], shape: Shape) -> Server | None:
         """Return the best server if it is among some and has room."""

@@ -143,13 +143,6 @@ class FirstFit(Selection):
         shape.passed = number
         return None
 
-    def find_anew(self, shape: Shape) -> Server | None:
-        for block in self.blocks:
-            server = block.find(shape)
-            if server is not None:
-                return server
-        return None
-
     def find_among(self, servers: list[Server], shape: Shape) -> Server | None:
         return min([server for server in servers if has_room(server, shape)], default=None)
 

@@ -31,10 +31,6 @@ class Selection:
         """Return the server for a task among all open servers, or None without room."""
         raise NotImplementedError
 
-    def find_anew(self, shape: Shape) -> Server | None:
-        """Return the same as `find`, ignoring results of earlier searches."""
-        return self.find(shape)
-
     def find_among(self, servers: list[Server], shape: Shape) -> Server | None:
         """Return the server for a task among some servers, or None without room."""
         raise NotImplementedError
