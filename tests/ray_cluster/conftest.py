@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,6 +19,7 @@ import ray
 from ray.cluster_utils import Cluster
 
 import fairlead.ray
+from fairlead.errors import FairleadError
 
 Value = TypeVar("Value")
 STORE = 80 * 2**20
@@ -38,18 +40,34 @@ def cluster() -> Iterator[Cluster]:
     made.shutdown()
 
 
-@pytest.fixture
-def connect(cluster: Cluster) -> Iterator[Callable[[str], fairlead.ray.Fair]]:
-    """Connect users, and have their agents leave at the end."""
-    fairs: list[fairlead.ray.Fair] = []
+@pytest.fixture(scope="session")
+def drivers(cluster: Cluster) -> Iterator[dict[str, fairlead.ray.Fair]]:
+    """The connected users by name, for all tests: an agent takes a second to start."""
+    connected: dict[str, fairlead.ray.Fair] = {}
+    yield connected
+    for fair in connected.values():
+        fair.close()
 
-    def connected(user: str, **options: Any) -> fairlead.ray.Fair:
-        fairs.append(fairlead.ray.connect(user, **options))
-        return fairs[-1]
+
+@pytest.fixture
+def connect(drivers: dict[str, fairlead.ray.Fair]) -> Iterator[Callable[..., fairlead.ray.Fair]]:
+    """Connect users; cancel all of their jobs at the end."""
+    used: set[str] = set()
+
+    def connected(user: str, weight: float | None = None) -> fairlead.ray.Fair:
+        if user not in drivers:
+            drivers[user] = fairlead.ray.connect(user)
+        if weight is not None:
+            drivers[user].set_weight(weight)
+        used.add(user)
+        return drivers[user]
 
     yield connected
-    for fair in fairs:
-        fair.close()
+    for fair in (drivers[user] for user in used):
+        for job in fair.jobs():
+            with suppress(FairleadError):  # it may have ended since
+                fair.client.cancel(job["id"])
+        until(lambda fair=fair: not fair.jobs())  # type: ignore[misc]
 
 
 def until(true: Callable[[], Value], seconds: float = 30.0) -> Value:

@@ -6,53 +6,24 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import ray
-from ray.cluster_utils import Cluster
 from ray.exceptions import RayTaskError
 
 import fairlead.ray
 from conftest import until
-from fairlead.errors import FairleadError, InputError
+from fairlead.errors import InputError
 from fairlead.ray import Fair
 from fairlead.ray._ray_calls import LostError
 from fairlead.ray.connection import answer_of, running_dispatcher
 
 pytestmark = pytest.mark.timeout(90)
 Connect = Callable[..., Fair]
-
-
-@pytest.fixture(scope="module")
-def drivers(cluster: Cluster) -> Iterator[dict[str, Fair]]:
-    """The connected users by name, for all tests here: an agent takes a second to start."""
-    assert cluster.address
-    connected: dict[str, Fair] = {}
-    yield connected
-    for fair in connected.values():
-        fair.close()
-
-
-@pytest.fixture
-def connect(drivers: dict[str, Fair]) -> Iterator[Connect]:
-    def connected(user: str, weight: float | None = None) -> Fair:
-        if user not in drivers:
-            drivers[user] = fairlead.ray.connect(user)
-        if weight is not None:
-            drivers[user].set_weight(weight)
-        return drivers[user]
-
-    yield connected
-    for fair in drivers.values():
-        for job in fair.jobs():
-            with suppress(FairleadError):  # it may have ended since
-                fair.client.cancel(job["id"])
-        until(lambda fair=fair: not fair.jobs())  # type: ignore[misc]
 
 
 def node() -> str:
@@ -441,18 +412,12 @@ def test_an_unpicklable_function_is_refused(connect: Connect) -> None:
 @pytest.mark.usefixtures("cluster")
 def test_who_may_not_connect(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="user"):
-        fairlead_connect(" ")
+        fairlead.ray.connect(" ")
     with pytest.raises(InputError, match="policy"):
-        fairlead_connect("ana", policy="best")
+        fairlead.ray.connect("ana", policy="best")
     monkeypatch.setattr("fairlead.ray.fair.Agent", _other_agent())
     with pytest.raises(InputError, match="is of fairlead"):
-        fairlead_connect("ana")
-
-
-def fairlead_connect(user: str, **options: Any) -> Fair:
-    from fairlead.ray import connect
-
-    return connect(user, **options)
+        fairlead.ray.connect("ana")
 
 
 def _other_agent() -> Any:

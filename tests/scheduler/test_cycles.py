@@ -8,8 +8,6 @@ from random import Random
 
 import pytest
 
-from fairlead.model.quantity import exact
-from fairlead.scheduler._rounds import not_before
 from fairlead.scheduler.criteria.residual import is_less
 from fairlead.scheduler.scheduler import Scheduler
 from oracles.plain_gangs import RememberingScheduler
@@ -118,12 +116,6 @@ def test_a_declined_server_is_offered_again_later(policy: str) -> None:
     assert s.place(now=2.5) == []
     assert len(s.place(now=2.6)) == 1
     assert s.next_moment() == inf
-
-
-def test_the_next_offer_is_never_too_early() -> None:
-    for over in range(1, 50):
-        moment = Fraction(over, 7)
-        assert moment <= exact(not_before(moment)) < moment + Fraction(1, 10**12)
 
 
 def test_the_best_server_depends_on_the_pool_of_now() -> None:

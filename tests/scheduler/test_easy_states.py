@@ -76,14 +76,3 @@ def test_a_gang_of_several_shapes_may_fit_sooner_after_a_start() -> None:
     short = s.submit("ana", {"gpu": 1}, time_limit=15, where=["a"])
     s.submit("ana", {"cpu": 1}, time_limit=15)
     assert placed(s) == [(short, "a")]
-
-
-@pytest.mark.parametrize("policy", ["fifo/first-fit", "easy/first-fit", "fifo/best-fit"])
-def test_a_group_that_was_tried_often_starts_on_a_new_server(policy: str) -> None:
-    s = both(policy, ["cpu"], {"a": {"cpu": 1}})
-    s.submit("ana", {"cpu": 1}, 2)
-    assert len(placed(s)) == 1
-    for _ in range(5):
-        assert placed(s) == []
-    s.add_server("b", {"cpu": 1})
-    assert [server for _, server in placed(s)] == ["b"]

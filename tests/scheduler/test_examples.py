@@ -103,14 +103,6 @@ def test_failures_are_bounded_and_losses_are_not_failures(make) -> None:
         s.cancel(g)
 
 
-def test_a_task_that_is_given_up_leaves_the_others_of_its_group(make) -> None:
-    s = one_server(make, cpu=1)
-    s.submit("ana", {"cpu": 1}, tasks=2, attempts=1)
-    (p,) = s.place()
-    s.fail(p.task)
-    assert started(s) == [("ana", "a", 1, 1)]
-
-
 def test_a_gang_of_two_shapes_starts_and_stops_as_one(make) -> None:
     s = one_server(make)
     s.add_server("b", {"cpu": 1, "memory": 8})
@@ -130,31 +122,6 @@ def test_a_gang_of_two_shapes_starts_and_stops_as_one(make) -> None:
     assert s.place() == []
     with pytest.raises(InputError):
         s.cancel(g)
-
-
-def test_what_finished_of_a_gang_does_not_run_again(make) -> None:
-    s = one_server(make)
-    s.submit("ana", {"cpu": 1}, tasks=3, gang=True)
-    first, second, third = s.place()
-    s.finish(second.task)
-    assert s.evict(third.task) == [first.task, third.task]
-    assert started(s) == [("ana", "a", 0, 2), ("ana", "a", 2, 2)]
-
-
-def test_each_shape_of_a_gang_may_have_servers_of_its_own(make) -> None:
-    s = one_server(make)
-    s.add_server("b", {"cpu": 4}, labels={"zone": "b"})
-    s.submit_gang("ana", [({"cpu": 1}, 1), ({"cpu": 1}, 1, {"zone": "b"})])
-    assert [server for _, server, _, _ in started(s)] == ["a", "b"]
-
-
-def test_a_gang_is_placed_whole_whatever_the_limit(make) -> None:
-    s = one_server(make)
-    s.submit("ana", {"cpu": 1}, tasks=3, gang=True)
-    s.submit("bo", {"cpu": 1}, tasks=1)
-    assert s.place(limit=0) == []
-    assert len(s.place(limit=1)) == 3
-    assert len(s.place(limit=1)) == 1
 
 
 def test_an_assumed_task_may_overcommit_a_server(make) -> None:
@@ -198,71 +165,6 @@ def test_best_fit_takes_the_totals_of_servers_that_are_there(make) -> None:
         assert [server for _, server, _, _ in started(s)] == [expected]
 
 
-def test_where_is_asked_again_of_servers_that_join_or_change(make) -> None:
-    s = one_server(make)
-    s.submit("ana", {"cpu": 1}, where={"gpu": "T4"})
-    s.submit("bo", {"cpu": 1}, where=["c"])
-    assert s.place() == []
-    s.set_server("a", labels={"gpu": "T4", "zone": "a"})
-    assert started(s) == [("ana", "a", 0, 1)]
-    s.add_server("c", {"cpu": 1})
-    assert started(s) == [("bo", "c", 0, 1)]
-
-
-def test_servers_come_in_the_order_of_joining_unless_told(make) -> None:
-    s = make(["cpu"], "drf/first-fit")
-    s.add_queue("ana")
-    for name, order in (("a", None), ("b", None), ("c", -1), ("d", 1)):
-        s.add_server(name, {"cpu": 1}, order=order)
-    s.remove_server("a")
-    s.add_server("a", {"cpu": 1})
-    s.submit("ana", {"cpu": 1}, tasks=5)
-    assert [server for _, server, _, _ in started(s)] == ["c", "b", "d", "a"]
-
-
-@pytest.mark.parametrize("policy", ["drf/first-fit", "tsf/best-fit", "ps-dsf/joint"])
-def test_scores_that_differ_by_little_differ(make, policy: str) -> None:
-    for weight, third in ((1 + 2**-50, "bo"), (1, "ana"), (1 - 2**-50, "ana")):
-        s = one_server(make, policy)
-        s.set_weight("bo", weight)
-        for queue in ("ana", "bo"):
-            s.submit(queue, {"cpu": 1}, tasks=2)
-        assert [queue for queue, *_ in started(s)][:3] == ["ana", "bo", third]
-
-
-@pytest.mark.parametrize("policy", ["ps-dsf/joint", "ps-dsf/joint/residual", "drf/first-fit"])
-def test_a_new_weight_counts_for_what_runs_already(make, policy: str) -> None:
-    s = one_server(make, policy, cpu=8)
-    for queue in ("ana", "bo"):
-        s.submit(queue, {"cpu": 1}, tasks=9)
-    s.place(limit=4)
-    s.set_weight("bo", 4)
-    assert [queue for queue, *_ in started(s, limit=3)] == ["bo", "bo", "bo"]
-
-
-def test_fifo_blocks_for_the_first_that_could_be_placed_at_all(make) -> None:
-    s = one_server(make, "fifo/first-fit")
-    first = s.submit("bo", {"cpu": 3}, now=0.0)
-    never = s.submit("ana", {"cpu": 9}, now=1.0)
-    large = s.submit("ana", {"cpu": 2}, now=2.0)
-    small = s.submit("bo", {"cpu": 1}, now=3.0)
-    (p,) = s.place()
-    assert p.group == first  # then large blocks, and never does not
-    s.finish(p.task)
-    assert groups(s) == [large, small]
-    s.add_server("b", {"cpu": 9})
-    assert groups(s) == [never]
-
-
-def test_strict_order_waits_for_the_first_of_a_queue(make) -> None:
-    for strict, expected in ((False, ["ana", "bo"]), (True, ["bo"])):
-        s = one_server(make, strict_fifo=strict)
-        s.submit("ana", {"cpu": 9})
-        s.submit("ana", {"cpu": 1})
-        s.submit("bo", {"cpu": 1})
-        assert [queue for queue, *_ in started(s)] == expected
-
-
 def test_amounts_are_counted_in_quanta_and_never_wrap(make) -> None:
     s = make(["cpu"], "drf/first-fit")
     s.add_queue("ana")
@@ -282,15 +184,3 @@ def test_amounts_are_counted_in_quanta_and_never_wrap(make) -> None:
     with pytest.raises(InputError):
         s.assume(g, "a")  # nor does what is held
     s.check()
-
-
-@pytest.mark.parametrize("policy", ["drf/first-fit", "tsf/best-fit", "ps-dsf/joint"])
-def test_equal_inexact_weights_tie(make, policy) -> None:
-    s = one_server(make, policy)
-    s.add_queue("cy", 0.7)
-    s.set_weight("ana", 0.7)
-    s.set_weight("bo", 3)
-    s.set_weight("bo", 0.7)
-    for name in ("cy", "bo", "ana"):
-        s.submit(name, {"cpu": 0.3}, tasks=3)
-    assert [p.queue for p in s.place()] == ["ana", "bo", "cy"] * 3

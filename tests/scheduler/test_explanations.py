@@ -12,7 +12,7 @@ import pytest
 from effort import cases
 from fairlead.errors import InputError
 from fairlead.scheduler import _explain
-from fairlead.scheduler.explanation import NAMED, Change, Explanation, Reservation, ServerShortage
+from fairlead.scheduler.explanation import NAMED, Explanation, Reservation, ServerShortage
 from fairlead.scheduler.scheduler import Scheduler
 from oracles import plain_explaining
 from scheduler.random_life import POLICIES, ComparedLife, compared
@@ -161,58 +161,6 @@ def test_what_never_fits_is_told_why(demand: Any, where: Any, held_by: str, shor
     assert why.to_dict()["never"] is True
 
 
-def test_the_nearest_are_told_apart_by_one_quantum() -> None:
-    s = Scheduler(["cpu"], "drf/first-fit", {"cpu": 1})
-    s.add_server("big", {"cpu": 2**60})
-    s.add_queue("ana")
-    s.assume(s.submit("ana", {"cpu": 2**60}), "big")
-    for k in (3, 9, 2, 1, 5, 4, 8, 7, 6, 12, 11, 10):
-        s.add_server(f"s{k}", {"cpu": 2**57 - k})
-    why = s.explain(s.submit("ana", {"cpu": 2**60}))
-    assert [miss.server for miss in why.nearest] == [f"s{k}" for k in range(1, 11)]
-    assert why.lacking == {"cpu": 13}
-
-
-def test_less_is_what_the_slots_that_are_left_cover() -> None:
-    s = Scheduler(["cpu"], "slots:3", {"cpu": 1})
-    s.add_server("a", {"cpu": 10})
-    s.add_queue("ana")
-    s.submit("ana", {"cpu": 3})
-    s.place()
-    why = s.explain(s.submit("ana", {"cpu": 10}))
-    assert (why.lacking, why.nearest) == ({"slots": 1}, (ServerShortage("a", {"slots": 1.0}),))
-    assert [(c.to, c.starts) for c in why.would_change if c.kind == "resource"] == [(6.0, True)]
-
-
-def test_less_of_one_resource_is_tried_where_no_other_lacks() -> None:
-    s = Scheduler(["cpu", "memory"], "drf/first-fit")
-    for name, cpu, memory in (("a", 3, 1), ("b", 2, 4), ("c", 1, 4)):
-        s.add_server(name, {"cpu": cpu, "memory": memory})
-    s.add_queue("ana")
-    why = s.explain(s.submit("ana", {"cpu": 4, "memory": 4}))
-    assert why.lacking == {"cpu": 3, "memory": 1}
-    assert [(c.of, c.to) for c in why.would_change if c.kind == "resource"] == [("cpu", 2.0)]
-
-
-def test_what_is_not_taken_is_never_lacking() -> None:
-    s = Scheduler(["cpu", "memory"], "drf/first-fit")
-    s.add_server("a", {"cpu": 2, "memory": 1})
-    s.add_server("b", {"cpu": 1, "memory": 4})
-    s.add_queue("ana")
-    s.assume(s.submit("ana", {"cpu": 1, "memory": 3}), "a")  # more memory than there is
-    g = s.submit("ana", {"cpu": 1})
-    why = s.explain(g)
-    assert (why.starts, why.fitting, why.lacking, why.nearest) == (True, 2, {}, ())
-    s.place()
-    s.place()
-    why = s.explain(s.submit("ana", {"cpu": 2}))
-    assert (why.fitting, why.lacking) == (0, {"cpu": 2})
-    assert (
-        why.nearest == (ServerShortage("a", {"cpu": 2.0}), ServerShortage("b", {"cpu": 1.0}))[::-1]
-    )
-    assert tried(why)["resource", "cpu"]  # of b, that lacks it alone
-
-
 def test_what_holds_a_group_back_though_it_fits_has_a_name() -> None:
     s = full(strict_fifo=True)
     s.submit("ana", {"cpu": 3, "memory": 1})
@@ -227,76 +175,6 @@ def test_what_holds_a_group_back_though_it_fits_has_a_name() -> None:
     s.drain("b")
     why = s.explain(s.submit("ana", {"cpu": 0.5, "memory": 1}, where=["b"]))
     assert (why.held_by, why.allowed, why.open) == ("drained", 1, 0)
-
-
-def test_a_gang_is_held_by_what_holds_it() -> None:
-    s = Scheduler(["cpu"], "drf/first-fit")
-    s.add_server("a", {"cpu": 2})
-    s.add_queue("ana")
-    s.add_queue("bo")
-    s.submit("ana", {"cpu": 1})
-    g = s.submit("bo", {"cpu": 1}, 2, gang=True)
-    assert s.explain(g).held_by == "order"  # there is room for both of it until ana's is placed
-    s.place()
-    assert s.explain(g).held_by == "gang"
-    s.finish(1 + g)
-    assert s.explain(g).starts
-    s = Scheduler(["cpu"], "fifo/first-fit")
-    s.add_server("a", {"cpu": 2})
-    s.add_server("b", {"cpu": 2})
-    s.add_queue("ana")
-    s.submit("ana", {"cpu": 2})
-    s.place()
-    assert s.explain(s.submit("ana", {"cpu": 2}, 2, gang=True)).held_by == "gang"
-    assert s.explain(s.submit("ana", {"cpu": 1})).held_by == "fifo"
-
-
-@pytest.mark.parametrize("policy", ["drf/first-fit", "fifo/first-fit", "easy/best-fit"])
-def test_a_gang_with_nothing_ahead_of_it_is_held_by_itself(policy: str) -> None:
-    s = Scheduler(["cpu"], policy)
-    for name in "ab":
-        s.add_server(name, {"cpu": 3})
-    s.add_queue("ana")
-    s.assume(s.submit("ana", {"cpu": 1}), "a")
-    g = s.submit_gang("ana", [({"cpu": 1}, 1), ({"cpu": 2.5}, 1), ({"cpu": 1.5}, 1)])
-    why = s.explain(g)  # 2.5 goes to b, 1.5 to a, and 1 has room nowhere
-    assert (why.held_by, why.fitting, why.n_ahead, why.never) == ("gang", 2, 0, False)
-    s.drain("b")
-    assert (s.explain(g).held_by, s.explain(g).fitting) == ("gang", 1)
-
-
-def test_a_gang_that_is_passed_over_is_held_by_itself() -> None:
-    s = Scheduler(["cpu", "memory"], "drf/first-fit")
-    for name in "ab":
-        s.add_server(name, {"cpu": 1, "memory": 1})
-    s.add_queue("ana")
-    s.add_queue("bo")
-    g = s.submit_gang("ana", [({"cpu": 1, "memory": 1}, 1), ({"cpu": 1}, 1, ["a"])])
-    assert s.place() == []  # its first task would go to a
-    s.assume(s.submit("bo", {"memory": 1}), "a")
-    why = s.explain(g)  # it would go to b now, but nothing was freed
-    assert (why.starts, why.held_by, why.fitting) == (False, "gang", 1)
-
-
-def test_what_is_submitted_anew_keeps_its_place() -> None:
-    s = Scheduler(["cpu"], "drf/first-fit")
-    s.add_server("a", {"cpu": 2})
-    s.add_queue("ana")
-    g = s.submit("ana", {"cpu": 3}, 2)
-    later = s.submit("ana", {"cpu": 2})
-    why = s.explain(g)
-    assert why.never
-    assert [c for c in why.would_change if c.kind == "resource"] == [
-        Change("it asked for 2 cpu instead of 3", "resource", "cpu", 2.0, True)
-    ]
-    assert [p.group for p in s.place()] == [later]
-    s = Scheduler(["cpu"], "fifo/first-fit")
-    s.add_server("a", {"cpu": 2})
-    s.add_queue("ana")
-    s.add_queue("bo")
-    first = s.submit("bo", {"cpu": 2}, where={"zone": "x"})
-    s.submit("ana", {"cpu": 2})
-    assert tried(s.explain(first))["where", "zone"]
 
 
 @pytest.mark.parametrize("select", ["first-fit", "best-fit"])
@@ -355,34 +233,6 @@ def test_a_limit_that_is_named_is_short_enough(start: float) -> None:
     assert [p.group for p in s.place(start)] == [g]
 
 
-def test_a_limit_that_is_named_does_not_end_too_late() -> None:
-    s = Scheduler(["cpu"], "easy/first-fit")
-    s.add_server("a", {"cpu": 4})
-    s.add_queue("ana")
-    s.submit("ana", {"cpu": 3}, time_limit=82.9)
-    s.place(10.3)
-    s.submit("ana", {"cpu": 4})
-    g = s.submit("ana", {"cpu": 1}, time_limit=100)
-    s.place(25.9)
-    assert 25.9 + (93.2 - 25.9) > 93.2  # as floats are
-    (change,) = [c for c in s.explain(g).would_change if c.kind == "limit"]
-    assert change.starts
-    assert 25.9 + change.to <= 93.2
-
-
-def test_tasks_without_limits_allow_no_reserved_time() -> None:
-    s = Scheduler(["cpu"], "easy/first-fit")
-    s.add_server("a", {"cpu": 4})
-    s.add_queue("ana")
-    s.submit("ana", {"cpu": 3})
-    s.place(0)
-    g = s.submit("ana", {"cpu": 2}, time_limit=5, now=1)
-    why = s.explain(g)
-    assert (why.held_by, why.reservation) == ("room", Reservation("ana", g, math.inf, ()))
-    assert why.to_dict()["reservation"]["at"] is None
-    assert "It can start at no known time: tasks in its way have no time limit." in str(why)
-
-
 def test_a_queue_that_is_ahead_takes_the_room() -> None:
     s = Scheduler(["cpu"], "drf/first-fit")
     s.add_server("a", {"cpu": 2})
@@ -423,59 +273,6 @@ def test_in_a_tree_siblings_are_ahead_on_every_level() -> None:
     assert (why.above, why.score) == ((("lab", 0.25),), 0.5)
     assert [c.of for c in why.would_change if c.kind == "weight"] == ["ana", "lab"]
     assert "; lab has 0.25 / ana has 0.5." in str(why)
-
-
-def test_a_group_starts_after_many_others() -> None:
-    s = Scheduler(["cpu"], "drf/first-fit")
-    s.add_server("a", {"cpu": 1000})
-    s.add_queue("ana")
-    s.add_queue("bo", 10_000)
-    s.submit("ana", {"cpu": 1})
-    s.place()
-    s.submit("bo", {"cpu": 1}, 600)
-    g = s.submit("ana", {"cpu": 1})
-    assert (s.explain(g).starts, s.explain(g).n_ahead) == (True, 1)
-    s.submit("bo", {"cpu": 1}, 600)
-    assert s.explain(g).held_by == "order"
-
-
-@pytest.mark.parametrize("policy", ["drf/rrr/oblivious", "ps-dsf/rrr/oblivious"])
-def test_where_demands_are_unknown_a_gang_starts_on_one_server(policy: str) -> None:
-    s = Scheduler(["cpu"], policy)
-    for name in ("a", "b"):
-        s.add_server(name, {"cpu": 3})
-    s.add_queue("ana")
-    s.submit_gang("ana", [({"cpu": 2}, 1), ({"cpu": 1}, 1)])
-    assert len({p.server for p in s.place()}) == 1
-    wide = s.submit_gang("ana", [({"cpu": 2}, 1), ({"cpu": 1}, 2)])
-    narrow = s.submit("ana", {"cpu": 1.5}, 2, gang=True)
-    assert [p.group for p in s.place(100.0)] == [narrow] * 2
-    more = s.submit("ana", {"cpu": 1.5}, 2, gang=True)
-    assert s.place(200.0) == []
-    why = s.explain(wide)
-    assert (why.held_by, why.never) == ("gang", True)
-    assert "none is large enough for all of its tasks" in why.reason
-    why = s.explain(more)
-    assert (why.held_by, why.never) == ("room", False)
-    s.add_server("c", {"cpu": 1.5})
-    s.place(300.0)
-    why = s.explain(more)
-    assert (why.held_by, why.never) == ("gang", False)
-    assert "none has room for all of its tasks now" in why.reason
-
-
-def test_a_queue_that_declined_is_told_so() -> None:
-    s = Scheduler(["cpu"], "drf/rrr/oblivious", refuse_seconds=10)
-    s.add_server("a", {"cpu": 3})
-    s.add_queue("ana")
-    s.submit("ana", {"cpu": 2})
-    wide = s.submit("ana", {"cpu": 2})
-    (task,) = [p.task for p in s.place(0.0)]
-    s.finish(task)  # it declined the rest
-    why = s.explain(wide)
-    assert (why.held_by, why.fitting) == ("declined", 1)
-    assert s.explain(wide, now=10.0).starts
-    assert s.next_moment() == 10.0
 
 
 def test_scores_are_those_with_the_nearest_server() -> None:
@@ -535,12 +332,3 @@ def test_without_servers_nothing_ever_starts(policy: str) -> None:
     s.add_server("a", {"memory": 1})
     why = s.explain(g)
     assert (why.never, why.held_by, why.short) == (True, "size", {"cpu": (1.0, 0.0)})
-
-
-def test_nearest_are_ordered_by_the_largest_lacking_part() -> None:
-    s = Scheduler(["cpu", "memory"], "drf/first-fit")
-    s.add_server("a", {"cpu": 5, "memory": 9})
-    s.add_server("b", {"cpu": 6, "memory": 6})
-    s.add_queue("ana")
-    why = s.explain(s.submit("ana", {"cpu": 10, "memory": 10}))
-    assert [lacking.server for lacking in why.nearest] == ["b", "a"]

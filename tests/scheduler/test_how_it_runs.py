@@ -86,13 +86,6 @@ def test_the_switch_holds_in_subpackages(package: Path) -> None:
         assert done.returncode == status
 
 
-def test_extensions_of_another_python_are_left_alone(package: Path) -> None:
-    (package / "scheduler" / "build.cpython-399-x86_64-linux-gnu.so").write_bytes(
-        b"of another Python"
-    )
-    assert imported(package) == ("plain Python", "")
-
-
 def test_an_edited_source_makes_one_line(package: Path) -> None:
     record_build(str(package))
     source = package / "scheduler" / "build.py"
@@ -120,11 +113,6 @@ def test_times_of_files_decide_nothing(package: Path) -> None:
     for path in sources_to_compile(str(package)):
         os.utime(path, (2e9, 2e9))
     assert is_current(str(package)) is True
-    assert imported(package)[1] == ""
-
-
-def test_without_a_record_nothing_is_compared(package: Path) -> None:
-    assert is_current(str(package)) is None
     assert imported(package)[1] == ""
 
 

@@ -68,21 +68,3 @@ def assert_nearest(
         free[wanted] = [has - takes for has, takes in zip(free[wanted], demand, strict=True)]
         placed += 1
     assert placed == tasks
-
-
-@pytest.mark.parametrize("freed", ["ab", "ba"])
-@pytest.mark.parametrize(("other", "best"), [(3, "b"), (2, "a")])
-def test_of_freed_servers_the_best_is_taken(other: int, best: str, freed: str) -> None:
-    scheduler = Scheduler(["cpu", "memory"], "drf/best-fit")
-    scheduler.add_queue("ana")
-    running = {}
-    for name, cpu in [("a", other), ("b", 2)]:
-        scheduler.add_server(name, {"cpu": cpu, "memory": 2})
-        scheduler.submit("ana", {"cpu": cpu, "memory": 2})
-        (placement,) = scheduler.place()
-        running[placement.server] = placement.task
-    scheduler.submit("ana", {"cpu": 1, "memory": 1})
-    assert not scheduler.place()
-    for name in freed:
-        scheduler.finish(running[name])
-    assert scheduler.place()[0].server == best

@@ -80,45 +80,6 @@ def test_slots_are_of_the_server_that_is_given(make: Any) -> None:
     assert len(s.place()) == 7
 
 
-def test_slots_of_running_tasks_are_counted_anew(make: Any) -> None:
-    s = make(["cpu"], "slots:3")
-    s.add_queue("ana")
-    s.add_server("a", {"cpu": 3})
-    s.add_server("b", {"cpu": 2})
-    s.submit("ana", {"cpu": 1}, 5)
-    assert [p.server for p in s.place()] == ["a", "a", "a", "b", "b"]
-    s.set_server("a", {"cpu": 0.5})
-    s.check()
-    assert not s.place()
-    s.set_server("a", {"cpu": 12})
-    s.check()
-    s.submit("ana", {"cpu": 1}, 5)
-    assert not s.place()
-
-
-@pytest.mark.parametrize("policy", ["drf/rrr", "ps-dsf/rrr", "drf/rrr/oblivious"])
-def test_the_first_group_of_which_a_task_fits_is_placed(make: Any, policy: str) -> None:
-    s = make(["cpu"], policy)
-    s.add_server("a", {"cpu": 3})
-    s.add_queue("ana")
-    times = [(9, 0.0), (2, 3.0), (1, 4.0), (1.5, 2.0), (0.5, 5.0), (8, 1.0)]
-    groups = {cpu: s.submit("ana", {"cpu": cpu}, 1, now=now) for cpu, now in times}
-    assert [p.group for p in s.place(5.0)] == [groups[cpu] for cpu in (1.5, 1, 0.5)]
-
-
-def test_what_has_no_more_to_offer_is_not_declined_again(make: Any) -> None:
-    s = make(["cpu"], "ps-dsf/rrr/oblivious", refuse_seconds=2)
-    s.add_server("a", {"cpu": 3})
-    s.add_queue("ana")
-    s.submit("ana", {"cpu": 2}, 2)
-    (running,) = s.place(0.0)
-    s.add_queue("bo")
-    s.submit("bo", {"cpu": 9})
-    assert placed(s, 3.0) == []  # bo declines it
-    s.finish(running.task)
-    assert placed(s, 3.5) == [("ana", "a")]
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_a_score_with_another_task_is_no_bound(make: Any, seed: int) -> None:
     """On a it is bo's turn, as ana has more of what x takes; on b ana's, whose y takes memory."""

@@ -171,26 +171,6 @@ def test_of_a_drained_server_what_runs_there_is_shared() -> None:
     assert (question.amount, question.usable, question.used) == ([8], [6], [2])
 
 
-def test_an_empty_drained_server_counts_for_nothing() -> None:
-    s = two_queues()
-    s.submit("ana", {"cpu": 1}, 20, where=["a"])
-    s.submit("bo", {"cpu": 1}, 3)
-    s.drain("a")
-    assert shares(s) == {"ana": (0.0, 0.0), "bo": (0.0, 0.75)}
-    assert s.shares_question().too_large == 0  # it has room once it is undrained
-    s.undrain("a")
-    assert shares(s) == {"ana": (0.0, 0.5), "bo": (0.0, 0.375)}
-
-
-def test_what_runs_on_a_drained_server_is_wanted() -> None:
-    s = two_queues()
-    s.submit("ana", {"cpu": 1}, 3, where=["a"])
-    s.submit("ana", {"cpu": 3}, where=["a"])
-    assert len(s.place()) == 3
-    s.drain("a")  # 3 run there, and what waits has no open server
-    assert shares(s) == {"ana": (3 / 7, round(3 / 7, 9)), "bo": (0.0, 0.0)}
-
-
 def test_a_queue_of_weight_0_is_due_nothing() -> None:
     s = two_queues(weight=0)
     s.submit("bo", {"cpu": 1}, 20)
@@ -229,25 +209,6 @@ def test_shares_without_servers_or_tasks_are_0() -> None:
     assert [tuple(q)[:4] for q in got.queues] == [("ana", 0.0, 0.0, 0.0)]
     assert got.certificate is None
     assert got.to_dict()["certificate"] is None
-
-
-def test_slots_are_shared_by_amounts() -> None:
-    s = two_queues("slots:4")
-    s.submit("ana", {"cpu": 1}, 20)
-    s.submit("bo", {"cpu": 1.5}, 1)
-    s.place()
-    assert s.shares().mechanism == "drfh"
-    assert shares(s)["bo"] == (1.5 / 8, 0.1875)
-
-
-def test_under_ps_dsf_the_answer_is_proved() -> None:
-    s = two_queues("ps-dsf/first-fit")
-    s.submit("ana", {"cpu": 1}, 20, where=["a"])
-    s.submit("bo", {"cpu": 2}, 20)
-    got = s.shares()
-    assert got.mechanism == got.allocation.mechanism == "ps-dsf"
-    assert got.certificate.holds
-    assert got.allocation.problem.total_capacity == [8]
 
 
 def test_refused_are_unknown_mechanisms_limits_and_trees() -> None:

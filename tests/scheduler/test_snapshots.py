@@ -84,22 +84,6 @@ def test_the_same_events_give_the_same_bytes() -> None:
     assert a.snapshot() == b.snapshot() != data
 
 
-def test_ids_given_before_are_valid_and_stale_ones_are_refused() -> None:
-    s = Scheduler(["cpu"], "drf/first-fit")
-    s.add_server("a", {"cpu": 2})
-    s.add_queue("ana")
-    group = s.submit("ana", {"cpu": 1}, 3)
-    first, second = s.place()
-    s.finish(first.task)
-    restored = Scheduler.restore(s.snapshot())
-    with pytest.raises(InputError):
-        restored.finish(first.task)
-    restored.finish(second.task)
-    assert [p.group for p in restored.place()] == [group]
-    with pytest.raises(InputError):
-        restored.finish(second.task)
-
-
 def test_what_is_not_a_snapshot_is_refused_in_one_line() -> None:
     data = busy().snapshot()
     head = data.index(b"\n")

@@ -65,18 +65,6 @@ def test_an_explanation_names_the_teams() -> None:
         s.shares()
 
 
-def test_in_a_tree_times_of_submission_decide_under_fifo() -> None:
-    s = cluster("easy/first-fit", cpu=4)
-    for name, parent in (("lab", None), ("ana", "lab"), ("bo", "lab")):
-        s.add_queue(name, parent=parent)
-    s.submit("bo", {"cpu": 3}, time_limit=99, now=0)
-    s.place(0)
-    s.submit("bo", {"cpu": 4}, now=1)
-    why = s.explain(s.submit("ana", {"cpu": 1}, now=2), 10)
-    assert why.above == ()
-    assert "Ahead by time of submission: bo (9 s ago); ana came 8 s ago." in str(why)
-
-
 def cluster(policy: str = "drf/first-fit", **amounts: float) -> Scheduler:
     s = Scheduler(list(amounts), policy)
     s.add_server("a", amounts)

@@ -136,9 +136,10 @@ def submit(
         bundle["memory"] = _client.amount_of(memory)
     if gpu:
         bundle["gpu"] = gpu
-    from fairlead.ray.entrypoint import run_captured
+    from fairlead.ray.entrypoint import check_command, run_captured
     from fairlead.ray.fair import connect
 
+    check_command(command, str(Path.cwd()))
     with connect(user or getuser(), address) as fair:
         try:
             status = run_captured(

@@ -80,10 +80,10 @@ def run_captured(
 ) -> int:
     """Run a command in a fair placement group; return its exit status, 137 if its node was lost.
 
-    A Python script is captured: its tasks run in the bundles, too. `bundles` and `where` are as in
+    `check_command` refuses some commands. A Python script is captured: its tasks run in the
+    bundles, too. `bundles` and `where` are as in
     `Fair.placement_group`. An exception of a script is raised as `ray.exceptions.RayTaskError`.
     """
-    check_command(words, directory)
     group = fair.placement_group(bundles, where)
     try:
         pinned = PlacementGroupSchedulingStrategy(

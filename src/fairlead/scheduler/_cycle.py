@@ -94,7 +94,6 @@ class Cycle:
             state.freed.tighten()
 
     def book_plan(self, group: TaskGroup, plan: Plan, started: list[Task]) -> None:
-        """4. Book: start tasks of a group where they are planned."""
         for index, server in plan:
             started.append(self.state.start(group, index, server, self.state.now))
 
@@ -367,7 +366,6 @@ def has_any_room(servers: Iterable[Server], group: TaskGroup) -> bool:
 
 
 def is_first(state: State, group: TaskGroup) -> bool:
-    """Return whether a group is the first waiting one of its queue. O(groups)."""
     for other in state.groups.values():
         if (
             other.waiting_list.queue is group.waiting_list.queue

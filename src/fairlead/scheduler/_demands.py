@@ -57,20 +57,12 @@ class Demands:
         self.usable = [*self.open.values(), *self.still_used().values()]
 
     def still_used(self) -> dict[ServersKey, UsableServers]:
-        """Return the amounts of tasks on draining servers."""
-        used: dict[str, list[int]] = {}
-        for server in self.state.servers.values():
-            if server.is_draining and server.running > 0:
-                used[server.name] = [0] * self.resources
-        if used:
-            for task in self.state.running.values():
-                amounts = used.get(task.server.name)
-                if amounts is not None:
-                    for r in range(self.resources):
-                        amounts[r] += int(task.shape.given[r])
         found: dict[ServersKey, UsableServers] = {}
-        for name, amounts in used.items():
-            count_server(found, self.state.servers[name], amounts)
+        servers = [server for server in self.state.servers.values() if server.is_draining]
+        held = self.state.held() if servers else {}
+        for server in servers:
+            if server.running > 0:
+                count_server(found, server, held[server.name])
         return found
 
     def count_group(self, group: TaskGroup) -> None:
@@ -114,7 +106,6 @@ class Demands:
 def count_server(
     table: dict[ServersKey, UsableServers], server: Server, amounts: list[int]
 ) -> None:
-    """Count a server with some usable amounts."""
     key = (int(server.kind), tuple(amounts))
     found = table.get(key)
     if found is None:

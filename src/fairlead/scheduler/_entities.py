@@ -58,7 +58,6 @@ def add_to(amounts: vec[i64], demand: vec[i64], sign: i64) -> None:
 
 
 def larger(amounts: list[int], others: list[int]) -> list[int]:
-    """Return the larger of two amounts of each resource."""
     return [max(amount, other) for amount, other in zip(amounts, others, strict=True)]
 
 
@@ -74,8 +73,6 @@ class Constraint:
 
 
 class Kind:
-    """Servers that the same constraints admit."""
-
     def __init__(self, labels: Labels, naming: frozenset[Constraint], number: i64) -> None:
         self.labels = labels
         self.naming = naming  # the constraints that name these servers
@@ -88,8 +85,6 @@ class Kind:
 
 
 class Server:
-    """A server that joined the cluster."""
-
     block: Block | None = None  # its entry in the index of first-fit
     slot: i64 = 0  # its row in the block
     lot: Lot | None = None  # its entry in the index of best-fit
@@ -351,8 +346,6 @@ class Gang(TaskGroup):
 
 
 class Task:
-    """A task that was started."""
-
     def __init__(
         self, id: int, group: TaskGroup, index: int, server: Server, attempt: int, since: float
     ) -> None:
@@ -440,7 +433,6 @@ class WaitingList:
         return False
 
     def add(self, group: TaskGroup) -> None:
-        """Add a group with waiting tasks."""
         if not group.is_listed:
             group.is_listed = True
             heappush(self.heap, (group.order, group))
@@ -462,8 +454,6 @@ WaitingListKey = tuple[Shape, float]  # unlimited if lists have groups of any li
 
 
 class Queue:
-    """A queue of a user or an organisation; the root is the default parent."""
-
     def __init__(
         self, name: str, serial: int, weight: tuple[int, int], parent: Queue | None, width: i64
     ) -> None:

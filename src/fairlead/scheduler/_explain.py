@@ -45,8 +45,6 @@ PORTION: Final = 256  # tasks to place between checks whether the group has star
 
 
 class Explainer:
-    """Explains why a group waits."""
-
     def __init__(
         self,
         cycle: Cycle,
@@ -122,7 +120,6 @@ class Explainer:
         )
 
     def amount(self, r: int, quanta: int) -> float:
-        """Return an amount in the unit of its users."""
         return float(quanta * self.units[r])
 
     def lacking_on(self, server: Server) -> ServerShortage:

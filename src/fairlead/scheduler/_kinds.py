@@ -33,7 +33,6 @@ class Kinds:
         return True
 
     def remove_constraint(self, constraint: Constraint) -> None:
-        """Uncount a shape with a constraint; forget a constraint without shapes."""
         constraint.shapes -= 1
         if constraint.shapes > 0:
             return

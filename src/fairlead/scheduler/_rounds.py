@@ -14,20 +14,13 @@ if TYPE_CHECKING:
     from fairlead.scheduler._snapshot import RoundsRow
 
 
-class Declines:
-    """The queues that declined a server, and when it may be offered to them again."""
+class Decline:
+    """A queue's refusal of the rest of a server, until a time in seconds."""
 
-    def __init__(self) -> None:
-        # Queues that declined all its free amounts; the server is offered again when more is freed.
-        self.firm: dict[str, Fraction] = {}
-        self.freed: dict[str, Fraction] = {}  # queues that declined before more was freed
-
-    def is_over(self, queue: str, now: Fraction) -> bool:
-        """Return whether the server may be offered to a queue."""
-        if queue in self.firm:
-            return False
-        until = self.freed.get(queue)
-        return until is None or until <= now
+    def __init__(self, until: Fraction, is_freed: bool = False) -> None:
+        self.until = until
+        # Whether more of the server is free since; before that it is not offered again.
+        self.is_freed = is_freed
 
 
 class Rounds:
@@ -39,7 +32,7 @@ class Rounds:
         self.left: list[str] = []  # servers that the round has still to visit, the next one last
         self.is_idle = False  # whether the round has placed no task, or made no offer, so far
         self.current_offer: tuple[str, str] | None = None  # its queue and server
-        self.declines: dict[str, Declines] = {}  # by server
+        self.declines: dict[str, dict[str, Decline]] = {}  # by server and queue
         self.now = Fraction(0)  # the time of the last call of `place`, where demands are unknown
         self.order: list[str] | None = None  # all servers, in their order; None if unknown
 
@@ -60,29 +53,30 @@ class Rounds:
     def decline(self, queue: str, server: str) -> None:
         """End the current offer: the queue declines the rest of the server for a while."""
         self.current_offer = None
-        declines = self.declines.setdefault(server, Declines())
-        declines.freed.pop(queue, None)
-        declines.firm[queue] = self.now + self.refuse_seconds
+        by_queue = self.declines.setdefault(server, {})
+        by_queue[queue] = Decline(self.now + self.refuse_seconds)
+
+    def is_declined(self, queue: str, server: str) -> bool:
+        decline = self.declines.get(server, {}).get(queue)
+        return decline is not None and (not decline.is_freed or decline.until > self.now)
 
     def free_up(self, server: str) -> None:
         """Allow offers of a server again after a while, because more of it is free."""
-        declines = self.declines.get(server)
-        if declines is not None:
-            declines.freed.update(declines.firm)
-            declines.firm = {}
+        for decline in self.declines.get(server, {}).values():
+            decline.is_freed = True
 
     def forget_declines(self, queue: str) -> None:
         """Forget the declines of a queue with more tasks to place. O(servers)."""
-        for declines in self.declines.values():
-            declines.firm.pop(queue, None)
-            declines.freed.pop(queue, None)
+        for by_queue in self.declines.values():
+            by_queue.pop(queue, None)
 
     def next_offer(self, queues: set[str], servers: set[str]) -> float:
         """Return when one of some servers is next offered to a queue that declined it."""
         least: Fraction | None = None
-        for server, declines in self.declines.items():
-            for queue, until in declines.freed.items():
-                if until > self.now and queue in queues and server in servers:
+        for server in servers & set(self.declines):
+            for queue, decline in self.declines[server].items():
+                until = decline.until
+                if decline.is_freed and until > self.now and queue in queues:
                     least = until if least is None else min(least, until)
         return inf if least is None else not_before(least)
 
@@ -106,18 +100,17 @@ class Rounds:
     def save(self) -> RoundsRow:
         """Return all of it as plain values, for undo and snapshots."""
         declined: list[tuple[str, str, int, int, bool]] = []
-        for server in sorted(self.declines):
-            declines = self.declines[server]
-            for queue, until in sorted(declines.firm.items()):
-                declined.append((server, queue, until.numerator, until.denominator, False))
-            for queue, until in sorted(declines.freed.items()):
-                declined.append((server, queue, until.numerator, until.denominator, True))
+        for server in self.declines:
+            for queue, decline in self.declines[server].items():
+                until = decline.until
+                row = (server, queue, until.numerator, until.denominator, decline.is_freed)
+                declined.append(row)
         return {
             "random": self.random.save(),
             "left": list(self.left),
             "idle": self.is_idle,
             "taker": self.current_offer,
-            "declined": declined,
+            "declined": sorted(declined),
             "now": (self.now.numerator, self.now.denominator),
         }
 
@@ -128,8 +121,8 @@ class Rounds:
         self.current_offer = row["taker"]
         self.declines = {}
         for server, queue, over, under, is_freed in row["declined"]:
-            declines = self.declines.setdefault(server, Declines())
-            (declines.freed if is_freed else declines.firm)[queue] = Fraction(over, under)
+            decline = Decline(Fraction(over, under), is_freed)
+            self.declines.setdefault(server, {})[queue] = decline
         self.now = Fraction(row["now"][0], row["now"][1])
 
 

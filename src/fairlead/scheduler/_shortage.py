@@ -39,7 +39,6 @@ class Shortage:
         self.nearest = [server for _, server in nsmallest(NAMED, self.without_room)]
 
     def count(self, server: Server) -> None:
-        """Count a server where the task may run."""
         if server.is_draining:
             return
         self.open += 1
@@ -99,7 +98,6 @@ def lacking_part(shape: Shape, free: vec[i64]) -> int:
 
 
 def lacks(shape: Shape, amounts: vec[i64]) -> list[int]:
-    """Return the indices of amounts that are too small for a task."""
     return [int(r) for r in range(len(amounts)) if amounts[r] < shape.need[r]]
 
 
@@ -115,7 +113,6 @@ def fit_together(servers: Iterable[Server], shape: Shape, tasks: int) -> bool:
 
 
 def count_fitting(shape: Shape, amounts: vec[i64]) -> int:
-    """Return how many tasks amounts have room for."""
     lead = shape.lead
     least = amounts[lead] // shape.demand[lead]
     for r in range(len(amounts)):

@@ -158,7 +158,6 @@ class Body(TypedDict):
 
 
 def snapshot_of(state: State, settings: Settings) -> bytes:
-    """Return a snapshot. O(servers, queues, groups and running tasks)."""
     numbers: dict[Shape, int] = {}
     for id in sorted(state.groups):
         for shape in state.groups[id].shapes():
@@ -237,7 +236,6 @@ def restore_server(state: State, row: ServerRow) -> None:
 
 
 def restore_group(state: State, row: GroupRow, shapes: list[Shape]) -> None:
-    """Add a group to a state, without its running tasks."""
     queue = state.queues[row["queue"]]
     limit = UNLIMITED if row["limit"] is None else row["limit"]
     terms = Terms(row["time"], row["priority"], row["attempts"], limit)

@@ -53,8 +53,6 @@ if TYPE_CHECKING:
 
 
 class State:
-    """The present servers, queues, groups and tasks."""
-
     # The inverse of each event inside `WhatIf`, in the order of the events; None outside.
     undo_steps: list[partial[None]] | None = None
     is_undoing: bool = False  # whether events are being undone: then parked gangs stay parked
@@ -97,7 +95,6 @@ class State:
     def add_server(
         self, name: str, order: int, given: list[int], labels: Labels, group: str = ""
     ) -> Server:
-        """Add an open server; constraints may name its group."""
         server = Server(name, order, self.joined, given, labels, group)
         self.joined += 1
         self.join(server)
@@ -116,7 +113,6 @@ class State:
             self.undo_steps.append(partial(self.leave, server))
 
     def leave(self, server: Server) -> None:
-        """Remove a drained server on which nothing runs."""
         self.rounds.remove_server(server.name)
         self.count(server, -1)
         self.kinds.exit(server)
@@ -183,7 +179,6 @@ class State:
         self.is_stale = True
 
     def open(self, server: Server) -> None:
-        """Open a server for new tasks."""
         server.is_draining = False
         self.selection.open(server)
         self.criterion.version += 1
@@ -318,7 +313,6 @@ class State:
             self.selection.change(server)
 
     def fail(self, group: TaskGroup, index: int) -> int:
-        """Count a failure of a task, or of a gang; return how many there are."""
         if group.failures is None:
             group.failures = {}
         group.failures[index] = group.failures.get(index, 0) + 1
@@ -335,7 +329,6 @@ class State:
         return [found[id] for id in sorted(found)]
 
     def running_on(self, server: Server) -> list[Task]:
-        """Return the tasks that run on a server. O(running tasks)."""
         if server.running == 0:
             return []
         return [task for task in self.running.values() if task.server is server]
@@ -365,16 +358,21 @@ class State:
 
     def count_used(self) -> list[int]:
         """Sum capacities, or held amounts where those are more. O(servers and running tasks)."""
-        held = {name: [0] * int(self.counting.resources) for name in self.servers}
-        for task in self.running.values():
-            on = held[task.server.name]
-            for r in range(self.counting.resources):
-                on[r] += int(task.shape.given[r])
+        held = self.held()
         used = [0] * int(self.counting.resources)
         for server in self.servers.values():
             most = larger(server.given, held[server.name])
             used = [u + m for u, m in zip(used, most, strict=True)]
         return used
+
+    def held(self) -> dict[str, list[int]]:
+        """Return (R,) the held amounts of each server. O(servers and running tasks)."""
+        held = {name: [0] * int(self.counting.resources) for name in self.servers}
+        for task in self.running.values():
+            on = held[task.server.name]
+            for r in range(self.counting.resources):
+                on[r] += int(task.shape.given[r])
+        return held
 
     # Groups
 
@@ -491,7 +489,6 @@ class State:
         self.rerank(group.waiting_list.queue)
 
     def drop(self, group: TaskGroup) -> None:
-        """Drop the waiting tasks of a group."""
         if isinstance(group, Gang) and group.is_parked:
             self.unpark_gang(group)
         if self.undo_steps is not None:
@@ -526,7 +523,6 @@ class State:
             unpark(waiting_list)
 
     def forget_ended(self, group: TaskGroup) -> None:
-        """Remove a group without waiting and running tasks."""
         if group.waiting > 0 or group.tasks is not None:
             return
         del self.groups[group.id]
@@ -575,7 +571,6 @@ class State:
         self.rerank(queue)
 
     def count_tasks(self, queue: Queue, waiting: i64, running: i64) -> None:
-        """Add to the counts of waiting and running tasks of a queue and its ancestors."""
         node: Queue | None = queue
         while node is not None:
             node.waiting += waiting
@@ -590,7 +585,6 @@ class State:
             node = node.parent
 
     def rerank_one(self, queue: Queue, parent: Queue) -> None:
-        """Re-rank a queue among its siblings."""
         before, ranks = queue.rank, parent.ranks
         rank: Rank | None = None
         if queue.waiting > 0:

@@ -16,7 +16,7 @@ from mypy_extensions import i64
 
 from fairlead.scheduler._cycle import Cycle
 from fairlead.scheduler._entities import UNLIMITED, Member, Task, TaskGroup, Terms
-from fairlead.scheduler.selection.offers import Offers
+from fairlead.scheduler.selection.round_robin import Offers
 
 JOIN, LEAVE, DRAIN = 0, 1, 2  # as `model.workload` has them
 PORTION: Final = 64  # most placements in one step
@@ -160,7 +160,6 @@ class Replay:
         return False
 
     def _end_tasks(self) -> None:
-        """End tasks, in the order of their starts."""
         if not self.ends or self.ends[0] != self.now:
             return
         heappop(self.ends)
@@ -169,7 +168,6 @@ class Replay:
                 self.state.stop(task, False)
 
     def _change_servers(self) -> None:
-        """Apply joins, drains and removals of servers."""
         events = self.events
         while self.next_change < len(events.time) and events.time[self.next_change] == self.now:
             server = events.server[self.next_change]
@@ -232,7 +230,6 @@ class Replay:
             self.next_job += 1
 
     def _submit(self, job: int) -> None:
-        """Submit a job: a group for each of its sets, or one gang."""
         jobs = self.jobs
         is_gang = jobs.is_gang[job]
         members: list[Member] = []

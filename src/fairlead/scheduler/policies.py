@@ -29,8 +29,7 @@ from fairlead.scheduler.selection.best_fit import BestFit
 from fairlead.scheduler.selection.best_fit_first import BestFitFirst, BestFitFirstCycle
 from fairlead.scheduler.selection.first_fit import FirstFit
 from fairlead.scheduler.selection.joint import Joint
-from fairlead.scheduler.selection.offers import Offers
-from fairlead.scheduler.selection.round_robin import RoundRobin
+from fairlead.scheduler.selection.round_robin import Offers, RoundRobin
 from fairlead.scheduler.selection.selection import Selection
 
 REFUSE_SECONDS: Final = Fraction(5)  # until a declined server is offered again

@@ -546,7 +546,7 @@ class Scheduler:
 
     def check(self) -> None:
         """Assert that all tables agree; slow, for tests."""
-        check_state(self._state)
+        check_state(self._state, type(self).restore(self.snapshot())._state)
 
     # Lookups
 

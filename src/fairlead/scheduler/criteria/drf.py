@@ -11,7 +11,5 @@ from fairlead.scheduler.criteria.criterion import Criterion, dominant_score
 
 
 class DominantShare(Criterion):
-    """Scores queues by their dominant share."""
-
     def score(self, queue: Queue) -> int:
         return dominant_score(queue, self.total, self.total)

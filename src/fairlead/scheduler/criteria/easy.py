@@ -40,8 +40,6 @@ from fairlead.scheduler.explanation import Reservation, WaitReason, duration
 
 
 class ReservedStart:
-    """The time and the servers at which a group is to start."""
-
     def __init__(self, at: float) -> None:
         self.at = at  # in seconds; infinite if it does not fit after all ends of tasks
         self.tasks: list[tuple[Shape, Server]] = []
@@ -157,7 +155,6 @@ class BackfillingCycle(SubmissionCycle):
         return ends[later][0] if later < len(ends) else UNLIMITED
 
     def reserve(self, group: TaskGroup) -> ReservedStart:
-        """Return the reservation of a group that does not fit now."""
         state = self.state
         released: list[tuple[Server, Shape]] = []
         fitting = FittingTogether(group, state)

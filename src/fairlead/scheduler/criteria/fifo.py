@@ -137,7 +137,6 @@ class SubmissionTime(Criterion):
 
 
 def idle_copy(server: Server) -> Server:
-    """Return a copy of a server on which nothing runs."""
     copy = Server(server.name, server.order, server.joined, server.given, server.labels)
     copy.capacity = server.capacity
     copy.free = server.capacity[:]
@@ -147,8 +146,6 @@ def idle_copy(server: Server) -> Server:
 
 
 class SubmissionCycle(QueueCycle):
-    """Places groups in the order of their submission."""
-
     def __init__(self, state: State, is_strict: bool) -> None:  # noqa: ARG002 (it always is)
         super().__init__(state, True)
         assert isinstance(state.criterion, SubmissionTime)
@@ -172,7 +169,6 @@ class SubmissionCycle(QueueCycle):
         return group is not None and self.start_next(group, started)
 
     def start_next(self, group: TaskGroup, started: list[Task]) -> bool:
-        """Start the next group, or all of a gang; return whether it fits."""
         if isinstance(group, Gang):
             if group.is_parked:
                 return False

@@ -23,8 +23,6 @@ from fairlead.scheduler.criteria.tsf import SummedShare, tasks_that_fit
 
 
 class PerServerShare(SummedShare):
-    """Scores queues by the sum over servers of the dominant share there."""
-
     measure = "sum of shares of servers by weight"
     mechanism = "ps-dsf"
 
@@ -39,8 +37,6 @@ class PerServerShare(SummedShare):
 
 
 class ServerShare(TaskCriterion):
-    """Scores by the dominant share on a server."""
-
     is_residual = False
     measure = "share of a server"
     mechanism = "ps-dsf"

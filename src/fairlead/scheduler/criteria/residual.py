@@ -40,8 +40,6 @@ class Residual(TaskCriterion):
 
 
 class ResidualDominantShare(Residual):
-    """Scores by the dominant share of the free amounts of the whole cluster."""
-
     measure = "dominant share of the free amounts"
 
     def __init__(self, width: i64) -> None:
@@ -63,7 +61,6 @@ class ResidualDominantShare(Residual):
         return self.bound(queue, shape, server)
 
     def count(self) -> None:
-        """Count the free amounts of all servers."""
         left = zeros(self.width)
         for server in self.servers.values():
             free = server.free
@@ -86,8 +83,6 @@ class FittingTasks:
 
 
 class ResidualTaskShare(Residual):
-    """Scores by tasks over the tasks that would still fit."""
-
     measure = "tasks over those that still fit"
     mechanism = "tsf"
 
@@ -112,7 +107,6 @@ class ResidualTaskShare(Residual):
         return share_of_fitting(queue, shape, fitting)
 
     def count(self, shape: Shape) -> FittingTasks:
-        """Count the tasks of a shape that fit: sum free amounts by the scarcest resource."""
         demand = shape.demand
         width = self.width
         sums = zeros(width)

@@ -61,7 +61,6 @@ class Slots(Counting):
         return counted
 
     def recount(self, servers: Iterable[Server]) -> bool:
-        """Recompute the largest server; return whether it changed."""
         if self.is_given:
             return False
         most = [0] * int(self.resources)
@@ -97,8 +96,6 @@ class Slots(Counting):
 
 
 class SlotShare(DominantShare):
-    """Scores queues by their share of all slots."""
-
     measure = "share of slots by weight"
 
     def score(self, queue: Queue) -> int:

@@ -75,8 +75,6 @@ class SummedShare(Criterion):
 
 
 class TaskShare(SummedShare):
-    """Scores queues by their tasks over the tasks that fit on all servers."""
-
     measure = "tasks over those that it could run alone, by weight"
     mechanism = "tsf"
 
