@@ -79,7 +79,8 @@ class Both:
         if got is REFUSED:
             assert self.real.snapshot() == before
             raise InputError(REFUSED)
-        self.real.check()
+        if len(self.log) % 8 == 0:  # it restores a copy, which takes longer than most events
+            self.real.check()
         return got
 
     def place(self, now: Any = 0.0, limit: Any = None) -> list[Placement]:

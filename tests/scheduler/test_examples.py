@@ -79,16 +79,6 @@ def test_a_cancelled_group_ends_with_its_last_task(make) -> None:
         s.submit("ana", {"cpu": 1})
 
 
-def test_priority_orders_a_queue_and_does_not_cross_queues(make) -> None:
-    s = one_server(make, cpu=3)
-    low = s.submit("ana", {"cpu": 1}, priority=-1, now=0.0)
-    late = s.submit("ana", {"cpu": 1}, now=2.0)
-    early = s.submit("ana", {"cpu": 1}, now=1.0)
-    high = s.submit("bo", {"cpu": 1}, priority=9, tasks=1)
-    assert groups(s) == [early, high, late]
-    assert s.cancel(low) == []
-
-
 def test_failures_are_bounded_and_losses_are_not_failures(make) -> None:
     s = one_server(make, cpu=1)
     g = s.submit("ana", {"cpu": 1}, attempts=2)
@@ -136,20 +126,6 @@ def test_an_assumed_task_may_overcommit_a_server(make) -> None:
     assert s.evict(task) == [task]
     s.set_server("a", {"cpu": 4, "memory": 10})
     assert started(s) == [("bo", "a", 0, 1)]
-
-
-def test_a_drained_server_takes_nothing_and_counts(make) -> None:
-    s = make(["cpu", "memory"], "drf/first-fit")
-    s.add_server("a", {"cpu": 10, "memory": 10})
-    s.add_server("b", {"memory": 90})
-    s.add_queue("ana")
-    s.add_queue("bo")
-    s.drain("b")
-    s.submit("ana", {"cpu": 1, "memory": 2}, tasks=9)
-    s.submit("bo", {"cpu": 2}, tasks=9)
-    # Of all memory, 100 with that of b, a task of ana takes a fiftieth, of all CPU a tenth.
-    assert [queue for queue, *_ in started(s)] == ["ana", "bo", "ana", "ana", "bo", "ana", "ana"]
-    s.remove_server("b")
 
 
 def test_best_fit_takes_the_totals_of_servers_that_are_there(make) -> None:

@@ -161,22 +161,6 @@ def test_what_never_fits_is_told_why(demand: Any, where: Any, held_by: str, shor
     assert why.to_dict()["never"] is True
 
 
-def test_what_holds_a_group_back_though_it_fits_has_a_name() -> None:
-    s = full(strict_fifo=True)
-    s.submit("ana", {"cpu": 3, "memory": 1})
-    why = s.explain(s.submit("ana", {"cpu": 0.5, "memory": 1}))
-    assert (why.held_by, why.fitting) == ("strict order", 2)
-    assert tried(why)["priority", "ana"]
-    s = full("fifo/first-fit")
-    why = s.explain(s.submit("ana", {"cpu": 0.5, "memory": 1}, now=1.0), now=3.0)
-    assert (why.held_by, [a.queue for a in why.ahead]) == ("fifo", ["bo"])
-    assert "Ahead by time of submission: bo (3 s ago); ana came 2 s ago." in str(why)
-    s = full()
-    s.drain("b")
-    why = s.explain(s.submit("ana", {"cpu": 0.5, "memory": 1}, where=["b"]))
-    assert (why.held_by, why.allowed, why.open) == ("drained", 1, 0)
-
-
 @pytest.mark.parametrize("select", ["first-fit", "best-fit"])
 def test_a_group_that_might_delay_is_told_what_limit_would_do(select: str) -> None:
     s = Scheduler(["cpu", "memory"], f"easy/{select}")
@@ -318,17 +302,3 @@ def test_of_many_classes_those_with_most_servers_are_tried() -> None:
     assert of == ["s9", "a", "b", *(f"s{k}" for k in range(30) if k != 9)]
     assert why.untried == 2
     assert [c.of for c in why.would_change if c.kind == "server" and c.starts] == ["a", "b"]
-
-
-@pytest.mark.parametrize("policy", POLICIES)
-def test_without_servers_nothing_ever_starts(policy: str) -> None:
-    s = Scheduler(["cpu", "memory"], policy)
-    s.add_queue("ana")
-    g = s.submit("ana", {"cpu": 1}, 2)
-    s.submit("ana", {"cpu": 2}, 2, gang=True)
-    why = s.explain(g)
-    assert (why.never, why.held_by, why.servers) == (True, "where", 0)
-    assert [c.starts for c in why.would_change] == [False, False]
-    s.add_server("a", {"memory": 1})
-    why = s.explain(g)
-    assert (why.never, why.held_by, why.short) == (True, "size", {"cpu": (1.0, 0.0)})

@@ -19,7 +19,6 @@ from fairlead.compiled import (
     is_current,
     plain_is_asked,
     record_build,
-    remove_build,
     sources_to_compile,
 )
 from fairlead.scheduler.build import COMPILED, how_it_runs
@@ -106,24 +105,6 @@ def test_modules_added_renamed_and_removed_are_noticed(package: Path) -> None:
     record_build(str(package))
     renamed.unlink()
     assert is_current(str(package)) is False
-
-
-def test_times_of_files_decide_nothing(package: Path) -> None:
-    record_build(str(package))
-    for path in sources_to_compile(str(package)):
-        os.utime(path, (2e9, 2e9))
-    assert is_current(str(package)) is True
-    assert imported(package)[1] == ""
-
-
-def test_removing_a_build_leaves_that_of_other_pythons(package: Path) -> None:
-    record_build(str(package))
-    (package / "scheduler" / f"build{EXTENSION}").touch()
-    (package.parent / f"fairlead__mypyc{EXTENSION}").touch()
-    (other := package / "scheduler" / "build.cpython-399-x86_64-linux-gnu.so").touch()
-    remove_build(str(package))
-    left = [path for path in package.parent.rglob("*") if path.suffix in {".so", ".checksum"}]
-    assert left == [other]
 
 
 def test_only_compiled_modules_make_packed_arrays() -> None:

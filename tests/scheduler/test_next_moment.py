@@ -67,16 +67,6 @@ def test_before_the_next_moment_nothing_starts(policy: str) -> None:
     assert seen["any moment"] == 0
 
 
-@pytest.mark.parametrize("policy", ["drf/best-fit", "fifo/first-fit", "slots:2", "drf/rrr"])
-def test_where_time_does_not_matter_there_is_none(policy: str) -> None:
-    s = Scheduler(["cpu"], policy)
-    s.add_server("a", {"cpu": 1})
-    s.add_queue("ana")
-    s.submit("ana", {"cpu": 1}, 2, time_limit=5.0)
-    assert len(s.place(1.0)) == 1
-    assert s.next_moment() == math.inf
-
-
 def test_under_easy_it_is_an_end_after_the_reserved_time() -> None:
     s = Scheduler(["cpu"], "easy/first-fit")
     s.add_server("a", {"cpu": 1})

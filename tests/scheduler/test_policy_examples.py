@@ -40,22 +40,6 @@ def test_fifo_passes_over_oversized_groups_alone(make: Any, select: str) -> None
     assert placed(s) == [("ana", "a"), ("bo", "a"), ("bo", "a")]
 
 
-def test_fifo_blocks_all_behind_the_first_in_time(make: Any) -> None:
-    s = make(["cpu"], "fifo/first-fit")
-    s.add_server("a", {"cpu": 2})
-    for queue in ("ana", "bo"):
-        s.add_queue(queue)
-    s.submit("bo", {"cpu": 1}, 1, now=1.0)
-    s.submit("ana", {"cpu": 2}, 1, now=2.0)
-    s.submit("bo", {"cpu": 1}, 1, now=3.0)
-    late = s.submit("ana", {"cpu": 1}, 1, now=9.0, priority=10)
-    assert placed(s, 0.0, 1) == [("bo", "a")]
-    s.cancel(late)
-    assert placed(s) == []  # the first of ana is before the second of bo now
-    s.submit("ana", {"cpu": 1}, 1, now=9.0, priority=10)
-    assert placed(s) == [("bo", "a")]
-
-
 def test_best_fit_first_waits_for_its_best_server(make: Any) -> None:
     s = make(["cpu", "memory"], "drf/best-fit-first")
     s.add_server("a", {"cpu": 4, "memory": 1})
@@ -68,16 +52,6 @@ def test_best_fit_first_waits_for_its_best_server(make: Any) -> None:
     s.add_server("c", {"cpu": 3, "memory": 3})
     s.drain("b")
     assert placed(s) == [("ana", "c")] * 2
-
-
-def test_slots_are_of_the_server_that_is_given(make: Any) -> None:
-    s = make(["cpu", "gpu"], "slots:4", largest={"cpu": 8})
-    s.add_server("a", {"cpu": 5, "gpu": 1})
-    s.add_queue("ana")
-    s.submit("ana", {"cpu": 0.1}, 9)
-    assert len(s.place()) == 2
-    s.add_server("b", {"cpu": 16})
-    assert len(s.place()) == 7
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -200,17 +200,6 @@ def test_what_fits_nowhere_is_due_nothing() -> None:
     assert shares(s)["cy"][1] == 0
 
 
-def test_shares_without_servers_or_tasks_are_0() -> None:
-    s = Scheduler(["cpu"], "fifo/first-fit")
-    assert s.shares().queues == ()
-    s.add_queue("ana")
-    s.submit("ana", {"cpu": 1})
-    got = s.shares()
-    assert [tuple(q)[:4] for q in got.queues] == [("ana", 0.0, 0.0, 0.0)]
-    assert got.certificate is None
-    assert got.to_dict()["certificate"] is None
-
-
 def test_refused_are_unknown_mechanisms_limits_and_trees() -> None:
     s = two_queues()
     s.submit("ana", {"cpu": 1}, 20)

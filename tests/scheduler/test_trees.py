@@ -43,28 +43,6 @@ def test_the_next_queue_of_a_tree_is_as_defined(policy: str) -> None:
     assert placed >= 40
 
 
-def test_an_explanation_names_the_teams() -> None:
-    s = cluster(cpu=4)
-    s.add_queue("sales")
-    s.add_queue("ana", parent="sales")
-    s.add_queue("eve", parent="sales")
-    s.add_queue("bo")
-    for name in ("ana", "bo"):
-        s.submit(name, {"cpu": 1}, 9)
-    s.place()
-    g = s.submit("eve", {"cpu": 1})
-    why = s.explain(g)
-    assert why.above == (("sales", 0.5),)
-    assert [(c.of, c.starts) for c in why.would_change if c.kind == "weight"] == [
-        ("eve", False),
-        ("sales", False),
-    ]
-    s.add_server("b", {"cpu": 1})
-    assert why.to_dict()["above"] == [{"user": "sales", "share": 0.5}]
-    with pytest.raises(RefusalError, match="queues below"):
-        s.shares()
-
-
 def cluster(policy: str = "drf/first-fit", **amounts: float) -> Scheduler:
     s = Scheduler(list(amounts), policy)
     s.add_server("a", amounts)

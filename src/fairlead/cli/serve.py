@@ -107,7 +107,7 @@ def serve(
         listening += _unix_sockets(unix)
         with garbage_collection_paused():  # all imported and read objects stay
             from fairlead import __version__
-            from fairlead.scheduler.argument_checks import whole
+            from fairlead.model.arguments import whole_number
             from fairlead.scheduler.policies import parse_policy
             from fairlead.service.http.serving import serve as run
             from fairlead.service.journal.event_journal import Journal
@@ -117,7 +117,7 @@ def serve(
             if policy is not None:
                 parse_policy(policy)
             if seed is not None:
-                whole(seed, "--seed")
+                whole_number(seed, "--seed")
             journal = Journal(journal_path(db))
             try:
                 settings = Settings(

@@ -275,7 +275,6 @@ class Agent:
         self._has_reports.set()
 
     def _skip(self, call: RayCall) -> None:
-        """Cancel the request to start a call."""
         assert call.batch is not None
         self._skipped.setdefault(call.batch.job, []).append(call.index)
         call.batch.starts_left -= 1
@@ -443,7 +442,6 @@ class Agent:
         return self._seconds_of_call.get(options.function, LEASE_SECONDS) < LEASE_SECONDS / 2
 
     def _next_call(self, options: CallOptions) -> RayCall | None:
-        """Take the first waiting call."""
         waiting = self._waiting[options]
         while waiting:
             call = waiting.popleft()
@@ -655,7 +653,6 @@ class Agent:
         task.add_done_callback(self._log_fault)
 
     def _log_fault(self, task: asyncio.Task[Any]) -> None:
-        """Log a fault of an internal task, which nothing awaits."""
         self._tasks.discard(task)
         if not task.cancelled() and (fault := task.exception()) is not None:
             LOG.error("agent %s: %r", self.name, fault, exc_info=fault)
@@ -668,7 +665,6 @@ class _ActorId(str):
 
 
 def _ended_runs(held: Mapping[Key, _ActorId | PlacementGroup]) -> list[Key]:
-    """Return the ended actors and placement groups."""
     return [key for key, run in held.items() if _is_over(run)]
 
 

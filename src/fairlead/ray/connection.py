@@ -14,10 +14,9 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from fairlead.errors import InputError
 from fairlead.executors.ray_tasks import join_cluster, last_line
-from fairlead.model.arguments import number
+from fairlead.model.arguments import number, whole_number
 from fairlead.ray._dispatcher import Dispatcher
 from fairlead.ray._ray_calls import NAME, NAMESPACE, NoDispatcherError
-from fairlead.scheduler.argument_checks import whole
 from fairlead.scheduler.policies import parse_policy
 from fairlead.service.bounds import NAME as NAME_OF_USER
 from fairlead.service.bounds import check_weight
@@ -70,7 +69,7 @@ def start(
     if policy is not None:
         parse_policy(policy)
     if seed is not None:
-        seed = whole(seed, "seed")
+        seed = whole_number(seed, "seed")
     for name, weight in (users or {}).items():
         check_user(name, weight)
     if service is not None and (policy is not None or seed is not None):

@@ -268,22 +268,26 @@ class Fair:
         return self._agent.run.remote(self._options(kind, number, options), args, kwargs)
 
 
-class FairFunction:
-    """A function whose calls are scheduled fairly; from `Fair.remote`."""
+class _FairCallable:
+    """A function or class with options; `options` returns the same with other ones."""
 
-    def __init__(self, fair: Fair, function: Any, options: Options) -> None:
-        if not callable(function):
+    def __init__(self, fair: Fair, what: Any, options: Options) -> None:
+        if not callable(what):
             raise InputError("must be a function", "function")
-        self._fair, self._function, self._options = fair, function, dict(options)
+        self._fair, self._what, self._options = fair, what, dict(options)
         self._shared: CallOptions | None = None
+
+    def options(self, **more: Any) -> Self:
+        """Return the same function or class with other options."""
+        return type(self)(self._fair, self._what, self._options | more)
+
+
+class FairFunction(_FairCallable):
+    """A function whose calls are scheduled fairly; from `Fair.remote`."""
 
     def __call__(self, *_: object, **__: object) -> None:
         """Refuse a direct call, as Ray does, because it would not be scheduled."""
         raise TypeError("this function runs in the cluster: call its .remote()")
-
-    def options(self, **more: Any) -> FairFunction:
-        """Return the same function with other options."""
-        return FairFunction(self._fair, self._function, self._options | more)
 
     def remote(self, *args: Any, **kwargs: Any) -> Any:
         """Schedule a call; return an ObjectRef of its result."""
@@ -300,20 +304,13 @@ class FairFunction:
 
     def _call_options(self) -> CallOptions:
         if self._shared is None:
-            number = self._fair._number(self._function)
+            number = self._fair._number(self._what)
             self._shared = self._fair._options("tasks", number, self._options)
         return self._shared
 
 
-class FairClass:
+class FairClass(_FairCallable):
     """A class whose actors are scheduled fairly; from `Fair.remote`."""
-
-    def __init__(self, fair: Fair, cls: Any, options: Options) -> None:
-        self._fair, self._class, self._options = fair, cls, dict(options)
-
-    def options(self, **more: Any) -> FairClass:
-        """Return the same class with other options."""
-        return FairClass(self._fair, self._class, self._options | more)
 
     def remote(self, *args: Any, **kwargs: Any) -> Any:
         """Make an actor; return its handle as soon as it has started."""
@@ -321,7 +318,7 @@ class FairClass:
 
     def submit(self, *args: Any, **kwargs: Any) -> Any:
         """Schedule an actor; return an ObjectRef of its handle."""
-        number = self._fair._number(self._class)
+        number = self._fair._number(self._what)
         return self._fair._run("actor", number, self._options, args, kwargs)
 
 

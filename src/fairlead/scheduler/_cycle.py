@@ -33,7 +33,7 @@ from fairlead.scheduler._entities import (
     placement_of,
 )
 from fairlead.scheduler._state import State
-from fairlead.scheduler._waiting import first_to_try, is_behind_gang, park
+from fairlead.scheduler._waiting import first_to_try, first_waiting, is_behind_gang, park
 from fairlead.scheduler.explanation import Reservation, WaitReason, tasks_in_words
 
 MOST_FREED: Final = 128  # beyond this, a search of all servers is faster than comparing with these
@@ -147,7 +147,7 @@ class Cycle:
 
         `had_room` is whether all of it fitted before others were placed.
         """
-        if self.is_strict and not is_first(self.state, group):
+        if self.is_strict and first_waiting(group.waiting_list.queue) is not group:
             return OUT_OF_TURN
         return reason_without_room(group, had_room)
 
@@ -187,20 +187,17 @@ class QueueCycle(Cycle):
                     return True
                 state.park_gang(group)
                 continue
-            server = self.choose(group, group.waiting_list.row >= 0)
+            # 3. Where: a parked group fits on freed servers alone.
+            if group.waiting_list.row >= 0:
+                server = state.selection.find_among(state.freed.servers, group.shape)
+            else:
+                server = state.selection.find(group.shape)
             if server is not None:
                 self.book(group, server, started)
                 return True
             if self.is_strict:
                 return False
             park(group.waiting_list)
-
-    def choose(self, group: TaskGroup, is_parked: bool) -> Server | None:
-        """3. Where: return the server for a group's next task; for a parked one, a freed server."""
-        selection = self.state.selection
-        if is_parked:
-            return selection.find_among(self.state.freed.servers, group.shape)
-        return selection.find(group.shape)
 
     def start_gang(self, gang: Gang, started: list[Task]) -> bool:
         plan = self.plan_gang(gang)
@@ -363,17 +360,6 @@ def has_any_room(servers: Iterable[Server], group: TaskGroup) -> bool:
         if has_room(server, shape):
             return True
     return False
-
-
-def is_first(state: State, group: TaskGroup) -> bool:
-    for other in state.groups.values():
-        if (
-            other.waiting_list.queue is group.waiting_list.queue
-            and other.waiting > 0
-            and other.order < group.order
-        ):
-            return False
-    return True
 
 
 def largest_first(gang: Gang, total: vec[i64]) -> list[int]:

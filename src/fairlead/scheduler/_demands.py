@@ -1,7 +1,6 @@
 """Held and demanded amounts of queues, and the usable capacity, summed for fair shares.
 
-A kind of tasks has one queue, one constraint, and one set of demanded resources. Usable are the
-capacity of open servers, and the amounts that tasks still hold on draining servers.
+Usable are the capacity of open servers, and the amounts that tasks still hold on draining servers.
 """
 
 from __future__ import annotations
@@ -14,18 +13,17 @@ ServersKey = tuple[int, tuple[int, ...]]  # the number of the kind of servers, a
 
 
 class TaskKind:
-    """Tasks of a queue with one constraint and one set of demanded resources.
+    """Waiting or running tasks of a queue with one constraint and one set of demanded resources.
 
     Waiting tasks that fit on no open server, even an empty one, are left out.
     """
 
-    def __init__(self, queue: Queue, constraint: Constraint, resources: int) -> None:
+    def __init__(self, queue: Queue, shape: Shape, is_running: bool) -> None:
         self.queue = queue
-        self.constraint = constraint
-        self.waiting = 0  # tasks
-        self.running = 0  # tasks
-        self.wanted = [0.0] * resources  # (R,) of waiting tasks, in quanta, summed as doubles
-        self.held = [0.0] * resources  # (R,) of running tasks, in quanta, summed as doubles
+        self.constraint = shape.constraint
+        self.is_running = is_running
+        self.tasks = 0
+        self.amounts = [0.0] * len(shape.given)  # (R,) of all tasks, in quanta, summed as doubles
 
 
 class UsableServers:
@@ -43,7 +41,7 @@ class Demands:
     def __init__(self, state: State) -> None:
         self.state = state
         self.resources = int(state.counting.resources)
-        self.by_key: dict[tuple[Queue, Constraint, Pattern], TaskKind] = {}
+        self.by_key: dict[tuple[Queue, Constraint, Pattern, bool], TaskKind] = {}
         self.open: dict[ServersKey, UsableServers] = {}  # capacity of open servers
         self.draining: dict[ServersKey, UsableServers] = {}  # capacity of draining servers
         self.too_large = 0  # waiting tasks that fit on no server, not even an empty one
@@ -52,7 +50,9 @@ class Demands:
             count_server(table, server, list(server.given))
         for group in state.groups.values():
             self.count_group(group)
-        self.kinds = list(self.by_key.values())
+        kinds = self.by_key.values()
+        # Waiting tasks first.
+        self.kinds = [k for k in kinds if not k.is_running] + [k for k in kinds if k.is_running]
         self.all_servers = [*self.open.values(), *self.draining.values()]
         self.usable = [*self.open.values(), *self.still_used().values()]
 
@@ -68,39 +68,32 @@ class Demands:
     def count_group(self, group: TaskGroup) -> None:
         queue = group.waiting_list.queue
         if isinstance(group, Gang):
-            for index in group.indices():
-                self.count_waiting(queue, group.shape_of(index), 1)
+            for shape, tasks in group.tasks_together().items():
+                self.count_waiting(queue, shape, tasks)
             for task in (group.tasks or {}).values():
-                self.count_running(queue, task.shape, 1)
+                self.count(queue, task.shape, 1, True)
             return
         if group.waiting > 0:
             self.count_waiting(queue, group.shape, int(group.waiting))
         if group.tasks is not None:
-            self.count_running(queue, group.shape, len(group.tasks))
+            self.count(queue, group.shape, len(group.tasks), True)
 
     def count_waiting(self, queue: Queue, shape: Shape, tasks: int) -> None:
-        if not has_large(self.open, shape):
-            if not has_large(self.draining, shape):
-                self.too_large += tasks
-            return
-        kind = self.kind_of(queue, shape)
-        kind.waiting += tasks
-        for r in range(self.resources):
-            kind.wanted[r] += float(tasks) * float(shape.given[r])
+        if has_large(self.open, shape):
+            self.count(queue, shape, tasks, False)
+        elif not has_large(self.draining, shape):
+            self.too_large += tasks
 
-    def count_running(self, queue: Queue, shape: Shape, tasks: int) -> None:
-        kind = self.kind_of(queue, shape)
-        kind.running += tasks
-        for r in range(self.resources):
-            kind.held[r] += float(tasks) * float(shape.given[r])
-
-    def kind_of(self, queue: Queue, shape: Shape) -> TaskKind:
-        key = (queue, shape.constraint, tuple([amount > 0 for amount in shape.given]))
+    def count(self, queue: Queue, shape: Shape, tasks: int, is_running: bool) -> None:
+        pattern = tuple([amount > 0 for amount in shape.given])
+        key = (queue, shape.constraint, pattern, is_running)
         kind = self.by_key.get(key)
         if kind is None:
-            kind = TaskKind(queue, shape.constraint, self.resources)
+            kind = TaskKind(queue, shape, is_running)
             self.by_key[key] = kind
-        return kind
+        kind.tasks += tasks
+        for r in range(self.resources):
+            kind.amounts[r] += float(tasks) * float(shape.given[r])
 
 
 def count_server(

@@ -346,6 +346,8 @@ class Gang(TaskGroup):
 
 
 class Task:
+    row: i64 = -1  # its row in the log of a replay
+
     def __init__(
         self, id: int, group: TaskGroup, index: int, server: Server, attempt: int, since: float
     ) -> None:

@@ -11,6 +11,7 @@ Criteria give the order of queues (`position`); the cycle gives the reason (`why
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 from math import inf, nextafter
 from typing import Final
 
@@ -75,21 +76,19 @@ class Explainer:
         with WhatIf(state):  # because `prepare` may begin a round
             self.cycle.prepare()
             position = state.criterion.position(group, self.shape, state.servers.values())
-        short = self.short() if group.waiting > 0 else {}
-        hold = (
-            self.never(short)
-            if group.waiting > 0
-            else WaitReason("nothing", "All of its tasks run.")
-        )
-        is_never = group.waiting > 0 and hold is not None
-        starts = False
+        hold = WaitReason("nothing", "All of its tasks run.")
+        short: dict[str, tuple[float, float]] = {}
+        is_never = starts = False
         if group.waiting > 0:
-            tried = self.place()
-            hold = tried if hold is None else hold
-            starts = tried.held_by == "nothing"
+            short = self.short()
+            never = self.never(short)
+            hold = self.place()
+            starts = hold.held_by == "nothing"
             if not starts:
                 self.try_changes()
-        assert hold is not None
+            if never is not None:
+                hold = never
+                is_never = True
         lacking = zip(self.names, shortage.lacking, strict=True)
         return Explanation(
             group=group.id,
@@ -182,6 +181,14 @@ class Explainer:
 
     # Changes
 
+    def starts_after(self, change: partial[None]) -> bool:
+        """Return whether a task of the group starts after a change, which is undone."""
+        if self.is_hopeless:
+            return False
+        with WhatIf(self.state):
+            change()
+            return self.starts(self.group)
+
     def try_changes(self) -> None:
         self.try_less()
         self.try_wider()
@@ -267,21 +274,13 @@ class Explainer:
         for queue in path:
             over, under = queue.weight
             weight = (2 * over, under) if over > 0 else (1, 1)
-            starts = False
-            if not self.is_hopeless:
-                with WhatIf(self.state):
-                    self.state.set_weight(queue, weight)
-                    starts = self.starts(self.group)
+            starts = self.starts_after(partial(self.state.set_weight, queue, weight))
             to = float(Fraction(weight[0], weight[1]))
             words = f"the weight of {queue.name} were {to:.6g}"
             self.note(starts, words, "weight", queue.name, to)
 
     def try_priority(self) -> None:
-        starts = False
-        if not self.is_hopeless:
-            with WhatIf(self.state):
-                self.state.set_priority(self.group, LARGEST)
-                starts = self.starts(self.group)
+        starts = self.starts_after(partial(self.state.set_priority, self.group, LARGEST))
         words = "it had the highest priority in its queue"
         self.note(starts, words, "priority", self.group.waiting_list.queue.name)
 

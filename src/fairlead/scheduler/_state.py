@@ -90,6 +90,11 @@ class State:
         # (R,) at least the capacity of all servers, or the amounts held there if those are more.
         self.used = [0] * int(counting.resources)
 
+    def note_undo(self, inverse: partial[None]) -> None:
+        """Note the inverse of an event, inside `WhatIf`."""
+        if self.undo_steps is not None:
+            self.undo_steps.append(inverse)
+
     # Servers
 
     def add_server(
@@ -109,8 +114,7 @@ class State:
         server.free = server.capacity[:]
         self.count(server, 1)
         self.recount()
-        if self.undo_steps is not None:
-            self.undo_steps.append(partial(self.leave, server))
+        self.note_undo(partial(self.leave, server))
 
     def leave(self, server: Server) -> None:
         self.rounds.remove_server(server.name)
@@ -118,13 +122,11 @@ class State:
         self.kinds.exit(server)
         del self.servers[server.name]
         self.recount()
-        if self.undo_steps is not None:
-            self.undo_steps.append(partial(self.join, server))
+        self.note_undo(partial(self.join, server))
 
     def change(self, server: Server, given: list[int], labels: Labels) -> None:
         """Change the capacity and labels of a server; its tasks continue."""
-        if self.undo_steps is not None:
-            self.undo_steps.append(partial(self.change_back, server, server.given, server.labels))
+        self.note_undo(partial(self.change_back, server, server.given, server.labels))
         self.leave_indexes(server)
         server.given = given
         server.capacity = self.counting.of_server(given)
@@ -183,15 +185,13 @@ class State:
         self.selection.open(server)
         self.criterion.version += 1
         self.free_up(server)
-        if self.undo_steps is not None:
-            self.undo_steps.append(partial(self.close, server))
+        self.note_undo(partial(self.close, server))
 
     def close(self, server: Server) -> None:
         server.is_draining = True
         self.selection.close(server)
         self.criterion.version += 1
-        if self.undo_steps is not None:
-            self.undo_steps.append(partial(self.open, server))
+        self.note_undo(partial(self.open, server))
 
     def free_up(self, server: Server) -> None:
         """Mark a server to be tried by waiting tasks: it has more free, or admits other tasks."""
@@ -220,16 +220,14 @@ class State:
         gang.waiting_list.active_order = None
         self.gangs_parked[gang.id] = gang
         gang.waiting_list.queue.gangs_parked[gang.id] = gang
-        if self.undo_steps is not None:
-            self.undo_steps.append(partial(self.unpark_gang, gang))
+        self.note_undo(partial(self.unpark_gang, gang))
 
     def unpark_gang(self, gang: Gang) -> None:
         gang.is_parked = False
         del self.gangs_parked[gang.id]
         del gang.waiting_list.queue.gangs_parked[gang.id]
         activate(gang.waiting_list)
-        if self.undo_steps is not None:
-            self.undo_steps.append(partial(self.park_gang, gang))
+        self.note_undo(partial(self.park_gang, gang))
 
     # Tasks
 
@@ -316,8 +314,7 @@ class State:
         if group.failures is None:
             group.failures = {}
         group.failures[index] = group.failures.get(index, 0) + 1
-        if self.undo_steps is not None:
-            self.undo_steps.append(partial(undo_failure, group, index))
+        self.note_undo(partial(undo_failure, group, index))
         return group.failures[index]
 
     def with_gangs(self, tasks: list[Task]) -> list[Task]:
@@ -422,8 +419,7 @@ class State:
         self.count_tasks(queue, group.waiting, 0)
         self.activate_group(group)
         self.rerank(queue)
-        if self.undo_steps is not None:
-            self.undo_steps.append(partial(self.withdraw, group))
+        self.note_undo(partial(self.withdraw, group))
 
     def withdraw(self, group: TaskGroup) -> None:
         self.drop(group)
@@ -478,8 +474,7 @@ class State:
 
     def set_priority(self, group: TaskGroup, priority: int) -> None:
         """Change the priority of a group, and so its position in its queue."""
-        if self.undo_steps is not None:
-            self.undo_steps.append(partial(self.set_priority, group, group.priority))
+        self.note_undo(partial(self.set_priority, group, group.priority))
         count_priority(group.waiting_list.queue, group.priority, -1)
         count_priority(group.waiting_list.queue, priority, 1)
         group.priority = priority
@@ -491,9 +486,8 @@ class State:
     def drop(self, group: TaskGroup) -> None:
         if isinstance(group, Gang) and group.is_parked:
             self.unpark_gang(group)
-        if self.undo_steps is not None:
-            waiting = (int(group.end), group.returned, group.starts, group.is_over)
-            self.undo_steps.append(partial(self.undo_drop, group, *waiting))
+        waiting = (int(group.end), group.returned, group.starts, group.is_over)
+        self.note_undo(partial(self.undo_drop, group, *waiting))
         queue = group.waiting_list.queue
         self.count_tasks(queue, -group.waiting, 0)
         group.drop()
@@ -538,8 +532,7 @@ class State:
             if shape.groups == 0:
                 del self.shapes[shape.key]
                 self.kinds.remove_constraint(shape.constraint)
-        if self.undo_steps is not None:
-            self.undo_steps.append(partial(self.remember, group))
+        self.note_undo(partial(self.remember, group))
 
     # Queues
 
@@ -551,8 +544,7 @@ class State:
         self.queues[queue.name] = queue
         if queue.parent is not None:
             queue.parent.children += 1
-        if self.undo_steps is not None:
-            self.undo_steps.append(partial(self.remove_queue, queue))
+        self.note_undo(partial(self.remove_queue, queue))
 
     def remove_queue(self, queue: Queue) -> None:
         """Remove a queue without tasks or queues below it."""
@@ -560,12 +552,10 @@ class State:
         self.rounds.remove_queue(queue.name)
         if queue.parent is not None:
             queue.parent.children -= 1
-        if self.undo_steps is not None:
-            self.undo_steps.append(partial(self.add_queue, queue))
+        self.note_undo(partial(self.add_queue, queue))
 
     def set_weight(self, queue: Queue, weight: tuple[int, int]) -> None:
-        if self.undo_steps is not None:
-            self.undo_steps.append(partial(self.set_weight, queue, queue.weight))
+        self.note_undo(partial(self.set_weight, queue, queue.weight))
         queue.weight = weight
         queue.score = self.criterion.score(queue)
         self.rerank(queue)
@@ -628,10 +618,7 @@ class WhatIf:
         self.state = state
         self.mark = 0  # number of events of the enclosing blocks
         self.is_outermost = False
-        self.now = 0.0
-        self.counters = (0, 0, 0)
-        self.used: list[int] = []
-        self.rounds: RoundsRow | None = None
+        self.before: tuple[float, int, int, int, list[int], RoundsRow] | None = None
 
     def __enter__(self) -> None:
         state = self.state
@@ -639,10 +626,8 @@ class WhatIf:
         if state.undo_steps is None:
             state.undo_steps = []
         self.mark = len(state.undo_steps)
-        self.now = state.now
-        self.counters = (state.ids, state.joined, state.added)
-        self.used = state.used
-        self.rounds = state.rounds.save()
+        rounds = state.rounds.save()
+        self.before = (state.now, state.ids, state.joined, state.added, state.used, rounds)
 
     def __exit__(self, *fault: object) -> None:
         state = self.state
@@ -653,11 +638,9 @@ class WhatIf:
             while len(steps) > self.mark:
                 steps.pop()()
         state.is_undoing = False
-        state.now = self.now
-        state.ids, state.joined, state.added = self.counters
-        state.used = self.used
-        if self.rounds is not None:
-            state.rounds.restore(self.rounds)
+        if self.before is not None:
+            state.now, state.ids, state.joined, state.added, state.used, rounds = self.before
+            state.rounds.restore(rounds)
         state.undo_steps = None if self.is_outermost else steps
 
 

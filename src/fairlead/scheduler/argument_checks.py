@@ -61,25 +61,6 @@ def weight_of(value: object) -> tuple[int, int]:
     return found.numerator, found.denominator
 
 
-def whole(value: object, what: str, least: int = 0, most: int = LARGEST) -> int:
-    """Return a whole number in a range."""
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise InputError(f"must be a whole number, not {value!r:.60}", what)
-    found = int(value)
-    if found < least:
-        raise InputError(f"must be at least {least:,}, not {value!r:.60}", what)
-    if found > most:
-        raise InputError(f"must be at most {most:,}", what)
-    return found
-
-
-def truth(value: object, what: str) -> bool:
-    """Return True or False, also from NumPy's type of the same name."""
-    if type(value).__name__ not in {"bool", "bool_"}:
-        raise InputError(f"must be True or False, not {value!r:.60}", what)
-    return bool(value)
-
-
 def name_of(value: object, what: str) -> str:
     """Return a name: text that is not empty, without control characters."""
     if not isinstance(value, str) or not value:

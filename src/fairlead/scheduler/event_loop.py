@@ -109,9 +109,7 @@ class Replay:
         self.start = vec[float]()  # in seconds
         self.end = vec[float]()  # when it ended or was lost, in seconds
         self.is_lost = vec[bool]()
-        self.id = vec[i64]()  # ascending, so that the row of a task is found by bisection
-        self.ends: list[float] = []  # a heap
-        self.ending: dict[float, list[Task]] = {}  # lost tasks are skipped
+        self.ends: list[tuple[float, int, Task]] = []  # a heap; lost tasks are skipped
         self.first_task: dict[int, int] = {}  # of groups, by id
         # Groups of jobs that may be withdrawn.
         self.groups: dict[int, list[TaskGroup]] = {job: [] for _, job in cancels}
@@ -138,10 +136,10 @@ class Replay:
     def _next_time(self) -> float:
         """Return the time of the next event; infinite without any."""
         now = UNLIMITED
-        while self.ends and not self._any_runs(self.ends[0]):
-            del self.ending[heappop(self.ends)]
+        while self.ends and not self.ends[0][2].is_running:
+            heappop(self.ends)
         if self.ends:
-            now = self.ends[0]
+            now = self.ends[0][0]
         if self.next_change < len(self.events.time):
             now = min(now, self.events.time[self.next_change])
         if self.next_job < len(self.jobs.submit):
@@ -152,18 +150,9 @@ class Replay:
             now = min(now, self.cycle.next_moment())
         return now
 
-    def _any_runs(self, end: float) -> bool:
-        """Return whether any of the tasks that end at some time still runs."""
-        for task in self.ending[end]:  # noqa: SIM110 (a loop that is compiled)
-            if task.is_running:
-                return True
-        return False
-
     def _end_tasks(self) -> None:
-        if not self.ends or self.ends[0] != self.now:
-            return
-        heappop(self.ends)
-        for task in self.ending.pop(self.now):
+        while self.ends and self.ends[0][0] == self.now:
+            task = heappop(self.ends)[2]
             if task.is_running:
                 self.state.stop(task, False)
 
@@ -205,23 +194,10 @@ class Replay:
         if not server.is_draining:
             state.close(server)
         for task in state.with_gangs(state.running_on(server)):
-            row = self._row_of(task)
-            self.end[row] = self.now
-            self.is_lost[row] = True
+            self.end[task.row] = self.now
+            self.is_lost[task.row] = True
             state.stop(task, True)
         state.leave(server)
-
-    def _row_of(self, task: Task) -> i64:
-        """Return the row of the start of a task in the log."""
-        low: i64 = 0
-        high: i64 = len(self.id) - 1
-        while low < high:
-            middle = (low + high) // 2
-            if self.id[middle] < task.id:
-                low = middle + 1
-            else:
-                high = middle
-        return low
 
     def _submit_jobs(self) -> None:
         jobs = self.jobs
@@ -269,16 +245,11 @@ class Replay:
         for task in started:
             number = self.first_task[task.group.id] + task.index
             end = self.now + duration[number]
+            task.row = len(self.task)
             self.task = append(self.task, number)
             self.server = append(self.server, task.server.order)
             self.start = append(self.start, self.now)
             self.end = append(self.end, end)
             self.is_lost = append(self.is_lost, False)
-            self.id = append(self.id, task.id)
-            together = self.ending.get(end)
-            if together is None:
-                self.ending[end] = [task]
-                heappush(self.ends, end)
-            else:
-                together.append(task)
+            heappush(self.ends, (end, task.id, task))
         return len(started) >= PORTION

@@ -194,10 +194,7 @@ class Explanation:
             "ahead": users_of(self.ahead),
             "queues_ahead": self.n_ahead,
             "above": users_of(self.above),
-            "would_change": [
-                {"change": c.change, "kind": c.kind, "of": c.of, "to": c.to, "starts": c.starts}
-                for c in self.would_change
-            ],
+            "would_change": [change._asdict() for change in self.would_change],
             "classes_untried": self.untried,
             "never": self.never,
             "short": {

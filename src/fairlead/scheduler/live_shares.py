@@ -146,13 +146,10 @@ def ask_shares(state: State, quanta: list[Fraction], mechanism: str) -> SharesQu
     # Constraints that admit the same servers are one row.
     places, row_of = np.unique(allowed, axis=0, return_inverse=True)
     row = dict(zip(where, row_of.reshape(-1).tolist(), strict=True))
-    # Waiting tasks first, then running ones: their mean demands differ.
-    kinds = [*demands.kinds, *demands.kinds]
-    tasks = [kind.waiting for kind in demands.kinds] + [kind.running for kind in demands.kinds]
-    taken = [kind.wanted for kind in demands.kinds] + [kind.held for kind in demands.kinds]
-    amounts = matrix(taken, len(quanta)) * unit
-    active = np.array(tasks, dtype=np.int64)
-    is_running = np.arange(len(kinds)) >= len(demands.kinds)
+    kinds = demands.kinds
+    amounts = matrix([kind.amounts for kind in kinds], len(quanta)) * unit
+    active = np.array([kind.tasks for kind in kinds], dtype=np.int64)
+    is_running = np.array([kind.is_running for kind in kinds], dtype=np.bool_)
     capacity, servers = capacities(demands.usable, unit)
     all_capacity, all_servers = capacities(demands.all_servers, unit)
     return SharesQuestion(
@@ -164,7 +161,7 @@ def ask_shares(state: State, quanta: list[Fraction], mechanism: str) -> SharesQu
         np.array([number[kind.queue] for kind in kinds], dtype=np.int64),
         np.array([row[kind.constraint] for kind in kinds], dtype=np.int64),
         places,
-        amounts / np.maximum(active, 1)[:, None],
+        amounts / active[:, None],
         active,
         np.where(is_running, active, 0),
         capacity,

@@ -131,7 +131,7 @@ class Policy:
         criterion = make_criterion(width)
         selection = make_selection(width, criterion.total)
         if isinstance(criterion, SubmissionTime):
-            criterion.make_selection = make_selection
+            criterion.selection = selection
         rounds = Rounds(order, refuse_seconds)
         is_last_of_equals = make_selection is BestFitFirst
         state = State(counting, criterion, selection, is_last_of_equals, rounds)

@@ -13,6 +13,7 @@ from typing import Self, SupportsFloat
 
 from fairlead.errors import InputError, RefusalError
 from fairlead.garbage_collection import garbage_collection_paused
+from fairlead.model.arguments import switch, whole_number
 from fairlead.scheduler._checks import check_state
 from fairlead.scheduler._entities import (
     ConstraintKey,
@@ -40,9 +41,7 @@ from fairlead.scheduler.argument_checks import (
     number,
     positive,
     real,
-    truth,
     weight_of,
-    whole,
 )
 from fairlead.scheduler.explanation import Explanation
 from fairlead.scheduler.live_shares import LiveShares, SharesQuestion, ask_shares
@@ -87,8 +86,8 @@ class Scheduler:
     ) -> None:
         self.resources = names_of(resources, "resources")
         self.policy = parse_policy(policy)
-        self.seed = whole(seed, "seed")
-        self._is_strict = truth(strict_fifo, "strict_fifo")
+        self.seed = whole_number(seed, "seed", 0, LARGEST)
+        self._is_strict = switch(strict_fifo, "strict_fifo")
         self._amounts = Amounts(self.resources, quanta)
         self._largest = None if largest is None else self._amounts.count(largest, "largest")
         self._cycle = self.policy.make_cycle(
@@ -128,7 +127,7 @@ class Scheduler:
         state = self._state
         if name_of(name, "server") in state.servers:
             raise InputError(f"there is a server {name!r:.60}", "server")
-        place = state.joined if order is None else whole(order, "order", -LARGEST)
+        place = state.joined if order is None else whole_number(order, "order", -LARGEST, LARGEST)
         amounts = self._amounts.count(capacity, "capacity")
         found = labels_of(labels)
         state.replace_used(self.resources, [0] * len(amounts), amounts)
@@ -266,7 +265,7 @@ class Scheduler:
         InputError
             When an argument is malformed, or there is no such queue.
         """
-        is_gang = truth(gang, "gang")
+        is_gang = switch(gang, "gang")
         members = [self._member(demand, tasks, constraint_of(where))]
         return self._submit(queue, members, is_gang, priority, time_limit, attempts, now)
 
@@ -299,7 +298,7 @@ class Scheduler:
     def set_priority(self, group: int, priority: int) -> None:
         """Change the priority of the waiting tasks of a group in their queue."""
         found = self._group(group)
-        self._state.set_priority(found, whole(priority, "priority", -LARGEST))
+        self._state.set_priority(found, whole_number(priority, "priority", -LARGEST, LARGEST))
 
     def cancel(self, group: int) -> list[int]:
         """Drop the waiting tasks of a group; return the ids of its running tasks.
@@ -378,7 +377,7 @@ class Scheduler:
         limit : int, optional
         """
         time = real(now, "now")
-        most = LARGEST if limit is None else whole(limit, "limit")
+        most = LARGEST if limit is None else whole_number(limit, "limit", 0, LARGEST)
         state = self._state
         state.now = time
         if self.policy.is_oblivious:
@@ -580,7 +579,7 @@ class Scheduler:
         amounts = self._amounts.count(demand, "demand")
         if not any(amounts):
             raise InputError("takes nothing", "demand")
-        return Member(amounts, whole(tasks, "tasks", 1), where)
+        return Member(amounts, whole_number(tasks, "tasks", 1, LARGEST), where)
 
     def _submit(
         self,
@@ -596,12 +595,12 @@ class Scheduler:
         leaf = self._queue(queue)
         if leaf.children:
             raise InputError("has queues below it; submit to one of these", "queue")
-        terms = Terms(real(now, "now"), whole(priority, "priority", -LARGEST))
+        terms = Terms(real(now, "now"), whole_number(priority, "priority", -LARGEST, LARGEST))
         if time_limit is not None:
             positive(time_limit, "time_limit")
             terms.limit = real(time_limit, "time_limit")
         if attempts is not None:
-            terms.attempts = whole(attempts, "attempts", 1)
+            terms.attempts = whole_number(attempts, "attempts", 1, LARGEST)
         total = sum([member.tasks for member in members])
         if int(state.root.waiting) + total > LARGEST:
             raise InputError("more tasks would wait than can be counted", "tasks")

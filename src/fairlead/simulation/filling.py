@@ -12,13 +12,13 @@ from fairlead.certificates.filling_replay import certify_filling
 from fairlead.errors import RefusalError
 from fairlead.garbage_collection import garbage_collection_paused
 from fairlead.model.allocation import Allocation, Certificate
-from fairlead.model.arguments import whole_number
+from fairlead.model.arguments import switch, whole_number
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.problem import Problem, check_problem
 from fairlead.model.quanta import to_quanta
 from fairlead.model.quantity import ratio
 from fairlead.model.workload_checks import MOST_SERVERS
-from fairlead.scheduler.argument_checks import LARGEST, truth
+from fairlead.scheduler.argument_checks import LARGEST
 from fairlead.scheduler.policies import Policy, find_policy
 from fairlead.scheduler.random_order import RandomOrder
 
@@ -143,7 +143,7 @@ def fill(
     >>> filled.tasks.tolist()
     [[3], [2]]
     """
-    policy = find_policy(criterion, select, truth(residual, "residual"))
+    policy = find_policy(criterion, select, switch(residual, "residual"))
     return fill_by(problem, policy, seed)
 
 

@@ -12,13 +12,14 @@ from time import monotonic
 import numpy as np
 
 from fairlead.garbage_collection import garbage_collection_paused
+from fairlead.model.arguments import switch
 from fairlead.model.cluster import BoolArray, IntArray, Users
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import Quanta, to_quanta
 from fairlead.model.quantity import ratio
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
-from fairlead.scheduler.argument_checks import positive, truth
+from fairlead.scheduler.argument_checks import positive
 from fairlead.scheduler.event_loop import JobArrivals, Replay, ServerEvents
 from fairlead.scheduler.policies import REFUSE_SECONDS, Policy, parse_policy
 from fairlead.scheduler.random_order import RandomOrder
@@ -80,7 +81,7 @@ def replay(
     cycle = chosen.make_cycle(
         len(workload.cluster.resources),
         RandomOrder(seed),
-        truth(strict_fifo, "strict_fifo"),
+        switch(strict_fifo, "strict_fifo"),
         positive(refuse_seconds, "refuse_seconds"),
         largest,
     )

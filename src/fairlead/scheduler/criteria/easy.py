@@ -19,6 +19,7 @@ from fairlead.scheduler._entities import (
     MANY,
     UNLIMITED,
     Gang,
+    Order,
     Queue,
     Server,
     Shape,
@@ -52,9 +53,6 @@ class ReservedStart:
         """Return whether a task on a server leaves enough for the reserved tasks."""
         spare = self.spare.get(server.name)
         return spare is None or fits(shape.need, spare)
-
-    def no_room_for(self, shape: Shape) -> int:
-        return self.crowded.get(shape, MANY)
 
     def use(self, server: Server, shape: Shape, sign: i64) -> None:
         """Count a task that still runs at that time (1), or uncount it (-1)."""
@@ -206,7 +204,9 @@ class BackfillingCycle(SubmissionCycle):
 
     def start_behind(self, head: TaskGroup, held: ReservedStart, started: list[Task]) -> bool:
         """Start the first later group that does not delay the head; return whether one does."""
-        best: BackfillTask | None = None
+        best: TaskGroup | None = None
+        best_key: Order = ()  # by submission, and in its queue by order
+        best_plan: Plan = []
         for queue in self.state.queues.values():
             if queue.rank is None or queue.children:
                 continue
@@ -219,16 +219,18 @@ class BackfillingCycle(SubmissionCycle):
                 group = waiting_list.first()
                 if group is None or group is head:
                     continue
-                if best is not None and submitted(group) > best.latest:
+                if best is not None and submitted(group) > best_key[:2]:
                     continue
                 plan = self.plan_behind(group, held)
                 if plan:
-                    passing = BackfillTask(group, self.latest(group), plan)
-                    if best is None or passing.comes_before(best):
-                        best = passing
+                    key: Order = (*self.latest(group), *group.order)
+                    if best is None or key < best_key:
+                        best = group
+                        best_key = key
+                        best_plan = plan
         if best is None:
             return False
-        self.book_plan(best.group, best.plan, started)
+        self.book_plan(best, best_plan, started)
         return True
 
     def plan_behind(self, group: TaskGroup, held: ReservedStart) -> Plan:
@@ -240,7 +242,7 @@ class BackfillingCycle(SubmissionCycle):
         if isinstance(group, Gang):
             return self.plan_now(group) if is_over else self.plan_beside(group, held)
         shape = group.shape
-        if not is_over and held.no_room_for(shape) == 1:
+        if not is_over and held.crowded.get(shape, MANY) == 1:
             return []
         server = self.state.selection.find(shape)
         if server is None:
@@ -265,7 +267,7 @@ class BackfillingCycle(SubmissionCycle):
     def plan_beside(self, gang: Gang, held: ReservedStart) -> Plan:
         """Return where a gang would start now whose tasks still run when the head is to start."""
         shape, tasks = gang.shape, int(gang.waiting)
-        if gang.is_alike() and tasks >= min(int(shape.no_room_for), held.no_room_for(shape)):
+        if gang.is_alike() and tasks >= min(int(shape.no_room_for), held.crowded.get(shape, MANY)):
             return []
         self.beside = held
         plan = self.plan_gang(gang)
@@ -346,21 +348,6 @@ class FittingTogether:
             if self.fitting[shape] < wanted:
                 return False
         return True
-
-
-class BackfillTask:
-    """A group that may start before earlier ones, and where."""
-
-    def __init__(self, group: TaskGroup, latest: tuple[float, float], plan: Plan) -> None:
-        self.group = group
-        self.latest = latest  # submission up to it in its queue
-        self.plan = plan
-
-    def comes_before(self, other: BackfillTask) -> bool:
-        """Return whether it goes first: by submission, and in its queue by order."""
-        if self.latest == other.latest:
-            return self.group.order < other.group.order
-        return self.latest < other.latest
 
 
 def end_of(entry: tuple[float, int, Task]) -> float:

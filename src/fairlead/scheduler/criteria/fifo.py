@@ -45,8 +45,8 @@ class SubmissionTime(Criterion):
     def __init__(self, width: i64) -> None:
         super().__init__(width)
         self.oversized: list[WaitingList] = []  # waiting lists whose first group is oversized
-        self.make_selection: type[Selection] = Selection  # that of the policy
-        self.idle = Selection(width, self.total)  # idle copies of the open servers
+        self.selection = Selection(width, self.total)  # that of the policy, set by it
+        self.idle: list[Server] = []  # idle copies of the open servers
         self.idle_version: i64 = -1  # of the copied servers
 
     def score(self, queue: Queue) -> int:  # noqa: ARG002 (all queues score alike)
@@ -114,22 +114,18 @@ class SubmissionTime(Criterion):
             return fit_together(self.open_servers(), gang.shape, int(gang.waiting))
         if self.idle_version != self.version:
             self.idle_version = self.version
-            self.idle = self.make_selection(self.width, self.total)
-            for server in self.open_servers():
-                self.idle.open(idle_copy(server))
+            self.idle = [idle_copy(server) for server in self.open_servers()]
         taken: list[tuple[Server, Shape]] = []
         indices = largest_first(gang, self.total)
         for index in indices:
             shape = gang.shape_of(index)
-            found = self.idle.find(shape)
+            found = self.selection.find_among(self.idle, shape)
             if found is None:
                 break
             add_to(found.free, shape.demand, -1)
-            self.idle.change(found)
             taken.append((found, shape))
         for found, shape in taken:
             add_to(found.free, shape.demand, 1)
-            self.idle.change(found)
         return len(taken) == len(indices)
 
     def open_servers(self) -> list[Server]:
@@ -176,7 +172,7 @@ class SubmissionCycle(QueueCycle):
                 self.state.park_gang(group)
                 return False
             return True
-        server = self.choose(group, False)
+        server = self.state.selection.find(group.shape)
         if server is None:
             return False
         self.book(group, server, started)

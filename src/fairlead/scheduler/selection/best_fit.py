@@ -13,6 +13,7 @@ ends when no other band can hold a lower H: ``|d[1]/d[0] - f[1]/f[0]| * (t[0]/t[
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
 from typing import Final
 
 from librt.vecs import append, pop, vec
@@ -82,35 +83,28 @@ class Lot:
     def __init__(self, band: Band, row: i64) -> None:
         self.band = band
         self.row = row  # in the band
-        self.servers: list[Server] = []  # from the last one in order to the first
+        self.size: i64 = 0  # number of servers
+        self.heap: list[Server] = []  # by order; servers that left the lot are stale entries
 
     def first(self) -> Server:
-        return self.servers[-1]
+        while self.heap[0].lot is not self:
+            heappop(self.heap)
+        return self.heap[0]
 
     def add(self, server: Server) -> None:
-        self.servers.insert(self.place_of(server), server)
+        self.size += 1
         server.lot = self
+        heappush(self.heap, server)
+        if len(self.heap) > 2 * self.size + 64:
+            self.heap = sorted(self.servers())
 
     def remove(self, server: Server) -> None:
-        del self.servers[self.place_of(server)]
+        self.size -= 1
         server.lot = None
 
-    def place_of(self, server: Server) -> i64:
-        """Return the number of its servers after a server in order."""
-        servers = self.servers
-        high: i64 = len(servers)
-        low: i64 = high - 1  # usually it is the first one
-        if high == 0 or server < servers[low]:
-            return high
-        if servers[low] < server:
-            low = 0
-        while low < high:
-            middle = (low + high) // 2
-            if server < servers[middle]:
-                low = middle + 1
-            else:
-                high = middle
-        return low
+    def servers(self) -> list[Server]:
+        by_name = {server.name: server for server in self.heap if server.lot is self}
+        return list(by_name.values())
 
 
 class Band:
@@ -235,7 +229,7 @@ class BestFit(Selection):
         lot = server.lot
         assert lot is not None
         lot.remove(server)
-        if not lot.servers:
+        if lot.size == 0:
             lot.band.remove(lot)
 
     def change(self, server: Server) -> None:
@@ -249,7 +243,9 @@ class BestFit(Selection):
             return
         ratio = float(total[0]) / float(total[1])
         if not 0.5 * self.ratio <= ratio <= 2.0 * self.ratio:
-            servers = [server for band in self.bands for lot in band.lots for server in lot.servers]
+            servers = [
+                server for band in self.bands for lot in band.lots for server in lot.servers()
+            ]
             self.make_bands(ratio)
             for server in servers:
                 self.open(server)
