@@ -328,17 +328,6 @@ class Service:
 
     # Users, servers, shares
 
-    async def users(self) -> list[dict[str, Any]]:
-
-        def read(tx: Transaction) -> list[dict[str, Any]]:
-            pending, running = tx.state.pending, tx.state.running
-            return [
-                {"name": name, "weight": weight, "pending": pending[name], "running": running[name]}
-                for name, weight in tx.state.users.items()
-            ]
-
-        return await self.state_thread.run(read)
-
     async def set_user(
         self, name: str, weight: float, key: str = "", digest: str = ""
     ) -> dict[str, Any]:
@@ -348,31 +337,6 @@ class Service:
             return {"name": name, "weight": weight}
 
         return await self.state_thread.run(change, key, digest)
-
-    async def servers(self) -> list[dict[str, Any]]:
-        """Return all servers, and drained ones that are gone."""
-
-        def read(tx: Transaction) -> list[dict[str, Any]]:
-            views: list[dict[str, Any]] = []
-            for server in tx.state.servers.values():
-                used = dict.fromkeys(server.capacity, 0.0)
-                for run in server.running.values():
-                    for resource, amount in run.demand.items():
-                        used[resource] = used.get(resource, 0.0) + amount
-                views.append(
-                    {
-                        "name": server.name,
-                        "state": server.state,
-                        "capacity": server.capacity,
-                        "used": used,
-                        "labels": server.labels,
-                        "tasks": len(server.running),
-                    }
-                )
-            nothing: dict[str, Any] = {"capacity": {}, "used": {}, "labels": {}, "tasks": 0}
-            return views + [{"name": n, "state": "gone", **nothing} for n in tx.state.drained]
-
-        return await self.state_thread.run(read)
 
     async def change_server(
         self, name: str, kind: str, key: str = "", digest: str = "", **body: Any
@@ -429,6 +393,29 @@ class Service:
     def _rebuilt(self, state: ServiceState) -> None:
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self.sessions.forget_all, list(state.servers))
+
+
+def user_views(tx: Transaction) -> list[dict[str, Any]]:
+    """Return all users as the API shows them."""
+    pending, running = tx.state.pending, tx.state.running
+    return [
+        {"name": name, "weight": weight, "pending": pending[name], "running": running[name]}
+        for name, weight in tx.state.users.items()
+    ]
+
+
+def server_views(tx: Transaction) -> list[dict[str, Any]]:
+    """Return all servers as the API shows them, and drained ones that are gone."""
+    views: list[dict[str, Any]] = []
+    for server in tx.state.servers.values():
+        used = dict.fromkeys(server.capacity, 0.0)
+        for run in server.running.values():
+            for resource, amount in run.demand.items():
+                used[resource] = used.get(resource, 0.0) + amount
+        view = {"name": server.name, "state": server.state, "capacity": server.capacity}
+        views.append(view | {"used": used, "labels": server.labels, "tasks": len(server.running)})
+    nothing: dict[str, Any] = {"capacity": {}, "used": {}, "labels": {}, "tasks": 0}
+    return views + [{"name": n, "state": "gone", **nothing} for n in tx.state.drained]
 
 
 def _event_and_spec(request: JobRequest, caller: Token) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -32,7 +32,7 @@ from fairlead.service.http.access import Access, Gate
 from fairlead.service.journal.tokens import Token
 from fairlead.service.messages import MOST_INTEGER, Name
 from fairlead.service.rate_limits import Limits
-from fairlead.service.service import VIEWS_AT_ONCE, Service
+from fairlead.service.service import VIEWS_AT_ONCE, Service, server_views, user_views
 
 LONGEST_WAIT = 60.0
 STATUS: dict[type[FairleadError], int] = {
@@ -245,7 +245,7 @@ async def logs(
 @router.get("/v1/users", response_model=messages.UsersView, tags=["users"])
 async def users(service: Served, _: User) -> Response:
     """List users."""
-    return _json({"users": await service.users()})
+    return _json({"users": await service.state_thread.run(user_views)})
 
 
 @router.put("/v1/users/{name}", response_model=messages.WeightView, tags=["users"])
@@ -259,7 +259,7 @@ async def set_user(
 @router.get("/v1/servers", response_model=messages.ServersView, tags=["servers"])
 async def servers(service: Served, _: User) -> Response:
     """List servers, their capacity and used amounts."""
-    return _json({"servers": await service.servers()})
+    return _json({"servers": await service.state_thread.run(server_views)})
 
 
 @router.post("/v1/servers/{name}/drain", response_model=messages.ServerState, tags=["servers"])
