@@ -191,14 +191,6 @@ def test_a_job_after_another_starts_when_that_has_ended_well() -> None:
     ]
 
 
-def test_a_modified_job_waits_with_its_new_demand() -> None:
-    state = with_servers(a=1)
-    job = submit(state, demand={"cpu": 2.0})
-    assert place(state) == []
-    state.apply("modify", {"job": job, "changes": {"demand": {"cpu": 1.0}}}, 2.0)
-    assert place(state) == [f"{job}.0.1 a"]
-
-
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
