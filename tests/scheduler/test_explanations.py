@@ -217,6 +217,17 @@ def test_a_limit_that_is_named_is_short_enough(start: float) -> None:
     assert [p.group for p in s.place(start)] == [g]
 
 
+def test_tasks_without_limits_allow_no_reserved_time() -> None:
+    s = Scheduler(["cpu"], "easy/first-fit")
+    s.add_server("a", {"cpu": 4})
+    s.add_queue("ana")
+    s.submit("ana", {"cpu": 3})
+    s.place(0)
+    why = s.explain(s.submit("ana", {"cpu": 2}, time_limit=5, now=1))
+    assert why.to_dict()["reservation"]["at"] is None
+    assert "It can start at no known time: tasks in its way have no time limit." in str(why)
+
+
 def test_a_queue_that_is_ahead_takes_the_room() -> None:
     s = Scheduler(["cpu"], "drf/first-fit")
     s.add_server("a", {"cpu": 2})

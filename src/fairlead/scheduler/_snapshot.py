@@ -291,14 +291,9 @@ def shape_row(shape: Shape) -> ShapeRow:
 
 def group_row(group: TaskGroup, numbers: dict[Shape, int]) -> GroupRow:
     starts, failures = group.starts or {}, group.failures or {}
-    parts: list[tuple[int, int]] = []
-    if isinstance(group, Gang):
-        before = 0
-        for shape, end in zip(group.parts, group.ends, strict=True):
-            parts.append((numbers[shape], end - before))
-            before = end
-    else:
-        parts.append((numbers[group.shape], int(group.end)))
+    ends = group.ends if isinstance(group, Gang) else [int(group.end)]
+    rows = zip(group.shapes(), [0, *ends], ends, strict=False)
+    parts = [(numbers[shape], end - begin) for shape, begin, end in rows]
     return {
         "id": group.id,
         "queue": group.waiting_list.queue.name,
