@@ -152,6 +152,7 @@ def test_allowed_users_survive_a_restart(connect: Connect, tmp_path: Path) -> No
     assert (state()["policy"], state()["seed"]) == ("tsf/rrr", 5)
     assert ray.get(connect("fay").submit(abs, -1), timeout=30) == 1  # another one knows of nothing
     stop()
+    fairlead.ray.start()
 
 
 def test_calls_go_on_with_the_next_dispatcher(connect: Connect) -> None:

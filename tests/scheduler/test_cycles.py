@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from math import inf
+from random import Random
 
 import pytest
 
+from fairlead.scheduler.criteria.residual import is_less
 from fairlead.scheduler.scheduler import Scheduler
 from oracles.plain_gangs import RememberingScheduler
 from scheduler.random_life import RESOURCES, RandomLife, quanta_of
@@ -48,6 +51,17 @@ def compare_scores(s: Scheduler, plain: RememberingScheduler) -> int:
                     assert state.criterion.score_of(*queue_and_task, there) == expected
                     compared += 1
     return compared
+
+
+def test_ratios_are_compared_exactly() -> None:
+    random = Random(1)
+    for _ in range(2000):
+        most = random.choice([5, 2**31, 2**62])
+        a, c = random.randrange(-2, most), random.randrange(-2, most)
+        b, d = random.randrange(1, most), random.randrange(1, most)
+        if random.random() < 0.3:
+            c, d = a, max(b + random.choice([-1, 0, 1]), 1)
+        assert is_less(a, b, c, d) == (Fraction(max(a, 0), b) < Fraction(max(c, 0), d))
 
 
 @pytest.mark.parametrize("policy", VARIED)

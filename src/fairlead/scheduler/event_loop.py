@@ -15,10 +15,10 @@ from librt.vecs import append, vec
 from mypy_extensions import i64
 
 from fairlead.scheduler._cycle import Cycle
-from fairlead.scheduler._entities import UNLIMITED, Member, Task, TaskGroup, Terms
+from fairlead.scheduler._entities import UNLIMITED, Member, Server, Task, TaskGroup, Terms
 from fairlead.scheduler.selection.round_robin import Offers
 
-JOIN, LEAVE, DRAIN = 0, 1, 2  # as `model.workload` has them
+JOIN, LEAVE = 0, 1  # as `model.workload` has them; 2 drains
 PORTION: Final = 64  # most placements in one step
 
 
@@ -68,7 +68,7 @@ class ServerEvents:
         self.capacity = capacity  # (S,) in quanta; servers of a group share a list
         self.is_there = vec[bool](is_there)  # (S,) whether present at the start
         self.time = vec[float](time)  # (X,) in seconds, ascending
-        self.event = vec[i64](event)  # (X,) `JOIN`, `LEAVE` or `DRAIN`
+        self.event = vec[i64](event)  # (X,) `JOIN`, `LEAVE`, or 2 for a drain
         self.server = vec[i64](server)  # (X,)
 
 
@@ -159,15 +159,16 @@ class Replay:
     def _change_servers(self) -> None:
         events = self.events
         while self.next_change < len(events.time) and events.time[self.next_change] == self.now:
-            server = events.server[self.next_change]
+            number = events.server[self.next_change]
             event = events.event[self.next_change]
             self.next_change += 1
+            server = self.state.servers.get(str(int(number)))
             if event == JOIN:
-                self._join(server)
-            elif event == DRAIN:
-                self._drain(str(int(server)))
-            else:
-                self._leave(str(int(server)))
+                self._join(number)
+            elif server is not None and not server.is_draining:
+                self.state.close(server)
+            if event == LEAVE and server is not None:
+                self._leave(server)
 
     def _join(self, number: i64) -> None:
         """Add a server, or undrain one."""
@@ -180,19 +181,9 @@ class Replay:
         elif server.is_draining:
             state.open(server)
 
-    def _drain(self, name: str) -> None:
-        server = self.state.servers.get(name)
-        if server is not None and not server.is_draining:
-            self.state.close(server)
-
-    def _leave(self, name: str) -> None:
-        """Remove a server; its tasks and the rest of their gangs are lost, and wait again."""
+    def _leave(self, server: Server) -> None:
+        """Remove a closed server; its tasks and the rest of their gangs wait again."""
         state = self.state
-        server = state.servers.get(name)
-        if server is None:
-            return
-        if not server.is_draining:
-            state.close(server)
         for task in state.with_gangs(state.running_on(server)):
             self.end[task.row] = self.now
             self.is_lost[task.row] = True

@@ -147,5 +147,14 @@ def common_parts(shape: Shape) -> int:
 
 
 def is_less(a: i64, b: i64, c: i64, d: i64) -> bool:
-    """Return whether a / b < c / d exactly, where negative amounts count as 0."""
-    return int(max(a, 0)) * int(d) < int(max(c, 0)) * int(b)
+    """Return whether a / b < c / d, exactly and in 64 bits, for b and d above 0."""
+    if a <= 0 or c <= 0:
+        return a <= 0 < c
+    while True:
+        whole, other = a // b, c // d
+        if whole != other:
+            return whole < other
+        rest, left = a - whole * b, c - other * d
+        if left == 0 or rest == 0:
+            return rest == 0 < left
+        a, b, c, d = d, left, b, rest  # rest / b < left / d where d / left < b / rest
