@@ -16,7 +16,7 @@ from conic import solve_by_cones
 from fairlead import Problem, solve
 from fairlead.certificates.utility_prices import measure_price_faults
 from fairlead.model.allocation import Allocation
-from fairlead.properties.trade_off import measure_trade_off
+from fairlead_papers.trade_off.alpha_fairness import measure_trade_off
 from random_problems import google_park, random_problem
 
 GOAL = 1e-6

@@ -9,7 +9,7 @@ import pytest
 
 from fairlead.cli.main import run
 from fairlead.errors import CertificateError
-from fairlead.properties import trade_off
+from fairlead_papers.trade_off import alpha_fairness
 
 
 def test_json_has_the_documented_layout(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -56,14 +56,14 @@ def test_the_table_has_a_row_for_each_alpha(
 def test_an_alpha_without_proof_is_exit_1(
     small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    right = trade_off.solve
+    right = alpha_fairness.solve
 
     def unproved_at_one(problem, name, *, alpha):  # type: ignore[no-untyped-def]
         if alpha == 1:
             raise CertificateError("alpha-fair: missed")
         return right(problem, name, alpha=alpha)
 
-    monkeypatch.setattr(trade_off, "solve", unproved_at_one)
+    monkeypatch.setattr(alpha_fairness, "solve", unproved_at_one)
     assert run(["trade-off", str(small), "--alphas", "0,1", "--json"]) == 1
     out, err = capsys.readouterr()
     assert err == "fairlead: alpha 1: missed\n"

@@ -74,7 +74,6 @@ COMPUTING = {
         ".mechanisms:mechanisms", "List the mechanisms and their proved properties."
     ),
     "simulate": Verb(".simulate:simulate", "Replay a trace under several policies."),
-    "trade-off": Verb(".trade_off:trade_off", "Measure the cost of alpha-fairness."),
 }
 SERVING = {
     "serve": Verb(".serve:serve", "Run the scheduler as a service."),

@@ -11,7 +11,6 @@ __all__ = [
     "sharing",
     "special_cases",
     "subject",
-    "trade_off",
     "verdict_text",
     "witness_files",
 ]

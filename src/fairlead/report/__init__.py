@@ -13,5 +13,4 @@ __all__ = [
     "simulation",
     "terminal",
     "trace",
-    "trade_off",
 ]

@@ -29,13 +29,15 @@ def trade_off(
     as_json: AsJson = False,
     skip_unplaceable: SkipUnplaceable = False,
 ) -> None:
-    """Measure the cost of alpha-fairness: tasks, the least share and envy for each alpha.
+    """Measure the cost of alpha-fairness.
+
+    Shows tasks, the least share and envy for each alpha.
 
     \b
     Example:
       fairlead trade-off cluster.yaml --alphas 0,1,2
-    """
-    from fairlead.properties.trade_off import ALPHAS, measure_trade_off
+    """  # noqa: D301 (the help formatter reads \b as "keep these lines")
+    from fairlead_papers.trade_off.alpha_fairness import ALPHAS, measure_trade_off
 
     values = ALPHAS if alphas is None else _numbers(alphas)
     problem, left_out = read_problem(file, skip_unplaceable, needs_due=True)
@@ -43,7 +45,7 @@ def trade_off(
         answer = measure_trade_off(problem, values, time_shared=tdm, on_progress=on_progress)
     if not answer.points:
         raise CertificateError("; ".join(f"alpha {a:g}: {w}" for a, w in answer.unproved.items()))
-    from fairlead.report.trade_off import trade_off_document
+    from fairlead_papers.trade_off.trade_off_document import trade_off_document
 
     show(trade_off_document(answer, title_of(file), left_out), as_json)
     if answer.unproved:

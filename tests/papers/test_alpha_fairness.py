@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fairlead import InputError, Problem, solve
-from fairlead.properties.trade_off import measure_trade_off
+from fairlead_papers.trade_off.alpha_fairness import measure_trade_off
 from oracles import examples
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import isfinite
 
-from fairlead.properties.trade_off import TradeOff
 from fairlead.report.allocation import size_of
 from fairlead.report.document import (
     FAILS,
@@ -20,6 +19,7 @@ from fairlead.report.document import (
     table_of,
 )
 from fairlead.report.numbers import number, percent
+from fairlead_papers.trade_off.alpha_fairness import TradeOff
 
 _MEASURES = (
     "Alpha favours users with few tasks: at 0 all tasks count alike and as many as possible "

@@ -1,0 +1,1 @@
+"""The cost of alpha-fairness: tasks, the least share and envy for each alpha."""
