@@ -233,8 +233,8 @@ def test_questions_of_one_caller_wait_for_each_other(tmp_path: Path) -> None:
 
         def slow(request: Any, *more: Any) -> Any:
             def timed(tx: Any) -> Any:
-                done.append("ana" if request.__name__ == "read" else "bo")
-                sleep(0.05 * (request.__name__ == "read"))
+                done.append("ana" if request.__name__ == "user_views" else "bo")
+                sleep(0.05 * (request.__name__ == "user_views"))
                 return request(tx)
 
             return carry_out(timed, *more)
