@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from heapq import heappop, heappush, heapreplace
 
-from librt.vecs import append, pop
+from librt.vecs import append, pop, vec
 from mypy_extensions import i64
 
 from fairlead.scheduler._entities import (
@@ -57,6 +57,18 @@ class FreedServers:
             server.is_freed = False
         self.servers = []
         self.most = less_than_any(self.width)
+
+    def may_have_room(self, needs: vec[i64], at: i64) -> bool:
+        """Return whether a server has the free amounts of the need at an index of packed needs."""
+        width = self.width
+        for server in self.servers:
+            free = server.free
+            r: i64 = 0
+            while r < width and needs[at + r] <= free[r]:
+                r += 1
+            if r == width:
+                return True
+        return False
 
     def has_room(self, shape: Shape) -> bool:
         for server in self.servers:  # noqa: SIM110 (a loop that is compiled)
@@ -157,8 +169,9 @@ def first_parked(queue: Queue, freed: FreedServers) -> TaskGroup | None:
         r: i64 = 0
         while r < width and needs[at + r] <= most[r]:
             r += 1
-        if r < width:
-            continue  # without reading the waiting list, which is slower
+        # Checked before the waiting list is read, which is slower.
+        if r < width or not freed.may_have_room(needs, at):
+            continue
         waiting_list = queue.parked[row]
         group = waiting_list.first()
         if group is None or waiting_list.shape is None:
