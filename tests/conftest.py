@@ -53,14 +53,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out what is true of the real logs alone, unless they are there."""
+    """Leave out the tests of real logs, unless they are there."""
     return True if collection_path == REAL_LOGS and config.getoption("traces") is None else None
 
 
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """Say what was not run."""
+    """Name the tests that were not run."""
     asked = any(Path(argument).resolve() in REAL_LOGS.parents for argument in config.args)
     if asked and config.getoption("traces") is None:
         terminalreporter.write_line(
@@ -82,7 +82,7 @@ metacentrum_log, openb_folder, job_events = map(_log, LOGS)
 
 @pytest.fixture
 def log(request: pytest.FixtureRequest) -> Path:
-    """Give the log that a test names as its parameter."""
+    """Return the log that a test names as its parameter."""
     path: Path = request.getfixturevalue(request.param)
     return path
 
@@ -94,7 +94,7 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Begin with what takes longest; with real logs, keep those that read logs."""
+    """Begin with the longest tests; with real logs, keep those that read logs."""
     scopes = Counter(_scope_of(item.nodeid) for item in items)
     items.sort(key=lambda item: _when_begun(_scope_of(item.nodeid), scopes))
     if config.getoption("traces") is not None:
@@ -111,6 +111,6 @@ def _scope_of(nodeid: str) -> str:
 
 
 def _when_begun(scope: str, scopes: Counter[str]) -> tuple[int, int, str]:
-    """Return by what files are ordered: those that wait come first, then those of many tests."""
+    """Return the sort key of a file: files that wait come first, then those with many tests."""
     waits = next((n for n, begins in enumerate(WAITING) if scope.startswith(begins)), len(WAITING))
     return waits, -scopes[scope], scope

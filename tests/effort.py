@@ -8,5 +8,5 @@ EFFORT = float(os.environ.get("EFFORT", "1"))
 
 
 def cases(number: int) -> int:
-    """Return how many random cases to try where so many suffice for each change."""
+    """Return the number of random cases, given the one that suffices for each change."""
     return max(1, round(number * EFFORT))

@@ -26,7 +26,7 @@ def _unpacked(text: str, size: int) -> str:
 
 
 class Reader(HTMLParser):
-    """Collects elements, scripts and what is shown of a page, what is compressed put in."""
+    """Collects elements, scripts and visible text of a page, compressed parts included."""
 
     def __init__(self, page: str) -> None:
         super().__init__()

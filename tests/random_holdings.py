@@ -1,4 +1,4 @@
-"""Allocations that nobody's mechanism made, and right ones that were spoiled, for audits."""
+"""Random allocations, and spoiled answers of mechanisms, for audits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a plain simulation does with small workloads, by seed."""
+"""Runs of small workloads by a plain simulation, by seed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Run = tuple[Workload, RunLog]
 
 @cache
 def run_by_seed(seed: int) -> Run:
-    """A run, after which one in three has a user of weight 0: what was placed stays."""
+    """A run; in one of three a user has weight 0 afterwards, and the placements stay."""
     workload = random_workload(seed)
     log = plain_replay(workload, POLICIES[seed % len(POLICIES)])
     if seed % 3 == 0:

@@ -118,7 +118,7 @@ def metacentrum(seed: int, jobs: int = 600, users: int = 14) -> dict[str, str]:
         sizes = [4, 2] if "+" in spec else [cores] * nodes
         taken = 80 if suffix else None
         needs = [(float(taken or size), memory, where) for size in sizes]
-        # Who comes first is placed first.
+        # The first user is placed first.
         latest, at = free.start(max(latest, submit), run, needs)
         hosts = ",".join(str(names[h]) for h, n in zip(at, sizes, strict=True) for _ in range(n))
         walltime, status = (3600 if run < 3600 else 86400 * (1 + run // 86400)), 1
@@ -167,7 +167,7 @@ def lab(seed: int, jobs: int = 300, processors: int = 32) -> str:
             continue
         if odd < 0.1:  # failed, or killed while it ran
             status = 0 if odd < 0.08 else 5
-        elif odd < 0.14:  # what was asked for is not known
+        elif odd < 0.14:  # the request is unknown
             requested, memory, used = -1, -1, 2**20
         elif odd < 0.16:
             memory = -1
@@ -239,12 +239,12 @@ _ADD, _REMOVE, _UPDATE = range(3)
 
 
 def _microseconds(seconds: float) -> int:
-    """Give a moment in the trace's own time; its first is 600 s."""
+    """Return a time on the trace's own clock, which begins at 600 s."""
     return round((600 + seconds) * 1e6)
 
 
 def _hashed(word: str) -> str:
-    """Give a name the look of the trace's: 32 bytes in base 64."""
+    """Return a name like the trace's: 32 bytes in base 64."""
     import base64
     import hashlib
 

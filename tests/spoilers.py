@@ -13,7 +13,7 @@ from hypothesis.errors import UnsatisfiedAssumption
 
 
 def move_to_another(draw, problem, tasks):
-    """Give 1 % of a user's tasks on a server to another that may run there."""
+    """Move 1 % of a user's tasks on a server to another that may run there."""
     n, g = _somebody(draw, tasks)
     others = [m for m in range(problem.n_users) if m != n and problem.runnable[m, g]]
     assume(others)
@@ -56,7 +56,7 @@ def go_negative(draw, problem, tasks):
 
 
 def beyond_the_limit(draw, problem, tasks):
-    """Give a user 1 % more than it has tasks."""
+    """Raise a user to 1 % more than its tasks."""
     finite = np.flatnonzero(np.isfinite(problem.task_limit))
     assume(len(finite))
     n = draw(st.sampled_from(finite.tolist()))

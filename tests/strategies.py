@@ -41,7 +41,7 @@ def _amounts(rng: np.random.Generator, kind: str, shape: tuple[int, int]) -> NDA
         return rng.integers(1, 11, shape).astype(float)
     if kind == "wide":
         return rng.integers(1, 10, shape) * 10.0 ** rng.integers(-4, 5, shape)
-    # A fifth are small, and a fifth are what is measured over and over.
+    # A fifth are small, and a fifth are values that measurements repeat.
     values = rng.integers(1_000, 999_984, shape)
     chosen = rng.integers(0, 5, shape)
     values = np.where(chosen == 0, 1_000 + values // 200, values)
@@ -159,7 +159,7 @@ def problems(
 def _constrain_somebody(
     capacity: NDArray[np.float64], demand: NDArray[np.float64], eligible: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
-    """Return an eligibility that keeps somebody from some group."""
+    """Return an eligibility that keeps a user from a group."""
     if eligible.all():
         first = int(fits(capacity, demand[0]).argmax())
         eligible = eligible.copy()

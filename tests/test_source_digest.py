@@ -1,4 +1,4 @@
-"""Names of classes stand once; the stamp of what is kept changes with any source."""
+"""Names of classes stand once; the mark of stored results changes with any source."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_stamp_is_that_of_the_named_packages() -> None:
 
 @pytest.mark.parametrize("is_scheduler", [False, True])
 def test_a_class_name_stands_once(is_scheduler: bool) -> None:
-    """So that a name says what is meant; the scheduler's are names of its own."""
+    """Each name means one thing; the scheduler's names are exempt."""
     root = Path(source_digest.__file__).parent
     found = Counter(
         node.name

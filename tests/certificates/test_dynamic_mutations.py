@@ -56,7 +56,7 @@ def test_one_level_that_is_off(sequence: Sequence, data: Any, factor: float) -> 
 
 @given(sequences(), st.data())
 def test_an_entry_that_is_missing(sequence: Sequence, data: Any) -> None:
-    """Unless nobody rose by it: those who stand where others are stopped are logged as well."""
+    """Unless no agent rose by it: agents at the level of stopped ones are logged as well."""
     log = sequence.run().log
     chosen = data.draw(st.integers(0, len(log.level) - 1))
     without = replace(
@@ -80,7 +80,7 @@ def test_reported_levels_that_are_off(sequence: Sequence) -> None:
 
 
 def test_an_optimum_that_is_not_fair_fails() -> None:
-    """Everybody is stopped by resource 1, but one was given more of it than the other."""
+    """All are stopped by resource 1, but one was given more of it than the other."""
     demand = np.array([[1.0, 0.0], [1.0, 1.0]])
     fair = Sequence(demand, np.ones(2))
     assert certify(fair, log_of([[0.5, 0.0], [0.5, 0.5]], demand)).holds

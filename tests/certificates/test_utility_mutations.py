@@ -1,4 +1,4 @@
-"""The proof by prices, user by user: nobody's share is lost in a sum, and no price is believed."""
+"""The proof by prices judges each user by itself, and checks the prices."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_a_price_may_be_little_to_one_user_and_all_to_another(alpha, demand):
 
 
 def test_what_many_users_have_too_much_is_added_up():
-    # User 0 makes a hundred times as much of the server, and a price that nobody pays keeps it out.
+    # User 0 makes a hundred times as much of the server, and an unpaid price keeps it out.
     n_users = 1000
     problem = Problem.from_arrays([[1]], [[0.01]] + [[1]] * n_users)
     tasks = np.array([[0.0]] + [[1 / n_users]] * n_users)

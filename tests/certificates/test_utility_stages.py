@@ -1,4 +1,4 @@
-"""A rich user that may choose where to run, a poor one who lives of what is left: both are seen."""
+"""A rich user with a choice of servers, and a poor one that gets the rest: both are served."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the verbs print when all goes well."""
+"""The output of verbs that succeed."""
 
 from __future__ import annotations
 

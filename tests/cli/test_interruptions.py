@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-# What the console script does, with interruptions as a module is looked for.
+# The console script, with an interruption at a lookup of a module.
 INTERRUPTED = """
 import importlib.abc, signal, sys
 
@@ -71,7 +71,7 @@ sys.exit(main.run())
 
 
 def test_where_python_would_pass_over_it() -> None:
-    """What a callback of the collector raises is printed and forgotten, unless somebody minds."""
+    """Python prints and drops exceptions of a callback of the collector."""
     assert interrupted(IN_A_CALLBACK) == (130, "", "fairlead: interrupted\n")
 
 

@@ -230,7 +230,7 @@ def test_what_was_kept_is_not_computed_again(
         kept.write_text(spoilt, encoding="utf-8")
         with pytest.raises(AssertionError, match="is computed"):
             run(["reproduce", key, "--quick", "--runs", str(folder)])
-    # And what is kept of one seed, or of quick runs, is not taken for another.
+    # And results of one seed, or of quick runs, are not taken for others.
     kept.write_text(stored, encoding="utf-8")
     for other in (["--quick", "--seed", "1"], []):
         with pytest.raises(AssertionError, match="is computed"):
@@ -333,7 +333,7 @@ def test_kept_results_are_reported_when_interrupted(
 
 
 def test_what_this_command_ran_is_not_said_to_be_found(tmp_path: Path, capsys: Capture) -> None:
-    """Figure 8 needs the run of Figure 7 once more, as the one that is also run dedicated."""
+    """Figure 8 needs the run of Figure 7 once more, beside the dedicated one."""
     words = ["drfh/figure-7", "drfh/figure-8", "--quick", "--runs", str(tmp_path / "runs")]
     assert run(["reproduce", *words]) in (0, 1)
     assert "finished before" not in capsys.readouterr().err

@@ -214,7 +214,7 @@ def test_who_waits_longest_is_listed(users: int, tmp_path: Path, capsys: Capture
     assert simulate(path, "--policy", "drf/first-fit", "--policy", "fifo/first-fit") == 0
     out = capsys.readouterr().out
     assert ("mean wait by user" in out) == (users > 1)
-    # One after the other: whoever comes first has both jobs done before the next one's first.
+    # One after the other: both jobs of the first user end before the first job of the next.
     rows = [(f"u{n}", f"{2 * n + 0.5:g}") for n in reversed(range(users))] if users > 1 else []
     assert re.findall(r"^ (u\d+) +2 +([\d.]+) s +([\d.]+) s *$", out, re.MULTILINE) == [
         (user, wait, wait) for user, wait in rows
@@ -416,7 +416,7 @@ def test_unwritable_runs_are_refused_before_the_trace_is_read(
 
 
 def full_disk(monkeypatch: pytest.MonkeyPatch, *, suffix: str) -> None:
-    """Have no file be put in its place whose name ends so."""
+    """Refuse to put files with this ending in their places."""
     replace = os.replace
 
     def full(draft: Path, target: Path) -> None:
@@ -745,7 +745,7 @@ def test_an_interruption_at_any_time_reports_the_kept_runs(
         return runs
 
     whole, random = Interrupt(), np.random.default_rng(3)
-    assert simulate(*words, "--runs", folder("once")) == 0  # what is computed once only
+    assert simulate(*words, "--runs", folder("once")) == 0  # figures that are computed only once
     assert whole.simulate(*words, "--runs", folder("whole")) == 0
     begin, ran = whole.first["run_policies"], whole.first["to_dict"]
     moments = [*random.integers(begin, ran, 2), *random.integers(ran, 0.95 * whole.calls, 2)]

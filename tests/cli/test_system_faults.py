@@ -1,4 +1,4 @@
-"""What the system refuses is one line with the file's name, and exit status 2."""
+"""Refusals of the system are one line with the file's name, and exit status 2."""
 
 from __future__ import annotations
 

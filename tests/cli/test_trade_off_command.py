@@ -28,7 +28,7 @@ def test_json_has_the_documented_layout(small: Path, capsys: pytest.CaptureFixtu
         "utilization",
         "violation",
     }
-    # Figure 1 of the DRFH paper: ten tasks each, and nobody could have more.
+    # Figure 1 of the DRFH paper: ten tasks each, and neither could have more.
     assert answer["points"][1]["tasks"] == pytest.approx(20)
 
 

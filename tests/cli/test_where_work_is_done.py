@@ -1,4 +1,4 @@
-"""`--ray`: how its address is read, and what is said where Ray is not there."""
+"""`--ray`: its address, and the message without Ray."""
 
 from __future__ import annotations
 

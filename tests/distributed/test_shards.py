@@ -83,7 +83,7 @@ def test_late_messages_in_any_order_end_certified(seed: int, time_shared: bool) 
 
 
 def settle(holders: Sequence[ShardHolder]) -> None:
-    """Have each run in turn, and the others hear at once."""
+    """Run each in turn, and send its message to the others at once."""
     for holder in holders:
         news = holder.run_round()
         for other in holders:

@@ -107,7 +107,7 @@ def test_what_a_page_shows_runs(
 
 
 def do_little(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have commands try and measure less often by default, in this process."""
+    """Let commands try and measure less often by default, in this process."""
     monkeypatch.setattr("fairlead.cli.audit.LIES", 10)
     monkeypatch.setattr(outcomes, "summarise", partial(summarise, instants=5))
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
@@ -154,7 +154,7 @@ def check_command(line: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def parses(words: list[str]) -> None:
-    """Have a verb take its words, and not run: those of a service go on for ever, or ask one."""
+    """Parse a verb's words without running it: verbs of a service run for ever, or need one."""
     _, verb, rest = find_verb(words)
     assert isinstance(verb, Verb)
     assert read_words(verb.load(), rest) is not None

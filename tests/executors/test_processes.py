@@ -1,4 +1,4 @@
-"""Processes end with the one that started them, however that ends."""
+"""Processes end with their parent, however it ends."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def started(tmp_path: Path) -> Iterator[Path]:
 
 
 def arrive(started: Path) -> None:
-    """Say that this worker runs, and wait until all do."""
+    """Report that this worker runs, and wait until all do."""
     (started / str(os.getpid())).touch()
     while len(list(started.iterdir())) < WORKERS:
         time.sleep(0.005)
@@ -76,7 +76,7 @@ def do_all(work: Callable[[Path], object], started: Path) -> None:
 def test_no_worker_outlives_a_parent_that_is_killed(
     work: Callable[[Path], object], started: Path
 ) -> None:
-    """Whoever runs has this test's pipe open: it ends when the last of them has ended."""
+    """Running processes keep this test's pipe open: it ends with the last of them."""
     ended, running = os.pipe()
     parent = multiprocessing.get_context("fork").Process(target=do_all, args=(work, started))
     parent.start()
@@ -156,7 +156,7 @@ assert len(found) == 2
 
 
 def test_a_new_worker_leaves_interruptions_to_its_parent() -> None:
-    """Every process of a terminal hears of Ctrl-C, also before it could say that it will not."""
+    """Every process of a terminal gets Ctrl-C, also before it could ignore it."""
     done = subprocess.run(
         [sys.executable, "-c", INTERRUPTED_AT_BIRTH],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},

@@ -1,4 +1,4 @@
-"""Allocation files: what is written reads back, and every fault is one line with its place."""
+"""Allocation files: written ones read back, and every fault is one line with its place."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_one_pool(tmp_path: Path) -> None:
 
 
 def test_faults_left_to_an_audit(tmp_path: Path) -> None:
-    """Forbidden groups, joint overuse and rounding are for an audit, or for nobody."""
+    """Forbidden groups, joint overuse and rounding are left to the audit."""
     forbidden = {"users": [row("bo", servers={"old": 2})]}
     assert read(tmp_path, forbidden).tasks[1].tolist() == [0, 2]
     together = {"users": [row(servers={"big": 6}), row("cy", servers={"big": 2})]}

@@ -240,7 +240,7 @@ INIT = st.tuples(st.booleans(), st.integers(0, 5))
 def test_the_request_is_the_most_at_any_moment(
     tmp_path_factory: pytest.TempPathFactory, running: list[int], init: list[tuple[bool, int]]
 ) -> None:
-    """By playing through a pod's life: what runs at each moment, one init container at a time."""
+    """By definition: the containers that run at each time, one init container after the other."""
     moments, alive = [], 0
     for sidecar, cores in init:
         moments.append(alive + cores)

@@ -1,4 +1,4 @@
-"""Agents that arrive one after another: what they hold, and what is refused."""
+"""Agents that arrive one after another: their shares, and refusals."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def test_lemmas_1_and_2(sequence: Sequence) -> None:
 
 
 def test_algorithm_1_as_printed_overfills() -> None:
-    """Its first test always holds, so it divides as if nobody held anything already."""
+    """Its first test always holds, so it divides as if no agent held anything."""
     demand = [[1.0, 0.25], [0.25, 1.0], [1.0, 1.0]]
     printed = printed_algorithm_1(demand)[-1]
     used = [sum(float(x) * row[r] for x, row in zip(printed, demand, strict=True)) for r in (0, 1)]
@@ -109,7 +109,7 @@ def test_algorithm_1_as_printed_overfills() -> None:
 
 
 def test_the_right_first_test_takes_its_branch() -> None:
-    """The newcomer takes so little that everybody rises above the highest level there was."""
+    """The newcomer takes so little that all rise above the former highest level."""
     demand = [[1.0, 0.5], [1.0, 0.5], [0.01, 1.0]]
     agents = DynamicDRF(3, 2, solver="halving")
     *_, before, after = agents.arrive_all(demand)

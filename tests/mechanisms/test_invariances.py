@@ -40,7 +40,7 @@ def rebuilt(problem, **changed):
 
 
 def regrouped(problem, rows, count):
-    """Return the problem with these rows of servers, so many in each."""
+    """Return the problem with these rows of servers and these counts."""
     rates = problem.users.rates
     return rebuilt(
         problem,

@@ -71,7 +71,7 @@ def test_the_park_is_divided_among_930_users(park, mechanism):
 
 @pytest.mark.parametrize("mechanism", ["drfh", "cdrf", "tsf"])
 def test_without_constraints_all_levels_are_equal(park, mechanism):
-    # Every demand is positive, so nobody can rise once anything that all need is used up.
+    # Every demand is positive, so no user can rise once a resource is used up.
     level = solve(park, mechanism).user_tasks * leximax.SCORES[mechanism](park)
     np.testing.assert_allclose(level, level[0], rtol=1e-8)
 

@@ -16,7 +16,7 @@ from random_problems import random_problem
 @pytest.mark.parametrize("limited", [0.3, 1.0])
 @pytest.mark.parametrize("seed", range(3))
 def test_soft_levels_alone_come_close_with_finite_tasks(seed: int, limited: float) -> None:
-    """What is left to sweeps is little, whatever the number of users."""
+    """Few sweeps are left, whatever the number of users."""
     problem = random_problem(
         np.random.default_rng(seed), 100, 12, 4, limited=limited, constrained=0.3
     )
@@ -28,7 +28,7 @@ def test_soft_levels_alone_come_close_with_finite_tasks(seed: int, limited: floa
 
 @pytest.mark.parametrize("seed", range(4))
 def test_where_one_resource_binds_it_is_the_proportional_answer(seed: int) -> None:
-    """Who has all its tasks may run them anywhere; soft levels run them where least is wanted."""
+    """A user with all its tasks may run anywhere; soft levels choose the least wanted servers."""
     rng = np.random.default_rng(seed)
     problem = random_problem(rng, 8, 4, 1, limited=0.5, constrained=0.5, weighted=True)
     expected = solve(problem, "proportional-tdm").user_tasks

@@ -1,8 +1,8 @@
-"""Alpha-fair shares where utilities are steep or weights far apart: each user has what is its due.
+"""Alpha-fair shares where utilities are steep or weights far apart: each user has its due.
 
 A sum is no judge there: those who have few tasks count 10^30 times as much as the others. So users
 are looked at one by one: against exact answers where servers are isolated, and by the gain that
-they could have at the cost of nobody but much poorer ones.
+they could have at the cost of much poorer ones alone.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ TIMED = problems(features=(CONSTRAINTS, LIMITS, RATES))
 ALPHAS = (0.25, 0.5, 1.0, 2.0, 4.0)
 
 
-# What is put to eq. 17 as a mechanism of its own, at its default alpha, is not here: 0, 1 and 2.
+# Without 0, 1 and 2, which other tests put to eq. 17 as mechanisms.
 @pytest.mark.parametrize("alpha", [0.25, 0.5, 4.0])
 @pytest.mark.parametrize("mechanism", ["alpha-fair", "alpha-fair-tdm"])
 @settings(max_examples=4)
@@ -112,7 +112,7 @@ def test_spoiled_answers_fail(time_shared, data):
             missed = utility.alpha_fair_violation(problem, tasks, 1.0, time_shared=time_shared)
             if missed < 1e-4:
                 continue
-            # The prices of the linear programme itself are those that prove most.
+            # The prices of the linear programme itself prove most.
             worth = np.exp(log_marginal)[:, None] * np.ones(tasks.shape)
             tried.append(utility.most_worth(problem, worth, time_shared=time_shared)[1])
         for prices in tried:
@@ -173,7 +173,7 @@ def test_printed_totals_of_ps_dsf_by_time():
     np.testing.assert_allclose(totals, [210, 105, 82.5, 27.5], rtol=1e-8)
 
 
-# Proportional fairness is a market in which everybody spends its weight.
+# Proportional fairness is a market in which each user spends its weight.
 
 
 @pytest.mark.parametrize("mechanism", ["proportional", "proportional-tdm"])

@@ -119,7 +119,7 @@ def test_billions_of_tasks() -> None:
     problem = Problem.from_arrays([[4e12]], [[1], [2]])
     for mechanism in WHOLE:
         assert tasks_of(problem, mechanism) == [2e12, 1e12]
-    # Who does not need what is used up goes on, for billions of tasks.
+    # A user without need of the used-up resource goes on, for billions of tasks.
     split = Problem.from_arrays([[1e6, 1e12]], [[1, 1], [0, 1]], weight=[1000, 1])
     assert tasks_of(split, "drf-tasks") == [1e6, 1e12 - 1e6]
 

@@ -1,4 +1,4 @@
-"""Merging: what is identical becomes one, totals are kept, and nothing else changes."""
+"""Merging: identical rows become one, totals are kept, and nothing else changes."""
 
 from __future__ import annotations
 

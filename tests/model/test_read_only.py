@@ -1,4 +1,4 @@
-"""Nobody can write into a problem or an answer, and nobody else's array becomes one of theirs."""
+"""Arrays of problems and answers are read-only, and copies of the given ones."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from strategies import ALL_FEATURES, problems
 
 
 def some(data, length):
-    """Draw some of so many, in any order."""
+    """Draw some of a number of rows, in any order."""
     return data.draw(st.lists(st.integers(0, length - 1), min_size=1, unique=True))
 
 

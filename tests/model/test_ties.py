@@ -1,4 +1,4 @@
-"""Who comes first where amounts tie: rounding decides nothing."""
+"""The first of equal amounts is taken: rounding decides nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workloads: what is derived from their arrays, and everything that they refuse."""
+"""Workloads: derived arrays, and refusals."""
 
 from __future__ import annotations
 

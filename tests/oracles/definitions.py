@@ -109,7 +109,7 @@ def _levels(total: Array, weight: Array, gamma: Array) -> Array:
 
 
 def _ahead(share: Array, n: int, holding: Array) -> float:
-    """Return by how much somebody who holds some of it is ahead of user `n`."""
+    """Return how far the holders of the resource are ahead of user `n`."""
     ahead = np.zeros(len(share))
     positive = share > 0
     ahead[positive] = 1 - share[n] / share[positive]

@@ -42,7 +42,7 @@ def drf_per_server_tasks(problem: Problem) -> Array:
 
 
 def _fill_pool(pool: Array, demand: Array, weight: Array, limit: Array) -> Array:
-    """Raise all dominant shares together; whoever needs a used-up resource or is done leaves."""
+    """Raise all dominant shares together; users that need a used-up resource or are done leave."""
     n_users, n_resources = demand.shape
     dominant = [
         max(demand[n, r] / (pool[r] * weight[n, r]) for r in range(n_resources) if demand[n, r] > 0)

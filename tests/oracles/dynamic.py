@@ -11,7 +11,7 @@ Row = Sequence[Fraction]
 def exact_levels(
     demand: Sequence[Sequence[float]], weight: Sequence[float]
 ) -> list[list[Fraction]]:
-    """Return everybody's level after each step: water-filling, nothing rounded."""
+    """Return all levels after each step: water-filling, nothing rounded."""
     rows = [[Fraction(d) for d in row] for row in demand]
     weights = [Fraction(w) for w in weight]
     levels: list[Fraction] = []

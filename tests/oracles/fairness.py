@@ -66,7 +66,7 @@ def tasks_with_bundle(
 
 
 def room(problem: Problem, tasks: Array, n: int, g: int, time_shared: bool = False) -> float:
-    """Return the further tasks that `n` could run on what is free of group `g`, nothing moved."""
+    """Return the further tasks that `n` could run on the free amounts of group `g`."""
     left = problem.users.task_limit[n] - float(tasks[n].sum())
     return max(min(fits(problem, tasks, n, g, time_shared), left), 0.0)
 
@@ -92,7 +92,7 @@ def alone(problem: Problem, n: int) -> float:
 
 
 def possible_gain(problem: Problem, tasks: Array, n: int, time_shared: bool = False) -> float:
-    """Return how many more tasks user `n` could have, everybody else having no fewer."""
+    """Return how many more tasks user `n` could have if no other user has fewer."""
     gamma = gamma_of(problem)
     pairs = [tuple(pair) for pair in np.argwhere(gamma > 0)]
     size = np.array([gamma[pair] for pair in pairs])  # unknowns are shares of the group's gamma

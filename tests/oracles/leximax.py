@@ -40,7 +40,7 @@ SCORES = {"drfh": drfh_score, "cdrf": cdrf_score, "tsf": tsf_score, "max-min": d
 def leximax_totals(problem: Problem, score: Array, rise: float = 1e-7) -> Array:
     """Return (N,): the tasks of each user at the lexicographic max-min of its weighted scores.
 
-    All active users are raised together as far as they go; those that then cannot rise any
+    All active users are raised together as far as possible; users that cannot rise any
     further, or have placed all their tasks, leave at what they hold; and so on until none is
     left (Wang et al. 2015, V-A).
 

@@ -1,4 +1,4 @@
-"""What an open scheduler is told: numbers, names, labels; anything else is refused."""
+"""Arguments of a scheduler: numbers, names, labels; anything else is refused."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Plain:
 
 
 def live(seed: int) -> int:
-    """Tell one random life to both; return how many tasks started."""
+    """Give one random life to both; return how many tasks started."""
     random, plain, now, started = Random(seed), Plain(), 0.0, 0
     real = Scheduler(["cpu"], "las/first-fit")
     for server, cpu in enumerate(SERVERS):

@@ -1,4 +1,4 @@
-"""Who is next and where, as it is defined: whole numbers, fractions, and nothing but scans.
+"""The next queue and its server by definition: whole numbers, fractions and scans alone.
 
 Nothing is kept beside what is so: servers, queues, groups that wait and tasks that run. What is
 free, who holds what, who is next and where is found anew for each placement.
@@ -58,10 +58,10 @@ class Group:
     limit: float = inf  # seconds for which each of its tasks runs at the most
     fresh: int = 0  # tasks from here up to `end` have never run
     end: int = 0
-    returned: list[int] = field(default_factory=list)  # those that ran and wait again, ascending
+    returned: list[int] = field(default_factory=list)  # tasks that ran and wait again, ascending
     starts: dict[int, int] = field(default_factory=dict)
     failures: dict[int, int] = field(default_factory=dict)
-    is_over: bool = False  # cancelled, or given up: what is lost does not wait again
+    is_over: bool = False  # cancelled, or given up: lost tasks do not wait again
 
     def waits(self) -> int:
         return len(self.returned) + self.end - self.fresh
@@ -99,18 +99,18 @@ class Score(NamedTuple):
 
 
 class Reservation(NamedTuple):
-    at: float  # infinite where nobody knows when
+    at: float  # infinite where unknown
     tasks: list[Task]  # where they would start then
 
 
 class Choosing:
-    """Says what an open scheduler places next; the scheduler says what is so."""
+    """Computes the next placement of a scheduler from that scheduler's state."""
 
     resources: list[str]
     criterion: str  # drf, tsf, ps-dsf, fifo or easy
     select: str
     residual: bool
-    oblivious: bool  # demands are unknown: queues are offered what is free, and decline the rest
+    oblivious: bool  # demands are unknown: queues are offered free amounts, and decline the rest
     strict: bool  # nothing passes over the first group of its queue
     slots: int  # 0 where tasks take amounts
     largest: list[int] | None  # the server that is cut into slots, if it was given
@@ -126,15 +126,15 @@ class Choosing:
     refuse_seconds: Fraction
     taker: tuple[Queue, Server] | None  # the offer under way
     declined: dict[tuple[int, object], Fraction]  # by queue and server: until when
-    freed: set[tuple[int, object]]  # what was declined of servers that have more to offer since
+    freed: set[tuple[int, object]]  # declined offers of servers that have more to offer since
 
-    # What is so
+    # The state
 
     def tasks(self) -> list[Task]:
         return [*self.running.values(), *self.trial]
 
     def slot(self) -> dict[int, Fraction]:
-        """What a slot holds, by resource; what is not in it is taken in amounts beside."""
+        """Amounts of a slot, by resource; other resources are taken in amounts."""
         rows = (
             [s.capacity for s in self.servers.values()] if self.largest is None else [self.largest]
         )
@@ -157,7 +157,7 @@ class Choosing:
         return [slots, *(amount for r, amount in enumerate(row) if r not in slot)]
 
     def free(self, server: Server) -> list[int]:
-        """What nobody holds; below 0 where a server is overcommitted."""
+        """Free amounts; below 0 where a server is overcommitted."""
         capacity = self.capacity(server)
         taken = [self.demand(t.group, t.index) for t in self.tasks() if t.server is server]
         return [amount - sum(column) for amount, *column in zip(capacity, *taken, strict=True)]
@@ -183,10 +183,10 @@ class Choosing:
         demand = self.demand(group, index)
         return all(f >= d for f, d in zip(self.free(server), demand, strict=True) if d > 0)
 
-    # Who is next, and where
+    # The next queue, and its server
 
     def score(self, queue: Queue, group: Group, index: int, server: Server) -> Score:
-        """The score of a queue with a task at hand and a server in view.
+        """The score of a queue for a task and a server.
 
         In whole parts of 2**-64. Queues of weight 0 come after all others, by shares alone.
         """
@@ -218,7 +218,7 @@ class Choosing:
         return max(shares, default=Fraction(0))
 
     def per_task(self, task: Task, there: list[Server]) -> Fraction:
-        """What a running task adds; nothing if no server has all that it takes."""
+        """The share of a running task; 0 if no server has all that it takes."""
         demand = self.demand(task.group, task.index)
         if self.criterion == "tsf":
             rooms = sum(room(demand, s.capacity) for s in there)
@@ -340,7 +340,7 @@ class Choosing:
     # Easy: one reservation, and who goes first
 
     def at(self, time: float) -> list[Task]:
-        """What still runs then, if tasks end at their limits, and those that should have now."""
+        """The tasks that still run then, if tasks end at their limits or, if late, now."""
         return [t for t in self.tasks() if max(t.end, float(self.now)) > time]
 
     def reservation(self, group: Group) -> Reservation:
@@ -356,7 +356,7 @@ class Choosing:
         return Reservation(inf, [])
 
     def delays_nobody(self, group: Group, index: int, server: Server, held: Reservation) -> bool:
-        """Whether a task would be over by then, or fit beside what is to start there then."""
+        """Whether a task would be over by then, or fit beside the reservation."""
         if float(self.now) + group.limit <= held.at:
             return True
         there = [t for t in (*self.at(held.at), *held.tasks) if t.server is server]
@@ -371,7 +371,7 @@ class Choosing:
         return [servers[k] for k in self.random.permutation(len(servers))]
 
     def next_moment(self) -> Fraction | float:
-        """When something may start though nothing happens: easy's when what is reserved changes."""
+        """When a task may start without an event: under easy, when the reservation changes."""
         if self.criterion != "easy":
             return self.next_offer()
         groups = self.by_submission()
@@ -381,7 +381,7 @@ class Choosing:
     # Offers
 
     def mark(self, server: Server) -> object:
-        """What a server is declined by: one that joins anew was never declined."""
+        """The queues that declined a server; a server that joins anew was never declined."""
         return server.place[1]
 
     def hears(self, queue: Queue, server: Server) -> bool:
@@ -391,13 +391,13 @@ class Choosing:
         return bool(self.in_order(queue)) and (pair not in self.declined or is_over)
 
     def hearing(self, server: Server) -> list[Queue]:
-        """Whom a server is offered to; nobody what is full."""
+        """The queues to which a server is offered; none if it is full."""
         free = self.free(server)
         is_full = server.draining or max(free) <= 0
         return [] if is_full else [q for q in self.queues.values() if self.hears(q, server)]
 
     def revive(self, queue: Queue) -> None:
-        """Whoever has more to place than before declines nothing any more."""
+        """A queue with more to place than before drops its declines."""
         self.declined = {p: t for p, t in self.declined.items() if p[0] != queue.serial}
         self.freed &= self.declined.keys()
 
@@ -405,16 +405,16 @@ class Choosing:
         self.freed |= {pair for pair in self.declined if pair[1] == self.mark(server)}
 
     def next_offer(self) -> Fraction | float:
-        """When somebody hears of a server next that was declined and has more to offer now."""
+        """The next time at which a declined server with more free amounts is offered again."""
         waits = {q.serial for q in self.queues.values() if self.in_order(q)}
         there = {self.mark(s) for s in self.servers.values() if not s.draining}
         heard = [p for p in self.freed if p[0] in waits and p[1] in there]
         return min((t for p in heard if (t := self.declined[p]) > self.now), default=inf)
 
     def taken_plan(self):
-        """Each server once, to the least queue that hears of it, which takes whatever fits there.
+        """Offer each server once, to the least queue without a decline, which takes all that fits.
 
-        What is left it declines. The round ends placing of which nobody heard anything.
+        It declines the rest. Placing ends with a round without an offer.
         """
         while True:
             if self.taker is not None:

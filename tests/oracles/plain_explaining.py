@@ -58,7 +58,7 @@ def explained(s: Scheduler, group: Group, now: float) -> Explained:
 
 
 def short(demand: list[int], amounts: list[int]) -> list[int]:
-    """Of which amounts there is too little; never of what is not taken."""
+    """The resources with too little; never one that is not taken."""
     return [r for r, (a, d) in enumerate(zip(amounts, demand, strict=True)) if 0 < d > a]
 
 
@@ -70,7 +70,7 @@ def lacking(s: Scheduler, group: Group, first: int, servers: list[Server]) -> di
 
 
 def lacked(s: Scheduler, group: Group, first: int, server: Server) -> Fraction:
-    """The largest part of what is asked that a server lacks."""
+    """The largest lacking part of the request."""
     demand, free = s.demand(group, first), s.free(server)
     return max((Fraction(demand[r] - free[r], demand[r]) for r in short(demand, free)), default=0)
 
@@ -149,7 +149,7 @@ def ahead(s: Scheduler, group: Group, first: int, servers: list[Server]) -> list
 
 
 def held_by(s: Scheduler, key: int, now: float) -> str:
-    """What holds back a group that does not start."""
+    """The reason why a group does not start."""
     group = s.groups[key]
     first = next(group.waiting())
     allowed = [x for x in s.there() if s.may(group, first, x)]
@@ -303,7 +303,7 @@ def path(queue: Queue | None) -> list[Queue]:
 
 
 def ahead_beside(s: Scheduler, group: Group, first: int, mine: Queue, view: Server) -> list[str]:
-    """Of those with the same parent, whoever has tasks that wait and a lower score."""
+    """Siblings with waiting tasks and a lower score."""
     sign, scores = -1 if s.select == "best-fit-first" else 1, []
     for queue in s.children(mine.parent):
         below = [q for q in s.queues.values() if q.is_in(queue)]

@@ -115,7 +115,7 @@ class Shares:
         return np.array(rows)
 
     def total_row(self, n: int, unit: float) -> Array:
-        """Return the row that is user `n`'s total, in units of so many tasks."""
+        """Return the row of user `n`'s total, in units of tasks."""
         row = np.zeros(len(self.pairs) + 1)
         for k, (user, _) in enumerate(self.pairs):
             if user == n:
@@ -128,7 +128,7 @@ def most_tasks(
 ) -> float:
     """Return the most tasks user `n` can have, its limit aside, while others keep their floor.
 
-    What is available of each resource of each group, in the order of the capacity rows, is 1
+    The available amount of each resource of each group, in the order of the capacity rows, is 1
     (all of it) unless given.
     """
     optimum, unit = _raise_alone(shares, n, floor, available)

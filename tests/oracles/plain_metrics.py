@@ -1,4 +1,4 @@
-"""What a run log says of one moment, by looking at everything; and integrals as sums of moments."""
+"""Figures of a run log at one time, by full scans; and integrals as sums of times."""
 
 from __future__ import annotations
 

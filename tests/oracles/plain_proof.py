@@ -15,7 +15,7 @@ from fairlead.model.quantity import exact
 
 
 class PlainFilling:
-    """What is placed so far, and what a policy places next."""
+    """The placements so far, and a policy's next one."""
 
     def __init__(self, problem: Problem, criterion: str, select: str, residual: bool) -> None:
         self.criterion, self.select, self.residual = criterion, select, residual

@@ -49,7 +49,7 @@ def plain_replay(
 
 
 class PlainReplay:
-    """What a scheduler makes of a workload, which is told to it one event after the other."""
+    """The run of a workload by a scheduler, one event after the other."""
 
     def __init__(
         self, make: Callable[..., Any], workload: Workload, policy: str, **options: Any

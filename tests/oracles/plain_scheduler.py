@@ -92,7 +92,7 @@ class Scheduler(Choosing):
         self.joined += 1
 
     def set_server(self, name, capacity=None, labels=None) -> None:
-        """Change what is given; tasks that run there go on, though it may be overcommitted then."""
+        """Change the given parts; running tasks go on, also on an overcommitted server."""
         server = found(self.servers, name, "server")
         amounts = server.capacity if capacity is None else self.count(capacity, "capacity")
         labels = server.labels if labels is None else labels_of(labels)
@@ -114,7 +114,7 @@ class Scheduler(Choosing):
             self.free_up(server)
 
     def remove_server(self, name) -> list[int]:
-        """Return what was lost, in order of starts: what ran there, and the rest of its gangs."""
+        """Return the lost tasks, in order of starts: of the server, and of their gangs."""
         server = found(self.servers, name, "server")
         lost = self.stop([t for t in self.running.values() if t.server is server])
         del self.servers[name]
@@ -193,7 +193,7 @@ class Scheduler(Choosing):
         return group.id
 
     def set_priority(self, group, priority) -> None:
-        """What waits of the group, and waits again, is ordered by it; what runs goes on."""
+        """Order the waiting tasks of the group by it; running tasks go on."""
         found(self.groups, group, "group").priority = whole(priority, -LARGEST, "priority")
 
     def cancel(self, group) -> list[int]:
@@ -225,7 +225,7 @@ class Scheduler(Choosing):
         return self.stop([found(self.running, task, "task")])
 
     def assume(self, group, server, since=None) -> int:
-        """Have the group's first waiting task run there, whatever fits, drains or is allowed."""
+        """Start the group's first waiting task there, whether or not it fits or is allowed."""
         group, server = found(self.groups, group, "group"), found(self.servers, server, "server")
         if not group.waits():
             raise InputError("has no waiting tasks", "group")
@@ -306,7 +306,7 @@ class Scheduler(Choosing):
             if most > LARGEST:
                 raise InputError("adds up to more than can be counted; give larger quanta", name)
 
-    # What is malformed
+    # Malformed arguments
 
     def by_resource(self, amounts, what: str) -> list[Fraction]:
         if not isinstance(amounts, Mapping):

@@ -37,12 +37,12 @@ def pool_totals(
 
 
 def largest_gain(problem: Problem, tasks: Array, alpha: float, *, time_shared: bool) -> float:
-    """Return the largest relative gain of a user at the cost of nobody but much poorer ones.
+    """Return the largest relative gain of a user at the cost of much poorer ones alone.
 
     Were tasks the alpha-fair answer, then what user n gains, times its marginal utility, would be
     at most what all users lose whose losses count less: of the N of them that spend (marginal
     utility times tasks) less than a part e of what n spends, N e in all. One linear programme for
-    each user, in parts of what everybody has.
+    each user, relative to its tasks.
     """
     gamma = gamma_of(problem)
     total = tasks.sum(axis=1)

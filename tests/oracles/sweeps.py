@@ -85,7 +85,7 @@ def fill_server(
     Parameters
     ----------
     server : (R,) float
-        What the server has.
+        The server's capacity.
     demand : (N, R) float
         What one task takes.
     tasks_per_level : (N,) float

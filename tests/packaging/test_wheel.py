@@ -44,7 +44,7 @@ def declared(name: str, found: set[str]) -> set[str]:
 
 
 def link(name: str, site: Path) -> None:
-    """Have a package of this environment in another one, without installing it again."""
+    """Link a package of this environment into another one."""
     package = distribution(name)
     for top in {path.parts[0] for path in package.files or () if path.parts[0] != ".."}:
         if top != "__pycache__" and not (site / top).exists():

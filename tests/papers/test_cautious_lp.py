@@ -24,7 +24,7 @@ from fairlead_papers.dynamic.cautious_lp import cautious_shares
 def test_no_agent_envies_another_and_shares_never_shrink(
     sequence: Sequence,
 ) -> None:
-    """Nobody envies those who came before it either, which dynamic DRF cannot promise."""
+    """No agent envies earlier ones either, which dynamic DRF cannot promise."""
     shares = cautious_shares(sequence.demand)
     for k in range(1, len(shares) + 1):
         bundles = shares[k - 1, :k, None] * sequence.demand[:k]

@@ -1,4 +1,4 @@
-"""What is said of each figure holds or does not hold on made-up numbers."""
+"""Claims about each figure hold or fail on made-up numbers."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_the_paper_says_of_its_own_table_that_14_slots_are_best() -> None:
 
 
 def uses(first: float, slots: float, dips: int = 0, dip: float = 0.0) -> list[bool]:
-    """Best-Fit uses 80 % all the time but for so many of 100 bins."""
+    """Best-Fit uses 80 % all the time, except in some of 100 bins."""
     best = np.full((100, 2), 0.8)
     best[:dips] -= dip
     share = np.stack([best, np.full((100, 2), first), np.full((100, 2), slots)])

@@ -1,4 +1,4 @@
-"""What is judged of DRFH's example, of its park, and of its properties."""
+"""Verdicts on DRFH's example, its park and its properties."""
 
 from __future__ import annotations
 

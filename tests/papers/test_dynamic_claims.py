@@ -1,4 +1,4 @@
-"""What is said of dynamic DRF holds on random sequences, and would not of other numbers."""
+"""Claims about dynamic DRF hold on random sequences, and fail on other numbers."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_claims_about_the_ways() -> None:
 def test_sums() -> None:
     assert held(judge_sums({2: (1.7, 1.5), 3: (2.5, 2.0)})) == [True]
     assert held(judge_sums({2: (1.7, 1.5), 3: (1.9, 2.0)})) == [False]
-    # Far from the limit, with all alike, everybody has as much as under DRF.
+    # Far from the limit, with equal users, all have as much as under DRF.
     alike = shares_of(3, 1.0)
     assert alike.sums[0] == pytest.approx(alike.sums[1])
     coarse = shares_of(3, 0.1)

@@ -1,4 +1,4 @@
-"""Metin's tables and examples: verdicts, what changes them, and what was printed wrong."""
+"""Metin's tables and examples: verdicts, their changes, and misprints."""
 
 from __future__ import annotations
 

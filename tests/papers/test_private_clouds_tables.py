@@ -1,4 +1,4 @@
-"""Tables II to V of Kesidis et al.: verdicts, what changes them, and what was printed wrong."""
+"""Tables II to V of Kesidis et al.: verdicts, their changes, and misprints."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_all_statements_hold_and_numbers_of_rounds_are_off(setting: Setting, tab
     assert found.verdict == SHAPE
     assert all(claim.holds for claim in found.claims)
     verdicts = [reading.verdict for reading in found.readings]
-    # What is not random is as printed; rounds of PS-DSF are not what the paper ran.
+    # Rows without chance are as printed; the paper did not run PS-DSF in rounds.
     n_random = sum(reading.interval is not None for reading in found.readings)
     assert verdicts.count(EQUAL) >= len(verdicts) - n_random
     assert verdicts.count(FARTHER) >= 1
@@ -151,12 +151,12 @@ def expected_total(tasks: tuple[int, int, int, int]) -> Fraction:
 @pytest.mark.parametrize("criterion", ["drf", "tsf"])
 def test_drawn_servers_run_as_many_tasks_as_the_definition_gives(criterion: str) -> None:
     tasks = draw_trials(criterion, 1_000, np.random.default_rng(3))
-    # The smaller resource of each server is used up: nobody's task fits any more.
+    # The smaller resource of each server is used up: no task fits any more.
     assert not unused_of(tasks)[:, [0, 1], [1, 0]].any()
     total = tasks.sum(axis=(1, 2))
     expected = float(expected_total((0, 0, 0, 0)))
     assert abs(total.mean() - expected) < 4 * total.std() / np.sqrt(1_000)
-    # What is printed for the two is within two standard errors of 200 trials of that.
+    # The printed numbers of the two are within two standard errors of 200 trials of that.
     for row in RANDOM_ROWS[:2]:
         assert abs(row.total - expected) < 2 * total.std() / np.sqrt(TRIALS)
 
@@ -216,7 +216,7 @@ def test_intervals_follow_the_standard_errors() -> None:
     assert verdicts == [WITHIN, FARTHER, FARTHER, WITHIN, EQUAL]
     # With few trials of our own more is within chance.
     assert [r.verdict for r in read_tasks(row, ours, 4)] == [WITHIN] * 4 + [EQUAL]
-    # What is printed of rPS-DSF has no chance in it.
+    # The printed row of rPS-DSF has no chance in it.
     off = replace(PRINTED[RESIDUAL], unused=PRINTED[RESIDUAL].unused + 0.1)
     assert {r.verdict for r in read_unused(ROWS[-1], off, TRIALS)} == {FARTHER}
 

@@ -1,4 +1,4 @@
-"""Table I of PS-DSF's paper: one tick is refuted, and each verdict follows from what was found."""
+"""Table I of PS-DSF's paper: one tick is refuted, and each verdict follows from the findings."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_claims_follow_counts_and_witnesses() -> None:
         ("drfh", "strategy-proofness"): "C-DRFH has strategy proofness",
         ("ps-dsf-tdm", "pareto-optimality"): "PS-DSF under TDM has Pareto optimality",
     }.items():
-        for count in (Count(1, 10), Count(0, 0)):  # what was never asked did not stand up either
+        for count in (Count(1, 10), Count(0, 0)):  # an untested property did not hold either
             assert failing(counts=NONE_FOUND | {(name, of): count}) == [sentence]
     without = BLANKS | {("ps-dsf", "strategy-proofness"): 0.0}
     assert failing(witnesses=without) == ["PS-DSF lacks strategy proofness"]

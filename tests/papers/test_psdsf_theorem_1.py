@@ -52,7 +52,7 @@ def test_two_answers_satisfy_theorem_1_with_other_totals() -> None:
     for tasks in (apart, together):
         assert certify_bottleneck(problem, tasks).violation == pytest.approx(0, abs=1e-12)
         assert largest_gain(problem, tasks) == pytest.approx(0, abs=1e-9)
-    # By hand: alike servers see alike shares, so everybody stops at what its server has used up.
+    # By hand: equal servers have equal shares; users stop at their server's used-up resource.
     shares = virtual_shares(problem, apart)
     assert np.ptp(shares) == 0
     assert (apart.T @ problem.demand).tolist() == [[6, 3], [3, 6]]

@@ -145,7 +145,7 @@ def punish_small_numbers(problem):
 
 
 def share_as_declared(problem):
-    """Everybody in proportion to the size of the tasks it declares."""
+    """Each user in proportion to the size of its declared tasks."""
     size = (problem.demand / np.maximum(problem.total_capacity, 1e-9)).sum(axis=1)
     return tasks(using(problem, weight=size))
 

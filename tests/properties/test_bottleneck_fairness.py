@@ -148,7 +148,7 @@ def test_the_papers_example_against_tsf():
 
 
 def test_more_than_fair_is_not_fair_either():
-    """Nobody falls short, but one user holds more than there is."""
+    """No user falls short, but one holds more than the capacity."""
     problem = Problem.from_arrays([[10.0]], [[1.0], [1.0]])
     for check in (check_bottleneck_fairness, check_single_resource_fairness):
         assert check(subject(problem, [[5.0], [5.0]])).verdict == "holds"

@@ -19,13 +19,13 @@ Shares = Callable[[int], np.ndarray]
 
 
 def by_size(demand: np.ndarray, _weight: np.ndarray) -> Shares:
-    """Give each an equal part, less where it says that it needs little of something."""
+    """Divide equally, with less for agents that declare a small demand."""
     shares = demand.mean(axis=1) / len(demand)
     return lambda step: shares[:step]
 
 
 def to_the_odd(demand: np.ndarray, weight: np.ndarray) -> Shares:
-    """Dynamic DRF, but whoever says it needs all of resource 1 gets a little extra at the end."""
+    """Dynamic DRF, with a little extra at the end for agents that declare all of resource 1."""
     honest = dynamic_drf(float(weight.sum()))(demand, weight)
     n = len(demand)
 

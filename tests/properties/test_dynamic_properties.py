@@ -1,4 +1,4 @@
-"""Properties over time: dynamic DRF has them, and whoever lacks one is caught with a witness."""
+"""Properties over time: dynamic DRF has them, and a mechanism without one fails with a witness."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ FILLINGS = [("drf", "best-fit"), ("tsf", "first-fit"), ("ps-dsf", "joint"), ("dr
 
 
 def padded(problem: Problem, users_at: list[int], groups_at: list[int]) -> Problem:
-    """The problem with idle users and empty groups before those that are named."""
+    """The problem with idle users and empty groups before the given rows."""
     cluster, users = problem.cluster, problem.users
     capacity, demand = cluster.capacity, users.demand
     weight = users.weight if users.resource_weight is None else users.resource_weight
@@ -178,7 +178,7 @@ def test_what_an_idle_user_holds_is_infeasible() -> None:
 def test_users_of_weight_0_may_hold_what_is_left(mechanism: str, data: st.DataObject) -> None:
     """Whether they use what others cannot, or leave it: nothing else fails or holds."""
     plain = data.draw(admitted_by(mechanism))
-    assume(plain.users.rates is None)  # whose tasks are served in turn, and what is free is time
+    assume(plain.users.rates is None)  # their tasks are served in turn: time is free
     more = with_weight_0(plain, [data.draw(st.integers(0, plain.n_users - 1))])
     alone = solve(plain, mechanism)
     free = np.maximum(plain.group_capacity - alone.usage, 0.0)

@@ -104,7 +104,7 @@ def test_a_definite_verdict_is_that_of_the_whole_dump(tmp_path: Path, seed: int)
     assert definite
 
 
-# --- what was found, one by one ------------------------------------------------------------------
+# --- earlier findings, one by one ----------------------------------------------------------------
 
 CORES = {"cpu": 4}
 

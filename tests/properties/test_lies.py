@@ -1,4 +1,4 @@
-"""Lies: whatever is said to pay is told again, solved afresh, and counted by the definition."""
+"""Lies that pay are solved again, and their gain is counted by the definition."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_true_tasks_are_counted_by_the_definition(data):
 
 
 def greedy(problem):
-    """Give everything to the user that asks for most."""
+    """Everything goes to the user that asks for most."""
     tasks = np.zeros((problem.n_users, problem.n_groups))
     n = int(problem.demand.sum(axis=1).argmax())
     tasks[n] = problem.gamma[n]
@@ -129,7 +129,7 @@ def greedy(problem):
 
 
 def ask(problem, rule, lies=60, **options):
-    """Ask of one property alone, lest rules be asked what they do when somebody leaves."""
+    """Check one property alone, as these rules do not admit departures."""
     only = ["strategy-proofness"]
     return audit(problem, rule, lies=lies, properties=only, **options)["strategy-proofness"]
 
@@ -148,7 +148,7 @@ def test_who_asks_for_more_gets_it_all():
 
 
 def test_a_lie_about_servers():
-    """Everything on a server goes to whoever says that it may run there and nowhere else."""
+    """Everything on a server goes to the user that declares this server alone."""
     problem = Problem.from_arrays([[4.0], [6.0]], [[1.0], [1.0]])
 
     def only_here(asked):
@@ -321,7 +321,7 @@ def test_tasks_where_the_liar_said_it_may_not_run_are_no_gain(rates):
 
 @pytest.mark.parametrize("beyond", [2.0, 1.001])
 def test_more_than_there_is_is_no_gain(beyond):
-    """Who lies is promised more than the server has: nobody can run that."""
+    """The liar is promised more than the server's capacity."""
 
     problem = Problem.from_arrays([[12.0]], [[1.0], [2.0]])
 

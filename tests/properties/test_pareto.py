@@ -33,7 +33,7 @@ def check(problem, tasks, *, time_shared=False, whole=False):
 
 
 def check_witness(verdict, problem, tasks, time_shared=False):
-    """What is said to be better is feasible, better for one and worse for none."""
+    """The witness is feasible, better for one user and worse for none."""
     json.dumps(verdict.to_dict(), allow_nan=False)
     users, groups = problem.users.names, problem.cluster.groups
     better = np.zeros_like(tasks)
@@ -154,7 +154,7 @@ def test_large_programmes_and_many_shapes_are_left_open():
 
 
 def test_waste_of_whole_tasks_proves_a_failure():
-    """One of two servers has room for a whole task, as it stands."""
+    """One of two servers has room for a whole task."""
     problem = Problem.from_arrays([[3.0], [2.0]], [[1.0]])
     verdict = check(problem, np.array([[3.0, 1.0]]), whole=True)
     assert (verdict.verdict, verdict.witness["could"]) == ("fails", 5)

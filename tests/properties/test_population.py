@@ -1,4 +1,4 @@
-"""Population monotonicity: whoever leaves, the problem without it is solved afresh."""
+"""Population monotonicity: for each departure the rest of the problem is solved again."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def one_server(n_users):
 
 
 def crowds_first(problem):
-    """Give a third of the server for three users, and a quarter of it for fewer."""
+    """Each gets a third of the server of three users, and a quarter of it of fewer."""
     part = 1 / 3 if problem.n_users >= 3 else 1 / 4
     return np.full((problem.n_users, 1), 12.0 * part)
 
@@ -117,7 +117,7 @@ def test_a_whole_task_is_lost_however_many_are_left():
 
 
 def test_crumbs_may_come_and_go():
-    """What is nothing beside what one could run alone is rounding, and all of it may be lost."""
+    """Next to nothing of a user's tasks alone is rounding, and may be lost."""
 
     def rule(problem):
         crumb = 1e-12 if problem.n_users == 3 else 0.0

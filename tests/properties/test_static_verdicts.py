@@ -22,7 +22,7 @@ from oracles.sweeps import gamma_of
 from random_holdings import any_tasks
 from strategies import problems
 
-# Whatever is worse than this must fail, whatever is better must not; between them is rounding.
+# Anything worse than this must fail, anything better must not; between them is rounding.
 SURELY = 2e-6
 HARDLY = 1e-9
 
@@ -193,7 +193,7 @@ def test_a_tenth_too_much_is_named():
 
 
 def test_small_debts_count_where_tasks_are_large():
-    """One task takes millions of units: what is owed is a part of what could run."""
+    """One task takes millions of units: the debt is a part of a task."""
     problem = Problem.from_arrays([[1.0], [1.0]], [[1e8]])
     verdict = look(problem, [[1e-8, -5e-9]])["feasibility"]
     assert verdict.witness["kind"] == "negative"
@@ -223,7 +223,7 @@ def test_whole_tasks_are_measured_by_the_divisible_slice():
 @settings(max_examples=6)
 @given(data=st.data())
 def test_whole_tasks_fall_short_by_one_or_more(data):
-    """However the servers are cut into groups, and whatever is known of how tasks are spread."""
+    """For any division of servers into groups, and any knowledge of the spread of tasks."""
     problem = data.draw(problems(features=(CONSTRAINTS, LIMITS), kinds=("whole",)))
     slices = fairness.slice_tasks(problem)
     first = problem.runnable.argmax(axis=1)

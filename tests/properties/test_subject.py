@@ -29,7 +29,7 @@ PROBLEM = Problem.from_arrays(
 
 
 def strict(found):
-    """What the audit is as JSON, which must be strict, and about every property and user once."""
+    """The audit as strict JSON, with every property and user once."""
     values = json.loads(found.to_json(), parse_constant=pytest.fail)
     assert [row["name"] for row in values["properties"]] == list(PROPERTIES)
     assert len(values["users"]) == found.subject.problem.n_users

@@ -1,4 +1,4 @@
-"""Allocations made by hand for the tests of what is shown; no solver is involved."""
+"""Allocations made by hand, without a solver, for tests of documents."""
 
 from __future__ import annotations
 

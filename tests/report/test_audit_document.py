@@ -40,7 +40,7 @@ def small() -> Problem:
 
 
 def greedy(problem: Problem) -> np.ndarray[Any, Any]:
-    """Give more to users that demand more, and leave a tenth idle."""
+    """Users that demand more get more, and a tenth is idle."""
     demanded = problem.demand.sum(axis=1)
     tasks: np.ndarray[Any, Any] = 0.9 * problem.gamma * (demanded / demanded.sum())[:, None]
     return tasks

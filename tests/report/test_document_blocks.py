@@ -288,7 +288,7 @@ def test_a_terminal_gets_colours(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_script_reads_the_digits_that_are_written() -> None:
-    """Python's 85 digits in their order, but for the one that could begin a tag."""
+    """Python's 85 digits in order, without the one that could begin a tag."""
     script = (Path(fairlead.report.__file__).parent / "template" / "page.js").read_text()
     (digits,) = [row.split('"')[1] for row in script.splitlines() if "const DIGITS" in row]
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"

@@ -36,7 +36,7 @@ def outcome(workload: Workload, policy: str, name: str = "") -> Outcome:
 
 
 def measured(outcome: Outcome, instants: int = 4) -> Outcome:
-    """The outcome with what is fair at fewer instants than usual, which is quicker."""
+    """The outcome with fair shares at fewer instants than usual, which is quicker."""
     vars(outcome)["summary"] = summarise(outcome.workload, outcome.log, instants=instants)
     return outcome
 
@@ -104,7 +104,7 @@ def runs(name: str) -> dict[str, Outcome]:
     if name == "odd names":
         return outcomes_of(odd_names(random_workload(7)), "drf/best-fit", "slots:4")
     if name == "recorded":
-        # Somebody else's log: of the last two jobs nobody knows when they ran, the third never did.
+        # A foreign log: the times of the last two jobs are unknown, and the third never ran.
         workload = odd_names(one_kind([0.6] * 6, users=3))
         late = np.array([0.0, 100.0, np.inf, 30.0, np.nan, np.nan])
         workload = replace(workload, task_start=workload.job_submit + late)
@@ -341,7 +341,7 @@ def test_sharing_is_compared_with_being_alone() -> None:
     points = sorted(zip(trace["x"], trace["y"], strict=True))
     expected = sorted(zip(alone[~np.isnan(shared)], shared[~np.isnan(shared)], strict=True))
     assert np.array(points) == pytest.approx(np.array(expected), rel=1e-3)
-    # It is a run of its own time, and nobody's policy.
+    # It has its own times, and no policy.
     resource = outcomes["drf/best-fit"].workload.cluster.resources[0]
     assert len(reader.figure(f"Use of {resource}")["data"]) == 4
     assert len(reader.figure("Distribution of job completion")["data"]) == 5

@@ -1,4 +1,4 @@
-"""The pictures of a simulation, against what was measured."""
+"""The pictures of a simulation, against the measured figures."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from oracles.random_workloads import random_workload
 
 
 def park(count: list[int], weight: list[float]) -> Workload:
-    """Groups of so many servers, and users of such weights."""
+    """Groups with these numbers of servers, and users of these weights."""
     return Workload.from_arrays(
         Cluster(
             groups=tuple(f"g{g}" for g in range(len(count))),
@@ -84,9 +84,9 @@ def test_everybody_has_its_part_of_every_group_rounded(count: list[int], weight:
 
 
 def one_server_a_group(workload: Workload, owner: list[int]) -> Workload:
-    """Keep everybody to its own servers by placement constraints, on one and the same cluster.
+    """Keep users to their own servers by placement constraints, on the same cluster.
 
-    A last server that takes nothing is the place of those that have no other.
+    A last server without room is the place of users without another.
     """
     group = np.repeat(np.arange(len(workload.cluster.groups)), workload.cluster.count)
     user = workload.job_user[workload.set_job]

@@ -1,4 +1,4 @@
-"""A journal replayed: what was placed under the live policy, and what others would have done."""
+"""A replayed journal: the placements of the live policy, and those of others."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ OTHERS = ["fifo/first-fit", "ps-dsf/joint", "easy/first-fit", "drf/rrr/oblivious
 
 
 class Written:
-    """A journal of random events, and what was placed when they were told."""
+    """A journal of random events, and its placements."""
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ def test_a_replay_begins_behind_deleted_events(seed: int, tmp_path: Path) -> Non
     moment = forget_half(written.path)
     rest = read_journal(written.path)
     log = replay_journal(rest, LIVE)
-    # How long tasks lasted that were not seen to end is estimated from what is there.
+    # Durations of tasks without a recorded end are estimated from the others.
     seen = {key[:2] for key, (_, status) in written.ends.items() if status is not None}
     kept = {at: how for at, how in before.items() if how[1] > moment and at[0] in seen}
     found = starts_in(rest, log)

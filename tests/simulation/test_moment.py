@@ -1,4 +1,4 @@
-"""A moment of a replay as a live scheduler: what waits there, waits here, and is told why."""
+"""A time of a replay as a live scheduler: the same tasks wait, with reasons."""
 
 from __future__ import annotations
 

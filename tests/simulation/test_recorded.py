@@ -1,4 +1,4 @@
-"""What a log says happened, as the run of a policy."""
+"""The recorded run of a log, as the run of a policy."""
 
 from __future__ import annotations
 

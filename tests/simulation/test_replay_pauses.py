@@ -1,4 +1,4 @@
-"""A replay comes back from what is compiled again and again, also in the middle of a moment."""
+"""A replay returns from compiled code again and again, also in the middle of an event time."""
 
 from __future__ import annotations
 

@@ -193,7 +193,7 @@ def test_other_sources_workload_seed_or_options_are_another_run(
 
     assert runs_again(workload)
     assert not runs_again(workload)
-    # Whoever edits a policy gets its results, not those of before.
+    # After an edit of a policy its new results count, not the earlier ones.
     monkeypatch.setattr("fairlead.simulation.planned_runs.digest_of_sources", lambda: "edited")
     assert runs_again(workload)
     assert runs_again(workload, seed=1)
@@ -390,7 +390,7 @@ def test_an_interruption_leaves_what_is_finished(
     folder, started = tmp_path / "runs", tmp_path / "started"
     monkeypatch.setenv("STARTED", str(started))
     monkeypatch.setattr(run_processes, "replay", quick_or_endless)
-    # Whoever runs the tests in the background may have had interruptions ignored.
+    # A shell may start background jobs with interruptions ignored.
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     interrupted_at = []
 

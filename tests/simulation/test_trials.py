@@ -24,7 +24,7 @@ RRR = find_policy("drf", "rrr")
 
 
 def random_problem(seed: int) -> Problem:
-    """Servers of several kinds and decimal amounts: what is left over is no whole number."""
+    """Servers of several kinds and decimal amounts: the rest is no whole number."""
     random = np.random.default_rng(seed)
     return Problem.from_arrays(
         random.integers(5, 60, (3, 2)) / 10,
@@ -141,7 +141,7 @@ def test_json_has_the_layout_of_an_allocation_and_more() -> None:
 
 
 def with_violations(monkeypatch: pytest.MonkeyPatch, *violations: float) -> None:
-    """Give the fillings to come these violations, one after the other."""
+    """Let the next fillings have these violations, one after the other."""
     left = list(violations)
 
     def spoiled(*arguments: Any) -> Filling:

@@ -39,7 +39,7 @@ def test_the_level_is_feasible_and_few_tasks_short() -> None:
     for _ in range(60):
         problem = random_pool(rng)
         if (problem.task_limit < 1).all():
-            continue  # nobody to serve
+            continue  # no user to serve
         level, counts = level_and_counts(problem)
         if level >= 0:
             found += 1

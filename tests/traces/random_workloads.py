@@ -60,7 +60,7 @@ def random_workload(seed: int) -> Workload:
 
 
 def _recorded(rng, submit, cancel, job):
-    """When tasks started: some of them never did, and of some nobody knows."""
+    """When tasks started: some never did, and some times are unknown."""
     wait = rng.exponential(5.0, len(job)).round(1)
     start = np.minimum(submit[job] + wait, cancel[job])
     return np.select(

@@ -228,7 +228,7 @@ def test_figure_4() -> None:
     assert workload.shapes[workload.set_shape].tolist() == [[0.2, 0.3], [0.5, 0.1], [0.1, 0.3]]
     assert workload.job_submit.tolist() == [0, 200, 500]
     assert workload.job_cancel.tolist() == [1080, 1500, 1500]
-    # Nobody runs out: even alone, a user cannot run so many tasks until it leaves.
+    # No user runs out of tasks: even alone, it cannot run all until it leaves.
     room = workload.cluster.capacity[:, None, :] / workload.shapes[None, :, :]
     at_once = (np.floor(room.min(axis=2) + 1e-9) * workload.cluster.count[:, None]).sum(axis=0)
     stays = workload.job_cancel - workload.job_submit

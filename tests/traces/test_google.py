@@ -243,7 +243,7 @@ def test_machines_come_and_go(tmp_path: Path) -> None:
         f"{at(8)},1,0,p,0.5,0.25\n"  # comes back
         f"{at(9)},2,2,p,0.5,0.75\n"  # says the same again
         f"{at(9)},9,1,p,,\n"  # was never there
-        f"{at(9)},8,0,p,,\n"  # nobody knows how large
+        f"{at(9)},8,0,p,,\n"  # of unknown size
         f"{at(9)},9,2,p,1,1\n"  # is changed while away
     )
     workload = read(tmp_path, life(1, 0, 1, 2, 3), machines=machines)
@@ -289,7 +289,7 @@ def test_constraints_choose_machines(tmp_path: Path, constraint: str, meets: set
         constraints=f"{at(1)},1,0,{constraint}\n",
         attributes=ATTRIBUTES,
     )
-    # the machines are told apart by what they meet; machine 3 by its capacity as well
+    # machines differ in the constraints they meet; machine 3 also in its capacity
     place = workload.places[workload.set_place[0]]
     room = workload.cluster.count[place].sum()
     assert room == (len(meets) or 3)

@@ -1,4 +1,4 @@
-"""MetaCentrum's log as a workload: gangs, places, whole nodes, and what is refused."""
+"""MetaCentrum's log as a workload: gangs, places, whole nodes, and refusals."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ def test_starts_and_servers_of_jobs(seed: int) -> None:
 @pytest.mark.parametrize(
     ("rows", "servers"),
     [
-        # Nothing tells the groups apart but what fits: of 13 cores there are big nodes only.
+        # Only room tells the groups apart: 13 cores fit on big nodes alone.
         ((log_row(1, "1:ppn=13", cores=13, hosts=[7] * 13), log_row(2, hosts=[7])), [0, 0]),
         ((log_row(1, hosts=[7]), log_row(2, "1:ppn=2", cores=2, hosts=[8, 8])), [-1, -1]),
         # One job of three was elsewhere than it may be.

@@ -1,4 +1,4 @@
-"""Openb nodes and pods: what a pod takes and where, and what is refused."""
+"""Openb nodes and pods: requests, places and refusals."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def convert(folder: Path, *rows: str, reverse: bool = False) -> ConvertedLog:
 
 
 def shaped(folder: Path, shapes: Sequence[tuple[int, int]]) -> list[float]:
-    """The demand of a user whose jobs take so many cores and GiB on one node."""
+    """The demand of a user whose jobs take these cores and GiB on one node."""
     rows = [
         log_row(k, f"1:ppn={cores}", cores=cores, memory=memory * GIB)
         for k, (cores, memory) in enumerate(shapes)

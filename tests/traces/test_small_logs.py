@@ -14,7 +14,7 @@ from fairlead.traces.readers import read_workload
 
 
 def content(path: Path) -> bytes:
-    """What a file holds; how small gzip makes it differs between machines."""
+    """The content of a file; the size of its gzip file differs between machines."""
     data = path.read_bytes()
     return gzip.decompress(data) if path.suffix == ".gz" else data
 

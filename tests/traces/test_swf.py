@@ -129,7 +129,7 @@ def test_comments_of_any_alphabet_and_a_byte_order_mark(
     assert found == SWF
     assert workload.cluster.capacity.tolist() == [[128]]
     assert workload.n_jobs == 1
-    # What is no comment has no such freedom, and binary files none at all.
+    # Only comments have this freedom; binary files have none.
     for spoilt, fault in (
         (content + row(2)[:-1].encode() + b" \xe9\n", "row 8: not text in UTF-8"),
         (content + b";\0\n", "row 8: not text: it holds a zero byte"),

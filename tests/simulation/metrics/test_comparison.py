@@ -190,7 +190,7 @@ def test_the_same_jobs_under_other_weights_are_compared() -> None:
 
 @cache
 def recorded_and_replay(seed: int) -> tuple[Summary, Summary, set[int]]:
-    """What a log says, with holes; a replay of it; and the tasks of which the log says nothing."""
+    """A log with holes; a replay of it; and the tasks that the log does not describe."""
     workload = random_workload(seed, server_events=False)
     random = np.random.default_rng(seed)
     log = plain_replay(workload, "drf/best-fit")

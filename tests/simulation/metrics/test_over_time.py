@@ -1,4 +1,4 @@
-"""Utilisation, dominant shares and what is there, against sums over pieces of time."""
+"""Utilisation, dominant shares and capacities, against sums over pieces of time."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def two_users() -> Workload:
 
 
 def test_before_and_after_the_grid() -> None:
-    """What is there when the grid begins or ends counts as far as it is in it."""
+    """Servers at the begin or end of the grid count with their time inside it."""
     begin, end = np.array([-5.0, 0.5, 3.0, 2.0, 1.0]), np.array([0.5, 9.0, 4.0, 2.0, 3.0])
     amount = np.array([[2.0], [1.0], [9.0], [7.0], [4.0]])
     edges = np.array([0.0, 1.0, 3.0])
@@ -226,7 +226,7 @@ def test_before_and_after_the_grid() -> None:
 
 
 def test_averages_of_a_million_amounts_keep_their_digits() -> None:
-    """What comes and goes is not summed up and taken away again."""
+    """Amounts that come and go leave no rounding errors."""
     rng = np.random.default_rng(1)
     begin, seconds = rng.uniform(0, 8e4, 10**6), rng.exponential(1.0, 10**6)
     amount = rng.uniform(0, 1, (10**6, 1))

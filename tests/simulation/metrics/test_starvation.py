@@ -110,7 +110,7 @@ def test_the_drain_does_not_thin_the_error(drain: float) -> None:
 @pytest.mark.parametrize(
     ("job", "seconds"),
     [
-        # All the time that anything happens; or, of the last job that comes, what is left of it.
+        # All the time with events; or, of the last job, the rest of it.
         (1, 100.0),
         (10, 5.0),
     ],

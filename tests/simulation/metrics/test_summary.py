@@ -84,7 +84,7 @@ def test_figures_are_sums_over_tasks_and_jobs(run: Run) -> None:
 
 @given(runs())
 def test_mean_waits_are_at_most_mean_completion_times(run: Run) -> None:
-    """Both are of the same jobs, of everybody's and of each user's; likewise of tasks."""
+    """Both are of the same jobs, of all users and of each; likewise of tasks."""
     found = summarise(*run, instants=0).to_dict()
     for part in (found, *found["users"].values()):
         for of in ("", "task_"):
@@ -228,7 +228,7 @@ def test_nothing_ran() -> None:
 
 
 def test_times_that_are_taken() -> None:
-    """Use is averaged to the last task; ratios, and what is fair, until nothing more comes."""
+    """Use is averaged to the last task; ratios and fairness to the last submission."""
     workload = small(submit=3.0)
     log = plain_replay(workload, "drf/best-fit")
     found = summarise(workload, log, instants=0)
