@@ -56,12 +56,9 @@ class Scales:
             self.rows.append(scale)
         return True
 
-    def is_better(self, shape: Shape, server: Server, other: Server) -> bool:
-        """Return whether a server has the lesser H for a task, or the same and is earlier."""
-        scale = self.rows[shape.lead]
-        h = shape_difference(shape, scale, server.free, 0)
-        least = shape_difference(shape, scale, other.free, 0)
-        return h < least or (h == least and server < other)
+    def shape_difference(self, shape: Shape, server: Server) -> float:
+        """Return H of the free amounts of a server."""
+        return shape_difference(shape, self.rows[shape.lead], server.free, 0)
 
 
 def shape_difference(shape: Shape, scale: vec[float], free: vec[i64], at: i64) -> float:
@@ -289,10 +286,12 @@ class BestFit(Selection):
 
     def find_among(self, servers: list[Server], shape: Shape) -> Server | None:
         self.rescale()
+        least = INFINITE
         best: Server | None = None
         for server in servers:
-            if has_room(server, shape) and (
-                best is None or self.scales.is_better(shape, server, best)
-            ):
-                best = server
+            if has_room(server, shape):
+                h = self.scales.shape_difference(shape, server)
+                if best is None or h < least or (h == least and server < best):
+                    least = h
+                    best = server
         return best

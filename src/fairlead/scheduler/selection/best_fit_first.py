@@ -31,6 +31,7 @@ class BestFitFirst(Selection):
         super().__init__(width, total)
         self.servers: dict[str, Server] = {}  # open ones
         self.best: dict[Shape, Server] = {}  # of shapes searched since their best server changed
+        self.least: dict[Shape, float] = {}  # H of the best server
         self.scales = Scales()
 
     def open(self, server: Server) -> None:
@@ -39,32 +40,41 @@ class BestFitFirst(Selection):
 
     def close(self, server: Server) -> None:
         del self.servers[server.name]
-        self.best = {shape: best for shape, best in self.best.items() if best is not server}
+        for shape, best in list(self.best.items()):
+            if best is server:
+                del self.best[shape]
+                del self.least[shape]
 
     def change(self, server: Server) -> None:
         for shape, best in list(self.best.items()):
             if best is server or shape.groups == 0:
                 del self.best[shape]
-            elif self.is_better(shape, server, best):
-                self.best[shape] = server
-
-    def is_better(self, shape: Shape, server: Server, best: Server | None) -> bool:
-        return shape.constraint.admits[server.kind] and (
-            best is None or self.scales.is_better(shape, server, best)
-        )
+                del self.least[shape]
+            elif shape.constraint.admits[server.kind]:
+                h = self.scales.shape_difference(shape, server)
+                least = self.least[shape]
+                if h < least or (h == least and server < best):
+                    self.best[shape] = server
+                    self.least[shape] = h
 
     def find(self, shape: Shape) -> Server | None:
         """Return the best server if it has room."""
         if self.scales.update(self.total):
             self.best = {}
+            self.least = {}
         best = self.best.get(shape)
         if best is None:
+            least = 0.0
             for server in self.servers.values():
-                if self.is_better(shape, server, best):
-                    best = server
+                if shape.constraint.admits[server.kind]:
+                    h = self.scales.shape_difference(shape, server)
+                    if best is None or h < least or (h == least and server < best):
+                        best = server
+                        least = h
             if best is None:
                 return None
             self.best[shape] = best
+            self.least[shape] = least
         return best if fits(shape.need, best.free) else None
 
     def find_among(self, servers: list[Server], shape: Shape) -> Server | None:
