@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from effort import cases
 from fairlead.errors import InputError
-from fairlead.formats import _kubernetes_census, _kubernetes_files
+from fairlead.formats import _kubernetes_census, _kubernetes_objects
 from fairlead.formats.kubernetes import read_kubernetes
 from fairlead.model.holdings import Holdings
 from kubernetes_dumps import affinity, container, dump, expression, node, pod, write
@@ -514,7 +514,7 @@ def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(InputError, match="is not the name of a file"):
         read_kubernetes("a\0b")
     path = write(tmp_path, *GOOD)
-    monkeypatch.setattr(_kubernetes_files, "LARGEST_DUMP", 100)
+    monkeypatch.setattr(_kubernetes_objects, "LARGEST_DUMP", 100)
     assert fault_of(path).startswith("is larger than 0 GiB; drop the managed fields")
 
 
@@ -713,7 +713,7 @@ def spoiled(draw: st.DrawFn) -> Any:
 @given(document=spoiled(), lenient=st.booleans())
 def test_a_spoiled_dump_is_read_or_refused_in_one_line(document: Any, lenient: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_kubernetes_files, "_load", lambda _: [document])
+        patch.setattr(_kubernetes_objects, "_load", lambda _: [document])
         try:
             held = read_kubernetes("spoiled.json", lenient=lenient)
         except InputError as error:

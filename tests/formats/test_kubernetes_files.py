@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from fairlead.errors import InputError
-from fairlead.formats import _kubernetes_files
+from fairlead.formats import _kubernetes_objects
 from fairlead.formats.kubernetes import read_kubernetes
 from fairlead.model.holdings import Holdings
 from kubernetes_dumps import dump, node, pod
@@ -170,6 +170,6 @@ def test_a_file_that_holds_no_cluster(tmp_path: Path, content: bytes, fault: str
 
 def test_the_limit_is_of_the_unpacked_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = save(tmp_path / "any.gz", gzip.compress(b" " * 5000 + lines(dump(*NODES, *PODS))))
-    monkeypatch.setattr(_kubernetes_files, "LARGEST_DUMP", 5000)
+    monkeypatch.setattr(_kubernetes_objects, "LARGEST_DUMP", 5000)
     assert path.stat().st_size < 5000
     assert fault_of(path).startswith(f"{path}: is larger than 0 GiB")
