@@ -521,7 +521,7 @@ def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_dumps_that_lack_pods(tmp_path: Path) -> None:
     assert fault_of(write(tmp_path, *NODES)) == f"holds no pods; {MADE_BY}"
     over = write(tmp_path, *NODES, pod("a", phase="Succeeded"))
-    assert fault_of(over) == f"holds no pod that runs or wants to; {MADE_BY}"
+    assert fault_of(over) == f"holds no running or waiting pod; {MADE_BY}"
 
 
 def test_tables_too_large_for_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -592,8 +592,8 @@ ITEMS: list[tuple[Any, str]] = [
         f"@.spec.resources.requests.cpu: {QUANTITY}, not 'x'",
     ),
     (pod("web-1", SMALL, on="n9"), "@.spec.nodeName: no node is named 'n9'"),
-    (pod("good", SMALL), "items[3] (pod shop/good): a pod of that name came before"),
-    (node("n1"), "items[3] (node n1): a node of that name came before"),
+    (pod("good", SMALL), "items[3] (pod shop/good): repeats the name of an earlier pod"),
+    (node("n1"), "items[3] (node n1): repeats the name of an earlier node"),
     (spoilt(NODE, "status"), "items[3] (node n2).status: the key 'allocatable' is missing"),
     (
         spoilt(NODE, "spec", "taints", to=[{"effect": "NoSchedule"}]),
@@ -663,7 +663,7 @@ def test_nothing_usable(tmp_path: Path) -> None:
     )
     path = write(tmp_path, *NODES, pod("a", {"cpu": 64}))
     assert fault_of(path) == (
-        "items[2] (pod shop/a): no pod runs, and none that waits fits any node: "
+        "items[2] (pod shop/a): no pod runs, and no waiting pod fits any node: "
         "one task needs 64 cores of cpu, and the largest server has 4 cores"
     )
 

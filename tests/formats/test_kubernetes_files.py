@@ -122,7 +122,7 @@ def test_a_fault_names_the_file_of_several(tmp_path: Path) -> None:
     assert held.skipped[0].startswith(f"{pods}: documents[1] (pod shop/d).spec")
     other = save(tmp_path / "other.json", lines(dump(node("n1"))))
     assert fault_of(nodes, other, pods) == (
-        f"{other}: items[0] (node n1): a node of that name came before"
+        f"{other}: items[0] (node n1): repeats the name of an earlier node"
     )
     assert fault_of(pods).startswith(f"{pods}: holds no nodes; make it with kubectl get")
     assert fault_of(pods, pods).startswith(f"{pods}, {pods}: holds no nodes")

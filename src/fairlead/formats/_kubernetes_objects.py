@@ -146,7 +146,7 @@ class _DumpReading:
             with faults.collected(item.source):
                 node = _node(item.content, item.place)
                 if node.name in self.nodes:
-                    raise InputError("a node of that name came before", item.place)
+                    raise InputError("repeats the name of an earlier node", item.place)
                 self.nodes[node.name] = node
         faults.refuse_if_none_left(len(self.nodes))
         if not self.nodes:
@@ -162,7 +162,7 @@ class _DumpReading:
                 self._note_lost(item.content)
         faults.refuse_if_none_left(len(pods))
         if not pods:
-            fate = "holds no pod that runs or wants to" if self.seen else "holds no pods"
+            fate = "holds no running or waiting pod" if self.seen else "holds no pods"
             raise InputError(f"{fate}; {MADE_BY}")
         lost_nodes = unknown in self.lost or len(self.nodes) < len(of_nodes)
         claimed = frozenset[str]().union(*(claimed_resources(item.content) for item in of_pods))
@@ -180,7 +180,7 @@ class _DumpReading:
         namespace = text_of(namespace, f"{place}.metadata.namespace")
         name = text_of(metadata["name"], f"{place}.metadata.name")
         if (namespace, name) in self.seen:
-            raise InputError("a pod of that name came before", place)
+            raise InputError("repeats the name of an earlier pod", place)
         self.seen[namespace, name] = item.content
         labels = metadata.get("labels") or {}
         user = self.rule.user(namespace, labels)

@@ -125,7 +125,7 @@ class NodeChoice:
             for k, requirement in enumerate(term.get("matchExpressions") or ())
         ]
         for k, requirement in enumerate(term.get("matchFields") or ()):
-            # Not cached: every pod of a daemon set has one of its own.
+            # Not cached: each pod of a daemon set names another node.
             conditions.append(self._of_field(requirement, f"{place}.matchFields[{k}]"))
         return self._all(conditions) if conditions else self._none()
 

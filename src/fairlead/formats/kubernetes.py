@@ -322,7 +322,7 @@ def _idle(
             if never:
                 why = "no node could run any pod of it"
             elif stranded[own].any():
-                why = "no node of it has any longer what its pods hold"
+                why = "its nodes no longer have the resources that its pods hold"
             held = (census.request[own[stranded[own]]].sum(axis=0) / census.size)[asked]
             holds = {resources[r]: float(held[r]) for r in np.flatnonzero(held)}
             idle.append(IdleUser(name, weight.get(name, 1.0), why, holds))
@@ -372,7 +372,7 @@ def _name(census: Census, p: int) -> str:
 def _nothing_counts(census: Census) -> InputError:
     runs = "no pod that runs asks for what counts" if (census.node >= 0).any() else "no pod runs"
     for p, why in census.unrunnable.items():
-        fault = f"{runs}, and none that waits fits any node: {why}"
+        fault = f"{runs}, and no waiting pod fits any node: {why}"
         return ProblemError(fault, census.pods[p].place)
     return InputError("no pod asks for any of the resources that count")
 

@@ -78,7 +78,7 @@ def show(field: object) -> str:
 
 
 def listed(names: Sequence[str], most: int, noun: str = "") -> str:
-    """Return names separated by commas, at most so many; a noun follows the number of others."""
+    """Join at most `most` names by commas, then the number of the rest with a noun."""
     left = len(names) - most
     more = f" and {left:,} more{noun and f' {noun}'}" if left > 0 else ""
     return ", ".join(names[:most]) + more

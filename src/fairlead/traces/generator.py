@@ -99,7 +99,7 @@ def generate_day(
     users : int
         Users, when no arrivals are given.
     jobs : int, optional
-        Jobs. When absent: as many as bring the load, or all of the arrivals given.
+        Number of jobs. When absent: enough to reach the load, or all given arrivals.
     load : float, optional
         Demand of all tasks (amount times duration, summed) over the capacity in those hours, in the
         scarcest resource. Durations are scaled to meet it. When absent: 1.0 without `jobs`, and not

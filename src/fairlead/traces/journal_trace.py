@@ -121,7 +121,7 @@ def read_journal(path: Path, *, on_progress: ProgressReport | None = None) -> Wo
     present: dict[str, _ServerSpan] = {}
     jobs: dict[int, Job] = {}
     runs: dict[Task, _Run] = {}
-    observed: dict[Task, float] = {}  # the longest run without an end of its own
+    observed: dict[Task, float] = {}  # longest run of a task that never ended by itself
     withdrawn: dict[int, float] = {}
     leaving: set[str] = set()
     with reading(path) as journal:

@@ -277,7 +277,7 @@ class _LoggedHosts:
 
 
 def read_jobs(path: Path, progress: ProgressReport | None = None) -> Iterator[LoggedJob]:
-    """Yield the jobs of a MetaCentrum log in its order, those that never ran included.
+    """Yield the jobs of a MetaCentrum log in its order, including jobs that never ran.
 
     Raises InputError as `read_swf`, and for a job without user, cores or memory, or a malformed
     list of hosts or node specification. Memory O(1) in the length of the log.
