@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.cli import dynamic as module
+from fairlead.cli import mechanisms as module
 from fairlead.cli.main import run
 from fairlead.formats.problem_file import load
 from fairlead.mechanisms.dynamic_run import run_dynamic

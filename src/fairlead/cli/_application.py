@@ -64,10 +64,12 @@ class Group(NamedTuple):
 
 
 COMPUTING = {
-    "allocate": Verb(".allocate:allocate", "Divide the cluster by one mechanism."),
+    "allocate": Verb(".mechanisms:allocate", "Divide the cluster by one mechanism."),
     "audit": Verb(".audit:audit", "Check which fairness properties hold."),
-    "compare": Verb(".compare:compare", "Divide the cluster by several mechanisms, side by side."),
-    "dynamic": Verb(".dynamic:dynamic", "Divide among users that arrive one by one."),
+    "compare": Verb(
+        ".mechanisms:compare", "Divide the cluster by several mechanisms, side by side."
+    ),
+    "dynamic": Verb(".mechanisms:dynamic", "Divide among users that arrive one by one."),
     "explain": Verb(".explain:explain", "Explain why a job waits."),
     "fill": Verb(".fill:fill", "Fill the servers with whole tasks."),
     "mechanisms": Verb(

@@ -1,14 +1,220 @@
-"""``fairlead mechanisms``: the catalogue."""
+"""Divide by mechanisms: ``allocate``, ``compare``, ``dynamic``; list them: ``mechanisms``."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from typing import TYPE_CHECKING, Annotated
 
-from fairlead.cli.options import AsJson
-from fairlead.cli.streams import show
+from fairlead.cli.options import (
+    MOST_REPEATS,
+    Alpha,
+    AsJson,
+    ProblemFile,
+    ReportPath,
+    Score,
+    SkipUnplaceable,
+    given_options,
+    read_problem,
+    title_of,
+)
+from fairlead.cli.parameters import Option
+from fairlead.cli.streams import check_report, complain, progress_bar, show
+from fairlead.errors import CertificateError, FairleadError, InputError, RefusalError
 
 if TYPE_CHECKING:
+    from fairlead.mechanisms.dynamic_run import DynamicRun
+    from fairlead.model.allocation import Allocation
+    from fairlead.model.problem import Problem
+    from fairlead.model.verdict import Verdict
     from fairlead.report.document import Document
+
+DEFAULT_MECHANISM = "ps-dsf"
+
+# JSON of all steps has a number for each user at each step: some 100 MB for this many users.
+MOST_STEPS_IN_JSON = 3_000
+
+
+def allocate(
+    file: ProblemFile,
+    mechanism: Annotated[
+        str,
+        Option("-m", "--mechanism", metavar="MECHANISM", help="One of `fairlead mechanisms`."),
+    ] = DEFAULT_MECHANISM,
+    alpha: Alpha = None,
+    score: Score = None,
+    as_json: AsJson = False,
+    report: ReportPath = None,
+    skip_unplaceable: SkipUnplaceable = False,
+) -> None:
+    """Divide the cluster by one mechanism: each user's tasks and servers, and the proof.
+
+    \b
+    Example:
+      fairlead allocate cluster.yaml -m ps-dsf --report shares.html
+    """
+    from fairlead.mechanisms.catalogue import find_mechanism, solve
+
+    options = given_options(alpha, score)
+    find_mechanism(mechanism).refuse_unknown_options(options)
+    check_report(report, file)
+    problem, left_out = read_problem(file, skip_unplaceable)
+    allocation = solve(problem, mechanism, **options)
+    from fairlead.report.allocation import allocation_document
+
+    show(allocation_document(allocation, title_of(file), left_out), as_json, report)
+
+
+def compare(
+    file: ProblemFile,
+    mechanism: Annotated[
+        list[str] | None,
+        Option(
+            "-m",
+            "--mechanism",
+            metavar="MECHANISM",
+            help="Mechanism to compare; may be repeated. [default: all of divisible tasks that "
+            "accept the problem]",
+        ),
+    ] = None,
+    alpha: Alpha = None,
+    score: Score = None,
+    as_json: AsJson = False,
+    report: ReportPath = None,
+    skip_unplaceable: SkipUnplaceable = False,
+) -> None:
+    """Divide the cluster by several mechanisms and show the shares side by side.
+
+    \b
+    Example:
+      fairlead compare cluster.yaml -m drfh -m tsf -m ps-dsf
+    """
+    from fairlead.mechanisms.catalogue import COMPARED, find_mechanism
+
+    asked = list(dict.fromkeys(mechanism or ()))
+    for name in asked:
+        find_mechanism(name)
+    options = given_options(alpha, score)
+    names = asked or list(COMPARED)
+    for option in options:
+        if not any(option in find_mechanism(name).options for name in names):
+            raise InputError("none of these mechanisms takes it", f"--{option}")
+    check_report(report, file)
+    problem, left_out = read_problem(file, skip_unplaceable)
+    answers, refused, unproved = _solve_all(problem, names, options, explicit=bool(asked))
+    if not answers:
+        raise _no_answer(refused, unproved)
+    from fairlead.report.allocation import comparison_document
+
+    document = comparison_document(answers, refused | unproved, title_of(file), left_out)
+    show(document, as_json, report)
+    if unproved:
+        for name, reason in unproved.items():
+            complain(f"{name}: {reason}")
+        sys.exit(1)
+
+
+def _solve_all(
+    problem: Problem, names: list[str], options: dict[str, float | str], *, explicit: bool
+) -> tuple[dict[str, Allocation], dict[str, str], dict[str, str]]:
+    """Return answers, reasons of refusals, and reasons of failed proofs, by mechanism."""
+    from fairlead.mechanisms.catalogue import find_mechanism, solve
+
+    answers: dict[str, Allocation] = {}
+    refused: dict[str, str] = {}
+    unproved: dict[str, str] = {}
+    for name in names:
+        try:
+            taken = {o: v for o, v in options.items() if o in find_mechanism(name).options}
+            answers[name] = solve(problem, name, **taken)
+        except RefusalError as refusal:
+            if explicit:
+                raise
+            refused[name] = refusal.reason
+        except CertificateError as failure:
+            unproved[name] = str(failure).removeprefix(f"{name}: ")
+    return answers, refused, unproved
+
+
+def _no_answer(refused: dict[str, str], unproved: dict[str, str]) -> FairleadError:
+    if unproved:
+        return CertificateError("; ".join(f"{name}: {fault}" for name, fault in unproved.items()))
+    reasons = "; ".join(f"{name}: {reason}" for name, reason in refused.items())
+    return RefusalError("compare", f"no mechanism accepts this problem ({reasons})")
+
+
+def dynamic(
+    file: ProblemFile,
+    solver: Annotated[
+        str,
+        Option(
+            metavar="SOLVER",
+            help="Solver: stack, halving, water or lp; all give the same result.",
+        ),
+    ] = "stack",
+    as_json: AsJson = False,
+    last: Annotated[bool, Option("--last", help="Print only the last step as JSON.")] = False,
+    lies: Annotated[
+        int,
+        Option(
+            metavar="N",
+            min=0,
+            max=MOST_REPEATS,
+            help="Lies about demands to try, in search of one that pays.",
+        ),
+    ] = 0,
+    seed: Annotated[int, Option(metavar="N", min=0, help="Random seed of the lies.")] = 0,
+    skip_unplaceable: SkipUnplaceable = False,
+) -> None:
+    """Divide the pool among users that arrive in the file's order, by dynamic DRF.
+
+    After each arrival the present users divide their part of every resource: their weight over
+    that of all users in the file. No user gives anything back. The result is compared with DRF
+    that knows all users from the start.
+
+    \b
+    Example:
+      fairlead dynamic cluster.yaml --lies 1000
+    """
+    problem, left_out = read_problem(file, skip_unplaceable, needs_due=True)
+    if as_json and not last and problem.n_users > MOST_STEPS_IN_JSON:
+        raise InputError(
+            f"{problem.n_users:,} users at as many steps are too much for one JSON; ask for the "
+            "last step with --last",
+            "--json",
+        )
+    from fairlead.mechanisms.dynamic_run import run_dynamic
+
+    with progress_bar(f"Arrivals, by {solver}") as on_progress:
+        run = run_dynamic(problem, solver, on_progress)
+    verdicts = _check_properties(run, lies, seed)
+    from fairlead.report.dynamic import dynamic_document
+
+    document = dynamic_document(run, verdicts, title_of(file), left_out, all_steps=not last)
+    show(document, as_json)
+
+
+def _check_properties(run: DynamicRun, lies: int, seed: int) -> list[Verdict]:
+    """Check the properties that the theory promises; with `lies`, search for lies that pay."""
+    from fairlead.properties.dynamic import (
+        DynamicShares,
+        check_envy_freeness,
+        check_pareto_optimality,
+        check_sharing_incentive,
+    )
+
+    course = DynamicShares.from_run(run)
+    verdicts = [
+        check_sharing_incentive(course),
+        check_envy_freeness(course),
+        check_pareto_optimality(course),
+    ]
+    if lies:
+        from fairlead.properties.dynamic_lies import dynamic_drf, search_lies
+
+        divide = dynamic_drf(course.total_weight)
+        with progress_bar("Lies") as on_progress:
+            verdicts.append(search_lies(course, divide, lies, seed, on_progress))
+    return verdicts
 
 
 def mechanisms(as_json: AsJson = False) -> None:
