@@ -167,10 +167,10 @@ def test_users_by_a_label(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "fault"),
     [
-        ({"resources": ["gpu"]}, "resources: no pod asks for and no node has 'gpu'"),
+        ({"resources": ["gpu"]}, "resources: 'gpu' is in no pod and no node"),
         (
             {"ignore": ["pod"]},
-            "ignore: no pod asks for and no node has 'pod'; did you mean 'pods'?",
+            "ignore: 'pod' is in no pod and no node; did you mean 'pods'?",
         ),
         ({"resources": []}, "no pod asks for any of the resources that count"),
         ({"resources": ["cpu"], "ignore": ["cpu"]}, "no pod asks for any of the resources"),

@@ -1,4 +1,4 @@
-"""Verdicts on dumps in which nodes or pods were passed over: those of the whole dump, or none."""
+"""Verdicts on dumps in which nodes or pods were skipped: those of the whole dump, or none."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_an_unrunnable_pod_may_run_on_a_lost_node(tmp_path: Path) -> None:
         tmp_path, node("n1", CORES), broken, of("a", "1", on="n1"), of("b", "1", 8), lenient=True
     )
     assert [found[name].verdict for name in (WASTE, SLICES, ENVY)] == ["unknown"] * 3
-    assert "nodes were passed over" in found.to_dict()["unrunnable"][0]["why"]
+    assert "nodes were skipped" in found.to_dict()["unrunnable"][0]["why"]
 
 
 def test_a_lost_pod_of_a_user_ends_its_failures(tmp_path: Path) -> None:

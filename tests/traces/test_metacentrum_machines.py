@@ -169,8 +169,11 @@ def test_specs_that_no_machine_meets(spec: str, fault: str) -> None:
     assert fault in caught.value.fault
 
 
-def test_indifferent_properties_are_those_that_name_no_machine() -> None:
-    assert PARK.indifferent(("x86_64", "cl_zewura", "zegox3", "mem=3gb")) == {"x86_64", "mem=3gb"}
+def test_properties_without_groups_are_those_that_name_no_machine() -> None:
+    assert PARK.without_groups(("x86_64", "cl_zewura", "zegox3", "mem=3gb")) == {
+        "x86_64",
+        "mem=3gb",
+    }
 
 
 def test_read(tmp_path: Path) -> None:

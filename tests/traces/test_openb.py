@@ -120,7 +120,7 @@ def test_unusable_pods(tmp_path: Path, rows: tuple[str, ...], message: str) -> N
         (NODES + "n0,1,1,0,\n", "row 6: duplicate node 'n0'"),
         (NODES + "n4,1,1,2,\n", "row 6: sn: 'n4' has GPUs without a model"),
         (NODES + "n4,1,1,0,T4\n", "row 6: sn: 'n4' has GPUs without a model"),
-        (NODES + "n4,0,0,0,\n", "row 6: sn: 'n4' has neither"),
+        (NODES + "n4,0,0,0,\n", "row 6: sn: 'n4' has no CPU and no memory"),
         (NODES.split("\n", 1)[0], "holds no node"),
         ("", "is empty"),
         ("a,b\n", "row 1: the header is 'a,b'; it must be 'sn,cpu_milli,memory_mib,gpu,model'"),

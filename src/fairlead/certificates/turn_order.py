@@ -47,15 +47,15 @@ STOPPED_AT_THE_FIRST_MISFIT = (
 )
 PRECOMPUTED = "whole tasks that fit, as many as PDRF's formula gives"
 TOPPED_UP = (
-    "whole tasks that fit: as many as PDRF's formula gives, and one more for each user that it "
-    "fitted, from the least served upward"
+    "whole tasks that fit: as many as PDRF's formula gives, and one more for each user with "
+    "room for it, from the least served upward"
 )
-# Floats closer than this (relative) are compared exactly.
+# Floats within this relative distance are compared exactly.
 CLOSE = 1e-11
 
 
 def certify_turns(problem: Problem, tasks: FloatArray, *, stops: bool) -> Certificate:
-    """Certify that whole tasks were served by turns: always to the least dominant share.
+    """Certify that each whole task was given to the user with the least dominant share.
 
     Parameters
     ----------
@@ -91,8 +91,8 @@ def certify_turns(problem: Problem, tasks: FloatArray, *, stops: bool) -> Certif
 def certify_precomputed(problem: Problem, tasks: FloatArray, *, topped_up: bool) -> Certificate:
     """Certify that whole tasks (N, 1) are those of PDRF, with the top-up or without.
 
-    The violation is as for `certify_turns`, with the part of its tasks that a user has too many or
-    too few of. O(N (log N + R)); where users tie, rational arithmetic on N numbers.
+    The violation is as for `certify_turns`, with the fraction of its tasks by which a user has too
+    many or too few. O(N (log N + R)); where users tie, rational arithmetic on N numbers.
     """
     pool = to_whole_pool(problem)
     impossible, overuse, whole, _ = _measure_feasibility(pool, tasks)

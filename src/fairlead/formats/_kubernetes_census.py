@@ -107,8 +107,8 @@ def take_census(dump: Dump, faults: RowFaults) -> Census:
         labels=tuple(node.labels for node in nodes),
     )
     pods, request = [dump.pods[p] for p in kept], request[kept]
-    but = "; nodes were passed over" if dump.lost_nodes else ""
-    unrunnable = _unrunnable(cluster, request / size, allowed_of, but)
+    suffix = "; nodes were skipped" if dump.lost_nodes else ""
+    unrunnable = _unrunnable(cluster, request / size, allowed_of, suffix)
     user = np.array([names[pod.user] for pod in pods], dtype=np.int64)
     undecided = {}
     for k, allowed in allowed_of.items():
@@ -189,9 +189,9 @@ def _extend(
 
 
 def _unrunnable(
-    cluster: Cluster, demand: FloatArray, allowed_of: Mapping[int, BoolArray], but: str
+    cluster: Cluster, demand: FloatArray, allowed_of: Mapping[int, BoolArray], suffix: str
 ) -> dict[int, str]:
-    """Return the waiting pods that no empty node could run, with the reason and `but`."""
+    """Return the waiting pods that no empty node could run, with the reason and `suffix`."""
     alike: dict[tuple[bytes, bytes], list[int]] = {}
     for k, allowed in allowed_of.items():
         alike.setdefault((demand[k].tobytes(), allowed.tobytes()), []).append(k)
@@ -200,7 +200,9 @@ def _unrunnable(
         return {}
     rows = np.array([allowed_of[k] for k in first])
     lost = find_unplaceable(cluster, demand[first], rows, None)
-    return {k: lost[row] + but for row, of in enumerate(alike.values()) if row in lost for k in of}
+    return {
+        k: lost[row] + suffix for row, of in enumerate(alike.values()) if row in lost for k in of
+    }
 
 
 def _why_undecided(pod: Pod, repulsion: Repulsion) -> str:

@@ -32,7 +32,7 @@ CORDONED: Taint = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSched
 # Effects that keep pods away; others only discourage them.
 _FORBIDDING = frozenset(("NoSchedule", "NoExecute"))
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
-# As Kubernetes reads it in a taint: without leading zeros or a plus sign.
+# Whole numbers in taints, which Kubernetes reads without leading zeros or a plus sign.
 _DECIMAL = re.compile(r"0|-?[1-9][0-9]{0,18}")
 
 # Key, value and effect of a taint.

@@ -118,7 +118,7 @@ def _counted(
         for name in names:
             if name not in known:
                 raise InputError(
-                    f"no pod asks for and no node has {show(name)}{did_you_mean(name, known)}", what
+                    f"{show(name)} is in no pod and no node{did_you_mean(name, known)}", what
                 )
     kept = [(chosen is None or name in chosen) and name not in ignored for name in columns]
     if not any(kept):
@@ -174,7 +174,7 @@ def _holdings(
         mean / size,
         weight=[weight.get(name, 1.0) for name in names],
         eligible=eligible,
-        # Equal but for rounding: the mean counts every pod.
+        # At least the tasks that run, which rounding of the mean could make larger.
         task_limit=np.maximum(n_pods, tasks.sum(axis=1)),
         resources=[cluster.resources[r] for r in shown],
         units=[cluster.units[r] for r in shown],
@@ -357,7 +357,7 @@ def _doubts(census: Census, asked: BoolArray, number: IntArray, n_users: int) ->
             holds[n] = True
     why = []
     if census.lost or census.lost_nodes:
-        why.append("nodes or pods were passed over")
+        why.append("nodes or pods were skipped")
     if census.gpu_parts:
         why.append("parts of GPUs are not counted")
     if not why:

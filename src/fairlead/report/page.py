@@ -23,7 +23,7 @@ from fairlead.report.numbers import counted
 
 ROWS_ON_PAGE = 2000
 FIRST_ROWS = 60  # further rows are compressed; the page's script inserts them
-# Longer tables scroll by themselves; those of more users can be searched.
+# Longer tables have a scroll bar of their own; tables of more users can be searched.
 ROWS_ON_SCREEN, ROWS_TO_SEARCH = 40, 20
 LINES_ON_PAGE = 200
 # Plotly's own build for pictures with two axes, a third of the whole script; see documents.md.
@@ -41,7 +41,7 @@ def to_page(document: Document) -> str:
 
 def _packed(packed: bytes) -> Markup:
     """Write compressed bytes in base 85, five characters for four bytes."""
-    # Without `<`, no tag can end the script element around it.
+    # Without `<` nothing in it can end the script element around it.
     written = b85encode(packed, pad=True).replace(b"<", b",").decode()
     return Markup(f'data-bytes="{len(packed)}">{written}')
 

@@ -132,8 +132,8 @@ class Shape:
         # servers at which that was found.
         self.fits_idle = False
         self.checked_at: i64 = -1
-        # Under easy: the fewest tasks for which open servers had no room together, since the last
-        # server with room for one was freed.
+        # Under easy: the smallest number of tasks that did not fit on all open servers together
+        # since a server with room for one was last freed.
         self.no_room_for: i64 = MANY
         self.searched_at: i64 = -1  # under first-fit: the number of the last search
         self.passed: i64 = 0  # under first-fit: blocks without room before the end of that search

@@ -34,8 +34,8 @@ from fairlead.service.messages import (
 from fairlead.service.service_state import FORECAST_ENDS, RESOURCES, ServiceState
 
 LOG = logging.getLogger("fairlead.service")
-SILENT_SECONDS = 15.0  # without a request of a worker, until no task starts on its servers
-GRACE_SECONDS = 60.0  # without a request of a worker, until its tasks run again elsewhere
+SILENT_SECONDS = 15.0  # after a worker's last request its servers get no new tasks
+GRACE_SECONDS = 60.0  # after a worker's last request its tasks run again elsewhere
 DELETE_SECONDS = 3600.0  # between deletions of old jobs
 LISTED = 1000  # ended jobs in an answer
 VIEWS_AT_ONCE = 2000  # waiting and running jobs in an answer, described in one transaction
@@ -67,7 +67,7 @@ class Service:
         self._shares_lock = asyncio.Lock()
         self._shares: dict[str, Any] = {}
         self._shares_since = -inf  # when the state was copied for them
-        # Set at the end of a job; each is gone with the last request that waits for it.
+        # By job, set at its end; an event is dropped with the last request that waits for it.
         self._waiting = WeakValueDictionary[int, asyncio.Event]()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._background: list[asyncio.Task[None]] = []
@@ -202,7 +202,7 @@ class Service:
     ) -> dict[str, Any]:
         """Return live jobs with ids above `beyond`; if `is_all`, also the latest 1,000 ended jobs.
 
-        Each list has at most 2 MiB, but at least one job. A user's token lists its jobs only.
+        Each list is cut at 2 MiB, after at least one job. A user's token lists its jobs only.
         """
         if caller.role == "user":
             user = caller.subject

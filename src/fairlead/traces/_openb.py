@@ -1,7 +1,7 @@
 """Alibaba's openb trace: nodes with GPUs of several models, and the pods that asked for them.
 
 Source: github.com/alibaba/clusterdata, cluster-trace-gpu-v2023. One table of nodes and one of pods;
-in some of the published tables of pods a share of them is kept to GPU models (``gpu_spec``).
+in some of the published tables a part of the pods may use certain GPU models only (``gpu_spec``).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ POD_COLUMNS = (
     TraceColumn("deletion_time", "whole"),
     TraceColumn("scheduled_time", "real", optional=True),
 )
-# A header with fewer of the columns is of another format; with more, a fault names the rest.
+# With fewer of the columns a file has another format; with more, a fault names the missing ones.
 _ENOUGH = 3
 
 RESOURCES = ("cpu", "memory", "gpu")
@@ -120,7 +120,9 @@ def _cluster(nodes: Path) -> Cluster:
         frame = block.frame
         gpus, models = frame["gpu"] > 0, frame["model"].is_not_null()
         block.refuse(gpus != models, "has GPUs without a model, or a model without GPUs", "sn")
-        block.refuse(frame["cpu_milli"] + frame["memory_mib"] <= 0, "has neither", "sn")
+        block.refuse(
+            frame["cpu_milli"] + frame["memory_mib"] <= 0, "has no CPU and no memory", "sn"
+        )
         for row, name, cpu, memory, gpu, model in frame.select(
             ROW, "sn", "cpu_milli", "memory_mib", "gpu", "model"
         ).iter_rows():

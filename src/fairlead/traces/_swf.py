@@ -50,7 +50,7 @@ FIELDS = (
 )
 COMMENT = ";"
 UNKNOWN = -1
-EXCERPT = "jobs that the header's MaxJobs counts and the log lacks, as part of a larger log does"
+EXCERPT = "jobs that the header's MaxJobs counts but the log lacks: it is part of a larger one"
 # Notes of columns that no reader uses.
 UNUSED_COLUMNS = {
     "queue": "jobs with a queue (column 15), which is not used",
@@ -76,7 +76,7 @@ KIB_PER_GIB = 2**20
 PARTS_OF_JOBS = frozenset({2, 3, 4})
 COMPLETED = 1
 # The format rounds run times: 0 stands for less than half a second.
-LESS_THAN_HALF = 0.5
+HALF_SECOND = 0.5
 
 NEVER_RAN = "jobs left out, as they never ran"
 NO_SUBMISSION = "jobs left out, as their submission is not known"
@@ -104,8 +104,8 @@ def read_swf_workload(
     its limit the requested time (column 9), its start the end of its wait (column 3). Its servers
     are unknown. Users are ``user-<id>`` by ascending id; times count from the first submission.
 
-    Without `servers` and `cores` of each, one server has the processors of the header. Without
-    `memory`, GiB of one server, memory is no resource.
+    The cluster has `servers` servers of `cores` cores and `memory` GiB; by default one server with
+    the processors of the header. Without `memory`, memory is no resource.
     """
     header = read_header(path)
     cluster = _cluster(header, servers, cores, memory)
@@ -192,7 +192,7 @@ def _collect(
     collected.add_tasks(
         shape,
         (True,),
-        repeat(LESS_THAN_HALF if rounded else row.run, tasks),
+        repeat(HALF_SECOND if rounded else row.run, tasks),
         start=submit + row.wait if row.wait >= 0 else nan,
     )
 
@@ -250,10 +250,10 @@ def read_swf(
 
 @dataclass(slots=True)
 class SwfHeader:
-    """The comments above the first job, ``; MaxProcs: 128`` for one."""
+    """The comments above the first job, such as ``; MaxProcs: 128``."""
 
     source: str
-    # By name: row of the file and value, as often as the header names it.
+    # By name: the row in the file and the value of each occurrence.
     entries: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
 
     def number(self, name: str) -> int:

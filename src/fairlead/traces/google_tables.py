@@ -1,4 +1,4 @@
-"""The published schema of Google's trace of 2011, and its tables read part by part.
+"""The published schema of Google's trace of 2011, and its tables, one part after another.
 
 Clusterdata-2011-2, format version 2.1: tables without headers, one folder each, in parts
 ``part-00000-of-00500.csv.gz``. Times are whole microseconds; 0 is before the trace, its first
@@ -79,7 +79,7 @@ TASK_CONSTRAINTS = (
 
 
 def parts_of(folder: Path, table: str) -> list[Path]:
-    """Return a table's parts in order, none without its folder; InputError for a part twice."""
+    """Return a table's parts in order, none without its folder; a part given twice is refused."""
     parts = sorted((folder / table).glob(PART))
     for one, part in pairwise(parts):
         if one.name.partition(".")[0] == part.name.partition(".")[0]:
@@ -95,7 +95,7 @@ class Progress:
         self._before = 0
         self._total = sum(file.stat().st_size for file in files if file.exists())
 
-    def within(self, done: int, size: int) -> None:
+    def report_bytes(self, done: int, size: int) -> None:
         """Report the bytes read of the current file; it ends when all were read."""
         if self._report is not None:
             self._report(self._before + done, self._total)
@@ -109,7 +109,7 @@ def read_parts(
     """Yield the blocks of a table; times may not run backwards, within parts or between them."""
     latest = 0
     for part in parts:
-        for block in read_blocks(part, columns, on_progress=progress.within):
+        for block in read_blocks(part, columns, on_progress=progress.report_bytes):
             time = block.frame["time"]
             earlier = time.shift(1, fill_value=latest)
             block.refuse(time < earlier, "is before the row above", "time")

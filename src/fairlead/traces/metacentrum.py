@@ -46,8 +46,8 @@ _HOSTS = re.compile(r"\{[0-9]{1,18}(?:,[0-9]{1,18})*\}")
 NEVER_RAN = "jobs left out, as they never ran"
 NODE_NAMED = "jobs that name single nodes, read as the group of those nodes"
 NODE_EXCLUDED = "jobs that exclude single nodes, which is ignored"
-WHOLE_NODES = "jobs that want nodes for themselves, read as asking for all of a node"
-NOT_WHOLE_NODES = "jobs that want nodes of several kinds for themselves, which is ignored"
+WHOLE_NODES = "jobs with exclusive nodes, read as asking for all of a node"
+NOT_WHOLE_NODES = "jobs with exclusive nodes of several kinds, which is ignored"
 NO_START = "jobs whose start the log does not say"
 CORES_OF_SPEC = "jobs whose cores differ from their node specification, spread evenly"
 
@@ -89,9 +89,9 @@ def read_metacentrum(
     The machine file is ``x.swf.machines`` beside ``x.swf.gz`` unless named. Times count from the
     log's first submission. The duration of a task is the run time of its job, its start the end of
     its job's wait, and its servers are the hosts of the log. The log does not name their groups: a
-    host is of the group that most of its tasks were allowed on and fit. A job that wants its nodes
-    for itself (``#excl``) asks for a whole node where all nodes it may use are alike, and for the
-    cores and memory it names otherwise. Users are ``user-<id>`` by ascending id.
+    host belongs to the group that most of its tasks fit and were allowed on. A job with exclusive
+    nodes (``#excl``) asks for a whole node if all its possible nodes are equal, otherwise for the
+    cores and memory that it names. Users are ``user-<id>`` by ascending id.
     """
     machine_file = machine_file_beside(path) if machines is None else machines
     if not machine_file.exists():
@@ -178,7 +178,7 @@ class _Reader:
         ):
             shape = node or (float(chunk_cores), job.memory_per_node / GIB)
             ran_on = list(islice(hosts, chunk.nodes))
-            self.hosts.note(ran_on, shape, place)
+            self.hosts.count(ran_on, shape, place)
             self.collected.add_tasks(
                 shape,
                 place,
@@ -188,7 +188,7 @@ class _Reader:
             )
 
     def _means(self, spec: NodeSpec) -> tuple[list[Place], list[Shape | None], dict[str, int]]:
-        """Return the place of each chunk, the whole node it takes (if so), and remarks."""
+        """Return each chunk's place, each chunk's node if it takes a whole one, and remarks."""
         places: list[Place] = []
         nodes: list[Shape | None] = []
         remarks: set[str] = set()
@@ -225,9 +225,9 @@ def _cores_of_chunks(job: LoggedJob) -> list[float] | None:
 class _LoggedHosts:
     """Assigns the hosts of a log to servers by the tasks that ran on them.
 
-    A host is of the group that most of its tasks were allowed on and fit; where two groups are
-    level it is unknown. The hosts of a group are its servers in ascending order of their numbers in
-    the log; further ones are unknown.
+    A host belongs to the group that most of its tasks fit and were allowed on; if two groups have
+    equally many, it is unknown. The hosts of a group are its
+    servers in ascending order of their numbers in the log; further ones are unknown.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -236,10 +236,10 @@ class _LoggedHosts:
         self._ran: Counter[tuple[int, Shape, Place]] = Counter()
 
     def of_nodes(self, hosts: Sequence[int], cores: Sequence[float]) -> list[int]:
-        """Return the host of each node of a job, as numbers for `note`.
+        """Return the host of each node of a job, as numbers for `count`.
 
-        `hosts` has the host of each core. The node of most cores is on the host with most; all are
-        `UNKNOWN_HOST` unless there are as many hosts as nodes.
+        `hosts` has the host of each core. The node with most cores is on the host with
+        most; all are `UNKNOWN_HOST` unless there are as many hosts as nodes.
         """
         given = Counter(hosts).most_common()
         if len(given) != len(cores):
@@ -250,7 +250,7 @@ class _LoggedHosts:
             found[node] = self._numbers.setdefault(host, len(self._numbers))
         return found
 
-    def note(self, numbers: Sequence[int], shape: Shape, place: Place) -> None:
+    def count(self, numbers: Sequence[int], shape: Shape, place: Place) -> None:
         """Count tasks of this shape and place on hosts."""
         for number in numbers:
             self._ran[number, shape, place] += 1

@@ -122,7 +122,7 @@ class Machines:
 
     @cached_property
     def _by_property(self) -> dict[str, frozenset[str]]:
-        """The groups that a property names as a whole."""
+        """The groups of all nodes that a property names."""
         found: dict[str, frozenset[str]] = {}
         for group in self.groups:
             for alias in (group.name, f"cl_{group.name}"):
@@ -188,7 +188,7 @@ class Machines:
         """Return whether a property means whole groups, and not single nodes of one."""
         return name in self._by_property
 
-    def indifferent(self, names: Iterable[str]) -> frozenset[str]:
+    def without_groups(self, names: Iterable[str]) -> frozenset[str]:
         """Return the properties that do not distinguish groups."""
         return frozenset(name for name in names if self.groups_named(name) is None)
 

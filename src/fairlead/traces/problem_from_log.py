@@ -32,7 +32,7 @@ class ConvertedLog:
     restricted: Mapping[str, tuple[str, ...]]  # groups open to users with a placement constraint
     # Groups open to users where one task exceeds one server. Only divisible tasks fit there.
     larger_than_a_server: Mapping[str, tuple[str, ...]]
-    indifferent: Mapping[str, int]  # jobs that name a property that does not distinguish groups
+    uninformative: Mapping[str, int]  # jobs that name a property that does not distinguish groups
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures of the conversion as plain values, for JSON."""
@@ -47,7 +47,7 @@ class ConvertedLog:
             "larger_than_a_server": {
                 user: list(groups) for user, groups in self.larger_than_a_server.items()
             },
-            "indifferent_properties": dict(self.indifferent),
+            "indifferent_properties": dict(self.uninformative),
         }
 
 
@@ -72,7 +72,7 @@ def problem_from_jobs(jobs: Iterable[LoggedJob], machines: Machines) -> Converte
     """
     groups = [group.name for group in machines.groups]
     habits: dict[int, _Habits] = {}
-    indifferent: Counter[str] = Counter()
+    uninformative: Counter[str] = Counter()
     ruled_out: dict[NodeSpec, tuple[tuple[str, ...], frozenset[str]]] = {}
     kept = dropped = 0
     for job in jobs:
@@ -87,7 +87,7 @@ def problem_from_jobs(jobs: Iterable[LoggedJob], machines: Machines) -> Converte
         user.jobs += 1
         user.shapes[job.cores_per_node, job.memory_per_node] += 1
         user.ruled_out.update(closed)
-        indifferent.update(meaningless)
+        uninformative.update(meaningless)
     if not habits:
         raise InputError("no job of the log ever ran")
     order = sorted(habits)
@@ -112,7 +112,7 @@ def problem_from_jobs(jobs: Iterable[LoggedJob], machines: Machines) -> Converte
         dropped=dropped,
         restricted=_by_user(names, groups, eligible & ~eligible.all(axis=1, keepdims=True)),
         larger_than_a_server=_by_user(names, groups, too_large),
-        indifferent=dict(sorted(indifferent.items(), key=lambda item: (-item[1], item[0]))),
+        uninformative=dict(sorted(uninformative.items(), key=lambda item: (-item[1], item[0]))),
     )
 
 
@@ -121,7 +121,7 @@ def _judge(job: LoggedJob, machines: Machines) -> tuple[tuple[str, ...], frozens
     try:
         allowed = machines.groups_allowed(job.spec)
         names = {name for chunk in job.spec.chunks for name in (*chunk.required, *chunk.excluded)}
-        meaningless = machines.indifferent(names)
+        meaningless = machines.without_groups(names)
     except InputError as error:
         raise InputError(error.fault, f"row {job.row}") from None
     closed = tuple(group.name for group in machines.groups if group.name not in allowed)

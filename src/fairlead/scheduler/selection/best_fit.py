@@ -37,7 +37,7 @@ ABOVE: Final = 1.0 + 1e-12
 
 
 class Scales:
-    """The factors ``t[q]/t[r]`` of H, which change with the pool's total."""
+    """The factors ``t[q]/t[r]`` of H; t, the total capacity, changes as servers come and go."""
 
     def __init__(self) -> None:
         self.total = vec[i64]()  # (W,) of the factors
@@ -159,7 +159,7 @@ class Search:
         self.lot: Lot | None = None
 
     def visit(self, band: Band) -> bool:
-        """Look for a better lot in a band; return whether any of its lots has room."""
+        """Search a band for a better lot; return whether any of its lots has room."""
         shape = self.shape
         rows, need, admits = band.free, shape.need, shape.constraint.admits
         width: i64 = len(need)
@@ -278,7 +278,7 @@ class BestFit(Selection):
         return None if search.lot is None else search.lot.first()
 
     def tighten(self, band: Band) -> None:
-        """Find the largest free amounts of the lots of a band."""
+        """Compute the largest free amount of each resource in a band."""
         at = band.number * self.width
         for amount in largest_of(band.free, self.width):
             self.most[at] = amount

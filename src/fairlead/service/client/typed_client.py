@@ -58,8 +58,8 @@ class TypedRequests:
     async def submit(self, jobs: Iterable[JobRequest]) -> list[str]:
         """Submit jobs; return their ids, in order.
 
-        Up to 10,000 jobs of 8 MiB are accepted together or not at all. With more, an error names
-        the jobs accepted before it.
+        Up to 10,000 jobs, 8 MiB in all, are accepted together or not at all. With more, an error
+        names the jobs accepted before it.
         """
         rows = (job.model_dump(exclude_defaults=True) for job in jobs)
         return await self._checked(self._requests.submit(calls.parts_of(rows)), list)

@@ -154,5 +154,5 @@ def _account(name: str) -> Account | str:
     if 0 in (entry.pw_gid, *groups):
         return f"the account {name!r} is in root's group, and tasks never run in that"
     if not all(0 < number <= LARGEST_NUMBER for number in (entry.pw_uid, entry.pw_gid, *groups)):
-        return f"the account {name!r} has a number that means no account"
+        return f"the account {name!r} has a user or group number out of range"
     return Account(entry.pw_name, entry.pw_uid, entry.pw_gid, groups, entry.pw_dir)

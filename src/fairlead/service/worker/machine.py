@@ -19,7 +19,7 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 TICKS = os.sysconf("SC_CLK_TCK")
 # Folders that only root can write, because the worker may be root; its PATH may have others.
 FOLDERS = "/usr/sbin:/usr/bin:/sbin:/bin:/run/current-system/sw/bin:/usr/lib/wsl/lib"
-LONGEST_RUN = 20.0  # seconds of a program of the system
+TIMEOUT = 20.0  # seconds for a program of the system
 
 
 def cores() -> float:
@@ -122,7 +122,7 @@ def output_of(words: Sequence[str], pass_fds: Collection[int] = ()) -> str:
         capture_output=True,
         text=True,
         errors="replace",
-        timeout=LONGEST_RUN,
+        timeout=TIMEOUT,
         check=True,
         pass_fds=pass_fds,
     )

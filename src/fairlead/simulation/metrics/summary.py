@@ -107,7 +107,7 @@ class Summary:
             "never_ran": [
                 self.workload.users[n] for n in np.flatnonzero(self.starvation.never_ran).tolist()
             ],
-            "longest_without": self._longest_without(),
+            "longest_without": self._longest_starvation(),
             "jain": shares.jain,
             "least_share": shares.mean_least,
             "averaged_until": self.until,
@@ -125,7 +125,7 @@ class Summary:
         users = users[np.argsort(-longest[users], kind="stable")]
         return {names[n]: float(longest[n]) for n in users.tolist()}
 
-    def _longest_without(self) -> dict[str, Any] | None:
+    def _longest_starvation(self) -> dict[str, Any] | None:
         longest = self.starvation.longest
         n = int(np.argmax(longest))
         if longest[n] <= 0:
@@ -190,8 +190,8 @@ def summarise(
     until : float, optional
         End of the time over which utilisation, shares and the fairness error are averaged, from 0
         on; seconds. When absent, use is averaged until the makespan, or until the last submission
-        or server event if no task ran. Fairness is averaged until the last submission, or as use
-        if all jobs came at once.
+        or server event if no task ran. Fairness is averaged until the last submission, or as long
+        as use if all jobs were submitted at once.
     horizon : float, optional
         Time at which completion ratios are taken; seconds. When absent, `until` if that is given,
         else the last submission or event of a server, else the makespan.
@@ -211,8 +211,8 @@ def summarise(
 
     Notes
     -----
-    Cost that of the parts: without the fairness error, half a second for a million starts and 250
-    users on 12,583 servers; that adds about 10 ms for each instant.
+    Half a second for a million starts of 250 users on 12,583 servers without the fairness error,
+    which adds about 10 ms for each of its instants.
     """
     outcomes, capacity = follow_tasks(workload, log), capacity_over_time(workload)
     jobs = measure_jobs(workload, outcomes)
