@@ -89,5 +89,5 @@ def live(seed: int) -> int:
 
 
 if __name__ == "__main__":
-    started = sum(live(seed) for seed in range(60))
-    assert started > 400, started
+    started = sum(live(seed) for seed in range(15))
+    assert started > 100, started
