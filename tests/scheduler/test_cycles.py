@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 
+from effort import cases
 from fairlead.scheduler.criteria.residual import is_less
 from fairlead.scheduler.scheduler import Scheduler
 from oracles.plain_gangs import RememberingScheduler
@@ -24,7 +25,7 @@ OFFERS = ["drf/rrr/oblivious", "ps-dsf/rrr/oblivious"]
 @pytest.mark.parametrize("policy", [*RESIDUAL, "ps-dsf/rrr", "ps-dsf/joint", OFFERS[1]])
 def test_task_scores_are_as_defined(policy: str) -> None:
     compared = 0
-    for seed in range(5):
+    for seed in range(cases(3)):
         arguments = (RESOURCES, policy, quanta_of(seed))
         s, plain = Scheduler(*arguments), RememberingScheduler(*arguments)
         lives = [RandomLife(s, seed), RandomLife(plain, seed)]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from effort import cases
 from fairlead.errors import InputError
 from fairlead.scheduler.scheduler import Scheduler
 from scheduler.random_life import REFUSED, RESOURCES, Both, ComparedLife, outcome, quanta_of
@@ -44,7 +45,7 @@ class LifeWithoutQuestions(ComparedLife):
 @pytest.mark.parametrize("policy", EACH_WAY)
 def test_a_restored_one_goes_on_as_the_other(policy: str) -> None:
     placed = 0
-    for seed in range(6):
+    for seed in range(cases(3)):
         both = WithTwin(RESOURCES, policy, quanta_of(seed), seed)
         life = LifeWithoutQuestions(both, seed)
         for _ in range(70):

@@ -21,7 +21,7 @@ from fairlead.traces.generator import generate_day
 DAY = 86_400.0
 # The paper's cluster, and one that takes seconds.
 SERVERS, USERS = 2_000, 250
-QUICK_SERVERS, QUICK_USERS = 300, 40
+QUICK_SERVERS, QUICK_USERS = 200, 30
 FIVE_MINUTES = 288
 
 Shared = TypeVar("Shared")
