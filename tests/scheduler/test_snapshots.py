@@ -51,7 +51,7 @@ def test_a_restored_one_goes_on_as_the_other(policy: str) -> None:
         for _ in range(70):
             life.tell()
         placed += len(life.tasks)
-    assert placed >= 10
+    assert placed >= 5
 
 
 def busy() -> Scheduler:
