@@ -93,26 +93,6 @@ def test_an_audit_that_fails_exits_1_and_names_the_victim(
     assert row["witness"]["margin"] == pytest.approx(-1 / 9)
 
 
-@pytest.mark.usefixtures("small_typed")
-def test_standard_input_is_read(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["audit", "-", "--lies", "5"]) == 0
-    assert "audit of ps-dsf" in capsys.readouterr().out
-
-
-def test_the_same_seed_finds_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = [
-        saved(tmp_path, TEMPTING, "c.yaml"),
-        "-m",
-        "proportional",
-        "--lies",
-        "20",
-        "--seed",
-        "4",
-    ]
-    first = answer_of(arguments, 1, capsys)
-    assert first == answer_of(arguments, 1, capsys)
-
-
 def test_a_lie_that_pays_is_saved_and_can_be_replayed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -131,26 +111,6 @@ def test_a_lie_that_pays_is_saved_and_can_be_replayed(
     assert honest == pytest.approx(witness["witness"]["honest"])
     assert gained == pytest.approx(witness["witness"]["gained"], rel=1e-6)
     assert gained > honest
-
-
-def test_the_page_is_written(
-    small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    audited = tmp_path / "audit.html"
-    assert run(["audit", str(small), "--lies", "5", "--report", str(audited)]) == 0
-    capsys.readouterr()
-    page = audited.read_text(encoding="utf-8")
-    assert "small.yaml" in page
-    assert "no user prefers another&#39;s bundle" in page
-
-
-def test_nothing_is_written_where_no_lie_pays(
-    small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = tmp_path / "witness"
-    assert run(["audit", str(small), "--lies", "5", "--save-witness", str(folder)]) == 0
-    assert not folder.exists()
-    capsys.readouterr()
 
 
 def test_an_allocation_stands_beside_the_fair_one(
@@ -180,54 +140,14 @@ def test_an_allocation_stands_beside_the_fair_one(
     assert bo["holds"] == {"cpu": 4, "memory": pytest.approx(0.8)}
 
 
-@pytest.mark.parametrize("mechanism", ["drf", "drfh", "ps-dsf-tdm", "drf-tasks"])
 def test_what_allocate_prints_can_be_audited(
-    mechanism: str, small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["allocate", str(small), "-m", mechanism, "--json"]) == 0
-    theirs = saved(tmp_path, capsys.readouterr().out)
-    answer = answer_of([str(small), "--allocation", theirs, "-m", "drfh"], 0, capsys)
-    assert (answer["audited"], answer["made_by"]) == ("theirs.json", mechanism)
-    assert {row["verdict"] for row in answer["properties"][:4]} == {"holds"}
-
-
-def test_overbooked_servers_are_a_verdict_and_not_a_fault(
     small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    both = {"high-memory": 8, "high-cpu": 1}
-    rows = [{"name": "ana", "servers": both}, {"name": "bo", "servers": {"high-memory": 1.5}}]
-    theirs = saved(tmp_path, {"users": rows})
-    answer = answer_of([str(small), "--allocation", theirs], 1, capsys)
-    (row,) = [row for row in answer["properties"] if row["name"] == "feasibility"]
-    assert row["verdict"] == "fails"
-    assert row["witness"]["group"] == "high-memory"
-    assert row["witness"]["used"] > row["witness"]["capacity"]
-
-
-BAD_ALLOCATIONS = [
-    ('{"users": [{"name": "cy", "servers": {"high-cpu": 1}}]}', "another problem"),
-    (
-        '{"users": [{"name": "ana", "servers": {"high-cpu": 1}}, {"name": "cy", "servers": {}}]}',
-        "users[1]",
-    ),
-    ('{"users": [{"name": "ana", "servers": {"low": 1}}]}', "users[0].servers.low"),
-    ('{"users": [{"name": "ana", "servers": {"high-cpu": -1}}]}', "users[0].servers.high-cpu"),
-    ('{"users": [{"name": "ana", "servers": {"high-cpu": 99}}]}', "users[0].servers.high-cpu"),
-    ('{"users": [{"name": "ana", "weight": 3, "servers": {"high-cpu": 1}}]}', "another problem"),
-    ('{"users": []}', "users"),
-    ("{", "theirs.json"),
-    ("[1]", "theirs.json"),
-]
-
-
-@pytest.mark.parametrize(("text", "said"), BAD_ALLOCATIONS)
-def test_unusable_allocations_are_one_line(
-    text: str, said: str, small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["audit", str(small), "--allocation", saved(tmp_path, text)]) == 2
-    line = only_line(capsys)
-    assert said in line
-    assert "theirs.json" in line
+    assert run(["allocate", str(small), "-m", "ps-dsf-tdm", "--json"]) == 0
+    theirs = saved(tmp_path, capsys.readouterr().out)
+    answer = answer_of([str(small), "--allocation", theirs, "-m", "drfh"], 0, capsys)
+    assert (answer["audited"], answer["made_by"]) == ("theirs.json", "ps-dsf-tdm")
+    assert {row["verdict"] for row in answer["properties"][:4]} == {"holds"}
 
 
 def test_lenient_skips_a_row_and_counts_it(
@@ -259,38 +179,11 @@ def dump(tmp_path: Path) -> str:
     return str(write(tmp_path, *items))
 
 
-@pytest.mark.parametrize("nodes", [2, 14])
-def test_a_starved_namespace_falls_short(
-    nodes: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Tasks that take more than half of a node: a slice of each has room for none of them."""
-    task = {"cpu": "2500m", "memory": "1Gi"}
-    target = write(
-        tmp_path,
-        *(node(f"n{k}", {"cpu": "4", "memory": "16Gi", "pods": "9"}) for k in range(nodes)),
-        *(pod(f"a{k}", task, on=f"n{k}", namespace="served") for k in range(nodes)),
-        *(pod(f"b{k}", task, namespace="starved") for k in range(6)),
-    )
-    answer = answer_of(["--kubernetes", str(target)], 1, capsys)
-    verdict = next(v for v in answer["properties"] if v["name"] == "sharing-incentive")
-    assert (verdict["verdict"], verdict["witness"]["short"]) == ("fails", ["starved"])
-    starved = next(user for user in answer["users"] if user["name"] == "starved")
-    assert (starved["tasks"], starved["waiting"], starved["margin"]) == (0, 6, -1)
-    assert starved["slice"] == pytest.approx(min(nodes * 1.6 / 2, 6))
-    page = tmp_path / "audit.html"
-    assert run(["audit", "--kubernetes", str(target), "--report", str(page)]) == 1
-    assert "starved runs 0 tasks" in " ".join(capsys.readouterr().out.split())
-    tile = "<dt>users below their slice of every server</dt><dd>1 of 2</dd>"
-    assert tile in page.read_text()
-
-
 def test_a_kubernetes_cluster_is_audited(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     answer = answer_of(["--kubernetes", dump(tmp_path), "--weight", "lab=2"], 1, capsys)
-    assert [row["name"] for row in answer["users"]] == ["shop", "lab"] or [
-        row["name"] for row in answer["users"]
-    ] == ["lab", "shop"]
+    assert {row["name"] for row in answer["users"]} == {"shop", "lab"}
     lab = next(row for row in answer["users"] if row["name"] == "lab")
     assert (lab["tasks"], lab["weight"]) == (pytest.approx(1), 2)
     waste = next(row for row in answer["properties"] if row["name"] == "non-wastefulness")
@@ -354,28 +247,21 @@ def test_nodes_and_pods_may_be_given_apart(
         (["--kubernetes", "x", "--allocation", "x.json"], "--allocation: needs the problem file"),
         (["FILE", "--random", "3"], "unexpected extra argument"),
         (["--random", "3", "--allocation", "x.json"], "no such option: --allocation"),
-        (["FILE", "-m", "magic"], "no mechanism is named 'magic'"),
         (["FILE", "-m", "tsf", "-m", "drfh"], "must be one mechanism"),
         (["FILE", "--property", "fairness"], "no property is named 'fairness'; known: feas"),
-        (["FILE", "-m", "tsf", "--alpha", "1"], "alpha: tsf has no such option"),
         (["--random", "3", "--alpha", "1"], "no such option: --alpha"),
-        (["--random", "0"], "invalid value for '--random'"),
         (["--random", "3", "--heterogeneity", "9"], "invalid value for '--heterogeneity'"),
-        (["FILE", "--allocation", "missing.json"], "missing.json: no such file"),
+        (["FILE", "--allocation", "FILE"], "small.yaml: users[0]"),
         (["--kubernetes", "missing.json"], "missing.json: no such file"),
-        (["--kubernetes", "FILE"], "small.yaml"),
-        (["FILE", "--resource", "cpu"], "--resource: is for --kubernetes"),
         (["FILE", "--ignore", "cpu"], "--ignore: is for --kubernetes"),
-        (["FILE", "--user-from", "namespace"], "--user-from: is for --kubernetes"),
-        (["--kubernetes", "x", "--user-from", "team"], "must be namespace or label:KEY"),
-        (["--kubernetes", "x.json", "--weight", "lab"], "--weight: must be a namespace"),
-        (["--kubernetes", "x.json", "--weight", "lab=1_0"], "--weight: must be a namespace"),
-        (["--kubernetes", "x.json", "--weight", "lab=-1"], "--weight: must be a namespace"),
+        *(
+            (["--kubernetes", "x.json", "--weight", given], "--weight: must be a namespace")
+            for given in ("lab", "lab=1_0", "lab=-1")
+        ),
         (["FILE", "--save-witness", "FILE"], "is not a folder"),
         (["FILE", "--save-witness", "FOLDER"], "is not empty"),
         (["FILE", "--save-witness", "no/such/folder"], "there is no folder"),
         (["FILE", "--report", "FILE"], "is the problem file itself"),
-        (["missing.yaml"], "missing.yaml: no such file"),
     ],
 )
 def test_unusable_input_is_one_line_and_exit_2(
