@@ -143,36 +143,16 @@ def test_the_table(roamer: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert re.search("✓  proof +holds +every user has a bottleneck", out)
 
 
-def test_not_settled_is_exit_1_in_words(roamer: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["converge", str(roamer), "--delay", "2"]) == 1
-    out = capsys.readouterr().out
-    assert "The servers have not settled on PS-DSF" in out
-    assert "DOES NOT HOLD" in out
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["--delay", "x"], "--delay: must be a number of seconds, or two such as 0.1..0.5"),
-        (["--delay", "-1"], "delay: must be a number of seconds from 0"),
         (["--delay", "2..1"], "delay: must be a number of seconds from 0, or two of them in order"),
-        (["--delay", "nan"], "delay: must be a number of seconds"),
-        (["--delay", "1..inf"], "delay: must be a number of seconds"),
-        (["--delay", "1e9"], "delay: 1,000,000,002 messages of each of 4 servers"),
-        (["--period", "0"], "period: must be a positive number of seconds"),
-        (["--period", "x"], "invalid value for '--period'"),
-        (["--jitter", "1"], "jitter: must be a part of the period from 0 to 0.9"),
-        (["--damping", "1"], "damping: must be from 0 to below 1"),
-        (["--until", "-3"], "until: must be a positive number of seconds"),
         (["--until", "1e12"], "sample: 1,000,000,000,000 samples of 10 numbers each"),
-        (["--sample", "0"], "sample: must be a positive number of seconds"),
-        (["--seed", "-1"], "invalid value for '--seed'"),
         (["--leave", "at-a"], "--leave: must be USER:SECONDS, not 'at-a'"),
         (["--leave", "at-a:x"], "--leave: must be USER:SECONDS, not 'at-a:x'"),
         (["--join", ":3"], "--join: must be USER:SECONDS, not ':3'"),
         (["--join", "nobody:3"], "--join: no user is named 'nobody'"),
-        (["--leave", "at-a:-1"], "changes: 'at-a' cannot leave at -1 s"),
-        (["--leave", "at-a:9", "--until", "9"], "changes: 'at-a' cannot leave at 9 s"),
         (["--leave", "at-a:1", "--leave", "at-a:2"], "changes: 'at-a' cannot leave at 2 s"),
         (["--leave", "at-a:nan"], "until: must be a positive number"),
     ],
@@ -180,27 +160,9 @@ def test_not_settled_is_exit_1_in_words(roamer: Path, capsys: pytest.CaptureFixt
 def test_bad_options_are_one_line_and_exit_2(
     arguments: list[str], said: str, roamer: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = [str(roamer) if word == "FILE" else word for word in arguments]
-    assert run(["converge", str(roamer), *words]) == 2
+    assert run(["converge", str(roamer), *arguments]) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("fairlead: ")
     assert err.count("\n") == 1
     assert said in err
-
-
-def test_who_fits_nowhere_can_be_left_out(roamer: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lost = ROAMER.replace("[cpu]", "[cpu, gpu]") + "  - {name: di, demand: {gpu: 1}}\n"
-    roamer.write_text(lost)
-    assert run(["converge", str(roamer)]) == 2
-    assert "'di' fits no server" in capsys.readouterr().err
-    assert run(["converge", str(roamer), "--skip-unplaceable", "--json"]) == 0
-    out, err = capsys.readouterr()
-    assert "left out" in err
-    assert len(json.loads(out)["left_out"]) == 1
-
-
-@pytest.mark.usefixtures("small_typed")
-def test_standard_input_is_read(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["converge", "-", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["converged"] is True

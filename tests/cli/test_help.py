@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from importlib.metadata import entry_points
 
 import pytest
 from small_problems import ROOT
@@ -56,13 +55,6 @@ def test_help_names_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
         assert re.search(rf"^  {first} ", out, re.MULTILINE)
 
 
-def test_no_arguments_show_the_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([]) == 0
-    out, err = capsys.readouterr()
-    assert out.startswith("Usage: fairlead")
-    assert err == ""
-
-
 def test_help_imports_no_numbers_and_no_pictures() -> None:
     program = (
         "import sys; from fairlead.cli.main import run; run(['allocate', '--help']); "
@@ -73,8 +65,3 @@ def test_help_imports_no_numbers_and_no_pictures() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stderr == "[]\n"
-
-
-def test_the_console_script_is_run() -> None:
-    (script,) = entry_points(group="console_scripts", name="fairlead")
-    assert script.load() is run

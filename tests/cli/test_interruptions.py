@@ -39,15 +39,10 @@ def interrupted(program: str, *words: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("at", [1, 2, 60, 150, 210])
-def test_while_modules_are_imported(at: int) -> None:
-    found = interrupted(INTERRUPTED, str(at), "1", "mechanisms")
-    assert found == (130, "", "fairlead: interrupted\n")
-
-
-def test_twice_in_a_row_is_once() -> None:
-    """As `timeout` sends it to the process and to its group."""
-    found = interrupted(INTERRUPTED, "150", "2", "mechanisms")
+@pytest.mark.parametrize(("at", "times"), [(1, 1), (60, 1), (210, 1), (150, 2)])
+def test_while_modules_are_imported(at: int, times: int) -> None:
+    """Once, or twice in a row as `timeout` sends it to the process and to its group."""
+    found = interrupted(INTERRUPTED, str(at), str(times), "mechanisms")
     assert found == (130, "", "fairlead: interrupted\n")
 
 

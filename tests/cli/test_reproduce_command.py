@@ -7,12 +7,11 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
@@ -345,8 +344,6 @@ def test_what_this_command_ran_is_not_said_to_be_found(tmp_path: Path, capsys: C
         (["drfh/figure-9"], "what: there is no 'drfh/figure-9'; did you mean 'drfh/figure-"),
         (["pigs"], "what: there is no 'pigs'; `fairlead reproduce --list` says what there is"),
         (["drfh/figure-8", "--quick", "--runs", "/nowhere/x"], "/nowhere/x: cannot be made: "),
-        (["drfh", "--seed", "-1"], "invalid value for '--seed'"),
-        (["drfh", "--processes", "0"], "invalid value for '--processes'"),
     ],
 )
 def test_refusals(arguments: list[str], said: str, capsys: Capture) -> None:
@@ -355,9 +352,3 @@ def test_refusals(arguments: list[str], said: str, capsys: Capture) -> None:
     assert out == ""
     assert err.startswith(f"fairlead: {said}")
     assert err.count("\n") == 1
-
-
-def test_it_runs_from_a_shell(process: Callable[..., CompletedProcess[str]]) -> None:
-    done = process("reproduce", "drfh/figure-3")
-    assert done.returncode == 0, done.stderr
-    assert "✓  verdict  equal" in done.stdout

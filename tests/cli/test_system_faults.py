@@ -74,7 +74,6 @@ def test_numbers_beyond_a_machine_s_are_refused(
     generate = ["trace", "generate", "-o", "x.parquet"]
     for words in (
         [*generate, "--servers", huge],
-        [*generate, "--servers", huge, "--exact-park"],
         [*generate, "--servers", "5", "--users", huge],
         [*generate, "--servers", "5", "--jobs", huge],
         ["fill", "cluster.yaml", "--select", "rrr", "--trials", huge],
@@ -125,7 +124,6 @@ COMMAND = f"{sys.executable} -m fairlead.cli.main"
         ("trace convert LOG.gz -o - >/dev/full", "standard output"),
         ("allocate - <&-", "standard input"),
         ("allocate missing 2>&-", ""),
-        ("allocate missing 2>/dev/full", ""),
     ],
 )
 @pytest.mark.usefixtures("folder")
@@ -144,16 +142,12 @@ def test_a_report_is_written_where_standard_output_is_closed(folder: Path) -> No
     assert (folder / "x.html").read_text().startswith("<!DOCTYPE html>")
 
 
+@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
-    "words",
-    [
-        "allocate FOLDER/cluster.yaml --report x.html",
-        "trace generate -o x.parquet --servers 5 --hours 1",
-        "submit --user ana -- true",
-    ],
+    "words", ["allocate $OLDPWD/cluster.yaml --report x.html", "submit --user ana -- true"]
 )
-def test_a_working_directory_that_is_gone(words: str, folder: Path) -> None:
-    line = f"mkdir gone; cd gone; rmdir ../gone; {COMMAND} {words.replace('FOLDER', str(folder))}"
+def test_a_working_directory_that_is_gone(words: str) -> None:
+    line = f"mkdir gone; cd gone; rmdir ../gone; {COMMAND} {words}"
     done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == "fairlead: the working directory: no such file or directory\n"

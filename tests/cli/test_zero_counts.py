@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from fairlead.cli.main import run
-from fairlead.formats.problem_file import dump, load
 from fairlead.model.reductions import NO_USER_IS_DUE
 from page_reader import Reader
 
@@ -63,36 +61,6 @@ def test_every_verb_and_its_page(verb: list[str], some: Path, capsys: Capture) -
     assert "without a task: " not in shown
 
 
-def test_idle_users_are_listed_with_nothing(some: Path, capsys: Capture) -> None:
-    assert run(["allocate", str(some), "-m", "ps-dsf", "--json"]) == 0
-    rows = json.loads(capsys.readouterr().out)["users"]
-    assert {row["name"]: row["tasks"] for row in rows} == pytest.approx(
-        {"ana": 64, "idle": 0, "bo": 32, "last": 0}
-    )
-    assert run(["compare", str(some), "-m", "drfh", "-m", "tsf"]) == 0
-    assert "The least share is 33.33 % under each" in capsys.readouterr().out
-
-
-def test_a_file_with_zeros_is_written_as_it_was(some: Path, tmp_path: Path) -> None:
-    again = tmp_path / "again.yaml"
-    dump(load(some), again)
-    problem = load(again)
-    assert problem.task_limit[1] == 0
-    assert problem.weight.tolist() == [1, 1, 2, 0]
-    assert problem.count.tolist() == [3, 0]
-
-
-@pytest.mark.parametrize("verb", VERBS, ids=" ".join)
-def test_no_server_at_all_is_one_line(verb: list[str], some: Path, capsys: Capture) -> None:
-    some.write_text((SERVERS + USERS).replace("count: 3", "count: 0"))
-    assert run([verb[0], str(some), *verb[1:]]) == 2
-    out, err = capsys.readouterr()
-    assert (out, err) == (
-        "",
-        f"fairlead: {some}: servers: there is no server: every group has a count of 0\n",
-    )
-
-
 @pytest.mark.parametrize("verb", VERBS, ids=" ".join)
 def test_no_user_with_tasks_is_clear(verb: list[str], some: Path, capsys: Capture) -> None:
     """Nothing is divided; what measures users against each other has none."""
@@ -106,25 +74,3 @@ def test_no_user_with_tasks_is_clear(verb: list[str], some: Path, capsys: Captur
     else:
         assert (status, out) == (2, "")
         assert err == f"fairlead: {some}: users: {NO_USER_IS_DUE}\n"
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "says"),
-    [
-        ("tasks: 0", "tasks: -1", "users[1].tasks: must be a number from 0"),
-        ("tasks: 0", "tasks: false", "users[1].tasks: must be a number from 0"),
-        ("count: 0", "count: -1", "servers[1].count: must be a whole number from 0"),
-        ("tasks: 0, ", "", "users[1]: user 'idle' fits no server: the groups that its placement"),
-        (
-            "tasks: 0, servers: [gone]",
-            "weight: 1",
-            "users[1]: user 'idle' fits no server: no server",
-        ),
-    ],
-)
-def test_what_is_no_zero_is_refused(
-    old: str, new: str, says: str, some: Path, capsys: Capture
-) -> None:
-    some.write_text((SERVERS + USERS).replace(old, new))
-    assert run(["allocate", str(some)]) == 2
-    assert capsys.readouterr().err.startswith(f"fairlead: {some}: {says}")
