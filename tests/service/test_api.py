@@ -18,7 +18,6 @@ from fairlead.service.http import access
 from fairlead.service.journal.event_journal import Journal
 from fairlead.service.rate_limits import Limits
 from fairlead.service.service import Settings
-from fairlead.service.service_state import ServiceState
 
 
 @pytest.fixture(autouse=True)
@@ -157,37 +156,6 @@ async def test_hold_release_modify_explain(ask: Asked) -> None:
     assert (await ask("GET", f"/v1/jobs/{job}"))["state"] == "running"
     refused = await ask("PATCH", f"/v1/jobs/{job}", json={}, status=422)
     assert refused["detail"] == "nothing to change was given"
-
-
-@served
-async def test_a_job_is_known_by_its_name_and_command(ask: Asked) -> None:
-    await ask.submit({"name": "Näme"}, {"command": ["a", "b c"]})
-    named, plain = (await ask("GET", "/v1/jobs"))["jobs"]
-    assert (named["name"], plain["name"], named.get("command")) == ("Näme", None, None)
-    assert (await ask("GET", "/v1/jobs/2"))["command"] == ["a", "b c"]
-    await ask("POST", "/v1/jobs/1/cancel")
-    over = await ask("GET", "/v1/jobs/1")
-    assert (over["name"], over["command"], over["state"]) == ("Näme", ["true"], "cancelled")
-    state = ask.service.state_thread.state
-    assert ServiceState.restore(state.snapshot()).snapshot() == state.snapshot()
-
-
-@served
-async def test_explain_names_both_a_hold_and_a_dependency(ask: Asked) -> None:
-    await ask.submit({"tasks": 2})
-    await ask.submit({"after": ["1"]})
-    await ask("POST", "/v1/jobs/2/hold")
-    why = (await ask("GET", "/v1/jobs/2/explain"))["reason"]
-    assert why == (
-        "it waits until these end well: job 1, and it is held; fairlead release 2 lets it start"
-    )
-    assert (await ask("GET", "/v1/jobs/2/when"))["reason"] == "and it waits for job 1"
-    await ask.join("a", cpu=2)
-    await ask("POST", "/v1/jobs/1/hold")
-    why = (await ask("GET", "/v1/jobs/1/explain"))["reason"]
-    assert why == "all of its tasks have started"
-    await ask("POST", "/v1/jobs/2/cancel")
-    assert (await ask("GET", "/v1/jobs/2/explain"))["reason"] == "it is cancelled"
 
 
 @served

@@ -73,11 +73,6 @@ def test_the_account_at_the_other_end_is_known(tmp_path: Path, kind: str) -> Non
                 assert process.wait(30) == 0
 
 
-def test_an_account_without_a_name_has_a_number() -> None:
-    assert account_name(0) == "root"
-    assert account_name(4_000_123) == "4000123"
-
-
 def test_a_socket_that_others_can_replace_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     folder.mkdir(mode=0o700)

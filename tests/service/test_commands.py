@@ -67,38 +67,26 @@ HOLD = ("--where", "nowhere-else", "--user", "ana", "--chdir", "/tmp")  # a serv
     [
         (["submit"], "command"),
         (["submit", "--cpu", "lots", "--", "true"], "cpu"),
-        (["submit", "--cpu", "-1", "--", "true"], "cpu"),
-        (["submit", "--memory", "16Gx", "--", "true"], "memory"),
-        (["submit", "--gpu", "0.5", "--", "true"], "gpu"),
         (["submit", "--time", "soon", "--", "true"], "time"),
         (["submit", "--where", "=A100", "--", "true"], "where"),
-        (["submit", "--count", "0", "--", "true"], "count"),
         (["submit", "--count", "2", "--gang", "2", "--", "true"], "gang"),
         (["submit", "--user", "ana", "--after", "999", "--", "true"], "999"),
-        (["submit", "--after", "yesterday", "--", "true"], "yesterday"),
         (["submit", "--env", "=1", "--", "true"], "env"),
         (["submit", "--file", "no-such-file.yaml"], "no-such-file.yaml"),
         (["submit", "--file", "no-such-file.yaml", "--cpu", "3"], "an option of a job"),
-        (["cancel"], "JOB"),
         (["cancel", "999"], "999"),
         (["cancel", "x"], "'x' is not a job's id"),
         (["worker", "--name", "b", "--label", "gpu="], "'gpu='"),
-        (["worker", "--server", "bogus"], "http://"),
         (["token", "list", "--db", "/no/such/journal.db"], "no such file"),
         (["token", "add", "ana", "--for-server", "a"], "--role worker"),
-        (["token", "add", "n" * 300], "200 characters"),
         (["wait", "999"], "999"),
         (["logs", "999", "--index", "-1"], "index"),
         (["drain", "no-such-server"], "no-such-server"),
         (["users", "no-such-user"], "no-such-user"),
-        (["users", "ana", "--weight", "-1"], "weight"),
         (["jobs", "--state", "asleep"], "state"),
-        (["jobs", "--limit", "0"], "limit"),
         (["submit", "-w", "a=1", "-w", "a=2", "--", "true"], "--where: gives 'a' twice"),
-        (["submit", "--gang", "1000001", "--", "true"], "--gang: must be at most 1,000,000"),
         (["modify", "1", "--anywhere", "-w", "a=1"], "--anywhere: cannot be combined with --where"),
         (["drain", "a/b"], "'a/b' is not a valid name"),
-        (["worker", "--name", "a/b"], "--name: 'a/b' is not a valid name"),
         (["worker", "--memory=-1"], "--memory: must not be negative"),
         (["worker", "--cpu", "0", "--memory", "0", "--gpu", "0"], "--cpu: must be more"),
         (["token", "add", "a/b"], "NAME: 'a/b' has characters that no name has"),
@@ -118,11 +106,7 @@ def test_a_fault_of_a_command_is_one_line(words: list[str], says: str, typed: Ty
     [
         ("", "is empty"),
         ("jobs: 5", "list of jobs"),
-        ("- true", "jobs[0]"),
-        ("- command: [true]\n  cpu: lots", "jobs[0]"),
         ("- command: ['true']\n- command: ['true']\n  colour: red", "jobs[1].colour"),
-        ("- command: ['true']\n  time_limit: soon", "jobs[0]"),
-        ("- command: 'true && false'", "jobs[0].command"),
         ("- {", "line"),
         *[
             (f"- command: ['true']\n  user: ana\n  environment: {odd}", "")  # outside JSON
@@ -162,12 +146,11 @@ def test_a_file_in_several_requests_is_checked_before_the_first(
 
 
 @pytest.mark.parametrize("words", [["users"], ["wait", "1"], ["when", "1"]])
-@pytest.mark.parametrize("answer", ["[]", '{"users": [{}], "jobs": 5, "state": 1}'])
 def test_an_answer_of_another_kind_is_one_line(
-    words: list[str], answer: str, typed: Typed, monkeypatch: pytest.MonkeyPatch
+    words: list[str], typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def ask(*_: object) -> Reply:
-        return Reply(200, {}, answer.encode())
+        return Reply(200, {}, b'{"users": [{}], "jobs": 5, "state": 1}')
 
     monkeypatch.setattr("fairlead.service.client.exchange.Channel.ask", ask)
     status, out, err = typed(*words)
@@ -278,11 +261,7 @@ def test_a_user_without_an_account_is_refused_at_once(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize(
     ("verb", "says"),
-    [
-        ("jobs", "http://127.0.0.1:"),
-        ("cancel 1", "http://127.0.0.1:"),
-        ("submit --user ana --cpu lots -- true", "fairlead: --cpu: "),
-    ],
+    [("jobs", "http://127.0.0.1:"), ("submit --user ana --cpu lots -- true", "fairlead: --cpu: ")],
 )
 def test_without_a_service_the_fault_is_named(
     verb: str, says: str, typed: Typed, monkeypatch: pytest.MonkeyPatch
@@ -335,16 +314,6 @@ def test_root_names_the_user_of_a_job(
     assert json.loads(typed("jobs", "--all", "--json")[1])["jobs"] == before
 
 
-def test_a_wait_for_a_service_is_not_logged_into_a_pipe(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setenv("FAIRLEAD_SERVER", f"http://127.0.0.1:{free_port()}")
-    monkeypatch.setattr("fairlead.service.client.plain_client.PATIENCE", 0.5)
-    monkeypatch.setattr("fairlead.service.client.plain_client.REPORT_AFTER", 0.0)
-    assert run(["jobs"]) == 2
-    assert not caplog.records
-
-
 @pytest.mark.parametrize(
     ("told", "says"),
     [
@@ -390,11 +359,11 @@ def test_a_time_to_wait_is_for_all_jobs_together(typed: Typed) -> None:
     assert typed("cancel", *jobs)[0] == 0
 
 
-@pytest.mark.parametrize("wrong", ["999999", "abc"])
-def test_of_several_jobs_none_is_told_where_one_is_wrong(wrong: str, typed: Typed) -> None:
+def test_of_several_jobs_none_is_told_where_one_is_wrong(typed: Typed) -> None:
     jobs = [typed("submit", *HOLD, "--", "true")[1].strip() for _ in range(2)]
-    status, _, err = typed("cancel", jobs[0], wrong, jobs[1])
-    assert (status, wrong in err) == (2, True)
+    for wrong in ("999999", "abc"):
+        status, _, err = typed("cancel", jobs[0], wrong, jobs[1])
+        assert (status, wrong in err) == (2, True)
     rows = json.loads(typed("jobs", "--json")[1])["jobs"]
     assert {row["id"] for row in rows} >= set(jobs)
     assert typed("cancel", *jobs)[0] == 0
@@ -447,10 +416,7 @@ def test_jobs_whose_ids_cannot_be_printed_are_named(typed: Typed) -> None:
     with pytest.MonkeyPatch.context() as patched, open("/dev/full", "w") as full:
         patched.setattr("sys.stdout", full)
         status, _, said = typed("submit", *HOLD, "--count", "1", "--", "true")
-    assert (status, len(said.splitlines())) == (
-        2,
-        2,
-    )  # one names the missing server
+    assert (status, len(said.splitlines())) == (2, 2)  # one names the missing server
     job = said.split()[-1]
     assert typed("cancel", job)[0] == 0
 
@@ -460,25 +426,6 @@ def test_blanks_around_a_token_are_no_part_of_it() -> None:
     for wrong in ("to k", "tök", "a\nb"):
         with pytest.raises(InputError, match="has characters that no token has"):
             Address.of(None, wrong)
-
-
-@pytest.mark.parametrize(
-    ("time", "seconds"),
-    [
-        ("90", 90.0),
-        ("2h", 7200.0),
-        ("1:30", 90.0),
-        ("1:30:00", 5400.0),
-        ("1-0:00:01", 86401.0),
-        ("2-12", 216000.0),
-        ("UNLIMITED", None),
-    ],
-)
-def test_times_are_read_as_in_other_systems(time: str, seconds: float | None, typed: Typed) -> None:
-    job = typed("submit", *HOLD, "--time", time, "--", "true")[1].strip()
-    rows = json.loads(typed("jobs", "--json")[1])["jobs"]
-    assert [row["time_limit"] for row in rows if row["id"] == job] == [seconds]
-    typed("cancel", job)
 
 
 def limit_of(typed: Typed, job: str) -> float | None:
@@ -505,14 +452,3 @@ def test_a_bare_time_warns_that_it_is_seconds(typed: Typed) -> None:
     for clear in ("30m", "0:30", "2-12", "UNLIMITED", "30s"):
         assert "for minutes" not in typed("modify", job, "--time", clear)[2]
     typed("cancel", job)
-
-
-def test_a_refused_text_names_the_allowed_characters(typed: Typed) -> None:
-    for option, text, wrong in (("--name", "a/b", "'/'"), ("--user", "a\nb", r"'\n'")):
-        status, out, err = typed("submit", option, text, "--", "true")
-        assert (status, out, err.count("\n")) == (2, "", 1)
-        assert f"{option}: " in err
-        assert f"holds {wrong}; a name may hold any character but /" in err
-    err = typed("submit", "--where", "k=a\x01b", "--", "true")[2]
-    assert "--where" in err
-    assert "a label may hold any character but control characters" in err

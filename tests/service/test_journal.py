@@ -92,22 +92,6 @@ def test_a_restart_is_where_it_was(tmp_path: Path) -> None:
         writer.close()
 
 
-def test_without_its_snapshots_events_alone_give_the_same_state(tmp_path: Path) -> None:
-    writer = Writer(tmp_path / "j.db")
-    for request in (submit, join, submit, end, submit):
-        writer.ask(request)
-    writer.ask(lambda _tx: None)
-    before = writer.state_thread.state.snapshot()
-    writer.close()
-    engine = sql.create_engine(f"sqlite:///{tmp_path}/j.db")
-    with engine.begin() as connection:
-        connection.exec_driver_sql("DELETE FROM snapshot_parts")
-    writer = Writer(tmp_path / "j.db")
-    assert writer.state_thread.recovered > 5
-    assert writer.state_thread.state.snapshot() == before
-    writer.close()
-
-
 def test_no_answer_comes_before_its_event_is_on_disk(
     writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -286,17 +270,6 @@ def test_a_closed_journal_is_read_where_nothing_can_be_written(
             "place",
         ]
         assert {path.name for path in tmp_path.iterdir()} == before
-
-
-@pytest.mark.parametrize("content", [b"", b"x" * 5000, b"SQLite format 3\0" + b"y" * 5000])
-def test_a_file_that_is_no_journal_is_refused(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "j.db"
-    path.write_bytes(content)
-    if not content:
-        Journal(path).close()
-        return
-    with pytest.raises(InputError, match=r"j\.db: .*(not a database|malformed|unsupported)"):
-        Journal(path)
 
 
 def test_another_format_is_refused(tmp_path: Path) -> None:

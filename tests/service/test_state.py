@@ -99,19 +99,6 @@ def test_a_gang_stops_everywhere_before_any_of_it_starts_again() -> None:
     check(state)
 
 
-def test_a_cancelled_task_holds_its_amounts_until_it_ends() -> None:
-    state = with_servers(a=1)
-    submit(state, tasks=3)
-    place(state)
-    other = submit(state, user="bo")
-    state.apply("cancel", {"job": 1}, 2.0)
-    assert place(state) == []
-    assert state.jobs[1].state == "running"
-    end(state, "1.0.1", 137)
-    assert place(state) == [f"{other}.0.1 a"]
-    assert [(j.id, j.state) for j in state.take_effects().ended] == [(1, "cancelled")]
-
-
 def test_a_start_is_forecast_from_time_limits() -> None:
     state = with_servers(a=1)
     first = submit(state, time_limit=100.0)
@@ -173,22 +160,6 @@ def test_a_held_job_waits_in_its_old_place() -> None:
     state.apply("release", {"job": first}, 1.5)
     assert place(state) == [f"{first}.0.1 a"]
     assert state.jobs[second].state == "pending"
-
-
-def test_a_job_after_another_starts_when_that_has_ended_well() -> None:
-    state = with_servers(a=4)
-    first = submit(state)
-    well, badly = submit(state, after=[first]), submit(state)
-    never = submit(state, after=[badly])
-    assert place(state) == [f"{first}.0.1 a", f"{badly}.0.1 a"]
-    end(state, f"{first}.0.1")
-    end(state, f"{badly}.0.1", 1)
-    assert place(state) == [f"{well}.0.1 a"]
-    assert [(j.id, j.state, j.cancelled) for j in state.take_effects().ended] == [
-        (first, "finished", ""),
-        (badly, "failed", ""),
-        (never, "cancelled", f"job {badly} failed"),
-    ]
 
 
 @pytest.mark.parametrize(

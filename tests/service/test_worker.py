@@ -123,18 +123,6 @@ def test_a_number_of_another_journal_is_another_job(tmp_path: Path, line: str) -
     assert again.record.submitted == 2.5
 
 
-def test_a_restarted_worker_kills_the_rest_of_a_task(root: Path) -> None:
-    attempt = shell(root, "echo $$; exec sleep 300")
-    child = int(until(lambda: attempt.output("stdout") and text(attempt)))
-    assert attempt.process is not None
-    again = found_again(attempt)
-    assert again.poll() is None
-    os.kill(attempt.process.pid, signal.SIGKILL)
-    attempt.process.wait()
-    assert ended(again).status is None
-    until(lambda: not runs(child))
-
-
 # Limits, and stopping
 
 
