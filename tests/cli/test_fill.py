@@ -126,11 +126,9 @@ def test_a_page_is_written(
     [
         (["--trials", "0"], "'--trials'"),
         (["--trials", "5"], "it is for rrr"),
-        (["--seed", "-1"], "'--seed'"),
         (["--seed", "1.5"], "'--seed'"),
         (["--criterion", "luck"], "no criterion is named 'luck'; known: drf, tsf, ps-dsf"),
         (["--criterion", "ps-dsf", "--residual"], "ps-dsf/best-fit/residual: "),
-        (["--report", "no/such/folder/x.html"], "there is no folder"),
         (["--order", "FILE"], "is the problem file itself"),
         (["--order", "no/such/folder/x.csv"], "there is no folder"),
         (["--select", "rrr", "--trials", "2", "--order", "x.csv"], "ask for one trial"),

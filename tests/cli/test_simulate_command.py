@@ -162,28 +162,13 @@ def test_the_table(trace: Path, capsys: Capture) -> None:
     assert simulate(trace, *words) == 0
     out, err = capsys.readouterr()
     assert err == ""
-    lines = out.splitlines()
-    assert lines[0].startswith(f"{trace.name}: Parquet trace; 4 servers, 2 users, 4 jobs, 68 tasks")
-    slow, full = (
-        [k for k, line in enumerate(lines) if line.split()[:2] == ["policy", heading]]
-        for heading in ("completed", "cpu")
-    )
-    for headings, (start,) in (
-        (("completed", "unplaceable", "lost", "makespan", "completion", "wait"), slow),
-        (("cpu used", "memory used", "fairness error", "least share"), full),
-    ):
-        assert [h for h in headings if h not in lines[start]] == []
-        rows = lines[start + 2 : start + 5]
-        assert [row.split()[0].rstrip(",") for row in rows] == [
-            "drf/best-fit",
-            "drf/first-fit",
-            "drf/best-fit",
-        ]
-    assert "drf/best-fit today 66 2 0 0 " in " ".join(out.split())
+    assert out.startswith(f"{trace.name}: Parquet trace; 4 servers, 2 users, 4 jobs, 68 tasks")
+    rows = [line.split()[0] for line in out.splitlines() if line.startswith((" drf", "drf"))]
+    assert rows[-6:] == ["drf/best-fit", "drf/first-fit", "drf/best-fit,"] * 2
     assert "2 tasks of 1 job, under every policy: giant" in out
-    words = " ".join(out.split())
-    assert "sharing: 0 of 2 users have fewer tasks done after 2 h than each alone" in words
-    assert "0 of 2 have slower jobs on average" in words
+    shown = " ".join(out.split())
+    assert "drf/best-fit today 66 2 0 0 " in shown
+    assert "sharing: 0 of 2 users have fewer tasks done after 2 h than each alone" in shown
 
 
 @pytest.mark.parametrize("users", [1, 3, 12])
@@ -380,27 +365,6 @@ def test_a_full_disk_takes_no_figures_away(
 
 def swf(*rows: str) -> bytes:
     return "".join(f"{row}\n" for row in ("; MaxProcs: 8", *rows)).encode()
-
-
-GOOD_ROW = "1 0 0 9 2 -1 -1 2 9 -1 1 1 1 1 1 -1 -1 -1"
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (swf(GOOD_ROW, "1 2 3"), "row 3: "),
-        (b"fairlead: 1\nservers: []\nusers: []\n", "is no trace"),
-    ],
-)
-def test_bad_traces_are_one_line_and_exit_2(
-    content: bytes, said: str, tmp_path: Path, capsys: Capture
-) -> None:
-    path = tmp_path / "log.swf"
-    path.write_bytes(content)
-    line = refused(capsys, path, "--policy", "drf/best-fit", "--runs", tmp_path / "runs")
-    assert str(path) in line
-    assert said in line
-    assert not (tmp_path / "runs").exists()
 
 
 WAITED = swf(

@@ -117,17 +117,14 @@ def opened_new(path: Path) -> Any:
 
 
 @pytest.mark.parametrize("column", ["body", "digest"])
-def test_a_damaged_answer_repeats_no_request(tmp_path: Path, column: str) -> None:
+@served
+async def test_a_damaged_answer_repeats_no_request(ask: Asked, tmp_path: Path, column: str) -> None:
     once = {"Idempotency-Key": "k"}
-
-    async def test(ask: Asked) -> None:
-        assert await ask.submit(headers=once) == await ask.submit(headers=once) == ["1"]
-        change(tmp_path, f"UPDATE answers SET {column} = CAST(replace({column}, '1', '2') AS BLOB)")
-        asked = {"jobs": [{"command": ["true"], "user": "ana"}]}
-        await ask("POST", "/v1/jobs", json=asked, headers=once, status=422)
-        assert len((await ask("GET", "/v1/jobs"))["jobs"]) == 1
-
-    run(tmp_path, test)
+    assert await ask.submit(headers=once) == await ask.submit(headers=once) == ["1"]
+    change(tmp_path, f"UPDATE answers SET {column} = CAST(replace({column}, '1', '2') AS BLOB)")
+    asked = {"jobs": [{"command": ["true"], "user": "ana"}]}
+    await ask("POST", "/v1/jobs", json=asked, headers=once, status=422)
+    assert len((await ask("GET", "/v1/jobs"))["jobs"]) == 1
 
 
 @served

@@ -12,34 +12,23 @@ import psutil
 import pytest
 
 from fairlead.service.jobs import TaskKey
-from fairlead.service.service_state import ServiceState
 from live_cluster import Cluster
+from service.test_state import submit, with_servers
 from state_invariants import check
 
 MINUTES = 10
-A_JOB = {
-    "demand": {"cpu": 1.0, "memory": 1.0},
-    "tasks": 2,
-    "where": None,
-    "priority": 0,
-    "time_limit": None,
-    "after": [],
-}
 
 
 def test_ended_jobs_are_forgotten() -> None:
     """4,000 tasks of jobs, gangs and users come and go; nothing is left but users and room."""
-    state = ServiceState("drf/best-fit")
-    for name in ("a", "b"):
-        capacity = {"cpu": 8.0, "memory": 64.0, "gpu": 0.0}
-        state.apply("server", {"name": name, "capacity": capacity, "labels": {}, "identity": ""}, 0)
+    state = with_servers(a=8, b=8)
     running: deque[TaskKey] = deque()
     moments = itertools.count(1.0)
     for n in range(2_000):
-        job = A_JOB | {"user": f"user{n % 7}", "gang": n % 3 == 0}
-        if n % 5 == 0 and state.jobs:
-            job = job | {"after": [max(state.jobs)]}
-        state.apply("submit", {"jobs": [job]}, next(moments))
+        demand = {"cpu": 1.0, "memory": 1.0}
+        after = [max(state.jobs)] if n % 5 == 0 and state.jobs else []
+        asked = {"demand": demand, "tasks": 2, "gang": n % 3 == 0, "after": after}
+        submit(state, next(moments), user=f"user{n % 7}", **asked)
         running.extend(run.key for run in state.apply("place", {"limit": 100}, next(moments)))
         while len(running) > 8 or (n % 100 == 99 and running):
             ended = [[*running.popleft(), n % 11 == 0, ""]]

@@ -148,13 +148,6 @@ def test_pipes_and_folders_are_no_token_files(tmp_path: Path) -> None:
             read_token(path)
 
 
-def test_the_first_line_is_the_token(tmp_path: Path) -> None:
-    file = tmp_path / "token"
-    file.write_text(f"  {SECRET}\r\nmore\n")
-    file.chmod(0o400)
-    assert read_token(file) == SECRET
-
-
 # What is in the worker's folder
 
 

@@ -17,7 +17,6 @@ from fairlead.service.client.addresses import Address
 from fairlead.service.client.connections import Connections
 from fairlead.service.client.exchange import Channel, NotReachedError, OtherProgramError, Reply
 from fairlead.service.client.plain_client import PlainClient
-from fairlead.service.client.typed_client import TypedRequests
 from fairlead.service.engines import links
 from fairlead.service.engines.links import Link
 from fairlead.service.messages import UnavailableError
@@ -212,13 +211,6 @@ def test_all_pages_of_jobs_are_read() -> None:
         jobs = PlainClient(url, "").jobs(None, True)
     assert [job["state"] for job in jobs] == ["running", "pending", "failed"]
     assert b"GET /base/v1/jobs?all=false&beyond=5 " in program.requests[1]
-
-
-def test_both_clients_have_the_same_methods() -> None:
-    def methods(of: type) -> set[str]:
-        return {name for name in vars(of) if not name.startswith("_")}
-
-    assert methods(Client) == methods(TypedRequests)
 
 
 async def sync_with(answer: Callable[[asyncio.StreamWriter], object]) -> object:

@@ -81,24 +81,22 @@ def test_a_failed_report_wakes_the_waiting_request() -> None:
     assert session.wake_up.is_set()
 
 
-def test_fewer_gpus_keep_off_no_task_without(tmp_path: Path) -> None:
+@served
+async def test_fewer_gpus_keep_off_no_task_without(ask: Asked) -> None:
     async def join(ask: Asked, gpu: int) -> str:
         server = {"name": "a", "cpu": 8, "memory": "8Gi", "gpu": gpu}
         asked = {"identity": "1", "servers": [server]}
         return str((await ask("POST", "/v1/workers/join", json=asked))["session"])
 
-    async def test(ask: Asked) -> None:
-        session = await join(ask, 2)
-        await ask.submit({"gpu": 1, "tasks": 2})
-        assert len((await ask.sync(session))["start"]) == 2
-        session = await join(ask, 1)
-        await ask.submit({"cpu": 1}, {"gpu": 1})
-        (server,) = (await ask("GET", "/v1/servers"))["servers"]
-        assert (server["capacity"]["gpu"], server["used"]["gpu"]) == (1, 2)
-        states = [(await ask("GET", f"/v1/jobs/{job}"))["state"] for job in (1, 2, 3)]
-        assert states == ["running", "running", "pending"]
-
-    run(tmp_path, test)
+    session = await join(ask, 2)
+    await ask.submit({"gpu": 1, "tasks": 2})
+    assert len((await ask.sync(session))["start"]) == 2
+    session = await join(ask, 1)
+    await ask.submit({"cpu": 1}, {"gpu": 1})
+    (server,) = (await ask("GET", "/v1/servers"))["servers"]
+    assert (server["capacity"]["gpu"], server["used"]["gpu"]) == (1, 2)
+    states = [(await ask("GET", f"/v1/jobs/{job}"))["state"] for job in (1, 2, 3)]
+    assert states == ["running", "running", "pending"]
 
 
 @pytest.mark.usefixtures("in_parts")
@@ -115,7 +113,8 @@ async def test_servers_that_a_join_leaves_out_are_lost(ask: Asked) -> None:
 
 
 @pytest.mark.usefixtures("in_parts")
-def test_names_of_two_joins_at_once_are_bounded(tmp_path: Path) -> None:
+@served
+async def test_names_of_two_joins_at_once_are_bounded(ask: Asked) -> None:
     def body(name: str) -> dict[str, Any]:
         resources = {f"{name}-{i}": 1 for i in range(40)}
         servers = [
@@ -123,13 +122,10 @@ def test_names_of_two_joins_at_once_are_bounded(tmp_path: Path) -> None:
         ]
         return {"identity": name, "servers": servers}
 
-    async def test(ask: Asked) -> None:
-        answers = await asyncio.gather(
-            *(ask.http.post("/v1/workers/join", json=body(name)) for name in "ab")
-        )
-        assert sorted(answer.status_code for answer in answers) == [200, 422]
-
-    run(tmp_path, test)
+    answers = await asyncio.gather(
+        *(ask.http.post("/v1/workers/join", json=body(name)) for name in "ab")
+    )
+    assert sorted(answer.status_code for answer in answers) == [200, 422]
 
 
 @served
@@ -229,8 +225,9 @@ def test_a_worker_that_comes_back_is_drained_until_undone(tmp_path: Path) -> Non
     run(tmp_path, second, Settings())
 
 
-def test_a_join_that_fails_halfway_can_be_repeated(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@served
+async def test_a_join_that_fails_halfway_can_be_repeated(
+    ask: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(workers, "JOIN_SECONDS", -1.0)
     answer, calls = StateThread.run, [0]
@@ -241,16 +238,13 @@ def test_a_join_that_fails_halfway_can_be_repeated(
             raise workers.UnavailableError("no")
         return await answer(engine, *asked)
 
-    async def test(ask: Asked) -> None:
-        monkeypatch.setattr(StateThread, "run", some)
-        servers = [{"name": name, "cpu": 1, "memory": 1} for name in NAMES]
-        asked = {"identity": "1", "servers": servers}
-        await ask("POST", "/v1/workers/join", json=asked, status=503)
-        assert 0 < len(ask.service.state_thread.state.servers) < len(NAMES)
-        assert set(ask.service.sessions.silent) == set(NAMES)
-        session = await ask.join(*NAMES)
-        assert len(ask.service.state_thread.state.servers) == len(NAMES)
-        assert ask.service.sessions.by_id[session].servers == set(NAMES)
-        assert not ask.service.sessions.silent
-
-    run(tmp_path, test)
+    monkeypatch.setattr(StateThread, "run", some)
+    servers = [{"name": name, "cpu": 1, "memory": 1} for name in NAMES]
+    asked = {"identity": "1", "servers": servers}
+    await ask("POST", "/v1/workers/join", json=asked, status=503)
+    assert 0 < len(ask.service.state_thread.state.servers) < len(NAMES)
+    assert set(ask.service.sessions.silent) == set(NAMES)
+    session = await ask.join(*NAMES)
+    assert len(ask.service.state_thread.state.servers) == len(NAMES)
+    assert ask.service.sessions.by_id[session].servers == set(NAMES)
+    assert not ask.service.sessions.silent

@@ -78,20 +78,6 @@ def writer(tmp_path: Path) -> Iterator[Writer]:
     started.close()
 
 
-def test_a_restart_is_where_it_was(tmp_path: Path) -> None:
-    writer = Writer(tmp_path / "j.db")
-    assert writer.ask(submit) == [1]
-    writer.ask(join)
-    until(lambda: any(effects.starts for effects in writer.effects), 10)
-    before = writer.state_thread.state.snapshot()
-    writer.close()
-    for _ in range(2):
-        writer = Writer(tmp_path / "j.db")
-        assert writer.state_thread.recovered == 0
-        assert writer.state_thread.state.snapshot() == before
-        writer.close()
-
-
 def test_no_answer_comes_before_its_event_is_on_disk(
     writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -224,59 +224,51 @@ def test_the_faults_of_a_message_are_few(message: type[BaseModel], given: Any) -
     assert fault.value.error_count() <= 200
 
 
-def test_questions_of_one_caller_wait_for_each_other(tmp_path: Path) -> None:
-    with_tokens(tmp_path)
+@served(tokens=True)
+async def test_questions_of_one_caller_wait_for_each_other(ask: Asked) -> None:
     done: list[str] = []
+    carry_out = ask.service.state_thread._queue
 
-    async def test(ask: Asked) -> None:
-        carry_out = ask.service.state_thread._queue
+    def slow(request: Any, *more: Any) -> Any:
+        def timed(tx: Any) -> Any:
+            done.append("ana" if request.__name__ == "user_views" else "bo")
+            sleep(0.05 * (request.__name__ == "user_views"))
+            return request(tx)
 
-        def slow(request: Any, *more: Any) -> Any:
-            def timed(tx: Any) -> Any:
-                done.append("ana" if request.__name__ == "user_views" else "bo")
-                sleep(0.05 * (request.__name__ == "user_views"))
-                return request(tx)
+        return carry_out(timed, *more)
 
-            return carry_out(timed, *more)
-
-        ask.service.state_thread._queue = slow  # type: ignore[method-assign]
-        users = [ask.http.get("/v1/users", **as_("ana")) for _ in range(100)]
-        asked = [asyncio.create_task(each) for each in users]
-        while not done:
-            await asyncio.sleep(0.01)
-        job = {"jobs": [{"command": ["x"], "user": "bo"}]}
-        await ask("POST", "/v1/jobs", json=job, status=201, **as_("bo"))
-        assert done.count("ana") < 12  # those before it, and no line of 100
-        answers = [answer.status_code for answer in await asyncio.gather(*asked)]
-        assert 5 <= answers.count(200) < 40  # of a burst of 500 ms
-        assert set(answers) == {200, 429}
-
-    run(tmp_path, test)
+    ask.service.state_thread._queue = slow  # type: ignore[method-assign]
+    users = [ask.http.get("/v1/users", **as_("ana")) for _ in range(100)]
+    asked = [asyncio.create_task(each) for each in users]
+    while not done:
+        await asyncio.sleep(0.01)
+    job = {"jobs": [{"command": ["x"], "user": "bo"}]}
+    await ask("POST", "/v1/jobs", json=job, status=201, **as_("bo"))
+    assert done.count("ana") < 12  # those before it, and no line of 100
+    answers = [answer.status_code for answer in await asyncio.gather(*asked)]
+    assert 5 <= answers.count(200) < 40  # of a burst of 500 ms
+    assert set(answers) == {200, 429}
 
 
-def test_waiting_requests_share_one_computation_of_shares(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@served
+async def test_waiting_requests_share_one_computation_of_shares(
+    ask: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = 0
+    await ask.submit({})
+    ask_core = ask.service.state_thread.state.scheduler.shares_question
 
-    async def test(ask: Asked) -> None:
+    def counted() -> Any:
         nonlocal asked
-        await ask.submit({})
-        ask_core = ask.service.state_thread.state.scheduler.shares_question
+        asked += 1
+        return ask_core()
 
-        def counted() -> Any:
-            nonlocal asked
-            asked += 1
-            return ask_core()
-
-        monkeypatch.setattr(ask.service.state_thread.state.scheduler, "shares_question", counted)
-        answers = await asyncio.gather(*[ask.service.shares() for _ in range(20)])
-        assert asked == 2  # of the first, and of all that came while it was computed
-        assert all(answer == answers[0] for answer in answers)
-        await ask.submit({})
-        assert (await ask("GET", "/v1/shares"))["users"][0]["waiting"] == 2
-
-    run(tmp_path, test)
+    monkeypatch.setattr(ask.service.state_thread.state.scheduler, "shares_question", counted)
+    answers = await asyncio.gather(*[ask.service.shares() for _ in range(20)])
+    assert asked == 2  # of the first, and of all that came while it was computed
+    assert all(answer == answers[0] for answer in answers)
+    await ask.submit({})
+    assert (await ask("GET", "/v1/shares"))["users"][0]["waiting"] == 2
 
 
 @served

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from asked_service import Asked, as_, run, served
+from asked_service import Asked, as_, served
 from fairlead.errors import CertificateError
 from fairlead.scheduler.live_shares import SharesQuestion
 from fairlead.service._metrics_page import OTHERS
@@ -203,7 +203,8 @@ async def test_only_people_with_a_token_may_read(ask: Asked) -> None:
     assert of(found, "requests_refused_total") == {"401": 2, "403": 1}
 
 
-def test_shares_are_kept_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@served
+async def test_shares_are_kept_for_a_while(ask: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     asked, answer = [], SharesQuestion.answer
 
     def slow(question: SharesQuestion) -> Any:
@@ -213,37 +214,32 @@ def test_shares_are_kept_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(SharesQuestion, "answer", slow)
 
-    async def test(ask: Asked) -> None:
-        await ask.join("a")
-        await ask.submit({"tasks": 2})
-        await asyncio.gather(*(read(ask, fresh=False) for _ in range(5)))
-        assert len(asked) == 1
-        ask.service.metrics._again_at = -math.inf
-        monkeypatch.setattr("fairlead.service._metrics_page.PATIENCE", 0.05)
-        reading = asyncio.create_task(read(ask, fresh=False))
-        await ask.submit({"user": "bo"})  # decided though shares are being found
-        found = await reading
-        assert found["fairlead_shares_age_seconds",] >= 0.3
-        assert of(found, "share")["ana"] > 0
-        await asyncio.sleep(0.5)
-
-    run(tmp_path, test)
+    await ask.join("a")
+    await ask.submit({"tasks": 2})
+    await asyncio.gather(*(read(ask, fresh=False) for _ in range(5)))
+    assert len(asked) == 1
+    ask.service.metrics._again_at = -math.inf
+    monkeypatch.setattr("fairlead.service._metrics_page.PATIENCE", 0.05)
+    reading = asyncio.create_task(read(ask, fresh=False))
+    await ask.submit({"user": "bo"})  # decided though shares are being found
+    found = await reading
+    assert found["fairlead_shares_age_seconds",] >= 0.3
+    assert of(found, "share")["ana"] > 0
+    await asyncio.sleep(0.5)
 
 
-def test_no_proof_leaves_shares_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@served
+async def test_no_proof_leaves_shares_out(ask: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(_: SharesQuestion) -> Any:
         raise CertificateError("no answer was proved")
 
     monkeypatch.setattr(SharesQuestion, "answer", fails)
 
-    async def test(ask: Asked) -> None:
-        await ask.submit({"tasks": 2})
-        found = await read(ask)
-        assert of(found, "share") == {}
-        assert of(found, "pending_tasks") == {"ana": 2}
-        assert math.isnan(found["fairlead_fairness_error",])
-
-    run(tmp_path, test)
+    await ask.submit({"tasks": 2})
+    found = await read(ask)
+    assert of(found, "share") == {}
+    assert of(found, "pending_tasks") == {"ana": 2}
+    assert math.isnan(found["fairlead_fairness_error",])
 
 
 @served
@@ -264,7 +260,8 @@ async def test_a_journal_that_fails_is_told(ask: Asked, monkeypatch: pytest.Monk
         assert of(found, "requests_refused_total") == {"503": 1}
 
 
-def test_the_dashboard_uses_existing_metrics(tmp_path: Path) -> None:
+@served
+async def test_the_dashboard_uses_existing_metrics(ask: Asked) -> None:
     board = json.loads(DASHBOARD.read_text(encoding="utf-8"))
     assert board["schemaVersion"] >= 39
     assert [v["type"] for v in board["templating"]["list"]] == ["datasource"]
@@ -274,26 +271,19 @@ def test_the_dashboard_uses_existing_metrics(tmp_path: Path) -> None:
     named = set(re.findall(r"\bfairlead_\w+", " ".join(queries)))
     for panel in panels:
         assert panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
-
-    async def test(ask: Asked) -> None:
-        session = await ask.join("a")
-        await ask.submit({})
-        await ask.sync(session, 0, [[1, 0, 1, 0, ""]])
-        await ask("GET", "/v1/jobs/99", status=404)
-        exported = {key[0] for key in await read(ask)}
-        assert named
-        assert named <= exported
-
-    run(tmp_path, test)
+    session = await ask.join("a")
+    await ask.submit({})
+    await ask.sync(session, 0, [[1, 0, 1, 0, ""]])
+    await ask("GET", "/v1/jobs/99", status=404)
+    exported = {key[0] for key in await read(ask)}
+    assert named
+    assert named <= exported
 
 
-def test_every_metric_is_documented(tmp_path: Path) -> None:
+@served
+async def test_every_metric_is_documented(ask: Asked) -> None:
     guide = (ROOT / "docs" / "running.md").read_text(encoding="utf-8")
-
-    async def test(ask: Asked) -> None:
-        families = re.findall(r"^# TYPE (fairlead_\w+)", await page(ask), re.MULTILINE)
-        assert len(families) == 19
-        for name in families:
-            assert f"`{name}`" in guide, name
-
-    run(tmp_path, test)
+    families = re.findall(r"^# TYPE (fairlead_\w+)", await page(ask), re.MULTILINE)
+    assert len(families) == 19
+    for name in families:
+        assert f"`{name}`" in guide, name

@@ -20,7 +20,6 @@ from fairlead.service.engines.protocol import Start
 from fairlead.service.worker import _attempts as attempts
 from fairlead.service.worker import _attempts as record
 from fairlead.service.worker import machine
-from fairlead.service.worker import worker as worker_module
 from fairlead.service.worker._attempts import KILLED, Attempt, AttemptEnd, append_field
 from fairlead.service.worker._removal import DISCARDED
 from live_cluster import Cluster, until
@@ -91,16 +90,6 @@ def test_a_refusal_is_an_end_that_is_found_again(root: Path) -> None:
 
 
 # Once, and in a group of its own
-
-
-def test_the_same_attempt_twice_runs_once(root: Path) -> None:
-    attempt = shell(root, "echo once")
-    ended(attempt)
-    for _ in range(3):
-        again = found_again(attempt)
-        again.start(["/bin/sh", "-c", "echo twice"], "/tmp", {"PATH": PATH}, None)
-        assert again.process is None
-    assert text(attempt) == "once\n"
 
 
 @pytest.mark.parametrize("line", ["sleep 300", "true"])
@@ -206,17 +195,6 @@ def test_memory_that_processes_share_counts_once(root: Path) -> None:
 
 
 # What survives the worker
-
-
-def test_another_worker_finds_how_it_ended(root: Path) -> None:
-    go = root / "go"
-    attempt = shell(root, f"until [ -e {go} ]; do sleep .05; done; exit 4")
-    again = found_again(attempt)
-    assert again.poll() is None
-    go.touch()
-    assert ended(again) == AttemptEnd(4, "")
-    assert attempt.process is not None
-    attempt.process.wait(20)
 
 
 def test_after_a_boot_an_attempt_without_status_is_lost(root: Path) -> None:
@@ -376,19 +354,10 @@ def test_reported_output_is_whole_and_aged_after_a_restart(tmp_path: Path) -> No
     assert again._attempts == {}
 
 
-def test_a_full_disk_runs_the_task_elsewhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_full_disk_keeps_no_task_from_its_end(
+    root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker_module, "PAUSE", 0.0)
-    worker, spec = worker_in(tmp_path), a_job("true")
-    with monkeypatch.context() as disk:
-        disk.setattr(os, "fsync", full)
-        run(worker, Start((1, 0, 1), "a", {}, None, spec))
-    outcome = worker._attempts[1, 0, 1].poll()
-    assert outcome is not None
-    assert outcome.status is None
-    assert "No space left" in outcome.reason
-    attempt = sleeping(tmp_path / "attempts", key=(2, 0, 1))
+    attempt = sleeping(root)
     with monkeypatch.context() as disk:
         disk.setattr(attempts, "create", full)
         attempt.stop("cancelled")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from asked_service import Asked, OverHttpx, run
+from asked_service import Asked, OverHttpx, run, served
 from fairlead.service.engines.links import Link
 from fairlead.service.engines.protocol import EngineNode, TaskEngine
 from fairlead.service.engines.worker_loop import WorkerLoop
@@ -179,20 +179,18 @@ def test_tasks_that_are_skipped_count_as_done(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("steps", range(5))
-def test_a_request_ends_though_it_is_woken_as_well(tmp_path: Path, steps: int) -> None:
-    async def test(ask: Asked) -> None:
-        workers = ask.service.workers
-        session = workers.sessions.by_id[await ask.join("a")]
-        request = SyncRequest(session=session.id, seen=0, wait=9.0)
-        waiting = asyncio.create_task(workers.sync(request, Token(session.owner, "admin", "")))
-        await asyncio.sleep(0.05)
-        assert not waiting.done()
-        session.wake_up.set()
-        for _ in range(steps):
-            await asyncio.sleep(0)
-        if not waiting.done():
-            waiting.cancel()
-            await asyncio.wait({waiting})
-            assert waiting.cancelled()
-
-    run(tmp_path, test)
+@served
+async def test_a_request_ends_though_it_is_woken_as_well(ask: Asked, steps: int) -> None:
+    workers = ask.service.workers
+    session = workers.sessions.by_id[await ask.join("a")]
+    request = SyncRequest(session=session.id, seen=0, wait=9.0)
+    waiting = asyncio.create_task(workers.sync(request, Token(session.owner, "admin", "")))
+    await asyncio.sleep(0.05)
+    assert not waiting.done()
+    session.wake_up.set()
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    if not waiting.done():
+        waiting.cancel()
+        await asyncio.wait({waiting})
+        assert waiting.cancelled()
