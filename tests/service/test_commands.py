@@ -59,6 +59,7 @@ def typed(
     return typed
 
 
+SHORT = ("--user", "ana", "--chdir", "/tmp", "--cpu", "100m")
 HOLD = ("--where", "nowhere-else", "--user", "ana", "--chdir", "/tmp")  # a server that is not there
 
 
@@ -230,16 +231,19 @@ def test_a_service_that_is_stopped_leaves_one_file(cluster: Cluster) -> None:
     assert (len(state.jobs), events) == (2, 0)
 
 
-def test_waiting_goes_on_while_the_service_is_started_again(cluster: Cluster) -> None:
+def test_waiting_goes_on_while_the_service_is_started_again(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cluster.start_service()
     cluster.start_worker("a")
-    asked = ("submit", "--user", "ana", "--chdir", "/tmp", "--", "sh", "-c", "sleep 7; exit 3")
+    asked = ("submit", "--user", "ana", "--chdir", "/tmp", "--", "sh", "-c", "sleep 3; exit 3")
     job = cluster.run(*asked).stdout.strip()
+    monkeypatch.setattr("fairlead.service.client.plain_client.PATIENCE", 0.5)
     with ThreadPoolExecutor() as pool, cluster.client() as client:
         waiting = pool.submit(client.wait, job)
         until(lambda: any(view.state == "running" for view in cluster.client().jobs()))
         cluster.kill("service")
-        time.sleep(5.0)  # longer than other commands wait
+        time.sleep(1.0)  # longer than other commands wait
         cluster.start_again("service")
         assert waiting.result(60).exit_status == 3
 
@@ -328,15 +332,11 @@ def test_when_is_said_in_a_line(told: dict[str, object], says: str) -> None:
 
 def test_waiting_and_logs_pass_on_how_a_job_ended(typed: Typed) -> None:
     line = "echo said $FAIRLEAD_INDEX of $FAIRLEAD_TASKS; exit 7"
-    options = ("--count", "2", "--user", "ana", "--chdir", "/tmp", "--cpu", "100m")
-    job = typed("submit", *options, "--", "sh", "-c", line)[1].strip()
+    job = typed("submit", "--count", "2", *SHORT, "--", "sh", "-c", line)[1].strip()
     assert typed("wait", job)[0] == 7
     assert typed("logs", job, "--index", "1")[1] == "said 1 of 2\n"
     assert typed("logs", job, "--index", "2")[0] == 2
     assert typed("logs", job, "--stderr")[1] == ""
-
-
-SHORT = ("--user", "ana", "--chdir", "/tmp", "--cpu", "100m")
 
 
 def test_wait_for_several_jobs_gives_the_failed_status(typed: Typed) -> None:

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,12 @@ class Writer:
     def close(self) -> None:
         self.state_thread.stop()
         self.journal.close()
+
+
+def change(folder: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(folder / "j.db")) as connection, connection:
+        for statement in statements:
+            connection.execute(statement)
 
 
 @pytest.fixture
@@ -249,44 +256,33 @@ def test_a_closed_journal_is_read_where_nothing_can_be_written(
     before = {path.name for path in tmp_path.iterdir()}
     monkeypatch.setattr("fairlead.service.journal._journal_file.os.access", lambda *_: False)
     with reading(tmp_path / "j.db") as journal:
-        assert [kind for _, _, kind, _ in journal.events()] == [
-            "policy",
-            "place",
-            "submit",
-            "place",
-        ]
+        kinds = [kind for _, _, kind, _ in journal.events()]
+        assert kinds == ["policy", "place", "submit", "place"]
         assert {path.name for path in tmp_path.iterdir()} == before
 
 
 def test_another_format_is_refused(tmp_path: Path) -> None:
     Journal(tmp_path / "j.db").close()
-    engine = sql.create_engine(f"sqlite:///{tmp_path}/j.db")
-    with engine.begin() as connection:
-        connection.exec_driver_sql("UPDATE meta SET value = '99'")
+    change(tmp_path, "UPDATE meta SET value = '99'")
     with pytest.raises(InputError, match="is of format 99"):
         Journal(tmp_path / "j.db")
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("damage", "says"),
     [
-        ("UPDATE events SET body = '{\"limit\":2000,\"placed\":7}' WHERE kind = 'place'", "otherw"),
+        ("UPDATE events SET body = '{\"limit\":2000,\"placed\":7}' WHERE kind = 'place'", "other"),
         ("UPDATE events SET kind = 'nonsense' WHERE kind = 'submit'", "cannot be carried out"),
         ("DELETE FROM events WHERE kind = 'submit'", "does not follow event 2"),
     ],
 )
-def test_events_that_give_another_state_are_refused(tmp_path: Path, change: str, says: str) -> None:
+def test_events_that_give_another_state_are_refused(tmp_path: Path, damage: str, says: str) -> None:
     """In journals that were written before events had digests."""
     writer = Writer(tmp_path / "j.db")
     for request in (submit, join, end, submit):
         writer.ask(request)
     writer.close()
-    engine = sql.create_engine(f"sqlite:///{tmp_path}/j.db")
-    with engine.begin() as connection:
-        connection.exec_driver_sql("DELETE FROM snapshot_parts")
-        connection.exec_driver_sql("UPDATE events SET digest = NULL")
-        connection.exec_driver_sql(change)
-    says = "other placements" if says == "otherw" else says
+    change(tmp_path, "DELETE FROM snapshot_parts", "UPDATE events SET digest = NULL", damage)
     with pytest.raises(InputError, match=says):
         Writer(tmp_path / "j.db")
 
@@ -295,14 +291,13 @@ def snapshots_in(writer: Writer) -> list[int]:
     return writer.journal.snapshots.seqs()
 
 
-def test_the_newest_and_the_oldest_snapshots_are_kept(tmp_path: Path) -> None:
-    writer, taken = Writer(tmp_path / "j.db"), []
+def test_the_newest_and_the_oldest_snapshots_are_kept(writer: Writer) -> None:
+    taken = []
     for _ in range(6):
         writer.ask(submit)
         writer.state_thread._save()
         taken.append(writer.journal.seq)
     assert snapshots_in(writer) == [*taken[:2], *taken[-2:]]
-    writer.close()
 
 
 def test_events_are_deleted_behind_an_old_snapshot(tmp_path: Path) -> None:
@@ -321,14 +316,12 @@ def test_events_are_deleted_behind_an_old_snapshot(tmp_path: Path) -> None:
     assert first[0] == taken[1][0] + 1
     before = writer.state_thread.state.snapshot()
     writer.close()
-    with sqlite3.connect(tmp_path / "j.db") as connection:  # the newest are damaged
-        damage = "UPDATE snapshot_parts SET data = x'00' WHERE seq > ?"
-        connection.execute(damage, (taken[1][0],))
+    # The newest are damaged.
+    change(tmp_path, f"UPDATE snapshot_parts SET data = x'00' WHERE seq > {taken[1][0]}")
     again = Writer(tmp_path / "j.db")
     assert again.state_thread.state.snapshot() == before
     again.close()
-    with sqlite3.connect(tmp_path / "j.db") as connection:
-        connection.execute("DELETE FROM snapshot_parts")
+    change(tmp_path, "DELETE FROM snapshot_parts")
     with pytest.raises(InputError, match="is the first one"):
         Writer(tmp_path / "j.db")
 
@@ -339,15 +332,12 @@ def test_no_event_is_deleted_behind_a_damaged_snapshot(tmp_path: Path) -> None:
         writer.ask(submit)
         writer.state_thread._save()
     first, second, third = snapshots_in(writer)
-    with writer.journal._engine.begin() as connection:
-        damage = "UPDATE snapshot_parts SET data = x'00' WHERE seq = ?"
-        connection.exec_driver_sql(damage, (second,))
+    change(tmp_path, f"UPDATE snapshot_parts SET data = x'00' WHERE seq = {second}")
     writer.journal.delete_old(writer.journal.last + 1)
     assert snapshots_in(writer) == [first, second, third]  # events behind the first are kept
     assert writer.journal.replay_start()[0] == first
     before = writer.state_thread.state.snapshot()
-    with writer.journal._engine.begin() as connection:
-        connection.exec_driver_sql("UPDATE snapshot_parts SET data = x'00' WHERE seq > ?", (first,))
+    change(tmp_path, f"UPDATE snapshot_parts SET data = x'00' WHERE seq > {first}")
     writer.close()
     again = Writer(tmp_path / "j.db")
     assert again.state_thread.state.snapshot() == before
@@ -358,8 +348,7 @@ def test_a_damaged_token_counts_as_none(tmp_path: Path, caplog: pytest.LogCaptur
     journal = Journal(tmp_path / "j.db")
     for name in ("a", "b", "c"):
         journal.tokens.add(Token(name, "admin", ""), f"secret-{name}")
-    with journal._engine.begin() as connection:
-        connection.exec_driver_sql("UPDATE tokens SET checksum = 0 WHERE name > 'a'")
+    change(tmp_path, "UPDATE tokens SET checksum = 0 WHERE name > 'a'")
     with pytest.raises(InputError, match="last token of an admin"):
         journal.tokens.remove("a")
     shown = RepeatFilter()
@@ -370,11 +359,11 @@ def test_a_damaged_token_counts_as_none(tmp_path: Path, caplog: pytest.LogCaptur
 
 
 def test_snapshots_are_taken_while_it_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fairlead.service._state_thread.SNAPSHOT_EVENTS", 5)
     monkeypatch.setattr("fairlead.service._state_thread.PART_BYTES", 100)
-    writer, states = Writer(tmp_path / "j.db"), {}
+    states: dict[int, bytes] = {}
     for _ in range(30):
         writer.ask(submit)
         writer.ask(lambda tx: states.update({writer.journal.seq: tx.state.snapshot()}))
@@ -389,7 +378,6 @@ def test_snapshots_are_taken_while_it_goes_on(
         found = list(connection.exec_driver_sql(parts).scalars())
     assert len(found) > 5
     assert b"".join(found) == states[seq]
-    writer.close()
 
 
 def test_a_copy_that_fails_leaves_no_snapshot(
@@ -434,8 +422,8 @@ def test_a_snapshot_without_its_end_is_not_read(writer: Writer, tmp_path: Path) 
     assert state.snapshot() == before
 
 
-def test_a_damaged_snapshot_is_left_out(tmp_path: Path) -> None:
-    writer, kept = Writer(tmp_path / "j.db"), []
+def test_a_damaged_snapshot_is_left_out(writer: Writer, tmp_path: Path) -> None:
+    kept = []
     for _ in range(2):
         writer.ask(submit)
         writer.state_thread._save()
@@ -445,10 +433,8 @@ def test_a_damaged_snapshot_is_left_out(tmp_path: Path) -> None:
     for newest in (*reversed(kept), 0):
         state, events = Journal(tmp_path / "j.db", shared=True).recover("drf/best-fit")
         assert (state.snapshot(), events) == (before, last - newest)
-        with writer.journal._engine.begin() as connection:
-            change = f"UPDATE snapshot_parts SET data = substr(data, 1, 50) WHERE seq = {newest}"
-            connection.exec_driver_sql(change)
-    writer.close()
+        cut = f"UPDATE snapshot_parts SET data = substr(data, 1, 50) WHERE seq = {newest}"
+        change(tmp_path, cut)
 
 
 def test_usage_adds_up_by_month_and_user(writer: Writer) -> None:
