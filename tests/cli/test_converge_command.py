@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -122,25 +121,6 @@ def test_what_only_needs_longer_says_so(roamer: Path, capsys: pytest.CaptureFixt
     out, _ = capsys.readouterr()
     assert "The servers have not settled on PS-DSF (violation " in out
     assert " in the end): it may only need longer (--until)." in out
-
-
-def test_the_table(roamer: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["--leave", "at-a:60", "--leave", "at-c:60", "--join", "at-d:60"]
-    assert run(["converge", str(roamer), *arguments, "--jitter", "0.1", "--delay", "0.1"]) == 0
-    out, err = capsys.readouterr()
-    assert err == ""
-    assert out.startswith(
-        "roamer.yaml: 5 users on 5 servers in 4 groups; the servers divide themselves, by PS-DSF\n"
-        "✓ The servers settled on PS-DSF "
-    )
-    assert (
-        "each group, as one server, divides itself every 1 s (up to 10.00 % more or less); "
-        "messages take 0.1 s" in " ".join(out.split())
-    )
-    assert "at-a, at-c leave; at-d joins" in out
-    rows = [line.split()[0] for line in out.splitlines() if line.startswith((" at-", " roamer"))]
-    assert rows == ["roamer:x", "at-b", "at-d"]
-    assert re.search("✓  proof +holds +every user has a bottleneck", out)
 
 
 @pytest.mark.parametrize(

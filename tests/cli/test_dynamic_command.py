@@ -76,24 +76,6 @@ def test_the_last_step_alone(arrivals: Path, capsys: pytest.CaptureFixture[str])
     assert last["steps"] == every["steps"][-1:]
 
 
-def test_the_table(arrivals: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["dynamic", str(arrivals)]) == 0
-    out, err = capsys.readouterr()
-    assert err == ""
-    assert out.startswith(
-        "arrivals.yaml: 3 users, one by one, on all servers as one pool, divided by dynamic DRF "
-        "(stack)\n"
-    )
-    rows = [line.split() for line in out.splitlines() if line.startswith((" ana", " bo", " cy"))]
-    # DRF that knew all three: 2.5 x = 1.
-    assert [row[0] for row in rows] == ["ana", "bo", "cy"]
-    assert [row[3] for row in rows] == ["33.33", "44.44", "33.33"]
-    assert [row[5] for row in rows] == ["44.44", "44.44", "33.33"]
-    assert [row[7] for row in rows] == ["40.00", "40.00", "40.00"]
-    assert [row[9] for row in rows] == ["111.11", "111.11", "83.33"]
-    assert "In the end the least level is 83.33 % of that of DRF" in out
-
-
 def test_lies_are_searched_on_request(arrivals: Path, capsys: pytest.CaptureFixture[str]) -> None:
     answer = answer_of([str(arrivals), "--lies", "20", "--seed", "3"], capsys)
     assert answer["properties"][-1] == {

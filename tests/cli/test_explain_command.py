@@ -24,18 +24,6 @@ def trace(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_job_is_told_what_it_waits_for(trace: Path, capsys: Capture) -> None:
-    assert run(["explain", str(trace), "b", "--at", "1m"]) == 0
-    out = capsys.readouterr().out
-    lines = out.splitlines()
-    assert lines[0].startswith(
-        "b of bo under drf/best-fit, at 1 m: it has waited for 0 s, and starts"
-    )
-    assert "tasks waiting" in lines[1]
-    assert "It would start now if" in out
-    assert max(map(len, lines)) <= 100
-
-
 def test_the_answer_in_the_docs_is_that_of_the_program(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

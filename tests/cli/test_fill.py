@@ -96,31 +96,6 @@ def test_one_trial_is_what_python_gives_and_the_order_is_written(
     ]
 
 
-def test_tables_for_people(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["fill", str(tables), "--select", "rrr", "--trials", "5"]) == 0
-    out, err = capsys.readouterr()
-    assert err == ""
-    first = "tables.yaml: 2 users on 2 servers in 2 groups, filled by drf/rrr, means of 5 trials\n"
-    assert out.startswith(first)
-    assert "on all" in out
-    assert run(["fill", str(tables)]) == 0
-    out, _ = capsys.readouterr()
-    f1 = next(line for line in out.splitlines() if line.split()[:1] == ["f1"])
-    assert f1.split()[1:3] == ["1", "21"]
-    assert "every task fits on its server, and no other task fits" in out
-
-
-def test_a_page_is_written(
-    tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    report = tmp_path / "page.html"
-    arguments = ["fill", str(tables), "--select", "rrr", "--trials", "5", "--report", str(report)]
-    assert run(arguments) == 0
-    capsys.readouterr()
-    assert "means of 5 trials" in report.read_text(encoding="utf-8")
-    assert sorted(path.name for path in tables.parent.iterdir()) == ["page.html", "tables.yaml"]
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
