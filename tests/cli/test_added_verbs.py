@@ -71,9 +71,7 @@ def test_faults_of_added_verbs_are_one_line(folder: Path) -> None:
         assert done.stderr.startswith("fairlead: ")
 
 
-@pytest.mark.parametrize(
-    "source", [None, "verb = 5 +", "raise ValueError('two\\nlines')", "1 / 0", "other = 1"]
-)
+@pytest.mark.parametrize("source", [None, "raise ValueError('two\\nlines')", "other = 1"])
 def test_a_verb_that_cannot_be_imported_hides_no_other(folder: Path, source: str | None) -> None:
     if source is not None:
         (folder / "broken_module.py").write_text(source)

@@ -62,19 +62,6 @@ def test_unusable_input_is_one_line_and_exit_2(
     assert small.read_bytes() == before
 
 
-def test_a_fault_in_the_file_names_file_and_place(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "bad.yaml"
-    path.write_text(SMALL.replace("cpu: 12,", "cpu: -12,"))
-    report = tmp_path / "report.html"
-    assert run(["allocate", str(path), "--report", str(report)]) == 2
-    line = only_line(capsys)
-    assert str(path) in line
-    assert "servers[1].capacity.cpu" in line
-    assert not report.exists()
-
-
 def test_a_refusal_when_asked_for_is_exit_2(
     constrained: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -120,17 +107,6 @@ def test_a_problem_that_every_mechanism_refuses_is_exit_2(
     monkeypatch.setattr(catalogue, "solve", refuse)
     assert run(["compare", str(small)]) == 2
     assert "no mechanism accepts this problem (drf: not this;" in only_line(capsys)
-
-
-def test_an_interruption_is_exit_130_without_traceback(
-    small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def interrupt(_problem: object, _name: str) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(catalogue, "solve", interrupt)
-    assert run(["allocate", str(small)]) == 130
-    assert "Traceback" not in capsys.readouterr().err
 
 
 def test_control_characters_in_a_message_are_escaped(

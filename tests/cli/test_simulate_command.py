@@ -255,7 +255,6 @@ def test_unwritable_pages_are_refused_before_anything_runs(
     words = ["--policy", "drf/best-fit", "--report"]
     before = trace.read_bytes()
     assert "no/page.html: there is no folder 'no'" in refused(capsys, trace, *words, "no/page.html")
-    assert "is a folder, not a file" in refused(capsys, trace, *words, tmp_path)
     assert "is the trace itself" in refused(capsys, trace, *words, trace)
     assert "is a part of the trace" in refused(capsys, folder, *words, folder / "jobs.csv")
     assert "missing.parquet" in refused(capsys, "missing.parquet", *words, tmp_path / "p.html")

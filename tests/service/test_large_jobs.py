@@ -48,18 +48,6 @@ def test_demands_of_tasks_are_those_of_a_walk(seed: int) -> None:
         assert job.members_of(indices) == [(demand, len(list(these))) for demand, these in alike]
 
 
-def test_a_gang_is_entered_without_a_look_at_each_task(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int] = []
-    monkeypatch.setattr(Job, "demand_of", lambda _job, index: asked.append(index))
-    state = with_servers(a=8)
-    job = a_gang(state, [({"cpu": 1 + i / 1000}, 90) for i in range(300)])
-    for kind in ("hold", "release"):
-        state.apply(kind, {"job": job}, 1.0)
-    state.apply("modify", {"job": job, "changes": {"priority": 1}}, 1.0)
-    state.apply("policy", {"policy": "fifo/first-fit"}, 1.0)
-    assert asked == []
-
-
 def test_ends_of_a_gang_do_not_walk_over_it(walks: list[int]) -> None:
     state = with_servers(a=100)
     submit(state, tasks=100, gang=True)

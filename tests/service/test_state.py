@@ -54,22 +54,6 @@ def end(state: ServiceState, key: str, status: int | None = 0, now: float = 2.0)
     state.apply("end", {"tasks": [[job, index, attempt, status, ""]]}, now)
 
 
-def test_a_job_goes_its_way() -> None:
-    state = with_servers(a=1)
-    job = submit(state, tasks=2)
-    assert place(state) == ["1.0.1 a"]
-    assert state.jobs[job].state == "running"
-    end(state, "1.0.1")
-    assert state.jobs[job].state == "pending"
-    assert place(state) == ["1.1.1 a"]
-    end(state, "1.1.1", 3)
-    effects = state.take_effects()
-    assert [(j.id, j.state, j.exit_status) for j in effects.ended] == [(1, "failed", 3)]
-    assert [(str(p.key), p.status) for p in effects.attempts] == [("1.0.1", 0), ("1.1.1", 3)]
-    assert not state.jobs
-    assert state.pending == {"ana": 0}
-
-
 def test_a_lost_server_s_tasks_run_again_under_another_attempt() -> None:
     state = with_servers(a=1, b=1)
     submit(state, tasks=2)
