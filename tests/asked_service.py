@@ -54,6 +54,11 @@ class Asked:
         ids: list[str] = (await self("POST", "/v1/jobs", json=asked, status=201, **more))["ids"]
         return ids
 
+    async def refused(self, *jobs: dict[str, Any], status: int = 422, **more: Any) -> str:
+        """Submit jobs that are not taken; return why."""
+        asked = {"jobs": [COMMAND | job for job in jobs or ({},)]}
+        return str((await self("POST", "/v1/jobs", json=asked, status=status, **more))["detail"])
+
     async def join(self, *names: str, identity: str = "1", cpu: float = 2, **more: Any) -> str:
         servers = [{"name": name, "cpu": cpu, "memory": "8Gi"} for name in names]
         asked = {"identity": identity, "servers": servers}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import pwd
 from pathlib import Path
@@ -10,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from fairlead.errors import InputError
-from fairlead.service.engines.protocol import JobSpec, Start
+from fairlead.service.engines.protocol import Start
 from fairlead.service.worker.accounts import Account, Accounts, folder_name, read_accounts
 from fairlead.service.worker.worker import Declaration, LocalProcesses
 from live_cluster import Cluster
 from real_attempts import IS_ROOT, KEY, ended, found_again, shell, text
+from real_workers import a_job, run
 
 MINE = pwd.getpwuid(os.geteuid()).pw_name
 SERVER = Declaration("a", 4.0, 4.0, ())
@@ -135,10 +135,10 @@ def test_users_that_share_an_account_have_folders(root: Path) -> None:
     line = 'pwd; echo "$HOME"; id -un; stat -c "%a %U" .'
     said = {}
     for job, user in enumerate(["ana b", ".."], 1):
-        spec = {"user": user, "command": ["sh", "-c", line], "directory": "/tmp"}
-        spec |= {"environment": {"PATH": os.environ["PATH"], "HOME": "/tmp"}}
-        task = Start((job, 0, 1), "a", {"cpu": 1.0}, None, JobSpec.model_validate(spec))
-        asyncio.run(worker.start([task]))
+        environment = {"PATH": os.environ["PATH"], "HOME": "/tmp"}
+        spec = a_job("sh", "-c", line, user=user, environment=environment)
+        task = Start((job, 0, 1), "a", {"cpu": 1.0}, None, spec)
+        run(worker, task)
         assert ended(worker._attempts[task.key]).status == 0
         said[user] = text(worker._attempts[task.key]).splitlines()
     for user, (directory, home, account, owned) in said.items():

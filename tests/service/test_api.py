@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from asked_service import COMMAND, Asked, as_, served
+from asked_service import Asked, as_, served
 from fairlead.service import _workers as workers
 from fairlead.service.http import access
 from fairlead.service.journal.event_journal import Journal
@@ -179,18 +179,12 @@ async def test_running_tasks_keep_their_demand_and_limit(ask: Asked) -> None:
 
 @served(tokens=True)
 async def test_a_dependency_reveals_no_job_of_another_user(ask: Asked) -> None:
-    job = COMMAND | {"user": "bo"}
-    ids = []
-    for _ in range(2):
-        asked = {"jobs": [job]}
-        ids += (await ask("POST", "/v1/jobs", json=asked, status=201, **as_("bo")))["ids"]
+    ids = await ask.submit({"user": "bo"}, {"user": "bo"}, **as_("bo"))
     await ask("POST", f"/v1/jobs/{ids[1]}/cancel", **as_("bo"))
     for there in (*ids, "999"):
-        asked = {"jobs": [COMMAND | {"after": [there]}]}
-        refused = await ask("POST", "/v1/jobs", json=asked, status=422, **as_("ana"))
-        assert refused["detail"] == f"after: there is no job {there}"
-    asked = {"jobs": [job | {"after": [ids[0]]}]}
-    await ask("POST", "/v1/jobs", json=asked, status=201, **as_("root"))
+        refused = await ask.refused({"after": [there]}, **as_("ana"))
+        assert refused == f"after: there is no job {there}"
+    await ask.submit({"user": "bo", "after": [ids[0]]}, **as_("root"))
 
 
 @served
@@ -271,8 +265,7 @@ MALFORMED: list[tuple[dict[str, Any], str]] = [
 @served
 async def test_a_malformed_request_is_refused_in_one_line(ask: Asked) -> None:
     for wrong, says in MALFORMED:
-        body = {"jobs": [COMMAND | wrong, COMMAND]}
-        detail = (await ask("POST", "/v1/jobs", json=body, status=422))["detail"]
+        detail = await ask.refused(wrong, {})
         assert detail.startswith(says)
         assert "\n" not in detail
     assert (await ask("GET", "/v1/jobs"))["jobs"] == []
@@ -330,9 +323,7 @@ async def test_no_web_page_can_ask(ask: Asked) -> None:
 @served(settings=Settings(pending_tasks=10))
 async def test_a_user_waits_with_so_many_tasks_only(ask: Asked) -> None:
     await ask.submit({"tasks": 8})
-    body = {"jobs": [COMMAND | {"tasks": 3}]}
-    refused = await ask("POST", "/v1/jobs", json=body, status=429)
-    assert refused["detail"].startswith("8 tasks of 'ana' wait")
+    assert (await ask.refused({"tasks": 3}, status=429)).startswith("8 tasks of 'ana' wait")
     await ask.submit({"tasks": 2}, {"tasks": 10, "user": "bo"})
 
 
@@ -343,9 +334,8 @@ async def test_rights_of_roles(ask: Asked) -> None:
     await ask("GET", "/healthz")
     (mine,) = await ask.submit({"user": None}, **as_("ana"))
     (theirs,) = await ask.submit({"user": "bo"}, **as_("root"))
-    body = {"jobs": [COMMAND]}
-    refused = await ask("POST", "/v1/jobs", json=body, status=403, **as_("bo"))
-    assert refused["detail"] == "you are 'bo', and may not submit for 'ana'"
+    refused = await ask.refused(status=403, **as_("bo"))
+    assert refused == "you are 'bo', and may not submit for 'ana'"
     for path in ("", "/explain", "/logs", "/wait?seconds=0"):
         await ask("GET", f"/v1/jobs/{theirs}{path}", status=404, **as_("ana"))
     for what in ("cancel", "hold", "release"):

@@ -40,7 +40,7 @@ EVENTS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def write(path: Path, saved: Sequence[int] = (9,), elsewhere: str = "b") -> None:
+def write(path: Path, saved: Sequence[int] = (9,), elsewhere: str = "b") -> Path:
     """Write events as the earlier version did; what first-fit has on a runs on another server."""
     journal, state = Journal(path), ServiceState(POLICY)
     snapshots = {}
@@ -60,6 +60,7 @@ def write(path: Path, saved: Sequence[int] = (9,), elsewhere: str = "b") -> None
         "UPDATE meta SET value = '1' WHERE key = 'format'",
         f"UPDATE attempts SET server = '{elsewhere}'",
     )
+    return path
 
 
 def earlier_snapshot(state: ServiceState, elsewhere: str) -> bytes:
@@ -96,8 +97,7 @@ def starts(path: Path) -> list[tuple[str, str, float]]:
 def test_serve_refuses_it_and_simulate_reads_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = tmp_path / "old.db"
-    write(path)
+    path = write(tmp_path / "old.db")
     before = path.read_bytes()
     with pytest.raises(InputError, match="start that version once and stop it"):
         Journal(path)
@@ -107,42 +107,36 @@ def test_serve_refuses_it_and_simulate_reads_it(
 
 
 def test_tasks_start_where_they_were_recorded(tmp_path: Path) -> None:
-    path = tmp_path / "old.db"
-    write(path)
+    path = write(tmp_path / "old.db")
     assert starts(path) == [("1", "b", 4.0), ("1", "b", 4.0), ("2", "b", 4.0), ("3", "b", 7.0)]
 
 
 def test_a_start_known_to_no_row_is_left_out(tmp_path: Path) -> None:
-    path = tmp_path / "old.db"
-    write(path, saved=())  # as when the service was killed
+    path = write(tmp_path / "old.db", saved=())  # as when the service was killed
     assert [at for _, _, at in starts(path)] == [4.0, np.inf, 4.0, np.inf]
 
 
 def test_a_trace_begins_behind_deleted_events(tmp_path: Path) -> None:
-    path = tmp_path / "old.db"
-    write(path, saved=(6, 9))
+    path = write(tmp_path / "old.db", saved=(6, 9))
     change(path, "DELETE FROM events WHERE seq <= 5")
     assert [job for job, _, _ in starts(path)] == ["1", "2", "3"]
 
 
 def test_a_start_that_cannot_be_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "old.db"
-    write(path, elsewhere="c")
+    path = write(tmp_path / "old.db", elsewhere="c")
     with pytest.raises(InputError, match=r"old.db: event 5: .* on 'c'"):
         read_journal(path)
 
 
 def test_without_digests_it_is_to_be_started_once(tmp_path: Path) -> None:
-    path = tmp_path / "old.db"
-    write(path)
+    path = write(tmp_path / "old.db")
     change(path, "ALTER TABLE events DROP COLUMN digest")
     with pytest.raises(InputError, match="start that version once"):
         read_journal(path)
 
 
 def test_a_snapshot_without_a_scheduler_is_left_out(tmp_path: Path) -> None:
-    path = tmp_path / "old.db"
-    write(path, saved=(6,))
+    path = write(tmp_path / "old.db", saved=(6,))
     with reading(path) as journal:
         ((_, whole),) = journal.snapshots.sound()
     ours = whole[: len(whole) - len(split(whole)[1])]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 import stat
@@ -13,13 +12,14 @@ from pathlib import Path
 import pytest
 
 from fairlead.errors import InputError
-from fairlead.service.engines.protocol import JobSpec, Start
+from fairlead.service.engines.protocol import Start
 from fairlead.service.worker._files import create, make_folder, set_owner
 from fairlead.service.worker.accounts import Account, Accounts
 from fairlead.service.worker.worker import Declaration, LocalProcesses
 from fairlead.service.worker.worker_token import read_token
 from live_cluster import NOBODY, Cluster, as_ordinary_user, until
 from real_attempts import IS_ROOT
+from real_workers import a_job, run, worker_in
 
 SECRET = f"fairlead_{'x' * 43}.{'y' * 43}"
 # Looks for the secret in all that it may read of others; `own` shows that it may read something.
@@ -155,10 +155,6 @@ def modes(folder: Path) -> dict[str, int]:
     return {path.name: stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.iterdir())}
 
 
-def worker_in(folder: Path) -> LocalProcesses:
-    return LocalProcesses(Declaration("a", 1.0, 1.0, ()), folder, Accounts({}, is_root=False))
-
-
 def test_a_folder_shows_others_nothing_even_one_of_before(tmp_path: Path) -> None:
     state = tmp_path / "state"
     expected = {"attempts": 0o711, "identity": 0o600, "lock": 0o600}
@@ -225,8 +221,7 @@ def test_a_link_to_a_folder_is_resolved_once(root: Path) -> None:
     worker = LocalProcesses(server, link, Accounts(None, is_root=IS_ROOT))
     link.unlink()
     link.symlink_to(other)
-    job = JobSpec(user="no-account", command=["true"], environment={}, directory="/tmp")
-    asyncio.run(worker.start([Start((1, 0, 1), "a", {"cpu": 1.0}, None, job)]))
+    run(worker, Start((1, 0, 1), "a", {"cpu": 1.0}, None, a_job("true", user="no-account")))
     assert until(worker._attempts[1, 0, 1].poll).status == 0
     assert os.listdir(other / "attempts") == os.listdir(other / "homes") == []
     assert (root / "ours" / "attempts" / "1.0.1" / "task").is_dir()

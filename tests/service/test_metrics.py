@@ -252,8 +252,7 @@ async def test_a_journal_that_fails_is_told(ask: Asked, monkeypatch: pytest.Monk
     with monkeypatch.context() as patched:
         patched.setattr(ask.service.journal, "commit", full)
         patched.setattr(ask.service.journal, "save", full)
-        asked = {"jobs": [{"command": ["true"], "user": "ana"}]}
-        await ask("POST", "/v1/jobs", json=asked, status=503)
+        await ask.refused(status=503)
         found = await read(ask)
         assert found["fairlead_ready",] == 0
         assert of(found, "pending_tasks") == {}

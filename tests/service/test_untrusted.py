@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import resource
 import signal
@@ -29,6 +28,7 @@ from real_attempts import (
     started,
     text,
 )
+from real_workers import full
 
 # What a task may do to the directory that it can write
 
@@ -244,9 +244,6 @@ def test_a_status_that_cannot_be_written_is_heard(root: Path) -> None:
 def test_nothing_runs_that_cannot_be_written_down(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
     attempt = Attempt.make(root, KEY, [], None, 0.0, None)
     with monkeypatch.context() as disk:
         disk.setattr(attempts, "append_field", full)

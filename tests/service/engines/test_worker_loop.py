@@ -16,7 +16,6 @@ from fairlead.service.engines.protocol import EngineNode, TaskEngine
 from fairlead.service.engines.worker_loop import WorkerLoop
 from fairlead.service.journal.tokens import Token
 from fairlead.service.messages import SyncRequest
-from fairlead.service.service import Settings
 from memory_engine import InMemory
 
 
@@ -24,12 +23,7 @@ def node(name: str, cpu: float = 2.0, **more: float) -> EngineNode:
     return EngineNode(name, {"cpu": cpu, "memory": 8.0, **more}, {"zone": name})
 
 
-def followed(
-    folder: Path,
-    engine: TaskEngine,
-    test: Callable[[Asked], Awaitable[None]],
-    settings: Settings | None = None,
-) -> None:
+def followed(folder: Path, engine: TaskEngine, test: Callable[[Asked], Awaitable[None]]) -> None:
     """Run a test beside a worker loop that applies the service's orders to the engine."""
 
     async def whole(ask: Asked) -> None:
@@ -43,7 +37,7 @@ def followed(
         assert done, "it took too long"
         await done.pop()
 
-    run(folder, whole, settings)
+    run(folder, whole)
 
 
 async def over(ask: Asked, job: str) -> dict[str, object]:
@@ -59,10 +53,8 @@ def test_jobs_end_as_their_tasks_do(tmp_path: Path) -> None:
     async def test(ask: Asked) -> None:
         good, bad, long = await ask.submit({"tasks": 5}, {"tasks": 2}, {"cpu": 2, "name": "long"})
         assert (await over(ask, good))["state"] == "finished"
-        assert ((await over(ask, bad))["state"], (await over(ask, bad))["exit_status"]) == (
-            "failed",
-            3,
-        )
+        failed = await over(ask, bad)
+        assert (failed["state"], failed["exit_status"]) == ("failed", 3)
         assert (await over(ask, long))["server"] == "a"
         assert Counter(task.key for task in engine.started).most_common(1)[0][1] == 1
         assert len(engine.started) == 8
@@ -124,12 +116,7 @@ def test_nodes_with_other_resources(tmp_path: Path) -> None:
 
     async def test(ask: Asked) -> None:
         waits = {"resources": {"license": 1.5}}
-        await ask(
-            "POST",
-            "/v1/jobs",
-            json={"jobs": [{"command": ["x"], "user": "ana", **waits}]},
-            status=422,
-        )
+        await ask.refused(waits)
         (running,) = await ask.submit({"tasks": 50})
         engine.add(node("b", license=2.0))
         while len((await ask("GET", "/v1/servers"))["servers"]) < 2:
