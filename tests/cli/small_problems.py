@@ -1,8 +1,14 @@
-"""Problem files that the tests of the command line share."""
+"""Problem files, and readers of output, that the tests of the command line share."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from fairlead.cli.main import run
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -18,3 +24,29 @@ users:
 """
 
 CONSTRAINED = SMALL.replace("memory: 0.2}}", "memory: 0.2}, servers: [high-cpu]}")
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def answer_of(
+    words: list[str], capsys: pytest.CaptureFixture[str], status: int = 0, *, is_quiet: bool = True
+) -> dict[str, Any]:
+    """Return what a verb answers with ``--json``."""
+    assert run([*words, "--json"]) == status
+    out, err = capsys.readouterr()
+    assert err == "" or not is_quiet
+    answer = json.loads(out, parse_constant=_refuse)
+    assert isinstance(answer, dict)
+    return answer
+
+
+def only_line(captured: pytest.CaptureFixture[str]) -> str:
+    """Return the one line of standard error, where nothing else was printed."""
+    out, err = captured.readouterr()
+    assert out == ""
+    assert err.endswith("\n")
+    assert err.count("\n") == 1
+    assert err.startswith("fairlead: ")
+    return err

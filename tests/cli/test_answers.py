@@ -6,10 +6,9 @@ import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from small_problems import SMALL
+from small_problems import SMALL, answer_of
 
 from fairlead.cli.main import run
 from fairlead.mechanisms.catalogue import CATALOGUE
@@ -17,19 +16,10 @@ from fairlead.mechanisms.catalogue import CATALOGUE
 UNPLACEABLE = SMALL.replace("GB}", "GB, gpu: cards}") + "  - {name: cy, demand: {gpu: 1}}\n"
 
 
-def answer_of(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    assert run(arguments) == 0
-    out, err = capsys.readouterr()
-    assert err == ""
-    answer = json.loads(out)
-    assert isinstance(answer, dict)
-    return answer
-
-
 def test_allocate_json_has_the_documented_layout(
     small: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    answer = answer_of(["allocate", str(small), "-m", "drfh", "--json"], capsys)
+    answer = answer_of(["allocate", str(small), "-m", "drfh"], capsys)
     assert answer["fairlead"] == 1
     assert answer["mechanism"] == "drfh"
     assert [set(user) for user in answer["users"]] == [
@@ -46,11 +36,11 @@ def test_allocate_json_has_the_documented_layout(
 def test_compare_shows_what_was_asked_for_once_or_all_admitted(
     small: Path, constrained: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["compare", str(small), "-m", "tsf", "-m", "drfh", "-m", "tsf", "--json"]
+    arguments = ["compare", str(small), "-m", "tsf", "-m", "drfh", "-m", "tsf"]
     answer = answer_of(arguments, capsys)
     assert list(answer["mechanisms"]) == ["tsf", "drfh"]
     assert answer["refused"] == {}
-    answer = answer_of(["compare", str(constrained), "--json"], capsys)
+    answer = answer_of(["compare", str(constrained)], capsys)
     assert set(answer["refused"]) == {"drf", "cdrf"}
     assert {"drfh", "tsf", "ps-dsf", "max-tasks"} < set(answer["mechanisms"])
 
@@ -87,11 +77,11 @@ def test_standard_input_and_a_report(
 @pytest.mark.usefixtures("small_typed")
 @pytest.mark.parametrize("verb", ["audit", "fill", "dynamic", "converge"])
 def test_verbs_read_standard_input(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert answer_of([verb, "-", "--json"], capsys)["fairlead"] == 1
+    assert answer_of([verb, "-"], capsys)["fairlead"] == 1
 
 
 def test_mechanisms_lists_the_catalogue(capsys: pytest.CaptureFixture[str]) -> None:
-    listed = answer_of(["mechanisms", "--json"], capsys)["mechanisms"]
+    listed = answer_of(["mechanisms"], capsys)["mechanisms"]
     assert list(listed) == list(CATALOGUE)
     assert all(
         set(row)

@@ -6,10 +6,9 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from small_problems import ROOT
+from small_problems import ROOT, answer_of, only_line
 
 from fairlead import load, solve
 from fairlead.cli.main import run
@@ -33,27 +32,6 @@ users:
 """
 
 
-def refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
-
-
-def answer_of(
-    arguments: list[str], status: int, capsys: pytest.CaptureFixture[str]
-) -> dict[str, Any]:
-    assert run(["audit", *arguments, "--json"]) == status
-    out, _ = capsys.readouterr()
-    answer = json.loads(out, parse_constant=refuse_constant)
-    assert isinstance(answer, dict)
-    return answer
-
-
-def only_line(captured: pytest.CaptureFixture[str]) -> str:
-    out, err = captured.readouterr()
-    assert out == ""
-    assert err.count("\n") == 1
-    return err
-
-
 def saved(tmp_path: Path, document: object, name: str = "theirs.json") -> str:
     path = tmp_path / name
     path.write_text(document if isinstance(document, str) else json.dumps(document))
@@ -63,7 +41,7 @@ def saved(tmp_path: Path, document: object, name: str = "theirs.json") -> str:
 def test_the_json_has_the_documented_layout(
     small: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    answer = answer_of([str(small), "-m", "drfh", "--lies", "20"], 0, capsys)
+    answer = answer_of(["audit", str(small), "-m", "drfh", "--lies", "20"], capsys)
     assert [row["name"] for row in answer["properties"]] == list(AUDITED)
     for row in answer["properties"]:
         assert row["verdict"] in ("holds", "fails", "unknown")
@@ -85,7 +63,9 @@ def test_an_audit_that_fails_exits_1_and_names_the_victim(
     assert err == ""
     sentence = "ana runs 1.778 tasks; a slice of every server would run 2"
     assert re.search(rf"✗  sharing-incentive +FAILS +{re.escape(sentence)}", out)
-    answer = answer_of([str(UNFAIR), "-m", "tsf", "--property", "sharing-incentive"], 1, capsys)
+    answer = answer_of(
+        ["audit", str(UNFAIR), "-m", "tsf", "--property", "sharing-incentive"], capsys, 1
+    )
     (row,) = answer["properties"]
     assert row["witness"]["user"] == "ana"
     assert row["witness"]["margin"] == pytest.approx(-1 / 9)
@@ -97,7 +77,7 @@ def test_a_lie_that_pays_is_saved_and_can_be_replayed(
     folder = tmp_path / "witness"
     source = saved(tmp_path, TEMPTING, "c.yaml")
     arguments = [source, "-m", "proportional", "--lies", "40", "--save-witness", str(folder)]
-    answer = answer_of(arguments, 1, capsys)
+    answer = answer_of(["audit", *arguments], capsys, 1, is_quiet=False)
     witness = next(row for row in answer["properties"] if row["name"] == "strategy-proofness")
     assert witness["verdict"] == "fails"
     truth, lie = load(folder / "truth.yaml"), load(folder / "lie.yaml")
@@ -124,7 +104,7 @@ def test_an_allocation_stands_beside_the_fair_one(
         },
     )
     arguments = [str(small), "--allocation", theirs, "-m", "drfh"]
-    answer = answer_of(arguments, 1, capsys)
+    answer = answer_of(["audit", *arguments], capsys, 1)
     assert answer["fair_by"] == "drfh"
     bo = answer["users"][1]
     assert (bo["tasks"], bo["fair_tasks"]) == (4, pytest.approx(10))
@@ -139,7 +119,7 @@ def test_what_allocate_prints_can_be_audited(
 ) -> None:
     assert run(["allocate", str(small), "-m", "ps-dsf-tdm", "--json"]) == 0
     theirs = saved(tmp_path, capsys.readouterr().out)
-    answer = answer_of([str(small), "--allocation", theirs, "-m", "drfh"], 0, capsys)
+    answer = answer_of(["audit", str(small), "--allocation", theirs, "-m", "drfh"], capsys)
     assert (answer["audited"], answer["made_by"]) == ("theirs.json", "ps-dsf-tdm")
     assert {row["verdict"] for row in answer["properties"][:4]} == {"holds"}
 
@@ -157,7 +137,9 @@ def test_lenient_skips_a_row_and_counts_it(
     out, err = capsys.readouterr()
     assert "skipped: users[2]" in err
     assert "skipped: 1 row" in out
-    answer = answer_of([str(small), "--allocation", theirs, "--lenient"], 0, capsys)
+    answer = answer_of(
+        ["audit", str(small), "--allocation", theirs, "--lenient"], capsys, is_quiet=False
+    )
     assert len(answer["skipped"]) == 1
 
 
@@ -176,7 +158,7 @@ def dump(tmp_path: Path) -> str:
 def test_a_kubernetes_cluster_is_audited(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    answer = answer_of(["--kubernetes", dump(tmp_path), "--weight", "lab=2"], 1, capsys)
+    answer = answer_of(["audit", "--kubernetes", dump(tmp_path), "--weight", "lab=2"], capsys, 1)
     assert {row["name"] for row in answer["users"]} == {"shop", "lab"}
     lab = next(row for row in answer["users"] if row["name"] == "lab")
     assert (lab["tasks"], lab["weight"]) == (pytest.approx(1), 2)
@@ -208,7 +190,7 @@ def test_nodes_and_pods_may_be_given_apart(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given = apart(tmp_path)
-    answer = answer_of([*given, "--ignore", "pods"], 0, capsys)
+    answer = answer_of(["audit", *given, "--ignore", "pods"], capsys)
     assert answer["audited"] == "nodes.json, pods.json"
     assert [row["task"] for row in answer["unrunnable"]] == ["shop/web-2"]
     assert [row["task"] for row in answer["undecided"]] == ["lab/job-1"]
@@ -225,7 +207,7 @@ def test_nodes_and_pods_may_be_given_apart(
         assert "shop/web-2 (shop): its placement constraint allows no group" in text
         assert "lab/job-1 (lab): resourceClaims" in text
     options = ["--user-from", "label:team", "--weight", "namespace:lab=2", "--resource", "cpu"]
-    answer = answer_of([*given, *options], 0, capsys)
+    answer = answer_of(["audit", *given, *options], capsys)
     assert [row["weight"] for row in answer["users"]] == [1, 2]
     assert run(["audit", *given, "--report", given[-1]]) == 2
     assert "is the dump itself" in only_line(capsys)
@@ -274,7 +256,7 @@ def test_a_survey_says_what_stands_and_shows_witnesses(
 ) -> None:
     folder = tmp_path / "witnesses"
     arguments = [*SMALL_SURVEY, "-m", "drf-per-server", "-m", "drf", "--save-witness", str(folder)]
-    answer = answer_of(arguments, 0, capsys)
+    answer = answer_of(["audit", *arguments], capsys, is_quiet=False)
     assert (answer["problems"], answer["seed"]) == (8, 2)
     assert answer["distribution"]["constrained"] == 0.6
     assert answer["refused"]["drf"] > 0  # it does not admit constraints

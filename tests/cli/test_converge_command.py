@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
+from small_problems import answer_of
 
 from fairlead.cli.main import run
 from fairlead.formats.problem_file import load
@@ -45,22 +45,11 @@ def roamer(tmp_path: Path) -> Path:
     return path
 
 
-def answer_of(
-    arguments: list[str], capsys: pytest.CaptureFixture[str], status: int = 0
-) -> dict[str, Any]:
-    assert run(["converge", *arguments, "--json"]) == status
-    out, err = capsys.readouterr()
-    assert err == ""
-    answer = json.loads(out)
-    assert isinstance(answer, dict)
-    return answer
-
-
 def test_the_json_says_when_it_settled_and_on_what(
     roamer: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["--leave", "roamer:x:50", "--join", "roamer:x:80", "--delay", "0.05..0.1"]
-    answer = answer_of([str(roamer), *arguments, "--seed", "3"], capsys)
+    answer = answer_of(["converge", str(roamer), *arguments, "--seed", "3"], capsys)
     assert answer["converged"] is True
     assert answer["certificate"]["holds"] is True
     assert [(p["begin"], p["end"], p["left"], p["joined"]) for p in answer["phases"]] == [
@@ -82,7 +71,7 @@ def test_the_json_says_when_it_settled_and_on_what(
 def test_it_is_the_same_from_python(roamer: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--leave", "at-b:4", "--period", "0.5", "--jitter", "0.2", "--delay", "0.3"]
     more = ["--damping", "0.25", "--apart", "--tdm", "--until", "40", "--seed", "7"]
-    answer = answer_of([str(roamer), *arguments, *more, "--sample", "0.75"], capsys)
+    answer = answer_of(["converge", str(roamer), *arguments, *more, "--sample", "0.75"], capsys)
     setting = AsynchronousSetting(
         load(roamer),
         40.0,
@@ -103,7 +92,7 @@ def test_what_has_not_settled_is_exit_1_and_says_what_may_help(
     roamer: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     wild = [str(roamer), "--delay", "2"]
-    answer = answer_of(wild, capsys, status=1)
+    answer = answer_of(["converge", *wild], capsys, status=1)
     assert answer["converged"] is False
     assert answer["phases"][0]["seconds_to_1e-3"] is None
     assert run(["converge", *wild]) == 1
@@ -112,8 +101,14 @@ def test_what_has_not_settled_is_exit_1_and_says_what_may_help(
     assert "not by then" in out
     assert "about 8 servers decide while a message is under way" in out
     assert "DOES NOT HOLD" in out
-    assert answer_of([*wild, "--damping", "0.8", "--until", "400"], capsys)["converged"] is True
-    assert answer_of([*wild, "--period", "20", "--until", "600"], capsys)["converged"] is True
+    assert (
+        answer_of(["converge", *wild, "--damping", "0.8", "--until", "400"], capsys)["converged"]
+        is True
+    )
+    assert (
+        answer_of(["converge", *wild, "--period", "20", "--until", "600"], capsys)["converged"]
+        is True
+    )
 
 
 def test_what_only_needs_longer_says_so(roamer: Path, capsys: pytest.CaptureFixture[str]) -> None:

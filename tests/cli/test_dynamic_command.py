@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
+from small_problems import answer_of, only_line
 
 from fairlead.cli import mechanisms as module
 from fairlead.cli.main import run
@@ -33,24 +32,8 @@ def arrivals(tmp_path: Path) -> Path:
     return path
 
 
-def answer_of(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    assert run(["dynamic", *arguments, "--json"]) == 0
-    out, err = capsys.readouterr()
-    assert err == ""
-    answer = json.loads(out)
-    assert isinstance(answer, dict)
-    return answer
-
-
-def only_line(captured: pytest.CaptureFixture[str]) -> str:
-    out, err = captured.readouterr()
-    assert out == ""
-    assert err.count("\n") == 1
-    return err
-
-
 def test_the_json_says_every_step(arrivals: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    answer = answer_of([str(arrivals), "--solver", "lp"], capsys)
+    answer = answer_of(["dynamic", str(arrivals), "--solver", "lp"], capsys)
     assert answer["solver"] == "lp"
     assert [(s["step"], s["arrived"]) for s in answer["steps"]] == [
         (1, "ana"),
@@ -71,13 +54,13 @@ def test_the_json_says_every_step(arrivals: Path, capsys: pytest.CaptureFixture[
 
 
 def test_the_last_step_alone(arrivals: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    every = answer_of([str(arrivals)], capsys)
-    last = answer_of([str(arrivals), "--last"], capsys)
+    every = answer_of(["dynamic", str(arrivals)], capsys)
+    last = answer_of(["dynamic", str(arrivals), "--last"], capsys)
     assert last["steps"] == every["steps"][-1:]
 
 
 def test_lies_are_searched_on_request(arrivals: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    answer = answer_of([str(arrivals), "--lies", "20", "--seed", "3"], capsys)
+    answer = answer_of(["dynamic", str(arrivals), "--lies", "20", "--seed", "3"], capsys)
     assert answer["properties"][-1] == {
         "name": "strategy-proofness",
         "verdict": "unknown",
@@ -94,4 +77,4 @@ def test_json_of_too_many_steps_is_refused(
     line = only_line(capsys)
     assert "--json: 3 users at as many steps" in line
     assert "--last" in line
-    assert len(answer_of([str(arrivals), "--last"], capsys)["steps"]) == 1
+    assert len(answer_of(["dynamic", str(arrivals), "--last"], capsys)["steps"]) == 1

@@ -11,22 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from small_problems import SMALL
+from small_problems import SMALL, only_line
 
 from fairlead.cli.main import run
 from fairlead.errors import CertificateError, RefusalError
 from fairlead.mechanisms import catalogue
 
 Process = subprocess.CompletedProcess[str]
-
-
-def only_line(captured: pytest.CaptureFixture[str]) -> str:
-    out, err = captured.readouterr()
-    assert out == ""
-    assert err.endswith("\n")
-    assert err.count("\n") == 1
-    assert err.startswith("fairlead: ")
-    return err
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import csv
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from small_problems import answer_of, only_line
 
 from fairlead.cli.main import run
 from fairlead.cli.streams import progress_bar
@@ -35,23 +35,6 @@ def tables(tmp_path: Path) -> Path:
     return path
 
 
-def answer_of(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    assert run(["fill", *arguments, "--json"]) == 0
-    out, err = capsys.readouterr()
-    assert err == ""
-    answer = json.loads(out)
-    assert isinstance(answer, dict)
-    return answer
-
-
-def only_line(captured: pytest.CaptureFixture[str]) -> str:
-    out, err = captured.readouterr()
-    assert out == ""
-    assert err.count("\n") == 1
-    assert err.startswith("fairlead: ")
-    return err
-
-
 @pytest.mark.parametrize(
     ("arguments", "name", "tasks"),
     [
@@ -72,7 +55,7 @@ def test_the_papers_tables(
     tables: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    answer = answer_of([str(tables), *arguments], capsys)
+    answer = answer_of(["fill", str(tables), *arguments], capsys)
     assert answer["mechanism"] == name
     assert [u["servers"].get(s, 0) for u in answer["users"] for s in ("s1", "s2")] == tasks
     assert answer["mean_total"] == sum(tasks)
@@ -86,7 +69,7 @@ def test_one_trial_is_what_python_gives_and_the_order_is_written(
 
     path = tmp_path / "order.csv"
     arguments = [str(tables), "--select", "rrr", "--seed", "7", "--order", str(path)]
-    answer = answer_of(arguments, capsys)
+    answer = answer_of(["fill", *arguments], capsys)
     filled = fairlead.fill(fairlead.load(tables), select="rrr", seed=7)
     assert (answer["trials"], answer["seed"], answer["random"]) == (1, 7, True)
     assert [user["tasks"] for user in answer["users"]] == filled.user_tasks.tolist()
