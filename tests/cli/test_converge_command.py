@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from small_problems import answer_of
+from small_problems import answer_of, only_line
 
 from fairlead.cli.main import run
 from fairlead.formats.problem_file import load
@@ -136,8 +136,4 @@ def test_bad_options_are_one_line_and_exit_2(
     arguments: list[str], said: str, roamer: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["converge", str(roamer), *arguments]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith("fairlead: ")
-    assert err.count("\n") == 1
-    assert said in err
+    assert said in only_line(capsys)

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from small_problems import ROOT, only_line
 from test_simulate_command import workload
 
 from fairlead.cli.main import run
 from fairlead.traces.parquet_trace import write_parquet
 
 Capture = pytest.CaptureFixture[str]
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -89,10 +89,7 @@ def test_what_cannot_be_told_is_one_line(
     trace: Path, capsys: Capture, words: list[str], fault: str
 ) -> None:
     assert run(["explain", str(trace), *words]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err.startswith(fault)
-    assert captured.err.count("\n") == 1
+    assert only_line(capsys).startswith(fault)
 
 
 def test_simulate_explains_who_waited_longest(trace: Path, capsys: Capture) -> None:
@@ -129,6 +126,4 @@ def test_who_cannot_be_explained_is_said_before_replaying(
 ) -> None:
     monkeypatch.delattr("fairlead.simulation.simulate.simulate")
     assert run(["simulate", str(trace), *words]) == 2
-    captured = capsys.readouterr()
-    assert captured.err.startswith(f"fairlead: {fault}")
-    assert captured.err.count("\n") == 1
+    assert only_line(capsys).startswith(f"fairlead: {fault}")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from small_problems import ROOT, only_line
 
 from fairlead.cli.main import run
 from fairlead.simulation import simulate as outcomes
@@ -27,7 +28,6 @@ from fairlead_papers.entries import CATALOGUE
 from fairlead_papers.reproduction import DIFFERS, VERDICTS, PrintedClaim, Reproduction
 from fairlead_papers.setting import Setting
 
-ROOT = Path(__file__).parents[2]
 Capture = pytest.CaptureFixture[str]
 KEYS = list(CATALOGUE)
 PAPERS = list(dict.fromkeys(entry.paper.key for entry in CATALOGUE.values()))
@@ -287,9 +287,7 @@ def test_an_interruption_says_what_is_kept(
     kept = [] if folder is None else ["--runs", str(folder)]
     monkeypatch.chdir(tmp_path)
     assert run(["reproduce", "drfh/figure-5", "--quick", *kept]) == 130
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err == f"fairlead: {said}\n"
+    assert only_line(capsys) == f"fairlead: {said}\n"
 
 
 @pytest.mark.parametrize(
@@ -335,7 +333,4 @@ def test_what_this_command_ran_is_not_said_to_be_found(tmp_path: Path, capsys: C
 )
 def test_refusals(arguments: list[str], said: str, capsys: Capture) -> None:
     assert run(["reproduce", *arguments]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith(f"fairlead: {said}")
-    assert err.count("\n") == 1
+    assert only_line(capsys).startswith(f"fairlead: {said}")

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from small_problems import only_line
 
 import fairlead
 from fairlead.cli.main import run
@@ -291,11 +292,7 @@ def test_bad_options_are_one_line_and_exit_2(
 def refused(capsys: Capture, *arguments: object) -> str:
     capsys.readouterr()
     assert simulate(*arguments) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith("fairlead: ")
-    assert err.count("\n") == 1
-    return err
+    return only_line(capsys)
 
 
 def test_fairness_is_held_against_the_mechanism_that_is_named(trace: Path, capsys: Capture) -> None:
@@ -325,18 +322,6 @@ def test_unwritable_runs_are_refused_before_the_trace_is_read(
     assert not (tmp_path / "shut" / "runs").exists()
 
 
-def full_disk(monkeypatch: pytest.MonkeyPatch, *, suffix: str) -> None:
-    """Refuse to put files with this ending in their places."""
-    replace = os.replace
-
-    def full(draft: Path, target: Path) -> None:
-        if str(target).endswith(suffix):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        replace(draft, target)
-
-    monkeypatch.setattr(os, "replace", full)
-
-
 @pytest.mark.parametrize("full_for", [".parquet", ".html"])
 def test_a_full_disk_takes_no_figures_away(
     trace: Path,
@@ -349,7 +334,14 @@ def test_a_full_disk_takes_no_figures_away(
     words = [trace, "--policy", "drf/best-fit", "--policy", "slots:4"]
     assert simulate(*words) == 0
     expected = capsys.readouterr().out
-    full_disk(monkeypatch, suffix=full_for)
+    replace = os.replace
+
+    def full(draft: Path, target: Path) -> None:
+        if str(target).endswith(full_for):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        replace(draft, target)
+
+    monkeypatch.setattr(os, "replace", full)
     assert simulate(*words, "--runs", runs, "--report", page) == 2
     out, err = capsys.readouterr()
     assert out == expected

@@ -102,18 +102,13 @@ def test_the_kept_part_of_an_ended_job_has_a_digest(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("what", ["role = 'user'", "subject = 'bo'", "name = 'bo'"])
 def test_a_damaged_token_admits_no_caller(tmp_path: Path, what: str) -> None:
-    with opened_new(tmp_path / "j.db") as journal:
+    with closing(Journal(tmp_path / "j.db")) as journal:
         journal.tokens.add(Token("ana", "admin", "ana"), "secret")
         assert len(journal.tokens.all()) == 1
     change(tmp_path, f"UPDATE tokens SET {what}")
     with closing(Journal(tmp_path / "j.db")) as journal:
         assert journal.tokens.all() == {}
         assert journal.tokens.is_closed()
-
-
-def opened_new(path: Path) -> Any:
-    Journal(path).close()
-    return closing(Journal(path))
 
 
 @pytest.mark.parametrize("column", ["body", "digest"])

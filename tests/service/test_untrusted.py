@@ -33,11 +33,11 @@ from real_workers import full
 # What a task may do to the directory that it can write
 
 
-@pytest.mark.parametrize("written", ["-1", "99999", "²", "1 2", "", "x" * 10**6])
-def test_a_status_is_a_small_number_or_none(written: str, root: Path) -> None:
+def test_a_status_is_a_small_number_or_none(root: Path) -> None:
     attempt = sleeping(root)
-    (attempt.path / "task" / "exit").write_text(written)
-    assert attempt.poll() is None
+    for written in ("-1", "99999", "²", "1 2", "", "x" * 10**6):
+        (attempt.path / "task" / "exit").write_text(written)
+        assert attempt.poll() is None, written
 
 
 def test_a_link_is_not_followed(root: Path, tmp_path: Path) -> None:
