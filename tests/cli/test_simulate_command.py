@@ -202,6 +202,26 @@ def test_who_waits_longest_is_listed(users: int, tmp_path: Path, capsys: Capture
     ]
 
 
+def test_who_does_worse_when_sharing_is_counted(tmp_path: Path, capsys: Capture) -> None:
+    """Two long tasks of bo's take both servers before ana comes, and one is hers alone."""
+    given = Workload.from_arrays(
+        Cluster(("s",), ("cpu",), np.ones((1, 1)), np.array([2]), ("",), ({},)),
+        ["ana", "bo"],
+        job_user=[1, 0, 1],
+        job_submit=[0, 1, 50],
+        set_job=[0, 1, 2],
+        set_tasks=[2, 1, 1],
+        shapes=[[1.0], [1.0], [1.0]],
+        task_duration=[100, 100, 10, 10],
+    )
+    path = tmp_path / "two.parquet"
+    write_parquet(given, path)
+    assert simulate(path, "--policy", "drf/best-fit", "--dedicated") == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "sharing: 1 of 2 users have fewer tasks done after 50 s than each alone" in out
+    assert "1 of 2 have slower jobs on average." in out
+
+
 def page(path: Path) -> str:
     return Reader(path.read_text()).text
 

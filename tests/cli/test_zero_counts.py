@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairlead.cli.main import run
+from fairlead.formats.problem_file import dump, load
 from fairlead.model.reductions import NO_USER_IS_DUE
 from page_reader import Reader
 
@@ -74,3 +75,12 @@ def test_no_user_with_tasks_is_clear(verb: list[str], some: Path, capsys: Captur
     else:
         assert (status, out) == (2, "")
         assert err == f"fairlead: {some}: users: {NO_USER_IS_DUE}\n"
+
+
+def test_a_file_with_zeros_is_written_as_it_was(some: Path, tmp_path: Path) -> None:
+    again = tmp_path / "again.yaml"
+    dump(load(some), again)
+    problem = load(again)
+    assert problem.task_limit[1] == 0
+    assert problem.weight.tolist() == [1, 1, 2, 0]
+    assert problem.count.tolist() == [3, 0]

@@ -159,6 +159,21 @@ async def test_hold_release_modify_explain(ask: Asked) -> None:
 
 
 @served
+async def test_explain_names_both_a_hold_and_a_dependency(ask: Asked) -> None:
+    await ask.submit({"tasks": 2})
+    await ask.submit({"after": ["1"]})
+    await ask("POST", "/v1/jobs/2/hold")
+    why = (await ask("GET", "/v1/jobs/2/explain"))["reason"]
+    assert "job 1, and it is held" in why
+    assert (await ask("GET", "/v1/jobs/2/when"))["reason"] == "and it waits for job 1"
+    await ask.join("a", cpu=2)
+    why = (await ask("GET", "/v1/jobs/1/explain"))["reason"]
+    assert why == "all of its tasks have started"
+    await ask("POST", "/v1/jobs/2/cancel")
+    assert (await ask("GET", "/v1/jobs/2/explain"))["reason"] == "it is cancelled"
+
+
+@served
 async def test_running_tasks_keep_their_demand_and_limit(ask: Asked) -> None:
     session = await ask.join("a", cpu=2)
     await ask.submit({"tasks": 3, "time_limit": 100})

@@ -271,7 +271,10 @@ def test_another_format_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "says"),
     [
-        ("UPDATE events SET body = '{\"limit\":2000,\"placed\":7}' WHERE kind = 'place'", "other"),
+        (
+            "UPDATE events SET body = '{\"limit\":2000,\"placed\":7}' WHERE kind = 'place'",
+            "other placements",
+        ),
         ("UPDATE events SET kind = 'nonsense' WHERE kind = 'submit'", "cannot be carried out"),
         ("DELETE FROM events WHERE kind = 'submit'", "does not follow event 2"),
     ],

@@ -16,6 +16,7 @@ import pytest
 from fairlead.service.engines import worker_loop
 from fairlead.service.engines.protocol import Start
 from fairlead.service.messages import LogsPiece
+from fairlead.service.worker import _attempts as attempts
 from fairlead.service.worker import worker as worker_module
 from fairlead.service.worker._attempts import Attempt, time_of_last_change
 from fairlead.service.worker._removal import remove_discarded
@@ -125,7 +126,10 @@ def test_only_the_thread_of_the_loop_uses_the_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("way", ["stop", "keep_only"])
-def test_a_task_stopped_as_it_starts_is_stopped(tmp_path: Path, way: str) -> None:
+def test_a_task_stopped_as_it_starts_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    monkeypatch.setattr(attempts, "KILL_AFTER", 0.5)
     worker = worker_in(tmp_path)
 
     async def whole() -> None:
@@ -163,6 +167,7 @@ def test_a_task_that_cannot_start_holds_up_no_other(
     assert ended(worker._attempts[2, 0, 1]).status == 0
     now = worker_module.PAUSE
     assert [ending.status for ending in worker.endings()] == [None, 0]
+    assert "No space left" in worker.endings()[0].reason
 
 
 def test_one_sync_serves_all_tasks_of_an_order(
