@@ -127,18 +127,6 @@ def test_capacity_stands_in_for_allocatable(tmp_path: Path) -> None:
     assert held.problem.cluster.capacity.tolist() == [[2, 4, 9]]
 
 
-def test_daemon_sets_are_held_by_their_namespace(tmp_path: Path) -> None:
-    def agent(name: str) -> dict[str, Any]:
-        bound = affinity({"matchFields": [expression("metadata.name", "In", name)]})
-        found = pod(f"agent-{name}", SMALL, on=name, namespace="kube-system", affinity=bound)
-        found["metadata"]["ownerReferences"] = [{"kind": "DaemonSet", "name": "agent"}]
-        return found
-
-    held = read(tmp_path, *NODES, node("n2"), agent("n0"), agent("n2"))
-    assert held.tasks.tolist() == [[1, 0, 1]]
-    assert held.problem.users.eligible.tolist() == [[True, False, True]]
-
-
 def test_a_namespace_may_run_where_some_pod_of_it_may_or_does(tmp_path: Path) -> None:
     nodes = [node(f"n{k}", labels={"k": str(k)}) for k in range(4)]
     held = read(
@@ -158,12 +146,6 @@ def test_weights(tmp_path: Path) -> None:
     assert read(tmp_path, *items, done, weights={"old": 3}).problem.weight.tolist() == [1, 1]
 
 
-def test_a_pod_without_a_namespace_is_of_the_default_one(tmp_path: Path) -> None:
-    lone = pod("a", SMALL, on="n0")
-    del lone["metadata"]["namespace"]
-    assert read(tmp_path, *NODES, lone).problem.users.names == ("default",)
-
-
 # --- what a pod requests -------------------------------------------------------------------------
 
 
@@ -178,19 +160,6 @@ def test_containers_add_up_and_limits_stand_in(tmp_path: Path) -> None:
         "memory": 0.25,
         "ephemeral-storage": 2,
     }
-
-
-def test_init_containers_and_sidecars(tmp_path: Path) -> None:
-    """Init 4 before the sidecar of 1, init 3 after it, 2 when running with the sidecar."""
-    spec = {
-        "containers": [container({"cpu": "1"})],
-        "initContainers": [
-            container({"cpu": "1500m", "memory": "1Gi"}),
-            container({"cpu": "1", "memory": "1Gi"}, sidecar=True),
-            container({"cpu": "1", "memory": "2Gi"}),
-        ],
-    }
-    assert request_of(tmp_path, **spec) == {"cpu": 2, "memory": 3}
 
 
 def test_overhead_is_added_and_whole_pods_override(tmp_path: Path) -> None:
@@ -233,24 +202,30 @@ def test_nano_units_add_up_before_they_are_rounded(tmp_path: Path) -> None:
     assert request_of(tmp_path, containers=containers) == {"cpu": 0.001}
 
 
-INIT = st.tuples(st.booleans(), st.integers(0, 5))
+AMOUNTS = st.tuples(st.integers(0, 5), st.integers(0, 5))
+INIT = st.tuples(st.booleans(), AMOUNTS)
 
 
-@given(running=st.lists(st.integers(0, 5), min_size=1, max_size=3), init=st.lists(INIT, max_size=5))
+def asking(cores: int, gib: int, **more: Any) -> dict[str, Any]:
+    return container({"cpu": cores, "memory": f"{gib}Gi"}, **more)
+
+
+@given(running=st.lists(AMOUNTS, min_size=1, max_size=3), init=st.lists(INIT, max_size=5))
 def test_the_request_is_the_most_at_any_moment(
-    tmp_path_factory: pytest.TempPathFactory, running: list[int], init: list[tuple[bool, int]]
+    tmp_path_factory: pytest.TempPathFactory, running: list[Any], init: list[Any]
 ) -> None:
     """By definition: the containers that run at each time, one init container after the other."""
-    moments, alive = [], 0
-    for sidecar, cores in init:
-        moments.append(alive + cores)
-        alive += cores if sidecar else 0
-    moments.append(alive + sum(running))
+    moments, alive = [], np.zeros(2)
+    for sidecar, amounts in init:
+        moments.append(alive + amounts)
+        alive = alive + np.array(amounts) * sidecar
+    moments.append(alive + np.sum(running, axis=0))
     spec = {
-        "containers": [container({"cpu": cores}) for cores in running],
-        "initContainers": [container({"cpu": cores}, sidecar=side) for side, cores in init],
+        "containers": [asking(*amounts) for amounts in running],
+        "initContainers": [asking(*amounts, sidecar=side) for side, amounts in init],
     }
-    expected = {"cpu": max(moments)} if max(moments) else {}
+    most = dict(zip(SMALL, np.max(moments, axis=0).tolist(), strict=True))
+    expected = {name: amount for name, amount in most.items() if amount}
     assert request_of(tmp_path_factory.mktemp("life"), **spec) == expected
 
 
@@ -266,35 +241,12 @@ LABELLED = [
 @pytest.mark.parametrize(
     ("spec", "allowed"),
     [
-        ({}, [1, 1, 1]),
-        ({"nodeSelector": {"zone": "a"}}, [1, 0, 0]),
-        ({"nodeSelector": {"zone": "b", "gpu": ""}}, [0, 1, 0]),
-        ({"nodeSelector": {"zone": "a", "gpu": ""}}, [0, 0, 0]),
         ({"affinity": {"podAntiAffinity": {}}}, [1, 1, 1]),
         ({"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}},
          [1, 1, 1]),
-        ({"affinity": affinity()}, [0, 0, 0]),
         ({"affinity": affinity({})}, [0, 0, 0]),
-        ({"affinity": affinity({"matchExpressions": []})}, [0, 0, 0]),
-        *(
-            ({"affinity": affinity({"matchExpressions": [condition]})}, allowed)
-            for condition, allowed in [
-                (expression("zone", "In", "a", "c"), [1, 0, 0]),
-                (expression("zone", "NotIn", "a"), [0, 1, 1]),
-                (expression("gpu", "Exists"), [0, 1, 0]),
-                (expression("gpu", "DoesNotExist"), [1, 0, 1]),
-                (expression("disk", "Gt", "10"), [0, 1, 0]),
-                (expression("disk", "Lt", "20"), [1, 0, 0]),
-                (expression("none", "Lt", "20"), [0, 0, 0]),
-            ]
-        ),
-        ({"affinity": affinity(
-            {"matchExpressions": [expression("zone", "Exists"), expression("gpu", "Exists")]})},
-         [0, 1, 0]),
-        ({"affinity": affinity(
-            {"matchExpressions": [expression("zone", "Exists"), expression("zone", "NotIn", "a")]},
-            {"matchExpressions": [expression("zone", "DoesNotExist")]})},
-         [0, 1, 1]),
+        ({"affinity": affinity({"matchExpressions": [expression("zone", "In", "a", "c")]})},
+         [1, 0, 0]),
         ({"affinity": affinity(
             {"matchExpressions": [expression("zone", "In", "a")]},
             {"matchFields": [expression("metadata.name", "In", "n2", "n9")]})},
@@ -303,8 +255,6 @@ LABELLED = [
             {"matchFields": [expression("metadata.name", "NotIn", "n0")],
              "matchExpressions": [expression("zone", "Exists")]})},
          [0, 1, 0]),
-        ({"nodeSelector": {"zone": "a"},
-          "affinity": affinity({"matchExpressions": [expression("disk", "Exists")]})}, [1, 0, 0]),
     ],
 )  # fmt: skip
 def test_labels_and_fields(tmp_path: Path, spec: dict[str, Any], allowed: list[int]) -> None:
@@ -324,9 +274,7 @@ TAINTED = [
     [
         ([], [0, 0, 1, 0]),
         ([{"operator": "Exists"}], [1, 1, 1, 1]),
-        ([{"operator": "Exists", "effect": "NoSchedule"}], [1, 0, 1, 1]),
         ([{"key": "gpu", "operator": "Exists"}], [1, 0, 1, 0]),
-        ([{"key": "gpu", "value": "t4"}], [1, 0, 1, 0]),
         ([{"key": "gpu", "operator": "Equal", "value": "a100"}], [0, 0, 1, 0]),
         ([{"key": "gpu", "operator": "Exists"}, {"key": "down", "effect": "NoExecute"}],
          [1, 1, 1, 0]),
@@ -350,12 +298,10 @@ SCORED = [node(f"n{k}", taints=(f"score={score}:NoSchedule",)) for k, score in
     [
         ("Gt", "800", [0, 1, 0, 0, 0]),
         ("Lt", "800", [1, 0, 1, 0, 0]),
-        ("Gt", "500", [0, 1, 0, 0, 0]),
         ("Lt", "500", [0, 0, 1, 0, 0]),
         ("Gt", "-4", [1, 1, 1, 0, 0]),
         ("Lt", "0501", [0, 0, 0, 0, 0]),
         ("Gt", "x", [0, 0, 0, 0, 0]),
-        ("Gt", "", [0, 0, 0, 0, 0]),
     ],
 )
 def test_tolerations_compare_the_taints_number(
@@ -363,12 +309,6 @@ def test_tolerations_compare_the_taints_number(
 ) -> None:
     tolerations = [{"key": "score", "operator": operator, "value": value}]
     assert allowed_of(tmp_path, SCORED, tolerations=tolerations) == [bool(a) for a in allowed]
-
-
-def test_pods_on_a_cordoned_node_count(tmp_path: Path) -> None:
-    held = read(tmp_path, node("n0", cordoned=True), node("n1"), pod("a", SMALL, on="n0"))
-    assert held.tasks.tolist() == [[1, 0]]
-    assert held.problem.users.eligible.tolist() == [[True, True]]
 
 
 KEYS, VALUES = ("x", "y"), ("1", "2", "z")
@@ -486,38 +426,6 @@ def fault_of(path: Path, **options: Any) -> str:
     return message.removeprefix(f"{path}: ")
 
 
-@pytest.mark.parametrize(
-    ("content", "fault"),
-    [
-        (b"", f"is empty; {MADE_BY}"),
-        (b"NAME  STATUS\n", f"must be a List of nodes and pods, not 'NAME  STATUS'; {MADE_BY}"),
-        (b'{"kind": \n', f"line 2, column 1: is not JSON: expecting value; {MADE_BY}"),
-        (b'{"kind": "List", "items": ["\xff"]}', "byte 29: is not a text file"),
-        (b'{"a": ' + b"[" * 100_000, "is nested too deeply"),
-        (b'{"a": ' + b"9" * 5000 + b"}", "holds a whole number of thousands of digits"),
-        (b"[]", f"holds no nodes; {MADE_BY}"),
-        (b'{"kind": "Pod"}', f"holds no nodes; {MADE_BY}"),
-        (b'{"kind": "List"}', "items: must be a list, not empty"),
-        (b'{"kind": "List", "items": []}', f"holds no nodes; {MADE_BY}"),
-    ],
-)
-def test_a_file_that_is_no_dump(tmp_path: Path, content: bytes, fault: str) -> None:
-    path = tmp_path / "dump.json"
-    path.write_bytes(content)
-    assert fault_of(path) == fault
-    assert fault_of(path, lenient=True) == fault
-
-
-def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert fault_of(tmp_path) == "is a directory, not a file"
-    assert fault_of(tmp_path / "none.json") == "no such file"
-    with pytest.raises(InputError, match="is not the name of a file"):
-        read_kubernetes("a\0b")
-    path = write(tmp_path, *GOOD)
-    monkeypatch.setattr(_kubernetes_objects, "LARGEST_DUMP", 100)
-    assert fault_of(path).startswith("is larger than 0 GiB; drop the managed fields")
-
-
 def test_dumps_that_lack_pods(tmp_path: Path) -> None:
     assert fault_of(write(tmp_path, *NODES)) == f"holds no pods; {MADE_BY}"
     over = write(tmp_path, *NODES, pod("a", phase="Succeeded"))
@@ -556,10 +464,7 @@ def insisting(*conditions: dict[str, Any], by: str = "matchExpressions") -> dict
 
 ITEMS: list[tuple[Any, str]] = [
     (3, "items[3]: must be a mapping, not 3"),
-    ({"metadata": {}}, "items[3].kind: must be text, not empty"),
-    (spoilt(POD, "metadata"), "items[3]: the key 'metadata' is missing"),
     (spoilt(POD, "metadata", "name"), "items[3].metadata: the key 'name' is missing"),
-    (spoilt(POD, "metadata", "name", to=7), "items[3].metadata.name: must be text, not 7"),
     (
         spoilt(POD, "metadata", "name", to=""),
         "items[3] (pod shop/).metadata.name: is an empty name",
@@ -567,12 +472,6 @@ ITEMS: list[tuple[Any, str]] = [
     (
         spoilt(POD, "metadata", "name", to="a\x1b"),
         "items[3].metadata.name: must not have control characters: 'a\\x1b'",
-    ),
-    (spoilt(POD, "spec"), "@: the key 'spec' is missing"),
-    (spoilt(POD, "spec", "containers", to={}), "@.spec.containers: must be a list, not a mapping"),
-    (
-        spoilt(POD, "spec", "containers", 0, "resources", "requests", to=[]),
-        "@.spec.containers[0].resources.requests: must be a mapping, not a list",
     ),
     (
         pod("web-1", {"cpu": "4 cores"}),
@@ -586,11 +485,6 @@ ITEMS: list[tuple[Any, str]] = [
         pod("web-1", initContainers=[container(), container(limits={"memory": "x"})]),
         f"@.spec.initContainers[1].resources.limits.memory: {QUANTITY}, not 'x'",
     ),
-    (pod("web-1", overhead={"cpu": "x"}), f"@.spec.overhead.cpu: {QUANTITY}, not 'x'"),
-    (
-        pod("web-1", resources={"requests": {"cpu": "x"}}),
-        f"@.spec.resources.requests.cpu: {QUANTITY}, not 'x'",
-    ),
     (pod("web-1", SMALL, on="n9"), "@.spec.nodeName: no node is named 'n9'"),
     (pod("good", SMALL), "items[3] (pod shop/good): repeats the name of an earlier pod"),
     (node("n1"), "items[3] (node n1): repeats the name of an earlier node"),
@@ -598,10 +492,6 @@ ITEMS: list[tuple[Any, str]] = [
     (
         spoilt(NODE, "spec", "taints", to=[{"effect": "NoSchedule"}]),
         "items[3] (node n2).spec.taints[0]: the key 'key' is missing",
-    ),
-    (
-        spoilt(NODE, "spec", "unschedulable", to="yes"),
-        "items[3] (node n2).spec.unschedulable: must be true or false, not 'yes'",
     ),
     (
         node("n2", labels={"zone": "a\nb"}),
@@ -619,10 +509,6 @@ ITEMS: list[tuple[Any, str]] = [
     (
         insisting(expression("metadata.uid", "In", "x"), by="matchFields"),
         f"{TERM}.matchFields[0].key: must be metadata.name, not 'metadata.uid'",
-    ),
-    (
-        insisting(expression("metadata.name", "Exists"), by="matchFields"),
-        f"{TERM}.matchFields[0].operator: must be In or NotIn, not 'Exists'",
     ),
     (
         pod("web-1", SMALL, tolerations=[{"operator": "Exists"}, {"operator": "Ge"}]),
@@ -672,9 +558,7 @@ def test_nothing_usable(tmp_path: Path) -> None:
     ("weights", "fault"),
     [
         ({"shpo": 1}, "weights.shpo: no pod is of the namespace 'shpo'; did you mean 'shop'?"),
-        ({"shop": 0}, "weights.shop: must be a positive number, not 0"),
         ({"shop": float("nan")}, "weights.shop: must be a finite number, not nan"),
-        ({"shop": "2"}, "weights.shop: must be a positive number, not '2'"),
     ],
 )
 def test_weights_at_fault(tmp_path: Path, weights: dict[str, Any], fault: str) -> None:

@@ -63,34 +63,21 @@ FORMS: dict[str, Callable[[], bytes]] = {
     ),
     "an object a line": lambda: lines(*NODES, *PODS),
     "an object a line without kinds": lambda: lines(*map(bare, [*NODES, *PODS])),
-    "a list without kinds": lambda: lines({"items": [*map(bare, [*NODES, *PODS])]}),
-    "an array": lambda: lines([*NODES, *PODS]),
     "a list of lists": lambda: lines(dump(typed("NodeList", NODES), dump(*PODS))),
     "among other kinds": lambda: lines(
         dump(*NODES, {"kind": "Service"}, *PODS), {"kind": "ServiceList", "items": [{}]}
     ),
     "yaml": lambda: yaml.safe_dump(dump(*NODES, *PODS)).encode(),
     "yaml documents": lambda: yaml.safe_dump_all([*NODES, *PODS, None]).encode(),
-    "yaml lists": lambda: (
-        b"# nodes\n"
-        + yaml.safe_dump(typed("NodeList", NODES)).encode()
-        + b"---\n"
-        + yaml.safe_dump(typed("PodList", PODS)).encode()
-    ),
     "utf-16": lambda: json.dumps(dump(*NODES, *PODS)).encode("utf-16"),
-    "with a byte order mark": lambda: b"\xef\xbb\xbf" + lines(dump(*NODES, *PODS)),
 }
 
 
-@pytest.mark.parametrize("zipped", [False, True])
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_has_the_same_content(form: str, zipped: bool, tmp_path: Path) -> None:
+def test_every_form_has_the_same_content(form: str, tmp_path: Path) -> None:
     content = FORMS[form]()
-    assert is_all(
-        read_kubernetes(
-            save(tmp_path / "any", gzip.compress(content, mtime=0) if zipped else content)
-        )
-    )
+    for stored in (content, gzip.compress(content, mtime=0)):
+        assert is_all(read_kubernetes(save(tmp_path / "any", stored)))
 
 
 def test_nodes_and_pods_may_be_in_files_of_their_own(
@@ -140,32 +127,28 @@ ZIPPED = gzip.compress(lines(dump(*NODES, *PODS)), mtime=0)
     ("content", "fault"),
     [
         (ZIPPED[:-20], "the gzip file ends before its data does (truncated?)"),
-        (ZIPPED[:3], "the gzip file ends before its data does (truncated?)"),
         (ZIPPED[:30] + b"\xff" * 20 + ZIPPED[50:], "the gzip file is damaged"),
         (gzip.compress(b"", mtime=0), "is empty"),
-        (gzip.compress(b"\n \n", mtime=0), "is empty"),
         (b"# nothing\n", "is empty"),
-        (b"---\n---\n", "is empty"),
         (b"\0\0\0\0\0\0\0\0", "line 1: is not a text file"),
+        (b'{"kind": "List", "items": ["\xff"]}', "byte 29: is not a text file"),
+        (b'{"a": ' + b"[" * 100_000, "is nested too deeply"),
+        (b'{"a": ' + b"9" * 5000 + b"}", "holds a whole number of thousands of digits"),
         (b'{"kind": "List\0"}', "line 1, column 15: is not JSON"),
         (b"kind: List\nitems:\n\t- kind: Pod\n", "line 3, column 2: is not YAML: tabs"),
         (b"kind: List\nkind: List\n", "the key 'kind' appears twice"),
         (b"kind: List\nitems: &a [*a]\n", "items[0]: must be a mapping, not empty"),
-        (b"{}", "must be a List of nodes and pods, not a mapping"),
-        (b"a: b: c\n", "line 1, column 5: is not YAML"),
         (b"Error from server (Forbidden): nodes is forbidden\n", "must be a List of nodes"),
         (b'{"kind": "List", "items": []} 3\n', "documents[1]: must be a List of nodes"),
         (b'{"kind": "List", "items": []} {\n', "line 2, column 1: is not JSON"),
-        (b'{"kind": "NodeList"}', "items: must be a list, not empty"),
         (b'{"kind": "List", "items": [{"metadata": {}}]}', "items[0].kind: must be text"),
-        (b'{"kind": 3}', "documents[0].kind: must be text, not 3"),
-        (b'{"items": ' * 20 + b"[]" + b"}" * 20, "must be a List of nodes"),
         (b"[" * 20 + b"]" * 20, "[0][0][0][0][0][0][0][0][0][0][0]: is nested too deeply"),
     ],
 )
 def test_a_file_that_holds_no_cluster(tmp_path: Path, content: bytes, fault: str) -> None:
     path = save(tmp_path / "any", content)
     assert fault_of(path).startswith(f"{path}: {fault}")
+    assert fault in fault_of(path, lenient=True)
 
 
 def test_the_limit_is_of_the_unpacked_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
