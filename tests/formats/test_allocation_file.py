@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import copy
-import io
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -111,15 +109,6 @@ def test_yaml_and_whole_numbers_as_names(tmp_path: Path) -> None:
     assert held.source == "by hand"
 
 
-def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    stdin = io.TextIOWrapper(io.BytesIO(b'{"users": [{"name": "ana", "servers": {"old": 2}}]}'))
-    monkeypatch.setattr(sys, "stdin", stdin)
-    assert read_allocation("-", PROBLEM).tasks[0].tolist() == [0, 2]
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"{}")))
-    with pytest.raises(InputError, match=r"^standard input: the key 'users' is missing$"):
-        read_allocation("-", PROBLEM)
-
-
 @pytest.mark.parametrize("key", ["trials", "criterion", "select"])
 def test_whole_tasks_of_file_or_argument(tmp_path: Path, key: str) -> None:
     document = {"users": [row()], key: "1"}
@@ -152,21 +141,14 @@ def test_faults_left_to_an_audit(tmp_path: Path) -> None:
 
 
 LAYOUT = {
-    "": "is empty",
-    "{": "line 1, column 2: is not JSON: expecting property name enclosed in double quotes",
-    "[]": "must be one mapping with users, not a list",
     "{}": "the key 'users' is missing",
     '{"fairlead": 2, "users": []}': (
         "fairlead: unknown format version 2; this reader knows 1"
-    ),
-    '{"fairlead": true, "users": []}': (
-        "fairlead: unknown format version true; this reader knows 1"
     ),
     '{"mechanisms": {"drf": {"users": []}}}': (
         "mechanisms: holds the answers of several mechanisms; pick one, as in "
         "fairlead allocate FILE -m MECHANISM --json"
     ),
-    '{"users": {}}': "users: must be a list, not a mapping",
     '{"users": []}': "users: must list at least one",
     '{"users": [{"name": "ana", "servers": {}}], "mechanism": 3}': (
         "mechanism: must be text, not 3"
@@ -174,28 +156,16 @@ LAYOUT = {
 }  # fmt: skip
 
 ROWS: list[tuple[Any, str]] = [
-    (3, "users[0]: must be a mapping, not 3"),
-    ({"servers": {}}, "users[0]: the key 'name' is missing"),
     (row(None), "users[0].name: must be the name of a user, not empty"),
-    (row(True), "users[0].name: must be the name of a user, not true"),
     (row(""), "users[0].name: is an empty name"),
     (row("anna"), "users[0].name: no user is named 'anna'; did you mean 'ana'?"),
-    ({"name": "ana"}, "users[0]: the key 'servers' is missing"),
     (row(servers=["big"]), "users[0].servers: must be a mapping of groups to tasks, not a list"),
     (row(servers={"bgi": 1}), "users[0].servers.bgi: no group is named 'bgi'; did you mean 'big'?"),
-    (row(servers={"": 1}), "users[0].servers.: is an empty name"),
     (row(servers={"big": -1}), "users[0].servers.big: must not be negative, not -1"),
-    (row(servers={"big": "3"}), "users[0].servers.big: must be a number, not '3'"),
     (row(servers={"big": True}), "users[0].servers.big: must be a number, not true"),
-    (row(servers={"big": None}), "users[0].servers.big: must be a number, not empty"),
     (row(servers={"big": float("nan")}), "users[0].servers.big: must be a finite number, not nan"),
-    (row(servers={"big": float("inf")}), "users[0].servers.big: must be a finite number, not inf"),
     (row(weight="2"), "users[0].weight: must be a number, not '2'"),
-    (row(tasks="many"), "users[0].tasks: must be a number, not 'many'"),
-    (row(tasks=-1), "users[0].tasks: must not be negative, not -1"),
     (row(tasks=2), "users[0].tasks: says 2 where servers hold 1"),
-    (row(tasks=1 + 2e-6), "users[0].tasks: says 1.000002 where servers hold 1"),
-    (row(tasks=0), "users[0].tasks: says 0 where servers hold 1"),
     (
         row(servers={"big": 9}),
         "users[0].servers.big: 9 tasks need 36 GiB of memory, and the group has 24 GiB",
@@ -205,7 +175,6 @@ ROWS: list[tuple[Any, str]] = [
         "users[0].servers.old: 0.5 tasks need 0.5 of gpu, and the group has 0",
     ),
     (row("dee", servers={"big": 6}), "users[0].servers.big: 6 tasks, where its rate allows 5"),
-    (row("dee", servers={"old": 1}), "users[0].servers.old: 1 tasks, where its rate allows 0"),
     (
         row("bo", servers={"big": 2, "old": 1.5}),
         "users[0].servers: hold 3.5 tasks, and user 'bo' has 3 in all",

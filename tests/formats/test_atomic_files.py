@@ -12,15 +12,6 @@ from fairlead.errors import InputError
 from fairlead.formats.atomic_files import check_writable, write_text
 
 
-def test_a_page_replaces_an_older_one(tmp_path: Path) -> None:
-    path = tmp_path / "page.html"
-    path.write_text("old")
-    check_writable(path)
-    write_text(path, "new ž")
-    assert path.read_text(encoding="utf-8") == "new ž"
-    assert os.listdir(tmp_path) == ["page.html"]
-
-
 def test_a_failure_leaves_the_older_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "page.html"
     path.write_text("old")

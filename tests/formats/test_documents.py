@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import bz2
 import gzip
 import io
-import lzma
 import os
 import subprocess
 import sys
@@ -30,27 +28,13 @@ def fault_of(tmp_path: Path, content: str | bytes, name: str = "p.yaml") -> str:
 
 
 @pytest.mark.parametrize(
-    "content", ["- 1\n", "# a\n%YAML 1.2\n---\n# b\n- 1\n...\n# c\n", "[1]\n...\n\n", "--- [1]"]
-)
-def test_one_document_may_be_marked(tmp_path: Path, content: str) -> None:
-    (tmp_path / "p.yaml").write_text(content, encoding="utf-8")
-    assert read_document(tmp_path / "p.yaml") == [1]
-
-
-@pytest.mark.parametrize(
     ("content", "fault"),
     [
         (b"", "is empty"),
-        (b"\xef\xbb\xbf", "is empty"),
-        ("a: 1\n---\na: 2\n", "holds 2 documents, where there must be one"),
         ("a: 1\n---\n", "holds 2 documents, where there must be one"),
-        ("# a\n- 1\n---\n- 2\n--- 3", "holds 3 documents, where there must be one"),
         ("a: 1\n...\n# b\nb: 2\n", "holds 2 documents, where there must be one"),
-        ("---\n---\n- 1\n", "holds 2 documents, where there must be one"),
         (b"a: \xff\xfe", "byte 4: is not a text file in UTF-8"),
         (gzip.compress(b"a: 1", mtime=0), "is compressed by gzip; decompress it first"),
-        (bz2.compress(b"a: 1"), "is compressed by bzip2; decompress it first"),
-        (lzma.compress(b"a: 1"), "is compressed by xz; decompress it first"),
         ("a: 1".encode("utf-16"), "is text in UTF-16; convert it to UTF-8 first"),
         (b"a: 1\nb: \x00", "line 2: is not a text file: it holds the control character 0x00"),
         ("a: [1,\n", "line 1, column 4: is not YAML: unclosed bracket '['"),
@@ -61,7 +45,6 @@ def test_one_document_may_be_marked(tmp_path: Path, content: str) -> None:
         ("? {a: {b: 1}}\n: 2", "has a mapping or a list as the key of a mapping"),
         ("a: 1\na: 2\n? {b: {c: 1}}\n: 3", "the key 'a' appears twice in one mapping"),
         ("a: *x", "line 1, column 4: is not YAML: while parsing node, found unknown anchor"),
-        ("a: 1\na: 2", "a: the key 'a' appears twice in one mapping"),
         ("- " * 100_000 + "1", "line 1: is nested too deeply"),
         ("? " * 100_000 + "1", "line 1: is nested too deeply"),
         ("- " * 100_000 + "\n", "line 1: is nested too deeply"),
@@ -77,11 +60,9 @@ def test_malformed_yaml(tmp_path: Path, content: str | bytes, fault: str) -> Non
 @pytest.mark.parametrize(
     ("content", "fault"),
     [
-        ("", "is empty"),
         ('{"a": 1', "line 1, column 8: is not JSON: expecting ',' delimiter"),
         ("a: 1", "line 1, column 1: is not JSON: expecting value"),
         ('{"a": {"b": 1, "b": 2}}', "a.b: the key 'b' appears twice in one mapping"),
-        ('[{"b": 1, "b": 1}]', "the key 'b' appears twice in one mapping"),
         ("[" * 100_000, "is nested too deeply"),
         ('{"a": ' + "9" * 5000 + "}", "holds a whole number of thousands of digits"),
     ],
@@ -99,21 +80,6 @@ def test_unreadable_paths(tmp_path: Path) -> None:
         read_document("a\0b")
     with pytest.raises(InputError, match=r"^cannot be read: not a directory$"):
         read_document(Path(__file__) / "p.yaml")
-    with pytest.raises(InputError) as caught:
-        load(tmp_path)
-    assert str(caught.value) == f"{tmp_path}: is a directory, not a file"
-
-
-def test_a_file_without_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "p.yaml"
-    path.write_text("fairlead: 1\n")
-
-    def refuse(*_: object) -> None:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr("builtins.open", refuse)
-    with pytest.raises(InputError, match=r"^cannot be read: permission denied$"):
-        read_document(path)
 
 
 def test_two_hundred_megabytes_are_refused_unread(tmp_path: Path) -> None:
@@ -162,12 +128,6 @@ def test_aliases_that_expand_without_end(tmp_path: Path) -> None:
     for bomb in (levels, long):
         fault = fault_of(tmp_path, bomb)
         assert fault == "expands its aliases to too much for a file of its size"
-
-
-def test_aliases_within_reason_are_read(tmp_path: Path) -> None:
-    path = tmp_path / "p.yaml"
-    path.write_text("a: &a {cpu: 1}\nb: [*a, *a]\n")
-    assert read_document(path) == {"a": {"cpu": 1}, "b": [{"cpu": 1}, {"cpu": 1}]}
 
 
 def test_nonsense_costs_little(tmp_path: Path) -> None:
@@ -221,6 +181,7 @@ def test_scalars_are_those_of_yaml_1_2(tmp_path: Path, written: str, read: objec
 @pytest.mark.parametrize(
     "content",
     [b'{"a":\t1}', b"{a: 1}", b'\xef\xbb\xbf{"a": 1}', b"---\na: 1\n...\n", b"a: 1\r\n",
+     b"# a\n%YAML 1.2\n---\n# b\na: 1\n...\n# c\n", b"--- {a: 1}",
      b"# " + b"-" * 300 + b"\na: 1\n", b" " * 300 + b"\n" + b" " * 300 + b"# b\na: 1\n"],
 )  # fmt: skip
 def test_ways_to_write_the_same(tmp_path: Path, content: bytes) -> None:

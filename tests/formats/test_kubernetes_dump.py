@@ -68,37 +68,14 @@ def test_namespaces_of_one_shape_each(tmp_path: Path) -> None:
     assert cluster.capacity.tolist() == [[4, 16, 110, 0], [8, 16, 110, 2]]
     assert problem.users.names == ("shop", "ml")
     assert problem.demand.tolist() == [[0.5, 1, 1, 0], [2, 0, 1, 1]]
-    assert problem.weight.tolist() == [1, 1]
-    assert problem.task_limit.tolist() == [5, 1]
-    assert problem.users.eligible.all()
     assert held.tasks.tolist() == [[3, 1], [0, 1]]
-    assert held.amounts is None
-    assert held.usage.tolist() == [[1.5, 3, 3, 0], [2.5, 1, 2, 1]]
     assert held.whole_tasks is True
     assert held.source == "kubernetes"
-    assert held.skipped == ()
     (waiting,) = held.waiting
     assert waiting.name == "shop/web-4"
     assert waiting.user == 0
     assert waiting.request.tolist() == [0.5, 1, 1, 0]
     assert waiting.allowed.tolist() == [True, True]
-
-
-def test_namespaces_of_several_shapes(tmp_path: Path) -> None:
-    """Mean of (1, 1), (1, 3) and (4, 2) is (2, 2): of a cluster of (8, 32), cpu is dominant."""
-    held = read(
-        tmp_path,
-        *NODES,
-        pod("a", {"cpu": 1, "memory": "1Gi"}, on="n0"),
-        pod("b", {"cpu": 1, "memory": "3Gi"}, on="n1"),
-        pod("c", {"cpu": 4, "memory": "2Gi"}),
-    )
-    assert held.problem.demand.tolist() == [[2, 2, 1]]
-    assert held.tasks.tolist() == [[0.5, 0.5]]
-    assert held.problem.task_limit.tolist() == [3]
-    assert held.amounts is not None
-    assert held.amounts.tolist() == [[[1, 1, 1], [1, 3, 1]]]
-    assert held.waiting[0].request.tolist() == [4, 2, 1]
 
 
 def test_pods_that_hold_nothing(tmp_path: Path) -> None:

@@ -27,7 +27,3 @@ def test_servers_are_counted_within_their_group() -> None:
     assert [row["server"] for row in rows] == [
         "big-0", "big-1", 'odd, "name"-0', "old-0", "old-2",
     ]  # fmt: skip
-
-
-def test_no_placements_leave_the_heading() -> None:
-    assert order_text(PROBLEM, np.zeros((0, 2), dtype=np.int64)) == "step,user,group,server\n"

@@ -42,32 +42,20 @@ RANGE = "must be 0 or a number between 1e-100 and 1e+100, not"
 SHAPE = {
     "": "is empty",
     "hello\n": "must be one mapping with servers and users, not 'hello'",
-    "- 1\n": "must be one mapping with servers and users, not a list",
     f"{HEAD}---\n{HEAD}": "holds 2 documents, where there must be one",
     "servers: []\n": "the key 'fairlead', the format's version, is missing: write fairlead: 1",
     "fairlead: 2\n": "fairlead: unknown format version 2; this reader knows 1",
     HEAD: "the key 'servers' is missing",
-    HEAD + SERVERS: "the key 'users' is missing",
     f"{HEAD}servers:\n{USERS}": "servers: must be a list, not empty",
     f"{HEAD}servers: []\n{USERS}": "servers: must list at least one",
-    f"{HEAD}servers: {{a: 1}}\n{USERS}": "servers: must be a list, not a mapping",
-    f"{HEAD}servers: [3]\n{USERS}": "servers[0]: must be a mapping, not 3",
-    f"{HEAD}{SERVERS}users: []\n": "users: must list at least one",
     f"{HEAD}{SERVERS}{USERS}user: []\n": "user: unknown key; did you mean 'users'?",
-    f"{HEAD}{SERVERS}{USERS}3: []\n": "3: unknown key",
     user("demnad: {cpu: 1}"): "users[0].demnad: unknown key; did you mean 'demand'?",
-    user("qqq: 1"): "users[0].qqq: unknown key",
     user("demand: 3"): "users[0].demand: must be a mapping, not 3",
     user("demand: {1.5: 3}"): "users[0].demand.1.5: is not the name of a resource",
-    server("capcity: {cpu: 1}"): "servers[0].capcity: unknown key; did you mean 'capacity'?",
-    server("count: 2"): "servers[0]: the key 'capacity' is missing",
     server("capacity: {}"): "users[0]: user 'ana' fits no server: no server has cpu",
     f"{HEAD}servers: [{{capacity: {{cpu: 1}}}}]\n{USERS}": "servers[0]: the key 'name' is missing",
     f"{HEAD}servers: [{{name: 1.10, capacity: {{cpu: 1}}}}]\n{USERS}": (
         "servers[0].name: must be text, not 1.1; put it in quotes"
-    ),
-    f"{HEAD}servers: [{{name: , capacity: {{cpu: 1}}}}]\n{USERS}": (
-        "servers[0].name: must be text, not empty"
     ),
     f"{HEAD}servers: [{{name: '', capacity: {{cpu: 1}}}}]\n{USERS}": (
         "servers[0].name: is an empty name"
@@ -87,16 +75,9 @@ VALUES = {
         f"users[0].demand.cpu: {RANGE} a whole number of 401 digits (user 'ana')"
     ),
     user("demand: {cpu: 4 cores}"): f"users[0].demand.cpu: {NOT_A_QUANTITY} '4 cores' (user 'ana')",
-    server("capacity: {nvidia.com/gpu: -2}"): (
-        "servers[0].capacity.nvidia.com/gpu: must not be negative, not -2 (group 'big')"
-    ),
-    user("weight: 2"): "users[0].demand: user 'ana' demands nothing",
     user("demand: {cpu: 0, memory: 0Gi}"): "users[0].demand: user 'ana' demands nothing",
     user("demand: {cpu: 1}, weight: -2"): (
         "users[0].weight: must be a number from 0, not -2 (user 'ana')"
-    ),
-    user("demand: {cpu: 1}, weight: '2'"): (
-        "users[0].weight: must be a number from 0, not '2' (user 'ana')"
     ),
     user("demand: {cpu: 1}, weight: {memory: 0}"): (
         "users[0].weight: must be 0 of all resources or of none (user 'ana')"
@@ -116,9 +97,6 @@ VALUES = {
     server("count: 1e30, capacity: {cpu: 1}"): (
         "servers[0].count: must be at most 9,007,199,254,740,992, not 1e+30 (group 'big')"
     ),
-    server("count: true, capacity: {cpu: 1}"): (
-        "servers[0].count: must be a whole number from 0, not true (group 'big')"
-    ),
 }  # fmt: skip
 
 UNITS = {
@@ -130,28 +108,17 @@ UNITS = {
         "users[0].demand.cpu: a plain number where servers[0].capacity.cpu is an absolute "
         "quantity; declare the unit of 'cpu' under resources (user 'ana')"
     ),
-    user(
-    "demand: {cpu: 1}",
-    "servers: [{name: a, capacity: {cpu: 8}}, {name: b, capacity: {cpu: 4k}}]\n",
-    ): (
-        "servers[1].capacity.cpu: an absolute quantity where servers[0].capacity.cpu is a plain "
-        "number; declare the unit of 'cpu' under resources (group 'b')"
-    ),
     "resources: {cpu: normalised}\n"
     + user("demand: {cpu: 500m}", "servers: [{name: a, capacity: {cpu: 8}}]\n"): (
         "users[0].demand.cpu: must be a plain number, not '500m': an absolute quantity has no "
         "meaning in the unit 'normalised' (user 'ana')"
     ),
-    "resources: [cpu]\n" + user("demand: {cpu: 1}"): "servers[0].capacity.memory: unknown resource",
     "resources: {cpu: cores, memory: GiB}\n" + user("demand: {cpuu: 1}"): (
         "users[0].demand.cpuu: unknown resource; did you mean 'cpu'?"
     ),
     "resources: [cpu, cpu]\n" + user("demand: {cpu: 1}"): "resources[1]: duplicate name 'cpu'",
     "resources: 3\n" + user("demand: {cpu: 1}"): (
         "resources: must be a mapping of names to units, or a list of names, not 3"
-    ),
-    "resources: {cpu: 3}\n" + user("demand: {cpu: 1}"): (
-        "resources.cpu: must be the name of a unit, not 3"
     ),
 }  # fmt: skip
 
@@ -173,25 +140,13 @@ PLACEMENT = {
     user("demand: {cpu: 1}, servers: {zone: c}"): (
         "users[0].servers.zone: no group has the label zone: c"
     ),
-    user("demand: {cpu: 1}, servers: {zone: 1.5}"): (
-        "users[0].servers.zone: must be text, not 1.5; put it in quotes"
-    ),
     user("rates: {bgi: 3}"): "users[0].rates.bgi: no group is named 'bgi'; did you mean 'big'?",
-    user("rates: {big: -3}"): "users[0].rates.big: must not be negative, not -3",
-    user("rates: {big: 0}"): "users[0]: user 'ana' fits no server: its rate is 0 on every group",
     user("rates: {big: 3}, servers: [old]", TWO): (
         "users[0]: user 'ana' fits no server: "
         "its rate is 0 on every group that its placement allows"
     ),
-    user("demand: {cpu: 1}, servers: []"): (
-        "users[0]: user 'ana' fits no server: its placement constraint allows no group"
-    ),
     user("demand: {cpu: 1}, servers: {zone: b, gpu: T4}", TWO): (
         "users[0]: user 'ana' fits no server: its placement constraint allows no group"
-    ),
-    user("demand: {cpu: 17}", TWO): (
-        "users[0]: user 'ana' fits no server: "
-        "one task needs 17 of cpu, and the largest server has 16"
     ),
     "resources: {cpu: cores, memory: GiB}\n" + user("demand: {memory: 5}, servers: [old]", TWO): (
         "users[0]: user 'ana' fits no server: one task needs 5 GiB of memory, "
@@ -217,9 +172,7 @@ NAMES = {
     user("demand: {cpu: 1, cpu: 2}"): (
         "users[0].demand.cpu: the key 'cpu' appears twice in one mapping"
     ),
-    user("demand: {cpu: 1, cpu: 1}"): "the key 'cpu' appears twice in one mapping",
     user("demand: {7: 1, '7': 1}"): "users[0].demand.7: the key 7 appears twice (user 'ana')",
-    HEAD + SERVERS + USERS + "users: []\n": "users: the key 'users' appears twice in one mapping",
 }  # fmt: skip
 
 
