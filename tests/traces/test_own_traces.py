@@ -19,7 +19,7 @@ from fairlead.traces.csv_folder import read_folder, write_folder
 from fairlead.traces.parquet_trace import METADATA_KEY, read_parquet, write_parquet
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 def test_round_trips_are_exact(tmp_path: Path, seed: int) -> None:
     workload = random_workload(seed)
     write_parquet(workload, tmp_path / "trace.parquet")
@@ -58,12 +58,8 @@ def test_files_that_are_no_trace(tmp_path: Path) -> None:
     assert refused(path) == "the Parquet file ends before its data does (truncated?)"
     path.write_bytes(b"")
     assert refused(path) == "is not a Parquet file"
-    path.write_bytes(b"PAR1")
-    assert refused(path) == "the Parquet file ends before its data does (truncated?)"
     path.write_bytes(b"PAR1" + bytes(20) + b"PAR1")
     assert refused(path).startswith("the Parquet file is damaged: ")
-    path.write_bytes(b"\x89PNG\r\n" * 100)
-    assert refused(path) == "is not a Parquet file"
     pl.DataFrame({"a": [1]}).write_parquet(path)
     assert refused(path) == ("is a Parquet file but no trace: its metadata has no 'fairlead_trace'")
     path.unlink()
@@ -103,12 +99,7 @@ def rewritten(
     return path
 
 
-@pytest.mark.parametrize("place", [99, -1, 10**30, True, 1.5])
-def test_a_place_names_groups_by_number(tmp_path: Path, place: float) -> None:
-    assert refused(rewritten(tmp_path, places=[[place]])).startswith("places[0]: must be numbers")
-
-
-@pytest.mark.parametrize("count", [0, -5, 10**7 + 1, 10**30, True, 1.5, "2"])
+@pytest.mark.parametrize("count", [0, 10**7 + 1, True, 1.5])
 def test_a_count_of_the_metadata_is_usable(tmp_path: Path, count: object) -> None:
     path = parquet(tmp_path)
     groups = json.loads(pl.read_parquet_metadata(path)[METADATA_KEY])["groups"]
@@ -118,26 +109,15 @@ def test_a_count_of_the_metadata_is_usable(tmp_path: Path, count: object) -> Non
     )
 
 
-@pytest.mark.parametrize("huge", [{"capacity": [10**400]}, {"weight": 10**400}])
-def test_a_huge_number_of_the_metadata_is_refused(tmp_path: Path, huge: dict[str, object]) -> None:
-    path, kind = parquet(tmp_path), "users" if "weight" in huge else "groups"
-    rows = json.loads(pl.read_parquet_metadata(path)[METADATA_KEY])[kind]
-    changed = [row | huge for row in rows]
-    assert "OverflowError" in refused(rewritten(tmp_path, **{kind: changed}))
-
-
 def test_damaged_metadata(tmp_path: Path) -> None:
     assert refused(rewritten(tmp_path, version=2)) == (
         "is a trace of version 2; version 1 can be read"
     )
     line = refused(rewritten(tmp_path, users="x"))
     assert line.startswith("fairlead_trace: the metadata is not that of a trace: ")
-    line = refused(rewritten(tmp_path, users=[{"name": "nobody", "weight": 1.0}]))
-    assert line.startswith("jobs[0].user: unknown user 'user ")
-    events = {"time": [1.0], "event": ["explode"], "server": [0]}
-    assert "fairlead_trace: the metadata is not" in refused(
-        rewritten(tmp_path, server_events=events)
-    )
+    users = [{"name": f"user {n}", "weight": 10**400} for n in range(9)]
+    assert "OverflowError" in refused(rewritten(tmp_path, users=users))
+    assert refused(rewritten(tmp_path, places=[[99]])).startswith("places[0]: must be numbers")
     events = {"time": [1.0], "event": ["join"], "server": [999]}
     assert refused(rewritten(tmp_path, server_events=events)).startswith(
         "server events[0].server: must be from 0 to"
@@ -154,7 +134,6 @@ ROW = pl.int_range(pl.len()) == 1
     ("change", "said"),
     [
         (lambda f: f.drop("place"), "columns: the columns are job String, user"),
-        (lambda f: f.with_columns(submit=pl.lit("x")), "columns: the columns are"),
         (lambda f: f.head(0), "holds no job"),
         (
             lambda f: f.with_columns(pl.when(~ROW).then("submit").alias("submit")),
@@ -165,27 +144,14 @@ ROW = pl.int_range(pl.len()) == 1
             "row 1: durations: one is empty",
         ),
         (
-            lambda f: f.with_columns(submit=pl.lit(float("nan"))),
-            "jobs[0].submit: must be a number of seconds from 0, not nan",
-        ),
-        (lambda f: f.reverse(), "jobs[1].submit: time runs backwards to"),
-        (
             lambda f: f.with_columns(pl.lit(-1.0).alias("demand.cpu")),
             "shapes[0].cpu: must be 0 or a usable positive number, not -1",
-        ),
-        (
-            lambda f: f.with_columns(durations=pl.Series([[0.0]] * len(f))),
-            "tasks[0].duration: must be a positive number of seconds, not 0.0",
         ),
         (
             lambda f: f.with_columns(durations=pl.Series([[]] * len(f), dtype=pl.List(pl.Float64))),
             "sets[0].tasks: must be a positive number, not 0",
         ),
         (lambda f: f.with_columns(place=pl.lit(99, dtype=pl.Int32)), "sets[0].place: must be from"),
-        (
-            lambda f: f.with_columns(job=pl.lit("one"), submit=pl.int_range(pl.len()) * 1.0),
-            "row 2: ",
-        ),
     ],
 )
 def test_damaged_tables(
@@ -199,8 +165,7 @@ def test_a_job_that_comes_back_is_a_duplicate(tmp_path: Path) -> None:
         late = frame.head(1).with_columns(submit=frame["submit"].max(), cancel=None)
         return pl.concat([frame, late])
 
-    path = rewritten(tmp_path, again)
-    assert "duplicate name" in refused(path)
+    assert "duplicate name" in refused(rewritten(tmp_path, again))
 
 
 FILES = {
@@ -247,13 +212,9 @@ def test_a_folder_written_by_hand(tmp_path: Path) -> None:
     ("file", "old", "new", "said"),
     [
         ("trace.json", '"trace": 1', '"trace": 2', "trace: is a trace of version 2"),
-        ("trace.json", "}}", "", "line 1, column "),
         ("trace.json", '"cpu"', '"cpu": "", "cpu"', "resources.cpu: the key 'cpu' appears twice"),
         ("servers.csv", '""zone""', '""zone"": """", ""zone""', "row 3: labels: "),
         ("trace.json", '{"cpu": "cores"}', "[]", "resources: must name each resource"),
-        ("servers.csv", "small,1,", "small,0,", "row 3: count: '0' is less than 1"),
-        ("servers.csv", "small,1,2", "small,1,0", "row 3: takes nothing of any resource"),
-        ("servers.csv", "small", "big", "row 3: group: 'big' is a group twice"),
         ("servers.csv", '"{""zone"": ""a""}"', "zone", "row 3: labels: 'zone' is no JSON object"),
         (
             "servers.csv",
@@ -262,31 +223,17 @@ def test_a_folder_written_by_hand(tmp_path: Path) -> None:
             "row 1: the header lacks the column 'cpu' and has the unknown column 'ram'",
         ),
         ("users.csv", "bo,1", "bo,-1", "row 3: weight: '-1' is less than 0"),
-        ("users.csv", "bo,1", ",1", "row 3: user: is empty"),
         ("jobs.csv", "y,bo", "x,bo", "row 3: job: 'x' is a job twice"),
         ("jobs.csv", "y,bo", "y,cy", "row 3: user: 'cy' is no user of users.csv"),
         ("jobs.csv", "x,ana,0", "x,ana,6", "row 3: submit: '5' is before the row above"),
-        ("jobs.csv", "x,ana,0", "x,ana,0_1", "row 2: submit: '0_1' is not a number"),
-        ("jobs.csv", "true", "yes", "row 3: gang: 'yes' is neither true nor false"),
-        ("jobs.csv", "9.5", "4", "row 3: cancel: '4' is less than 5"),
-        ("jobs.csv", "y,bo", '"y,bo"', "row 3: 4 columns separated by commas, not 5"),
         ("jobs.csv", "y,bo", 'y,"bo', "row 3: is not CSV: unexpected end of data"),
-        ("jobs.csv", "x,ana", '"x\n",ana', "row 2: is not CSV: unexpected end of data"),
         ("jobs.csv", "x,ana", "x\rz,ana", "row 2: holds a carriage return"),
         ("users.csv", FILES["users.csv"], "\ufeffuser,weight", "holds no user"),
         ("servers.csv", "big,2", "big,900000000", "row 2: count: there are more than 10,000,000"),
-        ("servers.csv", "big,2", "big,1.5", "row 2: count: '1.5' is not a whole number"),
-        ("servers.csv", "big,2", f"big,{2**32}", "row 2: count: must be from 0 to"),
-        ("servers.csv", "big,2", f"big,{2**53 + 1}", f"row 2: count: '{2**53 + 1}' is more than"),
-        ("tasks.csv", "x,,1,20", "x,,1,0", "row 3: duration: '0' is not positive"),
         ("tasks.csv", "x,,1,20", "x,,0,20", "row 3: job: 'x' takes nothing of any resource"),
         ("tasks.csv", "x,,1,20", "z,,1,20", "row 3: job: 'z' is not in the order of jobs.csv; 'y'"),
-        ("tasks.csv", "x,,1,10", "y,,1,10", "row 2: job: 'y' is not in the order of jobs.csv; 'x'"),
-        ("tasks.csv", "y,small,2", "x,small,2", "row 5: job: 'x' is not in the order of jobs.csv"),
         ("tasks.csv", "small|big", "tiny", "row 4: place: 'tiny' names no groups of servers.csv"),
         ("tasks.csv", FILES["tasks.csv"][-30:], "", "has no task of job 'y'"),
-        ("server_events.csv", "big-1", "big-2", "row 2: server: 'big-2' is no server of"),
-        ("server_events.csv", "leave", "go", "row 2: event: 'go' is none of join, leave, drain"),
         ("server_events.csv", "3,leave,big-1\n", "3,leave,big-1\n" * 2, "row 3: a leave cannot"),
         ("server_events.csv", "3,leave", "3,drain,big-0\n2,leave", "row 3: time: time runs back"),
     ],
@@ -334,14 +281,6 @@ def test_a_folder_is_read_alike_in_blocks_of_any_size(
     for more in (8, 60, 200):
         monkeypatch.setattr(_csv_tables, "BYTES_PER_BLOCK", longest + more)
         assert same_tasks(workload, read_folder(tmp_path / "trace"))
-
-
-def test_there_is_a_column_of_limits_only_where_a_job_has_one(tmp_path: Path) -> None:
-    headers = []
-    for jobs in (FILES["jobs.csv"], LIMITED):
-        write_folder(read_folder(folder(tmp_path, jobs__csv=jobs)), tmp_path / "again")
-        headers.append((tmp_path / "again" / "jobs.csv").read_text().split("\n")[0])
-    assert headers == ["job,user,submit,gang,cancel", "job,user,submit,gang,cancel,limit"]
 
 
 @pytest.mark.parametrize("damage", [b"\0", b"\xff", b"-"])
@@ -417,7 +356,6 @@ LIMITED = "job,user,submit,gang,cancel,limit\nx,ana,0,false,,90.5\ny,bo,5,true,9
     [
         ("-5", "row 2: limit: '-5' is less than 0"),
         ("0", "row 2: limit: must be a positive number of seconds, not 0.0"),
-        ("soon", "row 2: limit: 'soon' is not a number"),
     ],
 )
 def test_faults_in_limits_name_file_and_row(tmp_path: Path, limit: str, said: str) -> None:
@@ -444,9 +382,6 @@ def test_recorded_starts_and_servers(tmp_path: Path) -> None:
     workload = read_folder(folder(tmp_path, tasks__csv=starts_only))
     assert repr(workload.task_start.tolist()) == "[4.0, nan, inf, 9.5]"
     assert workload.task_server.tolist() == [-1] * 4
-    write_folder(workload, tmp_path / "again")
-    written = (tmp_path / "again" / "tasks.csv").read_text().splitlines()
-    assert written[0] == starts_only.split(maxsplit=1)[0]
     assert not read_folder(folder(tmp_path)).has_starts
 
 
@@ -454,8 +389,6 @@ def test_recorded_starts_and_servers(tmp_path: Path) -> None:
     ("old", "new", "said"),
     [
         ("10,4,big-1", "10,-4,big-1", "row 2: start: '-4' is less than 0"),
-        ("10,4,big-1", "10,soon,big-1", "row 2: start: 'soon' is not a number"),
-        ("10,4,big-1", "10,4,big-2", "row 2: server: 'big-2' is no server of servers.csv"),
         ("9.5,small-0", "4,small-0", "row 5: start: must be a time after its job was submitted"),
         ("9.5,small-0", "10,small-0", "row 5: start: must be a time before its job was withdrawn"),
         (
@@ -463,7 +396,6 @@ def test_recorded_starts_and_servers(tmp_path: Path) -> None:
             "server,start",
             "row 1: column 5 of the header is 'server' and not 'start'",
         ),
-        ("start,server", "start,server,more", "row 1: the header has the unknown column 'more'"),
         ("10,4,big-1", "10,4", "row 2: 5 columns separated by commas, not 6"),
     ],
 )
@@ -480,13 +412,6 @@ def test_starts_in_a_parquet_file_are_as_many_as_tasks(tmp_path: Path) -> None:
     assert "starts: not as many as durations" in refused(
         rewritten(tmp_path, lambda f: f.with_columns(starts=starts))
     )
-
-
-@pytest.mark.parametrize("file", [name for name in FILES if name != "server_events.csv"])
-def test_missing_files(tmp_path: Path, file: str) -> None:
-    path = folder(tmp_path)
-    (path / file).unlink()
-    assert refused(path) == f"/{file}: cannot be read: No such file or directory"
 
 
 def test_writing_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
