@@ -149,14 +149,6 @@ def test_the_verdict_names_least_and_largest_shares(tasks: list[float], verdict:
     assert verdict in Reader(page_of(found)).text
 
 
-def test_limits_are_beside_tasks() -> None:
-    problem = Problem.from_arrays([[100.0]], [[1.0], [1.0]], task_limit=[4, np.inf])
-    found = Allocation(problem, "drfh", np.array([[4.0], [2.0]]), certificate())
-    rows = [line.split() for line in text_of(found).splitlines()]
-    assert ["u1", "1", "4", "of", "4", "r1", "4.00", "%", "g1", "4"] in rows
-    assert ["u2", "1", "2", "r1", "2.00", "%", "g1", "2"] in rows
-
-
 def test_names_are_neither_markup_nor_control_characters() -> None:
     problem = Problem.from_arrays([[1], [1]], [[1], [1]], users=["[bold]x[/bold]", "\u202ered"])
     allocation = Allocation(problem, "drf", np.array([[1.0, 0], [0, 1]]), certificate())
@@ -164,15 +156,6 @@ def test_names_are_neither_markup_nor_control_characters() -> None:
     assert "[bold]x[/bold]" in text
     assert "\u202e" not in text
     assert "\\u202ered" in text
-
-
-def test_a_group_with_few_holders_names_them() -> None:
-    group = group_holdings(two_servers(), 0)
-    (holding,) = group.holdings
-    assert (holding.name, holding.users, holding.tasks) == ("ana", (0,), 10)
-    assert holding.amounts == pytest.approx((2, 10))
-    assert holding.time == pytest.approx(1)
-    assert group.free == pytest.approx((0, 2))
 
 
 @pytest.mark.parametrize("g", range(4))

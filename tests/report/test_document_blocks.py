@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from handmade_answers import certificate
 
 import fairlead.report
 from fairlead.report import page
@@ -31,11 +30,10 @@ from fairlead.report.document import (
     Tiles,
     numbers,
     pairs_table,
-    proof,
     table_of,
     words,
 )
-from fairlead.report.page import FIRST_ROWS, ROWS_ON_PAGE, to_page
+from fairlead.report.page import FIRST_ROWS, to_page
 from fairlead.report.terminal import LINES_ON_TERMINAL, to_terminal
 from page_reader import Reader, read_harmless, unpacked
 
@@ -119,18 +117,6 @@ def test_the_largest_rows_are_shown_in_their_order(monkeypatch: pytest.MonkeyPat
     assert "… and 2 users with less; all are in the output of --json." in read
 
 
-def test_a_page_limits_its_rows() -> None:
-    read = on_page(table_of("t", COLUMNS, rows_of(ROWS_ON_PAGE + 1)))
-    assert listed(read.text) == names(range(ROWS_ON_PAGE))
-    assert "… and 1 row with smaller shares" in read.text
-
-
-def test_a_note_and_foot_rows_stand_below() -> None:
-    table = table_of("t", COLUMNS, rows_of(2), foot=[["in all", "2.0"]], note="beware of it")
-    for shown in (on_terminal(table), on_page(table).text):
-        assert shown.index("u1") < shown.index("in all") < shown.index("beware of it")
-
-
 @pytest.mark.parametrize("each", ["user", "group"])
 @pytest.mark.parametrize("count", [page.ROWS_TO_SEARCH, page.ROWS_TO_SEARCH + 1])
 def test_many_users_can_be_searched(each: str, count: int) -> None:
@@ -182,13 +168,6 @@ def test_statements_have_the_mark_of_their_kind(kind: str, mark: str) -> None:
     classes = [str(a.get("class")) for _, a in read.elements]
     assert f"opening {kind}" in classes
     assert f"statement {kind}" in classes
-
-
-@pytest.mark.parametrize("violation", [0.0, 1.0])
-def test_a_proof_holds_or_fails(violation: float) -> None:
-    text = on_terminal(proof(certificate(violation=violation)))
-    assert ("✗" if violation else "✓") in text
-    assert ("DOES NOT HOLD" in text) == bool(violation)
 
 
 def test_tiles_pairs_and_sections() -> None:
@@ -281,12 +260,6 @@ def test_names_fold_and_numbers_stand_whole(width: int | None, columns: int) -> 
     assert "…" not in text
 
 
-def test_a_terminal_gets_colours(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    assert "\x1b[" in to_terminal(document(Prose("x", "strong")), width=80, plain=False)
-
-
 def test_the_script_reads_the_digits_that_are_written() -> None:
     """Python's 85 digits in order, without the one that could begin a tag."""
     script = (Path(fairlead.report.__file__).parent / "template" / "page.js").read_text()
@@ -294,12 +267,3 @@ def test_the_script_reads_the_digits_that_are_written() -> None:
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
     expected = "0123456789" + letters + letters.lower() + "!#$%&()*+-;<=>?@^_`{|}~"
     assert digits == expected.replace("<", ",")
-
-
-@pytest.mark.parametrize("length", range(1, 10))
-def test_packed_bytes_are_whole_groups_of_digits(length: int) -> None:
-    html = str(page._packed(b"ab" * length))
-    size, text = html.split('data-bytes="')[1].split('">')
-    assert len(text) % 5 == 0
-    assert 0 <= len(text) // 5 * 4 - int(size) < 4
-    assert "<" not in text

@@ -67,13 +67,3 @@ def test_the_verdict_has_the_least_level(count: int, mark: str, summary: str) ->
     assert verdict.startswith(f"{mark} In the end the least level is {percent(float(ratio[-1]))}")
     assert f"{percent(float(ratio.min()))}, after step {ratio.argmin() + 1}." in verdict
     assert summary in verdict
-
-
-def test_findings_have_their_marks() -> None:
-    lines = [" ".join(line.split()) for line in text_of(run_of(3)).splitlines()]
-    findings = {line.split()[1]: line for line in lines if line[:1] in ("✓", "✗", "?")}
-    assert findings["sharing-incentive"].startswith("✓ sharing-incentive holds")
-    assert findings["sharing-incentive"].endswith("(all 6 steps)")
-    assert findings["dynamic-envy-freeness"].startswith("? dynamic-envy-freeness not refuted")
-    assert findings["strategy-proofness"] == "✗ strategy-proofness FAILS agent u1, its share 0.5"
-    assert findings["proof"].startswith("✓ proof holds")

@@ -8,15 +8,14 @@ import numpy as np
 import pytest
 from handmade_answers import HOSTILE
 
-from fairlead.errors import RefusalError
 from fairlead.model.problem import Problem
 from fairlead.model.ties import largest_first
 from fairlead.report import filling as module
-from fairlead.report.filling import filling_document, policy_idea
+from fairlead.report.filling import filling_document
 from fairlead.report.numbers import number, spread
 from fairlead.report.page import to_page
 from fairlead.report.terminal import to_terminal
-from fairlead.scheduler.policies import SELECTIONS, find_policy
+from fairlead.scheduler.policies import find_policy
 from fairlead.simulation.trials import Trials, run_trials
 from page_reader import Reader, read_harmless
 
@@ -110,12 +109,6 @@ def test_error_bars_are_deviation_and_margin() -> None:
     assert means == pytest.approx(summary.mean[order].tolist(), rel=1e-5)
 
 
-def test_random_policies_are_marked() -> None:
-    assert "means of 4 trials" in text_of("a few")
-    assert "One trial of a random policy, seed 1" in text_of("one random")
-    assert "trial" not in text_of("one filling")
-
-
 def test_many_means_are_listed_by_user_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "group by group" not in text_of("many")
     monkeypatch.setattr(module, "MOST_PAIRS", 100)
@@ -124,18 +117,3 @@ def test_many_means_are_listed_by_user_alone(monkeypatch: pytest.MonkeyPatch) ->
     users = [line for line in text.splitlines() if line.startswith(f" {HOSTILE}")]
     assert len(users) == 60
     assert "... and 20 users with smaller shares" in text_of("many", 80)
-
-
-def test_every_policy_has_its_own_description() -> None:
-    ideas = {}
-    for criterion in ("drf", "tsf", "ps-dsf"):
-        for select in SELECTIONS:
-            for residual in (False, True):
-                try:
-                    policy = find_policy(criterion, select, residual)
-                except RefusalError:
-                    continue
-                ideas[policy.name] = policy_idea(policy).partition(": ")[2]
-    assert len(set(ideas.values())) == len(ideas) > 10
-    assert "Wang" in ideas["drf/best-fit"]
-    assert "Kesidis" in ideas["drf/best-fit-first"]

@@ -5,26 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import log10
 
-import numpy as np
 import pytest
 
-from fairlead.model.holdings import Holdings
-from fairlead.model.problem import Problem
-from fairlead.properties.audit import audit
 from fairlead.report import charts
-from fairlead.report.charts import INK, LONGEST_LABEL
+from fairlead.report.charts import LONGEST_LABEL
 from fairlead.report.numbers import change, duration, number, percent, precise_percent, spread
 
 
 @pytest.mark.parametrize(
     ("write", "value", "text"),
     [
-        (number, 0, "0"),
-        (number, 82.5, "82.5"),
         (number, 12583, "12,583"),
         (number, 999.97, "1,000"),
         (number, 2.60869, "2.609"),
-        (number, 1e-9, "1e-09"),
         (number, 3.2e15, "3.2e+15"),
         (spread, 2.7012, "2.7"),
         (spread, 12345.6, "12,300"),
@@ -35,12 +28,9 @@ from fairlead.report.numbers import change, duration, number, percent, precise_p
         (change, 0.1234567, "+12.3\u00a0%"),
         (change, -1 / 15, "−6.67\u00a0%"),
         (change, -9e-4, "unchanged"),
-        (change, 1e8, "+1e+10\u00a0%"),
         (change, float("inf"), "from nothing"),
         (duration, 0.25, "0.25 s"),
         (duration, 119, "119 s"),
-        (duration, 120, "2 min"),
-        (duration, 7200, "2 h"),
         (duration, 100_000, "27.78 h"),
         (duration, 172_800, "2 d"),
     ],
@@ -55,12 +45,6 @@ def test_no_percentage_is_a_power_of_ten(write: Callable[[float], str], share: f
     text = write(share)
     assert "e" not in text
     assert (text == "~0 %") == (abs(share) < 1e-6)
-
-
-def test_a_nearly_empty_cluster_uses_is_nearly_zero() -> None:
-    problem = Problem.from_arrays([[1.0]], [[1.0]])
-    found = audit(problem, Holdings(problem, np.array([[1.3e-16]])))
-    assert found["feasibility"].sentence.endswith("(most used: ~0 %)")
 
 
 @pytest.mark.parametrize("least", [1e-4, 0.5, 7.0, 3000.0])
@@ -88,11 +72,6 @@ def test_the_first_row_is_on_top_and_names_are_escaped() -> None:
     assert charts.line("<i>", [0], [0], colour="#000000")["name"] == "&lt;i&gt;"
 
 
-def test_chart_values_have_six_digits_or_none() -> None:
-    given = [1 / 3, 123456789.0, np.nan, np.inf, 0.0]
-    assert charts.values(given) == [0.333333, 123457000.0, None, None, 0.0]
-
-
 @pytest.mark.parametrize("length", [1, LONGEST_LABEL, LONGEST_LABEL + 1, 90])
 def test_long_names_keep_both_ends(length: int) -> None:
     name = "".join(chr(0x4E00 + k) for k in range(length))
@@ -100,21 +79,3 @@ def test_long_names_keep_both_ends(length: int) -> None:
     assert len(short) <= LONGEST_LABEL
     assert (short == name) == (length <= LONGEST_LABEL)
     assert (short[0], short[-1]) == (name[0], name[-1])
-
-
-def test_traces_have_their_points() -> None:
-    drawn = charts.between([0.0, 2.0], [1.0, 5.0], [0, 1])
-    assert drawn["x"] == [0.0, 1.0, None, 2.0, 5.0, None]
-    assert drawn["y"] == [0, 0, None, 1, 1, None]
-    upright = charts.bars("b", [0, 1], [1.0, 2.0], [], "#000000")
-    level = charts.bars("b", [0, 1], [1.0, 2.0], [], "#000000", level=True)
-    assert (upright["x"], upright["y"], upright["orientation"]) == ([0, 1], [1.0, 2.0], "v")
-    assert (level["y"], level["x"], level["orientation"]) == ([0, 1], [1.0, 2.0], "h")
-
-
-def test_colours_and_dashes_for_style_sheets() -> None:
-    assert charts.ink_on("#0072B2") == "#ffffff"
-    assert charts.ink_on("#F0E442") == "#000000"
-    assert (charts.css(INK), charts.css("#123456")) == ("var(--ink)", "#123456")
-    dashes = [charts.css_dash(dash) for dash in ("solid", "dot", "longdash")]
-    assert dashes == ["solid", "dotted", "dashed"]

@@ -171,19 +171,6 @@ def test_a_page_fetches_nothing_and_every_picture_has_its_data(name: str) -> Non
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_lines_that_a_legend_names_can_be_hidden(name: str) -> None:
-    reader, _, figures = read(name)
-    keys = {a["data-toggles"] for _, a in reader.elements if "data-toggles" in a}
-    groups = {
-        trace["legendgroup"]
-        for figure in figures.values()
-        for trace in figure["data"]
-        if "legendgroup" in trace
-    }
-    assert groups == keys != set()
-
-
-@pytest.mark.parametrize("name", NAMES)
 def test_the_verdict_warns_where_a_user_got_nothing(name: str) -> None:
     reader, shown, _ = read(name)
     shared = {policy: found for policy, found in runs(name).items() if "dedicated" not in policy}
@@ -195,15 +182,6 @@ def test_the_verdict_warns_where_a_user_got_nothing(name: str) -> None:
     for policy in starved:
         never = re.search(f"[Uu]nder {re.escape(policy)} [^;:]* never ran anything", shown)
         assert (never is not None) == bool(facts[policy]["never_ran"])
-
-
-def test_users_that_never_ran_are_named() -> None:
-    """One whose task fits nowhere runs nothing, and neither ticks nor silence say otherwise."""
-    outcomes = outcomes_of(one_kind([0.5, 2.0], users=2), "drf/best-fit")
-    assert outcomes["drf/best-fit"].to_dict()["never_ran"] == ["user-1"]
-    reader = Reader(to_page(simulation_document(outcomes, "x")))
-    assert "opening fails" in [a.get("class") for _, a in reader.elements]
-    assert "Under drf/best-fit user-1 never ran anything." in reader.text
 
 
 def test_names_with_tags_reach_pictures_as_text() -> None:
@@ -283,13 +261,6 @@ def test_a_user_that_waits_loses() -> None:
     assert values == pytest.approx([2, 2, 60, 0, 85 / 60])
     assert "+41.7 % waits +25 s" in shown
     assert str(cells[-1]["class"]).split() == ["num", "bad"]
-
-
-def test_another_policy_may_be_todays() -> None:
-    outcomes = runs("what if")
-    page = to_page(simulation_document(outcomes, "x", today="slots:3"))
-    assert "Today's policy: slots:3." in Reader(page).text
-    assert len(gains_of(page)) == len(outcomes) - 1
 
 
 def test_the_recorded_run_is_todays() -> None:

@@ -53,12 +53,6 @@ def parts(count: list[int], weight: list[float]) -> list[list[int]]:
     ]
 
 
-def test_parts_by_weight() -> None:
-    assert parts([6, 3], [1, 1, 1]) == [[2, 1], [2, 1], [2, 1]]
-    assert parts([8, 4], [2, 1, 1]) == [[4, 2], [2, 1], [2, 1]]
-    assert dedicated_servers(park([4, 2], [1, 1])).tolist() == [0, 0, 1, 1, 0, 1]
-
-
 def test_what_is_left_over_goes_round() -> None:
     assert parts([1, 1, 1, 1], [1, 1, 1]) == [[1, 0, 0, 1], [0, 1, 0, 0], [0, 0, 1, 0]]
     assert parts([5, 5], [3, 2]) == [[3, 3], [2, 2]]
@@ -185,13 +179,3 @@ def test_a_gang_with_an_unplaceable_set_is_unplaceable(gang: bool) -> None:
     log = replay_dedicated(workload, "drf/first-fit", plain_replay)
     assert log.task.tolist() == ([] if gang else [0])
     assert log.set_unplaceable.tolist() == [gang, True]
-
-
-@pytest.mark.parametrize("policy", ["drf/best-fit", "slots:8"])
-def test_any_policy_can_decide(policy: str) -> None:
-    workload = random_workload(1)
-    log = replay_dedicated(workload, policy, plain_replay)
-    owner = dedicated_servers(workload)
-    job = workload.set_job[np.searchsorted(workload.first_task, log.task, side="right") - 1]
-    assert len(log.task)
-    assert (owner[log.server] == workload.job_user[job]).all()

@@ -198,8 +198,6 @@ def test_other_sources_workload_seed_or_options_are_another_run(
     assert runs_again(workload)
     assert runs_again(workload, seed=1)
     assert not runs_again(workload, seed=1)
-    assert runs_again(workload, seed=1, strict_fifo=True)
-    assert runs_again(change_workload(workload, "weight:u1=3"), seed=1, strict_fifo=True)
 
 
 def test_other_files_in_the_folder_are_never_overwritten(
@@ -231,18 +229,6 @@ def test_files_of_unlike_runs_have_unlike_names() -> None:
     assert len(set(names)) == len(names)
     assert all(name.isascii() and name.isprintable() and "/" not in name for name in names)
     assert len(PlannedRun("drf/best-fit", f"weight:{'x' * 500}=1").path(folder).name) < 100
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"seed": -1}, "seed: must be a whole number from 0"),
-        ({"what_if": ["weight:cy=1"]}, "no user is named 'cy'"),
-    ],
-)
-def test_options_without_meaning(workload: Workload, options: Any, said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        run_policies(workload, ["drf/best-fit"], **options)
 
 
 def refuse(*_: object, **__: object) -> RunLog:

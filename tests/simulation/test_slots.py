@@ -44,13 +44,6 @@ def test_one_pool_runs_as_many_tasks_as_there_are_slots() -> None:
     assert said.endswith("tasks fill 2.2% of the slots they take, and at most 14 run at once")
 
 
-def test_of_tasks_that_cannot_run_nothing_more_is_said() -> None:
-    said = caution([[4, 8], [16, 2]], [[4, 4], [12, 1]], 1)
-    assert said.endswith(
-        "7 of 7 tasks fit on a server, but take more slots than any server has that they may run on"
-    )
-
-
 def test_what_is_beside_slots_is_named() -> None:
     said = caution([[8, 8], [8, 0]], [[1, 1], [1, 0]], 8)
     assert said.endswith("users are ordered by slots alone, whatever r2 they hold")

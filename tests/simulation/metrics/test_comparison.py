@@ -13,15 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead.errors import InputError
-from fairlead.model.run_log import RunLog
-from fairlead.model.workload import Workload
 from fairlead.simulation.metrics.comparison import compare
 from fairlead.simulation.metrics.summary import Summary, summarise
 from fairlead.simulation.runs import recorded_run
 from oracles.plain_metrics import PlainMetrics
 from oracles.plain_replay import plain_replay
 from oracles.random_workloads import random_workload
-from random_runs import one_server, run_by_seed
+from random_runs import run_by_seed
 
 
 @cache
@@ -84,16 +82,6 @@ def test_users(seed: int) -> None:
         assert (found.gained[u], found.lost[u]) == (better, worse)
 
 
-@settings(max_examples=6)
-@given(st.integers(0, 9_999))
-def test_the_other_way_round(seed: int) -> None:
-    ours, theirs = two_runs(seed)
-    one, other = compare(ours, theirs), compare(theirs, ours)
-    assert one.gained.tolist() == other.lost.tolist()
-    assert one.reduction.shortened.tolist() == other.reduction.lengthened.tolist()
-    assert (one.policy, one.baseline) == (other.baseline, other.policy)
-
-
 @pytest.mark.parametrize(
     ("ratio", "gains", "loses"),
     [(0.9989, True, False), (0.999, True, False), (0.9991, False, False), (1.0, False, False),
@@ -111,14 +99,6 @@ def test_less_than_a_thousandth_is_no_change(ratio: float, gains: bool, loses: b
     assert set(found.lost) == {loses}
 
 
-def test_nobody_gains_on_oneself() -> None:
-    ours, _ = two_runs(7)
-    same = compare(ours, ours)
-    assert not same.gained.any()
-    assert not same.lost.any()
-    assert set(same.completed_difference) == {0}
-
-
 @settings(max_examples=6)
 @given(st.integers(0, 9_999))
 def test_plain_values(seed: int) -> None:
@@ -133,44 +113,6 @@ def test_plain_values(seed: int) -> None:
         assert values["users"][name]["started"] == found.started[u]
         ratio = values["users"][name]["completion_ratio"]
         assert (ratio is None) == isnan(found.completion_ratio[u])
-
-
-def in_turn(*ends: float) -> RunLog:
-    """Two tasks of one server, one after the other."""
-    return RunLog(
-        "by hand",
-        task=np.arange(2, dtype=np.int32),
-        server=np.zeros(2, dtype=np.int32),
-        start=np.array([0.0, ends[0]]),
-        end=np.array(ends),
-        lost=np.zeros(2, dtype=bool),
-        set_unplaceable=np.zeros(2, dtype=bool),
-    )
-
-
-@pytest.mark.parametrize(
-    ("end", "gained", "lost"),
-    [(8.0, False, False), (8.0 + 1e-12, False, False), (9.0, True, False), (7.0, False, True)],
-)
-def test_by_hand(end: float, gained: bool, lost: bool) -> None:
-    """All is submitted at once: ratios are taken when the first of the two runs ends."""
-    workload = Workload.from_arrays(
-        one_server(1.0),
-        ["ana"],
-        job_user=[0, 0],
-        job_submit=[0.0, 0.0],
-        set_job=[0, 1],
-        set_tasks=[1, 1],
-        shapes=[[1.0], [1.0]],
-        task_duration=[4.0, 4.0],
-    )
-    ours, theirs = (summarise(workload, in_turn(4.0, e), instants=0) for e in (8.0, end))
-    found = compare(ours, theirs)
-    assert found.horizon == min(8.0, end)
-    assert (found.gained.tolist(), found.lost.tolist()) == ([gained], [lost])
-    assert found.completion_ratio[0] == pytest.approx(12.0 / (4.0 + end))
-    assert found.horizon_difference[0] == {7.0: -0.5, 8.0: 0.0}.get(end, 0.5)
-    assert found.wait_difference[0] == 0.0
 
 
 def test_other_jobs_are_refused() -> None:

@@ -218,41 +218,6 @@ def test_two_users_by_hand() -> None:
     assert found.jain == pytest.approx(2.5**2 / 2 / (2.0**2 + 0.5**2))
 
 
-def test_kinds_are_served_in_proportion() -> None:
-    """Ana's two kinds together are the equal of Bo, and share by what their tasks take."""
-    workload = Workload.from_arrays(
-        cluster(a=(6.0,), b=(6.0,)),
-        ["ana", "bo"],
-        job_user=[0, 0, 1],
-        job_submit=[0.0] * 3,
-        set_job=[0, 1, 2],
-        set_tasks=[20, 10, 40],
-        shapes=[[1.0], [1.0], [1.0]],
-        places=[[True, True], [True, False]],
-        set_place=[0, 1, 0],
-        task_duration=np.full(70, 10.0),
-    )
-    found = errors_of(idle(workload), 10.0, instants=1)
-    np.testing.assert_allclose(found.fair, [[0.5, 0.5]])
-
-
-def test_what_nothing_there_can_serve_is_nobodys_fault() -> None:
-    """The only server is gone from 5 s on."""
-    workload = one_task(server_time=[5.0], server_event=[1], server=[0])
-    found = errors_of(idle(workload), 10.0, instants=2)
-    assert found.fair.tolist() == [[1.0], [0.0]]
-    assert found.error.tolist() == [1.0, 0.0]
-
-
-def test_nobody_wants_anything() -> None:
-    workload = one_task(job_submit=[50.0])
-    found = errors_of(idle(workload), 10.0, instants=2)
-    assert np.isnan(found.error).all()
-    assert np.isnan(found.mean)
-    assert np.isnan(found.jain)
-    assert np.isnan(found.user_error).all()
-
-
 def test_an_instant_without_proof_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     workload = one_task()
     calls = []

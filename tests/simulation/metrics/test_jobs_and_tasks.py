@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead.model.workload import Workload
 from fairlead.simulation.metrics.comparison import reduction_by_size
 from fairlead.simulation.metrics.distribution import (
     cumulative_distribution,
@@ -25,7 +24,7 @@ from fairlead.simulation.metrics.task_outcomes import (
 )
 from oracles.plain_metrics import PlainMetrics
 from oracles.plain_replay import plain_replay
-from random_runs import Run, one_server, run_by_seed, runs
+from random_runs import Run, run_by_seed, runs
 
 values = st.lists(st.sampled_from([nan, 0.0, 1.0, 1.0, 2.5, 3.0, 7.0])).map(np.array)
 
@@ -96,24 +95,6 @@ def test_completion_ratios(run: Run, horizon: int) -> None:
         ]
         done = sum(plain_end(run, task) <= horizon for task in tasks)
         assert found[u] == pytest.approx(done / len(tasks) if tasks else nan, nan_ok=True)
-
-
-def test_a_completion_on_the_horizon_counts() -> None:
-    workload = Workload.from_arrays(
-        one_server(1.0),
-        ["ana", "bo"],
-        job_user=[0, 0],
-        job_submit=[0.0, 5.0],
-        set_job=[0, 1],
-        set_tasks=[2, 1],
-        shapes=[[0.5], [1.0]],
-        task_duration=[2.0, 5.0, 1.0],
-    )
-    course = follow_tasks(workload, plain_replay(workload, "drf/best-fit"))
-    for horizon, ratio in ((1.9, 0.0), (2.0, 0.5), (4.9, 0.5), (5.0, 2 / 3), (6.0, 1.0)):
-        found = completion_ratio(course, 2, horizon)
-        assert found[0] == ratio
-        assert np.isnan(found[1])
 
 
 @given(values)

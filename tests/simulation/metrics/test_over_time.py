@@ -146,35 +146,6 @@ def test_what_is_there(run: Run, halves: list[int]) -> None:
         )
 
 
-def test_two_users_by_hand() -> None:
-    """The first has 3 of 4 for 2 s, then both have 1; the second waits from 1 s on."""
-    workload = two_users()
-    log = RunLog(
-        "by hand",
-        task=np.array([0, 1, 2], dtype=np.int32),
-        server=np.zeros(3, dtype=np.int32),
-        start=np.array([0.0, 0.0, 2.0]),
-        end=np.array([2.0, 4.0, 4.0]),
-        lost=np.zeros(3, dtype=bool),
-        set_unplaceable=np.zeros(3, dtype=bool),
-    )
-    shares = measure_shares(
-        workload, log, follow_tasks(workload, log), time_grid(4.0, 2), capacity_over_time(workload)
-    )
-    assert shares.dominant.tolist() == [[0.75, 0.0], [0.25, 0.25]]
-    assert shares.weighted.tolist() == [[0.75, 0.0], [0.25, 0.125]]
-    assert shares.active.tolist() == [[1.0, 0.5], [1.0, 1.0]]
-    assert shares.mean_while_active.tolist() == [0.5, 0.5 / 3]
-    assert shares.least.tolist() == [0.375, 0.125]
-    assert shares.mean_least == 0.25
-    assert shares.jain == pytest.approx((0.5 + 0.25 / 3) ** 2 / 2 / (0.25 + (0.25 / 3) ** 2))
-    utilization = measure_utilization(
-        workload, log, time_grid(4.0, 2), capacity_over_time(workload)
-    )
-    assert utilization.share[:, 0].tolist() == [0.75, 0.5]
-    assert utilization.mean[0] == 0.625
-
-
 def test_who_holds_nothing_holds_nothing() -> None:
     """Not what adding and taking away 0.1, 0.2 and 0.3 leaves."""
     workload = Workload.from_arrays(
@@ -200,21 +171,6 @@ def test_who_holds_nothing_holds_nothing() -> None:
         workload, log, follow_tasks(workload, log), time_grid(8.0, 2), capacity_over_time(workload)
     )
     assert shares.dominant[1].tolist() == [0.0]
-
-
-def two_users() -> Workload:
-    """Tasks of 2, 1 and 1 of 4 units, the last of the second user, of weight 2, at 1 s."""
-    return Workload.from_arrays(
-        one_server(4.0),
-        ["ana", "bo"],
-        weight=[1.0, 2.0],
-        job_user=[0, 0, 1],
-        job_submit=[0.0, 0.0, 1.0],
-        set_job=[0, 1, 2],
-        set_tasks=[1, 1, 1],
-        shapes=[[2.0], [1.0], [1.0]],
-        task_duration=[2.0, 4.0, 2.0],
-    )
 
 
 def test_before_and_after_the_grid() -> None:
