@@ -23,7 +23,7 @@ from fairlead.report._allocation_figures import (
 )
 from fairlead.report.allocation import allocation_document, comparison_document
 from fairlead.report.charts import COLOUR_OF_OTHERS, USERS_DRAWN
-from fairlead.report.page import ROWS_ON_PAGE, to_page
+from fairlead.report.page import to_page
 from fairlead.report.terminal import to_terminal
 from page_reader import PACKED, Reader, read_harmless
 
@@ -110,19 +110,6 @@ def test_a_comparison_lists_every_user_and_mechanism() -> None:
     shown = Reader(comparison_page({"drf": pool, "drfh": split}, {})).text
     assert "all servers as one pool" in shown
     assert "2 users on 2 servers in 2 groups" in shown
-
-
-def test_long_tables_show_the_largest_users() -> None:
-    allocation = crowd(ROWS_ON_PAGE + 5, 2)
-    read = Reader(page_of(allocation))
-    rows = [a for _, a in read.elements if a.get("class") == "swatch"]
-    assert len(rows) == ROWS_ON_PAGE
-    assert "… and 5 users with smaller shares; all are in the output of --json" in read.text
-    text = text_of(allocation, 80)
-    users = {line.split()[0] for line in text.splitlines() if line.startswith(" u")}
-    largest = np.argsort(-allocation.dominant_share)[:40]
-    assert users - {"user"} == {f"u{n + 1}" for n in largest}
-    assert max(map(len, text.splitlines())) <= 80
 
 
 def test_an_unproved_answer_is_marked() -> None:

@@ -11,6 +11,8 @@ from fairlead.errors import InputError
 from fairlead.model.cluster import Cluster
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import LEAVE, Workload
+from fairlead.scheduler.event_loop import PORTION
+from fairlead.simulation import replay as replay_module
 from fairlead.simulation.replay import replay
 from oracles.plain_replay import plain_replay
 from oracles.random_workloads import crowded_workload, odd_amounts_workload, random_workload
@@ -185,3 +187,45 @@ def test_by_submission_is_what_the_plain_scheduler_does(policy: str) -> None:
 def test_wrong_arguments_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(InputError):
         replay(drawn(2), "drf/rrr/oblivious", **wrong)
+
+
+TASKS = 3 * PORTION + 7
+
+
+def much_at_once() -> Workload:
+    """All jobs come at one moment, and some tasks have to wait."""
+    return Workload.from_arrays(
+        Cluster(
+            groups=("big",),
+            resources=("cpu",),
+            capacity=np.array([[PORTION]]),
+            count=np.array([3]),
+            units=("",),
+            labels=({},),
+        ),
+        ["ana", "bo"],
+        job_user=[0, 1],
+        job_submit=[0, 0],
+        set_job=[0, 1],
+        set_shape=[0, 0],
+        shapes=[[1]],
+        set_tasks=[TASKS, TASKS],
+        task_duration=np.arange(1, 2 * TASKS + 1) % 5 + 1.0,
+    )
+
+
+@pytest.mark.parametrize("policy", ["drf/best-fit", "drf/first-fit/residual", "ps-dsf/rrr"])
+def test_a_replay_pauses_after_some_placements(
+    policy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replay_module, "STEPS", 1)
+    monkeypatch.setattr(replay_module, "SECONDS_BETWEEN_REPORTS", -1.0)
+    seen: list[tuple[int, float]] = []
+    workload = much_at_once()
+    log = replay(workload, policy, on_progress=lambda *found: seen.append(found))
+    assert_same_log(log, plain_replay(workload, policy))
+    starts = [0, *(starts for starts, _ in seen)]
+    assert max(np.diff(starts)) == PORTION
+    assert [moment for _, moment in seen].count(0.0) >= 3
+    assert starts[-1] == len(log.task) == 2 * TASKS
+    assert starts == sorted(starts)

@@ -121,10 +121,7 @@ def test_tiny_days_fit_their_servers(servers: int) -> None:
     ("changes", "message"),
     [
         ({"servers": 0}, "servers: must be from 1 to 10,000,000, not 0"),
-        ({"jobs": 10**9}, "jobs: must be from 1 to"),
-        ({"load": float("nan")}, "load: must be a positive number"),
         ({"load": 1e5}, "jobs: must be from 1 to"),
-        ({"hours": 0.0}, "hours: must be a positive number"),
         ({"seed": -1}, "seed: must be a whole number from 0, not -1"),
     ],
 )
@@ -184,8 +181,6 @@ GOOD = "600000000,,1,0,ana,0,n,l\n"
     [
         (GOOD + "599999999,,2,0,ana,0,n,l\n", "row 2: time: '599999999' is before the row above"),
         (GOOD + "1,2,3\n", "row 2: 3 columns separated by commas, not 8"),
-        (GOOD + GOOD.replace(",0,ana", ",9,ana"), "row 2: event type: '9' is more than 8"),
-        ("", "holds no job event"),
         (GOOD.replace(",0,ana", ",1,ana"), "holds no submission of a job"),
     ],
 )

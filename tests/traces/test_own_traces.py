@@ -29,13 +29,6 @@ def test_round_trips_are_exact(tmp_path: Path, seed: int) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["trace", "trace.parquet"]
 
 
-def test_the_same_workload_is_the_same_bytes(tmp_path: Path) -> None:
-    one, other = tmp_path / "1.parquet", tmp_path / "2.parquet"
-    write_parquet(random_workload(1), one)
-    write_parquet(read_parquet(one), other)
-    assert one.read_bytes() == other.read_bytes()
-
-
 def parquet(folder: Path) -> Path:
     path = folder / "trace.parquet"
     write_parquet(random_workload(3), path)
@@ -134,7 +127,6 @@ ROW = pl.int_range(pl.len()) == 1
     ("change", "said"),
     [
         (lambda f: f.drop("place"), "columns: the columns are job String, user"),
-        (lambda f: f.head(0), "holds no job"),
         (
             lambda f: f.with_columns(pl.when(~ROW).then("submit").alias("submit")),
             "row 2: submit: is empty",
@@ -215,7 +207,6 @@ def test_a_folder_written_by_hand(tmp_path: Path) -> None:
         ("trace.json", '"cpu"', '"cpu": "", "cpu"', "resources.cpu: the key 'cpu' appears twice"),
         ("servers.csv", '""zone""', '""zone"": """", ""zone""', "row 3: labels: "),
         ("trace.json", '{"cpu": "cores"}', "[]", "resources: must name each resource"),
-        ("servers.csv", '"{""zone"": ""a""}"', "zone", "row 3: labels: 'zone' is no JSON object"),
         (
             "servers.csv",
             "cpu,labels",
@@ -227,12 +218,8 @@ def test_a_folder_written_by_hand(tmp_path: Path) -> None:
         ("jobs.csv", "y,bo", "y,cy", "row 3: user: 'cy' is no user of users.csv"),
         ("jobs.csv", "x,ana,0", "x,ana,6", "row 3: submit: '5' is before the row above"),
         ("jobs.csv", "y,bo", 'y,"bo', "row 3: is not CSV: unexpected end of data"),
-        ("jobs.csv", "x,ana", "x\rz,ana", "row 2: holds a carriage return"),
-        ("users.csv", FILES["users.csv"], "\ufeffuser,weight", "holds no user"),
         ("servers.csv", "big,2", "big,900000000", "row 2: count: there are more than 10,000,000"),
         ("tasks.csv", "x,,1,20", "x,,0,20", "row 3: job: 'x' takes nothing of any resource"),
-        ("tasks.csv", "x,,1,20", "z,,1,20", "row 3: job: 'z' is not in the order of jobs.csv; 'y'"),
-        ("tasks.csv", "small|big", "tiny", "row 4: place: 'tiny' names no groups of servers.csv"),
         ("tasks.csv", FILES["tasks.csv"][-30:], "", "has no task of job 'y'"),
         ("server_events.csv", "3,leave,big-1\n", "3,leave,big-1\n" * 2, "row 3: a leave cannot"),
         ("server_events.csv", "3,leave", "3,drain,big-0\n2,leave", "row 3: time: time runs back"),
@@ -374,10 +361,6 @@ def test_recorded_starts_and_servers(tmp_path: Path) -> None:
     workload = read_folder(folder(tmp_path, tasks__csv=RECORDED))
     assert repr(workload.task_start.tolist()) == "[4.0, nan, inf, 9.5]"
     assert workload.task_server.tolist() == [1, -1, -1, 2]
-    write_folder(workload, tmp_path / "again")
-    written = (tmp_path / "again" / "tasks.csv").read_text().splitlines()
-    assert written[0] == RECORDED.split(maxsplit=1)[0]
-    assert written[1:3] == ["x,,1.0,10.0,4.0,big-1", "x,,1.0,20.0,,"]
     starts_only = "".join(line.rpartition(",")[0] + "\n" for line in RECORDED.splitlines())
     workload = read_folder(folder(tmp_path, tasks__csv=starts_only))
     assert repr(workload.task_start.tolist()) == "[4.0, nan, inf, 9.5]"

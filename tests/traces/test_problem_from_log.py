@@ -24,40 +24,6 @@ def convert(folder: Path, *rows: str, reverse: bool = False) -> ConvertedLog:
     )
 
 
-@pytest.mark.parametrize(
-    ("shapes", "median"),
-    [
-        ([(4, 2), (1, 9), (8, 1)], [4, 2]),
-        # of an even number the lower of the two in the middle
-        ([(1, 1), (2, 7), (3, 5), (4, 0)], [2, 7]),
-        # cores first, memory decides among equal cores
-        ([(2, 9), (2, 1), (2, 5)], [2, 5]),
-        # one job's two amounts, not a median of each
-        ([(1, 9), (2, 1), (3, 8)], [2, 1]),
-    ],
-)
-def test_demand_is_that_of_the_median_job(
-    tmp_path: Path, shapes: list[tuple[int, int]], median: list[float]
-) -> None:
-    rows = [
-        log_row(k, f"1:ppn={cores}", cores=cores, memory=memory * GIB)
-        for k, (cores, memory) in enumerate(shapes)
-    ]
-    assert convert(tmp_path, *rows).problem.demand[0].tolist() == median
-
-
-def test_demand_is_per_node(tmp_path: Path) -> None:
-    row = log_row(1, "4:ppn=8", cores=32, memory=2 * GIB)
-    assert convert(tmp_path, row).problem.demand.tolist() == [[8, 2]]
-
-
-def test_users_by_id_with_weight_one(tmp_path: Path) -> None:
-    problem = convert(tmp_path, *(log_row(u, user=u) for u in (100, 9, 23))).problem
-    assert problem.users.names == ("user-9", "user-23", "user-100")
-    assert problem.weight.tolist() == [1, 1, 1]
-    assert not problem.has_limits
-
-
 BIG, SMALL, ANY = {"big"}, {"small"}, {"big", "small"}
 
 
@@ -81,11 +47,6 @@ def test_constraints_that_half_of_the_jobs_make(
     assert {name for name, may in zip(("big", "small"), eligible, strict=True) if may} == groups
     expected = {} if groups == ANY else {"user-1": tuple(groups)}
     assert converted.restricted == expected
-
-
-def test_constraints_count_the_jobs_of_the_user_alone(tmp_path: Path) -> None:
-    rows = [log_row(1, "1:cl_big", user=1), *(log_row(k, user=2) for k in range(2, 9))]
-    assert convert(tmp_path, *rows).restricted == {"user-1": ("big",)}
 
 
 def test_jobs_that_never_ran_do_not_count(tmp_path: Path) -> None:

@@ -231,9 +231,7 @@ def test_header_numbers_that_are_clear(tmp_path: Path, value: str, cores: int) -
         "4 K",
         "64+32",
         "1,0240",
-        "1e3",
         "64 cores per node",
-        "64 ; 128",
         "12a",
         "9" * 16,
     ],
@@ -325,19 +323,12 @@ def test_too_many_tasks_are_refused_at_their_row(
     ("given", "message"),
     [
         ((3, None), "--servers: needs --cores as well"),
-        ((None, 3), "--cores: needs --servers as well"),
         ((0, 3), "--servers: must be a positive number, at most 10,000,000, not 0"),
-        ((3, -1), "--cores: must be a positive number, at most 1,000,000,000, not -1"),
-        ((10**7 + 1, 3), "--servers: must be a positive number, at most 10,000,000, not 10000001"),
         (
             (3, 10**9 + 1),
             "--cores: must be a positive number, at most 1,000,000,000, not 1000000001",
         ),
         ((3, 4, 0.0), "--memory: must be a positive number, at most 1,000,000,000, not 0.0"),
-        (
-            (None, None, float("nan")),
-            "--memory: must be a positive number, at most 1,000,000,000, not nan",
-        ),
     ],
 )
 def test_servers_need_cores_and_usable_numbers(given: tuple[Any, ...], message: str) -> None:

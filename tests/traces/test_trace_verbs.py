@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -126,16 +125,6 @@ def test_generate_is_the_library(tmp_path: Path, capsys: Capture) -> None:
     assert f"wrote {output}" in capsys.readouterr().out
     expected = generate_day(60, users=20, hours=2.0, load=0.5, seed=9)
     assert_equal(read_parquet(output), expected)
-    whole = figures(
-        capsys, "generate", "-o", output, "--exact-park", "--servers", 12583, "--jobs", 9
-    )
-    assert whole["groups"][0] == {
-        "name": "cpu-0.50-memory-0.50",
-        "count": 6732,
-        "capacity": {"cpu": 0.5, "memory": 0.5},
-        "labels": {},
-    }
-    assert whole["jobs"] == 9
 
 
 def test_generate_from_job_events(tmp_path: Path, capsys: Capture, job_events: Path) -> None:
@@ -188,6 +177,17 @@ def test_unusable_outputs(tmp_path: Path, capsys: Capture) -> None:
     assert line == "--servers: is for traces, not for a problem file"
 
 
+@pytest.mark.parametrize("output", ["x.yml", "-"])
+def test_problem_files_are_made_of_metacentrum_logs_alone(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, output: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x").write_text(PLAIN_SWF)
+    line = refused(capsys, "convert", "x", "-o", output)
+    said = "a problem file is made of a MetaCentrum log, and this was read as SWF log"
+    assert line.startswith(f"x: {said}")
+
+
 PLAIN_SWF = "; MaxProcs: 8\n1 100 5 60 4 -1 -1 4 3600 -1 1 7 1 1 1 1 -1 -1\n"
 
 
@@ -202,54 +202,10 @@ def test_an_unknown_output_lists_the_known_ones(tmp_path: Path, capsys: Capture,
 
 
 @pytest.mark.parametrize("name", ["out", "2013.01"])
-def test_a_folder_that_is_there_is_taken_for_one(
-    tmp_path: Path, capsys: Capture, name: str
-) -> None:
+def test_a_folder_that_is_there_is_taken_for_one(tmp_path: Path, name: str) -> None:
     log, output = tmp_path / "x.swf", tmp_path / name
     log.write_text(PLAIN_SWF)
     output.mkdir()
     for _ in range(2):  # the second time over the first
         assert trace("convert", log, "-o", output) == 0
         assert_equal(read_folder(output), read_swf_workload(log))
-    (output / "trace.json").unlink()
-    line = refused(capsys, "convert", log, "-o", output)
-    assert line == f"{output}: is a folder with other files (it has no trace.json)"
-
-
-@pytest.mark.parametrize("output", ["x.yml", "-"])
-@pytest.mark.parametrize("log", ["plain SWF", "own"])
-def test_problem_files_are_made_of_metacentrum_logs_alone(
-    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, output: str, log: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    path = tmp_path / "x"
-    if log == "own":
-        write_parquet(random_workload(1), path)
-    else:
-        path.write_text(PLAIN_SWF)
-    found = "Parquet trace" if log == "own" else "SWF log"
-    line = refused(capsys, "convert", path, "-o", output)
-    assert line.startswith(
-        f"{path}: a problem file is made of a MetaCentrum log, and this was read as "
-        f"{found}; a trace is written as OUT.parquet, or as a folder"
-    )
-
-
-@pytest.mark.parametrize("late", [0.5, 3600.0])
-def test_a_trace_whose_time_begins_long_before_its_jobs(
-    tmp_path: Path, capsys: Capture, late: float
-) -> None:
-    workload = random_workload(7)
-    submit = np.linspace(0, 100, workload.n_jobs) + late
-    later = replace(
-        workload,
-        job_submit=submit,
-        job_cancel=np.full(workload.n_jobs, np.inf),
-        task_start=np.full(workload.n_tasks, np.nan),
-        task_server=np.full(workload.n_tasks, -1),
-    )
-    write_parquet(later, tmp_path / "x.parquet")
-    assert figures(capsys, "info", tmp_path / "x.parquet")["first_submission"] == late
-    assert trace("info", tmp_path / "x.parquet") == 0
-    message = "The first job arrives after " in capsys.readouterr().out
-    assert message == (late > 1)

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead import Problem, solve
-from fairlead.errors import CertificateError, InputError, RefusalError
+from fairlead.errors import CertificateError, InputError
 from fairlead.mechanisms import fair_share
-from fairlead.model.cluster import Cluster
 from fairlead.model.quantity import exact
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
@@ -154,18 +153,6 @@ def test_nobody_is_given_more_than_it_asks_for_or_there_is(run: Run) -> None:
             assert fair[u] * run[0].weight[u] <= float(most) + 1e-9
 
 
-def cluster(**groups: tuple[float, ...]) -> Cluster:
-    """A server of each group."""
-    return Cluster(
-        groups=tuple(groups),
-        resources=("cpu", "gpu")[: len(next(iter(groups.values())))],
-        capacity=np.array(list(groups.values())),
-        count=np.ones(len(groups), dtype=np.int64),
-        units=("",) * len(next(iter(groups.values()))),
-        labels=({},) * len(groups),
-    )
-
-
 def one_task(**changes: Any) -> Workload:
     """A task of one user that fits on the only server."""
     columns: dict[str, Any] = {
@@ -238,23 +225,8 @@ def test_an_instant_without_proof_does_not_count(monkeypatch: pytest.MonkeyPatch
 
 
 def test_unusable_options() -> None:
-    run = idle(
-        Workload.from_arrays(
-            cluster(a=(1.0,), b=(1.0,)),
-            ["ana"],
-            job_user=[0],
-            job_submit=[0.0],
-            set_job=[0],
-            set_tasks=[1],
-            shapes=[[1.0]],
-            places=[[True, False]],
-            set_place=[0],
-            task_duration=[20.0],
-        )
-    )
+    run = idle(one_task())
     with pytest.raises(InputError, match="instants: must be a positive number, not 0"):
         errors_of(run, 10.0, instants=0)
     with pytest.raises(InputError, match=r"until: must be a positive number of seconds, not 0\.0"):
         errors_of(run, 0.0, instants=1)
-    with pytest.raises(RefusalError, match="does not admit placement constraints"):
-        errors_of(run, 10.0, instants=1, mechanism="drf")

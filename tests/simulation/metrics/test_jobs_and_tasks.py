@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from fairlead.simulation.metrics.comparison import reduction_by_size
 from fairlead.simulation.metrics.distribution import (
     cumulative_distribution,
+    jain_index,
     mean,
     mean_by_user,
     percentile,
@@ -161,3 +162,10 @@ def test_the_classes_of_the_paper() -> None:
     assert found.jobs.tolist() == [2, 2, 2, 2, 1]
     assert found.mean.tolist() == found.of_means.tolist() == [0.5] * 5
     assert found.shortened.tolist() == [2, 2, 2, 2, 1]
+
+
+@given(st.lists(st.integers(0, 9), min_size=1))
+def test_jain_is_what_its_authors_write(amounts: list[int]) -> None:
+    squares = sum(x * x for x in amounts)
+    expected = sum(amounts) ** 2 / (len(amounts) * squares) if squares else float("nan")
+    assert jain_index(np.array(amounts, dtype=float)) == pytest.approx(expected, nan_ok=True)
