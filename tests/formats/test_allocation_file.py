@@ -92,14 +92,6 @@ def test_fillings_round_trip(
     assert held.whole_tasks is True
 
 
-def test_users_and_servers_are_enough(tmp_path: Path) -> None:
-    held = read(tmp_path, {"users": [{"name": "cy", "servers": {"big": 0.5}}]})
-    assert held.tasks.tolist() == [[0, 0], [0, 0], [0.5, 0], [0, 0]]
-    assert held.problem is PROBLEM
-    assert held.source == "the file"
-    assert held.whole_tasks is False
-
-
 def test_yaml_and_whole_numbers_as_names(tmp_path: Path) -> None:
     problem = Problem.from_arrays([[4.0]], [[1.0], [1.0]], groups=["1"], users=["7", "8"])
     path = tmp_path / "a.yaml"

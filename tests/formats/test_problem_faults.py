@@ -12,6 +12,7 @@ from fairlead.formats.problem_file import load, load_with_report
 
 HEAD = "fairlead: 1\n"
 SERVERS = "servers: [{name: big, capacity: {cpu: 8, memory: 32}, labels: {zone: a}}]\n"
+CPU = "servers: [{name: a, capacity: {cpu: 8}}]\n"
 USERS = "users: [{name: ana, demand: {cpu: 1}}]\n"
 
 
@@ -28,16 +29,15 @@ def fault_of(tmp_path: Path, text: str | bytes, name: str = "p.yaml") -> str:
     return message.removeprefix(f"{path}: ")
 
 
-def user(fields: str, servers: str = SERVERS) -> str:
+TWO = (
+    "servers: [{name: big, capacity: {cpu: 8, memory: 32}, labels: {zone: a, gpu: T4}}, "
+    "{name: old, count: 3, capacity: {cpu: 16, memory: 4}, labels: {zone: b}}]\n"
+)
+
+
+def user(fields: str, servers: str = TWO) -> str:
     return f"{HEAD}{servers}users: [{{name: ana, {fields}}}]\n"
 
-
-def server(fields: str) -> str:
-    return f"{HEAD}servers: [{{name: big, {fields}}}]\n{USERS}"
-
-
-NOT_A_QUANTITY = "must be a number or a quantity such as 500m or 4Gi, not"
-RANGE = "must be 0 or a number between 1e-100 and 1e+100, not"
 
 SHAPE = {
     "": "is empty",
@@ -49,134 +49,122 @@ SHAPE = {
     f"{HEAD}servers:\n{USERS}": "servers: must be a list, not empty",
     f"{HEAD}servers: []\n{USERS}": "servers: must list at least one",
     f"{HEAD}{SERVERS}{USERS}user: []\n": "user: unknown key; did you mean 'users'?",
-    user("demnad: {cpu: 1}"): "users[0].demnad: unknown key; did you mean 'demand'?",
-    user("demand: 3"): "users[0].demand: must be a mapping, not 3",
-    user("demand: {1.5: 3}"): "users[0].demand.1.5: is not the name of a resource",
-    server("capacity: {}"): "users[0]: user 'ana' fits no server: no server has cpu",
-    f"{HEAD}servers: [{{capacity: {{cpu: 1}}}}]\n{USERS}": "servers[0]: the key 'name' is missing",
-    f"{HEAD}servers: [{{name: 1.10, capacity: {{cpu: 1}}}}]\n{USERS}": (
-        "servers[0].name: must be text, not 1.1; put it in quotes"
-    ),
-    f"{HEAD}servers: [{{name: '', capacity: {{cpu: 1}}}}]\n{USERS}": (
-        "servers[0].name: is an empty name"
-    ),
-    f'{HEAD}servers: [{{name: "a\\e[31m", capacity: {{cpu: 1}}}}]\n{USERS}': (
-        r"servers[0].name: must not have control characters: 'a\x1b[31m'"
-    ),
-}  # fmt: skip
-
-VALUES = {
-    user("demand: {cpu: -1}"): "users[0].demand.cpu: must not be negative, not -1 (user 'ana')",
-    user("demand: {cpu: .nan}"): (
-        "users[0].demand.cpu: must be a finite number, not nan (user 'ana')"
-    ),
-    user("demand: {cpu: 1e308}"): f"users[0].demand.cpu: {RANGE} 1e+308 (user 'ana')",
-    user(f"demand: {{cpu: {10**400}}}"): (
-        f"users[0].demand.cpu: {RANGE} a whole number of 401 digits (user 'ana')"
-    ),
-    user("demand: {cpu: 4 cores}"): f"users[0].demand.cpu: {NOT_A_QUANTITY} '4 cores' (user 'ana')",
-    user("demand: {cpu: 0, memory: 0Gi}"): "users[0].demand: user 'ana' demands nothing",
-    user("demand: {cpu: 1}, weight: -2"): (
-        "users[0].weight: must be a number from 0, not -2 (user 'ana')"
-    ),
-    user("demand: {cpu: 1}, weight: {memory: 0}"): (
-        "users[0].weight: must be 0 of all resources or of none (user 'ana')"
-    ),
-    user("demand: {cpu: 1}, weight: {memry: 1}"): (
-        "users[0].weight.memry: unknown resource; did you mean 'memory'?"
-    ),
-    user("demand: {cpu: 1}, tasks: -1"): (
-        "users[0].tasks: must be a number from 0, not -1 (user 'ana')"
-    ),
-    server("count: 0, capacity: {cpu: 1}"): (
-        "servers: there is no server: every group has a count of 0"
-    ),
-    server("count: 1.5, capacity: {cpu: 1}"): (
-        "servers[0].count: must be a whole number from 0, not 1.5 (group 'big')"
-    ),
-    server("count: 1e30, capacity: {cpu: 1}"): (
-        "servers[0].count: must be at most 9,007,199,254,740,992, not 1e+30 (group 'big')"
-    ),
-}  # fmt: skip
-
-UNITS = {
-    user("demand: {cpu: 500m}"): (
-        "users[0].demand.cpu: an absolute quantity where servers[0].capacity.cpu is a plain "
-        "number; declare the unit of 'cpu' under resources (user 'ana')"
-    ),
-    user("demand: {cpu: 1}", "servers: [{name: big, capacity: {cpu: 8000m}}]\n"): (
-        "users[0].demand.cpu: a plain number where servers[0].capacity.cpu is an absolute "
-        "quantity; declare the unit of 'cpu' under resources (user 'ana')"
-    ),
-    "resources: {cpu: normalised}\n"
-    + user("demand: {cpu: 500m}", "servers: [{name: a, capacity: {cpu: 8}}]\n"): (
-        "users[0].demand.cpu: must be a plain number, not '500m': an absolute quantity has no "
-        "meaning in the unit 'normalised' (user 'ana')"
-    ),
-    "resources: {cpu: cores, memory: GiB}\n" + user("demand: {cpuu: 1}"): (
-        "users[0].demand.cpuu: unknown resource; did you mean 'cpu'?"
-    ),
-    "resources: [cpu, cpu]\n" + user("demand: {cpu: 1}"): "resources[1]: duplicate name 'cpu'",
-    "resources: 3\n" + user("demand: {cpu: 1}"): (
-        "resources: must be a mapping of names to units, or a list of names, not 3"
-    ),
-}  # fmt: skip
-
-TWO = (
-    "servers: [{name: big, capacity: {cpu: 8, memory: 32}, labels: {zone: a, gpu: T4}}, "
-    "{name: old, count: 3, capacity: {cpu: 16, memory: 4}, labels: {zone: b}}]\n"
-)
-
-PLACEMENT = {
-    user("demand: {cpu: 1}, servers: [bgi]"): (
-        "users[0].servers[0]: no group is named 'bgi'; did you mean 'big'?"
-    ),
-    user("demand: {cpu: 1}, servers: big"): (
-        "users[0].servers: must be a list of names of groups, or a mapping of labels, not 'big'"
-    ),
-    user("demand: {cpu: 1}, servers: {zome: a}"): (
-        "users[0].servers: no group has a label 'zome'; did you mean 'zone'?"
-    ),
-    user("demand: {cpu: 1}, servers: {zone: c}"): (
-        "users[0].servers.zone: no group has the label zone: c"
-    ),
-    user("rates: {bgi: 3}"): "users[0].rates.bgi: no group is named 'bgi'; did you mean 'big'?",
-    user("rates: {big: 3}, servers: [old]", TWO): (
-        "users[0]: user 'ana' fits no server: "
-        "its rate is 0 on every group that its placement allows"
-    ),
-    user("demand: {cpu: 1}, servers: {zone: b, gpu: T4}", TWO): (
-        "users[0]: user 'ana' fits no server: its placement constraint allows no group"
-    ),
-    "resources: {cpu: cores, memory: GiB}\n" + user("demand: {memory: 5}, servers: [old]", TWO): (
-        "users[0]: user 'ana' fits no server: one task needs 5 GiB of memory, "
-        "and the largest server that its placement allows has 4 GiB"
-    ),
-    user("demand: {tpu: 1}", TWO): "users[0]: user 'ana' fits no server: no server has tpu",
-    user("demand: {cpu: 10, memory: 10}", TWO): (
-        "users[0]: user 'ana' fits no server: no server has 10 of cpu and 10 of memory together"
-    ),
-    user("demand: {cpu: 17, memory: 33}", TWO): (
-        "users[0]: user 'ana' fits no server: "
-        "one task needs 17 of cpu, and the largest server has 16; "
-        "one task needs 33 of memory, and the largest server has 32"
-    ),
-}  # fmt: skip
-
-NAMES = {
-    f"{HEAD}servers: [{{name: a, capacity: {{cpu: 1}}}}, {{name: a, capacity: {{cpu: 2}}}}]\n"
-    f"{USERS}": "servers[1].name: duplicate name 'a', already the name of servers[0]",
     f"{HEAD}{SERVERS}users: [{{name: 7, demand: {{cpu: 1}}}}, {{name: '7', demand: {{cpu: 1}}}}]": (
         "users[1].name: duplicate name '7', already the name of users[0]"
     ),
-    user("demand: {cpu: 1, cpu: 2}"): (
-        "users[0].demand.cpu: the key 'cpu' appears twice in one mapping"
+}
+
+NOT_A_QUANTITY = "must be a number or a quantity such as 500m or 4Gi, not"
+RANGE = "must be 0 or a number between 1e-100 and 1e+100, not"
+DECLARE = "declare the unit of 'cpu' under resources (user 'ana')"
+FITS_NONE = ": user 'ana' fits no server:"
+
+# The fields of a user beside its name, and the fault behind users[0].
+OF_USERS = {
+    "demnad: {cpu: 1}": ".demnad: unknown key; did you mean 'demand'?",
+    "demand: 3": ".demand: must be a mapping, not 3",
+    "demand: {1.5: 3}": ".demand.1.5: is not the name of a resource",
+    "demand: {cpu: 1, cpu: 2}": ".demand.cpu: the key 'cpu' appears twice in one mapping",
+    "demand: {7: 1, '7': 1}": ".demand.7: the key 7 appears twice (user 'ana')",
+    "demand: {cpu: -1}": ".demand.cpu: must not be negative, not -1 (user 'ana')",
+    "demand: {cpu: .nan}": ".demand.cpu: must be a finite number, not nan (user 'ana')",
+    "demand: {cpu: 1e308}": f".demand.cpu: {RANGE} 1e+308 (user 'ana')",
+    f"demand: {{cpu: {10**400}}}": (
+        f".demand.cpu: {RANGE} a whole number of 401 digits (user 'ana')"
     ),
-    user("demand: {7: 1, '7': 1}"): "users[0].demand.7: the key 7 appears twice (user 'ana')",
-}  # fmt: skip
+    "demand: {cpu: 4 cores}": f".demand.cpu: {NOT_A_QUANTITY} '4 cores' (user 'ana')",
+    "demand: {cpu: 0, memory: 0Gi}": ".demand: user 'ana' demands nothing",
+    "demand: {cpu: 1}, weight: -2": ".weight: must be a number from 0, not -2 (user 'ana')",
+    "demand: {cpu: 1}, weight: {memory: 0}": (
+        ".weight: must be 0 of all resources or of none (user 'ana')"
+    ),
+    "demand: {cpu: 1}, weight: {memry: 1}": (
+        ".weight.memry: unknown resource; did you mean 'memory'?"
+    ),
+    "demand: {cpu: 1}, tasks: -1": ".tasks: must be a number from 0, not -1 (user 'ana')",
+    "demand: {cpu: 500m}": (
+        ".demand.cpu: an absolute quantity where servers[0].capacity.cpu is a plain number; "
+        f"{DECLARE}"
+    ),
+    "demand: {cpu: 1}, servers: [bgi]": (
+        ".servers[0]: no group is named 'bgi'; did you mean 'big'?"
+    ),
+    "demand: {cpu: 1}, servers: big": (
+        ".servers: must be a list of names of groups, or a mapping of labels, not 'big'"
+    ),
+    "demand: {cpu: 1}, servers: {zome: a}": (
+        ".servers: no group has a label 'zome'; did you mean 'zone'?"
+    ),
+    "demand: {cpu: 1}, servers: {zone: c}": ".servers.zone: no group has the label zone: c",
+    "rates: {bgi: 3}": ".rates.bgi: no group is named 'bgi'; did you mean 'big'?",
+    "rates: {big: 3}, servers: [old]": (
+        f"{FITS_NONE} its rate is 0 on every group that its placement allows"
+    ),
+    "demand: {cpu: 1}, servers: {zone: b, gpu: T4}": (
+        f"{FITS_NONE} its placement constraint allows no group"
+    ),
+    "demand: {memory: 5}, servers: [old]": (
+        f"{FITS_NONE} one task needs 5 of memory, "
+        "and the largest server that its placement allows has 4"
+    ),
+    "demand: {tpu: 1}": f"{FITS_NONE} no server has tpu",
+    "demand: {cpu: 10, memory: 10}": (
+        f"{FITS_NONE} no server has 10 of cpu and 10 of memory together"
+    ),
+    "demand: {cpu: 17, memory: 33}": (
+        f"{FITS_NONE} one task needs 17 of cpu, and the largest server has 16; "
+        "one task needs 33 of memory, and the largest server has 32"
+    ),
+}
+
+OF_SERVERS = {
+    "capacity: {cpu: 1}": "servers[0]: the key 'name' is missing",
+    "name: 1.10, capacity: {cpu: 1}": "servers[0].name: must be text, not 1.1; put it in quotes",
+    "name: '', capacity: {cpu: 1}": "servers[0].name: is an empty name",
+    'name: "a\\e[31m", capacity: {cpu: 1}': (
+        r"servers[0].name: must not have control characters: 'a\x1b[31m'"
+    ),
+    "name: a, capacity: {cpu: 1}}, {name: a, capacity: {cpu: 2}": (
+        "servers[1].name: duplicate name 'a', already the name of servers[0]"
+    ),
+    "name: a, count: 0, capacity: {cpu: 1}": (
+        "servers: there is no server: every group has a count of 0"
+    ),
+    "name: a, count: 1.5, capacity: {cpu: 1}": (
+        "servers[0].count: must be a whole number from 0, not 1.5 (group 'a')"
+    ),
+    "name: a, count: 1e30, capacity: {cpu: 1}": (
+        "servers[0].count: must be at most 9,007,199,254,740,992, not 1e+30 (group 'a')"
+    ),
+    "name: a, capacity: {cpu: 8000m}": (
+        "users[0].demand.cpu: a plain number where servers[0].capacity.cpu is an absolute "
+        f"quantity; {DECLARE}"
+    ),
+}
+
+OF_RESOURCES = {
+    "{cpu: normalised}": (
+        "users[0].demand.cpu: must be a plain number, not '500m': an absolute quantity has no "
+        "meaning in the unit 'normalised' (user 'ana')"
+    ),
+    "[memory]": "servers[0].capacity.cpu: unknown resource",
+    "[cpu, cpu]": "resources[1]: duplicate name 'cpu'",
+    "3": "resources: must be a mapping of names to units, or a list of names, not 3",
+}
 
 
-@pytest.mark.parametrize(("text", "fault"), [*(SHAPE | VALUES | UNITS | PLACEMENT | NAMES).items()])
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        *SHAPE.items(),
+        *((user(fields), f"users[0]{fault}") for fields, fault in OF_USERS.items()),
+        *((f"{HEAD}servers: [{{{s}}}]\n{USERS}", fault) for s, fault in OF_SERVERS.items()),
+        *(
+            (f"resources: {named}\n" + user("demand: {cpu: 500m}", CPU), fault)
+            for named, fault in OF_RESOURCES.items()
+        ),
+    ],
+)
 def test_faults_of_problem_files(tmp_path: Path, text: str, fault: str) -> None:
     assert fault_of(tmp_path, text) == fault
 
@@ -193,11 +181,7 @@ def test_values_without_meaning_are_problem_errors(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("bound", "fault"),
     [
-        (
-            "MOST_PAIRS",
-            "has too many users (1) for its rows of servers (2); "
-            "list identical servers once, with a count",
-        ),
+        ("MOST_PAIRS", "has too many users (1) for its rows of servers (2)"),
         ("MOST_CELLS", "has too many resources (2) for its 3 rows"),
     ],
 )
@@ -205,7 +189,7 @@ def test_tables_too_large_for_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str, fault: str
 ) -> None:
     monkeypatch.setattr(problem_file, bound, 1)
-    assert fault_of(tmp_path, user("demand: {cpu: 1}", TWO)) == fault
+    assert fault_of(tmp_path, user("demand: {cpu: 1}")).startswith(fault)
 
 
 MIXED = (
@@ -234,5 +218,5 @@ def test_skipping_everyone_is_an_error(tmp_path: Path) -> None:
         load(path, skip_unplaceable=True)
     assert str(caught.value) == (
         f"{path}: users[0]: no user is left: user 'ana' fits no server: "
-        "one task needs 100 of cpu, and the largest server has 8"
+        "one task needs 100 of cpu, and the largest server has 16"
     )

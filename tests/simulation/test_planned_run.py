@@ -18,21 +18,10 @@ def names(*policies: str, **more: Any) -> list[str]:
     return [run.name for run in plan_runs(policies, **more)]
 
 
-def test_the_first_policy_is_tried_with_what_changes() -> None:
-    asked = names(
-        "ps-dsf/joint",
-        "slots:14",
-        "ps-dsf/joint",
-        what_if=["weight:ana=3", "servers:big+1", "weight:ana=3"],
-        dedicated=True,
-    )
-    assert asked == [
-        "ps-dsf/joint",
-        "slots:14",
-        "ps-dsf/joint, weight:ana=3",
-        "ps-dsf/joint, servers:big+1",
-        "ps-dsf/joint, dedicated",
-    ]
+def test_each_run_is_planned_once() -> None:
+    change = "weight:ana=3"
+    asked = names("ps-dsf/joint", "slots:14", "ps-dsf/joint", what_if=[change, change])
+    assert asked == ["ps-dsf/joint", "slots:14", "ps-dsf/joint, weight:ana=3"]
 
 
 def test_runs_without_meaning_are_refused() -> None:

@@ -18,22 +18,10 @@ from oracles.plain_replay import plain_replay
 from oracles.random_workloads import crowded_workload, odd_amounts_workload, random_workload
 
 POLICIES = [
-    "drf/first-fit",
-    "drf/best-fit",
-    "tsf/first-fit",
-    "tsf/best-fit",
-    "ps-dsf/first-fit",
-    "ps-dsf/best-fit",
-    "ps-dsf/joint",
-    "ps-dsf/joint/residual",
-    "drf/first-fit/residual",
-    "drf/best-fit/residual",
-    "tsf/first-fit/residual",
-    "tsf/best-fit/residual",
-    "drf/best-fit-first",
-    "tsf/best-fit-first/residual",
-    "slots:3",
-    "slots:7",
+    *(f"{by}/{fit}" for by in ("drf", "tsf", "ps-dsf") for fit in ("first-fit", "best-fit")),
+    *(f"{by}/{fit}/residual" for by in ("drf", "tsf") for fit in ("first-fit", "best-fit")),
+    *("ps-dsf/joint", "ps-dsf/joint/residual", "drf/best-fit-first"),
+    *("tsf/best-fit-first/residual", "slots:3", "slots:7"),
 ]
 
 
@@ -68,14 +56,8 @@ def test_the_replay_is_what_the_definitions_say(policy: str, strict: bool) -> No
 
 
 OFFERS = [
-    "drf/rrr",
-    "tsf/rrr",
-    "ps-dsf/rrr",
-    "drf/rrr/residual",
-    "tsf/rrr/residual",
-    "ps-dsf/rrr/residual",
-    "drf/rrr/oblivious",
-    "ps-dsf/rrr/oblivious",
+    *(f"{by}/rrr{rest}" for by in ("drf", "tsf", "ps-dsf") for rest in ("", "/residual")),
+    *("drf/rrr/oblivious", "ps-dsf/rrr/oblivious"),
 ]
 
 

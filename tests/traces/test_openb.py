@@ -204,18 +204,3 @@ def test_a_header_that_differs_names_the_columns(
     assert (caught.value.source, caught.value.place) == (str(pods), "row 1")
     for part in differs:
         assert part in caught.value.fault
-
-
-def test_a_folder_of_several_tables_lists_them(tmp_path: Path) -> None:
-    (tmp_path / "openb_node_list.csv").write_text(NODES)
-    pods = [tmp_path / f"openb_pod_list_{kind}.csv" for kind in ("cpu", "default", "gpuspec33")]
-    for path in pods:
-        path.write_text(HEADER + GOOD)
-    named = "openb_pod_list_cpu.csv, openb_pod_list_default.csv, openb_pod_list_gpuspec33.csv"
-    with pytest.raises(InputError) as caught:
-        read_workload(tmp_path)
-    assert str(caught.value) == f"{tmp_path}: has 3 tables of pods: {named}; name one of them"
-    assert read_workload(pods[1])[0].n_jobs == 1
-    (tmp_path / "openb_node_list_2.csv").write_text(NODES)
-    with pytest.raises(InputError, match="name one with --machines"):
-        read_workload(pods[1])

@@ -93,12 +93,8 @@ def test_faults_of_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     log = write_log(tmp_path, *ROWS)
     machines = tmp_path / "tiny.swf.machines"
     absent = tmp_path / "absent"
-    assert f"{absent}: there is no such file" in refused(capsys, output, absent)
     line = refused(capsys, output, log, "--machines", absent)
     assert f"{absent}: there is no such file" in line
-    named = log.rename(tmp_path / "tiny.json")
-    assert f"{named}: is the input" in refused(capsys, named, named, "--machines", machines)
-    named.rename(log)
     named = machines.rename(tmp_path / "park.yaml")
     assert f"{named}: is the input" in refused(capsys, named, log, "--machines", named)
     named.rename(machines)

@@ -93,20 +93,6 @@ def test_info_of_servers_that_come_and_go(tmp_path: Path, capsys: Capture) -> No
     assert found["withdrawn"] == np.isfinite(workload.job_cancel).sum()
 
 
-@pytest.mark.parametrize("log", ["metacentrum_log", "openb_folder"], indirect=True)
-def test_info_and_convert_of_logs(tmp_path: Path, capsys: Capture, log: Path) -> None:
-    output = tmp_path / "out.parquet"
-    before = figures(capsys, "info", log)
-    written = figures(capsys, "convert", log, "-o", output)
-    assert (written["format"], written["jobs"]) == (before["format"], before["jobs"])
-    after = figures(capsys, "info", output)
-    for different in ("trace", "format"):
-        assert before.pop(different) != after.pop(different)
-    assert after == before
-    assert trace("info", log) == 0
-    assert "quantiles" in capsys.readouterr().out
-
-
 def test_convert_there_and_back(tmp_path: Path, metacentrum_log: Path) -> None:
     parquet, folder, again = tmp_path / "a.parquet", tmp_path / "b", tmp_path / "c.parquet"
     assert trace("convert", metacentrum_log, "-o", parquet) == 0
