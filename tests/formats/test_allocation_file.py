@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from spoiled_documents import spoiled
 
 from effort import cases
 from fairlead.errors import InputError
@@ -238,42 +238,17 @@ def test_many_unknown_names_cost_no_search_each(tmp_path: Path) -> None:
     assert sum("did you mean" in line for line in held.skipped) == 10
 
 
-PIECES = st.sampled_from(
-    [None, True, -1, 0, 1.5, 10**400, float("nan"), 1e308, "", "x", "ana", "big", "\x1b", [], [[]],
-     {}, {"big": 1}, {"old": "x"}, {1: 2, "1": 3}, {None: 1}, {True: 1}]
-).map(copy.deepcopy)  # fmt: skip
-
-
-@st.composite
-def spoiled(draw: st.DrawFn) -> Any:
-    """Draw a document in which one to three values or keys are replaced by something else."""
-    document: dict[Any, Any] = {
+SPOILED = spoiled(
+    {
         "fairlead": 1,
         "mechanism": "m",
         "users": [row(weight=2.0, tasks=1), row("bo", servers={"big": 1, "old": 0.5})],
     }
-    for _ in range(draw(st.integers(1, 3))):
-        spot: Any = draw(st.sampled_from([document, *document["users"], *_servers(document)]))
-        key = draw(st.sampled_from([*spot])) if isinstance(spot, dict) and spot else None
-        if key is not None and key != "users":
-            value = spot.pop(key)
-            spot[draw(PIECES.filter(_hashable)) if draw(st.booleans()) else key] = (
-                draw(PIECES) if draw(st.booleans()) else value
-            )
-    return document
-
-
-def _servers(document: dict[Any, Any]) -> list[Any]:
-    rows = [found for found in document["users"] if isinstance(found, dict)]
-    return [found["servers"] for found in rows if isinstance(found.get("servers"), dict)]
-
-
-def _hashable(value: Any) -> bool:
-    return not isinstance(value, list | dict)
+)
 
 
 @settings(max_examples=cases(100), deadline=None)
-@given(document=spoiled(), lenient=st.booleans())
+@given(document=SPOILED, lenient=st.booleans())
 def test_a_spoiled_document_is_read_or_refused_in_one_line(document: Any, lenient: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(allocation_file, "read_document", lambda _: document)

@@ -12,6 +12,7 @@ import pytest
 import yaml_rs
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from spoiled_documents import spoiled
 
 from effort import cases
 from fairlead.errors import InputError, ProblemError
@@ -216,34 +217,8 @@ def test_problem_files_round_trip(
     assert_same(problem, again)
 
 
-PIECES = st.sampled_from(
-    [None, True, -1, 0, 1.5, 10**400, math.nan, math.inf, 1e308, "", "x", "4Gi", "big", "\x1b", [],
-     [[]], {}, {"cpu": 1}, {"big": 1}, {1: 2, "1": 3}, {None: 1}, {(1, 2): 3}, {True: 1}]
-)  # fmt: skip
-
-
-def _spoil(draw: st.DrawFn, value: Any) -> Any:
-    """Replace, remove or add a piece somewhere inside a document."""
-    if isinstance(value, list) and value and draw(st.integers(0, 4)):
-        k = draw(st.integers(0, len(value) - 1))
-        return [*value[:k], _spoil(draw, value[k]), *value[k + draw(st.integers(0, 1)) :]]
-    if isinstance(value, dict) and value and draw(st.integers(0, 4)):
-        key = draw(st.sampled_from(list(value)))
-        rest = {k: v for k, v in value.items() if k != key}
-        return {**rest, draw(st.sampled_from([key, key, key, "x", 3])): _spoil(draw, value[key])}
-    return draw(PIECES)
-
-
-@st.composite
-def spoiled(draw: st.DrawFn) -> Any:
-    document = yaml_rs.loads(EXAMPLE)
-    for _ in range(draw(st.integers(1, 3))):
-        document = _spoil(draw, document)
-    return document
-
-
 @settings(max_examples=cases(120), deadline=None)
-@given(document=spoiled(), skip=st.booleans())
+@given(document=spoiled(yaml_rs.loads(EXAMPLE)), skip=st.booleans())
 def test_a_spoiled_document_is_read_or_refused_in_one_line(document: Any, skip: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(problem_file, "read_document", lambda _: document)
