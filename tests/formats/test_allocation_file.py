@@ -150,6 +150,7 @@ LAYOUT = {
 ROWS: list[tuple[Any, str]] = [
     (row(None), "users[0].name: must be the name of a user, not empty"),
     (row(""), "users[0].name: is an empty name"),
+    ({"name": "ana"}, "users[0]: the key 'servers' is missing"),
     (row("anna"), "users[0].name: no user is named 'anna'; did you mean 'ana'?"),
     (row(servers=["big"]), "users[0].servers: must be a mapping of groups to tasks, not a list"),
     (row(servers={"bgi": 1}), "users[0].servers.bgi: no group is named 'bgi'; did you mean 'big'?"),

@@ -32,6 +32,8 @@ def fault_of(tmp_path: Path, content: str | bytes, name: str = "p.yaml") -> str:
     [
         (b"", "is empty"),
         ("a: 1\n---\n", "holds 2 documents, where there must be one"),
+        ("# a\n- 1\n---\n- 2\n--- 3", "holds 3 documents, where there must be one"),
+        ("---\n---\n- 1\n", "holds 2 documents, where there must be one"),
         ("a: 1\n...\n# b\nb: 2\n", "holds 2 documents, where there must be one"),
         (b"a: \xff\xfe", "byte 4: is not a text file in UTF-8"),
         (gzip.compress(b"a: 1", mtime=0), "is compressed by gzip; decompress it first"),

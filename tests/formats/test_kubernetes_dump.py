@@ -116,6 +116,12 @@ def test_a_namespace_may_run_where_some_pod_of_it_may_or_does(tmp_path: Path) ->
     assert held.problem.users.eligible.tolist() == [[True, True, True, False]]
 
 
+def test_a_pod_without_a_namespace_is_of_the_default_one(tmp_path: Path) -> None:
+    lone = pod("a", SMALL, on="n0")
+    del lone["metadata"]["namespace"]
+    assert read(tmp_path, *NODES, lone).problem.users.names == ("default",)
+
+
 def test_weights(tmp_path: Path) -> None:
     items = [*NODES, pod("a", SMALL, on="n0"), pod("b", SMALL, on="n0", namespace="ml")]
     held = read(tmp_path, *items, weights={"ml": 2})
@@ -442,6 +448,8 @@ def insisting(*conditions: dict[str, Any], by: str = "matchExpressions") -> dict
 
 ITEMS: list[tuple[Any, str]] = [
     (3, "items[3]: must be a mapping, not 3"),
+    (spoilt(POD, "metadata"), "items[3]: the key 'metadata' is missing"),
+    (spoilt(POD, "spec"), "@: the key 'spec' is missing"),
     (spoilt(POD, "metadata", "name"), "items[3].metadata: the key 'name' is missing"),
     (
         spoilt(POD, "metadata", "name", to="a\x1b"),
@@ -475,6 +483,14 @@ ITEMS: list[tuple[Any, str]] = [
     (
         insisting(expression("metadata.uid", "In", "x"), by="matchFields"),
         f"{TERM}.matchFields[0].key: must be metadata.name, not 'metadata.uid'",
+    ),
+    (
+        insisting(expression("metadata.name", "Exists"), by="matchFields"),
+        f"{TERM}.matchFields[0].operator: must be In or NotIn, not 'Exists'",
+    ),
+    (
+        spoilt(NODE, "spec", "unschedulable", to="yes"),
+        "items[3] (node n2).spec.unschedulable: must be true or false, not 'yes'",
     ),
     (
         pod("web-1", SMALL, tolerations=[{"operator": "Exists"}, {"operator": "Ge"}]),
@@ -524,6 +540,7 @@ def test_nothing_usable(tmp_path: Path) -> None:
     ("weights", "fault"),
     [
         ({"shpo": 1}, "weights.shpo: no pod is of the namespace 'shpo'; did you mean 'shop'?"),
+        ({"shop": 0}, "weights.shop: must be a positive number, not 0"),
         ({"shop": float("nan")}, "weights.shop: must be a finite number, not nan"),
     ],
 )
@@ -542,7 +559,7 @@ WHOLE = dump(node("n0", labels={"zone": "2"}, taints=("a=b:NoSchedule",)), RICH,
 
 
 @settings(max_examples=cases(150), deadline=None)
-@given(document=spoiled(WHOLE, odd_keys=()), lenient=st.booleans())
+@given(document=spoiled(WHOLE), lenient=st.booleans())
 def test_a_spoiled_dump_is_read_or_refused_in_one_line(document: Any, lenient: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_kubernetes_objects, "_load", lambda _: [document])

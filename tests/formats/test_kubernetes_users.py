@@ -56,6 +56,14 @@ def test_a_pod_that_fits_no_node_counts_for_nothing(
     assert why in never.why
 
 
+def test_a_user_of_which_no_pod_fits_is_idle(tmp_path: Path) -> None:
+    items = (pod("a", {"cpu": 1}, on="n0"), pod("b", {"cpu": 64}, namespace="ml"))
+    held = read(tmp_path, *NODES, *items, weights={"ml": 2})
+    assert held.problem.users.names == ("shop",)
+    (idle,) = held.idle
+    assert (idle.name, idle.weight, idle.why) == ("ml", 2, "no node could run any pod of it")
+
+
 def test_nodes_that_list_no_places_for_pods(tmp_path: Path) -> None:
     held = read(tmp_path, node("n0", {"cpu": 2}), pod("a", {"cpu": 1}, on="n0"), pod("b"))
     assert held.problem.cluster.resources == ("cpu",)
@@ -190,6 +198,8 @@ TERMS = {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zon
          "topologySpreadConstraints"),
         ({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "v"}}]},
          "a volume by persistentVolumeClaim"),
+        ({"volumes": [{"ephemeral": {"volumeClaimTemplate": {}}}]}, "a volume by ephemeral"),
+        ({"volumes": 3, "resourceClaims": None, "topologySpreadConstraints": "x"}, ""),
         ({"containers": [container() | {"ports": [{"hostPort": 80}]}]}, "hostPort"),
         ({"affinity": {"podAffinity": PREFERRED}}, ""),
         ({"topologySpreadConstraints": [{"whenUnsatisfiable": "ScheduleAnyway"}]}, ""),

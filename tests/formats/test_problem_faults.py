@@ -74,6 +74,7 @@ OF_USERS = {
     ),
     "demand: {cpu: 4 cores}": f".demand.cpu: {NOT_A_QUANTITY} '4 cores' (user 'ana')",
     "demand: {cpu: 0, memory: 0Gi}": ".demand: user 'ana' demands nothing",
+    "demand: {cpu: 1}, weight: '2'": ".weight: must be a number from 0, not '2' (user 'ana')",
     "demand: {cpu: 1}, weight: -2": ".weight: must be a number from 0, not -2 (user 'ana')",
     "demand: {cpu: 1}, weight: {memory: 0}": (
         ".weight: must be 0 of all resources or of none (user 'ana')"
@@ -97,6 +98,10 @@ OF_USERS = {
     ),
     "demand: {cpu: 1}, servers: {zone: c}": ".servers.zone: no group has the label zone: c",
     "rates: {bgi: 3}": ".rates.bgi: no group is named 'bgi'; did you mean 'big'?",
+    "demand: {cpu: 1}, servers: {zone: 1.5}": (
+        ".servers.zone: must be text, not 1.5; put it in quotes"
+    ),
+    "rates: {big: -3}": ".rates.big: must not be negative, not -3",
     "rates: {big: 3}, servers: [old]": (
         f"{FITS_NONE} its rate is 0 on every group that its placement allows"
     ),
@@ -147,6 +152,7 @@ OF_RESOURCES = {
         "users[0].demand.cpu: must be a plain number, not '500m': an absolute quantity has no "
         "meaning in the unit 'normalised' (user 'ana')"
     ),
+    "{cpu: 3}": "resources.cpu: must be the name of a unit, not 3",
     "[memory]": "servers[0].capacity.cpu: unknown resource",
     "[cpu, cpu]": "resources[1]: duplicate name 'cpu'",
     "3": "resources: must be a mapping of names to units, or a list of names, not 3",

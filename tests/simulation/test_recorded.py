@@ -217,3 +217,8 @@ def test_without_starts_it_is_refused_before_anything_happens(tmp_path: Path) ->
 def test_what_happened_cannot_run_again(more: dict[str, object], what: str) -> None:
     with pytest.raises(InputError, match=rf"^{what}: a recorded run cannot be repeated"):
         plan_runs(["recorded"], **more)
+
+
+def test_a_misspelt_name_is_told_of_it() -> None:
+    with pytest.raises(InputError, match="or recorded, the run that the trace records"):
+        plan_runs(["record"])

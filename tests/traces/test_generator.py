@@ -122,6 +122,8 @@ def test_tiny_days_fit_their_servers(servers: int) -> None:
     [
         ({"servers": 0}, "servers: must be from 1 to 10,000,000, not 0"),
         ({"load": 1e5}, "jobs: must be from 1 to"),
+        ({"hours": 0.0}, "hours: must be a positive number"),
+        ({"load": float("nan")}, "load: must be a positive number"),
         ({"seed": -1}, "seed: must be a whole number from 0, not -1"),
     ],
 )
@@ -181,6 +183,7 @@ GOOD = "600000000,,1,0,ana,0,n,l\n"
     [
         (GOOD + "599999999,,2,0,ana,0,n,l\n", "row 2: time: '599999999' is before the row above"),
         (GOOD + "1,2,3\n", "row 2: 3 columns separated by commas, not 8"),
+        ("", "holds no job event"),
         (GOOD.replace(",0,ana", ",1,ana"), "holds no submission of a job"),
     ],
 )

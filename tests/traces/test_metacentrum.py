@@ -128,6 +128,13 @@ def test_refusals(tmp_path: Path, rows: list[str], message: str) -> None:
     assert str(caught.value).startswith(f"{path}: {message}")
 
 
+def test_missing_machine_file(tmp_path: Path) -> None:
+    path = write_log(tmp_path, log_row(1))
+    (tmp_path / "tiny.swf.machines").unlink()
+    with pytest.raises(InputError, match="there is no such machine file; name one with --machines"):
+        read_metacentrum(path)
+
+
 def test_a_whole_log(metacentrum_log: Path) -> None:
     """Against figures counted from the text of the log."""
     workload = read_metacentrum(metacentrum_log)

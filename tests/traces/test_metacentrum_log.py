@@ -97,3 +97,9 @@ def test_empty_logs(tmp_path: Path, content: str) -> None:
     path.write_text(content)
     with pytest.raises(InputError, match="holds no job"):
         list(read_jobs(path))
+
+
+def test_files_that_cannot_be_opened(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "none"):
+        with pytest.raises(InputError, match="cannot be read: "):
+            list(read_jobs(path))

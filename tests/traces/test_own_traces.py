@@ -111,6 +111,8 @@ def test_damaged_metadata(tmp_path: Path) -> None:
     users = [{"name": f"user {n}", "weight": 10**400} for n in range(9)]
     assert "OverflowError" in refused(rewritten(tmp_path, users=users))
     assert refused(rewritten(tmp_path, places=[[99]])).startswith("places[0]: must be numbers")
+    line = refused(rewritten(tmp_path, users=[{"name": "nobody", "weight": 1.0}]))
+    assert line.startswith("jobs[0].user: unknown user 'user ")
     events = {"time": [1.0], "event": ["join"], "server": [999]}
     assert refused(rewritten(tmp_path, server_events=events)).startswith(
         "server events[0].server: must be from 0 to"
@@ -136,6 +138,12 @@ SECOND = pl.int_range(pl.len()) == 1
 )
 def test_damaged_tables(tmp_path: Path, changed: dict[str, pl.Expr], said: str) -> None:
     assert refused(rewritten(tmp_path, lambda f: f.with_columns(**changed))).startswith(said)
+
+
+def test_tables_without_jobs_and_jobs_that_differ(tmp_path: Path) -> None:
+    assert refused(rewritten(tmp_path, lambda f: f.head(0))) == "holds no job"
+    one = {"job": pl.lit("one"), "submit": pl.int_range(pl.len()) * 1.0}
+    assert refused(rewritten(tmp_path, lambda f: f.with_columns(**one))).startswith("row 2: ")
 
 
 def test_a_job_that_comes_back_is_a_duplicate(tmp_path: Path) -> None:
@@ -206,6 +214,9 @@ def test_a_folder_written_by_hand(tmp_path: Path) -> None:
         ("jobs.csv", "y,bo", 'y,"bo', "row 3: is not CSV: unexpected end of data"),
         ("servers.csv", "big,2", "big,900000000", "row 2: count: there are more than 10,000,000"),
         ("tasks.csv", "x,,1,20", "x,,0,20", "row 3: job: 'x' takes nothing of any resource"),
+        ("users.csv", "bo,1", ",1", "row 3: user: is empty"),
+        ("users.csv", FILES["users.csv"], "\ufeffuser,weight", "holds no user"),
+        ("jobs.csv", "9.5", "4", "row 3: cancel: '4' is less than 5"),
         ("jobs.csv", "true", "yes", "row 3: gang: 'yes' is neither true nor false"),
         ("jobs.csv", "x,ana", "x\rz,ana", "row 2: holds a carriage return"),
         ("tasks.csv", "small|big", "tiny", "row 4: place: 'tiny' names no groups of servers.csv"),

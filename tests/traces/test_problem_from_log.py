@@ -84,6 +84,11 @@ def test_properties_that_tell_no_groups_apart_are_counted(tmp_path: Path) -> Non
     assert list(converted.uninformative.items()) == [("brno", 2), ("x86_64", 2)]
 
 
+def test_a_node_that_is_not_there_is_a_fault_of_its_row(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="row 2: property 'big3' names no group or node"):
+        convert(tmp_path, log_row(1), log_row(2, "1:big3"))
+
+
 def test_the_order_of_jobs_does_not_matter(tmp_path: Path) -> None:
     rows = [
         log_row(k, ("1:cl_big", "1", "1:small2")[k % 3], user=k % 5, cores=1 + k * k % 7)

@@ -152,6 +152,7 @@ def test_openb_by_folder_or_file(tmp_path: Path, openb_folder: Path) -> None:
     ("content", "message"),
     [
         (b"", "is empty"),
+        (b"; only a comment\n", "holds no job"),
         (b"\x00\x01\x02\x03\x04", "row 1: not text: it holds a zero byte"),
         (b"dear diary\n", "row 1: 2 columns separated by blanks, 1 by commas: is no trace; wanted"),
         (b"sn,cpu_milli,memory_mib,gpu,model\n", "row 1: is openb's table of nodes; name that of"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -88,9 +89,25 @@ def test_info_of_servers_that_come_and_go(tmp_path: Path, capsys: Capture) -> No
     assert len(workload.server)
     write_parquet(workload, tmp_path / "x.parquet")
     found = figures(capsys, "info", tmp_path / "x.parquet")
+    assert found["first_submission"] == workload.job_submit[0]
     assert found["servers_at_start"] == workload.there_at_start.sum()
     assert sum(found["server_events"].values()) == len(workload.server)
     assert found["withdrawn"] == np.isfinite(workload.job_cancel).sum()
+
+
+@pytest.mark.parametrize("late", [0.5, 3600.0])
+def test_a_trace_whose_time_begins_long_before_its_jobs(
+    tmp_path: Path, capsys: Capture, late: float
+) -> None:
+    workload = random_workload(3)
+    later = replace(
+        workload,
+        job_submit=np.linspace(0, 100, workload.n_jobs) + late,
+        job_cancel=np.full(workload.n_jobs, np.inf),
+    )
+    write_parquet(later, tmp_path / "x.parquet")
+    assert trace("info", tmp_path / "x.parquet") == 0
+    assert ("The first job arrives after " in capsys.readouterr().out) == (late > 1)
 
 
 def test_convert_there_and_back(tmp_path: Path, metacentrum_log: Path) -> None:

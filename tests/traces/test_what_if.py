@@ -88,6 +88,7 @@ def test_remaining_servers_keep_capacity_and_events(seed: int, data: st.DataObje
         ("weight:ana=-1", "a weight must be a number from 0, not -1"),
         ("weight:anna=3", "no user is named 'anna'; known: ana, bo=; did you mean 'ana'?"),
         ("servers:big-1", "no group of servers is named 'big'; known: big-1, a+b; did you mean"),
+        ("servers:big-1+x", "must be servers:GROUP+NUMBER"),
         ("servers:big-1+0", "changes nothing"),
         ("servers:big-1-3", "the group 'big-1' has 3 of them, and one at least has to stay"),
         ("servers:big-1+9999999999", "must be from 0 to 2147483646"),

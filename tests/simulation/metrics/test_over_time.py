@@ -76,6 +76,8 @@ def test_shares_are_integrals(run: Run, bins: int, stretch: float) -> None:
     edges = edges_of(run, bins, stretch)
     found = shares_of(run, edges)
     everybody = range(workload.n_users)
+    weighted = found.weighted[:, workload.weight > 0] * workload.weight[workload.weight > 0]
+    np.testing.assert_allclose(weighted, found.dominant[:, workload.weight > 0], **CLOSE)
     for b in range(bins):
 
         def dominant(t: Fraction) -> list[Fraction]:
