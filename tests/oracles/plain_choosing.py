@@ -98,6 +98,9 @@ class Score(NamedTuple):
     parts: int
 
 
+Tree = dict[Queue, list[tuple[Group, int]]]  # what each leaf that can start tasks starts next
+
+
 class Reservation(NamedTuple):
     at: float  # infinite where unknown
     tasks: list[Task]  # where they would start then
@@ -293,19 +296,110 @@ class Choosing:
         plans = (self.plan(group, server) for group in groups)
         return next((plan for plan in plans if plan), [])
 
-    def next_plan(self, server: Server | None = None, parent: Queue | None = None):
-        """That of the queue with the least score; of equals the first (best-fit-first: last).
-
-        From the root down: of the children below which anything can be placed.
-        """
-        plans = []
-        for q in self.queues.values():
-            if q.parent is parent:
-                plan = self.next_plan(server, q) if self.children(q) else self.first_plan(q, server)
-                plans += [(q, plan)] if plan else []
+    def next_plan(self, server: Server | None = None):
+        """That of the queue with the least score; of equals the first (best-fit-first: last)."""
+        plans = [(q, self.first_plan(q, server)) for q in self.queues.values() if self.is_leaf(q)]
+        plans = [(q, plan) for q, plan in plans if plan]
+        if self.is_tree():
+            return self.fair_plan(dict(plans))
         if self.select == "best-fit-first":
             plans.reverse()
         return min(plans, key=lambda p: self.score(p[0], *p[1][0]), default=(None, []))[1]
+
+    def is_tree(self) -> bool:
+        return any(q.parent is not None for q in self.queues.values())
+
+    def is_leaf(self, queue: Queue) -> bool:
+        return not self.children(queue)
+
+    # Hierarchical DRF (Bhattacharya et al. 2013), for whole tasks
+
+    def fair_plan(self, plans):
+        """From the root down: the child with the least score below which a task can start."""
+        tree = {queue: [(g, index) for g, index, _ in plan] for queue, plan in plans.items()}
+        full, queue = self.saturated(), None
+        while queue not in plans:
+            below = [q for q in self.children(queue) if self.leaves(q, tree)]
+            if not below:
+                return []
+            queue = min(below, key=lambda q: self.tree_score(q, tree, full))
+        return plans[queue]
+
+    def leaves(self, queue: Queue, tree: Tree) -> list[Queue]:
+        """Those at or below a queue that can start tasks."""
+        return [leaf for leaf in tree if leaf.is_in(queue)]
+
+    def saturated(self) -> set[int]:
+        """Resources of which no open server has the least amount that a waiting task asks for.
+
+        Or anything at all, where no waiting task asks for it.
+        """
+        rows = [self.demand(g, i) for g in self.groups.values() for i in g.waiting()]
+        frees = [self.free(s) for s in self.there() if not s.draining]
+        full = set()
+        for r in range(len(self.pool())):
+            least = min((row[r] for row in rows if row[r] > 0), default=1)
+            if all(free[r] < least for free in frees):
+                full.add(r)
+        return full
+
+    def tree_score(self, queue: Queue, tree: Tree, full: set[int]) -> Score:
+        """A leaf has its dominant share; others ignore saturated resources."""
+        if self.is_leaf(queue):
+            return self.score_of(queue, self.largest_share(self.held_of(queue)))
+        parts = self.parts(queue, tree, full)
+        counted = [parts[r] for r in self.counted() if r not in full]
+        return self.score_of(queue, Fraction(max(counted, default=0), 2**64))
+
+    def parts(self, queue: Queue, tree: Tree, full: set[int]) -> list[int]:
+        """What it holds, in parts of 2**-64 of the pool, as if its children were level.
+
+        A child below which something can start counts with at most the least score of these, and
+        what it starts next. Others count with what they hold; so do those of weight 0 while others
+        can start.
+        """
+        pool, held = self.pool(), self.held_of(queue)
+        scored = {}
+        for child in self.children(queue):
+            if self.leaves(child, tree):
+                scored[child] = self.tree_score(child, tree, full)
+        least = min(scored.values(), default=Score(False, 0))
+        scored = {q: s for q, s in scored.items() if s.is_last == least.is_last}
+        for child in scored:
+            held = [h - c for h, c in zip(held, self.held_of(child), strict=True)]
+        found = [h * 2**64 // p if p else 0 for h, p in zip(held, pool, strict=True)]
+        for child, score in scored.items():
+            if self.is_leaf(child):
+                rows = zip(self.held_of(child), pool, strict=True)
+                own = [h * 2**64 // p if p else 0 for h, p in rows]
+            else:
+                own = self.parts(child, tree, full)
+            nexts = [total([self.demand(*row) for row in tree[leaf]]) for leaf in tree]
+            nexts = [row for leaf, row in zip(tree, nexts, strict=True) if leaf.is_in(child)]
+            step = max(floor(self.largest_share(row) * 2**64) for row in nexts)
+            most = least.parts + self.score_of(child, Fraction(step, 2**64)).parts
+            if score.parts > most:
+                own = [part * most // score.parts for part in own]
+            found = [f + part for f, part in zip(found, own, strict=True)]
+        return found
+
+    def score_of(self, queue: Queue, share: Fraction) -> Score:
+        return Score(queue.weight == 0, floor(share / (queue.weight or 1) * 2**64))
+
+    def largest_share(self, row: list[int]) -> Fraction:
+        pool = self.pool()
+        shares = [Fraction(row[r], pool[r]) for r in self.counted() if pool[r]]
+        return max(shares, default=Fraction(0))
+
+    def counted(self) -> range:
+        return range(1 if self.slots else len(self.resources))
+
+    def pool(self) -> list[int]:
+        return total([self.capacity(s) for s in self.there()])
+
+    def held_of(self, queue: Queue) -> list[int]:
+        """The same as `held`; of a queue that holds nothing as many zeros as the pool has."""
+        return (self.held(queue) + [0] * len(self.pool()))[: len(self.pool())]
 
     def children(self, queue: Queue | None) -> list[Queue]:
         return [q for q in self.queues.values() if q.parent is queue]

@@ -303,14 +303,21 @@ def path(queue: Queue | None) -> list[Queue]:
 
 
 def ahead_beside(s: Scheduler, group: Group, first: int, mine: Queue, view: Server) -> list[str]:
-    """Siblings with waiting tasks and a lower score."""
+    """Siblings with waiting tasks and a lower score.
+
+    In a tree: if each waiting task could start, and no resource were used up.
+    """
     sign, scores = -1 if s.select == "best-fit-first" else 1, []
+    waiting = {q: s.in_order(q) for q in s.queues.values()}
+    tree = {q: [(g[0], i) for i in s.to_place(g[0])] for q, g in waiting.items() if g}
     for queue in s.children(mine.parent):
-        below = [q for q in s.queues.values() if q.is_in(queue)]
-        waiting = [g for q in below for g in s.in_order(q)]
-        if waiting or queue is mine:
-            g = group if queue is mine else waiting[0]
+        if not s.leaves(queue, tree) and queue is not mine:
+            continue
+        if s.is_tree():
+            score = s.tree_score(queue, tree, set())
+        else:
+            g = group if queue is mine else waiting[queue][0]
             score = s.score(queue, g, first if queue is mine else next(g.waiting()), view)
-            scores.append((score, sign * queue.serial, queue.name))
+        scores.append((score, sign * queue.serial, queue.name))
     own = next(x for x in scores if x[2] == mine.name)
     return [name for _, _, name in sorted(x for x in scores if x[:2] < own[:2])]

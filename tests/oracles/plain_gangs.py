@@ -32,19 +32,14 @@ class RememberingScheduler(Scheduler):
             self.failed.add(group.id)
         return plan
 
-    def next_plan(self, server=None, parent=None):
-        passes = self.residual or self.select not in ("first-fit", "best-fit")
+    def next_plan(self, server=None):
+        passes = self.residual or self.select not in ("first-fit", "best-fit") or self.is_tree()
         if passes or not self.there():  # without servers there are no scores
-            return super().next_plan(server, parent)
-        heads = [(q, groups[0]) for q in self.children(parent) if (groups := self.below(q))]
+            return super().next_plan(server)
+        heads = [(q, groups[0]) for q in self.queues.values() if (groups := self.in_order(q))]
         heads.sort(key=lambda head: self.score(*head, next(head[1].waiting()), None))
-        plans = (
-            self.next_plan(None, q) if self.children(q) else self.first_plan(q) for q, _ in heads
-        )
+        plans = (self.first_plan(q) for q, _ in heads)
         return next((plan for plan in plans if plan), [])
-
-    def below(self, queue):
-        return [g for q in self.queues.values() if q.is_in(queue) for g in self.in_order(q)]
 
     def fits_when_empty(self, group):
         failed, self.failed = self.failed, set()

@@ -265,9 +265,10 @@ def test_in_a_tree_siblings_are_ahead_on_every_level() -> None:
     s.submit("bo", {"cpu": 1}, 9)
     why = s.explain(s.submit("ana", {"cpu": 2}))
     assert (why.ahead, why.n_ahead) == ((("cy", 0.0), ("bo", 0.0)), 2)
-    assert (why.above, why.score) == ((("lab", 0.25),), 0.5)
+    # ana counts with bo's score, which is the least, and its own next task: 1/8, by lab's weight.
+    assert (why.above, why.score) == ((("lab", 0.0625),), 0.5)
     assert [c.of for c in why.would_change if c.kind == "weight"] == ["ana", "lab"]
-    assert "; lab has 0.25 / ana has 0.5." in str(why)
+    assert "; lab has 0.0625 / ana has 0.5." in str(why)
 
 
 def test_scores_are_those_with_the_nearest_server() -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from random import Random
 
 import pytest
 
 from effort import cases
 from fairlead.errors import InputError, RefusalError
+from fairlead.scheduler._entities import Placement
 from fairlead.scheduler.policies import ROWS, parse_policy
 from fairlead.scheduler.scheduler import Scheduler
 from scheduler.random_life import WEIGHTS, ComparedLife, compared
+from scheduler.test_explanations import ExplainedLife
 
 POLICIES = ["drf/first-fit", "drf/best-fit", "slots:3", "fifo/first-fit", "easy/best-fit"]
 TREE = {"left": None, "right": None, "inner": "left", "n": "inner", "p": "right", "q": "inner"}
@@ -42,6 +45,22 @@ def test_the_next_queue_of_a_tree_is_as_defined(policy: str) -> None:
             life.tell()
         placed += len(life.tasks)
     assert placed >= 20
+
+
+class ExplainedLifeInATree(LifeInATree, ExplainedLife):
+    """Groups of a tree are explained between all other events."""
+
+
+@pytest.mark.parametrize("policy", ["drf/first-fit", "drf/best-fit", "slots:3"])
+def test_an_explanation_in_a_tree_is_as_defined(policy: str) -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(cases(6)):
+        life = compared(policy, seed, ExplainedLifeInATree)
+        for _ in range(60):
+            life.tell()
+        seen += life.s.seen
+    assert seen["waits"] >= 6
+    assert seen["ahead"] >= 1
 
 
 def cluster(policy: str = "drf/first-fit", **amounts: float) -> Scheduler:
@@ -81,26 +100,100 @@ def test_a_chain_of_single_children_changes_nothing(depth: int) -> None:
     deep.check()
 
 
-def test_naive_sums_may_starve_a_queue() -> None:
-    """Naive sums are the definition; hierarchical DRF (Bhattacharya et al. 2013) is not yet."""
-    s = cluster(cpu=10, gpu=10)
-    s.add_queue("n1")
-    s.add_queue("n2")
-    s.add_queue("n21", parent="n2")
-    s.add_queue("n22", parent="n2")
-    s.submit("n21", {"cpu": 1}, 100)
-    s.submit("n22", {"gpu": 1}, 100)
-    s.submit("n1", {"gpu": 1}, 100)
-    tasks = s.place()
-    assert Counter(p.queue for p in tasks)["n21"] == 10
-    for _ in range(30):  # whatever GPU is freed goes to n1
-        freed = next((p for p in tasks if p.queue == "n22"), None)
-        if freed is None:
+def held_by_queue(s: Scheduler, tasks: list[Placement], times: int, ends: str) -> Counter[str]:
+    """End a task of some queue again and again; return the tasks of each queue at last."""
+    for _ in range(times):
+        ended = next((p for p in tasks if p.queue == ends), None)
+        if ended is None:
             break
-        s.finish(freed.task)
-        tasks.remove(freed)
+        s.finish(ended.task)
+        tasks.remove(ended)
         tasks += s.place()
-    assert Counter(p.queue for p in tasks) == {"n21": 10, "n1": 10}
+    return Counter(p.queue for p in tasks)
+
+
+def tree(s: Scheduler, queues: dict[str, str | None], asks: dict[str, str]) -> None:
+    for name, parent in queues.items():
+        s.add_queue(name, parent=parent)
+    for name, resource in asks.items():
+        s.submit(name, {resource: 1}, 1000)
+
+
+def test_a_sibling_with_all_cpus_starves_nobody_of_gpus() -> None:
+    """Bhattacharya et al. 2013: by plain sums, n1 would have all GPUs, one after the other."""
+    s = cluster(cpu=10, gpu=10)
+    tree(
+        s,
+        {"n1": None, "n2": None, "n21": "n2", "n22": "n2"},
+        {"n21": "cpu", "n22": "gpu", "n1": "gpu"},
+    )
+    tasks = s.place()
+    assert Counter(p.queue for p in tasks) == {"n21": 10, "n1": 5, "n22": 5}
+    assert held_by_queue(s, tasks, 30, "n22") == {"n21": 10, "n1": 5, "n22": 5}
+    assert held_by_queue(s, tasks, 30, "n1") == {"n21": 10, "n1": 5, "n22": 5}
+
+
+def test_the_other_printed_tree_is_divided_as_printed() -> None:
+    """Bhattacharya et al. 2013: ignoring the tree gives n32 two thirds of the GPUs."""
+    s = cluster(cpu=300, gpu=300)
+    tree(
+        s,
+        {"n1": None, "n2": None, "n3": None, "n31": "n3", "n32": "n3", "n4": None},
+        {"n1": "cpu", "n2": "cpu", "n31": "cpu", "n32": "gpu", "n4": "gpu"},
+    )
+    tasks = s.place()
+    expected = {"n1": 100, "n2": 100, "n31": 100, "n32": 150, "n4": 150}
+    assert Counter(p.queue for p in tasks) == expected
+    # Its many GPUs do not cost n3 its CPUs when one of them is freed.
+    assert held_by_queue(s, tasks, 50, "n31") == expected
+    assert held_by_queue(s, tasks, 50, "n4") == expected
+
+
+def test_a_resource_is_saturated_when_the_last_small_task_has_started() -> None:
+    s = cluster(cpu=100, gpu=100)
+    s.add_server("b", {"cpu": 1})
+    tree(
+        s,
+        {"n1": None, "n2": None, "n21": "n2", "n22": "n2", "n23": "n2"},
+        {"n22": "gpu", "n1": "gpu"},
+    )
+    s.submit("n21", {"cpu": 2}, 100)
+    s.submit("n23", {"cpu": 1})
+    assert Counter(p.queue for p in s.place()) == {"n1": 51, "n22": 49, "n21": 49, "n23": 1}
+
+
+@pytest.mark.parametrize("members", [1, 7, 200])
+def test_a_large_team_gets_no_more_than_its_part(members: int) -> None:
+    s = cluster(cpu=100)
+    s.add_queue("team")
+    s.add_queue("alone")
+    for k in range(members):
+        s.add_queue(f"member {k}", parent="team")
+        s.submit(f"member {k}", {"cpu": 1}, 100)
+    s.submit("alone", {"cpu": 1}, 100)
+    assert Counter(p.queue for p in s.place())["alone"] == 50
+
+
+@pytest.mark.parametrize("seed", range(cases(30)))
+def test_each_team_with_demand_has_its_part(seed: int) -> None:
+    """The hierarchical share guarantee, less a task of each leaf of at most 3 of 240."""
+    random = Random(seed)
+    s = cluster(cpu=240, gpu=240)
+    parents = {"a1": "a", "a2": "a", "b1": "b", "b2": "b"}
+    weights = {name: random.randint(1, 3) for name in ("a", "b", *parents)}
+    demands = {}
+    for name, weight in weights.items():
+        s.add_queue(name, weight, parents.get(name))
+        if name in parents:
+            demands[name] = random.choice([(1, 0), (0, 1), (1, 1), (2, 1), (1, 3)])
+            amounts = zip(("cpu", "gpu"), demands[name], strict=True)
+            s.submit(name, {r: amount for r, amount in amounts if amount}, 1000)
+    held = {name: [0, 0] for name in weights}
+    for p in s.place():
+        for name in (p.queue, parents[p.queue]):
+            held[name] = [h + d for h, d in zip(held[name], demands[p.queue], strict=True)]
+    for name in ("a", "b"):
+        assert max(held[name]) >= 240 * weights[name] / (weights["a"] + weights["b"]) - 12
 
 
 def test_only_leaves_take_tasks_and_may_be_removed() -> None:

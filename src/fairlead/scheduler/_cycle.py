@@ -44,6 +44,7 @@ OUT_OF_TURN: Final = WaitReason(
 NO_POOL: Final = Fraction(2**200)  # the share of a resource of which the pool has nothing
 
 Plan = list[tuple[int, Server]]  # indices of a gang's waiting tasks, and the server of each
+FirstFit = tuple[TaskGroup, Server | None, Plan]  # a group with its server, or with its plan
 
 
 class Cycle:
@@ -157,34 +158,43 @@ class Cycle:
 
 
 class QueueCycle(Cycle):
-    """Serves the queue with the least score first, from the root of the queues down."""
+    """Serves the queue with the least score first."""
 
     def place_next(self, started: list[Task]) -> bool:
-        return self.serve(self.state.root, started)
-
-    def serve(self, parent: Queue, started: list[Task]) -> bool:
-        """1. Who: start a task in a tree of queues, by least score; return whether one started."""
-        if parent.passed_in != self.state.calls:
-            parent.passed_in = self.state.calls
-            parent.passed = 0
-        ranked = parent.ranked
-        while parent.passed < len(ranked):
-            queue = ranked[parent.passed]
-            if self.serve(queue, started) if queue.children else self.start_first(queue, started):
+        """1. Who: start a task of the queue with the least score; return whether one started."""
+        root = self.state.root
+        if root.passed_in != self.state.calls:
+            root.passed_in = self.state.calls
+            root.passed = 0
+        while root.passed < len(root.ranked):
+            if self.start_first(root.ranked[root.passed], started):
                 return True
-            parent.passed += 1
+            root.passed += 1
         return False
 
     def start_first(self, queue: Queue, started: list[Task]) -> bool:
-        """2. What: start the first group of a queue that fits; return whether one does."""
+        """Start a task of the first group of a queue that fits; return whether one does."""
+        found = self.find_first(queue)
+        if found is None:
+            return False
+        group, server, plan = found
+        if server is None:
+            self.book_plan(group, plan, started)
+        else:
+            self.book(group, server, started)
+        return True
+
+    def find_first(self, queue: Queue) -> FirstFit | None:
+        """2. What: return the first group of a queue that fits, and park those before it."""
         state = self.state
         while True:
             group = first_to_try(queue, state.freed)
             if group is None or (self.is_strict and is_behind_gang(queue, group)):
-                return False
+                return None
             if isinstance(group, Gang):
-                if self.start_gang(group, started):
-                    return True
+                plan = self.plan_gang(group)
+                if plan:
+                    return group, None, plan
                 state.park_gang(group)
                 continue
             # 3. Where: a parked group fits on freed servers alone.
@@ -193,16 +203,10 @@ class QueueCycle(Cycle):
             else:
                 server = state.selection.find(group.shape)
             if server is not None:
-                self.book(group, server, started)
-                return True
+                return group, server, []
             if self.is_strict:
-                return False
+                return None
             park(group.waiting_list)
-
-    def start_gang(self, gang: Gang, started: list[Task]) -> bool:
-        plan = self.plan_gang(gang)
-        self.book_plan(gang, plan, started)
-        return len(plan) > 0
 
 
 class Candidate:

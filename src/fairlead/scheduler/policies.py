@@ -15,6 +15,7 @@ from fairlead.scheduler.criteria.criterion import Criterion
 from fairlead.scheduler.criteria.drf import DominantShare
 from fairlead.scheduler.criteria.easy import BackfillingCycle, BackfillingTime
 from fairlead.scheduler.criteria.fifo import SubmissionCycle, SubmissionTime
+from fairlead.scheduler.criteria.hierarchy import TreeCycle
 from fairlead.scheduler.criteria.ps_dsf import (
     ObliviousServerShare,
     PerServerShare,
@@ -36,9 +37,9 @@ REFUSE_SECONDS: Final = Fraction(5)  # until a declined server is offered again
 
 Row = tuple[type[Criterion], type[Selection], type[Cycle]]
 ROWS: dict[str, Row] = {
-    "drf/first-fit": (DominantShare, FirstFit, QueueCycle),
+    "drf/first-fit": (DominantShare, FirstFit, TreeCycle),
     "drf/first-fit/residual": (ResidualDominantShare, FirstFit, TaskCycle),
-    "drf/best-fit": (DominantShare, BestFit, QueueCycle),
+    "drf/best-fit": (DominantShare, BestFit, TreeCycle),
     "drf/best-fit/residual": (ResidualDominantShare, BestFit, TaskCycle),
     "drf/best-fit-first": (DominantShare, BestFitFirst, BestFitFirstCycle),
     "drf/best-fit-first/residual": (ResidualDominantShare, BestFitFirst, BestFitFirstCycle),
@@ -66,12 +67,12 @@ ROWS: dict[str, Row] = {
     "easy/first-fit": (BackfillingTime, FirstFit, BackfillingCycle),
     "easy/best-fit": (BackfillingTime, BestFit, BackfillingCycle),
 }
-SLOTS_ROW: Row = (SlotShare, FirstFit, QueueCycle)
+SLOTS_ROW: Row = (SlotShare, FirstFit, TreeCycle)
 CRITERIA = list({name.split("/")[0]: None for name in ROWS})
 SELECTIONS = list({name.split("/")[1]: None for name in ROWS})
 FORMS = ("residual", "oblivious")
 MOST_SLOTS = 1_000_000
-WITH_TREES = (DominantShare, SubmissionTime)  # a `QueueCycle` serves trees of queues under these
+WITH_TREES = (TreeCycle, SubmissionCycle)  # cycles that serve trees of queues
 
 
 class Policy:
@@ -105,7 +106,7 @@ class Policy:
         self.row = row
         self.slots = slots
         scores, _, cycle = row
-        self.has_trees = issubclass(cycle, QueueCycle) and issubclass(scores, WITH_TREES)
+        self.has_trees = issubclass(cycle, WITH_TREES)
         self.is_oblivious = cycle is Offers
         self.makes_reservations = scores is BackfillingTime
 

@@ -41,6 +41,7 @@ class Criterion:
 
     def __init__(self, width: i64) -> None:
         self.width = width
+        self.shared = width  # the leading amounts that count in shares
         self.total = zeros(width)  # (W,) capacity of all servers, draining ones included
         self.servers: dict[str, Server] = {}  # all, draining ones included
         self.version: i64 = 0  # how often servers joined, changed, left, opened or closed

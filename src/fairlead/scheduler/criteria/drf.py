@@ -1,15 +1,151 @@
 """Dominant resource fairness: the queue with the least dominant share of the whole cluster.
 
 The dominant share is ``max over r of held[r] / total[r]``, where the total is that of all
-present servers. In a tree of queues, a queue holds what the queues below it hold.
+present servers. Trees of queues have the scores of hierarchical DRF (Bhattacharya, Culler,
+Friedman, Ghodsi, Shenker and Stoica, SoCC 2013). An inner queue has what its children hold, with
+each child that can start a task counted with at most the least score of these and what it starts
+next. So a child that once held more does not keep its siblings from their part. (The paper counts
+the least score alone, as for divisible tasks; then a team of a thousand members would get a
+thousand tasks before another team gets two.) Saturated resources, of which no waiting task can get
+more, do not count in the share of an inner queue.
 """
 
 from __future__ import annotations
 
-from fairlead.scheduler._entities import Queue
-from fairlead.scheduler.criteria.criterion import Criterion, dominant_score
+from collections.abc import Iterable
+
+from librt.vecs import vec
+from mypy_extensions import i64
+
+from fairlead.scheduler._entities import Queue, Server, Shape, TaskGroup, path_of
+from fairlead.scheduler._waiting import first_waiting
+from fairlead.scheduler.criteria.criterion import (
+    ONE,
+    ONE_BITS,
+    Criterion,
+    dominant_score,
+    weighted,
+)
+from fairlead.scheduler.explanation import NAMED, QueuePosition, QueueScore
 
 
 class DominantShare(Criterion):
     def score(self, queue: Queue) -> int:
         return dominant_score(queue, self.total, self.total)
+
+    def position(self, group: TaskGroup, shape: Shape, servers: Iterable[Server]) -> QueuePosition:
+        """Return the position of a queue and its ancestors; in trees, if all tasks could start."""
+        path = path_of(group.waiting_list.queue)
+        root = path[0].parent
+        assert root is not None
+        if len(path) == 1 and not any(queue.children for queue in root.ranked):
+            return super().position(group, shape, servers)
+        tree = TreeScores(self.total, self.shared)
+        tree.add_waiting(root)
+        for queue in reversed(path):
+            tree.update(queue)
+        ahead: list[Queue] = []
+        for queue in path:
+            if queue.parent is not None and queue.rank is not None:
+                ahead += tree.before(queue, queue.parent.ranked)
+        above = [QueueScore(queue.name, tree.scores[queue] / ONE) for queue in path[:-1]]
+        named = [QueueScore(queue.name, tree.scores[queue] / ONE) for queue in ahead[:NAMED]]
+        return QueuePosition(self.measure, tree.scores[path[-1]] / ONE, named, len(ahead), above)
+
+
+class TreeScores:
+    """The scores of the queues of a tree.
+
+    Scores and amounts are whole parts of ``2**-64`` of the pool, rounded down. A child counted with
+    a lesser score has ``amount * lesser // score``. Children of weight 0 count with what they hold
+    while others can start tasks, as do children that cannot.
+    """
+
+    def __init__(self, total: vec[i64], width: i64) -> None:
+        self.total = total  # (W,) the pool
+        self.width = width  # the leading amounts that count in shares
+        self.able: set[Queue] = set()  # those below which a task can start
+        self.saturated = [False] * int(width)
+        self.scores: dict[Queue, int] = {}
+        # Of the queues in `able`: the largest dominant share that starts next in one leaf.
+        self.steps: dict[Queue, int] = {}
+        self.amounts: dict[Queue, list[int]] = {}
+
+    def update(self, queue: Queue) -> None:
+        """Compute a queue's score from those of its children."""
+        if not queue.children:
+            self.scores[queue] = queue.score
+            self.amounts[queue] = self.parts_of([int(held) for held in queue.held])
+            return
+        able = self.candidates(queue)
+        held = [int(amount) for amount in queue.held]
+        for child in able:
+            for r in range(self.width):
+                held[r] -= child.held[r]
+        amounts = self.parts_of(held)
+        least = min([self.scores[child] for child in able]) if able else 0
+        for child in able:
+            score, of = self.scores[child], self.amounts[child]
+            most = least + weighted(self.steps[child], ONE_BITS, child)
+            for r in range(self.width):
+                amounts[r] += of[r] * most // score if score > most else of[r]
+        share = 0
+        for r in range(self.width):
+            if not self.saturated[r]:
+                share = max(share, amounts[r])
+        self.steps[queue] = max(
+            [self.steps[child] for child in queue.ranked if child in self.able], default=0
+        )
+        self.amounts[queue] = amounts
+        self.scores[queue] = weighted(share, ONE_BITS, queue)
+
+    def candidates(self, queue: Queue) -> list[Queue]:
+        """Return the children to be served next: of weight 0 only if no other can start a task."""
+        able = [child for child in queue.ranked if child in self.able]
+        weighing = [child for child in able if child.weight[0] > 0]
+        return weighing or able
+
+    def least(self, queue: Queue) -> Queue | None:
+        """Return the child that is served first."""
+        found: Queue | None = None
+        for child in self.candidates(queue):
+            if found is None or self.key(child) < self.key(found):
+                found = child
+        return found
+
+    def parts_of(self, held: list[int]) -> list[int]:
+        """Return amounts as parts of the pool."""
+        found: list[int] = []
+        for r in range(self.width):
+            pool = int(self.total[r])
+            found.append(held[r] * ONE // pool if pool > 0 else 0)
+        return found
+
+    def key(self, queue: Queue) -> tuple[bool, int, int]:
+        """Return the order of a queue among its siblings: by weight 0, score, and adding."""
+        return (queue.weight[0] == 0, self.scores[queue], queue.serial)
+
+    def before(self, queue: Queue, siblings: list[Queue]) -> list[Queue]:
+        """Return the siblings that are served before a queue, the first one first."""
+        mine = self.key(queue)
+        found = sorted([(self.key(other), other.name) for other in siblings])
+        by_name = {other.name: other for other in siblings}
+        return [by_name[name] for key, name in found if key < mine]
+
+    def add_waiting(self, queue: Queue) -> None:
+        """Count all queues with waiting tasks below a queue as able to start the first ones."""
+        for child in queue.ranked:
+            self.able.add(child)
+            self.add_waiting(child)
+            first = first_waiting(child)
+            if first is not None:
+                self.steps[child] = self.step_of(first)
+            self.update(child)
+
+    def step_of(self, group: TaskGroup) -> int:
+        """Return the dominant share of a group's next task, or of all waiting tasks of a gang."""
+        parts = [0] * int(self.width)
+        for shape, tasks in group.tasks_together().items():
+            for r in range(self.width):
+                parts[r] += int(shape.demand[r]) * tasks
+        return max(self.parts_of(parts))

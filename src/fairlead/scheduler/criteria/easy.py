@@ -20,7 +20,6 @@ from fairlead.scheduler._entities import (
     UNLIMITED,
     Gang,
     Order,
-    Queue,
     Server,
     Shape,
     Task,
@@ -103,7 +102,7 @@ class BackfillingCycle(SubmissionCycle):
                     self.full.remove(shape)
         super().prepare()
 
-    def serve(self, parent: Queue, started: list[Task]) -> bool:  # noqa: ARG002 (of all queues)
+    def place_next(self, started: list[Task]) -> bool:
         """Start the next group, or a later one that may pass it; return whether one fits."""
         head = self.next_group()
         if head is None:

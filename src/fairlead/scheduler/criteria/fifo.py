@@ -12,7 +12,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from fairlead.scheduler._cycle import QueueCycle, largest_first, reason_without_room
+from fairlead.scheduler._cycle import Cycle, largest_first, reason_without_room
 from fairlead.scheduler._entities import (
     Gang,
     Queue,
@@ -141,7 +141,7 @@ def idle_copy(server: Server) -> Server:
     return copy
 
 
-class SubmissionCycle(QueueCycle):
+class SubmissionCycle(Cycle):
     def __init__(self, state: State, is_strict: bool) -> None:  # noqa: ARG002 (it always is)
         super().__init__(state, True)
         assert isinstance(state.criterion, SubmissionTime)
@@ -160,7 +160,7 @@ class SubmissionCycle(QueueCycle):
             self.state.rerank_all()
         self.state.freed.clear()  # each call tries the next group anyway
 
-    def serve(self, parent: Queue, started: list[Task]) -> bool:  # noqa: ARG002 (of all queues)
+    def place_next(self, started: list[Task]) -> bool:
         group = self.next_group()
         return group is not None and self.start_next(group, started)
 
@@ -168,10 +168,11 @@ class SubmissionCycle(QueueCycle):
         if isinstance(group, Gang):
             if group.is_parked:
                 return False
-            if not self.start_gang(group, started):
+            plan = self.plan_gang(group)
+            self.book_plan(group, plan, started)
+            if not plan:
                 self.state.park_gang(group)
-                return False
-            return True
+            return len(plan) > 0
         server = self.state.selection.find(group.shape)
         if server is None:
             return False

@@ -98,6 +98,10 @@ class Slots(Counting):
 class SlotShare(DominantShare):
     measure = "share of slots by weight"
 
+    def __init__(self, width: i64) -> None:
+        super().__init__(width)
+        self.shared = 1
+
     def score(self, queue: Queue) -> int:
         slots = self.total[:1]
         return dominant_score(queue, slots, slots)

@@ -1,0 +1,176 @@
+"""Places tasks of a tree of queues by hierarchical DRF.
+
+From the root down, the child with the least score is served, of those below which a task can start.
+Each leaf keeps a task that it can start. After a start only the leaves whose task no longer fits
+are searched again, and only the queues above a leaf that changed get new scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from mypy_extensions import i64
+
+from fairlead.scheduler._cycle import FirstFit, QueueCycle
+from fairlead.scheduler._entities import (
+    Gang,
+    Queue,
+    Server,
+    Shape,
+    Task,
+    has_room,
+    path_of,
+    sorted_by_serial,
+)
+from fairlead.scheduler._state import State
+from fairlead.scheduler._waiting import active_groups
+from fairlead.scheduler.criteria.drf import TreeScores
+
+NOT_ASKED: Final = 2**63  # more than any amount
+
+
+class TreeCycle(QueueCycle):
+    """Serves trees of queues by hierarchical DRF, and flat queues as `QueueCycle` does."""
+
+    def __init__(self, state: State, is_strict: bool) -> None:
+        super().__init__(state, is_strict)
+        # During a call of `place`, if there are inner queues:
+        self.is_deep = False
+        self.tree = TreeScores(state.criterion.total, state.width)
+        self.first: dict[Queue, FirstFit] = {}  # of each leaf that can start a task
+        self.asked: dict[Queue, list[int]] = {}  # (W,) the least waiting demand of each leaf
+        # (W,) an open server with as much free as a waiting task asks for; None for saturated ones.
+        self.roomy: list[Server | None] = []
+
+    def prepare(self) -> None:
+        super().prepare()
+        state = self.state
+        self.is_deep = state.root.children < len(state.queues)
+        if self.is_deep:
+            self.survey()
+
+    def survey(self) -> None:
+        """Find all leaves that can start a task, and compute all scores."""
+        state = self.state
+        self.tree = TreeScores(state.criterion.total, state.criterion.shared)
+        self.first = {}
+        self.asked = {}
+        for queue in state.queues.values():
+            if not queue.children and queue.waiting > 0:
+                self.asked[queue] = least_demand(queue, state.width)
+                self.find_start(queue)
+        self.roomy = [None] * int(state.width)
+        self.update_saturated()
+        for queue in sorted_by_serial(state.queues.values(), is_last_first=True):
+            self.tree.update(queue)
+
+    def place_next(self, started: list[Task]) -> bool:
+        """1. Who: from the root down, start a task of the queue with the least score."""
+        if not self.is_deep:
+            return super().place_next(started)
+        queue: Queue | None = self.tree.least(self.state.root)
+        while queue is not None and queue.children:
+            queue = self.tree.least(queue)
+        if queue is None:
+            return False
+        before = len(started)
+        is_started = self.start_first(queue, started)
+        assert is_started
+        self.update(queue, started[before:])
+        return True
+
+    def update(self, queue: Queue, tasks: list[Task]) -> None:
+        """Update scores after tasks of a queue started: of other leaves some fit no more."""
+        touched: dict[str, Server] = {}
+        for task in tasks:
+            touched[task.server.name] = task.server
+        changed = [queue]
+        for leaf, found in list(self.first.items()):
+            if leaf is queue or not still_fits(found, touched):
+                self.find_start(leaf)
+                if leaf not in self.first:
+                    changed.append(leaf)
+        if tasks[0].group.waiting == 0:
+            self.asked[queue] = least_demand(queue, self.state.width)
+        if self.update_saturated():
+            changed = list(self.asked)
+        above: dict[int, Queue] = {}
+        for leaf in changed:
+            for node in path_of(leaf):
+                above[node.serial] = node
+        for serial in sorted(above, reverse=True):
+            self.tree.update(above[serial])
+
+    def find_start(self, queue: Queue) -> None:
+        """Find what a leaf can start, and note for it and those above whether it can."""
+        found = self.find_first(queue)
+        if found is not None:
+            self.first[queue] = found
+            self.tree.steps[queue] = self.tree.step_of(found[0])
+        elif queue in self.first:
+            del self.first[queue]
+        able = self.tree.able
+        path = path_of(queue)
+        path.reverse()
+        for node in path:
+            if found is not None:
+                able.add(node)
+            elif not self.tree.candidates(node):
+                able.discard(node)
+
+    def update_saturated(self) -> bool:
+        """Find the saturated resources; return whether they changed."""
+        state = self.state
+        least = [NOT_ASKED] * int(state.width)
+        for asked in self.asked.values():
+            for r in range(state.width):
+                least[r] = min(least[r], asked[r])
+        before = self.tree.saturated[:]
+        for r in range(self.tree.width):
+            amount = 1 if least[r] == NOT_ASKED else least[r]
+            roomy = self.roomy[r]
+            if roomy is None or roomy.free[r] < amount:
+                self.roomy[r] = first_with(state.criterion.servers.values(), r, amount)
+            self.tree.saturated[r] = self.roomy[r] is None
+        return before != self.tree.saturated
+
+
+def still_fits(found: FirstFit, touched: dict[str, Server]) -> bool:
+    """Return whether what a leaf could start still fits after tasks started on some servers.
+
+    A gang is always planned anew: its tasks may choose other servers now.
+    """
+    group, server, _ = found
+    if server is None:
+        return False
+    return server.name not in touched or has_room(server, group.shape)
+
+
+def first_with(servers: Iterable[Server], r: i64, amount: int) -> Server | None:
+    """Return an open server with an amount of a resource free."""
+    for server in servers:
+        if not server.is_draining and server.free[r] >= amount:
+            return server
+    return None
+
+
+def least_demand(queue: Queue, width: i64) -> list[int]:
+    """Return (W,) the least positive demand of the waiting tasks of a queue. O(waiting lists)."""
+    least = [NOT_ASKED] * int(width)
+    for shape in waiting_shapes(queue):
+        for r in range(width):
+            if shape.demand[r] > 0:
+                least[r] = min(least[r], int(shape.demand[r]))
+    return least
+
+
+def waiting_shapes(queue: Queue) -> set[Shape]:
+    found: set[Shape] = set()
+    for waiting_list in queue.waiting_lists.values():
+        if waiting_list.shape is not None and waiting_list.first() is not None:
+            found.add(waiting_list.shape)
+    for group in [*active_groups(queue), *queue.gangs_parked.values()]:
+        if isinstance(group, Gang):
+            found.update(group.tasks_together())
+    return found
