@@ -54,7 +54,7 @@ demo: built  ## Divide Google's machine park by every mechanism; writes demo/rep
 	@$(IN_ROOT) printf '  %s\n' "$$(pwd)/demo/report.html" "$$(pwd)/demo/constrained.html"
 
 test: test-plain built  ## Run the tests, and those of compiled modules a second time in plain Python.
-	$(IN_ROOT) .venv/bin/python -m pytest -n 4 tests --ignore=tests/packaging  # the service's mostly wait
+	$(IN_ROOT) .venv/bin/python -m pytest -n 4 --dist worksteal tests --ignore=tests/packaging  # the service's mostly wait
 
 test-plain: $(STAMP)  ## Run the tests of the compiled modules in plain Python.
 	$(IN_ROOT) FAIRLEAD_PLAIN=1 .venv/bin/python $(PYTEST) tests/scheduler $(TESTS_OF_LOOPS)

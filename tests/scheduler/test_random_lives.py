@@ -10,7 +10,7 @@ from scheduler.random_life import POLICIES, REFUSED, RESOURCES, Both, compared
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_event_is_as_defined(policy: str) -> None:
-    placed, refused, lives = 0, 0, cases(8)
+    placed, refused, lives = 0, 0, cases(4)
     for seed in range(lives):
         life = compared(policy, seed)
         for _ in range(100):
