@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from collections import Counter
 from pathlib import Path
 
@@ -45,6 +46,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse a folder that lacks a log, before anything runs; keep to the order of collecting."""
+    # A program started in the background ignores interruptions, and so would those it starts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     config.option.loadscopereorder = False  # else pytest-xdist begins with what has most tests
     folder = config.getoption("traces")
     for path, _ in LOGS.values():

@@ -76,10 +76,6 @@ def test_a_stopped_run_leaves_no_process(
         assert time.monotonic() < latest, "took too long"
         time.sleep(0.05)
     process.send_signal(number)
-    try:
-        process.communicate(timeout=PATIENCE / 4)
-    except subprocess.TimeoutExpired:  # Python drops an interruption that comes in a destructor
-        process.send_signal(number)
-        process.communicate(timeout=PATIENCE)
+    process.communicate(timeout=PATIENCE)
     assert process.returncode != 0
     assert started(folder) == []
