@@ -44,7 +44,7 @@ OUT_OF_TURN: Final = WaitReason(
 NO_POOL: Final = Fraction(2**200)  # the share of a resource of which the pool has nothing
 
 Plan = list[tuple[int, Server]]  # indices of a gang's waiting tasks, and the server of each
-FirstFit = tuple[TaskGroup, Server | None, Plan]  # a group with its server, or with its plan
+NextStart = tuple[TaskGroup, Server | None, Plan]  # a group with its server, or with its plan
 
 
 class Cycle:
@@ -184,7 +184,7 @@ class QueueCycle(Cycle):
             self.book(group, server, started)
         return True
 
-    def find_first(self, queue: Queue) -> FirstFit | None:
+    def find_first(self, queue: Queue) -> NextStart | None:
         """2. What: return the first group of a queue that fits, and park those before it."""
         state = self.state
         while True:

@@ -226,8 +226,8 @@ class _LoggedHosts:
     """Assigns the hosts of a log to servers by the tasks that ran on them.
 
     A host belongs to the group that most of its tasks fit and were allowed on; if two groups have
-    equally many, it is unknown. The hosts of a group are its
-    servers in ascending order of their numbers in the log; further ones are unknown.
+    equally many, it is unknown. The hosts of a group are its servers in ascending order of their
+    numbers in the log; further ones are unknown.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -238,8 +238,8 @@ class _LoggedHosts:
     def of_nodes(self, hosts: Sequence[int], cores: Sequence[float]) -> list[int]:
         """Return the host of each node of a job, as numbers for `count`.
 
-        `hosts` has the host of each core. The node with most cores is on the host with
-        most; all are `UNKNOWN_HOST` unless there are as many hosts as nodes.
+        `hosts` has the host of each core. The node with most cores is on the host with most;
+        all are `UNKNOWN_HOST` unless there are as many hosts as nodes.
         """
         given = Counter(hosts).most_common()
         if len(given) != len(cores):

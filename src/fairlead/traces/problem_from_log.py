@@ -32,7 +32,7 @@ class ConvertedLog:
     restricted: Mapping[str, tuple[str, ...]]  # groups open to users with a placement constraint
     # Groups open to users where one task exceeds one server. Only divisible tasks fit there.
     larger_than_a_server: Mapping[str, tuple[str, ...]]
-    uninformative: Mapping[str, int]  # jobs that name a property that does not distinguish groups
+    indifferent: Mapping[str, int]  # jobs that name a property that does not distinguish groups
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures of the conversion as plain values, for JSON."""
@@ -47,7 +47,7 @@ class ConvertedLog:
             "larger_than_a_server": {
                 user: list(groups) for user, groups in self.larger_than_a_server.items()
             },
-            "indifferent_properties": dict(self.uninformative),
+            "indifferent_properties": dict(self.indifferent),
         }
 
 
@@ -72,7 +72,7 @@ def problem_from_jobs(jobs: Iterable[LoggedJob], machines: Machines) -> Converte
     """
     groups = [group.name for group in machines.groups]
     habits: dict[int, _Habits] = {}
-    uninformative: Counter[str] = Counter()
+    indifferent: Counter[str] = Counter()
     ruled_out: dict[NodeSpec, tuple[tuple[str, ...], frozenset[str]]] = {}
     kept = dropped = 0
     for job in jobs:
@@ -87,7 +87,7 @@ def problem_from_jobs(jobs: Iterable[LoggedJob], machines: Machines) -> Converte
         user.jobs += 1
         user.shapes[job.cores_per_node, job.memory_per_node] += 1
         user.ruled_out.update(closed)
-        uninformative.update(meaningless)
+        indifferent.update(meaningless)
     if not habits:
         raise InputError("no job of the log ever ran")
     order = sorted(habits)
@@ -112,7 +112,7 @@ def problem_from_jobs(jobs: Iterable[LoggedJob], machines: Machines) -> Converte
         dropped=dropped,
         restricted=_by_user(names, groups, eligible & ~eligible.all(axis=1, keepdims=True)),
         larger_than_a_server=_by_user(names, groups, too_large),
-        uninformative=dict(sorted(uninformative.items(), key=lambda item: (-item[1], item[0]))),
+        indifferent=dict(sorted(indifferent.items(), key=lambda item: (-item[1], item[0]))),
     )
 
 

@@ -128,9 +128,7 @@ class TreeScores:
     def before(self, queue: Queue, siblings: list[Queue]) -> list[Queue]:
         """Return the siblings that are served before a queue, the first one first."""
         mine = self.key(queue)
-        found = sorted([(self.key(other), other.name) for other in siblings])
-        by_name = {other.name: other for other in siblings}
-        return [by_name[name] for key, name in found if key < mine]
+        return [other for other in sorted(siblings, key=self.key) if self.key(other) < mine]
 
     def add_waiting(self, queue: Queue) -> None:
         """Count all queues with waiting tasks below a queue as able to start the first ones."""

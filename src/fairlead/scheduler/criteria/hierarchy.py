@@ -7,12 +7,11 @@ are searched again, and only the queues above a leaf that changed get new scores
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from mypy_extensions import i64
 
-from fairlead.scheduler._cycle import FirstFit, QueueCycle
+from fairlead.scheduler._cycle import NextStart, QueueCycle
 from fairlead.scheduler._entities import (
     Gang,
     Queue,
@@ -38,9 +37,10 @@ class TreeCycle(QueueCycle):
         # During a call of `place`, if there are inner queues:
         self.is_deep = False
         self.tree = TreeScores(state.criterion.total, state.width)
-        self.first: dict[Queue, FirstFit] = {}  # of each leaf that can start a task
+        self.first: dict[Queue, NextStart] = {}  # of each leaf that can start a task
         self.asked: dict[Queue, list[int]] = {}  # (W,) the least waiting demand of each leaf
-        # (W,) an open server with as much free as a waiting task asks for; None for saturated ones.
+        self.least: list[int] = []  # (W,) of all leaves; 1 for what no waiting task asks for
+        # (W,) an open server with as much free; None for saturated resources.
         self.roomy: list[Server | None] = []
 
     def prepare(self) -> None:
@@ -61,6 +61,7 @@ class TreeCycle(QueueCycle):
                 self.asked[queue] = least_demand(queue, state.width)
                 self.find_start(queue)
         self.roomy = [None] * int(state.width)
+        self.find_least()
         self.update_saturated()
         for queue in sorted_by_serial(state.queues.values(), is_last_first=True):
             self.tree.update(queue)
@@ -93,6 +94,7 @@ class TreeCycle(QueueCycle):
                     changed.append(leaf)
         if tasks[0].group.waiting == 0:
             self.asked[queue] = least_demand(queue, self.state.width)
+            self.find_least()
         if self.update_saturated():
             changed = list(self.asked)
         above: dict[int, Queue] = {}
@@ -119,24 +121,34 @@ class TreeCycle(QueueCycle):
             elif not self.tree.candidates(node):
                 able.discard(node)
 
-    def update_saturated(self) -> bool:
-        """Find the saturated resources; return whether they changed."""
-        state = self.state
-        least = [NOT_ASKED] * int(state.width)
+    def find_least(self) -> None:
+        """Find the least waiting demand of each resource, and look for servers with that anew."""
+        least = [NOT_ASKED] * int(self.state.width)
         for asked in self.asked.values():
-            for r in range(state.width):
-                least[r] = min(least[r], asked[r])
+            least = [min(pair) for pair in zip(least, asked, strict=True)]
+        self.least = [1 if amount == NOT_ASKED else amount for amount in least]
+        for r in range(self.tree.width):
+            self.roomy[r] = self.find_roomy(r)
+
+    def find_roomy(self, r: i64) -> Server | None:
+        """Return an open server with the least waiting demand of a resource free."""
+        for server in self.state.criterion.servers.values():
+            if not server.is_draining and server.free[r] >= self.least[r]:
+                return server
+        return None
+
+    def update_saturated(self) -> bool:
+        """Find the saturated resources; return whether they changed. Free amounts only fell."""
         before = self.tree.saturated[:]
         for r in range(self.tree.width):
-            amount = 1 if least[r] == NOT_ASKED else least[r]
             roomy = self.roomy[r]
-            if roomy is None or roomy.free[r] < amount:
-                self.roomy[r] = first_with(state.criterion.servers.values(), r, amount)
+            if roomy is not None and roomy.free[r] < self.least[r]:
+                self.roomy[r] = self.find_roomy(r)
             self.tree.saturated[r] = self.roomy[r] is None
         return before != self.tree.saturated
 
 
-def still_fits(found: FirstFit, touched: dict[str, Server]) -> bool:
+def still_fits(found: NextStart, touched: dict[str, Server]) -> bool:
     """Return whether what a leaf could start still fits after tasks started on some servers.
 
     A gang is always planned anew: its tasks may choose other servers now.
@@ -145,14 +157,6 @@ def still_fits(found: FirstFit, touched: dict[str, Server]) -> bool:
     if server is None:
         return False
     return server.name not in touched or has_room(server, group.shape)
-
-
-def first_with(servers: Iterable[Server], r: i64, amount: int) -> Server | None:
-    """Return an open server with an amount of a resource free."""
-    for server in servers:
-        if not server.is_draining and server.free[r] >= amount:
-            return server
-    return None
 
 
 def least_demand(queue: Queue, width: i64) -> list[int]:
