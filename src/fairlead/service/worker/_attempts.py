@@ -50,17 +50,15 @@ from fairlead.service.worker.machine import boot_id, members, state_of
 LOG = logging.getLogger("fairlead.service.worker")
 # Arguments: the directory of the command, and its words. The rest is relative to the task's
 # directory. Without a line from the worker, the worker is gone and nothing may run.
-# The trap is for this shell alone: the command gets the signal, and its status is still recorded.
-# A signal that comes before the command has started is remembered, and the command never starts.
+# `trap :` is for this shell alone: the command gets the signal, and its status is still recorded.
 # The status goes into an existing file, because the disk may be full. If even that fails, this
 # shell exits with the status. The rest of the process group ends with the shell.
 SHIM = """
 read -r _ || exit 0
-stopped=
-trap 'stopped=1' TERM
+trap : TERM
 directory=$1
 shift
-([ -z "$stopped" ] || exit 143; cd -- "$directory" && exec "$@") >>stdout 2>>stderr </dev/null
+(cd -- "$directory" && exec "$@") >>stdout 2>>stderr </dev/null
 status=$?
 trap '' TERM XFSZ
 echo "$status" 2>/dev/null 1<>exit && kill -KILL 0
