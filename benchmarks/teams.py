@@ -1,0 +1,40 @@
+"""Time a placement with queues in teams beside the same queues without teams.
+
+    python benchmarks/teams.py
+
+Each queue submits 20 tasks of one shape, and all of them fit. Processor time of one call of
+`Scheduler.place`, by placement.
+"""
+
+from __future__ import annotations
+
+import time
+
+from fairlead import Scheduler
+
+TASKS = 20
+SIZES = [(10, 10), (10, 100), (100, 10), (3, 1000)]  # teams, members of each
+
+
+def microseconds(teams: int, members: int, *, has_teams: bool) -> float:
+    scheduler = Scheduler(["cpu", "memory"], "drf/best-fit")
+    for k in range(teams * members * TASKS // 40):
+        scheduler.add_server(f"server {k}", {"cpu": 100, "memory": 200})
+    for k in range(teams):
+        if has_teams:
+            scheduler.add_queue(f"team {k}")
+        for m in range(members):
+            queue = f"member {k} {m}"
+            scheduler.add_queue(queue, parent=f"team {k}" if has_teams else None)
+            scheduler.submit(queue, {"cpu": 1 + m % 3, "memory": 2 + m % 5}, TASKS)
+    began = time.process_time()
+    placed = scheduler.place()
+    assert len(placed) == teams * members * TASKS
+    return (time.process_time() - began) / len(placed) * 1e6
+
+
+if __name__ == "__main__":
+    print("teams  members  without, us  in teams, us")
+    for teams, members in SIZES:
+        times = [microseconds(teams, members, has_teams=each) for each in (False, True)]
+        print(f"{teams:5}  {members:7}  {times[0]:11.1f}  {times[1]:12.1f}")
