@@ -20,6 +20,7 @@ LOOPS = (
     "certificates/_turn_faults.py",
     "simulation/metrics/_share_integrals.py",
     "solvers/stair_stack.py",
+    "solvers/tree_filling.py",
     "solvers/turn_heap.py",
     "solvers/water_filling.py",
 )

@@ -268,3 +268,66 @@ SMALLEST = (
 def test_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
     dump(Problem.from_arrays([[1.0]], [[1.0]]), "-")
     assert capsys.readouterr().out == SMALLEST
+
+
+TREE = """
+fairlead: 1
+resources: [cpu, gpu]
+servers: [{name: pool, capacity: {cpu: 8}}]
+queues:
+  - {name: sales}
+  - {name: research, weight: 2}
+  - {name: 7, parent: research, weight: 0.5}
+users:
+  - {name: ana, queue: 7, demand: {cpu: 1}}
+  - {name: bo, queue: research, demand: {cpu: 1}}
+  - {name: cy, demand: {cpu: 1}, weight: 3}
+"""
+
+
+def test_users_belong_to_queues(tmp_path: Path) -> None:
+    problem = loaded(tmp_path, TREE)
+    queues = problem.users.queues
+    assert queues is not None
+    assert queues.names == ("sales", "research", "7")
+    assert queues.parent.tolist() == [-1, -1, 1]
+    assert queues.of_user.tolist() == [2, 1, -1]
+    # Nobody of sales is due anything.
+    assert problem.part == pytest.approx([2 / 5 * 1 / 3, 2 / 5 * 2 / 3, 3 / 5])
+    for name in ("again.yaml", "again.json"):
+        dump(problem, tmp_path / name)
+        again = load(tmp_path / name)
+        assert_same(problem, again)
+        assert again.users.queues is not None
+        for what in ("names", "weight", "parent", "of_user"):
+            assert list(getattr(again.users.queues, what)) == list(getattr(queues, what))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ("queue: 7", "queue: seven", r"users\[0\].queue: no queue is named 'seven'"),
+        ("parent: research", "parent: 7", r"queues\[2\].parent: no queue above it is named '7'"),
+        ("weight: 2", "weight: 0", r"queues\[1\].weight: must be a positive number, not 0"),
+        ("weight: 2", "weight: high", r"queues\[1\].weight: must be a positive number"),
+        ("name: 7", "name: sales", r"queues\[2\].name: there is already a queue named 'sales'"),
+        ("name: 7", "name: bo", r"queues\[2\].name: there is already a user named 'bo'"),
+        ("weight: 0.5", "wait: 0.5", r"queues\[2\].wait: unknown key; did you mean 'weight'\?"),
+        ("weight: 3", "weight: {cpu: 3, gpu: 1}", r"queues: have no meaning beside weights"),
+        ("queues:", "queues: 3\nexpect:", "queues: must be a list, not 3"),
+    ],
+)
+def test_a_fault_of_a_tree_is_one_line(tmp_path: Path, old: str, new: str, fault: str) -> None:
+    with pytest.raises(InputError, match=fault):
+        loaded(tmp_path, TREE.replace(old, new, 1))
+
+
+def test_a_chain_of_a_thousand_queues_is_refused(tmp_path: Path) -> None:
+    rows = ["{name: q0}"] + [f"{{name: q{k}, parent: q{k - 1}}}" for k in range(1, 1000)]
+    with pytest.raises(InputError, match=r"queues\[100\].parent: is more than 100 levels deep"):
+        listed(
+            tmp_path,
+            "{name: a, capacity: {cpu: 1}}",
+            "{name: ana, demand: {cpu: 1}}",
+            f"queues: [{', '.join(rows)}]\n",
+        )

@@ -8,6 +8,7 @@ __all__ = [
     "filling_replay",
     "max_min_duality",
     "overuse",
+    "queue_levels",
     "turn_order",
     "utility_prices",
 ]

@@ -57,6 +57,22 @@ def _measure_possible_gain(
     return gain
 
 
+def possible_gain(problem: Problem, total: FloatArray, prices: FloatArray) -> FloatArray:
+    """Bound the fraction (N,) that each user could gain without a loss of any user.
+
+    `total` (N,) are users' tasks, `prices` (G, R) those of all resources. O(N G R).
+    """
+    price = _in_parts(
+        np.where(np.isfinite(prices) & (prices > 0), prices, 0.0), problem.group_capacity
+    )
+    cost = np.where(problem.runnable, problem.demand @ price.T, np.inf).min(axis=1)
+    spent = total * cost
+    worth = float((problem.group_capacity * price).sum())
+    left = max(worth - float(spent.sum()), ROUNDING * worth)
+    gain: FloatArray = np.divide(left, spent, np.full(len(total), np.inf), where=spent > 0)
+    return gain
+
+
 def _in_parts(price: FloatArray, capacity: FloatArray) -> FloatArray:
     """Return prices in units of the worth of the dearest resource, so that no sum overflows."""
     there = np.where(capacity > 0, price, 0.0)

@@ -40,6 +40,15 @@ class UserRow(TypedDict):
     servers: NotRequired[Any]
     tasks: NotRequired[Any]
     rates: NotRequired[dict[Any, Any]]
+    queue: NotRequired[Name]
+
+
+class QueueRow(TypedDict):
+    __pydantic_config__ = _SHAPE  # type: ignore[misc]
+
+    name: Name
+    weight: NotRequired[Any]
+    parent: NotRequired[Name]
 
 
 class ProblemDocument(TypedDict):
@@ -49,6 +58,7 @@ class ProblemDocument(TypedDict):
     resources: NotRequired[Any]
     servers: Annotated[list[ServerRow], FailFast(), Field(min_length=1)]
     users: Annotated[list[UserRow], FailFast(), Field(min_length=1)]
+    queues: NotRequired[Annotated[list[QueueRow], FailFast()]]
     expect: NotRequired[Any]
 
 
@@ -57,6 +67,7 @@ _KEYS: dict[str, Mapping[str, object]] = {
     "": ProblemDocument.__annotations__,
     "servers": ServerRow.__annotations__,
     "users": UserRow.__annotations__,
+    "queues": QueueRow.__annotations__,
 }
 
 

@@ -9,6 +9,7 @@ The format is YAML or JSON, version 1::
     users:
       - {name: ana, demand: {cpu: 500m, memory: 2Gi}, weight: 2, servers: {gpu: T4}, tasks: 40}
 
+There may be `queues`, each with a name, a weight and a parent; then users name their `queue`.
 A file is held to more than `Problem.from_arrays`: one whole task of each user must fit on one
 server that it may use, or the user must give a positive rate there. A user without tasks is idle.
 """
@@ -31,6 +32,7 @@ from fairlead.formats._placement import NamedGroups, find_unplaceable, read_labe
 from fairlead.formats._problem_shape import (
     FORMAT_VERSION,
     ProblemDocument,
+    QueueRow,
     ServerRow,
     UserRow,
     check_shape,
@@ -43,6 +45,7 @@ from fairlead.model.arguments import file_name, switch
 from fairlead.model.cluster import BoolArray, Cluster, FloatArray
 from fairlead.model.problem import LARGEST_COUNT, Problem
 from fairlead.model.quantity import read_number, show
+from fairlead.model.queues import TOP, Queues, read_queues
 
 # Pairs of a user and a group: some hundred MB in the tables that hold a value for each.
 MOST_PAIRS = 200_000_000
@@ -155,6 +158,7 @@ def _assemble(document: ProblemDocument, skip_unplaceable: bool) -> tuple[Proble
     weight = _weights(users, resources)
     task_limit = np.array([_task_limit(user, n) for n, user in enumerate(users)])
     eligible, rates = _placement(users, cluster)
+    queues = _queues(document.get("queues", []), users, names)
     for n, name in enumerate(names):
         if not demand[n].any() and (rates is None or np.isnan(rates[n, 0])):
             raise ProblemError(f"user {name!r} demands nothing", f"users[{n}].demand")
@@ -178,6 +182,8 @@ def _assemble(document: ProblemDocument, skip_unplaceable: bool) -> tuple[Proble
         users=[names[n] for n in keep],
         labels=cluster.labels,
     )
+    if queues is not None:
+        problem = problem.in_tree(queues.of_users(keep))
     return problem, left_out
 
 
@@ -241,6 +247,16 @@ def _task_limit(user: UserRow, n: int) -> float:
     return _from_zero(user["tasks"], f"users[{n}].tasks", user["name"])
 
 
+def _queues(
+    rows: Sequence[QueueRow], users: Sequence[UserRow], names: Sequence[str]
+) -> Queues | None:
+    if not rows and not any("queue" in user for user in users):
+        return None
+    for q, row in enumerate(rows):
+        text_of(row["name"], f"queues[{q}].name")
+    return read_queues(rows, [user.get("queue") for user in users], names)
+
+
 def _placement(users: Sequence[UserRow], cluster: Cluster) -> tuple[BoolArray, FloatArray | None]:
     """Return eligibility (N, G) and given rates (N, G) or None."""
     placement = NamedGroups(cluster.groups, cluster.labels)
@@ -281,12 +297,15 @@ def document_of(problem: Problem) -> dict[str, Any]:
     resources: Any = list(cluster.resources)
     if any(units):
         resources = {r: u or None for r, u in zip(resources, units, strict=True)}
-    return {
+    document = {
         "fairlead": FORMAT_VERSION,
         "resources": resources,
         "servers": [_server_row(problem, g) for g in range(problem.n_groups)],
-        "users": [_user_row(problem, n) for n in range(problem.n_users)],
     }
+    queues = problem.users.queues
+    if queues is not None:
+        document["queues"] = [_queue_row(queues, q) for q in range(len(queues.names))]
+    return document | {"users": [_user_row(problem, n) for n in range(problem.n_users)]}
 
 
 def write_document(document: Mapping[str, Any], path: str | Path) -> None:
@@ -315,9 +334,20 @@ def _server_row(problem: Problem, g: int) -> dict[str, Any]:
     return row
 
 
+def _queue_row(queues: Queues, q: int) -> dict[str, Any]:
+    row: dict[str, Any] = {"name": queues.names[q]}
+    if queues.weight[q] != 1:
+        row["weight"] = _plain(queues.weight[q])
+    if queues.parent[q] != TOP:
+        row["parent"] = queues.names[queues.parent[q]]
+    return row
+
+
 def _user_row(problem: Problem, n: int) -> dict[str, Any]:
     users, groups = problem.users, np.array(problem.cluster.groups, dtype=object)
     row: dict[str, Any] = {"name": users.names[n]}
+    if users.queues is not None and users.queues.of_user[n] != TOP:
+        row["queue"] = users.queues.names[users.queues.of_user[n]]
     if (users.demand[n] > 0).any():
         row["demand"] = _amounts(problem.cluster.resources, users.demand[n])
     if users.resource_weight is not None:

@@ -10,5 +10,6 @@ __all__ = [
     "pdrf",
     "proportional",
     "psdsf",
+    "queue_trees",
     "utility",
 ]

@@ -28,6 +28,7 @@ CONSTRAINTS = "placement constraints"
 LIMITS = "finite tasks"
 RATES = "given rates"
 RESOURCE_WEIGHTS = "weights per resource"
+QUEUES = "queues"
 ZERO_DEMANDS = "zero demands"
 LACKING_SERVERS = "servers that lack a demanded resource"
 
@@ -37,6 +38,7 @@ FEATURES: dict[str, Callable[[Problem], bool]] = {
     LIMITS: lambda problem: problem.has_limits,
     RATES: lambda problem: problem.users.rates is not None,
     RESOURCE_WEIGHTS: lambda problem: problem.users.resource_weight is not None,
+    QUEUES: lambda problem: problem.users.queues is not None,
     ZERO_DEMANDS: lambda problem: not bool((problem.demand > 0).all()),
     LACKING_SERVERS: lambda problem: not bool((problem.unconstrained_gamma > 0).all()),
 }
@@ -54,7 +56,9 @@ class Claim:
         return Claim(self.property, features)
 
     def covers(self, problem: Problem) -> bool:
-        """Return whether the problem has none of the excluded features."""
+        """Return whether the problem has none of the excluded features, and no queues."""
+        if FEATURES[QUEUES](problem):
+            return False
         return not any(FEATURES[feature](problem) for feature in self.without)
 
     def __str__(self) -> str:
@@ -121,7 +125,7 @@ class Mechanism:
 
     def refuse_unsupported(self, problem: Problem) -> None:
         """Raise RefusalError when the problem has a feature that the definition does not admit."""
-        for feature in (CONSTRAINTS, LIMITS, RATES, RESOURCE_WEIGHTS):
+        for feature in (CONSTRAINTS, LIMITS, RATES, RESOURCE_WEIGHTS, QUEUES):
             if feature not in self.accepts and FEATURES[feature](problem):
                 raise RefusalError(self.name, f"its definition does not admit {feature}")
 
@@ -156,7 +160,7 @@ CATALOGUE: dict[str, Mechanism] = {
             "dominant resource fairness, all servers as one pool",
             paper=f"{_GHODSI}; Parkes, Procaccia and Shah 2012 (zero demands, weights)",
             proved=(SI, EF, PO, SP, SINGLE_RESOURCE, BF, MONOTONE),
-            accepts=(LIMITS, RESOURCE_WEIGHTS),
+            accepts=(LIMITS, RESOURCE_WEIGHTS, QUEUES),
             implementation="fairlead.mechanisms.drf:solve_drf",
         ),
         Mechanism(
@@ -172,7 +176,7 @@ CATALOGUE: dict[str, Mechanism] = {
             "max-min of global dominant shares; with placement constraints, C-DRFH",
             paper=f"{_WANG}, IV and V-A; C-DRFH: {_KHAMSE}, II-B",
             proved=(EF, PO, SP, SINGLE_RESOURCE, BF.unless(CONSTRAINTS, LACKING_SERVERS), MONOTONE),
-            accepts=(CONSTRAINTS, LIMITS),
+            accepts=(CONSTRAINTS, LIMITS, QUEUES),
             implementation="fairlead.mechanisms.max_min:solve_drfh",
         ),
         Mechanism(
@@ -204,7 +208,7 @@ CATALOGUE: dict[str, Mechanism] = {
             "per-server dominant-share fairness, servers divided by resource (RDM)",
             paper=f"{_KHAMSE}, III, Theorem 1",
             proved=(SI, EF, SINGLE_RESOURCE, BF),
-            accepts=(CONSTRAINTS, LIMITS, RATES),
+            accepts=(CONSTRAINTS, LIMITS, RATES, QUEUES),
             implementation="fairlead.mechanisms.psdsf:solve_ps_dsf",
         ),
         Mechanism(

@@ -16,6 +16,7 @@ import numpy as np
 from fairlead.certificates.bottleneck_theorems import certify_shares
 from fairlead.certificates.turn_order import certify_turns
 from fairlead.errors import RefusalError
+from fairlead.mechanisms.queue_trees import divide_among_queues
 from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import FloatArray
 from fairlead.model.fitting import use_per_task
@@ -26,8 +27,13 @@ from fairlead.solvers.water_filling import WaterFilling
 
 
 def solve_drf(problem: Problem) -> Allocation:
-    """Divide by DRF, all servers as one pool: dominant shares rise together."""
+    """Divide by DRF, all servers as one pool: dominant shares rise together.
+
+    Among queues it is hierarchical DRF; see `fairlead.mechanisms.queue_trees`.
+    """
     pool = problem.pooled()
+    if pool.users.queues is not None:
+        return divide_among_queues(pool, "drf")
     share_per_task = _pool_share_per_task(pool)
     tasks = _fill(pool, share_per_task[:, None])
     share = tasks * share_per_task[:, None]

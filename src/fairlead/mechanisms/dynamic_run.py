@@ -169,6 +169,7 @@ def _refuse_undefined(problem: Problem) -> None:
     features = {
         "placement constraints": problem.has_constraints,
         "finite tasks": problem.has_limits,
+        "queues": problem.users.queues is not None,
         "given rates": problem.users.rates is not None,
         "weights per resource": problem.users.resource_weight is not None,
     }

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 
 from fairlead.certificates.max_min_duality import certify_max_min, measure_unfair_neighbours
 from fairlead.errors import InputError, NoConvergenceError, RefusalError
+from fairlead.mechanisms.queue_trees import LARGEST_PROGRAMME, divide_cluster_among_queues
 from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import FloatArray
 from fairlead.model.frames import read_numbers, read_table
@@ -30,12 +31,15 @@ from fairlead.solvers.leximax import Leximax, lexicographic_max_min
 
 # Relative sizes below which numbers count as zero, tried in turn until the certificate holds.
 ZEROS = (1e-9, 1e-7, 1e-5)
-# One linear programme per level takes minutes beyond this many users times groups.
-LARGEST_PROGRAMME = 50_000
 
 
 def solve_drfh(problem: Problem) -> Allocation:
-    """Divide by DRFH: lexicographic max-min of the global dominant shares over weight."""
+    """Divide by DRFH: lexicographic max-min of the global dominant shares over weight.
+
+    Among queues see `fairlead.mechanisms.queue_trees`.
+    """
+    if problem.users.queues is not None:
+        return divide_cluster_among_queues(problem)
     return solve_max_min(problem, "drfh", score_drf(problem))
 
 

@@ -22,6 +22,7 @@ import numpy as np
 
 from fairlead.certificates.bottleneck_theorems import certify_bottleneck, certify_time_sharing
 from fairlead.errors import NoConvergenceError, RefusalError
+from fairlead.mechanisms.queue_trees import divide_among_queues
 from fairlead.model.allocation import Allocation, Certificate
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.fitting import use_per_task
@@ -47,8 +48,11 @@ def solve_ps_dsf(problem: Problem) -> Allocation:
     """Divide by PS-DSF under resource division (Definition 5, Theorem 1).
 
     Raises RefusalError when rates are given and there is more than one resource: the paper defines
-    PS-DSF with given rates for one resource, or for time division.
+    PS-DSF with given rates for one resource, or for time division. Among queues see
+    `fairlead.mechanisms.queue_trees`.
     """
+    if problem.users.queues is not None:
+        return divide_among_queues(problem, "ps-dsf")
     return _solve(problem, "ps-dsf")
 
 
@@ -84,7 +88,9 @@ def _solve(problem: Problem, mechanism: str) -> Allocation:
 
 
 def prepare_sweeps(problem: Problem, mechanism: str) -> Sweeps:
-    """Return sweeps for ``ps-dsf`` or ``ps-dsf-tdm`` that have not started."""
+    """Return sweeps for ``ps-dsf`` or ``ps-dsf-tdm`` that have not started; not for queues."""
+    if problem.users.queues is not None:
+        raise RefusalError(mechanism, "its sweeps do not admit queues")
     if mechanism == "ps-dsf" and problem.users.rates is None:
         return Sweeps(problem, use_per_task(problem), certify_bottleneck)
     if mechanism == "ps-dsf" and problem.n_resources > 1:

@@ -119,7 +119,8 @@ def maximize_utility(
     InputError
         For a score of the wrong shape or not positive, and for derivatives of the wrong sign.
     RefusalError
-        For given rates under RDM, and for finite tasks where scores differ from group to group.
+        For queues, for given rates under RDM, and for finite tasks where scores differ from group
+        to group.
     NoConvergenceError
         When no answer could be proved.
 
@@ -135,6 +136,8 @@ def maximize_utility(
     >>> answer.user_tasks.round(6).tolist()
     [6.0, 3.0]
     """
+    if problem.users.queues is not None:
+        raise RefusalError("max-utility", "its definition does not admit queues")
     utility = LevelUtility(problem.weight, marginal, curvature)
     level = np.ones(problem.n_users)
     slope, bend = utility.marginal(level), utility.curvature(level)

@@ -11,6 +11,7 @@ __all__ = [
     "problem",
     "quanta",
     "quantity",
+    "queues",
     "reductions",
     "run_log",
     "ties",

@@ -129,6 +129,16 @@ class Allocation(ReadOnlyArrays):
         """(N,) float: each user's share of the cluster's total of its dominant resource."""
         return sealed(self.user_tasks * self._share_per_task().max(axis=1))
 
+    @cached_property
+    def queue_share(self) -> FloatArray:
+        """(Q,) float: the largest share of the cluster's resources that each queue's users hold."""
+        queues = self.problem.users.queues
+        if queues is None:
+            return sealed(np.zeros(0))
+        below = np.array([queues.with_queue_above(q) for q in range(len(queues.names))])
+        shares = (below * self.user_tasks) @ self._share_per_task()
+        return sealed(shares.max(axis=1, initial=0.0))
+
     def _share_per_task(self) -> FloatArray:
         total = self.problem.total_capacity
         share = np.zeros_like(self.problem.demand)
@@ -152,9 +162,23 @@ class Allocation(ReadOnlyArrays):
                     "dominant_share": float(self.dominant_share[n]),
                 }
             )
-        return {
-            "fairlead": FORMAT_VERSION,
-            "mechanism": self.mechanism,
+        values: dict[str, Any] = {"fairlead": FORMAT_VERSION, "mechanism": self.mechanism}
+        queues = problem.users.queues
+        if queues is not None:
+            parts, _ = queues.parts(problem.weight, ~problem.due_nothing)
+            values["queues"] = [
+                {
+                    "name": name,
+                    "parent": queues.name_of(queues.parent[q]),
+                    "weight": float(queues.weight[q]),
+                    "part": float(parts[q]),
+                    "dominant_share": float(self.queue_share[q]),
+                }
+                for q, name in enumerate(queues.names)
+            ]
+            for n, row in enumerate(users):
+                row["queue"] = queues.name_of(queues.of_user[n])
+        return values | {
             "users": users,
             "utilization": self.utilization,
             "certificate": self.certificate.to_dict(),

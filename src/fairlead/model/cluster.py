@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairlead.errors import ProblemError
+
+if TYPE_CHECKING:
+    from fairlead.model.queues import Queues
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -100,6 +103,7 @@ class Users(ReadOnlyArrays):
     rates: FloatArray | None = None
     # (N, R): weight per resource, for one-pool mechanisms that define such weights.
     resource_weight: FloatArray | None = None
+    queues: Queues | None = None  # the tree to which the users belong, if any
 
     def __repr__(self) -> str:
         """Return a summary on one line; the arrays are in the fields."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,6 +23,7 @@ from fairlead.model.cluster import (
 )
 from fairlead.model.frames import name_axis, read_numbers, read_switches, read_table
 from fairlead.model.quantity import LARGEST_AMOUNT, show
+from fairlead.model.queues import Queues, read_queues
 from fairlead.model.workload_checks import usable_amounts
 
 # Servers beyond this are no longer counted exactly by a float.
@@ -45,7 +46,7 @@ class Problem(ReadOnlyArrays):
         ``units``, ``labels``.
     users : Users
         ``names``, ``demand`` (N, R) of one task, ``weight`` (N,), ``eligible`` (N, G),
-        ``task_limit`` (N,), ``rates`` (N, G) or None.
+        ``task_limit`` (N,), ``rates`` (N, G) or None, ``queues`` or None.
     n_users, n_groups, n_resources : int
     demand, weight, task_limit, count
         The same as in `users` and `cluster`.
@@ -186,6 +187,44 @@ class Problem(ReadOnlyArrays):
         _check_placeable(problem)
         return problem
 
+    def with_queues(
+        self, rows: Sequence[Mapping[str, Any]], user_queue: Sequence[str | None]
+    ) -> Problem:
+        """Return the problem with its users in a tree of queues; O(N + Q).
+
+        Parameters
+        ----------
+        rows : sequence of Q mappings
+            Of each queue its ``name``, ``weight`` (by default 1) and ``parent``, an earlier queue
+            (by default none).
+        user_queue : (N,) sequence of str or None
+            The queue of each user; None for a user beside the uppermost queues.
+
+        Raises
+        ------
+        ProblemError
+            For a name that is unknown or there twice, a weight that is not positive, or weights per
+            resource.
+
+        Notes
+        -----
+        The weight of a queue or user counts among those with the same parent.
+
+        Examples
+        --------
+        >>> problem = Problem.from_arrays([[12, 12]], [[1, 0], [0, 1], [0, 1]])
+        >>> teams = [{"name": "team", "weight": 3}]
+        >>> problem.with_queues(teams, ["team", "team", None]).part.tolist()
+        [0.375, 0.375, 0.25]
+        """
+        return self.in_tree(read_queues(rows, user_queue, self.users.names))
+
+    def in_tree(self, queues: Queues) -> Problem:
+        """Return the problem with its users in a tree that was read before."""
+        if self.users.resource_weight is not None:
+            raise ProblemError("have no meaning beside weights per resource", "queues")
+        return replace(self, users=replace(self.users, queues=queues))
+
     def __repr__(self) -> str:
         """Return a summary on one line; the arrays are in the fields."""
         servers = int(self.count.sum())
@@ -269,6 +308,18 @@ class Problem(ReadOnlyArrays):
         """(N,) bool: users without a task to run, and users of weight 0."""
         due_nothing: BoolArray = (self.task_limit == 0) | (self.weight == 0)
         return due_nothing
+
+    @cached_property
+    def part(self) -> FloatArray:
+        """(N,) float: each user's part of the cluster by weight, also those of the queues above.
+
+        Users that are due nothing do not count, and have no part.
+        """
+        due = ~self.due_nothing
+        if self.users.queues is not None:
+            return sealed(self.users.queues.parts(self.weight, due)[1])
+        weight = np.where(due, self.weight, 0.0)
+        return sealed(np.divide(weight, weight.sum(), np.zeros(len(due)), where=due))
 
     @property
     def has_constraints(self) -> bool:

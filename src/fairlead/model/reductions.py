@@ -38,7 +38,7 @@ def restrict(
     weight = members.weight[n]
     if members.resource_weight is not None:
         weight = members.resource_weight[np.ix_(n, r)]
-    return Problem.from_arrays(
+    part = Problem.from_arrays(
         cluster.capacity[np.ix_(g, r)],
         members.demand[np.ix_(n, r)],
         count=cluster.count[g],
@@ -52,6 +52,7 @@ def restrict(
         users=[members.names[k] for k in n],
         labels=[cluster.labels[k] for k in g],
     )
+    return part if members.queues is None else part.in_tree(members.queues.of_users(n))
 
 
 def active_part(problem: Problem) -> tuple[Problem, IntArray, IntArray]:
@@ -115,12 +116,13 @@ def spread_groups(tasks: FloatArray, count: IntArray, merged_index: IntArray) ->
 def merge_users(problem: Problem) -> tuple[Problem, IntArray, FloatArray]:
     """Merge users with equal demand, eligibility, rates and task limit per unit of weight.
 
-    Returns the problem (the same object when all users differ, or weights are per resource), with
+    Returns the problem (the same object when all users differ, weights are per resource, or there
+    are queues), with
     summed weights and limits and the name of the first user of each kind, (N,) the merged user of
     each user, and (N,) its part of that user's tasks. Cost as of `merge_groups`.
     """
     users, n_users = problem.users, problem.n_users
-    if users.resource_weight is not None:
+    if users.resource_weight is not None or users.queues is not None:
         return problem, np.arange(n_users, dtype=np.int64), np.ones(n_users)
     columns: list[NDArray[Any]] = [users.demand, (users.task_limit / users.weight)[:, None]]
     if problem.has_constraints:

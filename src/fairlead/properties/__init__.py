@@ -8,6 +8,7 @@ __all__ = [
     "envy",
     "feasibility",
     "lies",
+    "queue_shares",
     "sharing",
     "special_cases",
     "subject",

@@ -24,6 +24,7 @@ from fairlead.properties import (
     envy,
     feasibility,
     population,
+    queue_shares,
     sharing,
     special_cases,
 )
@@ -59,6 +60,7 @@ AUDITED = {
     special_cases.SINGLE_RESOURCE: Property("user", special_cases.check_single_resource_fairness),
     population.NAME: Property("departure"),
     special_cases.SINGLE_SERVER: Property("user", special_cases.check_single_server_drf),
+    queue_shares.NAME: Property("queue", queue_shares.check_queue_shares),
 }
 PROPERTIES = tuple(AUDITED)
 

@@ -53,7 +53,8 @@ def measure_envy(
 ) -> Envy:
     """Measure the gain of each user from the bundle that it envies most; O(N^2 G R).
 
-    User n could run, with the bundle of m scaled by ``phi[n] / phi[m]``, on each group where it may
+    User n could run, with the bundle of m scaled by ``phi[n] / phi[m]`` (in queues, by the users'
+    parts of the cluster), on each group where it may
     run, ``min over r with d[n,r] > 0 of x[m,g] d[m,r] / d[n,r]`` tasks under RDM, and
     ``x[m,g] gamma[n,g] / gamma[m,g]`` under TDM; no more than its task limit in all. Weights per
     resource scale each resource of the bundle by its own.
@@ -85,7 +86,8 @@ def measure_envy(
             amounts = tasks[:, :, None] * problem.demand[:, None, :]
         held = np.moveaxis(amounts / np.where(capacity > 0, capacity, 1.0), 2, 0)
     weight = problem.users.resource_weight
-    scale = np.broadcast_to(problem.weight, (len(needs), problem.n_users))
+    flat = problem.weight if problem.users.queues is None else problem.part
+    scale = np.broadcast_to(flat, (len(needs), problem.n_users))
     if weight is not None:
         scale = weight.T
     own = tasks.sum(axis=1)
@@ -235,4 +237,4 @@ def _equal_weights(problem: Problem, n: int, m: int) -> bool:
     per_resource = problem.users.resource_weight
     if per_resource is not None:
         return bool((per_resource[n] == per_resource[m]).all())
-    return bool(problem.weight[n] == problem.weight[m])
+    return bool(problem.part[n] == problem.part[m])

@@ -24,17 +24,16 @@ NAME = "sharing-incentive"
 def measure_slices(problem: Problem) -> FloatArray:
     """Return (N,) the tasks that each user could run with the uniform slice of every server.
 
-    A slice is ``phi[n] / sum_m phi[m]`` of every resource of every server (with weights per
-    resource, of each by its own), over the users m that are due something, whether or not the user
-    may run there. Limits hold, and parts of tasks count. Khamse-Ashari et al. 2017, III-B; per
-    resource, Parkes et al. 2012. O(N G R).
+    A slice is the user's part by weight of every resource of every server, whether or not it may
+    run there: ``phi[n] / sum_m phi[m]`` over the users m that are due something, in queues
+    `Problem.part`. Weights per resource divide each by its own. Limits hold, and parts of tasks
+    count. Khamse-Ashari et al. 2017, III-B; per resource, Parkes et al. 2012. O(N G R).
     """
     weight, due = problem.users.resource_weight, ~problem.due_nothing
     if not due.any():
         return np.zeros(problem.n_users)
     if weight is None:
-        part = problem.weight / problem.weight[due].sum()
-        could = part[:, None] * problem.gamma
+        could = problem.part[:, None] * problem.gamma
     else:
         part = weight / weight[due].sum(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -93,6 +93,8 @@ def _check_max_min(subject: Subject, resource: int, name: str) -> Verdict:
         return Verdict.undecided(name, "whole tasks cannot be shared evenly")
     if problem.users.resource_weight is not None:
         return Verdict.undecided(name, "weights differ by resource")
+    if problem.users.queues is not None:
+        return Verdict.not_applicable(name, "shares depend on queues, too")
     try:
         fair = fair_amounts(problem, resource)
     except CertificateError as failure:

@@ -218,15 +218,17 @@ def comparison_figure(answers: Mapping[str, Allocation]) -> Figure:
 
 
 def is_weighted(allocation: Allocation) -> bool:
-    """Return whether users' weights differ."""
+    """Return whether users' weights differ, and compare all of them."""
     weight = allocation.problem.weight
-    return bool((weight != weight[0]).any())
+    return allocation.problem.users.queues is None and bool((weight != weight[0]).any())
 
 
 def _share_text(allocation: Allocation, n: int) -> str:
     problem = allocation.problem
     share, weight = float(allocation.dominant_share[n]), float(problem.weight[n])
-    per_weight = f": {percent(share / weight)} per unit of weight" if weight else ""
+    per_weight = ""
+    if weight and allocation.problem.users.queues is None:
+        per_weight = f": {percent(share / weight)} per unit of weight"
     return hover(
         problem.users.names[n],
         f"{number(float(allocation.user_tasks[n]))} tasks",

@@ -197,6 +197,8 @@ def details(
         idea = f"{allocation.mechanism}: {row.summary} ({row.paper})."
     if idea:
         yield Prose(idea, page_only=True)
+    if allocation.problem.users.queues is not None:
+        yield Section("Queues", [_queues_table(allocation)])
     yield Section("Users", users or [users_table(allocation, styles)])
     yield Section("Use of resources", [_used_tiles(allocation)])
     yield from after
@@ -210,11 +212,14 @@ def users_table(allocation: Allocation, styles: Sequence[Style]) -> Table:
     runs = runs_on(allocation)
     largest = float(share.max(initial=0.0)) or 1.0
 
+    queues = problem.users.queues
+
     def row(n: int) -> list[Content]:
         limit, tasks = float(problem.task_limit[n]), float(allocation.user_tasks[n])
         limited = f"of {number(limit)}" if np.isfinite(limit) else ""
         return [
             Cell(problem.users.names[n], swatch=styles[n].colour),
+            *([] if queues is None else [queues.name_of(queues.of_user[n]) or "–"]),
             figure(float(problem.weight[n])),
             Cell(number(tasks), tasks, note=limited),
             allocation.dominant_resource[n],
@@ -225,7 +230,7 @@ def users_table(allocation: Allocation, styles: Sequence[Style]) -> Table:
     return Table(
         f"Users and their tasks under {allocation.mechanism}",
         [
-            *words("user"),
+            *words("user", *([] if queues is None else ["queue"])),
             *numbers("weight", "tasks"),
             *words("dominant resource"),
             *numbers("dominant share"),
@@ -235,6 +240,30 @@ def users_table(allocation: Allocation, styles: Sequence[Style]) -> Table:
         row,
         size=share,
         each="user",
+    )
+
+
+def _queues_table(allocation: Allocation) -> Table:
+    """Tabulate each queue's part of the cluster, and what its users hold."""
+    problem, queues = allocation.problem, allocation.problem.users.queues
+    assert queues is not None
+    parts, _ = queues.parts(problem.weight, ~problem.due_nothing)
+
+    def row(q: int) -> list[Content]:
+        return [
+            queues.names[q],
+            queues.name_of(queues.parent[q]) or "–",
+            figure(float(queues.weight[q])),
+            figure(float(parts[q]), percent),
+            figure(float(allocation.queue_share[q]), percent),
+        ]
+
+    return Table(
+        "Queues, their parts by weight and their dominant shares",
+        [*words("queue", "parent"), *numbers("weight", "part", "dominant share")],
+        len(queues.names),
+        row,
+        each="queue",
     )
 
 
@@ -314,7 +343,8 @@ def _group(allocation: Allocation, g: int, styles: Sequence[Style]) -> Iterator[
 def _shares_by_weight(allocation: Allocation) -> FloatArray:
     """Return the dominant share per unit of weight of each user that is due something."""
     due = ~allocation.problem.due_nothing
-    shares: FloatArray = allocation.dominant_share[due] / allocation.problem.weight[due]
+    weight = allocation.problem.weight if is_weighted(allocation) else np.ones(len(due))
+    shares: FloatArray = allocation.dominant_share[due] / weight[due]
     return shares
 
 

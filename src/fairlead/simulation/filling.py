@@ -209,6 +209,8 @@ def _refuse_undefined(problem: Problem, policy: Policy) -> None:
         raise RefusalError(policy.name, "given rates divide a server's time; tasks take amounts")
     if problem.users.resource_weight is not None:
         raise RefusalError(policy.name, "weights per resource are defined on one pool only")
+    if problem.users.queues is not None:
+        raise RefusalError(policy.name, "queues are not filled at once; use allocate or simulate")
     if policy.criterion in ("fifo", "easy"):
         raise RefusalError(policy.name, "orders jobs by arrival; here all arrive at once")
     if policy.is_oblivious or policy.slots:

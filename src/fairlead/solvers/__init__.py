@@ -16,6 +16,7 @@ __all__ = [
     "linear_programmes",
     "soft_max_newton",
     "stair_stack",
+    "tree_filling",
     "turn_heap",
     "utility_continuation",
     "water_filling",

@@ -46,12 +46,12 @@ def lexicographic_max_min_by_lp(
     -----
     K stops and limits, each a linear programme of N G unknowns and N + G R rows, by HiGHS.
     """
-    programme = _Programme(demand, allowed, need, capacity, score)
+    programme = LevelByLP(demand, allowed, capacity, score)
     rising = np.ones(len(need), dtype=bool)
     fixed = np.zeros(len(need))
     prices = []
     while rising.any():
-        level, split, price, pays = programme.solve(rising, fixed)
+        level, split, price, pays = programme.solve(np.where(rising, need, 0.0), fixed)
         reached = rising & (limit <= need * level * (1 + REACHED))
         fixed[reached] = limit[reached]
         rising &= ~reached
@@ -65,21 +65,20 @@ def lexicographic_max_min_by_lp(
         prices.append(price)
     if not prices:
         prices.append(np.zeros_like(capacity))
-    _, split, _, _ = programme.solve(rising, fixed)
+    _, split, _, _ = programme.solve(np.where(rising, need, 0.0), fixed)
     held = (split if score is None else split * score).sum(axis=1)
     return Leximax(split * (fixed / held)[:, None], fixed / need, np.array(prices))
 
 
-class _Programme:
-    """The rows that are the same for all stops."""
+class LevelByLP:
+    """Highest levels by linear programmes, of which most rows are the same."""
 
     def __init__(
         self,
         demand: FloatArray,
         allowed: BoolArray,
-        need: FloatArray,
         capacity: FloatArray,
-        score: FloatArray | None,
+        score: FloatArray | None = None,
     ) -> None:
         self.user, self.group = np.nonzero(allowed)
         self.shape = allowed.shape
@@ -95,19 +94,22 @@ class _Programme:
             shape=(capacity.size, n_pairs),
         )
         counts = self.alone if score is None else self.alone * score[self.user, self.group]
-        self.in_all = np.bincount(self.user, counts, minlength=len(need))
+        self.in_all = np.bincount(self.user, counts, minlength=len(demand))
         self.totals = csr_array(
             (counts / self.in_all[self.user], (self.user, np.arange(n_pairs))),
-            shape=(len(need), n_pairs),
+            shape=(len(demand), n_pairs),
         )
-        self.unit = float((self.in_all / need).min())
-        self.need = need
 
     def solve(
-        self, rising: BoolArray, fixed: FloatArray
+        self, need: FloatArray, fixed: FloatArray
     ) -> tuple[float, FloatArray, FloatArray, FloatArray]:
-        """Return the highest level, the split (N, G), prices (G, R), and costs of a unit (N,)."""
-        slope = np.where(rising, self.need * self.unit / self.in_all, 0.0)
+        """Return the highest level, the split (N, G), prices (G, R), and costs of a unit (N,).
+
+        At a level L each user has ``fixed + L need`` units (N,).
+        """
+        rising = need > 0
+        unit = float((self.in_all[rising] / need[rising]).min()) if rising.any() else 1.0
+        slope = np.where(rising, need * unit / self.in_all, 0.0)
         no_level = csr_array((self.rows.shape[0], 1))
         level = csr_array(slope[:, None])
         rows = vstack([hstack([self.rows, no_level]), hstack([-self.totals, level])]).tocsr()
@@ -135,4 +137,4 @@ class _Programme:
         n_rows = self.capacity.size
         has = np.where(self.capacity > 0, self.capacity, 1.0)
         price = np.where(self.capacity > 0, duals[:n_rows].reshape(self.capacity.shape) / has, 0.0)
-        return float(answer.x[-1]) * self.unit, split, price, duals[n_rows:] * slope
+        return float(answer.x[-1]) * unit, split, price, duals[n_rows:] * slope

@@ -1,0 +1,138 @@
+"""Trees of queues, to which users belong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from fairlead.errors import ProblemError
+from fairlead.model.arguments import text
+from fairlead.model.cluster import BoolArray, FloatArray, IntArray, ReadOnlyArrays
+from fairlead.model.quantity import read_number, show
+
+TOP = -1  # in place of a queue's index, for what is in no queue
+DEEPEST = 100
+ROW_KEYS = ("name", "weight", "parent")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Queues(ReadOnlyArrays):
+    """A tree of Q queues and its N users; a queue's weight counts among those with its parent."""
+
+    names: tuple[str, ...]  # length Q
+    weight: FloatArray  # (Q,) positive
+    parent: IntArray  # (Q,) the index of an earlier queue, or `TOP`
+    of_user: IntArray  # (N,) the index of each user's queue, or `TOP`
+
+    def __repr__(self) -> str:
+        """Return a summary on one line; the arrays are in the fields."""
+        return f"<Queues: Q={len(self.names)}>"
+
+    def name_of(self, queue: int) -> str | None:
+        """Return the name of a queue by its index; None for `TOP`."""
+        return None if queue == TOP else self.names[queue]
+
+    def of_users(self, users: IntArray) -> Queues:
+        """Return the tree with only some users, by index."""
+        return replace(self, of_user=self.of_user[users])
+
+    def with_users(self, flags: BoolArray) -> BoolArray:
+        """Return (Q,) bool: queues with a flagged user (N,) below them."""
+        found = np.zeros(len(self.names), dtype=bool)
+        found[self.of_user[flags & (self.of_user != TOP)]] = True
+        for q in range(len(self.names) - 1, -1, -1):
+            if found[q] and self.parent[q] != TOP:
+                found[self.parent[q]] = True
+        return found
+
+    def with_queue_above(self, queue: int) -> BoolArray:
+        """Return (N,) bool: the users below a queue."""
+        below = np.zeros(len(self.names) + 1, dtype=bool)  # the last entry, `TOP`, is the root
+        below[queue] = True
+        for q in range(queue + 1, len(self.names)):
+            below[q] = below[self.parent[q]]
+        found: BoolArray = below[self.of_user]
+        return found
+
+    def parts(self, weight: FloatArray, due: BoolArray) -> tuple[FloatArray, FloatArray]:
+        """Return each queue's part of the cluster (Q,), and each user's (N,).
+
+        A part is the product of weight over the sum of the siblings' weights, from the root down.
+        Users that are not `due` anything (N,), and queues of only these, do not count.
+        """
+        counts = np.where(self.with_users(due), self.weight, 0.0)
+        own = np.where(due, weight, 0.0)
+        # The last entry, index `TOP`, is the root.
+        total = np.zeros(len(self.names) + 1)
+        np.add.at(total, self.parent, counts)
+        np.add.at(total, self.of_user, own)
+        part = np.ones(len(self.names) + 1)
+        for q in range(len(self.names)):
+            above = self.parent[q]
+            part[q] = part[above] * counts[q] / total[above] if counts[q] else 0.0
+        of_queue = total[self.of_user]
+        of_user = part[self.of_user] * np.divide(own, of_queue, np.zeros(len(own)), where=own > 0)
+        return part[:TOP], of_user
+
+
+def read_queues(
+    rows: Sequence[Mapping[str, Any]], user_queue: Sequence[str | int | None], users: Sequence[str]
+) -> Queues:
+    """Check rows of queues, and the queue of each user; raise ProblemError for a fault."""
+    if len(user_queue) != len(users):
+        raise ProblemError(f"{len(user_queue)} queues of users for {len(users)} users", "queue")
+    index: dict[str, int] = {}
+    weights: list[float] = []
+    parents: list[int] = []
+    depths: list[int] = []
+    taken = set(users)
+    for q, row in enumerate(rows):
+        place = f"queues[{q}]"
+        if not isinstance(row, Mapping):
+            raise ProblemError(f"must be a mapping, not {show(row)}", place)
+        for key in row:
+            if key not in ROW_KEYS:
+                raise ProblemError(f"unknown key; known: {', '.join(ROW_KEYS)}", f"{place}.{key}")
+        name = text(row.get("name"), f"{place}.name")
+        if name in index or name in taken:
+            what = "queue" if name in index else "user"
+            raise ProblemError(f"there is already a {what} named {name!r}", f"{place}.name")
+        above = row.get("parent")
+        parents.append(
+            TOP if above is None else _known(above, index, f"{place}.parent", "above it")
+        )
+        depths.append(1 if above is None else depths[parents[-1]] + 1)
+        if depths[-1] > DEEPEST:
+            raise ProblemError(f"is more than {DEEPEST} levels deep", f"{place}.parent")
+        weights.append(_weight(row.get("weight", 1), f"{place}.weight"))
+        index[name] = q
+    of_user = [
+        TOP if name is None else _known(name, index, f"users[{n}].queue")
+        for n, name in enumerate(user_queue)
+    ]
+    return Queues(
+        tuple(index),
+        np.array(weights, dtype=float),
+        np.array(parents, dtype=np.int64),
+        np.array(of_user, dtype=np.int64),
+    )
+
+
+def _known(name: Any, index: Mapping[str, int], place: str, where: str = "") -> int:
+    named = text(name, place)
+    if named not in index:
+        raise ProblemError(f"no queue {where} is named {named!r}".replace("  ", " "), place)
+    return index[named]
+
+
+def _weight(value: Any, place: str) -> float:
+    try:
+        weight = read_number(value, "a positive number")
+    except ProblemError as error:
+        raise ProblemError(error.fault, place) from None
+    if weight <= 0:
+        raise ProblemError(f"must be a positive number, not {show(value)}", place)
+    return weight
