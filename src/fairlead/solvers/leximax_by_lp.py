@@ -46,7 +46,7 @@ def lexicographic_max_min_by_lp(
     -----
     K stops and limits, each a linear programme of N G unknowns and N + G R rows, by HiGHS.
     """
-    programme = LevelByLP(demand, allowed, capacity, score)
+    programme = LevelByLP(demand, allowed, need, capacity, score)
     rising = np.ones(len(need), dtype=bool)
     fixed = np.zeros(len(need))
     prices = []
@@ -77,6 +77,7 @@ class LevelByLP:
         self,
         demand: FloatArray,
         allowed: BoolArray,
+        usual_need: FloatArray,
         capacity: FloatArray,
         score: FloatArray | None = None,
     ) -> None:
@@ -99,6 +100,7 @@ class LevelByLP:
             (counts / self.in_all[self.user], (self.user, np.arange(n_pairs))),
             shape=(len(demand), n_pairs),
         )
+        self.unit = float((self.in_all / usual_need).min())
 
     def solve(
         self, need: FloatArray, fixed: FloatArray
@@ -107,9 +109,7 @@ class LevelByLP:
 
         At a level L each user has ``fixed + L need`` units (N,).
         """
-        rising = need > 0
-        unit = float((self.in_all[rising] / need[rising]).min()) if rising.any() else 1.0
-        slope = np.where(rising, need * unit / self.in_all, 0.0)
+        slope = need * self.unit / self.in_all
         no_level = csr_array((self.rows.shape[0], 1))
         level = csr_array(slope[:, None])
         rows = vstack([hstack([self.rows, no_level]), hstack([-self.totals, level])]).tocsr()
@@ -123,7 +123,7 @@ class LevelByLP:
                 objective,
                 A_ub=rows,
                 b_ub=bound,
-                bounds=(0, None) if rising.any() else [(0, None)] * self.user.size + [(0, 0)],
+                bounds=(0, None) if need.any() else [(0, None)] * self.user.size + [(0, 0)],
                 method=method,
                 options=TIGHTEST,
             )
@@ -137,4 +137,4 @@ class LevelByLP:
         n_rows = self.capacity.size
         has = np.where(self.capacity > 0, self.capacity, 1.0)
         price = np.where(self.capacity > 0, duals[:n_rows].reshape(self.capacity.shape) / has, 0.0)
-        return float(answer.x[-1]) * unit, split, price, duals[n_rows:] * slope
+        return float(answer.x[-1]) * self.unit, split, price, duals[n_rows:] * slope
