@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -23,6 +24,7 @@ from small_problems import only_line
 import fairlead
 from fairlead.cli.main import run
 from fairlead.model.cluster import Cluster
+from fairlead.model.queues import read_queues
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload, first_seconds
 from fairlead.simulation import runs as run_processes
@@ -114,6 +116,23 @@ def test_the_json_has_each_policy(trace: Path, capsys: Capture) -> None:
         }
         assert set(of_policy["users"]) == {"ana", "bo"}
         assert set(of_policy["utilization"]) == {"cpu", "memory"}
+
+
+def test_users_in_a_tree_of_queues(trace: Path, tmp_path: Path, capsys: Capture) -> None:
+    tree = tmp_path / "tree.yaml"
+    tree.write_text(
+        "fairlead: 1\nqueues: [{name: team, weight: 3}]\nusers: {ana: team, nobody: team}\n"
+    )
+    words = ("--policy", "drf/best-fit", "--queues", tree, "--what-if", "weight:team=1")
+    found = figures(capsys, trace, *words)
+    for name, weight in (("drf/best-fit", 3), ("drf/best-fit, weight:team=1", 1)):
+        rows = [{"name": "team", "weight": weight}]
+        queues = read_queues(rows, ["team", None], workload().users)
+        changed = replace(workload(), queues=queues)
+        expected = summary_of(changed, plain_replay(changed, "drf/best-fit"))
+        assert found["policies"][name] == expected
+    flat = figures(capsys, trace, "--policy", "drf/best-fit")["policies"]["drf/best-fit"]
+    assert flat != found["policies"]["drf/best-fit"]
 
 
 def test_what_if_and_dedicated(trace: Path, capsys: Capture) -> None:

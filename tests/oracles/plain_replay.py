@@ -65,8 +65,12 @@ class PlainReplay:
         self.scheduler = make(list(cluster.resources), policy, quanta, **options)
         self.group_of = [g for g, k in enumerate(cluster.count.tolist()) for _ in range(k)]
         self.there: set[int] = set()
-        for user, weight in zip(workload.users, workload.weight.tolist(), strict=True):
-            self.scheduler.add_queue(user, weight)
+        tree = workload.queues
+        for row in [] if tree is None else tree.rows():
+            self.scheduler.add_queue(row["name"], row.get("weight", 1), row.get("parent"))
+        above = [None] * len(workload.users) if tree is None else tree.user_queue()
+        for n, user in enumerate(workload.users):
+            self.scheduler.add_queue(user, float(workload.weight[n]), above[n])
         for i in range(workload.n_servers):
             if workload.there_at_start[i]:
                 self.join(i)

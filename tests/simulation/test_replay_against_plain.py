@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
+from random import Random
 
 import numpy as np
 import pytest
 
+from effort import cases
 from fairlead.errors import InputError
 from fairlead.model.cluster import Cluster
+from fairlead.model.queues import read_queues
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import LEAVE, Workload
 from fairlead.scheduler.event_loop import PORTION
@@ -16,6 +20,7 @@ from fairlead.simulation import replay as replay_module
 from fairlead.simulation.replay import replay
 from oracles.plain_replay import plain_replay
 from oracles.random_workloads import crowded_workload, odd_amounts_workload, random_workload
+from random_trees import random_queues
 
 POLICIES = [
     *(f"{by}/{fit}" for by in ("drf", "tsf", "ps-dsf") for fit in ("first-fit", "best-fit")),
@@ -53,6 +58,19 @@ def test_the_replay_is_what_the_definitions_say(policy: str, strict: bool) -> No
         workload = drawn(seed)
         plain = plain_replay(workload, policy, strict_fifo=strict)
         assert_same_log(replay(workload, policy, strict_fifo=strict), plain)
+
+
+@pytest.mark.parametrize("policy", ["drf/first-fit", "drf/best-fit", "slots:3", "easy/best-fit"])
+def test_a_replay_in_a_tree_is_what_the_definitions_say(policy: str) -> None:
+    flat = 0
+    for seed in range(cases(6)):
+        workload = drawn(seed)
+        rows, of_user = random_queues(Random(seed), workload.n_users)
+        in_tree = replace(workload, queues=read_queues(rows, of_user, workload.users))
+        log = replay(in_tree, policy)
+        assert_same_log(log, plain_replay(in_tree, policy))
+        flat += np.array_equal(log.task, replay(workload, policy).task)
+    assert flat < cases(6) or policy.startswith("easy")
 
 
 OFFERS = [

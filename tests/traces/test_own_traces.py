@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 from random_workloads import assert_equal, random_workload
 
 from fairlead.errors import InputError
+from fairlead.model.queues import read_queues
 from fairlead.model.workload import Workload
 from fairlead.traces import _csv_tables, csv_folder
 from fairlead.traces.csv_folder import read_folder, write_folder
@@ -27,6 +29,21 @@ def test_round_trips_are_exact(tmp_path: Path, seed: int) -> None:
     write_folder(workload, tmp_path / "trace")
     assert_equal(workload, read_folder(tmp_path / "trace"))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["trace", "trace.parquet"]
+
+
+def test_trees_of_queues_are_kept(tmp_path: Path) -> None:
+    workload = random_workload(1)
+    rows = [{"name": "a queue", "weight": 2}, {"name": "below", "parent": "a queue"}]
+    of_user = [None, "below", "a queue", *[None] * workload.n_users][: workload.n_users]
+    workload = replace(workload, queues=read_queues(rows, of_user, workload.users))
+    write_parquet(workload, tmp_path / "trace.parquet")
+    write_folder(workload, tmp_path / "trace")
+    for again in (read_parquet(tmp_path / "trace.parquet"), read_folder(tmp_path / "trace")):
+        assert again.queues is not None
+        assert (again.queues.rows(), again.queues.user_queue()) == (rows, of_user)
+    users = tmp_path / "trace" / "users.csv"
+    users.write_text(users.read_text().replace("below", "nowhere"))
+    assert "no queue is named 'nowhere'" in refused(tmp_path / "trace")
 
 
 def parquet(folder: Path) -> Path:

@@ -15,6 +15,8 @@ from fairlead.cli.options import (
     SeedOfPolicy,
     ServersOfLog,
     StrictFifo,
+    TreeFile,
+    in_queues,
     read_any_trace,
     seconds_of,
 )
@@ -67,6 +69,7 @@ def explain(
     as_json: AsJson = False,
     strict_fifo: StrictFifo = False,
     perfect_estimates: PerfectEstimates = False,
+    queues: TreeFile = None,
     seed: SeedOfPolicy = 0,
     machines: MachineFile = None,
     servers: ServersOfLog = None,
@@ -103,6 +106,7 @@ def explain(
     seconds = None if at is None else seconds_of(at)
     check_explained(policy)
     workload, _ = read_any_trace(trace, machines, servers, cores, memory)
+    workload = in_queues(workload, queues)
     from fairlead.simulation.replay import replay
 
     if perfect_estimates:

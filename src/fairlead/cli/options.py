@@ -59,6 +59,10 @@ PerfectEstimates = Annotated[
     bool,
     Option("--perfect-estimates", help="Let easy know the real durations, not users' estimates."),
 ]
+TreeFile = Annotated[
+    Path | None,
+    Option("--queues", metavar="FILE", help="File with a tree of queues, and the queue of users."),
+]
 MachineFile = Annotated[
     Path | None,
     Option(
@@ -130,6 +134,15 @@ def read_any_trace(
     given = MachineOptions(machines, servers, cores, memory)
     with progress_bar(f"Reading {trace.name}") as report:
         return read_workload(trace, given, on_progress=report)
+
+
+def in_queues(workload: Workload, path: Path | None) -> Workload:
+    """Return the workload with its users in the tree of a file, if one is given."""
+    if path is None:
+        return workload
+    from fairlead.simulation.simulate import with_queues
+
+    return with_queues(workload, path)
 
 
 def given_options(alpha: float | None, score: str | None) -> dict[str, float | str]:

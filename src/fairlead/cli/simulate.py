@@ -18,7 +18,9 @@ from fairlead.cli.options import (
     SeedOfPolicy,
     ServersOfLog,
     StrictFifo,
+    TreeFile,
     executor_on,
+    in_queues,
     read_any_trace,
 )
 from fairlead.cli.parameters import Argument, Option
@@ -103,6 +105,7 @@ def simulate(
             help="Mechanism of the fair shares, for the fairness error: drfh, tsf or ps-dsf.",
         ),
     ] = "drfh",
+    queues: TreeFile = None,
     seed: SeedOfPolicy = 0,
     processes: Annotated[
         int | None,
@@ -151,6 +154,7 @@ def simulate(
     if explain is not None:
         _check_explained([run.policy for run in planned if not run.dedicated])
     workload, found = read_any_trace(trace, machines, servers, cores, memory)
+    workload = in_queues(workload, queues)
     if explain is not None and explain not in workload.users:
         raise InputError(f"there is no user {explain!r:.60} in the trace", "--explain")
     if RECORDED in names or reference == RECORDED:

@@ -12,5 +12,6 @@ __all__ = [
     "order_file",
     "parquet_file",
     "problem_file",
+    "queue_file",
     "run_log_file",
 ]

@@ -304,7 +304,7 @@ def document_of(problem: Problem) -> dict[str, Any]:
     }
     queues = problem.users.queues
     if queues is not None:
-        document["queues"] = [_queue_row(queues, q) for q in range(len(queues.names))]
+        document["queues"] = queues.rows()
     return document | {"users": [_user_row(problem, n) for n in range(problem.n_users)]}
 
 
@@ -331,15 +331,6 @@ def _server_row(problem: Problem, g: int) -> dict[str, Any]:
     row["capacity"] = _amounts(cluster.resources, cluster.capacity[g])
     if cluster.labels[g]:
         row["labels"] = dict(cluster.labels[g])
-    return row
-
-
-def _queue_row(queues: Queues, q: int) -> dict[str, Any]:
-    row: dict[str, Any] = {"name": queues.names[q]}
-    if queues.weight[q] != 1:
-        row["weight"] = _plain(queues.weight[q])
-    if queues.parent[q] != TOP:
-        row["parent"] = queues.names[queues.parent[q]]
     return row
 
 

@@ -11,6 +11,7 @@ from fairlead.mechanisms.catalogue import solve
 from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.problem import Problem
+from fairlead.model.queues import Queues
 
 
 class FairShare(NamedTuple):
@@ -44,6 +45,8 @@ class FairShares:
         A user of weight 0 is due nothing; its share is computed with weight 1.
     mechanism : str
         A name of the catalogue.
+    queues : Queues, optional
+        The tree of the N users. Each user is then a queue of its kinds.
     """
 
     def __init__(
@@ -54,10 +57,12 @@ class FairShares:
         places: BoolArray,
         weight: FloatArray,
         mechanism: str,
+        queues: Queues | None = None,
     ) -> None:
         self._weight = np.where(weight > 0, weight, 1.0)
         self._is_due: BoolArray = weight[user] > 0
         self._places, self._mechanism = places, mechanism
+        self._queues = queues
         pattern = np.zeros(len(demand), dtype=np.int64)  # of resources that are taken at all
         for takes in (demand > 0).T:
             _, pattern = np.unique(2 * pattern + takes, return_inverse=True)
@@ -102,6 +107,8 @@ class FairShares:
             eligible=eligible[kinds],
             task_limit=tasks[kinds],
         )
+        if self._queues is not None:
+            problem = problem.in_tree(_with_kinds(self._queues, self._weight, of))
         allocation = solve(problem, self._mechanism)
         taken = _by(of, allocation.user_tasks[:, None] * demand, len(self._weight))
         fair[:] = _share(taken, amount) / self._weight
@@ -116,6 +123,15 @@ class FairShares:
         """Return (length, R) the amounts of `tasks` (K,) of each set, by user or by kind."""
         sets = np.flatnonzero(tasks)
         return _by(of[sets], tasks[sets, None] * self._demand[sets], length)
+
+
+def _with_kinds(queues: Queues, weight: FloatArray, of: IntArray) -> Queues:
+    """Return the tree with users as queues; `of` (K,) is the user of each kind below them."""
+    n_queues = len(queues.names)
+    users = tuple(f"user {n}" for n in range(len(weight)))
+    parent = np.concatenate([queues.parent, queues.of_user])
+    weights = np.concatenate([queues.weight, weight])
+    return Queues((*queues.names, *users), weights, parent, n_queues + of)
 
 
 def _by(of: Any, amounts: FloatArray, length: int) -> FloatArray:

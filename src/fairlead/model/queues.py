@@ -35,6 +35,28 @@ class Queues(ReadOnlyArrays):
         """Return the name of a queue by its index; None for `TOP`."""
         return None if queue == TOP else self.names[queue]
 
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the rows that `read_queues` reads: plain values, without defaults."""
+        rows: list[dict[str, Any]] = []
+        for name, weight, parent in zip(self.names, self.weight, self.parent, strict=True):
+            row: dict[str, Any] = {"name": name}
+            if weight != 1:
+                row["weight"] = int(weight) if weight.is_integer() else float(weight)
+            if parent != TOP:
+                row["parent"] = self.names[parent]
+            rows.append(row)
+        return rows
+
+    def user_queue(self) -> list[str | None]:
+        """Return (N,) the name of each user's queue."""
+        return [self.name_of(queue) for queue in self.of_user]
+
+    def with_weight(self, name: str, weight: float) -> Queues:
+        """Return the tree with another weight of a queue; ProblemError unless it is positive."""
+        weights = self.weight.copy()
+        weights[self.names.index(name)] = _weight(weight, f"weight of {name}")
+        return replace(self, weight=weights)
+
     def of_users(self, users: IntArray) -> Queues:
         """Return the tree with only some users, by index."""
         return replace(self, of_user=self.of_user[users])
@@ -110,7 +132,7 @@ def read_queues(
         weights.append(_weight(row.get("weight", 1), f"{place}.weight"))
         index[name] = q
     of_user = [
-        TOP if name is None else _known(name, index, f"users[{n}].queue")
+        TOP if name is None else _known(name, index, f"users[{n}].queue ({users[n]})")
         for n, name in enumerate(user_queue)
     ]
     return Queues(

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from fairlead.errors import InputError, ProblemError
 from fairlead.model.cluster import BoolArray, Cluster, FloatArray, IntArray
 from fairlead.model.fitting import ROUNDING
+from fairlead.model.queues import Queues
 from fairlead.model.workload_checks import (
     amounts,
     ascending,
@@ -71,6 +72,7 @@ class Workload:
     # (X,): JOIN; LEAVE, which loses the running tasks; or DRAIN, which lets them finish.
     server_event: NDArray[np.int8]
     server: IndexArray  # (X,): a server whose first event is a join is absent at time 0
+    queues: Queues | None = None  # the tree to which the users belong, if any
     origin: str = ""  # source of the workload, for reports
     # Numbers of dropped, repaired or simplified records on reading, for reports.
     notes: Mapping[str, int] = field(default_factory=dict)
@@ -100,6 +102,7 @@ class Workload:
         server_time: ArrayLike = (),
         server_event: ArrayLike = (),
         server: ArrayLike = (),
+        queues: Queues | None = None,
         origin: str = "",
         notes: Mapping[str, int] | None = None,
     ) -> Workload:
@@ -126,8 +129,8 @@ class Workload:
             By default unknown. The server of a task without a start is unknown, too.
         server_time, server_event, server : (X,) arrays, optional
             By default no events.
-        origin, notes
-            See the fields.
+        queues, origin, notes
+            See the fields; `fairlead.model.queues.read_queues` makes queues.
 
         Raises
         ------
@@ -203,6 +206,7 @@ class Workload:
             server_time=time,
             server_event=event.astype(np.int8),
             server=servers,
+            queues=queues,
             origin=origin,
             notes=dict(notes or {}),
         )
@@ -446,6 +450,7 @@ def excerpt(
         server_time=workload.server_time[of_them],
         server_event=workload.server_event[of_them],
         server=_renumbered(workload.server[of_them], servers),
+        queues=workload.queues,
         origin=workload.origin,
         notes=workload.notes,
     )

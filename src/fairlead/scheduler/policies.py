@@ -114,6 +114,12 @@ class Policy:
         """Pickle by name, so that another process finds the same policy."""
         return parse_policy, (self.name,)
 
+    def require_trees(self) -> None:
+        """Raise RefusalError unless queues may have parents."""
+        if not self.has_trees:
+            fault = "parents of queues need drf, fifo or easy, with first-fit or best-fit"
+            raise RefusalError(self.name, fault)
+
     def make_cycle(
         self,
         resources: int,

@@ -11,7 +11,7 @@ from fractions import Fraction
 from numbers import Integral
 from typing import Self, SupportsFloat
 
-from fairlead.errors import InputError, RefusalError
+from fairlead.errors import InputError
 from fairlead.garbage_collection import garbage_collection_paused
 from fairlead.model.arguments import switch, whole_number
 from fairlead.scheduler._checks import check_state
@@ -207,9 +207,8 @@ class Scheduler:
         above = state.root if parent is None else self._queue(parent, "parent")
         if parent is not None and not above.children and (above.waiting or above.running):
             raise InputError(f"tasks of {parent!r:.60} wait or run", "parent")
-        if parent is not None and not self.policy.has_trees:
-            fault = "parents of queues need drf, fifo or easy, with first-fit or best-fit"
-            raise RefusalError(self.policy.name, fault)
+        if parent is not None:
+            self.policy.require_trees()
         state.make_queue(name, ratio, above)
 
     def set_weight(self, name: str, weight: float) -> None:

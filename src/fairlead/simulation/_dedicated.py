@@ -24,7 +24,8 @@ _EQUAL = 1e-9
 def dedicated_servers(workload: Workload) -> IntArray:
     """Divide the servers among users; return (servers,) the user of each.
 
-    A user's part of a group is its weight over all users' weights, rounded down or up. The servers
+    A user's part of a group is its weight over all users' weights (in queues, from the root
+    down), rounded down or up. The servers
     left over in a group go to the users of largest remainder, to which the parts that a user missed
     in earlier groups (or got too much) are added; ties go to the earlier user. So users of equal
     weight have equal numbers of servers, give or take one, in all and in every group. With fewer
@@ -34,6 +35,8 @@ def dedicated_servers(workload: Workload) -> IntArray:
     if not workload.weight.any():
         raise RefusalError("dedicated", "all users have weight 0, and are due no server")
     part = workload.weight / workload.weight.sum()
+    if workload.queues is not None:
+        part = workload.queues.parts(workload.weight, workload.weight > 0)[1]
     missed = np.zeros(workload.n_users)
     owner: list[IntArray] = []
     for count in workload.cluster.count.tolist():

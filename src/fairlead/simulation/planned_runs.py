@@ -115,6 +115,9 @@ def workload_digest(workload: Workload) -> str:
     # Arrays of names are as wide as the longest has ever been: as texts equal ones are equal.
     names = [cluster.groups, cluster.resources, workload.users, workload.job_names.tolist()]
     digest.update(json.dumps(names).encode())
+    if workload.queues is not None:
+        tree = [workload.queues.rows(), workload.queues.user_queue()]
+        digest.update(json.dumps(tree).encode())
     arrays = {name: getattr(workload, name) for name in _ARRAYS}
     arrays |= {"capacity": cluster.capacity, "count": cluster.count}
     for name, values in sorted(arrays.items()):

@@ -5,7 +5,7 @@ The compiled loop returns regularly, to handle interruptions and report progress
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from time import monotonic
 
@@ -66,7 +66,7 @@ def replay(
     InputError
         When the policy is not known.
     RefusalError
-        When the policy has no meaning.
+        When the policy has no meaning, or does not serve the workload's tree of queues.
 
     Notes
     -----
@@ -74,6 +74,8 @@ def replay(
     bytes a start, beside the workload.
     """
     chosen = parse_policy(policy) if isinstance(policy, str) else policy
+    if workload.queues is not None:
+        chosen.require_trees()
     kinds = kinds_of(workload)
     unplaceable = unplaceable_sets(workload, kinds, chosen.slots)
     quanta = to_quanta(kinds.problem)
@@ -85,8 +87,9 @@ def replay(
         positive(refuse_seconds, "refuse_seconds"),
         largest,
     )
-    for user in np.unique(workload.job_user).tolist():
-        cycle.state.make_queue(workload.users[user], ratio(float(workload.weight[user])))
+    state = cycle.state
+    for name, weight, parent in queues_of(workload):
+        state.make_queue(name, ratio(weight), None if parent is None else state.queues[parent])
     jobs = _jobs_of(workload, kinds, quanta, np.where(unplaceable, 0, workload.set_tasks))
     under_way = Replay(cycle, _server_events_of(workload, quanta), jobs, _cancels_of(workload))
     with garbage_collection_paused():
@@ -101,6 +104,17 @@ def replay(
         lost=np.fromiter(under_way.is_lost, dtype=np.bool_, count=n),
         set_unplaceable=unplaceable,
     )
+
+
+def queues_of(workload: Workload) -> Iterator[tuple[str, float, str | None]]:
+    """Yield name, weight and parent of each queue: those of the tree, then users with jobs."""
+    tree, weight = workload.queues, workload.weight.tolist()
+    if tree is not None:
+        for q, name in enumerate(tree.names):
+            yield name, float(tree.weight[q]), tree.name_of(tree.parent[q])
+    for user in np.unique(workload.job_user).tolist():
+        parent = None if tree is None else tree.name_of(tree.of_user[user])
+        yield workload.users[user], weight[user], parent
 
 
 def _run(under_way: Replay, on_progress: Progress | None) -> None:

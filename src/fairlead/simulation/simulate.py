@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fairlead.errors import InputError
+from fairlead.errors import InputError, ProblemError
 from fairlead.executors.executor import Executor
 from fairlead.executors.local_processes import Processes
+from fairlead.formats.queue_file import load_queues
 from fairlead.model.arguments import file_name, number, switch, texts, whole_number
 from fairlead.model.run_log import RECORDED, RunLog
 from fairlead.model.workload import Workload, first_seconds
@@ -95,6 +96,7 @@ def simulate(
     perfect_estimates: bool = False,
     until: float | None = None,
     fair: str = FAIR[0],
+    queues: Path | str | None = None,
     on_found: Callable[[str, Path], None] | None = None,
     on_progress: Progress | None = None,
 ) -> dict[str, Outcome]:
@@ -132,6 +134,8 @@ def simulate(
         taken then.
     fair : str
         Mechanism of the fair shares, for the fairness error: one of `FAIR`.
+    queues : Path or str, optional
+        A file with a tree of queues, to which the users belong.
     on_found : callable, optional
         Called with the name and the file of each run that had finished before.
     on_progress : callable, optional
@@ -190,6 +194,8 @@ def simulate(
         workload = trace
     else:
         workload = read_workload(Path(file_name(trace, "trace")))[0]
+    if queues is not None:
+        workload = with_queues(workload, queues)
     if RECORDED in policies:
         check_recorded(workload, "" if isinstance(trace, Workload) else str(trace))
     has_changed = switch(perfect_estimates, "perfect_estimates") or until is not None
@@ -210,6 +216,20 @@ def simulate(
         on_progress=on_progress,
     )
     return {name: Outcome.of(run, until, fair) for name, run in runs.items()}
+
+
+def with_queues(workload: Workload, path: Path | str) -> Workload:
+    """Return the workload with its users in the tree of queues of a file.
+
+    A recording of a service becomes a plain trace. Raises InputError for an unusable file.
+    """
+    if isinstance(workload, JournalWorkload):
+        workload = workload.as_trace()
+    tree = load_queues(path)
+    try:
+        return replace(workload, queues=tree.of(workload.users))
+    except ProblemError as error:
+        raise error.within(str(path)) from None
 
 
 def _one_or_several(names: str | Sequence[str], what: str) -> tuple[str, ...]:

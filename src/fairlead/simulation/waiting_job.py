@@ -19,7 +19,7 @@ from fairlead.model.workload import DRAIN, LEAVE, Workload
 from fairlead.scheduler.explanation import Explanation
 from fairlead.scheduler.policies import parse_policy
 from fairlead.scheduler.scheduler import Scheduler
-from fairlead.simulation.replay import kinds_of, largest_server
+from fairlead.simulation.replay import kinds_of, largest_server, queues_of
 
 NAMED = 3  # groups of servers named in a condition
 # Called with the done and the total work.
@@ -249,8 +249,8 @@ def _scheduler_at(
         g = group_of_server[s]
         scheduler.add_server(names[s], capacity[g], labels[g], order=s)
         tick()
-    for user in np.unique(workload.job_user).tolist():
-        scheduler.add_queue(workload.users[user], float(workload.weight[user]))
+    for name, weight, parent in queues_of(workload):
+        scheduler.add_queue(name, weight, parent)
     demand = [amounts(row) for row in quanta.demand.tolist()]
     group_of: dict[int, int] = {}
     job_of_set = workload.set_job.tolist()

@@ -17,6 +17,7 @@ from fairlead.errors import InputError, ProblemError
 from fairlead.formats.atomic_files import replaced_folder
 from fairlead.formats.documents import LARGEST_FILE, parse_json
 from fairlead.model.cluster import Cluster
+from fairlead.model.queues import Queues, read_queues
 from fairlead.model.workload import EVENT_NAMES, IndexArray, Workload
 from fairlead.traces._csv_tables import Block, TraceColumn, first_true, read_blocks, read_table
 from fairlead.traces._stored_files import (
@@ -35,6 +36,8 @@ BETWEEN_GROUPS = "|"
 NEVER = "never"
 
 USER_COLUMNS = (TraceColumn("user"), TraceColumn("weight", "real"))
+# Present where users are in queues.
+QUEUE_COLUMNS = (TraceColumn("queue", optional=True),)
 JOB_COLUMNS = (
     TraceColumn("job"),
     TraceColumn("user"),
@@ -71,18 +74,20 @@ def write_folder(workload: Workload, path: Path) -> None:
     with replaced_folder(path, MARKER) as draft:
         for name, frame in (
             (SERVERS, _servers(cluster)),
-            (USERS, pl.DataFrame({"user": workload.users, "weight": workload.weight})),
+            (USERS, _users(workload)),
             (JOBS, _jobs(workload)),
             (TASKS, _tasks(workload)),
             (EVENTS, _events(workload)),
         ):
             frame.write_csv(draft / name)
-        about = {
+        about: dict[str, Any] = {
             VERSION_KEY: FORMAT_VERSION,
             "resources": dict(zip(cluster.resources, cluster.units, strict=True)),
             "origin": workload.origin,
             "notes": dict(workload.notes),
         }
+        if workload.queues is not None:
+            about["queues"] = workload.queues.rows()
         (draft / MARKER).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
 
 
@@ -104,6 +109,14 @@ def _servers(cluster: Cluster) -> pl.DataFrame:
         {"group": cluster.groups, "count": cluster.count, **amounts, "labels": labels},
         schema_overrides={"labels": pl.String},
     )
+
+
+def _users(workload: Workload) -> pl.DataFrame:
+    frame = pl.DataFrame({"user": workload.users, "weight": workload.weight})
+    if workload.queues is None:
+        return frame
+    queue = pl.Series("queue", workload.queues.user_queue(), dtype=pl.String)
+    return frame.with_columns(queue)
 
 
 def _jobs(workload: Workload) -> pl.DataFrame:
@@ -184,18 +197,20 @@ def read_folder(path: Path, *, on_progress: ProgressReport | None = None) -> Wor
     """
     about = _read_marker(stored_as(path, MARKER))
     cluster = _read_servers(stored_as(path, SERVERS), about["resources"])
-    users = _named(read_table(stored_as(path, USERS), USER_COLUMNS), "user")
+    users = _named(read_table(stored_as(path, USERS), USER_COLUMNS, more=QUEUE_COLUMNS), "user")
+    names = users.frame["user"].to_list()
     jobs = _read_jobs(stored_as(path, JOBS), users.frame["user"])
     tasks = _read_tasks(stored_as(path, TASKS), cluster, jobs["job_names"], on_progress)
     events = stored_as(path, EVENTS)
     try:
         return Workload.from_arrays(
             cluster,
-            users.frame["user"].to_list(),
+            names,
             weight=users.frame["weight"].to_numpy(),
             **jobs,
             **tasks,
             **(_read_events(events, cluster) if events.exists() else {}),
+            queues=_queues(about["queues"], users.frame["queue"].to_list(), names, path),
             origin=about["origin"],
             notes=about["notes"],
         )
@@ -225,7 +240,23 @@ def _read_marker(path: Path) -> dict[str, Any]:
             raise InputError("must name each resource with its unit", "resources")
         if not _is_mapping_to(int, notes):
             raise InputError("must be whole numbers by name", "notes")
-    return {"resources": resources, "origin": str(about.get("origin", "")), "notes": notes}
+        if not isinstance(about.get("queues", []), list):
+            raise InputError("must be a list", "queues")
+    return {
+        "resources": resources,
+        "origin": str(about.get("origin", "")),
+        "notes": notes,
+        "queues": about.get("queues", []),
+    }
+
+
+def _queues(
+    rows: list[Any], user_queue: list[str | None], users: list[str], path: Path
+) -> Queues | None:
+    if not rows and not any(user_queue):
+        return None
+    with faults_within(str(stored_as(path, MARKER))):
+        return read_queues(rows, user_queue, users)
 
 
 def _is_mapping_to(kind: type, found: object) -> bool:

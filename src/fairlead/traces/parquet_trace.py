@@ -17,6 +17,7 @@ from fairlead.errors import InputError
 from fairlead.formats.parquet_file import ParquetKind, read_parquet_file, write_parquet_file
 from fairlead.model.cluster import Cluster
 from fairlead.model.quantity import show
+from fairlead.model.queues import read_queues
 from fairlead.model.workload import EVENT_NAMES, Workload
 from fairlead.model.workload_checks import MOST_SERVERS
 from fairlead.traces._csv_tables import first_true
@@ -59,8 +60,11 @@ def read_parquet(path: Path, *, on_progress: ProgressReport | None = None) -> Wo
 
 
 def _header(workload: Workload) -> dict[str, Any]:
-    cluster = workload.cluster
-    return {
+    cluster, queues = workload.cluster, workload.queues
+    tree = {}
+    if queues is not None:
+        tree = {"queues": queues.rows(), "user_queue": queues.user_queue()}
+    return tree | {
         "origin": workload.origin,
         "notes": dict(workload.notes),
         "resources": list(cluster.resources),
@@ -165,6 +169,9 @@ def _workload(frame: pl.DataFrame, header: Mapping[str, Any]) -> Workload:
         server_time=events["time"],
         server_event=[EVENT_NAMES.index(event) for event in events["event"]],
         server=events["server"],
+        queues=read_queues(header["queues"], header["user_queue"], users)
+        if "queues" in header
+        else None,
         origin=header["origin"],
         notes=header["notes"],
     )

@@ -66,8 +66,12 @@ def _with_weight(workload: Workload, rest: str) -> Workload:
     name, equals, text = rest.rpartition("=")
     if not equals or not name:
         raise InputError("must be weight:USER=NUMBER, such as weight:ana=3")
-    n = _find(name, workload.users, "user", "users")
+    queues = workload.queues
+    names = workload.users if queues is None else (*workload.users, *queues.names)
+    n = _find(name, names, "user", "users")
     try:
+        if queues is not None and n >= workload.n_users:
+            return replace(workload, queues=queues.with_weight(name, typed_number(text)))
         weight = workload.weight.copy()
         weight[n] = typed_number(text)
         return replace(workload, weight=check_weights(weight, workload.n_users))

@@ -113,7 +113,15 @@ def measure_fairness(
     steps = capacity.at(times)
     user_of_set = workload.job_user[workload.set_job]
     demand, places = workload.shapes[workload.set_shape], workload.places
-    shares = FairShares(user_of_set, workload.set_place, demand, places, workload.weight, mechanism)
+    shares = FairShares(
+        user_of_set,
+        workload.set_place,
+        demand,
+        places,
+        workload.weight,
+        mechanism,
+        workload.queues,
+    )
     is_due = workload.weight > 0
     held, fair = np.zeros((2, instants, workload.n_users))
     active = np.zeros((instants, workload.n_users), dtype=bool)

@@ -1,0 +1,68 @@
+"""Files of a tree of queues, for `simulate` and `serve`.
+
+YAML or JSON, version 1::
+
+    fairlead: 1
+    queues: [{name: physics, weight: 2}, {name: theory, parent: physics}]
+    users: {ana: theory, bo: physics}
+
+Other users are beside the uppermost queues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fairlead.errors import InputError
+from fairlead.formats._problem_shape import check_version
+from fairlead.formats.documents import read_document, source_name
+from fairlead.formats.file_faults import did_you_mean, keyed_by_text, short, text_of
+from fairlead.model.arguments import file_name
+from fairlead.model.quantity import show
+from fairlead.model.queues import Queues, read_queues
+
+KEYS = ("fairlead", "queues", "users")
+
+
+@dataclass(frozen=True)
+class QueueFile:
+    """A checked tree, and the queues of some users."""
+
+    rows: list[dict[str, Any]]
+    queue_of: dict[str, str]  # by user
+
+    def of(self, users: Sequence[str]) -> Queues:
+        """Return the tree of N users; raise ProblemError if one is named like a queue."""
+        return read_queues(self.rows, [self.queue_of.get(user) for user in users], users)
+
+
+def load_queues(path: str | Path) -> QueueFile:
+    """Read a file of queues; raise InputError with file, place and fault."""
+    file_name(path, "path")
+    try:
+        document = read_document(path)
+        if not isinstance(document, Mapping):
+            raise InputError(f"must be one mapping with queues, not {show(document)}")
+        for key in document:
+            if key not in KEYS:
+                raise InputError(f"unknown key{did_you_mean(key, KEYS)}", short(key))
+        for key in KEYS[:2]:
+            if key not in document:
+                raise InputError(f"the key {key!r} is missing")
+        check_version(document["fairlead"])
+        rows, users = document["queues"], document.get("users", {})
+        if not isinstance(rows, list):
+            raise InputError(f"must be a list, not {show(rows)}", "queues")
+        if not isinstance(users, Mapping):
+            raise InputError(f"must be a mapping of users to queues, not {show(users)}", "users")
+        named = keyed_by_text(users, "users")
+        queues = read_queues(rows, list(named.values()), list(named))
+        for q, name in enumerate(queues.names):
+            text_of(name, f"queues[{q}].name")
+    except InputError as error:
+        raise error.within(source_name(path)) from None
+    queue_of = zip(named, queues.user_queue(), strict=True)
+    return QueueFile(queues.rows(), {user: name for user, name in queue_of if name is not None})

@@ -1,0 +1,59 @@
+"""Files of queues for simulations and services: what they say, and their faults."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fairlead.errors import InputError
+from fairlead.formats.queue_file import load_queues
+
+CONTENT = """
+fairlead: 1
+queues: [{name: physics, weight: 2}, {name: theory, parent: physics}]
+users: {ana: theory, 7: physics}
+"""
+
+
+def written(folder: Path, content: str) -> Path:
+    path = folder / "queues.yaml"
+    path.write_text(content)
+    return path
+
+
+def test_users_that_are_not_listed_are_at_the_top(tmp_path: Path) -> None:
+    found = load_queues(written(tmp_path, CONTENT)).of(["bo", "7", "ana"])
+    assert found.names == ("physics", "theory")
+    assert found.weight.tolist() == [2, 1]
+    assert found.user_queue() == [None, "physics", "theory"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ("fairlead: 1", "", "the key 'fairlead' is missing"),
+        ("fairlead: 1", "fairlead: 2", "fairlead: unknown format version 2"),
+        ("users:", "user:", "user: unknown key; did you mean 'users'"),
+        ("ana: theory", "ana: theories", r"users\[0\].queue \(ana\): no queue is named 'theories'"),
+        ("users: {", "users: [{}] #", "users: must be a mapping of users to queues"),
+        ("queues: [", "queues: 7 #", "queues: must be a list, not 7"),
+        ("{name: physics, weight: 2}", "physics", r"queues\[0\]: must be a mapping, not 'physics'"),
+        ("name: physics, ", "", r"queues\[0\].name: must be text"),
+        (
+            "ana: theory",
+            "physics: theory",
+            r"queues\[0\].name: there is already a user named 'physics'",
+        ),
+    ],
+)
+def test_a_fault_is_one_line(tmp_path: Path, old: str, new: str, fault: str) -> None:
+    path = written(tmp_path, CONTENT.replace(old, new, 1))
+    with pytest.raises(InputError, match=f"queues.yaml: {fault}") as caught:
+        load_queues(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_user_with_the_name_of_a_queue_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is already a user named 'theory'"):
+        load_queues(written(tmp_path, CONTENT)).of(["ana", "theory"])
