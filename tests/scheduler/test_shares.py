@@ -10,10 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from effort import cases
 from fairlead.errors import InputError, RefusalError
 from fairlead.mechanisms.catalogue import solve
 from fairlead.model.problem import Problem
 from fairlead.scheduler.scheduler import Scheduler
+from random_trees import random_tree
 
 RESOURCES = ["cpu", "memory", "gpu"]
 WEIGHT = {"ana": 1, "bo": 2, "cy": 3, "dee": 1, "ed": 0}
@@ -200,16 +202,62 @@ def test_what_fits_nowhere_is_due_nothing() -> None:
     assert shares(s)["cy"][1] == 0
 
 
-def test_refused_are_unknown_mechanisms_limits_and_trees() -> None:
+def test_refused_are_unknown_mechanisms_and_limits() -> None:
     s = two_queues()
     s.submit("ana", {"cpu": 1}, 20)
     with pytest.raises(InputError):
         s.shares("nonsense")
     with pytest.raises(RefusalError):
         s.shares("drf-per-server")
-    s.add_queue("cy", parent="bo")
-    with pytest.raises(RefusalError):
-        s.shares()
+
+
+@pytest.mark.parametrize("mechanism", ["drfh", "ps-dsf"])
+def test_fair_shares_in_a_tree_are_those_of_the_problem(mechanism: str) -> None:
+    compared = 0
+    for seed in range(cases(30)):
+        problem = random_tree(Random(seed), servers=3)
+        if problem.cluster.capacity.max() not in (1, 2, 3, 5, 8):
+            continue  # amounts that a scheduler does not count exactly
+        s = Scheduler(problem.cluster.resources, "drf/first-fit")
+        for name, row in zip(problem.cluster.groups, problem.cluster.capacity, strict=True):
+            s.add_server(name, amounts_of(problem, row))
+        queues, users = problem.users.queues, problem.users
+        assert queues is not None
+        for row in queues.rows():
+            s.add_queue(row["name"], row.get("weight", 1), row.get("parent"))
+        groups = np.array(problem.cluster.groups)
+        for n, name in enumerate(users.names):
+            s.add_queue(name, users.weight[n], queues.name_of(queues.of_user[n]))
+            where = groups[problem.runnable[n]].tolist()
+            s.submit(name, amounts_of(problem, users.demand[n]), 10**6, where)
+        question = s.shares_question(mechanism)
+        if question.too_large or len(question.user) < problem.n_users:
+            continue  # a task larger than all servers counts in the problem alone
+        found = question.answer()
+        answer = solve(problem, mechanism)
+        fair = {queue.name: queue.fair_share for queue in found.queues}
+        shares = answer.dominant_share / users.weight
+        assert [fair[name] for name in users.names] == pytest.approx(shares.tolist(), rel=1e-4)
+        inner = answer.queue_share / queues.weight
+        assert [fair[name] for name in queues.names] == pytest.approx(inner.tolist(), rel=1e-4)
+        compared += 1
+    assert compared
+
+
+def amounts_of(problem: Problem, row: np.ndarray) -> dict[str, float]:
+    pairs = zip(problem.cluster.resources, row.tolist(), strict=True)
+    return {resource: amount for resource, amount in pairs if amount}
+
+
+def test_below_a_queue_of_weight_0_nobody_is_due_anything() -> None:
+    s = Scheduler(["cpu"], "drf/first-fit")
+    s.add_server("a", {"cpu": 12})
+    s.add_queue("idle", 0)
+    s.add_queue("ana", parent="idle")
+    s.add_queue("bo")
+    for name in ("ana", "bo"):
+        s.submit(name, {"cpu": 1}, 20)
+    assert [queue.fair_share for queue in s.shares().queues] == [0, 0, 1]
 
 
 def test_an_answer_may_come_later() -> None:

@@ -163,6 +163,7 @@ def drive(
     checks: bool = True,
     gangs: float = 0.4,
     order: int = 0,
+    trees: bool = False,
 ) -> dict[str, int]:
     """Tell random events to a state; after each one check it, and what was placed."""
     rng = random.Random(seed)
@@ -266,6 +267,13 @@ def drive(
             tell("user", name="bo", weight=rng.choice([1.0, 2.5]))
         elif does < 0.98:
             tell("policy", policy=policy, seed=order)
+        elif trees:
+            rows = [{"name": "team", "weight": rng.choice([1, 3])}]
+            rows += [{"name": "inner", "parent": "team"}] * rng.randint(0, 1)
+            users = {
+                user: one(row["name"] for row in rows) for user in rng.sample(["ana", "bo"], 1)
+            }
+            tell("queues", rows=rows, users=users)
     for name in ("a", "b", "c"):
         if name not in state.servers:
             capacity = {"cpu": 4.0, "memory": 8.0, "gpu": 0.0}
@@ -293,7 +301,8 @@ def drive(
 def test_nothing_is_lost_and_nothing_runs_twice(policy: str) -> None:
     total: dict[str, int] = {}
     for seed in range(3):
-        for what, n in drive(policy, seed, 150).items():
+        trees = not policy.startswith("ps-dsf")
+        for what, n in drive(policy, seed, 150, trees=trees).items():
             total[what] = total.get(what, 0) + n
     assert total["starts"] > 100
     assert min(total.values()) > 5, total

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from fairlead.cli.options import AsJson
+from fairlead.cli.options import AsJson, TreeFile
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import emit, emit_lines
 from fairlead.errors import InputError, how_to_install
@@ -63,6 +63,7 @@ def serve(
             help="Random seed of the policy. [default: the journal's, or 0]",
         ),
     ] = None,
+    queues: TreeFile = None,
     grace: Annotated[
         float,
         Option(
@@ -107,6 +108,7 @@ def serve(
         listening += _unix_sockets(unix)
         with garbage_collection_paused():  # all imported and read objects stay
             from fairlead import __version__
+            from fairlead.formats.queue_file import load_queues
             from fairlead.model.arguments import whole_number
             from fairlead.scheduler.policies import parse_policy
             from fairlead.service.http.serving import serve as run
@@ -118,11 +120,13 @@ def serve(
                 parse_policy(policy)
             if seed is not None:
                 whole_number(seed, "--seed")
+            tree = None if queues is None else load_queues(queues)
             journal = Journal(journal_path(db))
             try:
                 settings = Settings(
                     policy=policy,
                     seed=seed,
+                    queues=tree,
                     silent=min(SILENT_SECONDS, grace / 2),
                     grace=grace,
                     pending_tasks=pending,

@@ -34,6 +34,11 @@ class QueueFile:
     rows: list[dict[str, Any]]
     queue_of: dict[str, str]  # by user
 
+    def to_dict(self, users: Sequence[str]) -> dict[str, Any]:
+        """Return plain values, after a check with users of a service."""
+        self.of(users)
+        return {"rows": self.rows, "users": self.queue_of}
+
     def of(self, users: Sequence[str]) -> Queues:
         """Return the tree of N users; raise ProblemError if one is named like a queue."""
         return read_queues(self.rows, [self.queue_of.get(user) for user in users], users)

@@ -18,6 +18,7 @@ class FairShare(NamedTuple):
     """The fair shares of a cluster at an instant."""
 
     share: FloatArray  # (N,): the weighted dominant share of each user
+    amounts: FloatArray  # (N, R): of its tasks
     allocation: Allocation | None  # per kind of tasks; None where no server can serve any user
 
 
@@ -75,9 +76,12 @@ class FairShares:
 
     def held(self, running: IntArray, amount: FloatArray) -> FloatArray:
         """Return (N,) weighted dominant shares of `running` (K,) tasks in all of `amount` (R,)."""
-        taken = self._sums(running, self._user, len(self._weight))
-        share: FloatArray = _share(taken, amount) / self._weight
+        share: FloatArray = dominant_share(self.amounts(running), amount) / self._weight
         return share
+
+    def amounts(self, running: IntArray) -> FloatArray:
+        """Return (N, R) the amounts of `running` (K,) tasks of each user."""
+        return self._sums(running, self._user, len(self._weight))
 
     def fair(self, active: IntArray, capacity: FloatArray, servers: IntArray) -> FairShare:
         """Return the fair share of each user: 0 for users that no server can serve.
@@ -95,9 +99,9 @@ class FairShares:
         eligible = self._places[self._kind_place][:, here]
         lacks = (wanted > 0).astype(np.float32) @ (capacity <= 0).T.astype(np.float32) > 0
         kinds = np.flatnonzero((tasks > 0) & (eligible & ~lacks).any(axis=1))
-        if not len(kinds):
-            return FairShare(fair, None)
         amount = servers[here] @ capacity
+        if not len(kinds):
+            return FairShare(fair, np.zeros((len(fair), len(amount))), None)
         of, demand = self._kind_user[kinds], wanted[kinds] / tasks[kinds, None]
         problem = Problem.from_arrays(
             capacity,
@@ -111,12 +115,12 @@ class FairShares:
             problem = problem.in_tree(_with_kinds(self._queues, self._weight, of))
         allocation = solve(problem, self._mechanism)
         taken = _by(of, allocation.user_tasks[:, None] * demand, len(self._weight))
-        fair[:] = _share(taken, amount) / self._weight
-        return FairShare(fair, allocation)
+        fair[:] = dominant_share(taken, amount) / self._weight
+        return FairShare(fair, taken, allocation)
 
     def _weights(self, wanted: FloatArray, of: IntArray, amount: FloatArray) -> FloatArray:
-        whole = _share(_by(of, wanted, len(self._weight)), amount)[of]
-        weights: FloatArray = self._weight[of] * _share(wanted, amount) / whole
+        whole = dominant_share(_by(of, wanted, len(self._weight)), amount)[of]
+        weights: FloatArray = self._weight[of] * dominant_share(wanted, amount) / whole
         return weights
 
     def _sums(self, tasks: IntArray, of: IntArray, length: int) -> FloatArray:
@@ -139,7 +143,7 @@ def _by(of: Any, amounts: FloatArray, length: int) -> FloatArray:
     return np.stack(columns, axis=1)
 
 
-def _share(taken: FloatArray, amount: FloatArray) -> FloatArray:
+def dominant_share(taken: FloatArray, amount: FloatArray) -> FloatArray:
     """Return the dominant share of each row; a resource with amount 0 does not count."""
     there: BoolArray = amount > 0
     share: FloatArray = (taken[:, there] / amount[there]).max(axis=1, initial=0.0)

@@ -149,10 +149,14 @@ def jobs_table(jobs: Sequence[Row]) -> LiveTable:
 
 def users_table(users: Sequence[Row]) -> LiveTable:
     """List users."""
-    columns = (words("user"), Heading("weight"), Heading("pending"), Heading("running"))
+    columns = [words("user"), Heading("weight"), Heading("pending"), Heading("running")]
     rows = [
-        (u["name"], number(u["weight"]), _count(u["pending"]), _count(u["running"])) for u in users
+        [u["name"], number(u["weight"]), _count(u["pending"]), _count(u["running"])] for u in users
     ]
+    if any(u.get("queue") for u in users):
+        columns.insert(1, words("queue"))
+        for row, u in zip(rows, users, strict=True):
+            row.insert(1, u["queue"] or "")
     return LiveTable("users", "no users yet", "user", columns, rows, {"users": users})
 
 

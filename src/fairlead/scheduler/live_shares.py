@@ -14,14 +14,15 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fairlead.errors import RefusalError
 from fairlead.mechanisms.catalogue import find_mechanism
-from fairlead.mechanisms.fair_share import FairShares
+from fairlead.mechanisms.fair_share import FairShares, dominant_share
 from fairlead.model.allocation import Allocation, Certificate
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
+from fairlead.model.queues import TOP, Queues
 from fairlead.scheduler._demands import Demands, UsableServers
-from fairlead.scheduler._entities import sorted_by_serial
+from fairlead.scheduler._entities import Queue, path_of, sorted_by_serial
 from fairlead.scheduler._state import State
 
 # A share above this part of the fair one counts as fair: rounding and whole tasks cost a little.
@@ -116,25 +117,48 @@ class SharesQuestion:
     used: FloatArray  # (R,) of running tasks
     # Waiting tasks that fit on no server, not even an empty one; tasks of a gang count one by one.
     too_large: int
+    tree: Queues | None  # the queues with queues below them, as the tree of the N others
+    order: IntArray  # the position, in order of adding, of these queues and then of the others
 
     def answer(self) -> LiveShares:
         """Return the shares; raises as `Scheduler.shares` does."""
         shares = FairShares(
-            self.user, self.place, self.demand, self.places, self.weight, self.mechanism
+            self.user,
+            self.place,
+            self.demand,
+            self.places,
+            self.weight,
+            self.mechanism,
+            self.tree,
         )
         held = shares.held(self.active_running, self.usable)
         fair = shares.fair(self.active, self.capacity, self.servers)
-        columns = (held, fair.share, held - fair.share, self.waiting, self.running)
-        rows = zip(self.names, *(column.tolist() for column in columns), strict=True)
-        return LiveShares(self.mechanism, tuple(QueueShare(*row) for row in rows), fair.allocation)
+        columns: list[NDArray[Any]] = [held, fair.share, self.waiting, self.running]
+        names = self.names
+        if self.tree is not None:
+            tree = self.tree
+            names = (*tree.names, *names)
+            below = np.array([tree.with_queue_above(q) for q in range(len(tree.names))])
+            of_queues = [
+                dominant_share(below @ amounts, self.usable) / tree.weight
+                for amounts in (shares.amounts(self.active_running), fair.amounts)
+            ]
+            of_queues += [below @ self.waiting, below @ self.running]
+            columns = [np.concatenate(pair) for pair in zip(of_queues, columns, strict=True)]
+        share, fair_share, waiting, running = columns
+        columns = [share, fair_share, share - fair_share, waiting, running]
+        rows = list(zip(names, *(column.tolist() for column in columns), strict=True))
+        ordered = [QueueShare(*rows[k]) for k in np.argsort(self.order)]
+        return LiveShares(self.mechanism, tuple(ordered), fair.allocation)
 
 
 def ask_shares(state: State, quanta: list[Fraction], mechanism: str) -> SharesQuestion:
     """Return the data of the shares of all queues. O(groups, servers and running tasks)."""
     find_mechanism(mechanism)
-    queues = sorted_by_serial(state.queues.values())
-    if any(queue.children for queue in queues):
-        raise RefusalError(mechanism, "is not defined for queues that have queues below them")
+    all_queues = sorted_by_serial(state.queues.values())
+    inner = [queue for queue in all_queues if queue.children]
+    queues = [queue for queue in all_queues if not queue.children]
+    position = {queue: k for k, queue in enumerate(all_queues)}
     demands = Demands(state)
     unit = np.array([float(quantum) for quantum in quanta])
     number = {queue: n for n, queue in enumerate(queues)}
@@ -155,7 +179,7 @@ def ask_shares(state: State, quanta: list[Fraction], mechanism: str) -> SharesQu
     return SharesQuestion(
         mechanism,
         tuple(queue.name for queue in queues),
-        np.array([over / under for over, under in (queue.weight for queue in queues)]),
+        np.array([weight_below(queue) for queue in queues]),
         np.array([int(queue.waiting) for queue in queues], dtype=np.int64),
         np.array([int(queue.running) for queue in queues], dtype=np.int64),
         np.array([number[kind.queue] for kind in kinds], dtype=np.int64),
@@ -170,7 +194,29 @@ def ask_shares(state: State, quanta: list[Fraction], mechanism: str) -> SharesQu
         servers @ capacity,
         amounts[is_running].sum(axis=0),
         demands.too_large,
+        tree_of(inner, queues) if inner else None,
+        np.array([position[queue] for queue in [*inner, *queues]], dtype=np.int64),
     )
+
+
+def weight_below(queue: Queue) -> float:
+    """Return the weight of a queue, 0 if one above it has weight 0."""
+    if any(above.weight[0] == 0 for above in path_of(queue)):
+        return 0.0
+    return queue.weight[0] / queue.weight[1]
+
+
+def tree_of(inner: list[Queue], leaves: list[Queue]) -> Queues:
+    """Return the tree of the leaves. Queues of weight 0 get 1, as leaves below them get 0."""
+    number = {queue: q for q, queue in enumerate(inner)}
+
+    def parents(queues: list[Queue]) -> IntArray:
+        above = [None if queue.parent is None else number.get(queue.parent) for queue in queues]
+        return np.array([TOP if q is None else q for q in above], dtype=np.int64)
+
+    weight = [weight_below(queue) or 1.0 for queue in inner]
+    names = tuple(queue.name for queue in inner)
+    return Queues(names, np.array(weight), parents(inner), parents(leaves))
 
 
 def capacities(rows: list[UsableServers], unit: FloatArray) -> tuple[FloatArray, IntArray]:

@@ -449,7 +449,7 @@ class Scheduler:
         """Return the shares of all queues and their fair shares, with a proof.
 
         Shares are of the usable capacity: that of open servers, and on draining servers the amounts
-        that still run there. Fair shares in a tree of queues are not defined.
+        that still run there.
 
         Parameters
         ----------

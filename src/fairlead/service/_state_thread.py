@@ -20,6 +20,7 @@ from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import partial
 from queue import Empty, SimpleQueue
 from threading import Thread
 from time import monotonic
@@ -28,6 +29,8 @@ from typing import Any, TypeVar
 from pydantic_core import from_json, to_json
 
 from fairlead.errors import FairleadError, InputError
+from fairlead.formats.queue_file import QueueFile
+from fairlead.scheduler.policies import parse_policy
 from fairlead.service._metrics_page import Counters
 from fairlead.service.jobs import Effects
 from fairlead.service.journal.event_journal import (
@@ -90,6 +93,10 @@ class QueuedRequest:
             self.outcome.set_exception(fault)
 
 
+def _apply(kind: str, body: dict[str, Any], tx: Transaction) -> None:
+    tx.apply(kind, **body)
+
+
 class StateThread:
     """Carries out requests one after the other, in its own thread."""
 
@@ -100,6 +107,7 @@ class StateThread:
         seed: int | None,
         publish: Callable[[Effects], None],
         rebuilt: Callable[[ServiceState], None],
+        queues: QueueFile | None = None,
     ) -> None:
         self.journal = journal
         self.counters = Counters()
@@ -114,13 +122,21 @@ class StateThread:
         scheduler = self.state.scheduler
         current = scheduler.policy.name, scheduler.seed
         wanted = policy or scheduler.policy.name, scheduler.seed if seed is None else seed
+        self._first: list[tuple[str, dict[str, Any]]] = []
         # A new journal also records the default, so that it always names its policy.
-        self._wanted = wanted if not self.journal.seq or wanted != current else None
+        if not self.journal.seq or wanted != current:
+            self._first.append(("policy", dict(zip(("policy", "seed"), wanted, strict=True))))
+        tree = {"rows": self.state.queue_rows, "users": self.state.queue_of}
+        if queues is not None and tree != (tree := queues.to_dict(list(self.state.users))):
+            self._first.append(("queues", tree))
+            if not tree["rows"]:  # the new policy may serve no tree
+                self._first.reverse()
+        if tree["rows"]:
+            parse_policy(wanted[0]).require_trees()
 
     def start(self) -> None:
-        if self._wanted is not None:
-            policy, seed = self._wanted
-            self.enqueue(lambda tx: tx.apply("policy", policy=policy, seed=seed))
+        for kind, body in self._first:
+            self.enqueue(partial(_apply, kind, body))
         self.ready = True
         self._thread.start()
 

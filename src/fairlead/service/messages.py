@@ -396,6 +396,7 @@ class UserView(BaseModel):
 
     name: str
     weight: float
+    queue: str | None = None
     pending: int
     running: int
 

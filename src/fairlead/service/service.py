@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 from pydantic_core import to_json
 
 from fairlead.errors import InputError
+from fairlead.formats.queue_file import QueueFile
 from fairlead.service._metrics_page import MetricsPage
 from fairlead.service._state_thread import StateThread, Transaction
 from fairlead.service._workers import Workers
@@ -47,6 +48,7 @@ LIVE_BYTES = 256 * 2**20  # of the requests of one user's waiting and running jo
 class Settings:
     policy: str | None = None  # None to keep that of the journal, or drf/best-fit
     seed: int | None = None  # None to keep that of the journal, or 0
+    queues: QueueFile | None = None  # None to keep the tree of the journal, or none
     silent: float = SILENT_SECONDS
     grace: float = GRACE_SECONDS
     pending_tasks: int = PENDING_TASKS
@@ -59,8 +61,8 @@ class Service:
 
     def __init__(self, journal: Journal, settings: Settings) -> None:
         self.journal, self.settings = journal, settings
-        policy, seed = settings.policy, settings.seed
-        self.state_thread = StateThread(journal, policy, seed, self._publish, self._rebuilt)
+        policy, seed, queues = settings.policy, settings.seed, settings.queues
+        self.state_thread = StateThread(journal, policy, seed, self._publish, self._rebuilt, queues)
         self.metrics = MetricsPage(self.state_thread)
         self.workers = Workers(self.state_thread, journal, settings.silent, settings.grace)
         self.sessions = self.workers.sessions
@@ -399,7 +401,13 @@ def user_views(tx: Transaction) -> list[dict[str, Any]]:
     """Return all users as the API shows them."""
     pending, running = tx.state.pending, tx.state.running
     return [
-        {"name": name, "weight": weight, "pending": pending[name], "running": running[name]}
+        {
+            "name": name,
+            "weight": weight,
+            "queue": tx.state.queue_of.get(name),
+            "pending": pending[name],
+            "running": running[name],
+        }
         for name, weight in tx.state.users.items()
     ]
 

@@ -14,6 +14,7 @@ from operator import attrgetter
 from typing import Any, Self
 
 from fairlead.errors import InputError
+from fairlead.model.queues import read_queues
 from fairlead.scheduler.argument_checks import constraint_of
 from fairlead.scheduler.scheduler import Placement, Scheduler
 from fairlead.service import _state_snapshot as state_snapshot
@@ -53,6 +54,8 @@ class ServiceState:
         self.scheduler = self._empty_scheduler(policy, seed)
         self.jobs: dict[int, Job] = {}
         self.users: dict[str, float] = {}
+        self.queue_rows: list[dict[str, Any]] = []  # the tree of queues above users, if any
+        self.queue_of: dict[str, str] = {}  # the queue of each user that is in one
         self.servers: dict[str, Server] = {}
         self.drained: dict[str, None] = {}  # names of drained servers that were lost, oldest first
         self.next_job = 1
@@ -81,12 +84,16 @@ class ServiceState:
 
     def on_policy(self, _now: float, policy: str, seed: int = 0) -> None:
         """Switch to another policy or seed; keep waiting and running tasks."""
-        self.scheduler = self._empty_scheduler(policy, seed)
+        scheduler = self._empty_scheduler(policy, seed)
+        self._check_tree(self.queue_rows, self.queue_of, scheduler)
+        self.scheduler = scheduler
         self._groups = {}
         for server in self.servers.values():
             self.scheduler.add_server(server.name, server.capacity, server.labels)
+        for row in self.queue_rows:
+            self.scheduler.add_queue(row["name"], row.get("weight", 1), row.get("parent"))
         for user, weight in self.users.items():
-            self.scheduler.add_queue(user, weight)
+            self.scheduler.add_queue(user, weight, self.queue_of.get(user))
         for job in self.jobs.values():
             job.entries = {}
             runs = job.running_by_index()
@@ -172,9 +179,15 @@ class ServiceState:
         if name in self.users:
             self.scheduler.set_weight(name, weight)
         else:
-            self.scheduler.add_queue(name, weight)
+            self.scheduler.add_queue(name, weight, self.queue_of.get(name))
             self.pending[name] = self.running[name] = self.live_bytes[name] = 0
         self.users[name] = weight
+
+    def on_queues(self, now: float, rows: list[dict[str, Any]], users: dict[str, str]) -> None:
+        """Put users, also later ones, in a tree of queues; keep waiting and running tasks."""
+        self._check_tree(rows, users, self.scheduler)
+        self.queue_rows, self.queue_of = rows, users
+        self.on_policy(now, self.scheduler.policy.name, self.scheduler.seed)
 
     # Events of jobs
 
@@ -394,6 +407,15 @@ class ServiceState:
     def _empty_scheduler(self, policy: str, seed: int) -> Scheduler:
         quanta = {name: QUANTA.get(name, OTHER_QUANTUM) for name in self.resources}
         return Scheduler(self.resources, policy, quanta, seed=seed)
+
+    def _check_tree(
+        self, rows: list[dict[str, Any]], users: dict[str, str], scheduler: Scheduler
+    ) -> None:
+        """Raise InputError unless a tree has a meaning for these users under a policy."""
+        names = list({**self.users, **users})
+        read_queues(rows, [users.get(name) for name in names], names)
+        if rows and not scheduler.policy.has_trees:
+            raise InputError(f"{scheduler.policy.name}: does not serve trees of queues", "policy")
 
     def _submit(self, now: float, user: str, tasks: int, after: list[int], **request: Any) -> int:
         if user not in self.users:

@@ -149,7 +149,7 @@ class _JournalReplay:
         try:
             self.state.apply(kind, body, now)
         except InputError:
-            if kind in ("server", "user"):
+            if kind in ("server", "user", "queues"):
                 raise
             # The job or server is gone under this policy.
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from fairlead.errors import InputError, ProblemError
 from fairlead.model.cluster import Cluster
+from fairlead.model.queues import Queues, read_queues
 from fairlead.model.workload import JOIN, LEAVE, Workload
 from fairlead.service.jobs import DONE, FAILED, Effects, Job, TaskKey
 from fairlead.service.service_state import RESOURCES, ServiceState
@@ -332,11 +333,18 @@ def _workload(
         server_time=[time - recording.begin for time, _, _ in times],
         server_event=[event for _, event, _ in times],
         server=[number for _, _, number in times],
+        queues=_queues(state, list(users)),
         origin=f"journal {recording.path.name}",
         notes={what: n for what, n in notes.items() if n},
     )
     values = {f.name: getattr(plain, f.name) for f in fields(Workload)}
     return JournalWorkload(**values, recording=recording)
+
+
+def _queues(state: ServiceState, users: list[str]) -> Queues | None:
+    if not state.queue_rows:
+        return None
+    return read_queues(state.queue_rows, [state.queue_of.get(user) for user in users], users)
 
 
 def _median_durations(recording: Recording, jobs: dict[int, Job]) -> dict[Any, float]:

@@ -1,0 +1,124 @@
+"""A service with a tree of queues: who is served, restarts, faults, replays of its journal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fairlead.errors import FairleadError, InputError
+from fairlead.formats.queue_file import QueueFile, load_queues
+from fairlead.service._state_snapshot import state_bytes
+from fairlead.service._state_thread import StateThread
+from fairlead.service.journal.event_journal import Journal
+from fairlead.service.service import user_views
+from fairlead.service.service_state import ServiceState
+from fairlead.simulation.simulate import simulate
+from service.test_state import a_job, place, submit, with_servers
+
+ROWS = [{"name": "physics"}, {"name": "theory", "parent": "physics"}, {"name": "imaging"}]
+USERS = {"ana": "theory", "bo": "physics", "cy": "imaging"}
+TREE = QueueFile(ROWS, USERS)
+
+
+def started_by_user(state: ServiceState) -> Counter[str]:
+    keys = [run.split(".")[0] for run in place(state)]
+    return Counter(state.jobs[int(job)].user for job in keys)
+
+
+def test_teams_get_their_part_whatever_their_members_ask_for() -> None:
+    state = with_servers(a=12)
+    state.apply("queues", {"rows": ROWS, "users": USERS}, 0.0)
+    for user in ("ana", "bo", "cy"):
+        submit(state, user=user, tasks=20)
+    assert started_by_user(state) == {"ana": 3, "bo": 3, "cy": 6}
+
+
+def test_tasks_go_on_when_the_tree_changes() -> None:
+    state = with_servers("ps-dsf/best-fit", a=12)
+    for user in ("ana", "bo", "cy"):
+        submit(state, user=user, tasks=20)
+    assert started_by_user(state) == {"ana": 4, "bo": 4, "cy": 4}
+    with pytest.raises(InputError, match="does not serve trees"):
+        state.apply("queues", {"rows": ROWS, "users": USERS}, 0.0)
+    state.apply("policy", {"policy": "drf/first-fit"}, 0.0)
+    state.apply("queues", {"rows": ROWS, "users": USERS}, 0.0)
+    with pytest.raises(InputError, match="does not serve trees"):
+        state.apply("policy", {"policy": "ps-dsf/best-fit"}, 0.0)
+    assert state.running == {"ana": 4, "bo": 4, "cy": 4}
+    state.apply("server", server("b", 6), 0.0)
+    assert started_by_user(state) == {"ana": 1, "cy": 5}
+    with pytest.raises(InputError, match="there is already a user named 'ana'"):
+        state.apply("queues", {"rows": [{"name": "ana"}], "users": {}}, 0.0)
+    with pytest.raises(InputError, match="there is a queue 'physics'"):
+        submit(state, user="physics")
+    assert "physics" not in state.users
+    state.apply("queues", {"rows": [], "users": {}}, 0.0)
+    state.apply("policy", {"policy": "ps-dsf/best-fit"}, 0.0)
+    assert sum(state.running.values()) == 18
+
+
+def server(name: str, cpu: float) -> dict[str, object]:
+    return {"name": name, "capacity": {"cpu": cpu}, "labels": {}, "identity": name}
+
+
+def run(path: Path, policy: str | None, tree: QueueFile | None, *requests: Callable) -> bytes:
+    """Run a service for some requests; return its last state."""
+    journal = Journal(path)
+    try:
+        thread = StateThread(journal, policy, None, lambda _: None, lambda _: None, tree)
+        thread.start()
+        for request in requests:
+            thread.enqueue(request).result(10)
+        data: bytes = thread.enqueue(lambda tx: state_bytes(tx.state)).result(10)
+        thread.stop()
+    finally:
+        journal.close()
+    return data
+
+
+def ask(tx) -> None:
+    tx.apply("server", **server("a", 12))
+    for user in USERS:
+        (job,) = tx.apply("submit", jobs=[a_job(user, tasks=20)])
+        tx.batch.specs[job] = (user, tx.now, b'{"command":["true"]}')
+
+
+def test_a_tree_is_kept_over_restarts(tmp_path: Path) -> None:
+    path = tmp_path / "j.db"
+    seen = []
+    first = run(path, "drf/first-fit", TREE, ask, lambda tx: seen.extend(user_views(tx)))
+    assert [(row["name"], row["queue"]) for row in seen] == list(USERS.items())
+    assert run(path, None, None) == first
+    assert run(path, None, TREE) == first
+    with pytest.raises(FairleadError, match="parents of queues need drf"):
+        run(path, "ps-dsf/joint", None)
+    with pytest.raises(InputError, match="there is already a user named 'bo'"):
+        run(path, None, QueueFile([{"name": "bo"}], {}))
+    assert run(path, None, None) == first
+    assert run(path, "ps-dsf/joint", QueueFile([], {})) != first
+    assert run(path, "drf/best-fit", TREE) != first
+
+
+def test_a_journal_is_replayed_with_its_tree(tmp_path: Path) -> None:
+    path = tmp_path / "j.db"
+    run(path, "drf/first-fit", TREE, ask)
+    runs = simulate(path, ["drf/first-fit", "easy/first-fit"], processes=1)
+    for outcome in runs.values():
+        assert outcome.workload.queues is not None
+        assert outcome.workload.queues.user_queue() == ["theory", "physics", "imaging"]
+    at_once = runs["drf/first-fit"].log.task[:12] // 20
+    assert Counter(at_once.tolist()) == {0: 3, 1: 3, 2: 6}
+    with pytest.raises(FairleadError, match="does not serve trees"):
+        simulate(path, "ps-dsf/joint", processes=1)
+
+
+def test_a_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "queues.yaml"
+    path.write_text("fairlead: 1\nqueues: [{name: team}]\nusers: {ana: team}\n")
+    assert load_queues(path).to_dict(["ana", "bo"]) == {
+        "rows": [{"name": "team"}],
+        "users": {"ana": "team"},
+    }
