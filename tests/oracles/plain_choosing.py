@@ -40,6 +40,8 @@ class Queue:
     serial: int
     weight: Fraction
     parent: Queue | None = None
+    most: dict[int, int] = field(default_factory=dict)  # of resources, while its tasks run
+    most_tasks: float = inf
 
     def is_in(self, queue: Queue) -> bool:
         """Whether it is that queue, or below it."""
@@ -287,9 +289,32 @@ class Choosing:
         rows = zip(demand, pool, strict=True)
         return max(Fraction(d, t) if t else inf for d, t in rows if d > 0)
 
-    def in_order(self, queue: Queue) -> list[Group]:
+    def waiting_in(self, queue: Queue) -> list[Group]:
         waiting = [g for g in self.groups.values() if g.queue is queue and g.waits()]
         return sorted(waiting, key=lambda g: (-g.priority, g.time, g.id))
+
+    def in_order(self, queue: Queue) -> list[Group]:
+        """Those that no limit holds back; under strict order none behind one that is."""
+        found = self.waiting_in(queue)
+        if self.strict and self.criterion not in ("fifo", "easy"):
+            return found if found and self.is_within(found[0]) else []
+        return [g for g in found if self.is_within(g)]
+
+    def is_within(self, group: Group) -> bool:
+        """Whether all that would start next of it is within the limits of its queue and above."""
+        queue, nexts = group.queue, self.to_place(group)
+        rows = [group.member(index)[0] for index in nexts]
+        while queue is not None:
+            run = [t for t in self.running.values() if t.group.queue.is_in(queue)]
+            held = [t.group.member(t.index)[0] for t in run]
+            for r, most in queue.most.items():
+                asked = sum(row[r] for row in rows)
+                if asked > 0 and asked + sum(row[r] for row in held) > most:
+                    return False
+            if len(run) + len(nexts) > queue.most_tasks:
+                return False
+            queue = queue.parent
+        return True
 
     def first_plan(self, queue: Queue, server: Server | None = None):
         groups = self.in_order(queue)[:1] if self.strict else self.in_order(queue)

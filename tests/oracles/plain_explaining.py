@@ -98,6 +98,11 @@ def changes(s: Scheduler, group: Group, first: int, servers: list[Server], now: 
         starts = tried_anew(s, group, now, first, limit=limit)
         found.append(("limit", "time_limit", limit, starts))
     for queue in path(group.queue):
+        if queue.most or queue.most_tasks < inf:
+            other = copied(s)
+            other.set_limit(queue.name)
+            found.append(("queue limit", queue.name, None, is_placed(other, group.id, now)))
+    for queue in path(group.queue):
         other = copied(s)
         weight = other.queues[queue.name].weight = queue.weight * 2 or Fraction(1)
         found.append(("weight", queue.name, weight, is_placed(other, group.id, now)))
@@ -159,12 +164,16 @@ def held_by(s: Scheduler, key: int, now: float) -> str:
         return "size"
     if never(s, group, first, s.there()):
         return "gang"
+    if not s.is_within(group):
+        return "limit"
     if all(x.draining for x in allowed):
         return "drained"
     if not any(s.fits(group, first, x) for x in allowed):
         return "room"
     had_room = has_room(s, group)
     s.place(now)
+    if not s.is_within(group):
+        return "limit"
     if s.criterion in ("fifo", "easy"):
         able = s.by_submission()
         if group not in able:
@@ -173,7 +182,7 @@ def held_by(s: Scheduler, key: int, now: float) -> str:
             return "fifo"
         if able[0] is not group and has_room(s, group):
             return "reservation"
-    elif s.strict and s.in_order(group.queue)[0] is not group:
+    elif s.strict and s.waiting_in(group.queue)[0] is not group:
         return "strict order"
     if is_gang(group) and not had_room:
         return "gang"
@@ -308,7 +317,7 @@ def ahead_beside(s: Scheduler, group: Group, first: int, mine: Queue, view: Serv
     In a tree: if each waiting task could start, and no resource were used up.
     """
     sign, scores = -1 if s.select == "best-fit-first" else 1, []
-    waiting = {q: s.in_order(q) for q in s.queues.values()}
+    waiting = {q: s.waiting_in(q) for q in s.queues.values()}
     tree = {q: [(g[0], i) for i in s.to_place(g[0])] for q, g in waiting.items() if g}
     for queue in s.children(mine.parent):
         if not s.leaves(queue, tree) and queue is not mine:

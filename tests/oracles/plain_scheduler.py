@@ -146,6 +146,17 @@ class Scheduler(Choosing):
         queue = found(self.queues, name, "queue")
         queue.weight = weight_of(weight)
 
+    def set_limit(self, name, amounts=None, tasks=None) -> None:
+        queue = found(self.queues, name, "queue")
+        counted = self.count({} if amounts is None else amounts, "limit")
+        most = inf if tasks is None else whole(tasks, 0, "tasks")
+        if amounts and self.slots:
+            raise RefusalError("slots", "has no limits of amounts")
+        queue.most = {
+            r: counted[r] for r, name in enumerate(self.resources) if name in (amounts or {})
+        }
+        queue.most_tasks = most
+
     def remove_queue(self, name) -> None:
         queue = found(self.queues, name, "queue")
         if self.children(queue):

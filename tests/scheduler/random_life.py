@@ -175,6 +175,14 @@ class RandomLife:
     def on_set_weight(self) -> None:
         self.s.set_weight(self.name("npqrst"), self.random.choice(WEIGHTS))
 
+    def on_set_limit(self) -> None:
+        amounts = {
+            name: self.random.choice([0, 1, 2, 4]) * (2**55 if self.kind == "huge" else 1)
+            for name in self.random.sample(RESOURCES, self.random.randint(0, 2))
+        }
+        tasks = self.random.choice([None, None, 1, 3])
+        self.s.set_limit(self.name("npqrst"), self.random.choice([None, amounts, amounts]), tasks)
+
     def on_remove_queue(self) -> None:
         self.s.remove_queue(self.name("npqrst"))
 
@@ -270,6 +278,7 @@ class ComparedLife(RandomLife):
                 ("remove_server", ["a"], [WILD_NAMES]),
                 ("add_queue", ["z", 1, None], [WILD_NAMES, WILD_WEIGHTS, WILD_NAMES[5:]]),
                 ("set_weight", ["n", 1], [WILD_NAMES, WILD_WEIGHTS]),
+                ("set_limit", ["n", amounts, 1], [WILD_NAMES, WILD_AMOUNTS[:-6], WILD_WHOLE[1:]]),
                 ("submit", ["n", amounts, 1], [WILD_NAMES, WILD_AMOUNTS, WILD_WHOLE]),
                 ("submit_gang", ["n", [(amounts, 1)]], [WILD_NAMES, WILD_MEMBERS]),
                 ("set_priority", [group, 0], [WILD_IDS, WILD_WHOLE[2:]]),

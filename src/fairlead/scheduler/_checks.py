@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead.scheduler._entities import Gang, Queue, has_room
+from fairlead.scheduler._entities import Gang, Queue, has_room, limit_reached
 from fairlead.scheduler._state import State
 from fairlead.scheduler.criteria.fifo import SubmissionTime
 
@@ -29,6 +29,7 @@ def check_queue(state: State, queue: Queue, restored: Queue) -> None:
     assert list(queue.held) == list(restored.held)
     assert (queue.waiting, queue.running) == (restored.waiting, restored.running)
     assert (queue.children, queue.priorities) == (restored.children, restored.priorities)
+    assert (queue.limit is None) == (restored.limit is None)
     assert queue.ranks == sorted(queue.ranks)
     assert queue.ranks == [other.rank for other in queue.ranked]
     assert queue.rank is None or queue.waiting > 0
@@ -41,6 +42,9 @@ def check_waiting_lists(state: State, queue: Queue) -> None:
     for row, waiting_list in enumerate(queue.parked):
         assert waiting_list.row == row
         assert waiting_list.shape is not None
+        first = waiting_list.first()
+        if first is not None and limit_reached(first):
+            continue  # it is compared with all servers once it is within the limit
         for server in state.servers.values():
             assert server.is_freed or not has_room(server, waiting_list.shape)
     criterion = state.criterion
@@ -52,6 +56,9 @@ def check_waiting_lists(state: State, queue: Queue) -> None:
             assert first is not None
             assert first.order <= group.order
             is_parked = waiting_list.row >= 0 or waiting_list in oversized
+            if waiting_list.is_held_back and waiting_list.active_order is None:
+                assert limit_reached(first)
+                is_parked = True
             if not is_parked and not (isinstance(group, Gang) and group.is_parked):
                 assert waiting_list.active_order is not None
                 assert waiting_list.active_order <= first.order

@@ -30,10 +30,11 @@ from fairlead.scheduler._entities import (
     TaskGroup,
     add_to,
     has_room,
+    limit_reached,
     placement_of,
 )
 from fairlead.scheduler._state import State
-from fairlead.scheduler._waiting import first_to_try, first_waiting, is_behind_gang, park
+from fairlead.scheduler._waiting import first_to_try, first_waiting, is_behind, park
 from fairlead.scheduler.explanation import Reservation, WaitReason, tasks_in_words
 
 MOST_FREED: Final = 128  # beyond this, a search of all servers is faster than comparing with these
@@ -189,7 +190,7 @@ class QueueCycle(Cycle):
         state = self.state
         while True:
             group = first_to_try(queue, state.freed)
-            if group is None or (self.is_strict and is_behind_gang(queue, group)):
+            if group is None or (self.is_strict and is_behind(queue, group)):
                 return None
             if isinstance(group, Gang):
                 plan = self.plan_gang(group)
@@ -226,7 +227,9 @@ class Candidate:
 
     def still_holds(self) -> bool:
         """Return whether it is still the first group that fits, after other tasks started."""
-        return not self.plan and self.group.waiting > 0 and has_room(self.server, self.shape)
+        if self.plan or self.group.waiting == 0 or limit_reached(self.group):
+            return False
+        return has_room(self.server, self.shape)
 
     def is_before(self, other: Candidate) -> bool:
         """Return whether it has the lesser score; queues of weight 0 come last."""
@@ -281,7 +284,7 @@ class TaskCycle(Cycle):
         """Find the first group of a queue with room; park the groups before it."""
         while True:
             group = first_to_try(queue, self.state.freed)
-            if group is None or (self.is_strict and is_behind_gang(queue, group)):
+            if group is None or (self.is_strict and is_behind(queue, group)):
                 return None
             candidate = self.try_group(group)
             if candidate is not None:

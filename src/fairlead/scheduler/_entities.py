@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fairlead.scheduler.selection.first_fit import Block
 
 NOT_TAKEN: Final = -(2**62)  # the need of a resource that is not demanded: every server has more
+NO_LIMIT: Final = 2**63 - 1
 UNLIMITED: Final = float("inf")
 MANY: Final = 2**62  # more tasks than any group has
 
@@ -421,6 +422,7 @@ class WaitingList:
 
     active_order: Order | None = None  # the order of its valid entry in `queue.active`
     row: i64 = -1  # its position in `queue.parked`, or -1
+    is_held_back: bool = False  # whether it is in `queue.held_back`
 
     def __init__(self, queue: Queue, key: WaitingListKey | None) -> None:
         self.queue = queue
@@ -486,6 +488,44 @@ class Queue:
         self.needs = vec[i64]()  # the need of each parked waiting list, one after the other
         self.gangs_parked: dict[int, Gang] = {}  # by id
         self.priorities: dict[int, int] = {}  # number of its groups, by priority
+        self.limit: Limit | None = None  # of what runs here and below
+        # Waiting lists whose first group is beyond a limit, until a task ends below that limit.
+        self.held_back: list[WaitingList] = []
+
+
+class Limit:
+    """The most that the running tasks of a queue and those below it may hold."""
+
+    def __init__(self, amounts: list[int], tasks: int) -> None:
+        self.amounts = vec[i64](amounts)  # (R,), `NO_LIMIT` for resources without one
+        self.tasks: i64 = tasks
+
+
+def limit_reached(group: TaskGroup) -> Queue | None:
+    """Return the queue whose limit keeps a group from starting, the lowest one; None if none does.
+
+    That is a limit on a resource that the group takes, or on tasks.
+    """
+    node = group.waiting_list.queue
+    while node.parent is not None:
+        limit = node.limit
+        if limit is not None and exceeds(limit, node, group):
+            return node
+        node = node.parent
+    return None
+
+
+def exceeds(limit: Limit, queue: Queue, group: TaskGroup) -> bool:
+    together = group.tasks_together()
+    if sum(together.values()) > limit.tasks - queue.running:
+        return True
+    for r in range(len(limit.amounts)):
+        if limit.amounts[r] == NO_LIMIT:
+            continue
+        asked = sum([int(shape.demand[r]) * tasks for shape, tasks in together.items()])
+        if asked > 0 and asked > int(limit.amounts[r]) - int(queue.held[r]):
+            return True
+    return False
 
 
 def path_of(queue: Queue) -> list[Queue]:

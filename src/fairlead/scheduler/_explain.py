@@ -18,6 +18,7 @@ from typing import Final
 from fairlead.errors import InputError
 from fairlead.scheduler._cycle import Cycle
 from fairlead.scheduler._entities import (
+    NO_LIMIT,
     ConstraintKey,
     Gang,
     Labels,
@@ -27,6 +28,7 @@ from fairlead.scheduler._entities import (
     TaskGroup,
     Terms,
     fits,
+    limit_reached,
     path_of,
 )
 from fairlead.scheduler._shortage import Shortage, fit_together, lacks
@@ -85,6 +87,7 @@ class Explainer:
             hold = self.place()
             starts = hold.held_by == "nothing"
             if not starts:
+                hold = self.beyond_limit() or hold
                 self.try_changes()
             if never is not None:
                 hold = never
@@ -163,12 +166,27 @@ class Explainer:
                 return WaitReason("nothing", "It starts when tasks are placed next.")
             self.reservation = cycle.reservation()
             if shortage.fitting > 0:
-                hold = cycle.why_waits(group, had_room)
+                hold = self.beyond_limit() or cycle.why_waits(group, had_room)
         if hold is not None:
             return hold
         if shortage.open == 0:
             return WaitReason("drained", "All allowed servers are drained.")
         return WaitReason("room", "No allowed server has room for a task now.")
+
+    def beyond_limit(self) -> WaitReason | None:
+        """Return the reason if a limit keeps the group from starting."""
+        queue = limit_reached(self.group)
+        if queue is None or queue.limit is None:
+            return None
+        parts: list[str] = []
+        for r in range(len(queue.limit.amounts)):
+            if queue.limit.amounts[r] != NO_LIMIT and self.demand[r] > 0:
+                held, most = int(queue.held[r]), int(queue.limit.amounts[r])
+                amounts = f"{self.amount(r, held):.6g} {self.names[r]}"
+                parts.append(f"{amounts} of at most {self.amount(r, most):.6g}")
+        if queue.limit.tasks != NO_LIMIT:
+            parts.append(f"{queue.running} of at most {queue.limit.tasks} running tasks")
+        return WaitReason("limit", f"Queue {queue.name} has a limit: {list_in_words(parts)}.")
 
     def starts(self, group: TaskGroup) -> bool:
         """Place tasks until one of a group starts; return whether one does."""
@@ -193,6 +211,7 @@ class Explainer:
         self.try_less()
         self.try_wider()
         self.try_shorter()
+        self.try_limits()
         self.try_weights()
         self.try_priority()
         self.try_servers()
@@ -266,6 +285,16 @@ class Explainer:
             state.withdraw(group)
             queue, is_gang = group.waiting_list.queue, isinstance(group, Gang)
             return self.starts(state.submit(queue, members, is_gang, terms, group.order))
+
+    def try_limits(self) -> None:
+        """Try to lift the limit of its queue, and of each above it."""
+        path = path_of(self.group.waiting_list.queue)
+        path.reverse()
+        for queue in path:
+            if queue.limit is not None:
+                starts = self.starts_after(partial(self.state.set_limit, queue, None))
+                words = f"{queue.name} had no limit"
+                self.note(starts, words, "queue limit", queue.name)
 
     def try_weights(self) -> None:
         """Try twice the weight of its queue, and of each above it; 1 for a weight of 0."""

@@ -11,7 +11,7 @@ This module is never compiled. A build has no pydantic, and a compiled TypedDict
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import Final
+from typing import Final, NotRequired
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
@@ -21,6 +21,7 @@ from fairlead.errors import InputError
 from fairlead.scheduler._entities import (
     UNLIMITED,
     Gang,
+    Limit,
     Member,
     Queue,
     Server,
@@ -67,6 +68,7 @@ class QueueRow(TypedDict):
     serial: int
     weight: tuple[int, int]
     parent: str | None
+    limit: NotRequired[tuple[list[int], int]]  # amounts and tasks; absent without a limit
 
 
 class ShapeRow(TypedDict):
@@ -208,7 +210,10 @@ def restore_state(state: State, body: Body) -> None:
     for queue in body["queues"]:
         parent = queue["parent"]
         above = state.root if parent is None else state.queues[parent]
-        state.add_queue(Queue(queue["name"], queue["serial"], queue["weight"], above, state.width))
+        added = Queue(queue["name"], queue["serial"], queue["weight"], above, state.width)
+        if "limit" in queue:
+            added.limit = Limit(*queue["limit"])
+        state.add_queue(added)
     members: list[Member] = []
     for shape in body["shapes"]:
         names = shape["names"]
@@ -272,12 +277,15 @@ def server_row(server: Server) -> ServerRow:
 
 def queue_row(queue: Queue) -> QueueRow:
     parent = queue.parent
-    return {
+    row: QueueRow = {
         "name": queue.name,
         "serial": queue.serial,
         "weight": queue.weight,
         "parent": None if parent is None or parent.parent is None else parent.name,
     }
+    if queue.limit is not None:
+        row["limit"] = [int(most) for most in queue.limit.amounts], int(queue.limit.tasks)
+    return row
 
 
 def shape_row(shape: Shape) -> ShapeRow:

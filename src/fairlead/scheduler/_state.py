@@ -25,6 +25,7 @@ from fairlead.scheduler._entities import (
     Counting,
     Gang,
     Labels,
+    Limit,
     Member,
     Order,
     Queue,
@@ -38,12 +39,13 @@ from fairlead.scheduler._entities import (
     add_to,
     has_room,
     larger,
+    path_of,
     sorted_by_serial,
     zeros,
 )
 from fairlead.scheduler._kinds import Kinds
 from fairlead.scheduler._rounds import Rounds
-from fairlead.scheduler._waiting import FreedServers, activate, unpark
+from fairlead.scheduler._waiting import FreedServers, activate, try_again, unpark
 from fairlead.scheduler.argument_checks import LARGEST
 from fairlead.scheduler.criteria.criterion import Criterion
 from fairlead.scheduler.selection.selection import Selection
@@ -282,6 +284,7 @@ class State:
         if waiting < 0 and isinstance(group, Gang) and group.waiting > 0:
             self.activate_group(group)  # with fewer waiting tasks it may fit
         self.rerank(queue)
+        self.follow_limits(queue, may_start=False)
         if group.waiting == 0:
             self.unpark_empty(group.waiting_list)
 
@@ -303,6 +306,7 @@ class State:
         self.rerank(queue)
         self.take(server, task.shape, -1)
         self.free_up(server)
+        self.follow_limits(queue, may_start=True)
 
     def take(self, server: Server, shape: Shape, sign: i64) -> None:
         """Take a task's amounts from a server (1), or return them (-1)."""
@@ -559,6 +563,33 @@ class State:
         queue.weight = weight
         queue.score = self.criterion.score(queue)
         self.rerank(queue)
+
+    def set_limit(self, queue: Queue, limit: Limit | None) -> None:
+        self.note_undo(partial(self.set_limit, queue, queue.limit))
+        queue.limit = limit
+        self.follow(queue, may_start=True)
+
+    def follow_limits(self, queue: Queue, *, may_start: bool) -> None:
+        """Follow the limits above a queue after its running tasks changed."""
+        highest: Queue | None = None
+        node = queue
+        while node.parent is not None:
+            if node.limit is not None:
+                highest = node
+            node = node.parent
+        if highest is not None:
+            self.follow(highest, may_start=may_start)
+
+    def follow(self, queue: Queue, *, may_start: bool) -> None:
+        """Rank the leaves below a queue anew, as other groups may be first; try all if told."""
+        leaves = [queue]
+        if queue.children:
+            leaves = [leaf for leaf in self.queues.values() if queue in path_of(leaf)]
+        for leaf in leaves:
+            if not leaf.children and leaf.waiting > 0:
+                if may_start:
+                    try_again(leaf)
+                self.rerank(leaf)
 
     def count_tasks(self, queue: Queue, waiting: i64, running: i64) -> None:
         node: Queue | None = queue

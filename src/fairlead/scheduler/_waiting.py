@@ -22,6 +22,7 @@ from fairlead.scheduler._entities import (
     WaitingList,
     has_room,
     less_than_any,
+    limit_reached,
 )
 
 
@@ -107,7 +108,7 @@ def is_valid(entry: tuple[Order, WaitingList]) -> bool:
 
 
 def first_active(queue: Queue) -> TaskGroup | None:
-    """Return the first group among the active waiting lists."""
+    """Return the first group among the active waiting lists; hold back those beyond a limit."""
     active = queue.active
     while active:
         order, waiting_list = active[0]
@@ -121,6 +122,12 @@ def first_active(queue: Queue) -> TaskGroup | None:
         elif group.order != order:
             waiting_list.active_order = group.order
             heapreplace(active, (group.order, waiting_list))
+        elif limit_reached(group) is not None:
+            heappop(active)
+            waiting_list.active_order = None
+            if not waiting_list.is_held_back:
+                waiting_list.is_held_back = True
+                queue.held_back.append(waiting_list)
         else:
             return group
     return None
@@ -174,7 +181,7 @@ def first_parked(queue: Queue, freed: FreedServers) -> TaskGroup | None:
             continue
         waiting_list = queue.parked[row]
         group = waiting_list.first()
-        if group is None or waiting_list.shape is None:
+        if group is None or waiting_list.shape is None or limit_reached(group) is not None:
             continue
         if (first is None or group.order < first.order) and freed.has_room(waiting_list.shape):
             first = group
@@ -191,20 +198,31 @@ def first_to_try(queue: Queue, freed: FreedServers) -> TaskGroup | None:
     return group
 
 
+def try_again(queue: Queue) -> None:
+    """Search all servers again for tasks that a limit may have held back."""
+    for waiting_list in queue.held_back:
+        waiting_list.is_held_back = False
+        activate(waiting_list)
+    queue.held_back.clear()
+    for waiting_list in queue.parked[:]:
+        unpark(waiting_list)
+        activate(waiting_list)
+
+
 def active_groups(queue: Queue) -> list[TaskGroup]:
     found: dict[Order, TaskGroup] = {}
     for entry in queue.active:
         if is_valid(entry):
             group = entry[1].first()
-            if group is not None:
+            if group is not None and limit_reached(group) is None:
                 found[group.order] = group
     return [found[order] for order in sorted(found)]
 
 
 def first_waiting(queue: Queue) -> TaskGroup | None:
-    """Return the first group with waiting tasks, parked or not. O(waiting lists)."""
+    """Return the first group with waiting tasks, of all waiting lists. O(waiting lists)."""
     first = first_active(queue)
-    for waiting_list in queue.waiting_lists.values():  # including parked and oversized ones
+    for waiting_list in [*queue.waiting_lists.values(), *queue.held_back]:
         group = waiting_list.first()
         if group is not None and (first is None or group.order < first.order):
             first = group
@@ -214,9 +232,13 @@ def first_waiting(queue: Queue) -> TaskGroup | None:
     return first
 
 
-def is_behind_gang(queue: Queue, group: TaskGroup) -> bool:
-    """Return whether a parked gang of the queue goes before a group."""
-    for gang in queue.gangs_parked.values():  # noqa: SIM110 (a loop that is compiled)
+def is_behind(queue: Queue, group: TaskGroup) -> bool:
+    """Return whether a group of the queue that is parked or held back goes before a group."""
+    for gang in queue.gangs_parked.values():
         if gang.order < group.order:
+            return True
+    for waiting_list in queue.held_back:
+        first = waiting_list.first()
+        if first is not None and first.order < group.order:
             return True
     return False

@@ -78,7 +78,8 @@ class Change(NamedTuple):
     change : str
         In words, after "if".
     kind : str
-        ``"resource"``, ``"where"``, ``"limit"``, ``"weight"``, ``"priority"`` or ``"server"``.
+        ``"resource"``, ``"where"``, ``"limit"`` (of time), ``"queue limit"``, ``"weight"``,
+        ``"priority"`` or ``"server"``.
     of : str
         The resource, the key of `where` (or ``"names"``), ``"time_limit"``, the queue, or a server
         like the new one.

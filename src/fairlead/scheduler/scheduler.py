@@ -11,13 +11,15 @@ from fractions import Fraction
 from numbers import Integral
 from typing import Self, SupportsFloat
 
-from fairlead.errors import InputError
+from fairlead.errors import InputError, RefusalError
 from fairlead.garbage_collection import garbage_collection_paused
 from fairlead.model.arguments import switch, whole_number
 from fairlead.scheduler._checks import check_state
 from fairlead.scheduler._entities import (
+    NO_LIMIT,
     ConstraintKey,
     Gang,
+    Limit,
     Member,
     Placement,
     Queue,
@@ -214,6 +216,53 @@ class Scheduler:
     def set_weight(self, name: str, weight: float) -> None:
         """Change the weight of a queue."""
         self._state.set_weight(self._queue(name), weight_of(weight))
+
+    def set_limit(
+        self, name: str, amounts: Mapping[str, float] | None = None, tasks: int | None = None
+    ) -> None:
+        """Limit what the tasks of a queue, and of those below it, hold while they run.
+
+        A task beyond a limit waits until other tasks of the queue end; groups behind it may pass,
+        except under strict order. Running tasks go on.
+
+        Parameters
+        ----------
+        name : str
+        amounts : mapping of str to number, optional
+            The most of each resource; a resource that it does not name has no limit.
+        tasks : int, optional
+            The most running tasks.
+
+        Raises
+        ------
+        InputError
+            When there is no such queue or resource, or a number is negative.
+        RefusalError
+            Under slots, for a limit of amounts: tasks take slots there.
+
+        Notes
+        -----
+        Each call replaces the limit; one without arguments removes it.
+
+        Examples
+        --------
+        >>> s = Scheduler(["gpu"], "drf/first-fit")
+        >>> s.add_server("a", {"gpu": 8})
+        >>> s.add_queue("ana")
+        >>> _ = s.submit("ana", {"gpu": 1}, 8)
+        >>> s.set_limit("ana", {"gpu": 3})
+        >>> len(s.place())
+        3
+        """
+        queue = self._queue(name)
+        given = self._amounts.by_resource({} if amounts is None else amounts, "limit")
+        counted = self._amounts.count({} if amounts is None else amounts, "limit")
+        most = NO_LIMIT if tasks is None else whole_number(tasks, "tasks", 0, LARGEST)
+        if given and self.policy.slots:
+            raise RefusalError(self.policy.name, "tasks take slots; limit their number instead")
+        is_limited = bool(given) or tasks is not None
+        rows = [counted[r] if r in given else NO_LIMIT for r in range(len(counted))]
+        self._state.set_limit(queue, Limit(rows, most) if is_limited else None)
 
     def remove_queue(self, name: str) -> None:
         """Remove a queue without tasks and without queues below it."""

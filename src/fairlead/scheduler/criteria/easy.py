@@ -27,6 +27,7 @@ from fairlead.scheduler._entities import (
     add_to,
     fits,
     has_room,
+    limit_reached,
 )
 from fairlead.scheduler._shortage import count_fitting
 from fairlead.scheduler._state import State
@@ -216,7 +217,7 @@ class BackfillingCycle(SubmissionCycle):
                 if waiting_list.active_order is not order and waiting_list.active_order != order:
                     continue  # stale
                 group = waiting_list.first()
-                if group is None or group is head:
+                if group is None or group is head or limit_reached(group):
                     continue
                 if best is not None and submitted(group) > best_key[:2]:
                     continue
@@ -296,6 +297,7 @@ class BackfillingCycle(SubmissionCycle):
                     and other.waiting > 0
                     and other.order < group.order
                     and self.order.fits_idle(other)
+                    and not limit_reached(other)
                 ):
                     latest = max(latest, submitted(other))
         return latest

@@ -23,6 +23,7 @@ from fairlead.scheduler._entities import (
     TaskGroup,
     WaitingList,
     add_to,
+    limit_reached,
 )
 from fairlead.scheduler._shortage import fit_together
 from fairlead.scheduler._state import State
@@ -88,7 +89,11 @@ class SubmissionTime(Criterion):
             self.oversized.append(first.waiting_list)
             first = first_active(queue)
         for gang in queue.gangs_parked.values():
-            if (first is None or gang.order < first.order) and self.fits_idle(gang):
+            if (
+                (first is None or gang.order < first.order)
+                and self.fits_idle(gang)
+                and not limit_reached(gang)
+            ):
                 first = gang
         return first
 

@@ -19,6 +19,7 @@ from fairlead.scheduler._entities import (
     Shape,
     Task,
     has_room,
+    limit_reached,
     path_of,
     sorted_by_serial,
 )
@@ -88,7 +89,7 @@ class TreeCycle(QueueCycle):
             touched[task.server.name] = task.server
         changed = [queue]
         for leaf, found in list(self.first.items()):
-            if leaf is queue or not still_fits(found, touched):
+            if leaf is queue or limit_reached(found[0]) or not still_fits(found, touched):
                 self.find_start(leaf)
                 if leaf not in self.first:
                     changed.append(leaf)
@@ -174,7 +175,8 @@ def waiting_shapes(queue: Queue) -> set[Shape]:
     for waiting_list in queue.waiting_lists.values():
         if waiting_list.shape is not None and waiting_list.first() is not None:
             found.add(waiting_list.shape)
-    for group in [*active_groups(queue), *queue.gangs_parked.values()]:
+    held_back = [waiting_list.first() for waiting_list in queue.held_back]
+    for group in [*active_groups(queue), *queue.gangs_parked.values(), *held_back]:
         if isinstance(group, Gang):
             found.update(group.tasks_together())
     return found

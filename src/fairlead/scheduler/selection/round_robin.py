@@ -27,9 +27,10 @@ from fairlead.scheduler._entities import (
     TaskGroup,
     WaitingList,
     has_room,
+    limit_reached,
 )
 from fairlead.scheduler._state import State
-from fairlead.scheduler._waiting import first_active, is_valid, park
+from fairlead.scheduler._waiting import first_active, is_behind, is_valid, park
 from fairlead.scheduler.criteria.criterion import TaskCriterion
 from fairlead.scheduler.explanation import WaitReason
 
@@ -107,7 +108,7 @@ class RoundRobin(TaskCycle):
     def first_on(self, queue: Queue, server: Server, after: Order | None) -> TaskGroup | None:
         """Return the first group of a queue, after `after`, with a task that fits."""
         if self.is_strict:
-            group = first_active(queue)
+            group = self.first(queue)
             return group if group is not None and any_fits(group, server) else None
         first: TaskGroup | None = None
         for entry in queue.active:
@@ -117,6 +118,13 @@ class RoundRobin(TaskCycle):
             for waiting_list in queue.parked:
                 first = earlier(first, waiting_list, server, after)
         return first
+
+    def first(self, queue: Queue) -> TaskGroup | None:
+        """Return the first group of a queue that is neither parked nor beyond a limit."""
+        group = first_active(queue)
+        if group is None or (self.is_strict and is_behind(queue, group)):
+            return None
+        return group
 
     def find_for_gang(self, gang: Gang, shape: Shape, plan: Plan) -> Server | None:
         """Return the server of the round for the first task of a gang, others by first-fit."""
@@ -196,7 +204,7 @@ class Offers(RoundRobin):
         candidates: list[Candidate] = []
         for queue in state.root.ranked:
             if not state.rounds.is_declined(queue.name, server.name):
-                group = first_active(queue)
+                group = self.first(queue)
                 if group is not None:
                     bound = state.criterion.bound(queue, group.shape, server)
                     candidates.append(Candidate(group, group.shape, server, [], bound))
@@ -211,7 +219,8 @@ class Offers(RoundRobin):
 
     def next_moment(self) -> float:
         state = self.state
-        waiting = {queue.name for queue in state.queues.values() if queue.waiting > 0}
+        queues = state.queues.values()
+        waiting = {queue.name for queue in queues if self.first(queue) is not None}
         is_open = {server.name for server in state.servers.values() if not server.is_draining}
         return state.rounds.next_offer(waiting, is_open)
 
@@ -241,6 +250,8 @@ def earlier(
     """Return the first group of a waiting list if a task of it fits and it precedes `first`."""
     group = waiting_list.first()
     if group is None or (first is not None and first.order < group.order):
+        return first
+    if limit_reached(group):
         return first
     if after is not None and group.order <= after:
         return first
