@@ -13,6 +13,7 @@ CONTENT = """
 fairlead: 1
 queues: [{name: physics, weight: 2}, {name: theory, parent: physics}]
 users: {ana: theory, 7: physics}
+limits: {physics: {gpu: 4}, bo: {cpu: 0.5, tasks: 10}}
 """
 
 
@@ -24,6 +25,7 @@ def written(folder: Path, content: str) -> Path:
 
 def test_users_that_are_not_listed_are_at_the_top(tmp_path: Path) -> None:
     found = load_queues(written(tmp_path, CONTENT)).of(["bo", "7", "ana"])
+    assert found is not None
     assert found.names == ("physics", "theory")
     assert found.weight.tolist() == [2, 1]
     assert found.user_queue() == [None, "physics", "theory"]
@@ -39,6 +41,10 @@ def test_users_that_are_not_listed_are_at_the_top(tmp_path: Path) -> None:
         ("users: {", "users: [{}] #", "users: must be a mapping of users to queues"),
         ("queues: [", "queues: 7 #", "queues: must be a list, not 7"),
         ("{name: physics, weight: 2}", "physics", r"queues\[0\]: must be a mapping, not 'physics'"),
+        ("limits: {", "limits: [{}] #", "limits: must be a mapping of queues and users"),
+        ("bo: {cpu: 0.5, tasks: 10}", "bo: 2", "limits.bo: must be a mapping of resources, not 2"),
+        ("cpu: 0.5", "cpu: -1", "limits.bo.cpu: must be a number from 0, not -1"),
+        ("tasks: 10", "tasks: 1.5", "limits.bo.tasks: must be a whole number from 0, not 1.5"),
         ("name: physics, ", "", r"queues\[0\].name: must be text"),
         (
             "ana: theory",
@@ -52,6 +58,12 @@ def test_a_fault_is_one_line(tmp_path: Path, old: str, new: str, fault: str) -> 
     with pytest.raises(InputError, match=f"queues.yaml: {fault}") as caught:
         load_queues(path)
     assert "\n" not in str(caught.value)
+
+
+def test_limits_may_stand_alone(tmp_path: Path) -> None:
+    found = load_queues(written(tmp_path, "fairlead: 1\nlimits: {ana: {gpu: 2}}\n"))
+    assert found.of(["ana"]) is None
+    assert found.limits == {"ana": {"gpu": 2}}
 
 
 def test_a_user_with_the_name_of_a_queue_is_refused(tmp_path: Path) -> None:

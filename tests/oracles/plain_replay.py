@@ -71,6 +71,9 @@ class PlainReplay:
         above = [None] * len(workload.users) if tree is None else tree.user_queue()
         for n, user in enumerate(workload.users):
             self.scheduler.add_queue(user, float(workload.weight[n]), above[n])
+        for name, limit in workload.limits.items():
+            amounts = {r: most for r, most in limit.items() if r != "tasks"}
+            self.scheduler.set_limit(name, amounts, limit.get("tasks"))
         for i in range(workload.n_servers):
             if workload.there_at_start[i]:
                 self.join(i)

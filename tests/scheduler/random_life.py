@@ -176,12 +176,12 @@ class RandomLife:
         self.s.set_weight(self.name("npqrst"), self.random.choice(WEIGHTS))
 
     def on_set_limit(self) -> None:
-        amounts = {
-            name: self.random.choice([0, 1, 2, 4]) * (2**55 if self.kind == "huge" else 1)
-            for name in self.random.sample(RESOURCES, self.random.randint(0, 2))
-        }
-        tasks = self.random.choice([None, None, 1, 3])
-        self.s.set_limit(self.name("npqrst"), self.random.choice([None, amounts, amounts]), tasks)
+        queue, choice = self.name("npqrst"), self.random.choice
+        if self.random.random() < 0.5:
+            self.s.set_limit(queue)
+            return
+        largest = choice([0, 1, 4, 8]) * (2**55 if self.kind == "huge" else 1)
+        self.s.set_limit(queue, choice([None, {choice(RESOURCES): largest}]), choice([None, 1, 4]))
 
     def on_remove_queue(self) -> None:
         self.s.remove_queue(self.name("npqrst"))

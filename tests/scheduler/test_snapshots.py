@@ -48,7 +48,7 @@ def test_a_restored_one_goes_on_as_the_other(policy: str) -> None:
     for seed in range(cases(3)):
         both = WithTwin(RESOURCES, policy, quanta_of(seed), seed)
         life = LifeWithoutQuestions(both, seed)
-        for _ in range(70):
+        for _ in range(100):
             life.tell()
         placed += len(life.tasks)
     assert placed >= 5

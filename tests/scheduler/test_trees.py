@@ -45,7 +45,7 @@ def test_the_next_queue_of_a_tree_is_as_defined(policy: str) -> None:
     placed = 0
     for seed in range(cases(4)):
         life = compared(policy, seed, LifeInATree)
-        for _ in range(100):
+        for _ in range(160):
             life.tell()
         placed += len(life.tasks)
     assert placed >= 15

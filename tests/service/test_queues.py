@@ -30,7 +30,7 @@ def started_by_user(state: ServiceState) -> Counter[str]:
 
 def test_teams_get_their_part_whatever_their_members_ask_for() -> None:
     state = with_servers(a=12)
-    state.apply("queues", {"rows": ROWS, "users": USERS}, 0.0)
+    state.apply("queues", TREE.to_dict([]), 0.0)
     for user in ("ana", "bo", "cy"):
         submit(state, user=user, tasks=20)
     assert started_by_user(state) == {"ana": 3, "bo": 3, "cy": 6}
@@ -42,22 +42,38 @@ def test_tasks_go_on_when_the_tree_changes() -> None:
         submit(state, user=user, tasks=20)
     assert started_by_user(state) == {"ana": 4, "bo": 4, "cy": 4}
     with pytest.raises(InputError, match="does not serve trees"):
-        state.apply("queues", {"rows": ROWS, "users": USERS}, 0.0)
+        state.apply("queues", TREE.to_dict([]), 0.0)
     state.apply("policy", {"policy": "drf/first-fit"}, 0.0)
-    state.apply("queues", {"rows": ROWS, "users": USERS}, 0.0)
+    state.apply("queues", TREE.to_dict([]), 0.0)
     with pytest.raises(InputError, match="does not serve trees"):
         state.apply("policy", {"policy": "ps-dsf/best-fit"}, 0.0)
     assert state.running == {"ana": 4, "bo": 4, "cy": 4}
     state.apply("server", server("b", 6), 0.0)
     assert started_by_user(state) == {"ana": 1, "cy": 5}
     with pytest.raises(InputError, match="there is already a user named 'ana'"):
-        state.apply("queues", {"rows": [{"name": "ana"}], "users": {}}, 0.0)
+        state.apply("queues", {"rows": [{"name": "ana"}], "users": {}, "limits": {}}, 0.0)
     with pytest.raises(InputError, match="there is a queue 'physics'"):
         submit(state, user="physics")
     assert "physics" not in state.users
-    state.apply("queues", {"rows": [], "users": {}}, 0.0)
+    state.apply("queues", {"rows": [], "users": {}, "limits": {}}, 0.0)
     state.apply("policy", {"policy": "ps-dsf/best-fit"}, 0.0)
     assert sum(state.running.values()) == 18
+
+
+def test_limits_hold_for_users_and_teams() -> None:
+    state = with_servers(a=12)
+    limits = {"physics": {"cpu": 5}, "bo": {"tasks": 2, "license": 1}, "dee": {"cpu": 1}}
+    state.apply("queues", QueueFile(ROWS, USERS, limits).to_dict([]), 0.0)
+    for user in ("ana", "bo", "cy", "dee"):
+        submit(state, user=user, tasks=20)
+    assert started_by_user(state) == {"ana": 3, "bo": 2, "cy": 6, "dee": 1}
+    assert state.scheduler.explain(state.jobs[1].group).held_by == "limit"
+    again = ServiceState.restore(state.snapshot())
+    assert again.limits == limits
+    for held in (state, again):
+        held.apply("queues", QueueFile(ROWS, USERS).to_dict([]), 0.0)
+        held.apply("server", server("b", 4), 0.0)
+        assert sum(started_by_user(held).values()) == 4
 
 
 def server(name: str, cpu: float) -> dict[str, object]:
@@ -102,6 +118,13 @@ def test_a_tree_is_kept_over_restarts(tmp_path: Path) -> None:
     assert run(path, "drf/best-fit", TREE) != first
 
 
+def test_limits_of_amounts_need_amounts(tmp_path: Path) -> None:
+    tree = QueueFile([], {}, {"ana": {"cpu": 1}})
+    with pytest.raises(FairleadError, match="limit their number instead"):
+        run(tmp_path / "j.db", "slots:3", tree)
+    run(tmp_path / "j.db", "slots:3", QueueFile([], {}, {"ana": {"tasks": 1}}))
+
+
 def test_a_journal_is_replayed_with_its_tree(tmp_path: Path) -> None:
     path = tmp_path / "j.db"
     run(path, "drf/first-fit", TREE, ask)
@@ -121,4 +144,5 @@ def test_a_file_is_read(tmp_path: Path) -> None:
     assert load_queues(path).to_dict(["ana", "bo"]) == {
         "rows": [{"name": "team"}],
         "users": {"ana": "team"},
+        "limits": {},
     }

@@ -273,7 +273,10 @@ def drive(
             users = {
                 user: one(row["name"] for row in rows) for user in rng.sample(["ana", "bo"], 1)
             }
-            tell("queues", rows=rows, users=users)
+            limits = {"bo": {"cpu": 2.0}, one(["ana", "team"]): {"tasks": 3.0}}
+            tell("queues", rows=rows, users=users, limits=rng.choice([limits, {}]))
+    if trees:
+        tell("queues", rows=[], users={}, limits={})
     for name in ("a", "b", "c"):
         if name not in state.servers:
             capacity = {"cpu": 4.0, "memory": 8.0, "gpu": 0.0}

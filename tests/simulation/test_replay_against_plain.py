@@ -73,6 +73,22 @@ def test_a_replay_in_a_tree_is_what_the_definitions_say(policy: str) -> None:
     assert flat < cases(6) or policy.startswith("easy")
 
 
+@pytest.mark.parametrize(
+    "policy", ["drf/best-fit", "ps-dsf/joint", "drf/rrr", "fifo/best-fit", "easy/first-fit"]
+)
+def test_limits_hold_in_a_replay(policy: str) -> None:
+    unlike = 0
+    for seed in range(cases(4)):
+        workload = drawn(seed)
+        first, last = workload.users[0], workload.users[-1]
+        limits = {first: {"tasks": 2}, last: {workload.cluster.resources[0]: 2}}
+        limited = replace(workload, limits=limits)
+        log = replay(limited, policy)
+        assert_same_log(log, plain_replay(limited, policy))
+        unlike += not np.array_equal(log.start, replay(workload, policy).start)
+    assert unlike
+
+
 OFFERS = [
     *(f"{by}/rrr{rest}" for by in ("drf", "tsf", "ps-dsf") for rest in ("", "/residual")),
     *("drf/rrr/oblivious", "ps-dsf/rrr/oblivious"),

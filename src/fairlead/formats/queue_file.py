@@ -5,14 +5,16 @@ YAML or JSON, version 1::
     fairlead: 1
     queues: [{name: physics, weight: 2}, {name: theory, parent: physics}]
     users: {ana: theory, bo: physics}
+    limits: {physics: {gpu: 4}, ana: {gpu: 2, tasks: 10}}
 
-Other users are beside the uppermost queues.
+Other users are beside the uppermost queues. Limits are of queues and users: the most that running
+tasks hold of a resource, and the most running tasks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +24,9 @@ from fairlead.formats.documents import read_document, source_name
 from fairlead.formats.file_faults import did_you_mean, keyed_by_text, short, text_of
 from fairlead.model.arguments import file_name
 from fairlead.model.quantity import show
-from fairlead.model.queues import Queues, read_queues
+from fairlead.model.queues import Limits, Queues, read_limits, read_queues
 
-KEYS = ("fairlead", "queues", "users")
+KEYS = ("fairlead", "queues", "users", "limits")
 
 
 @dataclass(frozen=True)
@@ -33,15 +35,17 @@ class QueueFile:
 
     rows: list[dict[str, Any]]
     queue_of: dict[str, str]  # by user
+    limits: Limits = field(default_factory=dict)
 
     def to_dict(self, users: Sequence[str]) -> dict[str, Any]:
         """Return plain values, after a check with users of a service."""
         self.of(users)
-        return {"rows": self.rows, "users": self.queue_of}
+        return {"rows": self.rows, "users": self.queue_of, "limits": self.limits}
 
-    def of(self, users: Sequence[str]) -> Queues:
-        """Return the tree of N users; raise ProblemError if one is named like a queue."""
-        return read_queues(self.rows, [self.queue_of.get(user) for user in users], users)
+    def of(self, users: Sequence[str]) -> Queues | None:
+        """Return the tree of N users, if any; raise ProblemError if one is named like a queue."""
+        tree = read_queues(self.rows, [self.queue_of.get(user) for user in users], users)
+        return tree if self.rows else None
 
 
 def load_queues(path: str | Path) -> QueueFile:
@@ -54,11 +58,11 @@ def load_queues(path: str | Path) -> QueueFile:
         for key in document:
             if key not in KEYS:
                 raise InputError(f"unknown key{did_you_mean(key, KEYS)}", short(key))
-        for key in KEYS[:2]:
-            if key not in document:
-                raise InputError(f"the key {key!r} is missing")
+        if "fairlead" not in document:
+            raise InputError("the key 'fairlead' is missing")
         check_version(document["fairlead"])
-        rows, users = document["queues"], document.get("users", {})
+        rows, users = document.get("queues", []), document.get("users", {})
+        limits = read_limits(document.get("limits", {}))
         if not isinstance(rows, list):
             raise InputError(f"must be a list, not {show(rows)}", "queues")
         if not isinstance(users, Mapping):
@@ -70,4 +74,5 @@ def load_queues(path: str | Path) -> QueueFile:
     except InputError as error:
         raise error.within(source_name(path)) from None
     queue_of = zip(named, queues.user_queue(), strict=True)
-    return QueueFile(queues.rows(), {user: name for user, name in queue_of if name is not None})
+    users_in_queues = {user: name for user, name in queue_of if name is not None}
+    return QueueFile(queues.rows(), users_in_queues, limits)

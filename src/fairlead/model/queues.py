@@ -15,6 +15,11 @@ from fairlead.model.quantity import read_number, show
 
 TOP = -1  # in place of a queue's index, for what is in no queue
 DEEPEST = 100
+TASKS = "tasks"  # in a limit, in place of a resource: the most running tasks
+
+# By the name of a queue or user: the most that its tasks hold of each resource while they run.
+Limits = dict[str, dict[str, float]]
+
 ROW_KEYS = ("name", "weight", "parent")
 
 
@@ -143,6 +148,35 @@ def read_queues(
     )
 
 
+def read_limits(given: object) -> Limits:
+    """Check limits by the name of a queue or user; raise ProblemError for a fault."""
+    if not isinstance(given, Mapping):
+        raise ProblemError(f"must be a mapping of queues and users, not {show(given)}", "limits")
+    found: Limits = {}
+    for key, row in given.items():
+        name = text(key, "limits")
+        if not isinstance(row, Mapping):
+            raise ProblemError(f"must be a mapping of resources, not {show(row)}", f"limits.{name}")
+        limit: dict[str, float] = {}
+        for resource, value in row.items():
+            place = f"limits.{name}.{text(resource, f'limits.{name}')}"
+            most = _number(value, "a number from 0", place)
+            if most < 0 or (resource == TASKS and most % 1):
+                wanted = "a whole number from 0" if resource == TASKS else "a number from 0"
+                raise ProblemError(f"must be {wanted}, not {show(value)}", place)
+            limit[str(resource)] = most
+        found[name] = limit
+    return found
+
+
+def amounts_and_tasks(
+    limit: Mapping[str, float], resources: Sequence[str]
+) -> tuple[dict[str, float], int | None]:
+    """Return the limited amounts of some resources, and the most running tasks if limited."""
+    amounts = {name: limit[name] for name in resources if name in limit and name != TASKS}
+    return amounts, int(limit[TASKS]) if TASKS in limit else None
+
+
 def _known(name: Any, index: Mapping[str, int], place: str, where: str = "") -> int:
     named = text(name, place)
     if named not in index:
@@ -150,11 +184,15 @@ def _known(name: Any, index: Mapping[str, int], place: str, where: str = "") -> 
     return index[named]
 
 
-def _weight(value: Any, place: str) -> float:
+def _number(value: Any, wanted: str, place: str) -> float:
     try:
-        weight = read_number(value, "a positive number")
+        return read_number(value, wanted)
     except ProblemError as error:
         raise ProblemError(error.fault, place) from None
+
+
+def _weight(value: Any, place: str) -> float:
+    weight = _number(value, "a positive number", place)
     if weight <= 0:
         raise ProblemError(f"must be a positive number, not {show(value)}", place)
     return weight

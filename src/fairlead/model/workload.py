@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from fairlead.errors import InputError, ProblemError
 from fairlead.model.cluster import BoolArray, Cluster, FloatArray, IntArray
 from fairlead.model.fitting import ROUNDING
-from fairlead.model.queues import Queues
+from fairlead.model.queues import Limits, Queues
 from fairlead.model.workload_checks import (
     amounts,
     ascending,
@@ -73,6 +73,7 @@ class Workload:
     server_event: NDArray[np.int8]
     server: IndexArray  # (X,): a server whose first event is a join is absent at time 0
     queues: Queues | None = None  # the tree to which the users belong, if any
+    limits: Limits = field(default_factory=dict)  # of queues and users, while their tasks run
     origin: str = ""  # source of the workload, for reports
     # Numbers of dropped, repaired or simplified records on reading, for reports.
     notes: Mapping[str, int] = field(default_factory=dict)
@@ -103,6 +104,7 @@ class Workload:
         server_event: ArrayLike = (),
         server: ArrayLike = (),
         queues: Queues | None = None,
+        limits: Limits | None = None,
         origin: str = "",
         notes: Mapping[str, int] | None = None,
     ) -> Workload:
@@ -129,8 +131,8 @@ class Workload:
             By default unknown. The server of a task without a start is unknown, too.
         server_time, server_event, server : (X,) arrays, optional
             By default no events.
-        queues, origin, notes
-            See the fields; `fairlead.model.queues.read_queues` makes queues.
+        queues, limits, origin, notes
+            See the fields; `fairlead.model.queues` reads queues and limits.
 
         Raises
         ------
@@ -207,6 +209,7 @@ class Workload:
             server_event=event.astype(np.int8),
             server=servers,
             queues=queues,
+            limits=dict(limits or {}),
             origin=origin,
             notes=dict(notes or {}),
         )
@@ -451,6 +454,7 @@ def excerpt(
         server_event=workload.server_event[of_them],
         server=_renumbered(workload.server[of_them], servers),
         queues=workload.queues,
+        limits=workload.limits,
         origin=workload.origin,
         notes=workload.notes,
     )

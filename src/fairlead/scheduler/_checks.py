@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead.scheduler._entities import Gang, Queue, has_room, limit_reached
+from fairlead.scheduler._entities import Gang, Queue, has_room, limit_reached, path_of
 from fairlead.scheduler._state import State
 from fairlead.scheduler.criteria.fifo import SubmissionTime
 
@@ -30,6 +30,7 @@ def check_queue(state: State, queue: Queue, restored: Queue) -> None:
     assert (queue.waiting, queue.running) == (restored.waiting, restored.running)
     assert (queue.children, queue.priorities) == (restored.children, restored.priorities)
     assert (queue.limit is None) == (restored.limit is None)
+    assert queue.is_limited == any(above.limit is not None for above in path_of(queue))
     assert queue.ranks == sorted(queue.ranks)
     assert queue.ranks == [other.rank for other in queue.ranked]
     assert queue.rank is None or queue.waiting > 0

@@ -489,6 +489,7 @@ class Queue:
         self.gangs_parked: dict[int, Gang] = {}  # by id
         self.priorities: dict[int, int] = {}  # number of its groups, by priority
         self.limit: Limit | None = None  # of what runs here and below
+        self.is_limited: bool = parent is not None and parent.is_limited  # here, or above it
         # Waiting lists whose first group is beyond a limit, until a task ends below that limit.
         self.held_back: list[WaitingList] = []
 
@@ -507,7 +508,7 @@ def limit_reached(group: TaskGroup) -> Queue | None:
     That is a limit on a resource that the group takes, or on tasks.
     """
     node = group.waiting_list.queue
-    while node.parent is not None:
+    while node.is_limited and node.parent is not None:
         limit = node.limit
         if limit is not None and exceeds(limit, node, group):
             return node

@@ -178,15 +178,24 @@ class Explainer:
         queue = limit_reached(self.group)
         if queue is None or queue.limit is None:
             return None
-        parts: list[str] = []
-        for r in range(len(queue.limit.amounts)):
-            if queue.limit.amounts[r] != NO_LIMIT and self.demand[r] > 0:
-                held, most = int(queue.held[r]), int(queue.limit.amounts[r])
-                amounts = f"{self.amount(r, held):.6g} {self.names[r]}"
-                parts.append(f"{amounts} of at most {self.amount(r, most):.6g}")
-        if queue.limit.tasks != NO_LIMIT:
-            parts.append(f"{queue.running} of at most {queue.limit.tasks} running tasks")
-        return WaitReason("limit", f"Queue {queue.name} has a limit: {list_in_words(parts)}.")
+        together = self.group.tasks_together()
+        limit, parts = queue.limit, list[str]()
+        for r in range(len(limit.amounts)):
+            asked = sum([int(shape.demand[r]) * tasks for shape, tasks in together.items()])
+            most, held = int(limit.amounts[r]), int(queue.held[r])
+            if limit.amounts[r] != NO_LIMIT and asked > 0 and asked > most - held:
+                amounts = [f"{self.amount(r, amount):.6g}" for amount in (held, most, asked)]
+                has, may, asks = amounts
+                parts.append(
+                    f"{has} of at most {may} {self.names[r]} are held, and it asks for {asks}"
+                )
+        tasks = sum(together.values())
+        if tasks > limit.tasks - queue.running:
+            start = "one more" if tasks == 1 else f"{tasks} together"
+            parts.append(
+                f"{queue.running} of at most {limit.tasks} tasks run, and it needs {start}"
+            )
+        return WaitReason("limit", f"Queue {queue.name} is limited: {'; '.join(parts)}.")
 
     def starts(self, group: TaskGroup) -> bool:
         """Place tasks until one of a group starts; return whether one does."""

@@ -213,6 +213,7 @@ def restore_state(state: State, body: Body) -> None:
         added = Queue(queue["name"], queue["serial"], queue["weight"], above, state.width)
         if "limit" in queue:
             added.limit = Limit(*queue["limit"])
+            added.is_limited = True
         state.add_queue(added)
     members: list[Member] = []
     for shape in body["shapes"]:

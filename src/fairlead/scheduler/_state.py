@@ -19,6 +19,7 @@ from mypy_extensions import i64
 
 from fairlead.errors import InputError
 from fairlead.scheduler._entities import (
+    NO_LIMIT,
     UNLIMITED,
     Constraint,
     ConstraintKey,
@@ -284,7 +285,8 @@ class State:
         if waiting < 0 and isinstance(group, Gang) and group.waiting > 0:
             self.activate_group(group)  # with fewer waiting tasks it may fit
         self.rerank(queue)
-        self.follow_limits(queue, may_start=False)
+        if queue.is_limited:
+            self.follow_limits(queue, may_start=False)
         if group.waiting == 0:
             self.unpark_empty(group.waiting_list)
 
@@ -306,7 +308,8 @@ class State:
         self.rerank(queue)
         self.take(server, task.shape, -1)
         self.free_up(server)
-        self.follow_limits(queue, may_start=True)
+        if queue.is_limited:
+            self.follow_limits(queue, may_start=True)
 
     def take(self, server: Server, shape: Shape, sign: i64) -> None:
         """Take a task's amounts from a server (1), or return them (-1)."""
@@ -564,9 +567,18 @@ class State:
         queue.score = self.criterion.score(queue)
         self.rerank(queue)
 
+    def limit_queue(self, name: str, amounts: list[int], tasks: int) -> None:
+        """Limit amounts (R,) and running tasks of a queue; a negative number is no limit."""
+        rows = [NO_LIMIT if amount < 0 else min(amount, NO_LIMIT) for amount in amounts]
+        is_limited = tasks >= 0 or any(amount >= 0 for amount in amounts)
+        limit = Limit(rows, NO_LIMIT if tasks < 0 else tasks) if is_limited else None
+        self.set_limit(self.queues[name], limit)
+
     def set_limit(self, queue: Queue, limit: Limit | None) -> None:
         self.note_undo(partial(self.set_limit, queue, queue.limit))
         queue.limit = limit
+        for below in self.queues_below(queue):
+            below.is_limited = any(above.limit is not None for above in path_of(below))
         self.follow(queue, may_start=True)
 
     def follow_limits(self, queue: Queue, *, may_start: bool) -> None:
@@ -580,12 +592,15 @@ class State:
         if highest is not None:
             self.follow(highest, may_start=may_start)
 
+    def queues_below(self, queue: Queue) -> list[Queue]:
+        """Return a queue and those below it."""
+        if not queue.children:
+            return [queue]
+        return [below for below in self.queues.values() if queue in path_of(below)]
+
     def follow(self, queue: Queue, *, may_start: bool) -> None:
         """Rank the leaves below a queue anew, as other groups may be first; try all if told."""
-        leaves = [queue]
-        if queue.children:
-            leaves = [leaf for leaf in self.queues.values() if queue in path_of(leaf)]
-        for leaf in leaves:
+        for leaf in self.queues_below(queue):
             if not leaf.children and leaf.waiting > 0:
                 if may_start:
                     try_again(leaf)

@@ -122,7 +122,7 @@ def first_active(queue: Queue) -> TaskGroup | None:
         elif group.order != order:
             waiting_list.active_order = group.order
             heapreplace(active, (group.order, waiting_list))
-        elif limit_reached(group) is not None:
+        elif queue.is_limited and limit_reached(group) is not None:
             heappop(active)
             waiting_list.active_order = None
             if not waiting_list.is_held_back:

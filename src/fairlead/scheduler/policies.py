@@ -120,6 +120,11 @@ class Policy:
             fault = "parents of queues need drf, fifo or easy, with first-fit or best-fit"
             raise RefusalError(self.name, fault)
 
+    def require_amounts(self) -> None:
+        """Raise RefusalError if tasks take slots, which limits of amounts do not fit."""
+        if self.slots:
+            raise RefusalError(self.name, "tasks take slots; limit their number instead")
+
     def make_cycle(
         self,
         resources: int,

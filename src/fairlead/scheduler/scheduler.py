@@ -11,15 +11,13 @@ from fractions import Fraction
 from numbers import Integral
 from typing import Self, SupportsFloat
 
-from fairlead.errors import InputError, RefusalError
+from fairlead.errors import InputError
 from fairlead.garbage_collection import garbage_collection_paused
 from fairlead.model.arguments import switch, whole_number
 from fairlead.scheduler._checks import check_state
 from fairlead.scheduler._entities import (
-    NO_LIMIT,
     ConstraintKey,
     Gang,
-    Limit,
     Member,
     Placement,
     Queue,
@@ -257,12 +255,11 @@ class Scheduler:
         queue = self._queue(name)
         given = self._amounts.by_resource({} if amounts is None else amounts, "limit")
         counted = self._amounts.count({} if amounts is None else amounts, "limit")
-        most = NO_LIMIT if tasks is None else whole_number(tasks, "tasks", 0, LARGEST)
-        if given and self.policy.slots:
-            raise RefusalError(self.policy.name, "tasks take slots; limit their number instead")
-        is_limited = bool(given) or tasks is not None
-        rows = [counted[r] if r in given else NO_LIMIT for r in range(len(counted))]
-        self._state.set_limit(queue, Limit(rows, most) if is_limited else None)
+        most = -1 if tasks is None else whole_number(tasks, "tasks", 0, LARGEST)
+        if given:
+            self.policy.require_amounts()
+        rows = [counted[r] if r in given else -1 for r in range(len(counted))]
+        self._state.limit_queue(queue.name, rows, most)
 
     def remove_queue(self, name: str) -> None:
         """Remove a queue without tasks and without queues below it."""

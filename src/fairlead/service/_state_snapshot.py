@@ -32,7 +32,7 @@ def state_bytes(state: ServiceState) -> bytes:
         "next_job": state.next_job,
         "unplaced": state.unplaced,
         "users": state.users,
-        "queues": [state.queue_rows, state.queue_of],
+        "queues": [state.queue_rows, state.queue_of, state.limits],
         "servers": [[getattr(s, name) for name in SERVER] for s in state.servers.values()],
         "drained": list(state.drained),
         "jobs": [_job_row(job) for job in state.jobs.values()],
@@ -56,7 +56,8 @@ def split(data: bytes) -> tuple[dict[str, Any], bytes]:
 def fill(state: ServiceState, part: dict[str, Any]) -> None:
     """Enter the users, servers, jobs and tasks of a snapshot into a state."""
     state.users = part["users"]
-    state.queue_rows, state.queue_of = part.get("queues", ([], {}))  # earlier versions lack it
+    # Earlier versions lack it.
+    state.queue_rows, state.queue_of, state.limits = part.get("queues", ([], {}, {}))
     state.next_job, state.unplaced = part["next_job"], part["unplaced"]
     state.pending = dict.fromkeys(state.users, 0)
     state.running = dict.fromkeys(state.users, 0)

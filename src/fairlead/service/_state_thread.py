@@ -30,6 +30,7 @@ from pydantic_core import from_json, to_json
 
 from fairlead.errors import FairleadError, InputError
 from fairlead.formats.queue_file import QueueFile
+from fairlead.model.queues import TASKS
 from fairlead.scheduler.policies import parse_policy
 from fairlead.service._metrics_page import Counters
 from fairlead.service.jobs import Effects
@@ -126,13 +127,20 @@ class StateThread:
         # A new journal also records the default, so that it always names its policy.
         if not self.journal.seq or wanted != current:
             self._first.append(("policy", dict(zip(("policy", "seed"), wanted, strict=True))))
-        tree = {"rows": self.state.queue_rows, "users": self.state.queue_of}
+        state = self.state
+        tree: dict[str, Any] = {
+            "rows": state.queue_rows,
+            "users": state.queue_of,
+            "limits": state.limits,
+        }
         if queues is not None and tree != (tree := queues.to_dict(list(self.state.users))):
             self._first.append(("queues", tree))
             if not tree["rows"]:  # the new policy may serve no tree
                 self._first.reverse()
         if tree["rows"]:
             parse_policy(wanted[0]).require_trees()
+        if any(limit.keys() - {TASKS} for limit in tree["limits"].values()):
+            parse_policy(wanted[0]).require_amounts()
 
     def start(self) -> None:
         for kind, body in self._first:

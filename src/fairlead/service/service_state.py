@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import Any, Self
 
 from fairlead.errors import InputError
-from fairlead.model.queues import read_queues
+from fairlead.model.queues import Limits, amounts_and_tasks, read_limits, read_queues
 from fairlead.scheduler.argument_checks import constraint_of
 from fairlead.scheduler.scheduler import Placement, Scheduler
 from fairlead.service import _state_snapshot as state_snapshot
@@ -56,6 +56,7 @@ class ServiceState:
         self.users: dict[str, float] = {}
         self.queue_rows: list[dict[str, Any]] = []  # the tree of queues above users, if any
         self.queue_of: dict[str, str] = {}  # the queue of each user that is in one
+        self.limits: Limits = {}  # of queues and users, also later ones
         self.servers: dict[str, Server] = {}
         self.drained: dict[str, None] = {}  # names of drained servers that were lost, oldest first
         self.next_job = 1
@@ -91,9 +92,9 @@ class ServiceState:
         for server in self.servers.values():
             self.scheduler.add_server(server.name, server.capacity, server.labels)
         for row in self.queue_rows:
-            self.scheduler.add_queue(row["name"], row.get("weight", 1), row.get("parent"))
+            self._add_queue(row["name"], row.get("weight", 1), row.get("parent"))
         for user, weight in self.users.items():
-            self.scheduler.add_queue(user, weight, self.queue_of.get(user))
+            self._add_queue(user, weight, self.queue_of.get(user))
         for job in self.jobs.values():
             job.entries = {}
             runs = job.running_by_index()
@@ -179,14 +180,16 @@ class ServiceState:
         if name in self.users:
             self.scheduler.set_weight(name, weight)
         else:
-            self.scheduler.add_queue(name, weight, self.queue_of.get(name))
+            self._add_queue(name, weight, self.queue_of.get(name))
             self.pending[name] = self.running[name] = self.live_bytes[name] = 0
         self.users[name] = weight
 
-    def on_queues(self, now: float, rows: list[dict[str, Any]], users: dict[str, str]) -> None:
+    def on_queues(
+        self, now: float, rows: list[dict[str, Any]], users: dict[str, str], limits: Limits
+    ) -> None:
         """Put users, also later ones, in a tree of queues; keep waiting and running tasks."""
         self._check_tree(rows, users, self.scheduler)
-        self.queue_rows, self.queue_of = rows, users
+        self.queue_rows, self.queue_of, self.limits = rows, users, read_limits(limits)
         self.on_policy(now, self.scheduler.policy.name, self.scheduler.seed)
 
     # Events of jobs
@@ -407,6 +410,13 @@ class ServiceState:
     def _empty_scheduler(self, policy: str, seed: int) -> Scheduler:
         quanta = {name: QUANTA.get(name, OTHER_QUANTUM) for name in self.resources}
         return Scheduler(self.resources, policy, quanta, seed=seed)
+
+    def _add_queue(self, name: str, weight: float, parent: str | None) -> None:
+        """Add a queue of the tree, or of a user, with its limit; slots limit tasks only."""
+        self.scheduler.add_queue(name, weight, parent)
+        if name in self.limits:
+            amounts, tasks = amounts_and_tasks(self.limits[name], self.resources)
+            self.scheduler.set_limit(name, {} if self.scheduler.policy.slots else amounts, tasks)
 
     def _check_tree(
         self, rows: list[dict[str, Any]], users: dict[str, str], scheduler: Scheduler

@@ -118,6 +118,8 @@ def workload_digest(workload: Workload) -> str:
     if workload.queues is not None:
         tree = [workload.queues.rows(), workload.queues.user_queue()]
         digest.update(json.dumps(tree).encode())
+    if workload.limits:
+        digest.update(json.dumps(workload.limits).encode())
     arrays = {name: getattr(workload, name) for name in _ARRAYS}
     arrays |= {"capacity": cluster.capacity, "count": cluster.count}
     for name, values in sorted(arrays.items()):

@@ -5,8 +5,9 @@ The compiled loop returns regularly, to handle interruptions and report progress
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from time import monotonic
 
 import numpy as np
@@ -17,9 +18,10 @@ from fairlead.model.cluster import BoolArray, IntArray, Users
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import Quanta, to_quanta
 from fairlead.model.quantity import ratio
+from fairlead.model.queues import amounts_and_tasks
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
-from fairlead.scheduler.argument_checks import positive
+from fairlead.scheduler.argument_checks import LARGEST, positive
 from fairlead.scheduler.event_loop import JobArrivals, Replay, ServerEvents
 from fairlead.scheduler.policies import REFUSE_SECONDS, Policy, parse_policy
 from fairlead.scheduler.random_order import RandomOrder
@@ -90,6 +92,9 @@ def replay(
     state = cycle.state
     for name, weight, parent in queues_of(workload):
         state.make_queue(name, ratio(weight), None if parent is None else state.queues[parent])
+    for name, limit in workload.limits.items():
+        if name in state.queues:
+            state.limit_queue(name, *_limit_of(workload, limit, quanta, chosen))
     jobs = _jobs_of(workload, kinds, quanta, np.where(unplaceable, 0, workload.set_tasks))
     under_way = Replay(cycle, _server_events_of(workload, quanta), jobs, _cancels_of(workload))
     with garbage_collection_paused():
@@ -104,6 +109,21 @@ def replay(
         lost=np.fromiter(under_way.is_lost, dtype=np.bool_, count=n),
         set_unplaceable=unplaceable,
     )
+
+
+def _limit_of(
+    workload: Workload, limit: Mapping[str, float], quanta: Quanta, policy: Policy
+) -> tuple[list[int], int]:
+    """Return the limits of amounts (R,) in quanta, and of tasks; -1 for none."""
+    resources = workload.cluster.resources
+    amounts, tasks = amounts_and_tasks(limit, resources)
+    if amounts:
+        policy.require_amounts()
+    rows = [
+        min(int(Fraction(amounts[name]) * per_unit), LARGEST) if name in amounts else -1
+        for name, per_unit in zip(resources, quanta.per_unit, strict=True)
+    ]
+    return rows, -1 if tasks is None else tasks
 
 
 def queues_of(workload: Workload) -> Iterator[tuple[str, float, str | None]]:

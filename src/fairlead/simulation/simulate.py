@@ -227,7 +227,7 @@ def with_queues(workload: Workload, path: Path | str) -> Workload:
         workload = workload.as_trace()
     tree = load_queues(path)
     try:
-        return replace(workload, queues=tree.of(workload.users))
+        return replace(workload, queues=tree.of(workload.users), limits=tree.limits)
     except ProblemError as error:
         raise error.within(str(path)) from None
 

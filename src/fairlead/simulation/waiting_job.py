@@ -14,6 +14,7 @@ import numpy as np
 from fairlead.errors import InputError, RefusalError
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.quanta import to_quanta
+from fairlead.model.queues import amounts_and_tasks
 from fairlead.model.run_log import RECORDED, RunLog
 from fairlead.model.workload import DRAIN, LEAVE, Workload
 from fairlead.scheduler.explanation import Explanation
@@ -251,6 +252,9 @@ def _scheduler_at(
         tick()
     for name, weight, parent in queues_of(workload):
         scheduler.add_queue(name, weight, parent)
+        if name in workload.limits:
+            most = amounts_and_tasks(workload.limits[name], workload.cluster.resources)
+            scheduler.set_limit(name, *most)
     demand = [amounts(row) for row in quanta.demand.tolist()]
     group_of: dict[int, int] = {}
     job_of_set = workload.set_job.tolist()

@@ -17,7 +17,7 @@ from fairlead.errors import InputError, ProblemError
 from fairlead.formats.atomic_files import replaced_folder
 from fairlead.formats.documents import LARGEST_FILE, parse_json
 from fairlead.model.cluster import Cluster
-from fairlead.model.queues import Queues, read_queues
+from fairlead.model.queues import Queues, read_limits, read_queues
 from fairlead.model.workload import EVENT_NAMES, IndexArray, Workload
 from fairlead.traces._csv_tables import Block, TraceColumn, first_true, read_blocks, read_table
 from fairlead.traces._stored_files import (
@@ -88,6 +88,8 @@ def write_folder(workload: Workload, path: Path) -> None:
         }
         if workload.queues is not None:
             about["queues"] = workload.queues.rows()
+        if workload.limits:
+            about["limits"] = workload.limits
         (draft / MARKER).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
 
 
@@ -211,6 +213,7 @@ def read_folder(path: Path, *, on_progress: ProgressReport | None = None) -> Wor
             **tasks,
             **(_read_events(events, cluster) if events.exists() else {}),
             queues=_queues(about["queues"], users.frame["queue"].to_list(), names, path),
+            limits=about["limits"],
             origin=about["origin"],
             notes=about["notes"],
         )
@@ -242,11 +245,13 @@ def _read_marker(path: Path) -> dict[str, Any]:
             raise InputError("must be whole numbers by name", "notes")
         if not isinstance(about.get("queues", []), list):
             raise InputError("must be a list", "queues")
+        limits = read_limits(about.get("limits", {}))
     return {
         "resources": resources,
         "origin": str(about.get("origin", "")),
         "notes": notes,
         "queues": about.get("queues", []),
+        "limits": limits,
     }
 
 

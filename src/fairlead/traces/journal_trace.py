@@ -334,6 +334,7 @@ def _workload(
         server_event=[event for _, event, _ in times],
         server=[number for _, _, number in times],
         queues=_queues(state, list(users)),
+        limits=state.limits,
         origin=f"journal {recording.path.name}",
         notes={what: n for what, n in notes.items() if n},
     )

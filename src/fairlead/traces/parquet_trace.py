@@ -17,7 +17,7 @@ from fairlead.errors import InputError
 from fairlead.formats.parquet_file import ParquetKind, read_parquet_file, write_parquet_file
 from fairlead.model.cluster import Cluster
 from fairlead.model.quantity import show
-from fairlead.model.queues import read_queues
+from fairlead.model.queues import read_limits, read_queues
 from fairlead.model.workload import EVENT_NAMES, Workload
 from fairlead.model.workload_checks import MOST_SERVERS
 from fairlead.traces._csv_tables import first_true
@@ -61,9 +61,11 @@ def read_parquet(path: Path, *, on_progress: ProgressReport | None = None) -> Wo
 
 def _header(workload: Workload) -> dict[str, Any]:
     cluster, queues = workload.cluster, workload.queues
-    tree = {}
+    tree: dict[str, Any] = {}
     if queues is not None:
         tree = {"queues": queues.rows(), "user_queue": queues.user_queue()}
+    if workload.limits:
+        tree["limits"] = workload.limits
     return tree | {
         "origin": workload.origin,
         "notes": dict(workload.notes),
@@ -172,6 +174,7 @@ def _workload(frame: pl.DataFrame, header: Mapping[str, Any]) -> Workload:
         queues=read_queues(header["queues"], header["user_queue"], users)
         if "queues" in header
         else None,
+        limits=read_limits(header.get("limits", {})),
         origin=header["origin"],
         notes=header["notes"],
     )
