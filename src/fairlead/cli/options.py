@@ -61,7 +61,11 @@ PerfectEstimates = Annotated[
 ]
 TreeFile = Annotated[
     Path | None,
-    Option("--queues", metavar="FILE", help="File with a tree of queues, and the queue of users."),
+    Option(
+        "--queues",
+        metavar="FILE",
+        help="File with a tree of queues, the queue of users, and limits.",
+    ),
 ]
 MachineFile = Annotated[
     Path | None,

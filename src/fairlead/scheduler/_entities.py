@@ -517,6 +517,14 @@ def limit_reached(group: TaskGroup) -> Queue | None:
 
 
 def exceeds(limit: Limit, queue: Queue, group: TaskGroup) -> bool:
+    """Return whether the next task of a group, or all of a gang, would be beyond a limit."""
+    held = queue.held
+    if not isinstance(group, Gang):
+        demand = group.shape.demand
+        for r in range(len(limit.amounts)):
+            if demand[r] > 0 and demand[r] > limit.amounts[r] - held[r]:
+                return True
+        return queue.running >= limit.tasks
     together = group.tasks_together()
     if sum(together.values()) > limit.tasks - queue.running:
         return True
@@ -524,7 +532,7 @@ def exceeds(limit: Limit, queue: Queue, group: TaskGroup) -> bool:
         if limit.amounts[r] == NO_LIMIT:
             continue
         asked = sum([int(shape.demand[r]) * tasks for shape, tasks in together.items()])
-        if asked > 0 and asked > int(limit.amounts[r]) - int(queue.held[r]):
+        if asked > 0 and asked > int(limit.amounts[r]) - int(held[r]):
             return True
     return False
 

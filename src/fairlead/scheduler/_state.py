@@ -285,7 +285,7 @@ class State:
         if waiting < 0 and isinstance(group, Gang) and group.waiting > 0:
             self.activate_group(group)  # with fewer waiting tasks it may fit
         self.rerank(queue)
-        if queue.is_limited:
+        if queue.is_limited and self.criterion.ranks_groups:
             self.follow_limits(queue, may_start=False)
         if group.waiting == 0:
             self.unpark_empty(group.waiting_list)
@@ -604,7 +604,8 @@ class State:
             if not leaf.children and leaf.waiting > 0:
                 if may_start:
                     try_again(leaf)
-                self.rerank(leaf)
+                if self.criterion.ranks_groups:
+                    self.rerank(leaf)
 
     def count_tasks(self, queue: Queue, waiting: i64, running: i64) -> None:
         node: Queue | None = queue

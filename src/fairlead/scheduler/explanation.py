@@ -111,7 +111,7 @@ class Explanation:
         The time of the question, in seconds.
     held_by : str
         The reason in a word: ``"nothing"``, ``"where"``, ``"size"``, ``"drained"``, ``"room"``,
-        ``"gang"``, ``"strict order"``, ``"fifo"``, ``"reservation"``, ``"declined"``,
+        ``"gang"``, ``"limit"``, ``"strict order"``, ``"fifo"``, ``"reservation"``, ``"declined"``,
         ``"best server"`` or ``"order"``.
     reason : str
         The reason in a sentence.

@@ -38,6 +38,7 @@ class Criterion:
     measure = "dominant share by weight"  # the meaning of scores, in words
     mechanism = "drfh"  # the mechanism that defines fair shares under it
     splits_by_limit = False  # whether groups wait by time limit, too
+    ranks_groups = False  # whether the rank of a queue is that of its first group
 
     def __init__(self, width: i64) -> None:
         self.width = width

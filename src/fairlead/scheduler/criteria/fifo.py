@@ -42,6 +42,7 @@ class SubmissionTime(Criterion):
     """Ranks queues by the submission of their first group that is not oversized."""
 
     measure = "time of submission"
+    ranks_groups = True
 
     def __init__(self, width: i64) -> None:
         super().__init__(width)
