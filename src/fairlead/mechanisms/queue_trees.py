@@ -5,7 +5,7 @@ DRF on one pool is hierarchical DRF for divisible tasks (Bhattacharya et al., So
 far as real servers have room where they may run. PS-DSF divides each server by hierarchical DRF,
 with its capacity in place of the pool's and tasks elsewhere counted as if they were there, such
 that no server would be divided anew. Without inner queues these are the plain mechanisms. The
-definitions of DRFH and PS-DSF for trees are ours; docs/design/queues.md has what is known of them.
+definitions of DRFH and PS-DSF for trees are ours; docs/design/queues.md lists their properties.
 """
 
 from __future__ import annotations

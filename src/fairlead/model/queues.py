@@ -13,7 +13,7 @@ from fairlead.model.arguments import text
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray, ReadOnlyArrays
 from fairlead.model.quantity import read_number, show
 
-TOP = -1  # in place of a queue's index, for what is in no queue
+TOP = -1  # in place of a queue's index: in no queue
 DEEPEST = 100
 TASKS = "tasks"  # in a limit, in place of a resource: the most running tasks
 

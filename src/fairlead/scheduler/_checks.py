@@ -43,9 +43,6 @@ def check_waiting_lists(state: State, queue: Queue) -> None:
     for row, waiting_list in enumerate(queue.parked):
         assert waiting_list.row == row
         assert waiting_list.shape is not None
-        first = waiting_list.first()
-        if first is not None and limit_reached(first):
-            continue  # it is compared with all servers once it is within the limit
         for server in state.servers.values():
             assert server.is_freed or not has_room(server, waiting_list.shape)
     criterion = state.criterion
@@ -58,7 +55,7 @@ def check_waiting_lists(state: State, queue: Queue) -> None:
             assert first.order <= group.order
             is_parked = waiting_list.row >= 0 or waiting_list in oversized
             if waiting_list.is_held_back and waiting_list.active_order is None:
-                assert limit_reached(first)
+                assert limit_reached(first) or queue.resumes > 0
                 is_parked = True
             if not is_parked and not (isinstance(group, Gang) and group.is_parked):
                 assert waiting_list.active_order is not None

@@ -488,10 +488,12 @@ class Queue:
         self.needs = vec[i64]()  # the need of each parked waiting list, one after the other
         self.gangs_parked: dict[int, Gang] = {}  # by id
         self.priorities: dict[int, int] = {}  # number of its groups, by priority
-        self.limit: Limit | None = None  # of what runs here and below
+        self.limit: Limit | None = None  # of running tasks here and below
         self.is_limited: bool = parent is not None and parent.is_limited  # here, or above it
-        # Waiting lists whose first group is beyond a limit, until a task ends below that limit.
+        # Waiting lists whose first group was beyond a limit, and how many to try at most the next
+        # time, as some may be within it again; 0 if none is.
         self.held_back: list[WaitingList] = []
+        self.resumes: i64 = 0
 
 
 class Limit:
@@ -514,6 +516,16 @@ def limit_reached(group: TaskGroup) -> Queue | None:
             return node
         node = node.parent
     return None
+
+
+def runs_all_tasks(queue: Queue) -> bool:
+    """Return whether a queue, or one above it, runs as many tasks as its limit allows."""
+    node = queue
+    while node.is_limited and node.parent is not None:
+        if node.limit is not None and node.running >= node.limit.tasks:
+            return True
+        node = node.parent
+    return False
 
 
 def exceeds(limit: Limit, queue: Queue, group: TaskGroup) -> bool:

@@ -46,7 +46,7 @@ from fairlead.scheduler._entities import (
 )
 from fairlead.scheduler._kinds import Kinds
 from fairlead.scheduler._rounds import Rounds
-from fairlead.scheduler._waiting import FreedServers, activate, try_again, unpark
+from fairlead.scheduler._waiting import FIRST_RESUMED, FreedServers, activate, unpark
 from fairlead.scheduler.argument_checks import LARGEST
 from fairlead.scheduler.criteria.criterion import Criterion
 from fairlead.scheduler.selection.selection import Selection
@@ -602,8 +602,8 @@ class State:
         """Rank the leaves below a queue anew, as other groups may be first; try all if told."""
         for leaf in self.queues_below(queue):
             if not leaf.children and leaf.waiting > 0:
-                if may_start:
-                    try_again(leaf)
+                if may_start and leaf.held_back:
+                    leaf.resumes = FIRST_RESUMED
                 if self.criterion.ranks_groups:
                     self.rerank(leaf)
 

@@ -8,6 +8,7 @@ these, no server counts as freed any more.
 from __future__ import annotations
 
 from heapq import heappop, heappush, heapreplace
+from typing import Final
 
 from librt.vecs import append, pop, vec
 from mypy_extensions import i64
@@ -23,7 +24,10 @@ from fairlead.scheduler._entities import (
     has_room,
     less_than_any,
     limit_reached,
+    runs_all_tasks,
 )
+
+FIRST_RESUMED: Final = 8  # waiting lists that are resumed at the first try
 
 
 class FreedServers:
@@ -107,8 +111,51 @@ def is_valid(entry: tuple[Order, WaitingList]) -> bool:
     return waiting_list.active_order is order or waiting_list.active_order == order
 
 
+def hold_back(waiting_list: WaitingList) -> None:
+    """Set a waiting list aside until tasks below a limit end."""
+    if waiting_list.row >= 0:
+        unpark(waiting_list)
+    waiting_list.active_order = None
+    if not waiting_list.is_held_back:
+        waiting_list.is_held_back = True
+        waiting_list.queue.held_back.append(waiting_list)
+
+
+def resume(queue: Queue, most: i64) -> None:
+    """Activate the first ones of the waiting lists that are within the limits again."""
+    kept: list[WaitingList] = []
+    within: list[tuple[Order, WaitingList]] = []
+    for waiting_list in queue.held_back:
+        group = waiting_list.first()
+        if group is None:
+            waiting_list.is_held_back = False
+        elif limit_reached(group) is None:
+            within.append((group.order, waiting_list))
+        else:
+            kept.append(waiting_list)
+    if len(within) > most:
+        within.sort()
+        kept += [waiting_list for _, waiting_list in within[most:]]
+    else:
+        queue.resumes = 0
+    for _, waiting_list in within[:most]:
+        waiting_list.is_held_back = False
+        activate(waiting_list)
+    queue.held_back = kept
+
+
+def resume_all(queue: Queue) -> None:
+    if queue.resumes > 0:
+        resume(queue, len(queue.held_back))
+
+
 def first_active(queue: Queue) -> TaskGroup | None:
     """Return the first group among the active waiting lists; hold back those beyond a limit."""
+    if queue.is_limited and runs_all_tasks(queue):
+        return None
+    if queue.resumes > 0:
+        queue.resumes *= 2  # so that few tries are enough to resume many
+        resume(queue, queue.resumes)
     active = queue.active
     while active:
         order, waiting_list = active[0]
@@ -124,10 +171,7 @@ def first_active(queue: Queue) -> TaskGroup | None:
             heapreplace(active, (group.order, waiting_list))
         elif queue.is_limited and limit_reached(group) is not None:
             heappop(active)
-            waiting_list.active_order = None
-            if not waiting_list.is_held_back:
-                waiting_list.is_held_back = True
-                queue.held_back.append(waiting_list)
+            hold_back(waiting_list)
         else:
             return group
     return None
@@ -171,6 +215,7 @@ def first_parked(queue: Queue, freed: FreedServers) -> TaskGroup | None:
     """Return the first group of the parked waiting lists that fit on a freed server."""
     width, needs, most = freed.width, queue.needs, freed.most
     first: TaskGroup | None = None
+    beyond: list[WaitingList] = []
     for row in range(len(queue.parked)):
         at = row * width
         r: i64 = 0
@@ -181,10 +226,14 @@ def first_parked(queue: Queue, freed: FreedServers) -> TaskGroup | None:
             continue
         waiting_list = queue.parked[row]
         group = waiting_list.first()
-        if group is None or waiting_list.shape is None or limit_reached(group) is not None:
+        if group is None or waiting_list.shape is None:
             continue
-        if (first is None or group.order < first.order) and freed.has_room(waiting_list.shape):
+        if queue.is_limited and limit_reached(group) is not None:
+            beyond.append(waiting_list)
+        elif (first is None or group.order < first.order) and freed.has_room(waiting_list.shape):
             first = group
+    for waiting_list in beyond:
+        hold_back(waiting_list)
     return first
 
 
@@ -196,17 +245,6 @@ def first_to_try(queue: Queue, freed: FreedServers) -> TaskGroup | None:
         if parked is not None and (group is None or parked.order < group.order):
             return parked
     return group
-
-
-def try_again(queue: Queue) -> None:
-    """Search all servers again for tasks that a limit may have held back."""
-    for waiting_list in queue.held_back:
-        waiting_list.is_held_back = False
-        activate(waiting_list)
-    queue.held_back.clear()
-    for waiting_list in queue.parked[:]:
-        unpark(waiting_list)
-        activate(waiting_list)
 
 
 def active_groups(queue: Queue) -> list[TaskGroup]:

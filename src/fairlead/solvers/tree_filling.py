@@ -56,7 +56,7 @@ class Growth:
         self.longest = INFINITE  # the time until other nodes grow, or another resource dominates
 
     def add(self, other: Growth, times: float) -> None:
-        """Let what is below a child grow that many times as fast."""
+        """Let the leaves below a child grow that many times as fast."""
         self.leaves += other.leaves
         self.rates += [rate * times for rate in other.rates]
         for r in range(len(self.amounts)):

@@ -31,6 +31,7 @@ from fairlead.scheduler._entities import (
 )
 from fairlead.scheduler._shortage import count_fitting
 from fairlead.scheduler._state import State
+from fairlead.scheduler._waiting import resume_all
 from fairlead.scheduler.criteria.fifo import (
     TOO_LARGE_TOGETHER,
     SubmissionCycle,
@@ -101,6 +102,8 @@ class BackfillingCycle(SubmissionCycle):
                 if shape.groups == 0 or freed.has_room(shape):
                     shape.no_room_for = MANY
                     self.full.remove(shape)
+        for queue in self.state.queues.values():
+            resume_all(queue)
         super().prepare()
 
     def place_next(self, started: list[Task]) -> bool:

@@ -14,7 +14,7 @@ from mypy_extensions import i64
 
 from fairlead.scheduler._cycle import AHEAD, Candidate, TaskCycle, has_any_room
 from fairlead.scheduler._entities import Queue, Server, Shape, TaskGroup, fits
-from fairlead.scheduler._waiting import active_groups, is_behind
+from fairlead.scheduler._waiting import active_groups, is_behind, resume_all
 from fairlead.scheduler.explanation import WaitReason
 from fairlead.scheduler.selection.best_fit import Scales
 from fairlead.scheduler.selection.selection import Selection
@@ -85,6 +85,11 @@ class BestFitFirst(Selection):
 
 class BestFitFirstCycle(TaskCycle):
     """Compares the first groups whose best server has room, found again for each task."""
+
+    def prepare(self) -> None:
+        super().prepare()
+        for queue in self.state.root.ranked:
+            resume_all(queue)
 
     def candidate(self, queue: Queue) -> Candidate | None:
         for group in active_groups(queue):

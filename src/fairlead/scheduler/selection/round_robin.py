@@ -30,7 +30,14 @@ from fairlead.scheduler._entities import (
     limit_reached,
 )
 from fairlead.scheduler._state import State
-from fairlead.scheduler._waiting import first_active, is_behind, is_valid, park
+from fairlead.scheduler._waiting import (
+    first_active,
+    hold_back,
+    is_behind,
+    is_valid,
+    park,
+    resume_all,
+)
 from fairlead.scheduler.criteria.criterion import TaskCriterion
 from fairlead.scheduler.explanation import WaitReason
 
@@ -55,6 +62,7 @@ class RoundRobin(TaskCycle):
         super().prepare()
         self.has_active = False
         for queue in self.state.root.ranked:
+            resume_all(queue)
             self.has_active = self.has_active or first_active(queue) is not None
 
     def place_next(self, started: list[Task]) -> bool:
@@ -115,8 +123,11 @@ class RoundRobin(TaskCycle):
             if is_valid(entry):
                 first = earlier(first, entry[1], server, after)
         if server.is_freed:
-            for waiting_list in queue.parked:
-                first = earlier(first, waiting_list, server, after)
+            for waiting_list in queue.parked[:]:
+                if may_start(waiting_list):
+                    first = earlier(first, waiting_list, server, after)
+                else:
+                    hold_back(waiting_list)
         return first
 
     def first(self, queue: Queue) -> TaskGroup | None:
@@ -153,7 +164,10 @@ class RoundRobin(TaskCycle):
                     and waiting_list.row < 0
                     and waiting_list.first() is not None
                 ):
-                    park(waiting_list)
+                    if may_start(waiting_list):
+                        park(waiting_list)
+                    else:
+                        hold_back(waiting_list)
 
 
 class Offers(RoundRobin):
@@ -242,6 +256,12 @@ class Offers(RoundRobin):
         if hold.held_by == "gang":
             return NOT_ON_ONE
         return DECLINED if hold is AHEAD and self.has_room_now(group) else hold
+
+
+def may_start(waiting_list: WaitingList) -> bool:
+    """Return whether no limit keeps the first group of a waiting list from starting."""
+    group = waiting_list.first()
+    return group is None or limit_reached(group) is None
 
 
 def earlier(
