@@ -306,7 +306,7 @@ def test_users_belong_to_queues(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "fault"),
     [
-        ("queue: 7", "queue: seven", r"users\[0\].queue: no queue is named 'seven'"),
+        ("queue: 7", "queue: seven", r"users\[0\].queue \(ana\): no queue is named 'seven'"),
         ("parent: research", "parent: 7", r"queues\[2\].parent: no queue above it is named '7'"),
         ("weight: 2", "weight: 0", r"queues\[1\].weight: must be a positive number, not 0"),
         ("weight: 2", "weight: high", r"queues\[1\].weight: must be a positive number"),
