@@ -123,6 +123,11 @@ def test_users_in_a_tree_of_queues(trace: Path, tmp_path: Path, capsys: Capture)
     tree.write_text(
         "fairlead: 1\nqueues: [{name: team, weight: 3}]\nusers: {ana: team, nobody: team}\n"
     )
+    typo = tmp_path / "typo.yaml"
+    typo.write_text("fairlead: 1\nlimits: {ana: {gpus: 1}}\n")
+    assert run(["simulate", str(trace), "--policy", "drf/best-fit", "--queues", str(typo)]) == 2
+    fault = only_line(capsys)
+    assert "limits.ana.gpus: the trace has no such resource; it has cpu, memory" in fault
     words = ("--policy", "drf/best-fit", "--queues", tree, "--what-if", "weight:team=1")
     found = figures(capsys, trace, *words)
     for name, weight in (("drf/best-fit", 3), ("drf/best-fit, weight:team=1", 1)):

@@ -50,11 +50,20 @@ def explained(s: Scheduler, group: Group, now: float) -> Explained:
         nearest(s, group, first, open_),
         starts,
         [] if starts else changes(s, group, first, open_, now),
-        never(s, group, first, there),
+        never(s, group, first, there) or is_beyond_limits(s, group),
         ahead(s, group, first, open_ or allowed or there),
         reserved(s, now),
         "nothing" if starts else held_by(copied(s), group.id, now),
     )
+
+
+def is_beyond_limits(s: Scheduler, group: Group) -> bool:
+    """Whether it would not be within its limits if nothing ran."""
+    running, s.running = s.running, {}
+    try:
+        return not s.is_within(group)
+    finally:
+        s.running = running
 
 
 def short(demand: list[int], amounts: list[int]) -> list[int]:

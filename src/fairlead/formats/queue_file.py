@@ -71,6 +71,8 @@ def load_queues(path: str | Path) -> QueueFile:
         queues = read_queues(rows, list(named.values()), list(named))
         for q, name in enumerate(queues.names):
             text_of(name, f"queues[{q}].name")
+        for name in limits:
+            text_of(name, "limits")
     except InputError as error:
         raise error.within(source_name(path)) from None
     queue_of = zip(named, queues.user_queue(), strict=True)

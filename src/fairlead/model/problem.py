@@ -334,7 +334,7 @@ class Problem(ReadOnlyArrays):
     def pooled(self) -> Problem:
         """Return the problem with all servers as one pool: one group, no constraints, no rates."""
         cluster = Cluster(
-            groups=("pool",) if self.n_groups > 1 else self.cluster.groups,
+            groups=("pool",) if self.count.sum() > 1 else self.cluster.groups,
             resources=self.cluster.resources,
             capacity=self.total_capacity[None, :],
             count=np.ones(1, dtype=np.int64),

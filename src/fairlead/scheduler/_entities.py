@@ -512,7 +512,7 @@ def limit_reached(group: TaskGroup) -> Queue | None:
     node = group.waiting_list.queue
     while node.is_limited and node.parent is not None:
         limit = node.limit
-        if limit is not None and exceeds(limit, node, group):
+        if limit is not None and exceeds(limit, node.held, node.running, group):
             return node
         node = node.parent
     return None
@@ -528,17 +528,27 @@ def runs_all_tasks(queue: Queue) -> bool:
     return False
 
 
-def exceeds(limit: Limit, queue: Queue, group: TaskGroup) -> bool:
+def is_beyond_limits(group: TaskGroup) -> bool:
+    """Return whether a limit keeps a group from starting even if nothing else ran."""
+    node = group.waiting_list.queue
+    while node.is_limited and node.parent is not None:
+        limit = node.limit
+        if limit is not None and exceeds(limit, zeros(len(node.held)), 0, group):
+            return True
+        node = node.parent
+    return False
+
+
+def exceeds(limit: Limit, held: vec[i64], running: i64, group: TaskGroup) -> bool:
     """Return whether the next task of a group, or all of a gang, would be beyond a limit."""
-    held = queue.held
     if not isinstance(group, Gang):
         demand = group.shape.demand
         for r in range(len(limit.amounts)):
             if demand[r] > 0 and demand[r] > limit.amounts[r] - held[r]:
                 return True
-        return queue.running >= limit.tasks
+        return running >= limit.tasks
     together = group.tasks_together()
-    if sum(together.values()) > limit.tasks - queue.running:
+    if sum(together.values()) > limit.tasks - running:
         return True
     for r in range(len(limit.amounts)):
         if limit.amounts[r] == NO_LIMIT:

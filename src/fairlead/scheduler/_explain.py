@@ -28,6 +28,7 @@ from fairlead.scheduler._entities import (
     TaskGroup,
     Terms,
     fits,
+    is_beyond_limits,
     limit_reached,
     path_of,
 )
@@ -88,6 +89,7 @@ class Explainer:
             starts = hold.held_by == "nothing"
             if not starts:
                 hold = self.beyond_limit() or hold
+                is_never = is_beyond_limits(group)
                 self.try_changes()
             if never is not None:
                 hold = never

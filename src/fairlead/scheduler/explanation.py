@@ -133,7 +133,7 @@ class Explanation:
     untried : int
         Classes of servers that were not tried.
     never : bool
-        Whether it fits on no present server, even emptied and open.
+        Whether it fits on no present server, even emptied and open, or asks for more than a limit.
     short : dict of str to (float, float)
         If it never fits: the demand, and the largest capacity of an allowed server.
     reservation : Reservation or None

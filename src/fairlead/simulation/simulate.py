@@ -15,6 +15,7 @@ from fairlead.executors.executor import Executor
 from fairlead.executors.local_processes import Processes
 from fairlead.formats.queue_file import load_queues
 from fairlead.model.arguments import file_name, number, switch, texts, whole_number
+from fairlead.model.queues import TASKS
 from fairlead.model.run_log import RECORDED, RunLog
 from fairlead.model.workload import Workload, first_seconds
 from fairlead.simulation.metrics.summary import Summary, summarise
@@ -225,7 +226,12 @@ def with_queues(workload: Workload, path: Path | str) -> Workload:
     """
     if isinstance(workload, JournalWorkload):
         workload = workload.as_trace()
-    tree = load_queues(path)
+    tree, known = load_queues(path), workload.cluster.resources
+    for name, limit in tree.limits.items():
+        for resource in limit:
+            if resource not in (*known, TASKS):
+                fault = f"the trace has no such resource; it has {', '.join(known)}"
+                raise InputError(fault, f"limits.{name}.{resource}", str(path))
     try:
         return replace(workload, queues=tree.of(workload.users), limits=tree.limits)
     except ProblemError as error:
