@@ -76,6 +76,18 @@ def test_limits_hold_for_users_and_teams() -> None:
         assert sum(started_by_user(held).values()) == 4
 
 
+def test_a_limit_of_any_size_is_taken() -> None:
+    state = with_servers(a=2)
+    limits = {"ana": {"cpu": 1e99, "memory": 1e99, "license": 1e99, "tasks": 1e99}}
+    state.apply("queues", QueueFile([], {}, limits).to_dict([]), 0.0)
+    submit(state, user="ana", tasks=3)
+    assert started_by_user(state) == {"ana": 2}
+    body = server("b", 1)
+    body["capacity"] = {"cpu": 1.0, "license": 2.0}
+    state.apply("server", body, 0.0)
+    assert started_by_user(state) == {"ana": 1}
+
+
 def server(name: str, cpu: float) -> dict[str, object]:
     return {"name": name, "capacity": {"cpu": cpu}, "labels": {}, "identity": name}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,6 +12,7 @@ from random_workloads import random_workload
 
 from fairlead.errors import InputError
 from fairlead.model.cluster import Cluster
+from fairlead.model.queues import read_queues
 from fairlead.model.workload import Workload
 from fairlead.traces.what_if import change_workload
 
@@ -85,7 +88,7 @@ def test_remaining_servers_keep_capacity_and_events(seed: int, data: st.DataObje
         ("demand:ana=3", "must be weight:USER=NUMBER, servers:GROUP+NUMBER or"),
         ("weight:ana", "must be weight:USER=NUMBER, such as weight:ana=3"),
         ("weight:ana=x", "'x' is not a number"),
-        ("weight:ana=-1", "a weight must be a number from 0, not -1"),
+        ("weight:ana=-1", "the weight of ana must be a number from 0, not -1"),
         ("weight:anna=3", "no user is named 'anna'; known: ana, bo=; did you mean 'ana'?"),
         ("servers:big-1", "no group of servers is named 'big'; known: big-1, a+b; did you mean"),
         ("servers:big-1+x", "must be servers:GROUP+NUMBER"),
@@ -106,3 +109,14 @@ def test_long_lists_of_names_are_cut() -> None:
     object.__setattr__(workload, "users", tuple(f"user-{n}" for n in range(12)))
     with pytest.raises(InputError, match=r"known: user-0, .*, user-9 and 2 more users; did you"):
         change_workload(workload, "weight:usr-11=1")
+
+
+def test_a_queue_weighs_something() -> None:
+    workload = small()
+    rows = [{"name": "team"}]
+    in_tree = replace(workload, queues=read_queues(rows, ["team", None], workload.users))
+    changed = change_workload(in_tree, "weight:team=3").queues
+    assert changed is not None
+    assert changed.weight.tolist() == [3]
+    with pytest.raises(InputError, match="the weight of team must be a positive number, not 0"):
+        change_workload(in_tree, "weight:team=0")

@@ -15,6 +15,7 @@ from fairlead.model.quantity import read_number, show
 
 TOP = -1  # in place of a queue's index: in no queue
 DEEPEST = 100
+MOST_TASKS = 2**61  # a larger limit of tasks is none that binds
 TASKS = "tasks"  # in a limit, in place of a resource: the most running tasks
 
 # By the name of a queue or user: the most that its tasks hold of each resource while they run.
@@ -174,7 +175,7 @@ def amounts_and_tasks(
 ) -> tuple[dict[str, float], int | None]:
     """Return the limited amounts of some resources, and the most running tasks if limited."""
     amounts = {name: limit[name] for name in resources if name in limit and name != TASKS}
-    return amounts, int(limit[TASKS]) if TASKS in limit else None
+    return amounts, int(min(limit[TASKS], MOST_TASKS)) if TASKS in limit else None
 
 
 def _known(name: Any, index: Mapping[str, int], place: str, where: str = "") -> int:

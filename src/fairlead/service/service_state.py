@@ -39,6 +39,7 @@ from fairlead.service.jobs import (
 RESOURCES = ("cpu", "memory", "gpu")  # cores, GiB, devices
 QUANTA = {"cpu": 1 / 1000, "memory": 1 / 2**30, "gpu": 1}
 OTHER_QUANTUM = 1 / 10_000  # of other resources
+MOST_QUANTA = 2**61  # of a limit
 MOST_RESOURCES = 64  # of all servers; the scheduler's tables have a column for each
 MOST_DRAINED = 10_000  # names of drained servers that were lost; the oldest are forgotten
 FORECAST_ENDS = 5000  # ends of tasks that a forecast simulates, in 0.1 s
@@ -416,6 +417,10 @@ class ServiceState:
         self.scheduler.add_queue(name, weight, parent)
         if name in self.limits:
             amounts, tasks = amounts_and_tasks(self.limits[name], self.resources)
+            # A larger limit than can be counted never binds.
+            for resource, most in amounts.items():
+                countable = MOST_QUANTA * QUANTA.get(resource, OTHER_QUANTUM)
+                amounts[resource] = min(most, countable)
             self.scheduler.set_limit(name, {} if self.scheduler.policy.slots else amounts, tasks)
 
     def _check_tree(

@@ -78,7 +78,8 @@ def _with_weight(workload: Workload, rest: str) -> Workload:
     except ValueError:
         raise InputError(f"{text!r} is not a number") from None
     except ProblemError:
-        raise InputError(f"a weight must be a number from 0, not {text}") from None
+        wanted = "a number from 0" if name in workload.users else "a positive number"
+        raise InputError(f"the weight of {name} must be {wanted}, not {text}") from None
 
 
 def _with_servers(workload: Workload, rest: str) -> Workload:
