@@ -14,6 +14,7 @@ fairlead: 1
 queues: [{name: physics, weight: 2}, {name: theory, parent: physics}]
 users: {ana: theory, 7: physics}
 limits: {physics: {gpu: 4}, bo: {cpu: 0.5, tasks: 10}}
+quotas: {physics: {gpu: 3}, bo: [{cpu: 0.5}, {cpu: 0.25, where: {type: new}}]}
 """
 
 
@@ -46,6 +47,9 @@ def test_users_that_are_not_listed_are_at_the_top(tmp_path: Path) -> None:
         ("bo: {cpu: 0.5, tasks: 10}", "bo: 2", "limits.bo: must be a mapping of resources, not 2"),
         ("cpu: 0.5", "cpu: -1", "limits.bo.cpu: must be a number from 0, not -1"),
         ("tasks: 10", "tasks: 1.5", "limits.bo.tasks: must be a whole number from 0, not 1.5"),
+        ("{gpu: 3}", "{gpu: -3}", "quotas.physics.gpu: must be a number from 0, not -3"),
+        ("{gpu: 3}", "{gpu: 5}", "quotas.physics.gpu: 5 is more than the limit of physics, 4"),
+        ("{type: new}", "[]", r"quotas.bo\[1\].where: must be labels, or names of servers"),
         ("name: physics, ", "", r"queues\[0\].name: must be text"),
         (
             "ana: theory",

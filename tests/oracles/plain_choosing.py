@@ -42,6 +42,7 @@ class Queue:
     parent: Queue | None = None
     most: dict[int, int] = field(default_factory=dict)  # of resources, while its tasks run
     most_tasks: float = inf
+    quotas: list[tuple[object, dict[int, int]]] = field(default_factory=list)
 
     def is_in(self, queue: Queue) -> bool:
         """Whether it is that queue, or below it."""
@@ -176,7 +177,9 @@ class Choosing:
         return sorted(self.servers.values(), key=lambda s: s.place)
 
     def may(self, group: Group, index: int, server: Server) -> bool:
-        where = group.member(index)[2]
+        return self.is_in_place(group.member(index)[2], server)
+
+    def is_in_place(self, where: object, server: Server) -> bool:
         if isinstance(where, dict):
             return all(server.labels.get(key) == value for key, value in where.items())
         return where is None or server.name in where
@@ -332,7 +335,7 @@ class Choosing:
         return min(plans, key=lambda p: self.score(p[0], *p[1][0]), default=(None, []))[1]
 
     def is_tree(self) -> bool:
-        return any(q.parent is not None for q in self.queues.values())
+        return any(q.parent is not None or q.quotas for q in self.queues.values())
 
     def is_leaf(self, queue: Queue) -> bool:
         return not self.children(queue)
@@ -347,8 +350,36 @@ class Choosing:
             below = [q for q in self.children(queue) if self.leaves(q, tree)]
             if not below:
                 return []
-            queue = min(below, key=lambda q: self.tree_score(q, tree, full))
+            queue = self.next_child(below, tree, full, plans)
         return plans[queue]
+
+    def next_child(self, below, tree: Tree, full: set[int], plans) -> Queue:
+        """Within its quota first, then that with the least score."""
+        return min(below, key=lambda q: self.order_of(q, tree, full, plans))
+
+    def order_of(self, queue: Queue, tree: Tree, full: set[int], plans) -> tuple[bool, Score]:
+        is_beyond = not self.is_guaranteed(queue, tree, full, plans)
+        return is_beyond, self.tree_score(queue, tree, full)
+
+    def is_guaranteed(self, queue: Queue, tree: Tree, full: set[int], plans) -> bool:
+        """Whether what would be served next is within its quotas, or where it has none, below."""
+        below = [q for q in self.children(queue) if self.leaves(q, tree)]
+        child = self.next_child(below, tree, full, plans) if below else None
+        leaf = queue
+        while inner := [q for q in self.children(leaf) if self.leaves(q, tree)]:
+            leaf = self.next_child(inner, tree, full, plans)
+        named = False
+        for where, amounts in queue.quotas:
+            on = [self.demand(g, i) for g, i, s in plans[leaf] if self.is_in_place(where, s)]
+            run = [t for t in self.tasks() if t.group.queue.is_in(queue)]
+            run = [t for t in run if self.is_in_place(where, t.server)]
+            for r, most in amounts.items():
+                asked = sum(row[r] for row in on)
+                if asked > 0:
+                    named = True
+                    if asked + sum(self.demand(t.group, t.index)[r] for t in run) > most:
+                        return False
+        return named or (child is not None and self.is_guaranteed(child, tree, full, plans))
 
     def leaves(self, queue: Queue, tree: Tree) -> list[Queue]:
         """Those at or below a queue that can start tasks."""

@@ -328,11 +328,15 @@ def ahead_beside(s: Scheduler, group: Group, first: int, mine: Queue, view: Serv
     sign, scores = -1 if s.select == "best-fit-first" else 1, []
     waiting = {q: s.waiting_in(q) for q in s.queues.values()}
     tree = {q: [(g[0], i) for i in s.to_place(g[0])] for q, g in waiting.items() if g}
+    plans = {}
+    for queue, nexts in tree.items():
+        rows = [(g, i, next((x for x in s.there() if s.may(g, i, x)), None)) for g, i in nexts]
+        plans[queue] = [row for row in rows if row[2] is not None]
     for queue in s.children(mine.parent):
         if not s.leaves(queue, tree) and queue is not mine:
             continue
         if s.is_tree():
-            score = s.tree_score(queue, tree, set())
+            score = s.order_of(queue, tree, set(), plans)
         else:
             g = group if queue is mine else waiting[queue][0]
             score = s.score(queue, g, first if queue is mine else next(g.waiting()), view)

@@ -74,6 +74,14 @@ class PlainReplay:
         for name, limit in workload.limits.items():
             amounts = {r: most for r, most in limit.items() if r != "tasks"}
             self.scheduler.set_limit(name, amounts, limit.get("tasks"))
+        for name, rows in workload.quotas.items():
+            for row in rows:
+                amounts = {r: most for r, most in row.items() if r != "where"}
+                groups = row.get("where")
+                on = groups and [
+                    f"s{i}" for i, g in enumerate(self.group_of) if cluster.groups[g] in groups
+                ]
+                self.scheduler.set_quota(name, amounts, on)
         for i in range(workload.n_servers):
             if workload.there_at_start[i]:
                 self.join(i)

@@ -157,6 +157,18 @@ class Scheduler(Choosing):
         }
         queue.most_tasks = most
 
+    def set_quota(self, name, amounts=None, where=None) -> None:
+        queue = found(self.queues, name, "queue")
+        counted = self.count({} if amounts is None else amounts, "quota")
+        where = predicate(where)
+        if self.select not in ("first-fit", "best-fit") or self.residual or self.slots:
+            raise RefusalError(self.criterion, "has no quotas")
+        if self.criterion != "drf":
+            raise RefusalError(self.criterion, "has no quotas")
+        given = {r: counted[r] for r, name in enumerate(self.resources) if name in (amounts or {})}
+        others = [(place, row) for place, row in queue.quotas if (place or None) != (where or None)]
+        queue.quotas = others + ([(where, given)] if given else [])
+
     def remove_queue(self, name) -> None:
         queue = found(self.queues, name, "queue")
         if self.children(queue):

@@ -183,6 +183,15 @@ class RandomLife:
         largest = choice([0, 1, 4, 8]) * (2**55 if self.kind == "huge" else 1)
         self.s.set_limit(queue, choice([None, {choice(RESOURCES): largest}]), choice([None, 1, 4]))
 
+    def on_set_quota(self) -> None:
+        queue, choice = self.name("npqrst"), self.random.choice
+        where = choice([None, None, {"zone": "x"}, ["a", "b"]])
+        if self.random.random() < 0.3:
+            self.s.set_quota(queue, where=where)
+            return
+        most = choice([0, 1, 3, 8]) * (2**55 if self.kind == "huge" else 1)
+        self.s.set_quota(queue, {choice(RESOURCES): most}, where)
+
     def on_remove_queue(self) -> None:
         self.s.remove_queue(self.name("npqrst"))
 
@@ -279,6 +288,7 @@ class ComparedLife(RandomLife):
                 ("add_queue", ["z", 1, None], [WILD_NAMES, WILD_WEIGHTS, WILD_NAMES[5:]]),
                 ("set_weight", ["n", 1], [WILD_NAMES, WILD_WEIGHTS]),
                 ("set_limit", ["n", amounts, 1], [WILD_NAMES, WILD_AMOUNTS[:-6], WILD_WHOLE[1:]]),
+                ("set_quota", ["n", amounts], [WILD_NAMES, WILD_AMOUNTS[:-6]]),
                 ("submit", ["n", amounts, 1], [WILD_NAMES, WILD_AMOUNTS, WILD_WHOLE]),
                 ("submit_gang", ["n", [(amounts, 1)]], [WILD_NAMES, WILD_MEMBERS]),
                 ("set_priority", [group, 0], [WILD_IDS, WILD_WHOLE[2:]]),

@@ -35,6 +35,11 @@ class LifeInATree(ComparedLife):
             self.random.choice(["left", "right", "inner"]), self.random.choice(WEIGHTS)
         )
 
+    def on_guarantee_a_team(self) -> None:
+        team, choice = self.random.choice(["left", "right", "inner"]), self.random.choice
+        most = choice([1, 3, 6]) * (2**55 if self.kind == "huge" else 1)
+        self.s.set_quota(team, {choice(["cpu", "memory"]): most}, choice([None, {"zone": "x"}]))
+
     def on_limit_a_team(self) -> None:
         team, most = self.random.choice(["left", "right", "inner"]), self.random.choice([2, 4, 8])
         self.s.set_limit(team, {"cpu": most * (2**55 if self.kind == "huge" else 1)})

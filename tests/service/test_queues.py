@@ -88,6 +88,30 @@ def test_a_limit_of_any_size_is_taken() -> None:
     assert started_by_user(state) == {"ana": 1}
 
 
+def test_quotas_go_first_and_are_kept(tmp_path: Path) -> None:
+    state = with_servers(a=12)
+    quotas = {"bo": [{"cpu": 7}], "cy": [{"cpu": 3, "where": ["a"]}, {"license": 1}]}
+    state.apply("queues", QueueFile([], {}, {}, quotas).to_dict([]), 0.0)
+    for user in ("ana", "bo", "cy"):
+        submit(state, user=user, tasks=20)
+    assert started_by_user(state) == {"ana": 2, "bo": 7, "cy": 3}
+    uses = [(use.queue, use.where, use.quota, use.held) for use in state.scheduler.quotas()]
+    assert uses[0] == ("bo", None, {"cpu": 7}, {"cpu": 7})
+    assert uses[1] == ("cy", ["a"], {"cpu": 3}, {"cpu": 3})
+    assert state.unmet_quotas() == "1 license are guaranteed to cy, and the servers have 0"
+    again = ServiceState.restore(state.snapshot())
+    assert again.quotas == quotas
+    assert again.snapshot() == state.snapshot()
+    with pytest.raises(FairleadError, match="quotas need drf/first-fit or drf/best-fit"):
+        again.apply("policy", {"policy": "tsf/first-fit"}, 0.0)
+    path = tmp_path / "j.db"
+    run(path, "drf/first-fit", QueueFile([], {}, {}, {"bo": [{"cpu": 7}]}), ask)
+    log = simulate(path, "drf/first-fit", processes=1)["drf/first-fit"].log
+    assert Counter((log.task[:12] // 20).tolist())[1] == 7
+    with pytest.raises(FairleadError, match="quotas need"):
+        run(path, "ps-dsf/joint", None)
+
+
 def server(name: str, cpu: float) -> dict[str, object]:
     return {"name": name, "capacity": {"cpu": cpu}, "labels": {}, "identity": name}
 

@@ -274,7 +274,10 @@ def drive(
                 user: one(row["name"] for row in rows) for user in rng.sample(["ana", "bo"], 1)
             }
             limits = {"bo": {"cpu": 2.0}, one(["ana", "team"]): {"tasks": 3.0}}
-            tell("queues", rows=rows, users=users, limits=rng.choice([limits, {}]))
+            quotas = rng.choice([{}, {"bo": [{"cpu": 2.0}, {"cpu": 1.0, "where": {"zone": "x"}}]}])
+            quotas = quotas if state.scheduler.policy.name == "drf/first-fit" else {}
+            terms = {"limits": rng.choice([limits, {}]), "quotas": quotas}
+            tell("queues", rows=rows, users=users, **terms)
     if trees:
         tell("queues", rows=[], users={}, limits={})
     for name in ("a", "b", "c"):

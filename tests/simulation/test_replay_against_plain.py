@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from effort import cases
-from fairlead.errors import InputError
+from fairlead.errors import InputError, RefusalError
 from fairlead.model.cluster import Cluster
 from fairlead.model.queues import read_queues
 from fairlead.model.run_log import RunLog
@@ -87,6 +87,24 @@ def test_limits_hold_in_a_replay(policy: str) -> None:
         assert_same_log(log, plain_replay(limited, policy))
         unlike += not np.array_equal(log.start, replay(workload, policy).start)
     assert unlike
+
+
+@pytest.mark.parametrize("policy", ["drf/first-fit", "drf/best-fit"])
+def test_quotas_go_first_in_a_replay(policy: str) -> None:
+    unlike = 0
+    for seed in range(cases(8)):
+        workload = drawn(seed)
+        cluster = workload.cluster
+        resource, groups = cluster.resources[0], cluster.groups
+        rows = [{resource: 2.0}, {resource: 1.0, "where": [groups[0]]}]
+        quotas = {workload.users[-1]: rows, workload.users[0]: [{cluster.resources[-1]: 1.1}]}
+        guaranteed = replace(workload, quotas=quotas)
+        log = replay(guaranteed, policy)
+        assert_same_log(log, plain_replay(guaranteed, policy))
+        unlike += not np.array_equal(log.start, replay(workload, policy).start)
+    assert unlike
+    with pytest.raises(RefusalError):
+        replay(guaranteed, "tsf/first-fit")
 
 
 OFFERS = [

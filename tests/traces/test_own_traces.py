@@ -36,13 +36,15 @@ def test_trees_of_queues_are_kept(tmp_path: Path) -> None:
     rows = [{"name": "a queue", "weight": 2}, {"name": "below", "parent": "a queue"}]
     of_user = [None, "below", "a queue", *[None] * workload.n_users][: workload.n_users]
     limits = {"below": {"tasks": 3, "cpu": 0.5}}
+    quotas = {"below": [{"cpu": 0.25}, {"cpu": 0.1, "where": {"type": "new"}}]}
     queues = read_queues(rows, of_user, workload.users)
-    workload = replace(workload, queues=queues, limits=limits)
+    workload = replace(workload, queues=queues, limits=limits, quotas=quotas)
     write_parquet(workload, tmp_path / "trace.parquet")
     write_folder(workload, tmp_path / "trace")
     for again in (read_parquet(tmp_path / "trace.parquet"), read_folder(tmp_path / "trace")):
         assert again.queues is not None
         assert again.limits == limits
+        assert again.quotas == quotas
         assert (again.queues.rows(), again.queues.user_queue()) == (rows, of_user)
     users = tmp_path / "trace" / "users.csv"
     users.write_text(users.read_text().replace("below", "nowhere"))

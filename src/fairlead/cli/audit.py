@@ -14,6 +14,7 @@ from fairlead.cli.options import (
     ReportPath,
     Score,
     SkipUnplaceable,
+    TreeFile,
     given_options,
     read_problem,
     title_of,
@@ -24,6 +25,8 @@ from fairlead.errors import InputError
 from fairlead.model.quantity import typed_number
 
 if TYPE_CHECKING:
+    from fairlead.model.problem import Problem
+    from fairlead.model.quotas import Quotas
     from fairlead.properties.audit import Audit
 
 DEFAULT_MECHANISM = "ps-dsf"
@@ -61,6 +64,7 @@ def audit(
         list[str] | None,
         Option("--property", metavar="PROPERTY", help="Only this property; may be repeated."),
     ] = None,
+    queues: TreeFile = None,
     lies: Annotated[
         int | None,
         Option(
@@ -176,6 +180,9 @@ def audit(
         complain(f"skipped: {omission}")
     for note in () if is_mechanism else subject.not_modelled:
         complain(f"not modelled: {note}")
+    quotas: Quotas = {}
+    if queues is not None:
+        problem, subject, quotas = _in_queues(problem, subject, queues)
     from fairlead.properties.audit import audit as find_verdicts
     from fairlead.report.audit import audit_document
 
@@ -186,6 +193,7 @@ def audit(
             subject,
             fair=None if is_mechanism else (names[0] if names else DEFAULT_MECHANISM),
             properties=properties,
+            quotas=quotas,
             lies=LIES if lies is None else lies,
             departures=departures,
             seed=seed,
@@ -201,6 +209,27 @@ def audit(
             _save_witnesses(found, save_witness)
     if not found.holds:
         sys.exit(1)
+
+
+def _in_queues(problem: Problem, subject: Any, path: Path) -> tuple[Problem, Any, Quotas]:
+    """Return problem and subject with the users in the tree of a file, and its quotas."""
+    from dataclasses import replace
+
+    from fairlead.errors import ProblemError
+    from fairlead.formats.queue_file import load_queues
+    from fairlead.model.quotas import check_cluster
+
+    file = load_queues(path)
+    try:
+        tree = file.of(problem.users.names)
+        if tree is not None:
+            problem = problem.in_tree(tree)
+        check_cluster(file.quotas, problem.users.queues, problem.cluster)
+    except ProblemError as error:
+        raise error.within(str(path)) from None
+    if not isinstance(subject, str):
+        subject = replace(subject, problem=problem)
+    return problem, subject, file.quotas
 
 
 def _save_witnesses(found: Audit, folder: Path) -> None:

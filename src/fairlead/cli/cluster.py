@@ -65,10 +65,13 @@ def shares(server: Service = None, as_json: AsJson = False) -> None:
     Example:
       fairlead shares --json
     """
-    from fairlead.report.live import shares_table
+    from fairlead.report.live import quotas_table, shares_table
 
     with client(server) as service:
-        show_table(shares_table(service.ask(calls.SHARES)), as_json)
+        answer = service.ask(calls.SHARES)
+        show_table(shares_table(answer), as_json)
+        if answer.get("quotas") and not as_json:
+            show_table(quotas_table(answer), as_json)
 
 
 def history(server: Service = None, as_json: AsJson = False) -> None:

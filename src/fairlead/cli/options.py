@@ -64,7 +64,7 @@ TreeFile = Annotated[
     Option(
         "--queues",
         metavar="FILE",
-        help="File with a tree of queues, the queue of users, and limits.",
+        help="File with a tree of queues, the queue of users, limits and quotas.",
     ),
 ]
 MachineFile = Annotated[

@@ -6,9 +6,11 @@ YAML or JSON, version 1::
     queues: [{name: physics, weight: 2}, {name: theory, parent: physics}]
     users: {ana: theory, bo: physics}
     limits: {physics: {gpu: 4}, ana: {gpu: 2, tasks: 10}}
+    quotas: {physics: {gpu: 3}, bo: [{gpu: 2}, {gpu: 1, where: {type: a100}}]}
 
 Other users are beside the uppermost queues. Limits are of queues and users: the most that running
-tasks hold of a resource, and the most running tasks.
+tasks hold of a resource, and the most running tasks. Quotas are what is guaranteed to them, on all
+servers or on those with some labels or names.
 """
 
 from __future__ import annotations
@@ -25,8 +27,9 @@ from fairlead.formats.file_faults import did_you_mean, keyed_by_text, short, tex
 from fairlead.model.arguments import file_name
 from fairlead.model.quantity import show
 from fairlead.model.queues import Limits, Queues, read_limits, read_queues
+from fairlead.model.quotas import Quotas, check_quotas, read_quotas
 
-KEYS = ("fairlead", "queues", "users", "limits")
+KEYS = ("fairlead", "queues", "users", "limits", "quotas")
 
 
 @dataclass(frozen=True)
@@ -36,15 +39,21 @@ class QueueFile:
     rows: list[dict[str, Any]]
     queue_of: dict[str, str]  # by user
     limits: Limits = field(default_factory=dict)
+    quotas: Quotas = field(default_factory=dict)
 
     def to_dict(self, users: Sequence[str]) -> dict[str, Any]:
         """Return plain values, after a check with users of a service."""
         self.of(users)
-        return {"rows": self.rows, "users": self.queue_of, "limits": self.limits}
+        tree = {"rows": self.rows, "users": self.queue_of, "limits": self.limits}
+        return tree | ({"quotas": self.quotas} if self.quotas else {})
 
     def of(self, users: Sequence[str]) -> Queues | None:
-        """Return the tree of N users, if any; raise ProblemError if one is named like a queue."""
+        """Return the tree of N users, if any; raise ProblemError if one is named like a queue.
+
+        Raise it for quotas that contradict each other or the limits, too.
+        """
         tree = read_queues(self.rows, [self.queue_of.get(user) for user in users], users)
+        check_quotas(self.quotas, tree, self.limits)
         return tree if self.rows else None
 
 
@@ -63,6 +72,7 @@ def load_queues(path: str | Path) -> QueueFile:
         check_version(document["fairlead"])
         rows, users = document.get("queues", []), document.get("users", {})
         limits = read_limits(document.get("limits", {}))
+        quotas = read_quotas(document.get("quotas", {}))
         if not isinstance(rows, list):
             raise InputError(f"must be a list, not {show(rows)}", "queues")
         if not isinstance(users, Mapping):
@@ -73,8 +83,11 @@ def load_queues(path: str | Path) -> QueueFile:
             text_of(name, f"queues[{q}].name")
         for name in limits:
             text_of(name, "limits")
+        for name in quotas:
+            text_of(name, "quotas")
+        check_quotas(quotas, queues, limits)
     except InputError as error:
         raise error.within(source_name(path)) from None
     queue_of = zip(named, queues.user_queue(), strict=True)
     users_in_queues = {user: name for user, name in queue_of if name is not None}
-    return QueueFile(queues.rows(), users_in_queues, limits)
+    return QueueFile(queues.rows(), users_in_queues, limits, quotas)

@@ -13,6 +13,7 @@ from fairlead.errors import InputError, ProblemError
 from fairlead.model.cluster import BoolArray, Cluster, FloatArray, IntArray
 from fairlead.model.fitting import ROUNDING
 from fairlead.model.queues import Limits, Queues
+from fairlead.model.quotas import Quotas
 from fairlead.model.workload_checks import (
     amounts,
     ascending,
@@ -74,6 +75,7 @@ class Workload:
     server: IndexArray  # (X,): a server whose first event is a join is absent at time 0
     queues: Queues | None = None  # the tree to which the users belong, if any
     limits: Limits = field(default_factory=dict)  # of queues and users, while their tasks run
+    quotas: Quotas = field(default_factory=dict)  # of queues and users
     origin: str = ""  # source of the workload, for reports
     # Numbers of dropped, repaired or simplified records on reading, for reports.
     notes: Mapping[str, int] = field(default_factory=dict)
@@ -105,6 +107,7 @@ class Workload:
         server: ArrayLike = (),
         queues: Queues | None = None,
         limits: Limits | None = None,
+        quotas: Quotas | None = None,
         origin: str = "",
         notes: Mapping[str, int] | None = None,
     ) -> Workload:
@@ -131,8 +134,8 @@ class Workload:
             By default unknown. The server of a task without a start is unknown, too.
         server_time, server_event, server : (X,) arrays, optional
             By default no events.
-        queues, limits, origin, notes
-            See the fields; `fairlead.model.queues` reads queues and limits.
+        queues, limits, quotas, origin, notes
+            See the fields; `fairlead.model.queues` and `fairlead.model.quotas` read them.
 
         Raises
         ------
@@ -210,6 +213,7 @@ class Workload:
             server=servers,
             queues=queues,
             limits=dict(limits or {}),
+            quotas=dict(quotas or {}),
             origin=origin,
             notes=dict(notes or {}),
         )
@@ -455,6 +459,7 @@ def excerpt(
         server=_renumbered(workload.server[of_them], servers),
         queues=workload.queues,
         limits=workload.limits,
+        quotas=workload.quotas,
         origin=workload.origin,
         notes=workload.notes,
     )

@@ -17,6 +17,7 @@ from fairlead.model.arguments import text, whole_number
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.holdings import Holdings, IdleUser
 from fairlead.model.problem import Problem, check_problem
+from fairlead.model.quotas import Quotas, check_cluster, check_quotas, read_quotas
 from fairlead.model.reductions import active_part
 from fairlead.model.verdict import Verdict
 from fairlead.properties import (
@@ -24,6 +25,7 @@ from fairlead.properties import (
     envy,
     feasibility,
     population,
+    queue_quotas,
     queue_shares,
     sharing,
     special_cases,
@@ -61,6 +63,7 @@ AUDITED = {
     population.NAME: Property("departure"),
     special_cases.SINGLE_SERVER: Property("user", special_cases.check_single_server_drf),
     queue_shares.NAME: Property("queue", queue_shares.check_queue_shares),
+    queue_quotas.NAME: Property("quota", queue_quotas.check_queue_quotas),
 }
 PROPERTIES = tuple(AUDITED)
 
@@ -197,6 +200,7 @@ def audit(
     *,
     fair: str | None = None,
     properties: Collection[str] | None = None,
+    quotas: Quotas | None = None,
     lies: int = LIES,
     departures: int = population.DEPARTURES,
     seed: int = 0,
@@ -217,6 +221,8 @@ def audit(
         Mechanism of the fair shares for comparison, by default none.
     properties : collection of str, optional
         Names of the properties to check, by default all.
+    quotas : mapping, optional
+        What queues or users are guaranteed: ``{"ana": [{"gpu": 4}]}``, as `load_queues` reads it.
     lies : int
         Number of lies to try in the search for one that pays.
     departures : int
@@ -262,6 +268,9 @@ def audit(
     """
     check_problem(problem)
     wanted = check_properties(properties)
+    guaranteed = read_quotas(quotas or {})
+    check_quotas(guaranteed, problem.users.queues, {})
+    check_cluster(guaranteed, problem.users.queues, problem.cluster)
     for what, number in (("lies", lies), ("departures", departures), ("seed", seed)):
         whole_number(number, what)
     if name is not None:
@@ -269,6 +278,7 @@ def audit(
     for_fair = fair is not None and not isinstance(subject, str)
     of_subject, of_fair = ({}, options) if for_fair else (options, {})
     audited = subject_of(problem, subject, **of_subject)
+    audited = replace(audited, quotas=guaranteed)
     if name is not None:
         audited = replace(audited, name=name)
     return audit_subject(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.frames import read_numbers, read_table
 from fairlead.model.holdings import Holdings
 from fairlead.model.problem import Problem
+from fairlead.model.quotas import Quotas
 from fairlead.model.reductions import active_part, restrict
 from fairlead.properties.verdict_text import counted
 
@@ -38,6 +39,7 @@ class Subject:
     knows_constraints: bool = True  # whether the rule admits placement constraints
     certified: bool = False  # whether every answer of the rule has a certificate
     zero_weights_hold: bool = False  # whether users of weight 0 hold something; it counts as free
+    quotas: Quotas = field(default_factory=dict)  # that queues are guaranteed
     # A fast approximation of `divide` for a problem close to the given one, starting from these
     # tasks; None without one.
     divide_near: Callable[[Problem, FloatArray], Allocation] | None = None

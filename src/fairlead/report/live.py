@@ -214,6 +214,25 @@ def shares_table(shares: Row) -> LiveTable:
     return LiveTable("shares", "no users yet", "user", columns, rows, shares, note)
 
 
+def quotas_table(shares: Row) -> LiveTable:
+    """Show the quotas of a service's queues, and what is held of them."""
+    columns = words("queue"), words("resource"), Heading("held"), Heading("quota"), words("servers")
+    rows = [
+        (
+            use["queue"],
+            resource,
+            number(use["held"][resource]),
+            number(quota),
+            use["where"] or "all",
+        )
+        for use in shares["quotas"]
+        for resource, quota in use["quota"].items()
+    ]
+    unmet = shares["unmet_quotas"]
+    note = f"Not all quotas can be met: {unmet}." if unmet else ""
+    return LiveTable("quotas", "no quotas", "queue", columns, rows, shares, note)
+
+
 def history_table(usage: Sequence[Row]) -> LiveTable:
     """Show hours of resources by month and user."""
     columns = (

@@ -19,6 +19,7 @@ def check_state(state: State, restored: State) -> None:
         assert group.waiting == restored.groups[group.id].waiting
     assert state.shapes.keys() == {shape.key for g in state.groups.values() for shape in g.shapes()}
     assert state.gangs_parked.keys() == restored.gangs_parked.keys()
+    assert state.quotas == restored.quotas == sum([len(q.quotas) for q in state.queues.values()])
     check_queue(state, state.root, restored.root)
     for name, queue in state.queues.items():
         check_queue(state, queue, restored.queues[name])
@@ -31,6 +32,10 @@ def check_queue(state: State, queue: Queue, restored: Queue) -> None:
     assert (queue.children, queue.priorities) == (restored.children, restored.priorities)
     assert (queue.limit is None) == (restored.limit is None)
     assert queue.is_limited == any(above.limit is not None for above in path_of(queue))
+    for quota, other in zip(queue.quotas, restored.quotas, strict=True):
+        assert quota.constraint.key == other.constraint.key
+        assert list(quota.amounts) == list(other.amounts)
+        assert list(quota.held) == list(other.held)
     assert queue.ranks == sorted(queue.ranks)
     assert queue.ranks == [other.rank for other in queue.ranked]
     assert queue.rank is None or queue.waiting > 0

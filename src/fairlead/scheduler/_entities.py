@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 NOT_TAKEN: Final = -(2**62)  # the need of a resource that is not demanded: every server has more
 NO_LIMIT: Final = 2**63 - 1
+NO_QUOTA: Final = -1
 UNLIMITED: Final = float("inf")
 MANY: Final = 2**62  # more tasks than any group has
 
@@ -488,6 +489,7 @@ class Queue:
         self.needs = vec[i64]()  # the need of each parked waiting list, one after the other
         self.gangs_parked: dict[int, Gang] = {}  # by id
         self.priorities: dict[int, int] = {}  # number of its groups, by priority
+        self.quotas: list[Quota] = []  # guarantees of running tasks here and below
         self.limit: Limit | None = None  # of running tasks here and below
         self.is_limited: bool = parent is not None and parent.is_limited  # here, or above it
         # Waiting lists whose first group was beyond a limit, and how many to try at most the next
@@ -502,6 +504,40 @@ class Limit:
     def __init__(self, amounts: list[int], tasks: int) -> None:
         self.amounts = vec[i64](amounts)  # (R,), `NO_LIMIT` for resources without one
         self.tasks: i64 = tasks
+
+
+class Quota:
+    """What is guaranteed to the tasks of a queue and of those below it, on some servers."""
+
+    def __init__(self, constraint: Constraint, amounts: list[int]) -> None:
+        self.constraint = constraint  # that admits the servers
+        self.amounts = vec[i64](amounts)  # (W,), `NO_QUOTA` for resources without one
+        self.held = zeros(len(amounts))  # (W,) what running tasks hold there
+
+    def is_on(self, server: Server) -> bool:
+        return self.constraint.admits[server.kind]
+
+
+Starts = list[tuple[Shape, Server]]  # the shapes of tasks, and where they start
+
+
+def is_within_quotas(queue: Queue, starts: Starts) -> bool | None:
+    """Return whether a queue holds at most its quotas after some starts.
+
+    Of each quota only the resources count that the tasks take on its servers. None if there are
+    none in any quota.
+    """
+    is_named = False
+    for quota in queue.quotas:
+        for r in range(len(quota.amounts)):
+            if quota.amounts[r] == NO_QUOTA:
+                continue
+            asked = sum([int(shape.demand[r]) for shape, server in starts if quota.is_on(server)])
+            if asked > 0:
+                is_named = True
+                if int(quota.held[r]) + asked > int(quota.amounts[r]):
+                    return False
+    return True if is_named else None
 
 
 def limit_reached(group: TaskGroup) -> Queue | None:

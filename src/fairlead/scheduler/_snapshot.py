@@ -20,10 +20,13 @@ from typing_extensions import TypedDict
 from fairlead.errors import InputError
 from fairlead.scheduler._entities import (
     UNLIMITED,
+    Constraint,
+    ConstraintKey,
     Gang,
     Limit,
     Member,
     Queue,
+    Quota,
     Server,
     Shape,
     Task,
@@ -61,6 +64,14 @@ class ServerRow(TypedDict):
     draining: bool
 
 
+class QuotaRow(TypedDict):
+    """The amounts of a quota in quanta, -1 for none; labels and names of its servers."""
+
+    amounts: list[int]
+    labels: list[tuple[str, str]]
+    names: list[str] | None
+
+
 class QueueRow(TypedDict):
     """A queue; its weight is a numerator and a denominator, ``parent`` is null at the top."""
 
@@ -69,6 +80,7 @@ class QueueRow(TypedDict):
     weight: tuple[int, int]
     parent: str | None
     limit: NotRequired[tuple[list[int], int]]  # amounts and tasks; absent without a limit
+    quotas: NotRequired[list[QuotaRow]]  # absent without any
 
 
 class ShapeRow(TypedDict):
@@ -215,11 +227,11 @@ def restore_state(state: State, body: Body) -> None:
             added.limit = Limit(*queue["limit"])
             added.is_limited = True
         state.add_queue(added)
+        for quota in queue.get("quotas", []):
+            state.guarantee(added, constraint_key(quota), quota["amounts"])
     members: list[Member] = []
     for shape in body["shapes"]:
-        names = shape["names"]
-        where = (frozenset(shape["labels"]), None if names is None else frozenset(names))
-        members.append(Member(shape["demand"], 1, where))
+        members.append(Member(shape["demand"], 1, constraint_key(shape)))
     shapes = state.find_shapes(members)
     for group in body["groups"]:
         restore_group(state, group, shapes)
@@ -231,6 +243,11 @@ def restore_state(state: State, body: Body) -> None:
     state.now = body["now"]
     state.ids, state.joined, state.added = body["ids"], body["joined"], body["added"]
     state.rounds.restore(body["rounds"])
+
+
+def constraint_key(row: QuotaRow | ShapeRow) -> ConstraintKey:
+    names = row["names"]
+    return frozenset(row["labels"]), None if names is None else frozenset(names)
 
 
 def restore_server(state: State, row: ServerRow) -> None:
@@ -286,16 +303,25 @@ def queue_row(queue: Queue) -> QueueRow:
     }
     if queue.limit is not None:
         row["limit"] = [int(most) for most in queue.limit.amounts], int(queue.limit.tasks)
+    if queue.quotas:
+        row["quotas"] = [quota_row(quota) for quota in queue.quotas]
     return row
 
 
+def quota_row(quota: Quota) -> QuotaRow:
+    labels, names = rows_of(quota.constraint)
+    return {"amounts": [int(amount) for amount in quota.amounts], "labels": labels, "names": names}
+
+
 def shape_row(shape: Shape) -> ShapeRow:
-    names = shape.constraint.names
-    return {
-        "demand": [int(amount) for amount in shape.given],
-        "labels": sorted(shape.constraint.labels),
-        "names": None if names is None else sorted(names),
-    }
+    labels, names = rows_of(shape.constraint)
+    return {"demand": [int(amount) for amount in shape.given], "labels": labels, "names": names}
+
+
+def rows_of(constraint: Constraint) -> tuple[list[tuple[str, str]], list[str] | None]:
+    """Return the labels and the names of a constraint."""
+    names = constraint.names
+    return sorted(constraint.labels), None if names is None else sorted(names)
 
 
 def group_row(group: TaskGroup, numbers: dict[Shape, int]) -> GroupRow:

@@ -30,6 +30,7 @@ from fairlead.scheduler._entities import (
     Member,
     Order,
     Queue,
+    Quota,
     Rank,
     Server,
     Shape,
@@ -65,6 +66,7 @@ class State:
     ids: int = 0  # ids of groups and tasks given so far
     joined: int = 0  # number of servers so far
     added: int = 0  # number of queues so far
+    quotas: i64 = 0  # number of quotas of all queues
 
     def __init__(
         self,
@@ -138,6 +140,7 @@ class State:
             add_to(server.free, task.shape.demand, -1)
         server.labels = labels
         self.enter_indexes(server)
+        self.recount_quotas()  # the server may be another one of those that they are on
         self.recount()
 
     def change_back(self, server: Server, given: list[int], labels: Labels) -> None:
@@ -555,6 +558,8 @@ class State:
 
     def remove_queue(self, queue: Queue) -> None:
         """Remove a queue without tasks or queues below it."""
+        if queue.quotas:
+            self.set_quotas(queue, [])
         del self.queues[queue.name]
         self.rounds.remove_queue(queue.name)
         if queue.parent is not None:
@@ -580,6 +585,38 @@ class State:
         for below in self.queues_below(queue):
             below.is_limited = any(above.limit is not None for above in path_of(below))
         self.follow(queue, may_start=True)
+
+    def guarantee(self, queue: Queue, key: ConstraintKey, amounts: list[int] | None) -> None:
+        """Guarantee amounts (R,) on the servers of a constraint to a queue; None for nothing."""
+        quotas = queue.quotas[:]
+        at = 0
+        while at < len(quotas) and quotas[at].constraint.key != key:
+            at += 1
+        added = [] if amounts is None else [Quota(self.kinds.find_constraint(key), amounts)]
+        self.set_quotas(queue, quotas[:at] + added + quotas[at + 1 :])
+
+    def set_quotas(self, queue: Queue, quotas: list[Quota]) -> None:
+        self.note_undo(partial(self.set_quotas, queue, queue.quotas))
+        for quota in quotas:
+            self.add_constraint(quota.constraint)
+        for quota in queue.quotas:
+            self.kinds.remove_constraint(quota.constraint)
+        self.quotas += len(quotas) - len(queue.quotas)
+        queue.quotas = quotas
+        self.recount_quotas()
+
+    def recount_quotas(self) -> None:
+        """Count anew what is held of each quota. O(queues and running tasks)."""
+        if self.quotas == 0:
+            return
+        for queue in self.queues.values():
+            for quota in queue.quotas:
+                quota.held = zeros(self.width)
+        for task in self.running.values():
+            for node in path_of(task.group.waiting_list.queue):
+                for quota in node.quotas:
+                    if quota.is_on(task.server):
+                        add_to(quota.held, task.shape.demand, 1)
 
     def follow_limits(self, queue: Queue, *, may_start: bool) -> None:
         """Follow the limits above a queue after its running tasks changed."""

@@ -73,6 +73,7 @@ SELECTIONS = list({name.split("/")[1]: None for name in ROWS})
 FORMS = ("residual", "oblivious")
 MOST_SLOTS = 1_000_000
 WITH_TREES = (TreeCycle, SubmissionCycle)  # cycles that serve trees of queues
+WITH_QUOTAS = ("drf/first-fit", "drf/best-fit")
 
 
 class Policy:
@@ -124,6 +125,11 @@ class Policy:
         """Raise RefusalError if tasks take slots, which limits of amounts do not fit."""
         if self.slots:
             raise RefusalError(self.name, "tasks take slots; limit their number instead")
+
+    def require_quotas(self) -> None:
+        """Raise RefusalError unless queues may have quotas."""
+        if self.name not in WITH_QUOTAS:
+            raise RefusalError(self.name, f"quotas need {' or '.join(WITH_QUOTAS)}")
 
     def make_cycle(
         self,

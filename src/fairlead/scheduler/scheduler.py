@@ -6,10 +6,10 @@ invalid argument raises `InputError` and changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from numbers import Integral
-from typing import Self, SupportsFloat
+from typing import NamedTuple, Self, SupportsFloat
 
 from fairlead.errors import InputError
 from fairlead.garbage_collection import garbage_collection_paused
@@ -48,7 +48,16 @@ from fairlead.scheduler.live_shares import LiveShares, SharesQuestion, ask_share
 from fairlead.scheduler.policies import parse_policy
 from fairlead.scheduler.random_order import RandomOrder
 
-__all__ = ["Placement", "Scheduler"]
+__all__ = ["Placement", "QuotaUse", "Scheduler"]
+
+
+class QuotaUse(NamedTuple):
+    """A quota of a queue, and what running tasks of it, and of those below it, hold."""
+
+    queue: str
+    where: dict[str, str] | list[str] | None  # labels or names of its servers; None for all
+    quota: dict[str, float]  # by resource
+    held: dict[str, float]  # of these resources, on these servers
 
 
 class Scheduler:
@@ -253,13 +262,70 @@ class Scheduler:
         3
         """
         queue = self._queue(name)
-        given = self._amounts.by_resource({} if amounts is None else amounts, "limit")
-        counted = self._amounts.count({} if amounts is None else amounts, "limit")
+        rows = self._named_amounts({} if amounts is None else amounts, "limit")
         most = -1 if tasks is None else whole_number(tasks, "tasks", 0, LARGEST)
-        if given:
+        if any(amount >= 0 for amount in rows):
             self.policy.require_amounts()
-        rows = [counted[r] if r in given else -1 for r in range(len(counted))]
         self._state.limit_queue(queue.name, rows, most)
+
+    def set_quota(
+        self, name: str, amounts: Mapping[str, float] | None = None, where: object = None
+    ) -> None:
+        """Guarantee amounts to the tasks of a queue and of those below it.
+
+        Among queues with one parent, those go first that hold at most their quota after the next
+        start. What a queue does not use is lent to the others.
+
+        Parameters
+        ----------
+        name : str
+        amounts : mapping of str to number, optional
+            Only the given resources count; a task that takes none of them is beyond the quota.
+        where : mapping of str to str, or sequence of str, optional
+            The servers that the quota is about, by labels or names; all by default.
+
+        Raises
+        ------
+        InputError
+            When there is no such queue or resource, or an amount is negative.
+        RefusalError
+            Unless the policy is ``drf/first-fit`` or ``drf/best-fit``.
+
+        Notes
+        -----
+        Each call replaces the queue's quota on the same servers; without amounts, it removes it. A
+        queue without quotas is within its quota if the queue below it is that would be served.
+
+        Examples
+        --------
+        >>> s = Scheduler(["gpu"], "drf/first-fit")
+        >>> s.add_server("a", {"gpu": 8})
+        >>> for queue in ("ana", "bo"):
+        ...     s.add_queue(queue)
+        ...     _ = s.submit(queue, {"gpu": 1}, 8)
+        >>> s.set_quota("bo", {"gpu": 6})
+        >>> [start.queue for start in s.place()].count("bo")
+        6
+        """
+        queue = self._queue(name)
+        rows = self._named_amounts({} if amounts is None else amounts, "quota")
+        key = constraint_of(where)
+        self.policy.require_quotas()
+        is_given = any(amount >= 0 for amount in rows)
+        self._state.guarantee(queue, key, rows if is_given else None)
+
+    def quotas(self) -> list[QuotaUse]:
+        """Return the quotas of all queues, and what running tasks hold of each."""
+        found: list[QuotaUse] = []
+        for queue in self._state.queues.values():
+            for quota in queue.quotas:
+                amounts, held = self._in_units(quota.amounts), self._in_units(quota.held)
+                named = {name: most for name, most in amounts.items() if most >= 0}
+                labels, names = quota.constraint.key
+                where = dict(sorted(labels)) if names is None else sorted(names)
+                held = {name: held[name] for name in named}
+                found.append(QuotaUse(queue.name, where or None, named, held))
+        return found
 
     def remove_queue(self, name: str) -> None:
         """Remove a queue without tasks and without queues below it."""
@@ -619,6 +685,16 @@ class Scheduler:
         return found
 
     # Steps
+
+    def _in_units(self, amounts: Iterable[int]) -> dict[str, float]:
+        rows = zip(self.resources, amounts, self._amounts.quanta, strict=True)
+        return {name: float(int(amount) * quantum) for name, amount, quantum in rows}
+
+    def _named_amounts(self, amounts: object, what: str) -> list[int]:
+        """Return (R,) amounts in quanta, and -1 for resources without one."""
+        given = self._amounts.by_resource(amounts, what)
+        counted = self._amounts.count(amounts, what)
+        return [counted[r] if r in given else -1 for r in range(len(counted))]
 
     def _member(self, demand: object, tasks: object, where: ConstraintKey) -> Member:
         amounts = self._amounts.count(demand, "demand")

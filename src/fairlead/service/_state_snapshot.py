@@ -32,7 +32,7 @@ def state_bytes(state: ServiceState) -> bytes:
         "next_job": state.next_job,
         "unplaced": state.unplaced,
         "users": state.users,
-        "queues": [state.queue_rows, state.queue_of, state.limits],
+        "queues": [state.queue_rows, state.queue_of, state.limits, state.quotas],
         "servers": [[getattr(s, name) for name in SERVER] for s in state.servers.values()],
         "drained": list(state.drained),
         "jobs": [_job_row(job) for job in state.jobs.values()],
@@ -57,7 +57,8 @@ def fill(state: ServiceState, part: dict[str, Any]) -> None:
     """Enter the users, servers, jobs and tasks of a snapshot into a state."""
     state.users = part["users"]
     # Earlier versions lack it.
-    state.queue_rows, state.queue_of, state.limits = part.get("queues", ([], {}, {}))
+    state.queue_rows, state.queue_of, state.limits, *rest = part.get("queues", ([], {}, {}))
+    state.quotas = rest[0] if rest else {}
     state.next_job, state.unplaced = part["next_job"], part["unplaced"]
     state.pending = dict.fromkeys(state.users, 0)
     state.running = dict.fromkeys(state.users, 0)

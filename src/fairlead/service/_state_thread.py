@@ -132,15 +132,18 @@ class StateThread:
             "rows": state.queue_rows,
             "users": state.queue_of,
             "limits": state.limits,
+            **({"quotas": state.quotas} if state.quotas else {}),
         }
         if queues is not None and tree != (tree := queues.to_dict(list(self.state.users))):
             self._first.append(("queues", tree))
-            if not tree["rows"]:  # the new policy may serve no tree
+            if not tree["rows"] and not tree.get("quotas"):  # the new policy may serve neither
                 self._first.reverse()
         if tree["rows"]:
             parse_policy(wanted[0]).require_trees()
         if any(limit.keys() - {TASKS} for limit in tree["limits"].values()):
             parse_policy(wanted[0]).require_amounts()
+        if tree.get("quotas"):
+            parse_policy(wanted[0]).require_quotas()
 
     def start(self) -> None:
         for kind, body in self._first:

@@ -442,12 +442,29 @@ class ShareView(BaseModel):
     is_short: bool = False
 
 
+class QuotaView(BaseModel):
+    """Amounts that are guaranteed to a queue or user, and what its tasks hold of them.
+
+    `where` says on which servers; it is empty for all.
+    """
+
+    queue: str
+    where: str
+    quota: dict[str, float]
+    held: dict[str, float]
+
+
 class SharesView(BaseModel):
-    """Shares and fair shares of users, with the certificate of the fair ones."""
+    """Shares and fair shares of users, with the certificate of the fair ones; and quotas.
+
+    `unmet_quotas` says which quotas the present servers cannot satisfy together.
+    """
 
     mechanism: str
     users: list[ShareView]
     certificate: dict[str, Any] | None
+    quotas: list[QuotaView] = []
+    unmet_quotas: str = ""
 
 
 class Usage(BaseModel):

@@ -17,6 +17,8 @@ from pydantic_core import to_json
 
 from fairlead.errors import InputError
 from fairlead.formats.queue_file import QueueFile
+from fairlead.model.quotas import in_words
+from fairlead.scheduler.live_shares import SharesQuestion
 from fairlead.service._metrics_page import MetricsPage
 from fairlead.service._state_thread import StateThread, Transaction
 from fairlead.service._workers import Workers
@@ -364,8 +366,8 @@ class Service:
         async with self._shares_lock:
             if self._shares_since < arrived:
                 since = monotonic()
-                read = self.state_thread.run(lambda tx: tx.state.scheduler.shares_question())
-                self._shares = (await asyncio.to_thread((await read).answer)).to_dict()
+                question, quotas = await self.state_thread.run(_shares_and_quotas)
+                self._shares = (await asyncio.to_thread(question.answer)).to_dict() | quotas
                 self._shares_since = since
             return self._shares
 
@@ -395,6 +397,15 @@ class Service:
     def _rebuilt(self, state: ServiceState) -> None:
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self.sessions.forget_all, list(state.servers))
+
+
+def _shares_and_quotas(tx: Transaction) -> tuple[SharesQuestion, dict[str, Any]]:
+    uses = [
+        {**use._asdict(), "where": in_words(use.where).strip()}
+        for use in tx.state.scheduler.quotas()
+    ]
+    quotas = {"quotas": uses, "unmet_quotas": tx.state.unmet_quotas()}
+    return tx.state.scheduler.shares_question(), quotas
 
 
 def user_views(tx: Transaction) -> list[dict[str, Any]]:

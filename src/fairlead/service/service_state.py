@@ -13,8 +13,9 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any, Self
 
-from fairlead.errors import InputError
+from fairlead.errors import InputError, ProblemError
 from fairlead.model.queues import Limits, amounts_and_tasks, read_limits, read_queues
+from fairlead.model.quotas import Quotas, ServerKind, check_servers, quotas_of, read_quotas
 from fairlead.scheduler.argument_checks import constraint_of
 from fairlead.scheduler.scheduler import Placement, Scheduler
 from fairlead.service import _state_snapshot as state_snapshot
@@ -58,6 +59,7 @@ class ServiceState:
         self.queue_rows: list[dict[str, Any]] = []  # the tree of queues above users, if any
         self.queue_of: dict[str, str] = {}  # the queue of each user that is in one
         self.limits: Limits = {}  # of queues and users, also later ones
+        self.quotas: Quotas = {}  # of these, too
         self.servers: dict[str, Server] = {}
         self.drained: dict[str, None] = {}  # names of drained servers that were lost, oldest first
         self.next_job = 1
@@ -88,6 +90,8 @@ class ServiceState:
         """Switch to another policy or seed; keep waiting and running tasks."""
         scheduler = self._empty_scheduler(policy, seed)
         self._check_tree(self.queue_rows, self.queue_of, scheduler)
+        if self.quotas:
+            scheduler.policy.require_quotas()
         self.scheduler = scheduler
         self._groups = {}
         for server in self.servers.values():
@@ -186,11 +190,20 @@ class ServiceState:
         self.users[name] = weight
 
     def on_queues(
-        self, now: float, rows: list[dict[str, Any]], users: dict[str, str], limits: Limits
+        self,
+        now: float,
+        rows: list[dict[str, Any]],
+        users: dict[str, str],
+        limits: Limits,
+        quotas: Quotas | None = None,
     ) -> None:
         """Put users, also later ones, in a tree of queues; keep waiting and running tasks."""
         self._check_tree(rows, users, self.scheduler)
+        checked = read_quotas(quotas or {})
+        if checked:
+            self.scheduler.policy.require_quotas()
         self.queue_rows, self.queue_of, self.limits = rows, users, read_limits(limits)
+        self.quotas = checked
         self.on_policy(now, self.scheduler.policy.name, self.scheduler.seed)
 
     # Events of jobs
@@ -366,6 +379,20 @@ class ServiceState:
                     self.scheduler.finish(heappop(ends)[1])
                     n += 1
 
+    def unmet_quotas(self) -> str:
+        """Return which quotas the present servers cannot satisfy together; empty if they can."""
+        kinds = [
+            ServerKind(server.labels, [server.name], server.capacity)
+            for server in self.servers.values()
+            if not server.lost
+        ]
+        tree = read_queues(self.queue_rows, [], [])
+        try:
+            check_servers(self.quotas, tree, kinds)
+        except ProblemError as short:
+            return short.fault
+        return ""
+
     # Snapshots
 
     def snapshot(self) -> bytes:
@@ -413,15 +440,22 @@ class ServiceState:
         return Scheduler(self.resources, policy, quanta, seed=seed)
 
     def _add_queue(self, name: str, weight: float, parent: str | None) -> None:
-        """Add a queue of the tree, or of a user, with its limit; slots limit tasks only."""
+        """Add a queue of the tree, or of a user, with limit and quotas; slots limit tasks only."""
         self.scheduler.add_queue(name, weight, parent)
         if name in self.limits:
             amounts, tasks = amounts_and_tasks(self.limits[name], self.resources)
-            # A larger limit than can be counted never binds.
-            for resource, most in amounts.items():
-                countable = MOST_QUANTA * QUANTA.get(resource, OTHER_QUANTUM)
-                amounts[resource] = min(most, countable)
+            amounts = self._countable(amounts)
             self.scheduler.set_limit(name, {} if self.scheduler.policy.slots else amounts, tasks)
+        for quota in quotas_of(self.quotas.get(name, ())):
+            self.scheduler.set_quota(name, self._countable(quota.amounts), quota.where)
+
+    def _countable(self, amounts: Mapping[str, float]) -> dict[str, float]:
+        """Return amounts of the resources in use, of which larger ones make no difference."""
+        return {
+            name: min(amount, MOST_QUANTA * QUANTA.get(name, OTHER_QUANTUM))
+            for name, amount in amounts.items()
+            if name in self.resources
+        }
 
     def _check_tree(
         self, rows: list[dict[str, Any]], users: dict[str, str], scheduler: Scheduler

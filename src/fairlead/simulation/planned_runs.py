@@ -120,6 +120,8 @@ def workload_digest(workload: Workload) -> str:
         digest.update(json.dumps(tree).encode())
     if workload.limits:
         digest.update(json.dumps(workload.limits).encode())
+    if workload.quotas:
+        digest.update(json.dumps(["quotas", workload.quotas]).encode())
     arrays = {name: getattr(workload, name) for name in _ARRAYS}
     arrays |= {"capacity": cluster.capacity, "count": cluster.count}
     for name, values in sorted(arrays.items()):

@@ -19,6 +19,7 @@ from fairlead.model.problem import Problem
 from fairlead.model.quanta import Quanta, to_quanta
 from fairlead.model.quantity import ratio
 from fairlead.model.queues import amounts_and_tasks
+from fairlead.model.quotas import Quota, groups_of, quotas_of
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
 from fairlead.scheduler.argument_checks import LARGEST, positive
@@ -68,7 +69,7 @@ def replay(
     InputError
         When the policy is not known.
     RefusalError
-        When the policy has no meaning, or does not serve the workload's tree of queues.
+        When the policy has no meaning, or does not serve the workload's queues, limits or quotas.
 
     Notes
     -----
@@ -95,6 +96,11 @@ def replay(
     for name, limit in workload.limits.items():
         if name in state.queues:
             state.limit_queue(name, *_limit_of(workload, limit, quanta, chosen))
+    for name, rows in workload.quotas.items():
+        chosen.require_quotas()
+        for quota in quotas_of(rows) if name in state.queues else ():
+            amounts = _amounts_in_quanta(quota.amounts, workload, quanta)
+            state.guarantee(state.queues[name], _servers_of(quota, workload), amounts)
     jobs = _jobs_of(workload, kinds, quanta, np.where(unplaceable, 0, workload.set_tasks))
     under_way = Replay(cycle, _server_events_of(workload, quanta), jobs, _cancels_of(workload))
     with garbage_collection_paused():
@@ -119,11 +125,26 @@ def _limit_of(
     amounts, tasks = amounts_and_tasks(limit, resources)
     if amounts:
         policy.require_amounts()
-    rows = [
+    return _amounts_in_quanta(amounts, workload, quanta), -1 if tasks is None else tasks
+
+
+def _amounts_in_quanta(
+    amounts: Mapping[str, float], workload: Workload, quanta: Quanta
+) -> list[int]:
+    """Return amounts (R,) in quanta; -1 for resources without one."""
+    return [
         min(int(Fraction(amounts[name]) * per_unit), LARGEST) if name in amounts else -1
-        for name, per_unit in zip(resources, quanta.per_unit, strict=True)
+        for name, per_unit in zip(workload.cluster.resources, quanta.per_unit, strict=True)
     ]
-    return rows, -1 if tasks is None else tasks
+
+
+def _servers_of(
+    quota: Quota, workload: Workload
+) -> tuple[frozenset[tuple[str, str]], frozenset[str] | None]:
+    """Return the constraint that admits the servers of a quota."""
+    groups = groups_of(quota, workload.cluster)
+    is_all = len(groups) == len(workload.cluster.groups)
+    return frozenset(), None if is_all else frozenset(_group_name(g) for g in groups)
 
 
 def queues_of(workload: Workload) -> Iterator[tuple[str, float, str | None]]:

@@ -16,6 +16,7 @@ from fairlead.executors.local_processes import Processes
 from fairlead.formats.queue_file import load_queues
 from fairlead.model.arguments import file_name, number, switch, texts, whole_number
 from fairlead.model.queues import TASKS
+from fairlead.model.quotas import check_cluster
 from fairlead.model.run_log import RECORDED, RunLog
 from fairlead.model.workload import Workload, first_seconds
 from fairlead.simulation.metrics.summary import Summary, summarise
@@ -233,7 +234,9 @@ def with_queues(workload: Workload, path: Path | str) -> Workload:
                 fault = f"the trace has no such resource; it has {', '.join(known)}"
                 raise InputError(fault, f"limits.{name}.{resource}", str(path))
     try:
-        return replace(workload, queues=tree.of(workload.users), limits=tree.limits)
+        queues = tree.of(workload.users)
+        check_cluster(tree.quotas, queues, workload.cluster)
+        return replace(workload, queues=queues, limits=tree.limits, quotas=tree.quotas)
     except ProblemError as error:
         raise error.within(str(path)) from None
 

@@ -15,6 +15,7 @@ from fairlead.errors import InputError, RefusalError
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.quanta import to_quanta
 from fairlead.model.queues import amounts_and_tasks
+from fairlead.model.quotas import groups_of, quotas_of
 from fairlead.model.run_log import RECORDED, RunLog
 from fairlead.model.workload import DRAIN, LEAVE, Workload
 from fairlead.scheduler.explanation import Explanation
@@ -255,6 +256,11 @@ def _scheduler_at(
         if name in workload.limits:
             most = amounts_and_tasks(workload.limits[name], workload.cluster.resources)
             scheduler.set_limit(name, *most)
+        for quota in quotas_of(workload.quotas.get(name, ())):
+            groups = groups_of(quota, cluster)
+            where = [names[s] for s, g in enumerate(group_of_server) if g in groups]
+            is_all = len(groups) == len(cluster.groups)
+            scheduler.set_quota(name, quota.amounts, None if is_all else where or ["no server"])
     demand = [amounts(row) for row in quanta.demand.tolist()]
     group_of: dict[int, int] = {}
     job_of_set = workload.set_job.tolist()

@@ -18,6 +18,7 @@ from fairlead.formats.atomic_files import replaced_folder
 from fairlead.formats.documents import LARGEST_FILE, parse_json
 from fairlead.model.cluster import Cluster
 from fairlead.model.queues import Queues, read_limits, read_queues
+from fairlead.model.quotas import read_quotas
 from fairlead.model.workload import EVENT_NAMES, IndexArray, Workload
 from fairlead.traces._csv_tables import Block, TraceColumn, first_true, read_blocks, read_table
 from fairlead.traces._stored_files import (
@@ -90,6 +91,8 @@ def write_folder(workload: Workload, path: Path) -> None:
             about["queues"] = workload.queues.rows()
         if workload.limits:
             about["limits"] = workload.limits
+        if workload.quotas:
+            about["quotas"] = workload.quotas
         (draft / MARKER).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
 
 
@@ -214,6 +217,7 @@ def read_folder(path: Path, *, on_progress: ProgressReport | None = None) -> Wor
             **(_read_events(events, cluster) if events.exists() else {}),
             queues=_queues(about["queues"], users.frame["queue"].to_list(), names, path),
             limits=about["limits"],
+            quotas=about["quotas"],
             origin=about["origin"],
             notes=about["notes"],
         )
@@ -246,12 +250,14 @@ def _read_marker(path: Path) -> dict[str, Any]:
         if not isinstance(about.get("queues", []), list):
             raise InputError("must be a list", "queues")
         limits = read_limits(about.get("limits", {}))
+        quotas = read_quotas(about.get("quotas", {}))
     return {
         "resources": resources,
         "origin": str(about.get("origin", "")),
         "notes": notes,
         "queues": about.get("queues", []),
         "limits": limits,
+        "quotas": quotas,
     }
 
 

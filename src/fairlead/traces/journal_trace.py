@@ -335,6 +335,7 @@ def _workload(
         server=[number for _, _, number in times],
         queues=_queues(state, list(users)),
         limits=state.limits,
+        quotas=state.quotas,
         origin=f"journal {recording.path.name}",
         notes={what: n for what, n in notes.items() if n},
     )

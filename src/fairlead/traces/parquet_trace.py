@@ -18,6 +18,7 @@ from fairlead.formats.parquet_file import ParquetKind, read_parquet_file, write_
 from fairlead.model.cluster import Cluster
 from fairlead.model.quantity import show
 from fairlead.model.queues import read_limits, read_queues
+from fairlead.model.quotas import read_quotas
 from fairlead.model.workload import EVENT_NAMES, Workload
 from fairlead.model.workload_checks import MOST_SERVERS
 from fairlead.traces._csv_tables import first_true
@@ -66,6 +67,8 @@ def _header(workload: Workload) -> dict[str, Any]:
         tree = {"queues": queues.rows(), "user_queue": queues.user_queue()}
     if workload.limits:
         tree["limits"] = workload.limits
+    if workload.quotas:
+        tree["quotas"] = workload.quotas
     return tree | {
         "origin": workload.origin,
         "notes": dict(workload.notes),
@@ -175,6 +178,7 @@ def _workload(frame: pl.DataFrame, header: Mapping[str, Any]) -> Workload:
         if "queues" in header
         else None,
         limits=read_limits(header.get("limits", {})),
+        quotas=read_quotas(header.get("quotas", {})),
         origin=header["origin"],
         notes=header["notes"],
     )

@@ -17,7 +17,15 @@ from collections.abc import Iterable
 from librt.vecs import vec
 from mypy_extensions import i64
 
-from fairlead.scheduler._entities import Queue, Server, Shape, TaskGroup, path_of
+from fairlead.scheduler._entities import (
+    Queue,
+    Server,
+    Shape,
+    Starts,
+    TaskGroup,
+    is_within_quotas,
+    path_of,
+)
 from fairlead.scheduler._waiting import first_waiting
 from fairlead.scheduler.criteria.criterion import (
     ONE,
@@ -38,10 +46,11 @@ class DominantShare(Criterion):
         path = path_of(group.waiting_list.queue)
         root = path[0].parent
         assert root is not None
-        if len(path) == 1 and not any(queue.children for queue in root.ranked):
+        is_flat = len(path) == 1 and not any(queue.children for queue in root.ranked)
+        if is_flat and not any(queue.quotas for queue in root.ranked):
             return super().position(group, shape, servers)
         tree = TreeScores(self.total, self.shared)
-        tree.add_waiting(root)
+        tree.add_waiting(root, sorted(servers))
         for queue in reversed(path):
             tree.update(queue)
         ahead: list[Queue] = []
@@ -58,7 +67,8 @@ class TreeScores:
 
     Scores and amounts are whole parts of ``2**-64`` of the pool, rounded down. A child counted with
     a lesser score has ``amount * lesser // score``. Children of weight 0 count with what they hold
-    while others can start tasks, as do children that cannot.
+    while others can start tasks, as do children that cannot. A child that stays within its quotas
+    goes before its siblings, whatever the scores.
     """
 
     def __init__(self, total: vec[i64], width: i64) -> None:
@@ -70,9 +80,24 @@ class TreeScores:
         # Of the queues in `able`: the largest dominant share that starts next in one leaf.
         self.steps: dict[Queue, int] = {}
         self.amounts: dict[Queue, list[int]] = {}
+        self.starts: dict[Queue, Starts] = {}  # of the leaves in `able`: what starts next
+        self.leaf: dict[Queue, Queue] = {}  # the leaf to be served next
+        # Whether a queue, or the next one below it that has quotas, would be within them.
+        self.is_within: dict[Queue, bool] = {}
 
     def update(self, queue: Queue) -> None:
-        """Compute a queue's score from those of its children."""
+        """Compute a queue's score from those of its children, and whether it is within quotas."""
+        self.update_score(queue)
+        if queue in self.able:
+            next_below = self.least(queue)
+            leaf = queue if next_below is None else self.leaf[next_below]
+            is_within = is_within_quotas(queue, self.starts[leaf]) if queue.quotas else None
+            if is_within is None:
+                is_within = next_below is not None and self.is_within[next_below]
+            self.leaf[queue] = leaf
+            self.is_within[queue] = is_within
+
+    def update_score(self, queue: Queue) -> None:
         if not queue.children:
             self.scores[queue] = queue.score
             self.amounts[queue] = self.parts_of([int(held) for held in queue.held])
@@ -108,8 +133,8 @@ class TreeScores:
     def least(self, queue: Queue) -> Queue | None:
         """Return the child that is served first."""
         found: Queue | None = None
-        for child in self.candidates(queue):
-            if found is None or self.key(child) < self.key(found):
+        for child in queue.ranked:
+            if child in self.able and (found is None or self.key(child) < self.key(found)):
                 found = child
         return found
 
@@ -121,23 +146,28 @@ class TreeScores:
             found.append(held[r] * ONE // pool if pool > 0 else 0)
         return found
 
-    def key(self, queue: Queue) -> tuple[bool, int, int]:
-        """Return the order of a queue among its siblings: by weight 0, score, and adding."""
-        return (queue.weight[0] == 0, self.scores[queue], queue.serial)
+    def key(self, queue: Queue) -> tuple[bool, bool, int, int]:
+        """Return the order among siblings: by quotas, weight 0, score, and order of adding."""
+        is_beyond = not self.is_within.get(queue, False)
+        return (is_beyond, queue.weight[0] == 0, self.scores[queue], queue.serial)
 
     def before(self, queue: Queue, siblings: list[Queue]) -> list[Queue]:
         """Return the siblings that are served before a queue, the first one first."""
         mine = self.key(queue)
         return [other for other in sorted(siblings, key=self.key) if self.key(other) < mine]
 
-    def add_waiting(self, queue: Queue) -> None:
-        """Count all queues with waiting tasks below a queue as able to start the first ones."""
+    def add_waiting(self, queue: Queue, servers: list[Server]) -> None:
+        """Count all queues with waiting tasks below a queue as able to start the first ones.
+
+        These count as on the first servers that admit them, whatever is free there.
+        """
         for child in queue.ranked:
             self.able.add(child)
-            self.add_waiting(child)
+            self.add_waiting(child, servers)
             first = first_waiting(child)
             if first is not None:
                 self.steps[child] = self.step_of(first)
+                self.starts[child] = supposed_starts(first, servers)
             self.update(child)
 
     def step_of(self, group: TaskGroup) -> int:
@@ -147,3 +177,14 @@ class TreeScores:
             for r in range(self.width):
                 parts[r] += int(shape.demand[r]) * tasks
         return max(self.parts_of(parts))
+
+
+def supposed_starts(group: TaskGroup, servers: list[Server]) -> Starts:
+    """Return a group's next tasks, each on the first server that admits it."""
+    starts: Starts = []
+    for shape, tasks in group.tasks_together().items():
+        for server in servers:
+            if shape.constraint.admits[server.kind]:
+                starts += [(shape, server)] * tasks
+                break
+    return starts

@@ -1,4 +1,4 @@
-"""Places tasks of a tree of queues by hierarchical DRF.
+"""Places tasks of a tree of queues by hierarchical DRF, and within quotas first.
 
 From the root down, the child with the least score is served, of those below which a task can start.
 Each leaf keeps a task that it can start. After a start only the leaves whose task no longer fits
@@ -17,6 +17,7 @@ from fairlead.scheduler._entities import (
     Queue,
     Server,
     Shape,
+    Starts,
     Task,
     has_room,
     limit_reached,
@@ -35,7 +36,7 @@ class TreeCycle(QueueCycle):
 
     def __init__(self, state: State, is_strict: bool) -> None:
         super().__init__(state, is_strict)
-        # During a call of `place`, if there are inner queues:
+        # During a call of `place`, if there are inner queues or quotas:
         self.is_deep = False
         self.tree = TreeScores(state.criterion.total, state.width)
         self.first: dict[Queue, NextStart] = {}  # of each leaf that can start a task
@@ -47,7 +48,7 @@ class TreeCycle(QueueCycle):
     def prepare(self) -> None:
         super().prepare()
         state = self.state
-        self.is_deep = state.root.children < len(state.queues)
+        self.is_deep = state.root.children < len(state.queues) or state.quotas > 0
         if self.is_deep:
             self.survey()
 
@@ -91,8 +92,7 @@ class TreeCycle(QueueCycle):
         for leaf, found in list(self.first.items()):
             if leaf is queue or limit_reached(found[0]) or not still_fits(found, touched):
                 self.find_start(leaf)
-                if leaf not in self.first:
-                    changed.append(leaf)
+                changed.append(leaf)
         if tasks[0].group.waiting == 0:
             self.asked[queue] = least_demand(queue, self.state.width)
             self.find_least()
@@ -111,6 +111,7 @@ class TreeCycle(QueueCycle):
         if found is not None:
             self.first[queue] = found
             self.tree.steps[queue] = self.tree.step_of(found[0])
+            self.tree.starts[queue] = starts_of(found)
         elif queue in self.first:
             del self.first[queue]
         able = self.tree.able
@@ -147,6 +148,13 @@ class TreeCycle(QueueCycle):
                 self.roomy[r] = self.find_roomy(r)
             self.tree.saturated[r] = self.roomy[r] is None
         return before != self.tree.saturated
+
+
+def starts_of(found: NextStart) -> Starts:
+    group, server, plan = found
+    if server is not None:
+        return [(group.shape, server)]
+    return [(group.shape_of(index), on) for index, on in plan]
 
 
 def still_fits(found: NextStart, touched: dict[str, Server]) -> bool:

@@ -1,0 +1,275 @@
+"""Quotas: amounts that are guaranteed to a queue or user, on all servers or on some.
+
+What a queue does not use of its quota is lent to others. Quotas that the servers cannot satisfy
+together are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fairlead.errors import ProblemError
+from fairlead.model.arguments import text
+from fairlead.model.cluster import Cluster, FloatArray
+from fairlead.model.quantity import read_number, show
+from fairlead.model.queues import Limits, Queues
+
+WHERE = "where"  # in a row, in place of a resource: labels, or names of servers or their groups
+
+# By the name of a queue or user: rows of amounts by resource, and of `WHERE` unless on all servers.
+Quotas = dict[str, list[dict[str, Any]]]
+Where = dict[str, str] | list[str] | None
+
+
+@dataclass(frozen=True)
+class Quota:
+    """A row of a queue's quotas."""
+
+    amounts: dict[str, float]  # by resource
+    where: Where
+
+    def is_on(self, labels: Mapping[str, str], names: Sequence[str]) -> bool:
+        """Return whether it is about a server with labels and names."""
+        if isinstance(self.where, dict):
+            return all(labels.get(key) == value for key, value in self.where.items())
+        return self.where is None or any(name in self.where for name in names)
+
+
+@dataclass(frozen=True)
+class ServerKind:
+    """Servers of a cluster that a quota may be about, all or none of them."""
+
+    labels: Mapping[str, str]
+    names: Sequence[str]
+    total: Mapping[str, float]  # capacity of all of them, by resource
+
+
+def quotas_of(rows: Sequence[Mapping[str, Any]]) -> list[Quota]:
+    """Return the quotas of one queue from checked rows."""
+    return [
+        Quota({name: row[name] for name in row if name != WHERE}, row.get(WHERE)) for row in rows
+    ]
+
+
+def in_words(where: Where) -> str:
+    """Return which servers a quota is about; empty for all."""
+    if where is None:
+        return ""
+    if isinstance(where, dict):
+        return " with " + ", ".join(f"{key}={value}" for key, value in where.items())
+    return " " + ", ".join(where)
+
+
+def read_quotas(given: object) -> Quotas:
+    """Check quotas by the name of a queue or user; raise ProblemError for a fault."""
+    if not isinstance(given, Mapping):
+        raise ProblemError(f"must be a mapping of queues and users, not {show(given)}", "quotas")
+    found: Quotas = {}
+    for key, value in given.items():
+        name = text(key, "quotas")
+        rows = value if isinstance(value, list) else [value]
+        places = [f"quotas.{name}" + (f"[{k}]" if len(rows) > 1 else "") for k in range(len(rows))]
+        found[name] = [_row(*each) for each in zip(rows, places, strict=True)]
+        wheres = [row.get(WHERE) for row in found[name]]
+        for k in range(len(wheres)):
+            if wheres[k] in wheres[:k]:
+                raise ProblemError("is about the same servers as an earlier one", places[k])
+    return found
+
+
+def _row(row: object, place: str) -> dict[str, Any]:
+    if not isinstance(row, Mapping):
+        raise ProblemError(f"must be a mapping of resources, not {show(row)}", place)
+    found: dict[str, Any] = {}
+    for key, value in row.items():
+        name = text(key, place)
+        if name == WHERE:
+            found[WHERE] = _where(value, f"{place}.{WHERE}")
+            continue
+        try:
+            found[name] = read_number(value, "a number from 0")
+        except ProblemError as error:
+            raise ProblemError(error.fault, f"{place}.{name}") from None
+        if found[name] < 0:
+            raise ProblemError(f"must be a number from 0, not {show(value)}", f"{place}.{name}")
+    return found
+
+
+def _where(value: object, place: str) -> dict[str, str] | list[str]:
+    if isinstance(value, Mapping) and value:
+        return {text(key, place): text(value[key], place) for key in sorted(value, key=str)}
+    if isinstance(value, list) and value:
+        return sorted({text(name, place) for name in value})
+    raise ProblemError(f"must be labels, or names of servers, not {show(value)}", place)
+
+
+# Whether they can be satisfied
+
+
+@dataclass(frozen=True)
+class _Need:
+    """An amount of a resource that servers must have for the quotas of some queues."""
+
+    names: tuple[str, ...]  # of these queues
+    where: Where
+    amount: float
+
+
+def check_quotas(quotas: Quotas, queues: Queues | None, limits: Limits) -> None:
+    """Raise ProblemError for a quota above a limit, or below those of the queues under it."""
+    for name, rows in quotas.items():
+        for quota in quotas_of(rows):
+            for resource, amount in quota.amounts.items():
+                most = limits.get(name, {}).get(resource, np.inf)
+                if amount > most:
+                    fault = f"{amount:.6g} is more than the limit of {name}, {most:.6g}"
+                    raise ProblemError(fault, f"quotas.{name}.{resource}")
+    for _ in _needs(quotas, queues):
+        pass
+
+
+def groups_of(quota: Quota, cluster: Cluster) -> list[int]:
+    """Return the groups of servers of a cluster that a quota is about."""
+    return [g for g, name in enumerate(cluster.groups) if quota.is_on(cluster.labels[g], [name])]
+
+
+def check_cluster(quotas: Quotas, queues: Queues | None, cluster: Cluster) -> None:
+    """Raise ProblemError that names a quota which the servers of a cluster can never satisfy."""
+    known = cluster.resources
+    for name, rows in quotas.items():
+        for quota in quotas_of(rows):
+            for resource in quota.amounts:
+                if resource not in known:
+                    fault = f"there is no such resource; there are {', '.join(known)}"
+                    raise ProblemError(fault, f"quotas.{name}.{resource}")
+    kinds = [
+        ServerKind(
+            cluster.labels[g],
+            [name],
+            dict(zip(known, (cluster.capacity[g] * cluster.count[g]).tolist(), strict=True)),
+        )
+        for g, name in enumerate(cluster.groups)
+    ]
+    check_servers(quotas, queues, kinds)
+
+
+def check_servers(quotas: Quotas, queues: Queues | None, servers: Sequence[ServerKind]) -> None:
+    """Raise ProblemError that names quotas which the servers cannot satisfy together.
+
+    One linear programme a resource, of as many unknowns as quotas times kinds of servers.
+    """
+    for resource, needs in _needs(quotas, queues):
+        short = _unmet(resource, needs, servers)
+        if short is not None:
+            names = list(dict.fromkeys(name for need in short.needs for name in need.names))
+            listed = ", ".join(names[:4]) + (" and others" if len(names) > 4 else "")
+            places = {in_words(need.where) for need in short.needs}
+            on = places.pop() if len(places) == 1 else ""
+            asked = sum(need.amount for need in short.needs)
+            fault = f"{asked:.6g} {resource} are guaranteed to {listed}"
+            fault += f", and the servers{on} have {short.has:.6g}"
+            raise ProblemError(fault, f"quotas.{names[0]}")
+
+
+def _needs(quotas: Quotas, queues: Queues | None) -> Iterator[tuple[str, list[_Need]]]:
+    """Yield, for each resource, what the uppermost queues and users need of it.
+
+    A queue without a quota needs what those below it need. Raise ProblemError if these need more
+    than its quota.
+    """
+    resources = {
+        name: None for rows in quotas.values() for q in quotas_of(rows) for name in q.amounts
+    }
+    names = () if queues is None else queues.names
+    children: dict[str | None, list[str]] = {None: [], **{name: [] for name in names}}
+    above: dict[str, str | None] = {}
+    if queues is not None:
+        above = {name: queues.name_of(queues.parent[q]) for q, name in enumerate(names)}
+    for name in [*names, *(name for name in quotas if name not in names)]:
+        children[above.get(name)].append(name)
+    for resource in resources:
+        needs: list[_Need] = []
+        for name in children[None]:
+            found = _needs_of(name, resource, quotas, children)
+            everywhere = found.pop("", None)
+            needs += found.values()
+            if everywhere is not None:  # of which what is guaranteed on some servers is a part
+                rest = everywhere.amount - sum(need.amount for need in found.values())
+                needs.append(_Need(everywhere.names, None, max(rest, 0.0)))
+        yield resource, needs
+
+
+def _needs_of(
+    name: str, resource: str, quotas: Quotas, children: Mapping[str | None, list[str]]
+) -> dict[str, _Need]:
+    """Return the needs of a queue by their servers, in words."""
+    found: dict[str, _Need] = {}
+    for child in children.get(name, ()):
+        for place, need in _needs_of(child, resource, quotas, children).items():
+            before = found.get(place)
+            if before is not None:
+                amount = before.amount + need.amount
+                found[place] = _Need(before.names + need.names, need.where, amount)
+            else:
+                found[place] = need
+    for quota in quotas_of(quotas.get(name, ())):
+        if resource in quota.amounts:
+            amount, place = quota.amounts[resource], in_words(quota.where)
+            below = found.get(place)
+            if below is not None and below.amount > amount * (1 + 1e-12):
+                fault = f"{amount:.6g} is less than the {below.amount:.6g} that are guaranteed to "
+                raise ProblemError(fault + ", ".join(below.names), f"quotas.{name}.{resource}")
+            found[place] = _Need((name,), quota.where, amount)
+    return found
+
+
+@dataclass(frozen=True)
+class _Shortage:
+    needs: list[_Need]  # that exceed together what their servers have
+    has: float
+
+
+def _unmet(
+    resource: str, needs: Sequence[_Need], servers: Sequence[ServerKind]
+) -> _Shortage | None:
+    """Return needs that their servers cannot satisfy together, if any.
+
+    A linear programme divides what the servers have among the needs. Where it falls short, its
+    prices are a smallest cut: servers of price 1 are used up by the needs without a price.
+    """
+    from scipy.optimize import linprog  # noqa: PLC0415 (slow to import, seldom needed)
+    from scipy.sparse import coo_array, vstack  # noqa: PLC0415
+
+    amounts: FloatArray = np.array([need.amount for need in needs])
+    has: FloatArray = np.array([kind.total.get(resource, 0.0) for kind in servers])
+    pairs = [
+        (n, k)
+        for n, need in enumerate(needs)
+        for k, kind in enumerate(servers)
+        if Quota({}, need.where).is_on(kind.labels, kind.names)
+    ]
+    scale = max(float(amounts.max(initial=0.0)), 1e-300)
+    met, price_of_need, price_of_kind = 0.0, np.zeros(len(needs)), np.zeros(len(servers))
+    if pairs:
+        of_need, of_kind = (np.array(column) for column in zip(*pairs, strict=True))
+        each, ones = np.arange(len(pairs)), np.ones(len(pairs))
+        by_need = coo_array((ones, (of_need, each)), shape=(len(needs), len(pairs)))
+        by_kind = coo_array((ones, (of_kind, each)), shape=(len(servers), len(pairs)))
+        most = np.concatenate([amounts, has]) / scale
+        answer = linprog(-ones, A_ub=vstack([by_need, by_kind]).tocsr(), b_ub=most, method="highs")
+        met = -float(answer.fun) * scale
+        prices = -np.asarray(answer.ineqlin.marginals)
+        price_of_need, price_of_kind = prices[: len(needs)], prices[len(needs) :]
+    if met >= float(amounts.sum()) * (1 - 1e-9):
+        return None
+    short = [
+        need
+        for need, price in zip(needs, price_of_need, strict=True)
+        if price < 0.5 and need.amount
+    ]
+    used = float(has[price_of_kind > 0.5].sum())
+    return _Shortage(short, used)

@@ -1,0 +1,73 @@
+"""The quota guarantee: every queue with tasks left holds what is guaranteed to it.
+
+A queue may hold less than its quota of a resource only if no task left below it takes that resource
+on the servers of the quota, or, of whole tasks, if the next one would go beyond the quota.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairlead.model.cluster import BoolArray
+from fairlead.model.problem import Problem
+from fairlead.model.quotas import groups_of, in_words, quotas_of
+from fairlead.model.verdict import Verdict
+from fairlead.properties.subject import Subject
+from fairlead.properties.verdict_text import NEGLIGIBLE, format_change
+
+NAME = "quota-guarantee"
+
+
+def check_queue_quotas(subject: Subject) -> Verdict:
+    """Check each resource of each quota; O(quotas N G R).
+
+    Mechanisms that see one pool know nothing of its servers, so quotas on some are left out there.
+    """
+    problem, holdings = subject.problem, subject.holdings
+    if not subject.quotas:
+        return Verdict.not_applicable(NAME, "there are no quotas")
+    left = holdings.user_tasks < problem.task_limit * (1 - NEGLIGIBLE)
+    if holdings.whole_tasks:
+        left = holdings.user_tasks <= problem.task_limit - 1 + NEGLIGIBLE
+    checked = 0
+    worst, witness, sentence = NEGLIGIBLE, {}, ""
+    for name, rows in subject.quotas.items():
+        below = _users_of(problem, name)
+        for quota in quotas_of(rows):
+            groups = groups_of(quota, problem.cluster)
+            if quota.where is not None and problem is not subject.given:
+                continue
+            wants = below & left & problem.users.eligible[:, groups].any(axis=1)
+            held = holdings.held[below][:, groups].sum(axis=(0, 1))
+            for resource, amount in quota.amounts.items():
+                r = problem.cluster.resources.index(resource)
+                asked = problem.demand[wants, r]
+                asked = asked[asked > 0]
+                if not asked.size or amount <= 0:
+                    continue
+                checked += 1
+                has = float(held[r])
+                # A whole task that would go beyond the quota is not guaranteed.
+                next_start = float(asked.min()) if holdings.whole_tasks else 0.0
+                short = 1.0 - has / amount
+                if short > worst and has + next_start <= amount * (1 + NEGLIGIBLE):
+                    worst = short
+                    less, more = format_change(has, amount)
+                    sentence = (
+                        f"{name} holds {less} {resource}{in_words(quota.where)} while tasks of it "
+                        f"wait; {more} are guaranteed"
+                    )
+                    witness = {"queue": name, "resource": resource, "held": has, "quota": amount}
+    if not checked:
+        return Verdict.not_applicable(NAME, "no queue with a quota has tasks left")
+    if witness:
+        return Verdict(NAME, "fails", witness, checked, sentence=sentence, severity=worst)
+    return Verdict(NAME, "holds", {}, checked, sentence="every queue holds its quota")
+
+
+def _users_of(problem: Problem, name: str) -> BoolArray:
+    """Return (N,) bool: the users below a queue, or the user of that name."""
+    queues = problem.users.queues
+    if queues is not None and name in queues.names:
+        return queues.with_queue_above(queues.names.index(name))
+    return np.array([user == name for user in problem.users.names], dtype=bool)

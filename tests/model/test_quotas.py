@@ -1,0 +1,111 @@
+"""Quotas: malformed ones, ones that contradict each other, and ones that no servers can satisfy."""
+
+from __future__ import annotations
+
+from itertools import chain, combinations
+from random import Random
+from typing import Any
+
+import pytest
+
+from effort import cases
+from fairlead.errors import ProblemError
+from fairlead.model.queues import read_queues
+from fairlead.model.quotas import ServerKind, check_quotas, check_servers, read_quotas
+
+SERVERS = [
+    ServerKind({"type": "a100"}, ["g0"], {"gpu": 8, "cpu": 64}),
+    ServerKind({"type": "v100"}, ["g1"], {"gpu": 2, "cpu": 32}),
+]
+TREE = read_queues(
+    [{"name": "p"}, {"name": "c", "parent": "p"}, {"name": "d", "parent": "p"}], [], []
+)
+A100 = {"where": {"type": "a100"}}
+
+
+def fault_of(quotas: Any, limits: Any = None) -> str:
+    try:
+        found = read_quotas(quotas)
+        check_quotas(found, TREE, limits or {})
+        check_servers(found, TREE, SERVERS)
+    except ProblemError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("quotas", "fault"),
+    [
+        ([], "quotas: must be a mapping of queues and users, not a list"),
+        ({"c": 3}, "quotas.c: must be a mapping of resources, not 3"),
+        ({"c": {"gpu": -6}}, "quotas.c.gpu: must be a number from 0, not -6"),
+        ({"c": {"gpu": "x"}}, "quotas.c.gpu: must be a number from 0, not 'x'"),
+        ({"c": [A100, {"where": {}}]}, r"quotas.c[1].where: must be labels, or names of servers"),
+        ({"c": [{"gpu": 1}, {"gpu": 2}]}, "quotas.c[1]: is about the same servers as an earlier"),
+        ({"c": {"gpu": 6}, "d": {"gpu": 3}, "p": {"gpu": 8}}, "quotas.p.gpu: 8 is less than the 9"),
+        ({"c": {"gpu": 6}, "d": {"gpu": 5}}, "11 gpu are guaranteed to c, d, and the servers have"),
+        ({"a": {"gpu": 6}, "b": {"gpu": 5}}, "11 gpu are guaranteed to a, b, and the servers have"),
+        (
+            {"a": {"gpu": 6, **A100}, "b": {"gpu": 4, **A100}, "c": {"gpu": 1}},
+            "10 gpu are guaranteed to a, b, and the servers with type=a100 have 8",
+        ),
+        (
+            {"a": {"gpu": 1, "where": ["g2"]}},
+            "1 gpu are guaranteed to a, and the servers g2 have 0",
+        ),
+        ({"a": {"disk": 1}}, "1 disk are guaranteed to a, and the servers have 0"),
+    ],
+)
+def test_a_fault_names_the_quota(quotas: Any, fault: str) -> None:
+    assert fault in fault_of(quotas)
+
+
+def test_quotas_that_can_be_met_are_taken() -> None:
+    assert fault_of({}) == ""
+    assert fault_of({"a": {"gpu": 6}, "b": {"gpu": 4}}) == ""
+    assert fault_of({"p": {"gpu": 9}, "c": {"gpu": 6}, "d": {"gpu": 3}}) == ""
+    everywhere_and_there = [{"gpu": 6, **A100}, {"gpu": 8}]
+    assert fault_of({"a": everywhere_and_there, "b": {"gpu": 2, "where": ["g1", "g0"]}}) == ""
+    assert "11 gpu" in fault_of({"a": everywhere_and_there, "b": {"gpu": 3}})
+
+
+def test_a_quota_is_at_most_the_limit() -> None:
+    assert fault_of({"a": {"gpu": 4}}, {"a": {"gpu": 4}}) == ""
+    assert "4 is more than the limit of a, 3" in fault_of({"a": {"gpu": 4}}, {"a": {"gpu": 3}})
+
+
+def test_unmet_quotas_are_those_of_hall() -> None:
+    """Quotas can be met if no set of them asks for more than the servers they may use have."""
+    unmet, random = 0, Random(5)
+    for _ in range(cases(60)):
+        kinds = [
+            ServerKind({"type": str(k)}, [f"g{k}"], {"gpu": random.randint(0, 5)}) for k in range(4)
+        ]
+        quotas = {
+            f"q{n}": {
+                "gpu": random.choice([0, 1, 2.5, 4]),
+                "where": [f"g{k}" for k in range(4) if random.random() < 0.4] or ["none"],
+            }
+            for n in range(4)
+        }
+        sets = chain.from_iterable(combinations(quotas.values(), n) for n in range(1, 5))
+        expected = any(
+            sum(row["gpu"] for row in some)
+            > sum(k.total["gpu"] for k in kinds if any(k.names[0] in row["where"] for row in some))
+            for some in sets
+        )
+        try:
+            check_servers(read_quotas(quotas), None, kinds)
+            found = False
+        except ProblemError as error:
+            found = True
+            asked, _, rest = error.fault.partition(" gpu are guaranteed to ")
+            named = rest.split(", and the servers")[0].split(", ")
+            assert float(asked) == sum(quotas[name]["gpu"] for name in named)
+            has = float(error.fault.rsplit(" ", 1)[1])
+            places = set().union(*(quotas[name]["where"] for name in named))
+            assert has == sum(k.total["gpu"] for k in kinds if k.names[0] in places)
+            assert float(asked) > has
+        assert found == expected
+        unmet += found
+    assert 5 < unmet < cases(60)

@@ -1,0 +1,60 @@
+"""The quota guarantee of divisions by mechanisms, by hand, and with whole tasks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fairlead.errors import InputError
+from fairlead.model.holdings import Holdings
+from fairlead.model.problem import Problem
+from fairlead.properties.audit import audit
+from fairlead.properties.queue_quotas import NAME
+
+
+def lab() -> Problem:
+    """Return two teams on four GPUs of one kind and two of another."""
+    problem = Problem.from_arrays(
+        [[8, 4], [8, 2]], [[1, 1], [1, 1], [1, 0]], users=["ana", "bo", "cy"], resources=["c", "g"]
+    )
+    return problem.with_queues([{"name": "team"}], ["team", None, None])
+
+
+def verdict(tasks, quotas, **changes):
+    problem = lab()
+    holdings = Holdings(problem, np.array(tasks, dtype=float), **changes)
+    return audit(problem, holdings, properties=[NAME], quotas=quotas)[NAME]
+
+
+def test_a_queue_below_its_quota_is_named() -> None:
+    found = verdict([[1, 1], [3, 1], [0, 0]], {"team": [{"g": 3}], "bo": [{"g": 2}]})
+    assert found.verdict == "fails"
+    assert found.witness == {"queue": "team", "resource": "g", "held": 2.0, "quota": 3.0}
+    assert verdict([[1, 2], [3, 0], [0, 0]], {"team": [{"g": 3}]}).verdict == "holds"
+
+
+def test_servers_of_a_quota_are_told_apart() -> None:
+    there = {"team": [{"g": 2, "where": [lab().cluster.groups[0]]}]}
+    assert verdict([[1, 2], [3, 0], [0, 0]], there).verdict == "fails"
+    assert verdict([[2, 1], [2, 1], [0, 0]], there).verdict == "holds"
+
+
+def test_whole_tasks_need_not_fill_a_quota() -> None:
+    half = {"team": [{"g": 1.5}]}
+    assert verdict([[1, 0], [3, 2], [0, 0]], half, whole_tasks=True).verdict == "holds"
+    assert verdict([[1, 0], [3, 2], [0, 0]], half).verdict == "fails"
+
+
+def test_a_queue_without_tasks_of_a_resource_is_owed_nothing() -> None:
+    assert not verdict([[2, 1], [2, 1], [0, 0]], {"cy": [{"g": 3}]}).applies
+
+
+def test_mechanisms_are_checked_and_faults_are_raised() -> None:
+    assert not audit(lab(), "drf", properties=[NAME])[NAME].applies
+    found = audit(lab(), "drf", lies=0, quotas={"bo": [{"g": 2}]})
+    assert found[NAME].verdict == "holds"
+    assert (
+        audit(lab(), "drf", quotas={"bo": [{"g": 6}]}, properties=[NAME])[NAME].verdict == "fails"
+    )
+    with pytest.raises(InputError, match="7 g are guaranteed to bo, and the servers have 6"):
+        audit(lab(), "drf", quotas={"bo": [{"g": 7}]})
