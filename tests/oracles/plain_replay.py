@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+import fairlead.scheduler.scheduler
 from fairlead.errors import InputError
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import to_quanta
@@ -31,7 +32,10 @@ def plain_replay(
     **options: Any,
 ) -> RunLog:
     """Replay a workload by the definitions; options as `fairlead.simulation.replay.replay`'s."""
-    replay = PlainReplay(RememberingScheduler, workload, policy, **options)
+    make = RememberingScheduler
+    if "/over-" in policy:
+        make = fairlead.scheduler.scheduler.Scheduler  # whose rounds have tests of their own
+    replay = PlainReplay(make, workload, policy, **options)
     rows = replay.run()
     task, server, start, end, lost = zip(*rows, strict=True) if rows else [()] * 5
     log = RunLog(
@@ -55,6 +59,7 @@ class PlainReplay:
         self, make: Callable[..., Any], workload: Workload, policy: str, **options: Any
     ) -> None:
         self.w = workload
+        self.preempts = "/over-" in policy
         self.unplaceable = unplaceable_sets(workload, policy)
         cluster = workload.cluster
         if policy.startswith("slots:"):
@@ -148,7 +153,8 @@ class PlainReplay:
         submits, cancels = list(enumerate(w.job_submit)), list(enumerate(w.job_cancel))
         while True:
             times = [self.log[row][3] for row in self.running.values()] + [c[0] for c in changes]
-            times.append(float(self.scheduler.next_offer()))
+            if not self.preempts:
+                times.append(float(self.scheduler.next_offer()))
             now = min([*times, *(t for _, t in submits + cancels)], default=inf)
             if now == inf:
                 return self.log
@@ -165,15 +171,37 @@ class PlainReplay:
             changes = [c for c in changes if c[0] > now]
             submits = [s for s in submits if s[1] > now]
             cancels = [c for c in cancels if c[1] > now]
-            for p in self.scheduler.place(now):
-                task = self.first_task[p.group] + p.index
-                self.running[p.task] = len(self.log)
-                end = now + float(w.task_duration[task])
-                self.log.append((task, int(p.server[1:]), float(now), end, False))
+            self.place(now)
+            while self.preempts and self.preempt(now):
+                self.place(now)
+
+    def place(self, now: float) -> None:
+        for start in self.scheduler.place(now):
+            self.note_start(start, now)
+
+    def preempt(self, now: float) -> bool:
+        """Stop tasks for others, by a scheduler that has preemption; return whether any started."""
+        found = self.scheduler.preempt(now, limit=64)
+        for starts, victims in found:
+            for task in victims:
+                row = self.running.pop(task)
+                self.log[row] = (*self.log[row][:3], float(now), True)
+                if task in self.scheduler._state.running:  # else its gang was stopped with another
+                    self.scheduler.evict(task)
+            for start in starts:
+                self.note_start(start, now)
+        return bool(found)
+
+    def note_start(self, start: Any, now: float) -> None:
+        task = self.first_task[start.group] + start.index
+        self.running[start.task] = len(self.log)
+        end = now + float(self.w.task_duration[task])
+        self.log.append((task, int(start.server[1:]), float(now), end, False))
 
 
 def unplaceable_sets(w: Workload, policy: str) -> list[bool]:
     """Which sets find no room even where nothing runs."""
+    policy = policy.removesuffix("/over-share")
     capacity = [[exact(a) for a in row] for row in w.cluster.capacity.tolist()]
     shapes = [[exact(a) for a in row] for row in w.shapes.tolist()]
     if policy.startswith("slots:"):

@@ -54,6 +54,9 @@ class Scheduler(Choosing):
         self.resources = [name_of(r, "resources") for r in resources]
         if len(set(self.resources)) < len(self.resources):
             raise InputError("names a resource twice", "resources")
+        self.preempts = ""
+        if isinstance(policy, str) and "/over-" in policy:
+            policy, _, self.preempts = policy.rpartition("/")
         self.slots = 0
         if isinstance(policy, str) and fullmatch("slots:[0-9]{1,9}", policy):
             self.slots, policy = whole(int(policy[6:]), 1, "slots", 1_000_000), "drf/first-fit"
@@ -78,6 +81,8 @@ class Scheduler(Choosing):
         self.is_idle = False  # whether a round is under way that has placed nothing yet
         self.taker, self.declined, self.freed = None, {}, set()
         self.joined = self.added = self.ids = 0
+        self.stopping: set[int] = set()  # tasks that are to stop for others
+        self.fresh: set[int] = set()  # tasks that started after the last change from outside
 
     # Servers
 

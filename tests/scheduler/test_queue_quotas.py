@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from fairlead.errors import InputError, RefusalError
-from fairlead.scheduler.policies import ROWS, WITH_QUOTAS
+from fairlead.scheduler.policies import ROWS
 from fairlead.scheduler.scheduler import Scheduler
 
 
@@ -119,6 +119,6 @@ def test_what_a_quota_cannot_be_is_refused() -> None:
             s.set_quota("ana", wrong)
     with pytest.raises(InputError):
         s.set_quota("ana", {"gpu": 1}, "new")
-    for policy in {*ROWS, "slots:3"} - set(WITH_QUOTAS):
+    for policy in {*ROWS, "slots:3"} - {"drf/first-fit", "drf/best-fit"}:
         with pytest.raises(RefusalError, match="quotas need"):
             cluster(policy).set_quota("ana", {"gpu": 1})

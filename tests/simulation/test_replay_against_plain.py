@@ -107,6 +107,40 @@ def test_quotas_go_first_in_a_replay(policy: str) -> None:
         replay(guaranteed, "tsf/first-fit")
 
 
+@pytest.mark.parametrize("policy", ["drf/first-fit", "drf/best-fit", "slots:3"])
+def test_a_replay_preempts_as_a_scheduler_does(policy: str) -> None:
+    lost = 0
+    for seed in range(cases(8)):
+        workload = drawn(seed)
+        resource = workload.cluster.resources[0]
+        if not policy.startswith("slots"):
+            workload = replace(workload, quotas={workload.users[-1]: [{resource: 2.0}]})
+        log = replay(workload, f"{policy}/over-share")
+        assert_same_log(log, plain_replay(workload, f"{policy}/over-share"))
+        lost += int(log.lost.sum()) - int(replay(workload, policy).lost.sum())
+        shielded = replay(workload, f"{policy}/over-share:1000")
+        assert_same_log(replace(shielded, policy=policy), replay(workload, policy))
+    assert lost > 0
+
+
+def test_preemption_waits_until_tasks_have_run_for_the_least_time() -> None:
+    workload = Workload.from_arrays(
+        _cluster([[2, 2], [0, 2]], [1, 1]),
+        ["ana", "bo"],
+        job_user=[0, 1],
+        job_submit=[0, 5],
+        set_job=[0, 1],
+        set_shape=[0, 0],
+        shapes=[[1, 0]],
+        set_tasks=[2, 2],
+        task_duration=np.full(4, 100.0),
+    )
+    log = replay(workload, "drf/best-fit/over-share:20")
+    assert log.start.tolist() == [0.0, 0.0, 20.0, 100.0, 120.0]
+    assert log.end.tolist() == [20.0, 100.0, 120.0, 200.0, 220.0]
+    assert log.lost.tolist() == [True, False, False, False, False]
+
+
 OFFERS = [
     *(f"{by}/rrr{rest}" for by in ("drf", "tsf", "ps-dsf") for rest in ("", "/residual")),
     *("drf/rrr/oblivious", "ps-dsf/rrr/oblivious"),

@@ -14,6 +14,9 @@ def check_state(state: State, restored: State) -> None:
         assert list(server.free) == list(other.free)
         assert server.running == other.running
         assert server.is_freed == (server in state.freed.servers)
+    assert state.stopping.keys() == restored.stopping.keys()
+    assert all(state.running[id] is task for id, task in state.stopping.items())
+    assert state.settled == restored.settled
     for group in state.groups.values():
         assert group.waiting > 0 or group.tasks
         assert group.waiting == restored.groups[group.id].waiting

@@ -361,6 +361,7 @@ class Task:
         self.attempt = attempt  # 1 for the first start of this task
         self.since = since  # time of its start, in seconds
         self.is_running = False
+        self.is_stopping = False  # whether it holds its amounts only until it has stopped
 
 
 @mypyc_attr(acyclic=True)

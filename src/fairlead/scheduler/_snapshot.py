@@ -124,6 +124,7 @@ class TaskRow(TypedDict):
     server: str
     attempt: int
     since: float
+    stopping: NotRequired[bool]  # absent unless it is to stop
 
 
 class RoundsRow(TypedDict):
@@ -156,11 +157,15 @@ class Settings(TypedDict):
 
 
 class Body(TypedDict):
-    """The second line of a snapshot; ``ids`` counts groups and tasks so far."""
+    """The second line of a snapshot; ``ids`` counts groups and tasks so far.
+
+    Tasks from ``settled`` on started after the last change from outside.
+    """
 
     settings: Settings
     now: float
     ids: int
+    settled: NotRequired[int]
     joined: int
     added: int
     servers: list[ServerRow]
@@ -180,6 +185,7 @@ def snapshot_of(state: State, settings: Settings) -> bytes:
         "settings": settings,
         "now": state.now,
         "ids": state.ids,
+        "settled": state.settled,
         "joined": state.joined,
         "added": state.added,
         "servers": [server_row(server) for server in sorted(state.servers.values(), key=joined)],
@@ -238,10 +244,14 @@ def restore_state(state: State, body: Body) -> None:
     for task in body["tasks"]:
         found = state.groups[task["group"]]
         place = state.servers[task["server"]]
-        state.book(Task(task["id"], found, task["index"], place, task["attempt"], task["since"]), 0)
+        ran = Task(task["id"], found, task["index"], place, task["attempt"], task["since"])
+        state.book(ran, 0)
+        if task.get("stopping", False):
+            state.mark_stopping(ran)
     state.used = state.count_used()
     state.now = body["now"]
     state.ids, state.joined, state.added = body["ids"], body["joined"], body["added"]
+    state.settled = body.get("settled", state.ids)
     state.rounds.restore(body["rounds"])
 
 
@@ -348,7 +358,7 @@ def group_row(group: TaskGroup, numbers: dict[Shape, int]) -> GroupRow:
 
 
 def task_row(task: Task) -> TaskRow:
-    return {
+    row: TaskRow = {
         "id": task.id,
         "group": task.group.id,
         "index": task.index,
@@ -356,3 +366,6 @@ def task_row(task: Task) -> TaskRow:
         "attempt": task.attempt,
         "since": task.since,
     }
+    if task.is_stopping:
+        row["stopping"] = True
+    return row

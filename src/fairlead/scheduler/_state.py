@@ -67,6 +67,7 @@ class State:
     joined: int = 0  # number of servers so far
     added: int = 0  # number of queues so far
     quotas: i64 = 0  # number of quotas of all queues
+    settled: int = 0  # tasks with ids from here on started after the last change from outside
 
     def __init__(
         self,
@@ -87,6 +88,7 @@ class State:
         self.queues: dict[str, Queue] = {}
         self.groups: dict[int, TaskGroup] = {}
         self.running: dict[int, Task] = {}
+        self.stopping: dict[int, Task] = {}  # those of them that are to stop
         self.shapes: dict[tuple[tuple[int, ...], Constraint], Shape] = {}
         self.kinds = Kinds()
         self.gangs_parked: dict[int, Gang] = {}  # all of them, by id
@@ -119,6 +121,7 @@ class State:
         server.free = server.capacity[:]
         self.count(server, 1)
         self.recount()
+        self.settle()
         self.note_undo(partial(self.leave, server))
 
     def leave(self, server: Server) -> None:
@@ -127,6 +130,7 @@ class State:
         self.kinds.exit(server)
         del self.servers[server.name]
         self.recount()
+        self.settle()
         self.note_undo(partial(self.join, server))
 
     def change(self, server: Server, given: list[int], labels: Labels) -> None:
@@ -140,8 +144,9 @@ class State:
             add_to(server.free, task.shape.demand, -1)
         server.labels = labels
         self.enter_indexes(server)
-        self.recount_quotas()  # the server may be another one of those that they are on
+        self.recount_quotas()  # other quotas may be on it now
         self.recount()
+        self.settle()
 
     def change_back(self, server: Server, given: list[int], labels: Labels) -> None:
         self.change(server, given, labels)
@@ -190,6 +195,7 @@ class State:
         server.is_draining = False
         self.selection.open(server)
         self.criterion.version += 1
+        self.settle()
         self.free_up(server)
         self.note_undo(partial(self.close, server))
 
@@ -197,6 +203,7 @@ class State:
         server.is_draining = True
         self.selection.close(server)
         self.criterion.version += 1
+        self.settle()
         self.note_undo(partial(self.open, server))
 
     def free_up(self, server: Server) -> None:
@@ -254,10 +261,26 @@ class State:
         if is_waiting:
             group.put_back(task.index, task.attempt)
             self.rounds.forget_declines(group.waiting_list.queue.name)
+        if not task.is_stopping:
+            self.settle()
         self.unbook(task, 1 if is_waiting else 0)
         if self.undo_steps is not None:
             self.undo_steps.append(partial(self.undo_stop, task, is_waiting))
         self.forget_ended(group)
+
+    def mark_stopping(self, task: Task) -> None:
+        """Keep a running task on its server until it has stopped, in place of another one."""
+        task.is_stopping = True
+        self.stopping[task.id] = task
+        self.note_undo(partial(self.unmark_stopping, task))
+
+    def unmark_stopping(self, task: Task) -> None:
+        task.is_stopping = False
+        del self.stopping[task.id]
+
+    def settle(self) -> None:
+        """Count all running tasks as started before the last change from outside."""
+        self.settled = self.ids
 
     def undo_start(self, task: Task, was_returned: bool) -> None:
         group = task.group
@@ -276,6 +299,8 @@ class State:
         """Add the amounts of a task, and count `waiting` more waiting tasks of its group."""
         group, server = task.group, task.server
         self.running[task.id] = task
+        if task.is_stopping:
+            self.stopping[task.id] = task
         task.is_running = True
         server.running += 1
         if group.tasks is None:
@@ -298,6 +323,8 @@ class State:
         group, server = task.group, task.server
         queue = group.waiting_list.queue
         del self.running[task.id]
+        if task.is_stopping:
+            del self.stopping[task.id]
         task.is_running = False
         server.running -= 1
         if group.tasks is not None:
@@ -424,6 +451,7 @@ class State:
     def add_group(self, group: TaskGroup) -> None:
         """Add a group without running tasks."""
         self.remember(group)
+        self.settle()
         queue = group.waiting_list.queue
         self.rounds.forget_declines(queue.name)
         self.count_tasks(queue, group.waiting, 0)
@@ -490,12 +518,14 @@ class State:
         group.priority = priority
         group.order = (-priority, group.time, group.id)
         group.is_listed = False
+        self.settle()
         self.activate_group(group)
         self.rerank(group.waiting_list.queue)
 
     def drop(self, group: TaskGroup) -> None:
         if isinstance(group, Gang) and group.is_parked:
             self.unpark_gang(group)
+        self.settle()
         waiting = (int(group.end), group.returned, group.starts, group.is_over)
         self.note_undo(partial(self.undo_drop, group, *waiting))
         queue = group.waiting_list.queue
@@ -552,6 +582,7 @@ class State:
 
     def add_queue(self, queue: Queue) -> None:
         self.queues[queue.name] = queue
+        self.settle()
         if queue.parent is not None:
             queue.parent.children += 1
         self.note_undo(partial(self.remove_queue, queue))
@@ -562,6 +593,7 @@ class State:
             self.set_quotas(queue, [])
         del self.queues[queue.name]
         self.rounds.remove_queue(queue.name)
+        self.settle()
         if queue.parent is not None:
             queue.parent.children -= 1
         self.note_undo(partial(self.add_queue, queue))
@@ -570,6 +602,7 @@ class State:
         self.note_undo(partial(self.set_weight, queue, queue.weight))
         queue.weight = weight
         queue.score = self.criterion.score(queue)
+        self.settle()
         self.rerank(queue)
 
     def limit_queue(self, name: str, amounts: list[int], tasks: int) -> None:
@@ -582,6 +615,7 @@ class State:
     def set_limit(self, queue: Queue, limit: Limit | None) -> None:
         self.note_undo(partial(self.set_limit, queue, queue.limit))
         queue.limit = limit
+        self.settle()
         for below in self.queues_below(queue):
             below.is_limited = any(above.limit is not None for above in path_of(below))
         self.follow(queue, may_start=True)
@@ -603,7 +637,16 @@ class State:
             self.kinds.remove_constraint(quota.constraint)
         self.quotas += len(quotas) - len(queue.quotas)
         queue.quotas = quotas
+        self.settle()
         self.recount_quotas()
+
+    def has_quotas_on_some(self) -> bool:
+        """Return whether a quota is about some servers only."""
+        for queue in self.queues.values():
+            for quota in queue.quotas:
+                if quota.constraint.labels or quota.constraint.names is not None:
+                    return True
+        return False
 
     def recount_quotas(self) -> None:
         """Count anew what is held of each quota. O(queues and running tasks)."""
@@ -703,6 +746,7 @@ class WhatIf:
         self.mark = 0  # number of events of the enclosing blocks
         self.is_outermost = False
         self.before: tuple[float, int, int, int, list[int], RoundsRow] | None = None
+        self.settled = 0
 
     def __enter__(self) -> None:
         state = self.state
@@ -712,6 +756,7 @@ class WhatIf:
         self.mark = len(state.undo_steps)
         rounds = state.rounds.save()
         self.before = (state.now, state.ids, state.joined, state.added, state.used, rounds)
+        self.settled = state.settled
 
     def __exit__(self, *fault: object) -> None:
         state = self.state
@@ -724,6 +769,7 @@ class WhatIf:
         state.is_undoing = False
         if self.before is not None:
             state.now, state.ids, state.joined, state.added, state.used, rounds = self.before
+            state.settled = self.settled
             state.rounds.restore(rounds)
         state.undo_steps = None if self.is_outermost else steps
 

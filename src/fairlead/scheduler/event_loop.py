@@ -1,8 +1,9 @@
 """The event loop of a replay: a workload under a policy, from one event time to the next.
 
 At each time, tasks end first, then servers change, jobs arrive, and jobs are withdrawn. At last
-tasks are placed until no other one fits. The log has a row for each start. Between two times tasks
-are placed only when declined offers are made again.
+tasks are placed until no other one fits; under a policy with preemption, rounds follow, whose
+victims end at once. The log has a row for each start. Between two times tasks are placed only when
+declined offers are made again, or when tasks have run for the least time.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from mypy_extensions import i64
 
 from fairlead.scheduler._cycle import Cycle
 from fairlead.scheduler._entities import UNLIMITED, Member, Server, Task, TaskGroup, Terms
+from fairlead.scheduler._preemption import PreemptionRound
 from fairlead.scheduler.selection.round_robin import Offers
 
 JOIN, LEAVE = 0, 1  # as `model.workload` has them; 2 drains
@@ -83,6 +85,10 @@ class Replay:
     jobs : JobArrivals
     cancels : list of (float, int)
         The times in seconds at which jobs are withdrawn, ascending, and their numbers.
+    preempts : str
+        As of a policy.
+    min_run : float
+        Seconds that a task runs at least before it is stopped for another one.
     """
 
     def __init__(
@@ -91,8 +97,13 @@ class Replay:
         events: ServerEvents,
         jobs: JobArrivals,
         cancels: list[tuple[float, int]],
+        preempts: str = "",
+        min_run: float = 0.0,
     ) -> None:
         self.cycle = cycle
+        self.preempts = preempts
+        self.min_run = min_run
+        self.next_round = UNLIMITED  # when more tasks may be victims
         self.state = cycle.state
         self.events = events
         self.jobs = jobs
@@ -131,6 +142,8 @@ class Replay:
                 self._submit_jobs()
                 self._cancel_jobs()
             self.is_placing = self._place_tasks()
+            if self.preempts and not self.is_placing:
+                self.is_placing = self._preempt()
         return False
 
     def _next_time(self) -> float:
@@ -148,7 +161,7 @@ class Replay:
             now = min(now, self.cancels[self.next_cancel][0])
         if self.makes_offers:
             now = min(now, self.cycle.next_moment())
-        return now
+        return min(now, self.next_round)
 
     def _end_tasks(self) -> None:
         while self.ends and self.ends[0][0] == self.now:
@@ -231,8 +244,26 @@ class Replay:
 
     def _place_tasks(self) -> bool:
         """Place some tasks, and log their starts; return whether more may fit."""
-        duration = self.jobs.duration
         started = self.cycle.start_tasks(PORTION)
+        self._log_starts(started)
+        return len(started) >= PORTION
+
+    def _preempt(self) -> bool:
+        """Start tasks in place of others, and log both; return whether any started."""
+        resources = [str(r) for r in range(self.state.counting.resources)]
+        round = PreemptionRound(self.cycle, resources, self.preempts, self.min_run)
+        found = round.run(PORTION)
+        self.next_round = round.next_moment
+        for each in found:
+            for task in each.victims:
+                self.end[task.row] = self.now
+                self.is_lost[task.row] = True
+                self.state.stop(task, True)
+            self._log_starts(each.starts)
+        return len(found) > 0
+
+    def _log_starts(self, started: list[Task]) -> None:
+        duration = self.jobs.duration
         for task in started:
             number = self.first_task[task.group.id] + task.index
             end = self.now + duration[number]
@@ -243,4 +274,3 @@ class Replay:
             self.end = append(self.end, end)
             self.is_lost = append(self.is_lost, False)
             heappush(self.ends, (end, task.id, task))
-        return len(started) >= PORTION

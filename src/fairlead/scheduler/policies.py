@@ -9,6 +9,7 @@ from typing import Final
 from fairlead.errors import InputError, RefusalError
 from fairlead.scheduler._cycle import Cycle, QueueCycle, TaskCycle
 from fairlead.scheduler._entities import Counting
+from fairlead.scheduler._preemption import OVER_QUOTA, OVER_SHARE
 from fairlead.scheduler._rounds import Rounds
 from fairlead.scheduler._state import State
 from fairlead.scheduler.criteria.criterion import Criterion
@@ -72,8 +73,10 @@ CRITERIA = list({name.split("/")[0]: None for name in ROWS})
 SELECTIONS = list({name.split("/")[1]: None for name in ROWS})
 FORMS = ("residual", "oblivious")
 MOST_SLOTS = 1_000_000
+MOST_SECONDS = 1e15
 WITH_TREES = (TreeCycle, SubmissionCycle)  # cycles that serve trees of queues
-WITH_QUOTAS = ("drf/first-fit", "drf/best-fit")
+WITH_QUOTAS = "drf/first-fit or drf/best-fit"
+PREEMPTION = (OVER_QUOTA, OVER_SHARE)
 
 
 class Policy:
@@ -96,10 +99,16 @@ class Policy:
         Whether queues may have parents.
     makes_reservations : bool
         Whether waiting tasks get reserved starts, which depend on time limits.
+    preempts : str
+        Which queues tasks are taken from, ``over-quota`` or ``over-share``; empty for none.
+    min_run : float
+        Seconds that a task runs at least before it is stopped for another one.
     """
 
     def __init__(self, name: str, criterion: str, select: str, row: Row, slots: int = 0) -> None:
         self.name = name
+        self.preempts = ""
+        self.min_run = 0.0
         self.criterion = criterion
         self.select = select
         self.residual = name.endswith("/residual")
@@ -128,8 +137,20 @@ class Policy:
 
     def require_quotas(self) -> None:
         """Raise RefusalError unless queues may have quotas."""
-        if self.name not in WITH_QUOTAS:
-            raise RefusalError(self.name, f"quotas need {' or '.join(WITH_QUOTAS)}")
+        if self.row[2] is not TreeCycle or self.slots:
+            raise RefusalError(self.name, f"quotas need {WITH_QUOTAS}")
+
+    def preempting(self, preempts: str, min_run: float) -> Policy:
+        """Return the policy with preemption; raise RefusalError where that has no meaning."""
+        if preempts == OVER_QUOTA:
+            self.require_quotas()
+        if self.row[2] is not TreeCycle or self.preempts:
+            raise RefusalError(self.name, f"preemption needs {WITH_QUOTAS}, or slots:S")
+        name = f"{self.name}/{preempts}" + (f":{min_run:.15g}" if min_run else "")
+        found = Policy(name, self.criterion, self.select, self.row, self.slots)
+        found.preempts = preempts
+        found.min_run = min_run
+        return found
 
     def make_cycle(
         self,
@@ -159,6 +180,9 @@ class Policy:
 def parse_policy(name: object) -> Policy:
     """Return the policy of a name: ``drf/best-fit``, ``ps-dsf/joint/residual``, ``slots:14``.
 
+    ``drf/best-fit/over-share:600`` is ``drf/best-fit`` with preemption of tasks that have run for
+    600 s at least.
+
     Raises
     ------
     InputError
@@ -166,6 +190,11 @@ def parse_policy(name: object) -> Policy:
     RefusalError
         When the combination is not defined.
     """
+    if isinstance(name, str):
+        plain, _, last = name.rpartition("/")
+        preempts, colon, seconds = last.partition(":")
+        if plain and preempts in PREEMPTION:
+            return parse_policy(plain).preempting(preempts, seconds_of(seconds) if colon else 0.0)
     if isinstance(name, str) and name.startswith("slots:"):
         slots = slots_of(name.removeprefix("slots:"))
         return Policy(f"slots:{slots}", "drf", "first-fit", SLOTS_ROW, slots)
@@ -173,13 +202,26 @@ def parse_policy(name: object) -> Policy:
     forms = rest[1:]
     if not rest or any(form not in FORMS for form in forms):
         grammar = (
-            "CRITERION/SELECTION with /residual or /oblivious after it, or slots:S; "
+            "CRITERION/SELECTION with /residual or /oblivious after it, or slots:S, and "
+            "/over-quota or /over-share for preemption, perhaps :SECONDS after tasks started; "
             f"criteria: {', '.join(CRITERIA)}; selections: {', '.join(SELECTIONS)}"
         )
         raise InputError(f"no policy is named {name!r:.60}; known: {grammar}", "policy")
     if len(forms) > 1:
         raise RefusalError(str(name), "give at most one of residual and oblivious, once")
     return find_policy(criterion, rest[0], "residual" in forms, "oblivious" in forms)
+
+
+def seconds_of(text: str) -> float:
+    """Return the least time of runs that ``over-share:600`` gives."""
+    try:
+        seconds = float(text) if text.isascii() and text[:1].isdigit() else -1.0
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < MOST_SECONDS:
+        fault = f"must be a number of seconds from 0, not {text!r:.60}"
+        raise InputError(f"the least time before preemption {fault}", "policy")
+    return seconds
 
 
 def slots_of(digits: str) -> int:

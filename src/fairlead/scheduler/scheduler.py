@@ -11,7 +11,7 @@ from fractions import Fraction
 from numbers import Integral
 from typing import NamedTuple, Self, SupportsFloat
 
-from fairlead.errors import InputError
+from fairlead.errors import InputError, RefusalError
 from fairlead.garbage_collection import garbage_collection_paused
 from fairlead.model.arguments import switch, whole_number
 from fairlead.scheduler._checks import check_state
@@ -26,8 +26,10 @@ from fairlead.scheduler._entities import (
     TaskGroup,
     Terms,
     larger,
+    placement_of,
 )
 from fairlead.scheduler._explain import Explainer
+from fairlead.scheduler._preemption import PreemptionRound
 from fairlead.scheduler._snapshot import read_snapshot, restore_state, snapshot_of
 from fairlead.scheduler._state import WhatIf
 from fairlead.scheduler.argument_checks import (
@@ -48,7 +50,14 @@ from fairlead.scheduler.live_shares import LiveShares, SharesQuestion, ask_share
 from fairlead.scheduler.policies import parse_policy
 from fairlead.scheduler.random_order import RandomOrder
 
-__all__ = ["Placement", "QuotaUse", "Scheduler"]
+__all__ = ["Placement", "Preemption", "QuotaUse", "Scheduler"]
+
+
+class Preemption(NamedTuple):
+    """Tasks that start once others have stopped."""
+
+    starts: list[Placement]  # one, or all of a gang
+    victims: list[int]  # ids of the tasks to stop, in order of their starts
 
 
 class QuotaUse(NamedTuple):
@@ -289,7 +298,7 @@ class Scheduler:
         InputError
             When there is no such queue or resource, or an amount is negative.
         RefusalError
-            Unless the policy is ``drf/first-fit`` or ``drf/best-fit``.
+            Unless the policy is ``drf/first-fit`` or ``drf/best-fit``, with or without preemption.
 
         Notes
         -----
@@ -445,7 +454,9 @@ class Scheduler:
         """Stop a task, which waits again; return the ids of the task and the rest of its gang."""
         return self._lose([self._task(task)], True)
 
-    def assume(self, group: int, server: str, since: float | None = None) -> int:
+    def assume(
+        self, group: int, server: str, since: float | None = None, *, stopping: bool = False
+    ) -> int:
         """Book a group's first waiting task on a server where it was found running.
 
         Parameters
@@ -455,6 +466,8 @@ class Scheduler:
             The task may overcommit it.
         since : float, optional
             When the task started; the time of the last `place` by default.
+        stopping : bool
+            Whether it is to stop for another task, as `preempt` says.
 
         Returns
         -------
@@ -467,6 +480,7 @@ class Scheduler:
         if found.waiting == 0:
             raise InputError("has no waiting tasks", "group")
         started = state.now if since is None else real(since, "since")
+        is_stopping = switch(stopping, "stopping")
         index = found.first_index()
         demand = [int(amount) for amount in found.shape_of(index).given]
         given = place.given
@@ -474,6 +488,9 @@ class Scheduler:
         more = [h + d for h, d in zip(held, demand, strict=True)]
         state.replace_used(self.resources, larger(given, held), larger(given, more))
         task = state.start(found, index, place, started)
+        state.settle()
+        if is_stopping:
+            state.mark_stopping(task)
         if isinstance(found, Gang) and found.is_parked:
             state.unpark_gang(found)
         return task.id
@@ -495,6 +512,71 @@ class Scheduler:
             state.rounds.now = number(now, "now")  # the float may be rounded
         with garbage_collection_paused():
             return self._cycle.place(most)
+
+    def preempt(self, now: float = 0.0, limit: int | None = None) -> list[Preemption]:
+        """Start tasks in place of running ones, so that queues get their quotas or their shares.
+
+        Call it after `place`, under a policy with preemption: ``drf/best-fit/over-quota`` lets a
+        queue within its quotas take from queues beyond theirs, ``drf/best-fit/over-share`` also a
+        queue with a lesser share from one that keeps at least as much. With ``over-share:600``
+        tasks run for 600 s before that.
+
+        The victims hold their amounts until the caller has stopped them and calls `evict` or
+        `finish`. A task that started may run when all tasks that are to stop on its server ended.
+
+        Parameters
+        ----------
+        now : float
+            The time of the starts.
+        limit : int, optional
+            The most tasks to start; a gang starts whole.
+
+        Raises
+        ------
+        InputError
+            For a time that is no number, or a negative limit.
+        RefusalError
+            Under a policy without preemption.
+
+        Notes
+        -----
+        A task that started after the last change from outside, such as a submission or the end of
+        a task, is no victim, so that rounds come to an end. No victim could be left out; those that
+        lose least work are chosen, of one queue those of lower priority. O(servers and running
+        tasks) for each start.
+
+        Examples
+        --------
+        >>> s = Scheduler(["gpu"], "drf/first-fit/over-share")
+        >>> s.add_server("a", {"gpu": 2})
+        >>> for queue in ("ana", "bo"):
+        ...     s.add_queue(queue)
+        >>> _ = s.submit("ana", {"gpu": 1}, 9)
+        >>> _ = s.place()
+        >>> _ = s.submit("bo", {"gpu": 1}, 9)
+        >>> s.place()
+        []
+        >>> ((starts, victims),) = s.preempt()
+        >>> starts[0].queue, len(victims)
+        ('bo', 1)
+        >>> s.evict(victims[0]) == victims
+        True
+        """
+        time = real(now, "now")
+        most = LARGEST if limit is None else whole_number(limit, "limit", 0, LARGEST)
+        mode = self.policy.preempts
+        if not mode:
+            fault = "has no preemption; drf/best-fit/over-share, for instance, has"
+            raise RefusalError(self.policy.name, fault)
+        self._state.now = time
+        with garbage_collection_paused():
+            found = PreemptionRound(self._cycle, self.resources, mode, self.policy.min_run).run(
+                most
+            )
+        return [
+            Preemption([placement_of(task) for task in each.starts], [t.id for t in each.victims])
+            for each in found
+        ]
 
     def next_moment(self) -> float:
         """Return the time at which to place again if no event comes before; inf for never.

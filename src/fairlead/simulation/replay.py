@@ -46,9 +46,9 @@ def replay(
     """Replay a workload until no task runs any more and no event is left.
 
     At one time tasks end first, then servers change, then jobs arrive, then jobs are withdrawn, and
-    then tasks are placed until nothing more fits. A running task is never preempted; it is lost
-    when its server leaves, with all running tasks of its gang, and waits again. Running tasks of a
-    withdrawn job may end.
+    then tasks are placed until nothing more fits. A running task is lost when its server leaves,
+    with all running tasks of its gang, and waits again; so is one that is stopped under a policy
+    with preemption. Running tasks of a withdrawn job may end.
 
     Parameters
     ----------
@@ -102,7 +102,8 @@ def replay(
             amounts = _amounts_in_quanta(quota.amounts, workload, quanta)
             state.guarantee(state.queues[name], _servers_of(quota, workload), amounts)
     jobs = _jobs_of(workload, kinds, quanta, np.where(unplaceable, 0, workload.set_tasks))
-    under_way = Replay(cycle, _server_events_of(workload, quanta), jobs, _cancels_of(workload))
+    events, cancels = _server_events_of(workload, quanta), _cancels_of(workload)
+    under_way = Replay(cycle, events, jobs, cancels, chosen.preempts, chosen.min_run)
     with garbage_collection_paused():
         _run(under_way, on_progress)
     n = len(under_way.task)

@@ -38,6 +38,7 @@ class TreeCycle(QueueCycle):
         super().__init__(state, is_strict)
         # During a call of `place`, if there are inner queues or quotas:
         self.is_deep = False
+        self.knows_servers = False  # whether scores depend on the servers of what starts next
         self.tree = TreeScores(state.criterion.total, state.width)
         self.first: dict[Queue, NextStart] = {}  # of each leaf that can start a task
         self.asked: dict[Queue, list[int]] = {}  # (W,) the least waiting demand of each leaf
@@ -58,6 +59,7 @@ class TreeCycle(QueueCycle):
         self.tree = TreeScores(state.criterion.total, state.criterion.shared)
         self.first = {}
         self.asked = {}
+        self.knows_servers = state.has_quotas_on_some()
         for queue in state.queues.values():
             if not queue.children and queue.waiting > 0:
                 self.asked[queue] = least_demand(queue, state.width)
@@ -90,7 +92,8 @@ class TreeCycle(QueueCycle):
             touched[task.server.name] = task.server
         changed = [queue]
         for leaf, found in list(self.first.items()):
-            if leaf is queue or limit_reached(found[0]) or not still_fits(found, touched):
+            is_same = limit_reached(found[0]) is None and still_fits(found, touched)
+            if leaf is queue or self.knows_servers or not is_same:
                 self.find_start(leaf)
                 changed.append(leaf)
         if tasks[0].group.waiting == 0:

@@ -1,0 +1,196 @@
+"""The rules of preemption, checked for each task that was started in place of others.
+
+The order of the takers, and the choice among several permitted sets of victims, are not defined
+here, but for two things: no victim could be left out, and a round that starts nothing leaves no
+task waiting for which one victim would do.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import floor
+from typing import Any
+
+from oracles.plain_choosing import Group, Queue, Server, Task
+from oracles.plain_scheduler import Scheduler
+
+
+class PlainRound:
+    """A round on the state of a plain scheduler, which `follow` changes."""
+
+    def __init__(self, s: Scheduler) -> None:
+        mode, _, seconds = s.preempts.partition(":")
+        self.s, self.by_share, self.min_run = s, mode == "over-share", float(seconds or 0)
+
+    # What is held, without tasks that are to stop
+
+    def lasting(self, without: list[Task] = ()) -> list[Task]:
+        gone = {*self.s.stopping, *(t.id for t in without)}
+        return [t for t in self.s.running.values() if t.id not in gone]
+
+    def amounts(self, tasks: list[Task]) -> list[int]:
+        rows = [self.s.demand(t.group, t.index) for t in tasks]
+        return [sum(row[r] for row in rows) for r in range(len(self.s.pool()))]
+
+    def in_queue(self, queue: Queue, tasks: list[Task]) -> list[int]:
+        return self.amounts([t for t in tasks if t.group.queue.is_in(queue)])
+
+    def score(self, queue: Queue, tasks: list[Task], asked: list[int]) -> int:
+        """The share by weight, of an inner queue that of the resources that are asked for."""
+        held, pool = self.in_queue(queue, tasks), self.s.pool()
+        counted = [r for r in self.s.counted() if pool[r]]
+        if self.s.children(queue):
+            counted = [r for r in counted if asked[r]]
+        parts = max((held[r] * 2**64 // pool[r] for r in counted), default=0)
+        return floor(parts / Fraction(queue.weight or 1))
+
+    def of_quota(self, where: object, queue: Queue, tasks: list[Task]) -> list[int]:
+        there = [t for t in tasks if self.s.is_in_place(where, t.server)]
+        return self.in_queue(queue, there)
+
+    # The rules
+
+    def may(self, taker: list[Task], victims: list[Task]) -> str:
+        """Why the rules forbid to start a taker's tasks in place of victims; empty if they do not.
+
+        `taker` has tasks as they would run.
+        """
+        before, after = self.lasting(), [*self.lasting(victims), *taker]
+        asked = self.amounts(taker)
+        mine = path(taker[0].group.queue)
+        for victim in victims:
+            if victim.id in self.s.fresh or victim.id in self.s.stopping:
+                return "it has just started, or is to stop"
+            if victim.since + self.min_run > self.s.now:
+                return "it has not run long enough"
+            theirs = path(victim.group.queue)
+            depth = next((k for k, (a, b) in enumerate(zip(mine, theirs)) if a is not b), None)  # noqa: B905
+            if depth is None:
+                return "it is of the same queue"
+            for queue in theirs:
+                for where, amounts in queue.quotas:
+                    had = self.of_quota(where, queue, before)
+                    has = self.of_quota(where, queue, after)
+                    if any(has[r] < min(had[r], most) for r, most in amounts.items()):
+                        return "a queue falls below its quota"
+            if self.is_guaranteed(mine[depth:], after, taker):
+                continue
+            a, b = mine[depth], theirs[depth]
+            if not self.by_share:
+                return "the taker is beyond its quota"
+            if (a.weight == 0) != (b.weight == 0):
+                if b.weight == 0:
+                    continue
+                return "the taker has weight 0"
+            if self.score(b, after, asked) < self.score(a, after, asked):
+                return "the other queue would have less"
+        return ""
+
+    def is_guaranteed(self, queues: list[Queue], after: list[Task], taker: list[Task]) -> bool:
+        for queue in queues:
+            named = [
+                self.of_quota(where, queue, after)[r] <= most
+                for where, amounts in queue.quotas
+                for r, most in amounts.items()
+                if self.of_quota(where, queue, taker)[r] > 0
+            ]
+            if named:
+                return all(named)
+        return False
+
+    def has_room(self, taker: list[Task], victims: list[Task]) -> bool:
+        s = self.s
+        for server in {t.server.name: t.server for t in taker}.values():
+            ending = [self.s.running[id] for id in self.s.stopping]
+            freed = self.amounts([t for t in [*victims, *ending] if t.server is server])
+            taken = self.amounts([t for t in taker if t.server is server])
+            rows = zip(s.free(server), freed, taken, strict=True)
+            if any(free + back < asked for free, back, asked in rows if asked):
+                return False
+        return True
+
+    def units(self, victims: list[Task]) -> list[list[Task]]:
+        """Victims of one gang stop together."""
+        units: dict[object, list[Task]] = {}
+        for task in victims:
+            units.setdefault(("gang", task.group.id) if task.group.gang else task.id, []).append(
+                task
+            )
+        return list(units.values())
+
+    def follow(self, found: list[Any], *, is_complete: bool) -> None:
+        """Assert the rules for each start, and do the same here."""
+        s = self.s
+        for starts, victims in found:
+            stopped = [s.running[id] for id in victims]
+            group = s.groups[starts[0].group]
+            taker = [Task(-1, group, p.index, s.servers[p.server], float(s.now)) for p in starts]
+            assert sorted(t.index for t in taker) == sorted(s.to_place(group))
+            assert s.is_within(group)
+            assert not s.strict or s.waiting_in(group.queue)[0] is group
+            for task in taker:
+                assert not task.server.draining
+                assert s.may(group, task.index, task.server)
+            assert victims == sorted(set(victims))
+            on = {p.server for p in starts}
+            assert victims or on & {s.running[id].server.name for id in s.stopping}
+            assert self.may(taker, stopped) == ""
+            assert self.has_room(taker, stopped)
+            for unit in self.units(stopped):
+                assert len(unit) == 1 or unit == [
+                    t for t in s.running.values() if t.group is unit[0].group
+                ]
+                assert not self.has_room(taker, [t for t in stopped if t not in unit])
+                self.check_priorities(unit, stopped)
+            started = s.start([(group, p.index, s.servers[p.server]) for p in starts], float(s.now))
+            assert [tuple(p) for p in started] == [
+                (p.task, p.group, p.queue, p.server, p.attempt, p.index) for p in starts
+            ]
+            s.fresh |= {p.task for p in started}
+            s.stopping |= set(victims)
+        if is_complete and not found:
+            self.check_nothing_left()
+
+    def check_priorities(self, unit: list[Task], victims: list[Task]) -> None:
+        """Assert that no task of lower priority of the queue there would do as well."""
+        if len(unit) > 1 or unit[0].group.gang:
+            return
+        victim = unit[0]
+        for other in self.lasting(victims):
+            if other.server is not victim.server or other.group.queue is not victim.group.queue:
+                continue
+            if other.group.gang or other.id in self.s.fresh:
+                continue
+            if other.since + self.min_run > self.s.now:
+                continue
+            alike = self.amounts([other]) == self.amounts([victim])
+            worse = (other.group.priority, -other.since) < (victim.group.priority, -victim.since)
+            assert not (alike and worse)
+
+    def check_nothing_left(self) -> None:
+        """Assert that no waiting task could start in place of one other."""
+        s = self.s
+        for queue in s.queues.values():
+            for group in s.waiting_in(queue)[: 1 if s.strict else None]:
+                if group.gang or not s.is_within(group):
+                    continue
+                for server in s.there():
+                    if s.fits(group, next(group.waiting()), server):
+                        break
+                else:
+                    for server in s.there():
+                        self.check_not_left(group, server)
+
+    def check_not_left(self, group: Group, server: Server) -> None:
+        s, index = self.s, next(group.waiting())
+        if server.draining or not s.may(group, index, server):
+            return
+        taker = [Task(-1, group, index, server, float(s.now))]
+        for victim in self.lasting():
+            if victim.server is server and not victim.group.gang and self.has_room(taker, [victim]):
+                assert self.may(taker, [victim]), (group, server, victim)
+
+
+def path(queue: Queue | None) -> list[Queue]:
+    """A queue and those above it, from the top down."""
+    return [] if queue is None else [*path(queue.parent), queue]

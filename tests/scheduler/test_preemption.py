@@ -1,0 +1,341 @@
+"""Preemption: its rules in random lives, its end, and worked examples."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import suppress
+from random import Random
+from typing import Any
+
+import pytest
+
+from effort import cases
+from fairlead.errors import InputError, RefusalError
+from fairlead.scheduler.policies import ROWS, parse_policy
+from fairlead.scheduler.scheduler import Scheduler
+from oracles.plain_preemption import PlainRound
+from scheduler.random_life import Both, ComparedLife, quanta_of
+from scheduler.test_trees import LifeInATree
+
+POLICIES = ["drf/first-fit/over-share", "drf/best-fit/over-quota", "slots:3/over-share"]
+POLICIES += ["drf/best-fit/over-share", "drf/first-fit/over-share:0.75"]
+
+
+class BothPreempting(Both):
+    """Follows rounds of preemption, and says which tasks started since the last change."""
+
+    def tell(self, event: str, *arguments: Any, **options: Any) -> Any:
+        plain, before = self.plain, set(self.plain.running)
+        drained = [s.draining for s in plain.servers.values()]
+        got = super().tell(event, *arguments, **options)
+        gone = before - set(plain.running)
+        is_end_of_victims = bool(gone) and gone <= plain.stopping
+        plain.stopping -= gone
+        if event == "place":
+            plain.fresh |= {placement.task for placement in got}
+        elif event in ("drain", "undrain") and drained == [
+            s.draining for s in plain.servers.values()
+        ]:
+            pass
+        elif event not in ("finish", "fail", "evict") or not is_end_of_victims:
+            plain.fresh = set()
+        return got
+
+    def preempt(self, now: float, limit: int | None) -> list[int]:
+        """Return the tasks to stop."""
+        self.log.append(f"s.preempt({now}, {limit})")
+        found = self.real.preempt(now, limit)
+        self.plain.now = self.plain.now.__class__(now)
+        plain = PlainRound(self.plain)
+        try:
+            plain.follow(found, is_complete=limit is None)
+        except AssertionError as fault:
+            raise AssertionError("\n".join([*self.log, str(found)])) from fault
+        self.real.check()
+        self.seen["preempted"] += len(found)
+        self.seen["victims"] += sum(len(each.victims) for each in found)
+        self.seen["gangs"] += sum(len(each.starts) > 1 for each in found)
+        return [task for each in found for task in each.victims]
+
+
+class PreemptingLife(ComparedLife):
+    """Places, preempts, and stops the victims now or later."""
+
+    def on_preempt(self) -> None:
+        choice = self.random.choice
+        for _ in range(2):
+            with suppress(InputError):
+                self.on_submit()
+            self.clock += choice([0, 0.5])
+            self.s.place(self.clock)
+        victims = self.s.preempt(self.clock, choice([None, None, 1]))
+        self.tasks += self.s.real._state.running  # takers, too
+        if self.random.random() < 0.7:
+            for task in victims:
+                if task in self.s.plain.running:
+                    self.s.evict(task)
+
+    on_preempt_again = on_preempt
+    on_preempt_more = on_preempt
+
+
+class PreemptingLifeInATree(LifeInATree, PreemptingLife):
+    """Teams take from each other, and members inside teams."""
+
+
+@pytest.mark.parametrize("kind", [PreemptingLife, PreemptingLifeInATree])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_rules_hold_in_random_lives(policy: str, kind: type[PreemptingLife]) -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(cases(6)):
+        both = BothPreempting(["cpu", "memory"], policy, quanta_of(seed), strict_fifo=seed % 5 == 4)
+        life = kind(both, seed)
+        for _ in range(120):
+            life.tell()
+        seen += both.seen
+    assert seen["place"] > 100
+
+
+QUEUES = {"left": None, "right": None, "n": "left", "p": "left", "q": "right", "r": None}
+
+
+class Crowd:
+    """A cluster that some queues have filled, with tasks of others that wait."""
+
+    def __init__(self, policy: str, seed: int) -> None:
+        random = Random(seed)
+        self.random, self.policy = random, policy
+        self.s = BothPreempting(["cpu", "memory"], policy, {"cpu": 1, "memory": 1})
+        for k in range(random.randint(1, 5)):
+            amounts = {"cpu": random.choice([4, 8]), "memory": random.choice([4, 8])}
+            self.s.add_server(f"s{k}", amounts, {"zone": "x"} if k == 1 else None)
+        is_tree = random.random() < 0.5
+        for name, parent in QUEUES.items():
+            self.s.add_queue(name, random.choice([1, 1, 2, 0.5, 0]), parent if is_tree else None)
+        self.leaves = ["n", "p", "q", "r"] if is_tree else list(QUEUES)
+        if not policy.startswith("slots"):
+            for name in random.sample(list(QUEUES), random.randint(0, 3)):
+                amounts = {random.choice(["cpu", "memory"]): random.randint(0, 8)}
+                self.s.set_quota(name, amounts, random.choice([None, None, {"zone": "x"}]))
+        if random.random() < 0.3:
+            self.s.set_limit(random.choice(list(QUEUES)), tasks=random.randint(2, 6))
+        self.clock = 0.0
+        for _ in range(random.randint(1, 3)):
+            self.submit(20)
+            self.place()
+        for _ in range(random.randint(1, 5)):
+            self.submit(3)
+        self.place()
+
+    def submit(self, most: int) -> None:
+        random = self.random
+        amounts = {"cpu": random.randint(0, 4), "memory": random.randint(0, 4)}
+        if not any(amounts.values()):
+            amounts["cpu"] = 1
+        self.s.submit(
+            random.choice(self.leaves),
+            amounts,
+            random.randint(1, most),
+            where=random.choice([None, None, None, {"zone": "x"}]),
+            priority=random.choice([0, 0, 1]),
+            gang=random.random() < 0.25,
+            now=self.clock,
+        )
+
+    def place(self) -> None:
+        self.clock += self.random.choice([0.5, 1.0])
+        self.s.place(self.clock)
+
+    def preempt(self) -> list[tuple[int, int]]:
+        """Run a round, stop its victims, and place what fits; return groups and indices."""
+        victims = self.s.preempt(self.clock, None)
+        tasks = [self.s.plain.running[task] for task in victims]
+        for task in victims:
+            if task in self.s.plain.running:
+                self.s.evict(task)
+        self.s.place(self.clock)
+        return [(task.group.id, task.index) for task in tasks]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_rounds_keep_the_rules_and_come_to_an_end(policy: str) -> None:
+    """Without arrivals no task is stopped twice."""
+    seen: Counter[str] = Counter()
+    for seed in range(cases(30)):
+        crowd = Crowd(policy, seed)
+        stopped = list[tuple[int, int]]()
+        while victims := crowd.preempt():
+            stopped += victims
+            crowd.clock += crowd.random.choice([0.0, 1.0])
+            assert len(set(stopped)) == len(stopped)
+        seen += crowd.s.seen
+        seen["rounds"] += len(stopped) > 0
+    assert seen["preempted"] >= (10 if policy in POLICIES[::3] else 2)
+
+
+def lab(policy: str = "drf/first-fit/over-share", servers: int = 1, gpus: int = 4) -> Scheduler:
+    s = Scheduler(["gpu"], policy)
+    for k in range(servers):
+        s.add_server(f"s{k}", {"gpu": gpus})
+    for name in ("ana", "bo", "cy"):
+        s.add_queue(name)
+    return s
+
+
+def taken(s: Scheduler, now: float = 0.0) -> list[str]:
+    """Return the queues of the tasks that a round stops, and stop them."""
+    queues = []
+    for starts, victims in s.preempt(now):
+        assert starts
+        for victim in victims:
+            if victim in s._state.running:
+                queues.append(s._state.running[victim].group.waiting_list.queue.name)
+                s.evict(victim)
+    s.check()
+    return queues
+
+
+def running(s: Scheduler) -> Counter[str]:
+    return Counter(task.group.waiting_list.queue.name for task in s._state.running.values())
+
+
+@pytest.mark.parametrize("policy", [POLICIES[0], POLICIES[3], "slots:4/over-share"])
+def test_who_is_due_half_gets_half(policy: str) -> None:
+    s = lab(policy, servers=2)
+    s.submit("ana", {"gpu": 1}, 20)
+    s.place()
+    s.submit("bo", {"gpu": 1}, 20)
+    assert taken(s) == ["ana"] * 4
+    assert running(s) == {"ana": 4, "bo": 4}
+    s.submit("cy", {"gpu": 1}, 20)
+    assert sorted(taken(s)) == ["ana", "bo"]
+    assert running(s) == {"ana": 3, "bo": 3, "cy": 2}
+
+
+def test_quotas_are_taken_back_and_never_taken() -> None:
+    for policy in ("drf/best-fit/over-quota", "drf/best-fit/over-share"):
+        s = lab(policy, gpus=8)
+        s.set_quota("bo", {"gpu": 6})
+        s.submit("ana", {"gpu": 1}, 20)
+        s.place()
+        s.submit("bo", {"gpu": 1}, 20)
+        assert taken(s) == ["ana"] * 6
+        assert running(s) == {"ana": 2, "bo": 6}
+        s.submit("cy", {"gpu": 1}, 20)
+        assert taken(s) == ([] if policy.endswith("quota") else ["ana"])
+
+
+def test_the_least_work_is_lost_but_low_priority_first() -> None:
+    s = lab(gpus=3)
+    groups = [s.submit("ana", {"gpu": 1}, priority=p) for p in (1, 0, 1)]
+    for k, group in enumerate(groups):
+        s.assume(group, "s0", since=float(k))
+    s.submit("bo", {"gpu": 1})
+    ((_, victims),) = s.preempt(10.0)
+    assert s._state.running[victims[0]].group.id == groups[1]
+    s = lab(gpus=3)
+    for k in range(3):
+        s.assume(s.submit("ana", {"gpu": 1}), "s0", since=float(k % 2))
+    s.submit("bo", {"gpu": 1})
+    ((_, victims),) = s.preempt(10.0)
+    assert s._state.running[victims[0]].since == 1.0
+
+
+def test_one_large_victim_where_small_ones_do_not_do() -> None:
+    """Ana may lose 3 GPUs at most: two tasks of 1 before the one of 2 would be too many."""
+    s = lab(gpus=6)
+    for demand, since in ((1, 3.0), (1, 3.0), (3, 0.0)):
+        s.assume(s.submit("ana", {"gpu": demand}), "s0", since=since)
+    s.assume(s.submit("cy", {"gpu": 1}), "s0", since=0.0)
+    s.submit("bo", {"gpu": 2})
+    assert taken(s, now=4.0) == ["ana"] * 2
+    s = lab(gpus=6)
+    for demand, since in ((1, 3.0), (4, 0.0)):
+        s.assume(s.submit("ana", {"gpu": demand}), "s0", since=since)
+    s.set_quota("ana", {"gpu": 1})
+    s.assume(s.submit("cy", {"gpu": 1}), "s0", since=0.0)
+    s.submit("bo", {"gpu": 4})
+    s.set_quota("bo", {"gpu": 4})
+    assert taken(s, now=4.0) == ["ana"]
+
+
+def test_a_gang_starts_whole_and_stops_whole() -> None:
+    s = lab(servers=2)
+    s.submit("ana", {"gpu": 1}, 20)
+    s.place()
+    s.submit("bo", {"gpu": 2}, 2, gang=True)
+    assert taken(s) == ["ana"] * 4
+    assert running(s) == {"ana": 4, "bo": 2}
+    s = lab(servers=2)
+    s.submit("ana", {"gpu": 4}, 2, gang=True)
+    s.place()
+    s.submit("bo", {"gpu": 1})
+    assert taken(s) == []  # ana would be left with nothing
+    s.set_quota("bo", {"gpu": 1})
+    assert taken(s) == ["ana"]
+    assert running(s) == {"bo": 1}
+
+
+def test_tasks_run_for_the_least_time() -> None:
+    s = lab("drf/first-fit/over-share:60")
+    s.submit("ana", {"gpu": 1}, 4)
+    s.place(100.0)
+    s.submit("bo", {"gpu": 1}, 4)
+    assert taken(s, now=159.0) == []
+    assert taken(s, now=160.0) == ["ana"] * 2
+
+
+def test_weight_zero_gives_way_and_takes_nothing() -> None:
+    s = lab()
+    s.set_weight("ana", 0)
+    s.submit("ana", {"gpu": 1}, 4)
+    s.place()
+    s.submit("bo", {"gpu": 1}, 3)
+    assert taken(s) == ["ana"] * 3
+    s.submit("ana", {"gpu": 1}, 4)
+    assert taken(s) == []
+
+
+def test_victims_hold_their_amounts_until_they_end() -> None:
+    s = lab()
+    s.submit("ana", {"gpu": 1}, 8)
+    s.place()
+    s.submit("bo", {"gpu": 1}, 8)
+    found = s.preempt()
+    assert s.place() == []
+    assert s.preempt() == []
+    again = Scheduler.restore(s.snapshot())
+    for held in (s, again):
+        held.check()
+        held.finish(found[0].victims[0])  # it ended by itself
+        assert held.place() == []
+        assert held.evict(found[1].victims[0]) == found[1].victims
+        assert held.place() == []
+        assert running(held) == {"ana": 2, "bo": 2}
+    with s.what_if():
+        s.submit("cy", {"gpu": 1}, 8)
+        assert len(s.preempt()) == 1
+    assert s.snapshot() == again.snapshot()
+
+
+def test_what_is_no_round_is_refused() -> None:
+    s = lab()
+    for wrong in ({"now": "soon"}, {"limit": -1}):
+        with pytest.raises(InputError):
+            s.preempt(**wrong)
+    with pytest.raises(RefusalError, match="has no preemption"):
+        lab("drf/best-fit").preempt()
+    for policy in set(ROWS) - {"drf/first-fit", "drf/best-fit"}:
+        with pytest.raises(RefusalError, match="preemption needs"):
+            parse_policy(f"{policy}/over-share")
+    assert parse_policy("drf/best-fit/over-share:6e2").name == "drf/best-fit/over-share:600"
+    with pytest.raises(RefusalError, match="quotas need"):
+        parse_policy("slots:3/over-quota")
+    for wrong in (
+        "drf/over-share",
+        "over-share",
+        "drf/best-fit/over-share/over-share",
+        "slots:3/over-share:-1",
+    ):
+        with pytest.raises((InputError, RefusalError)):
+            parse_policy(wrong)
