@@ -16,6 +16,7 @@ from fairlead.service.journal.event_journal import Journal
 from fairlead.service.service import user_views
 from fairlead.service.service_state import ServiceState
 from fairlead.simulation.simulate import simulate
+from live_cluster import Cluster, until
 from service.test_state import a_job, place, submit, with_servers
 
 ROWS = [{"name": "physics"}, {"name": "theory", "parent": "physics"}, {"name": "imaging"}]
@@ -110,6 +111,30 @@ def test_quotas_go_first_and_are_kept(tmp_path: Path) -> None:
     assert Counter((log.task[:12] // 20).tolist())[1] == 7
     with pytest.raises(FairleadError, match="quotas need"):
         run(path, "ps-dsf/joint", None)
+
+
+def test_who_is_due_half_starts_once_others_have_stopped(tmp_path: Path) -> None:
+    """With real tasks: one of ana's two is stopped for bo's, and runs again after it."""
+    cluster = Cluster(tmp_path, "--policy", "drf/best-fit", "--preempt", "over-share:0.1")
+    try:
+        cluster.start_service()
+        cluster.start_worker("a", "--grace", "5")
+        line = "trap 'echo saved; exit 0' USR1; while :; do sleep .1; done"
+        words = ["--checkpoint-signal", "USR1", "--count", "3", "--shell", line]
+        (first,) = cluster.run("submit", "--user", "ana", *words).stdout.split()
+        with cluster.client() as client:
+            until(lambda: client.job(first).running == 2)
+            (second,) = cluster.run("submit", "--user", "bo", "--", "true").stdout.split()
+            assert until(lambda: client.wait(second, 20).state == "finished")
+            assert until(lambda: client.job(first).running == 2)
+            assert client.job(first).ended_tasks == 0
+            assert client.job(first).attempts == 2
+            client.cancel(first)
+    finally:
+        cluster.close()
+    outcome = simulate(cluster.db, "drf/best-fit/over-share:0.1", processes=1)
+    log = outcome["drf/best-fit/over-share:0.1"].log
+    assert log.lost.sum() >= 1
 
 
 def server(name: str, cpu: float) -> dict[str, object]:

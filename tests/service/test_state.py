@@ -170,7 +170,7 @@ def drive(
     state, now = with_servers(policy, order, a=4, b=2), 0.0
     seen: set[TaskKey] = set()
     running: dict[TaskKey, str] = {}  # as workers see it
-    counts = dict.fromkeys(COUNTED, 0)
+    counts = dict.fromkeys((*COUNTED, "preempted"), 0)
 
     def tell(kind: str, **body: object) -> None:
         nonlocal state
@@ -195,8 +195,9 @@ def drive(
             running[run.key] = run.server
             counts["starts"] += 1
         for machine in state.servers.values():
-            held = [run.demand.get("cpu", 0) for run in machine.running.values()]
-            assert sum(held) <= machine.capacity["cpu"]
+            there = [run for run in machine.running.values() if not (run.awaits or run.is_over)]
+            assert sum(run.demand.get("cpu", 0) for run in there) <= machine.capacity["cpu"]
+        counts["preempted"] += sum(run.stopping == "preempted" for run in effects.stops)
         counts["ended"] += len(effects.ended)
         for job in effects.ended:
             assert not any(key.job == job.id for key in running)
@@ -229,6 +230,8 @@ def drive(
             tell("submit", jobs=[asked])
         elif does < 0.55:
             tell("place", limit=rng.choice([1, 100]))
+            if state.scheduler.policy.preempts and rng.random() < 0.5:
+                tell("preempt", limit=rng.choice([1, 100]))
         elif does < 0.75 and running:
             key = one(running)
             status = rng.choice([0, 0, 1, None])
@@ -275,7 +278,7 @@ def drive(
             }
             limits = {"bo": {"cpu": 2.0}, one(["ana", "team"]): {"tasks": 3.0}}
             quotas = rng.choice([{}, {"bo": [{"cpu": 2.0}, {"cpu": 1.0, "where": {"zone": "x"}}]}])
-            quotas = quotas if state.scheduler.policy.name == "drf/first-fit" else {}
+            quotas = quotas if state.scheduler.policy.name.startswith("drf") else {}
             terms = {"limits": rng.choice([limits, {}]), "quotas": quotas}
             tell("queues", rows=rows, users=users, **terms)
     if trees:
@@ -302,7 +305,8 @@ def drive(
 
 
 @pytest.mark.parametrize(
-    "policy", ["drf/best-fit", "ps-dsf/first-fit", "fifo/first-fit", "easy/first-fit"]
+    "policy",
+    ["drf/best-fit/over-share", "ps-dsf/first-fit", "fifo/first-fit", "easy/first-fit"],
 )
 def test_nothing_is_lost_and_nothing_runs_twice(policy: str) -> None:
     total: dict[str, int] = {}
@@ -311,6 +315,7 @@ def test_nothing_is_lost_and_nothing_runs_twice(policy: str) -> None:
         for what, n in drive(policy, seed, 150, trees=trees).items():
             total[what] = total.get(what, 0) + n
     assert total["starts"] > 100
+    assert (total.pop("preempted") > 1) == policy.endswith("over-share")
     assert min(total.values()) > 5, total
 
 
@@ -335,3 +340,78 @@ def test_a_damaged_snapshot_is_refused() -> None:
         ServiceState.restore(data[:-1])
     with pytest.raises(InputError, match="snapshot"):
         ServiceState.restore(data[:20] + b"\0" + data[21:])
+
+
+def stopped(state: ServiceState) -> list[str]:
+    return [str(run.key) for run in state.take_effects().stops]
+
+
+def full_lab(**asked: object) -> ServiceState:
+    """Ana has both servers; bo's tasks take half of them once hers have stopped."""
+    state = with_servers("drf/best-fit/over-share", a=2, b=2)
+    submit(state, tasks=8, **asked)
+    assert len(place(state)) == 4
+    submit(state, user="bo", tasks=2)
+    assert place(state) == []
+    state.take_effects()
+    runs = state.apply("preempt", {"limit": 100}, 2.0)
+    assert [run.key.job for run in runs] == [2, 2]
+    check(state)
+    return state
+
+
+def test_a_task_starts_when_its_victims_have_ended() -> None:
+    state = full_lab()
+    first, second = stopped(state)
+    assert state.apply("preempt", {"limit": 100}, 2.5) == []
+    again = ServiceState.restore(state.snapshot())
+    for held in (state, again):
+        end(held, first, 143, 3.0)
+        (run,) = held.take_effects().starts
+        assert (run.key, run.since) == (TaskKey(2, 0, 1), 3.0)
+        assert held.jobs[2].started == 3.0
+        end(held, second, 0, 4.0)  # it was done anyway
+        assert [run.key for run in held.take_effects().starts] == [TaskKey(2, 1, 1)]
+        assert held.jobs[1].ended == 1
+        assert place(held) == []
+        check(held)
+    end(state, "2.0.1")
+    assert place(state)[0].startswith("1.0.2" if first == "1.0.1" else "1.")
+
+
+def test_a_task_that_asked_for_a_signal_runs_again_whatever_its_status() -> None:
+    state = full_lab(checkpoint_signal="USR1")
+    for key in stopped(state):
+        end(state, key, 0, 3.0)
+    assert state.jobs[1].ended == 0
+    assert len(state.take_effects().starts) == 2
+    assert ServiceState.restore(state.snapshot()).jobs[1].checkpoint_signal == "USR1"
+
+
+def test_a_job_cancelled_before_its_victims_end_never_starts() -> None:
+    state = full_lab()
+    victims = stopped(state)
+    state.apply("cancel", {"job": 2}, 2.5)
+    for key in victims:
+        end(state, key, 143, 3.0)
+    assert state.take_effects().starts == []
+    assert 2 not in state.jobs
+    assert len(place(state, 4.0)) == 2
+    check(state)
+
+
+@pytest.mark.parametrize("kind", ["lost", "policy"])
+def test_victims_and_those_that_wait_for_them_are_kept_apart(kind: str) -> None:
+    state = full_lab()
+    victims = stopped(state)
+    body = {"name": "a"} if kind == "lost" else {"policy": "drf/first-fit/over-share"}
+    state.apply(kind, body, 2.5)
+    check(state)
+    assert state.take_effects().starts == []
+    state.apply("preempt", {"limit": 100}, 2.6)
+    for key in victims:
+        end(state, key, 143, 3.0)
+    check(state)
+    started = state.take_effects().starts
+    assert all(run.server == "b" or kind == "policy" for run in started)
+    assert len(started) == (2 if kind == "policy" else len([r for r in started if r.server == "b"]))

@@ -137,6 +137,24 @@ def test_a_task_that_ignores_the_signal_is_killed(
     until(lambda: not any(map(runs, children)))
 
 
+def test_a_preempted_task_gets_the_signal_that_it_asked_for(root: Path) -> None:
+    line = "trap 'echo saved; exit 4' USR1; echo ready; while :; do sleep .05; done"
+    attempt = Attempt.make(root, KEY, [], None, 0.0, None, checkpoint_signal="USR1")
+    attempt.start(["/bin/sh", "-c", line], "/tmp", {"PATH": PATH}, None)
+    until(lambda: attempt.output("stdout") and "ready" in text(attempt))
+    attempt.stop("preempted")
+    assert ended(attempt) == AttemptEnd(4, "preempted")
+    assert text(attempt) == "ready\nsaved\n"
+
+
+def test_the_grace_before_a_kill_is_the_worker_s(root: Path) -> None:
+    attempt = shell(root, "trap '' TERM; echo ready; sleep 300")
+    attempt.grace = 0.2
+    until(lambda: attempt.output("stdout") and "ready" in text(attempt))
+    attempt.stop("preempted")
+    assert ended(attempt, 5.0) == AttemptEnd(KILLED, "preempted")
+
+
 def test_a_stop_goes_on_under_another_worker(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attempts, "KILL_AFTER", 0.5)
     attempt = shell(root, "trap '' TERM; echo ready; while :; do sleep .05; done")

@@ -67,6 +67,17 @@ TreeFile = Annotated[
         help="File with a tree of queues, the queue of users, limits and quotas.",
     ),
 ]
+Preempt = Annotated[
+    str,
+    Option(
+        "--preempt",
+        metavar="MODE",
+        help=(
+            "Stop tasks for queues below their quota (over-quota), or share, too (over-share); "
+            "over-share:600 after 600 s. Also a part of a policy: drf/best-fit/over-share:600."
+        ),
+    ),
+]
 MachineFile = Annotated[
     Path | None,
     Option(
@@ -138,6 +149,20 @@ def read_any_trace(
     given = MachineOptions(machines, servers, cores, memory)
     with progress_bar(f"Reading {trace.name}") as report:
         return read_workload(trace, given, on_progress=report)
+
+
+def preempting(policy: str, mode: str) -> str:
+    """Return a policy with a mode of preemption; raise InputError for another mode."""
+    if mode == "never" or policy == "recorded":
+        return policy
+    from fairlead.scheduler.policies import PREEMPTION
+
+    if mode.partition(":")[0] not in PREEMPTION:
+        known = ", ".join(PREEMPTION)
+        raise InputError(
+            f"must be never, {known}, or {known}:SECONDS, not {mode!r:.60}", "--preempt"
+        )
+    return f"{policy}/{mode}"
 
 
 def in_queues(workload: Workload, path: Path | None) -> Workload:

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from fairlead.cli.options import AsJson, TreeFile
+from fairlead.cli.options import AsJson, Preempt, TreeFile, preempting
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import emit, emit_lines
 from fairlead.errors import InputError, how_to_install
@@ -63,6 +63,7 @@ def serve(
             help="Random seed of the policy. [default: the journal's, or 0]",
         ),
     ] = None,
+    preempt: Preempt = "never",
     queues: TreeFile = None,
     grace: Annotated[
         float,
@@ -116,7 +117,10 @@ def serve(
             from fairlead.service.rate_limits import Limits
             from fairlead.service.service import SILENT_SECONDS, Settings
 
+            if policy is None and preempt != "never":
+                raise InputError("goes with --policy", "--preempt")
             if policy is not None:
+                policy = preempting(policy, preempt)
                 parse_policy(policy)
             if seed is not None:
                 whole_number(seed, "--seed")

@@ -13,6 +13,7 @@ from fairlead.cli.options import (
     MachineFile,
     MemoryOfServer,
     PerfectEstimates,
+    Preempt,
     RayAddress,
     ReportPath,
     SeedOfPolicy,
@@ -21,6 +22,7 @@ from fairlead.cli.options import (
     TreeFile,
     executor_on,
     in_queues,
+    preempting,
     read_any_trace,
 )
 from fairlead.cli.parameters import Argument, Option
@@ -49,8 +51,8 @@ def simulate(
             metavar="POLICY",
             help=(
                 "CRITERION/SELECTION, such as drf/best-fit, ps-dsf/joint or easy/first-fit, with "
-                "/residual or /oblivious where that has a meaning; slots:S; or recorded, the "
-                "starts in the trace. May be repeated."
+                "/residual or /oblivious where that has a meaning; slots:S; with /over-share or "
+                "/over-quota for preemption; or recorded, the starts in the trace. May be repeated."
             ),
         ),
     ],
@@ -105,6 +107,7 @@ def simulate(
             help="Mechanism of the fair shares, for the fairness error: drfh, tsf or ps-dsf.",
         ),
     ] = "drfh",
+    preempt: Preempt = "never",
     queues: TreeFile = None,
     seed: SeedOfPolicy = 0,
     processes: Annotated[
@@ -139,6 +142,7 @@ def simulate(
     from fairlead.simulation.simulate import check_fair
 
     # Check names and files before a long trace is read.
+    policy = [preempting(name, preempt) for name in policy]
     planned = plan_runs(policy, what_if or (), dedicated)
     check_fair(fair)
     if until is not None and not 0 < until < inf:

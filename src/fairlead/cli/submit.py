@@ -48,6 +48,7 @@ OPTIONS = {  # of submit and modify, by field
     "after": "--after",
     "directory": "--chdir",
     "environment": "--env",
+    "checkpoint_signal": "--checkpoint-signal",
 }
 
 
@@ -89,6 +90,14 @@ def submit(
         list[str] | None, Option(metavar="KEY=VALUE", help="Also set this variable.")
     ] = None,
     clean: Annotated[bool, Option("--clean-env", help="Do not pass on your environment.")] = False,
+    checkpoint_signal: Annotated[
+        str | None,
+        Option(
+            "--checkpoint-signal",
+            metavar="SIGNAL",
+            help="TERM, INT, HUP, USR1 or USR2: for a preempted task, which runs again.",
+        ),
+    ] = None,
     shell: Annotated[bool, Option("--shell", help="COMMAND is one line for /bin/sh.")] = False,
     file: Annotated[
         Path | None,
@@ -108,7 +117,8 @@ def submit(
     if file is None and not command:
         raise InputError("give a command after --, or --file", "COMMAND")
     job_options = (user, cpu, memory, gpu, where, gang, time, after, priority, name, chdir, env)
-    is_given = command or count > 1 or clean or shell or any(one is not None for one in job_options)
+    others = (*job_options, checkpoint_signal)
+    is_given = command or count > 1 or clean or shell or any(one is not None for one in others)
     if file is not None and is_given:
         raise InputError("cannot be combined with a command or an option of a job", "--file")
     if gang is not None and gang > MOST_TASKS:
@@ -138,6 +148,7 @@ def submit(
                 "after": after,
                 "directory": str(Path(chdir or ".").absolute()),
                 "environment": environment(clean) | pairs_of(env or [], "--env", may_be_empty=True),
+                "checkpoint_signal": checkpoint_signal,
             }
             rows = [{field: value for field, value in given.items() if value is not None}]
             if isinstance(given["where"], list):

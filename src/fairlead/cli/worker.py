@@ -75,6 +75,10 @@ def worker(
     keep: Annotated[
         float, Option("--keep-output", min=0, metavar="DAYS", help="How long to keep output.")
     ] = 7.0,
+    grace: Annotated[
+        float | None,
+        Option(min=0, metavar="SECONDS", help="From SIGTERM to SIGKILL. [default: 10]"),
+    ] = None,
     json_logs: JsonLogs = False,
 ) -> None:
     """Run tasks of a service on this machine.
@@ -120,7 +124,7 @@ def worker(
             machine.name,
         )
     folder = state or _own_folder(machine.name, is_root=task_accounts.is_root)
-    engine = LocalProcesses(machine, folder, task_accounts, output * 2**20, keep * 86400.0)
+    engine = LocalProcesses(machine, folder, task_accounts, output * 2**20, keep * 86400.0, grace)
     try:
         asyncio.run(WorkerLoop(Link(Connections(address)), engine).run())
     except ExceptionGroup as faults:

@@ -21,6 +21,7 @@ JOB = (
     *("id", "user", "demand", "tasks", "gang", "where", "priority", "time_limit", "submitted"),
     *("after", "eligible", "held", "cancelled", "started", "server", "ended", "exit_status"),
     *("attempts", "reason", "members", "name", "size"),
+    "checkpoint_signal",
 )
 
 
@@ -37,7 +38,17 @@ def state_bytes(state: ServiceState) -> bytes:
         "drained": list(state.drained),
         "jobs": [_job_row(job) for job in state.jobs.values()],
         "running": [
-            [*r.key, r.task, r.entry.group, r.server, r.since, r.stopping, r.is_over] for r in runs
+            [
+                *r.key,
+                r.task,
+                r.entry.group,
+                r.server,
+                r.since,
+                r.stopping,
+                r.is_over,
+                list(r.awaits),
+            ]
+            for r in runs
         ],
     }
     part = to_json(document)
@@ -82,9 +93,13 @@ def fill(state: ServiceState, part: dict[str, Any]) -> None:
         state.live_bytes[job.user] += job.size
         for other in job.after:
             state._dependents.setdefault(other, {})[job.id] = None
-    for j, index, attempt, task, group, server, since, stopping, is_over in part["running"]:
+    for j, index, attempt, task, group, server, since, stopping, is_over, *rest in part["running"]:
         key, entry = TaskKey(j, index, attempt), state._groups[group]
-        run = Running(key, task, entry, server, since, stopping, is_over)
+        # Earlier versions lack the last entry.
+        awaits = dict.fromkeys(TaskKey(*other) for other in (rest[0] if rest else ()))
+        run = Running(key, task, entry, server, since, stopping, is_over, awaits)
+        for awaited in awaits:
+            state._awaiting.setdefault(awaited, []).append(run)
         entry.job.running[index] = state.servers[server].running[key] = run
         entry.job.awaiting_gang += is_over
         state.running[entry.job.user] += 1

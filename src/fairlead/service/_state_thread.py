@@ -54,6 +54,7 @@ SNAPSHOT_EVENTS = 50_000
 FORK_SECONDS = 300.0  # after which a forked child that writes a snapshot is killed
 RETRY_SECONDS = 1.0
 LEAST_WAIT, MOST_WAIT = 1.0, 3600.0  # seconds before tasks are placed again, without an event
+ROUND_SECONDS = 1.0  # between rounds of preemption
 UNWRITABLE = "nothing has changed, as the journal cannot be written"
 INTERNAL = "nothing has changed, because of an internal error; the service's log has more"
 
@@ -119,6 +120,7 @@ class StateThread:
         self.fault = ""  # for callers; the log has the details
         self._fork: SnapshotFork | None = None
         self._latest = self._latest_clock = 0.0  # the last time, and the clock then
+        self._next_round = 0.0  # when the next round of preemption may be, by the monotonic clock
         self._recover(policy or "drf/best-fit")
         scheduler = self.state.scheduler
         current = scheduler.policy.name, scheduler.seed
@@ -216,6 +218,8 @@ class StateThread:
             wait = 0.0
         elif (due := self.state.scheduler.next_moment()) < math.inf:
             wait = min(max(due - time.time(), LEAST_WAIT), MOST_WAIT)
+        elif self._may_preempt():
+            wait = max(self._next_round - monotonic(), 0.0)
         with suppress(Empty):
             found.append(self._requests.get(timeout=wait))
             while len(found) < REQUESTS_AT_ONCE and found[-1] is not None:
@@ -270,6 +274,8 @@ class StateThread:
                 limit = {"limit": PLACED_AT_ONCE}
                 placed = digest_of_placements(self.state.apply("place", limit, tx.now))
                 tx.batch.add(tx.now, "place", to_json(limit | {"placed": placed}))
+            if self._may_preempt() and monotonic() >= self._next_round:
+                self._preempt(tx)
             decided = monotonic()
             effects = self.state.take_effects()
             if tx.batch.events or tx.batch.answers:
@@ -297,6 +303,19 @@ class StateThread:
         if self.journal.seq - self._saved >= SNAPSHOT_EVENTS:
             self._save_in_fork()
         return None
+
+    def _may_preempt(self) -> bool:
+        """Return whether tasks wait under a policy with preemption."""
+        scheduler = self.state.scheduler
+        return bool(scheduler.policy.preempts) and any(self.state.pending.values())
+
+    def _preempt(self, tx: Transaction) -> None:
+        """Run a round of preemption; it is an event if it starts a task."""
+        limit = {"limit": PLACED_AT_ONCE}
+        runs = self.state.apply("preempt", limit, tx.now)
+        if runs:
+            tx.batch.add(tx.now, "preempt", to_json(limit | {"placed": digest_of_placements(runs)}))
+        self._next_round = monotonic() + ROUND_SECONDS
 
     def _known_answer(self, tx: Transaction, queued: QueuedRequest) -> Any:
         """Return the earlier answer to an idempotency key, or None."""

@@ -289,5 +289,5 @@ def _runs_of(tx: Transaction, request: JoinRequest) -> list[Running]:
         known = tx.state.servers.get(server.name)
         if known is None or known.lost or known.identity != request.identity:
             raise UnavailableError(f"server {server.name!r:.60} was given up meanwhile; join again")
-        runs += [run for run in known.running.values() if not run.is_over]
+        runs += [run for run in known.running.values() if not run.is_over and not run.awaits]
     return runs

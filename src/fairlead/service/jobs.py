@@ -46,6 +46,8 @@ class Running:
     since: float
     stopping: str = ""  # why it is to stop
     is_over: bool = False  # it has ended, and waits for the rest of its gang
+    # Tasks on its servers that are to stop first; it is not sent to its worker before.
+    awaits: dict[TaskKey, None] = field(default_factory=dict)
 
     @property
     def demand(self) -> dict[str, float]:
@@ -83,6 +85,7 @@ class Job:
     members: list[tuple[dict[str, float], int]] | None = None  # of a gang of unlike tasks
     name: str | None = None  # for display
     size: int = 0  # bytes of the request in the journal while the job is live
+    checkpoint_signal: str = ""  # that preempted tasks get in place of SIGTERM
     awaiting_gang: int = 0  # tasks in `running` that ended and wait for the rest of their gang
     _ends: list[int] = field(init=False)  # for each member, the index after its last task
 

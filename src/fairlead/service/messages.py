@@ -125,6 +125,9 @@ class Strict(BaseModel):
         return given
 
 
+CheckpointSignal = Literal["HUP", "INT", "TERM", "USR1", "USR2"]
+
+
 class Amounts(Strict):
     """The demand of a task; `resources` are amounts of other resources of servers."""
 
@@ -149,6 +152,8 @@ class JobRequest(Amounts):
     ``memory`` is in GiB, or a quantity such as ``16Gi``. With ``bundles``, the job is a gang of
     these, and no other amounts count. A task's environment has ``FAIRLEAD_JOB``,
     ``FAIRLEAD_INDEX`` (from 0), ``FAIRLEAD_ATTEMPT`` and ``FAIRLEAD_TASKS``.
+    Preempted tasks get ``checkpoint_signal``, SIGTERM by default; with it, they run again whatever
+    their exit status is.
     """
 
     command: Annotated[list[Text], Field(fail_fast=True, min_length=1, max_length=10_000)]
@@ -163,6 +168,7 @@ class JobRequest(Amounts):
     after: Annotated[list[JobId], Field(fail_fast=True, max_length=1000)] = []
     directory: Text | None = None
     environment: Annotated[dict[Name, Text], Field(max_length=10_000), _at_most(10_000)] = {}
+    checkpoint_signal: CheckpointSignal | None = None
 
     @property
     def tasks_of_all(self) -> int:

@@ -446,6 +446,10 @@ def _event_and_spec(request: JobRequest, caller: Token) -> tuple[dict[str, Any],
         raise DeniedError(f"you are {caller.subject!r}, and may not submit for {user!r}")
     spec = request.model_dump(include={"command", "name", "directory", "environment", "tasks"})
     spec["user"] = user
+    signal: dict[str, str] = {}
+    if request.checkpoint_signal is not None:
+        signal = {"checkpoint_signal": request.checkpoint_signal}
+    spec |= signal
     event = {
         "user": user,
         **_amounts(request),
@@ -453,6 +457,7 @@ def _event_and_spec(request: JobRequest, caller: Token) -> tuple[dict[str, Any],
         "priority": request.priority,
         "time_limit": request.time_limit,
         **({} if request.name is None else {"name": request.name}),
+        **signal,
     }
     event["size"] = len(to_json(spec)) + len(to_json(event))
     return event, spec

@@ -19,6 +19,7 @@ from fairlead.model.quotas import Quotas, ServerKind, check_servers, quotas_of, 
 from fairlead.scheduler.argument_checks import constraint_of
 from fairlead.scheduler.scheduler import Placement, Scheduler
 from fairlead.service import _state_snapshot as state_snapshot
+from fairlead.service.bounds import PREEMPTED
 from fairlead.service.jobs import (
     DONE,
     FAILED,
@@ -71,11 +72,12 @@ class ServiceState:
         self.effects = Effects()
         self._groups: dict[int, JobGroup] = {}
         self._dependents: dict[int, dict[int, None]] = {}  # by job: the jobs that wait for it
+        self._awaiting: dict[TaskKey, list[Running]] = {}  # by task: those that start after its end
 
     def apply(self, kind: str, body: Mapping[str, Any], now: float) -> Any:
         """Carry out an event; return its outcome. `InputError` means that nothing changed."""
         outcome = EVENTS[kind](self, now, **body)
-        if kind != "place":
+        if kind not in ("place", "preempt"):
             self.unplaced = True
         return outcome
 
@@ -278,13 +280,16 @@ class ServiceState:
 
         Each is job, index, attempt, status and reason. The status is as in a shell: 128 plus
         the number of a signal that ended it. It is None if the machine went down; then the task
-        runs again.
+        runs again, as does a preempted one that did not end well, or asked for a signal.
         """
         for job, index, attempt, status, reason in tasks:
             run = self.find(TaskKey(job, index, attempt))
             if run is None or run.is_over:
                 continue
-            if status is None or run.stopping == GANG:
+            is_stopped = run.stopping == PREEMPTED and (
+                status != 0 or bool(run.entry.job.checkpoint_signal)
+            )
+            if status is None or run.stopping == GANG or is_stopped:
                 self._lose(run, now, reason or run.stopping or "lost")
             else:
                 self._finish(run, now, status, reason)
@@ -295,8 +300,33 @@ class ServiceState:
         self.unplaced = len(placed) >= limit
         return self.start(placed, now)
 
-    def start(self, placed: Sequence[Placement], now: float) -> list[Running]:
-        """Record the tasks that the scheduler started."""
+    def on_preempt(self, now: float, limit: int) -> list[Running]:
+        """Start at most `limit` tasks in place of others; workers get them when those ended."""
+        by_task: dict[int, Running] = {}
+        runs: list[Running] = []
+        for starts, victims in self.scheduler.preempt(now, limit):
+            if not by_task:
+                for server in self.servers.values():
+                    by_task |= {run.task: run for run in server.running.values()}
+            for task in victims:
+                if not by_task[task].stopping:
+                    self._stop(by_task[task], PREEMPTED)
+            servers = {start.server: None for start in starts}
+            stopping = [
+                run
+                for name in servers
+                for run in self.servers[name].running.values()
+                if run.stopping and not run.is_over
+            ]
+            started = self.start(starts, now, stopping)
+            by_task |= {run.task: run for run in started}
+            runs += started
+        return runs
+
+    def start(
+        self, placed: Sequence[Placement], now: float, stopping: Sequence[Running] = ()
+    ) -> list[Running]:
+        """Record the tasks that the scheduler started, perhaps once others have stopped."""
         runs, groups = [], self._groups
         for start in placed:
             entry, server = groups[start.group], start.server
@@ -314,10 +344,25 @@ class ServiceState:
             self.running[job.user] += 1
             job.server = server
             job.attempts = max(job.attempts, key.attempt)
-            if job.started is None:
-                job.started = now
-        self.effects.starts += runs
+            for other in stopping:
+                run.awaits[other.key] = None
+                self._awaiting.setdefault(other.key, []).append(run)
+            if not stopping:
+                self._release(run, now)
         return runs
+
+    def _release(self, run: Running, now: float) -> None:
+        """Send a started task to its worker, as no other one has to stop before."""
+        job = run.entry.job
+        if self.servers[run.server].lost:
+            return  # it is lost, too
+        if run.stopping:  # it was to stop before it could start
+            self._lose(run, now, run.stopping)
+            return
+        run.since = now
+        if job.started is None:
+            job.started = now
+        self.effects.starts.append(run)
 
     # Reading
 
@@ -530,7 +575,9 @@ class ServiceState:
         """Enter running tasks into the scheduler."""
         entry = self._enter(job, [run.key.index for run in runs], demand, limit)
         for run in runs:
-            run.task, run.entry = self.scheduler.assume(entry.group, run.server, run.since), entry
+            is_victim = run.stopping == PREEMPTED
+            run.task = self.scheduler.assume(entry.group, run.server, run.since, stopping=is_victim)
+            run.entry = entry
         entry.waiting, entry.running = 0, len(runs)
         if job.cancelled or job.held:
             self.scheduler.cancel(entry.group)
@@ -551,12 +598,19 @@ class ServiceState:
 
     # Ends of tasks and jobs
 
-    def _forget(self, run: Running) -> None:
+    def _forget(self, run: Running, now: float) -> None:
+        """Remove a task that runs no more; start the tasks that waited for its end alone."""
         del run.entry.job.running[run.key.index]
         run.entry.job.awaiting_gang -= run.is_over
         self.running[run.entry.job.user] -= 1
         del self.servers[run.server].running[run.key]
         run.entry.running -= 1
+        for key in run.awaits:
+            self._awaiting[key].remove(run)
+        for other in self._awaiting.pop(run.key, ()):
+            del other.awaits[run.key]
+            if not other.awaits:
+                self._release(other, now)
 
     def _stop(self, run: Running, why: str) -> None:
         if not run.is_over and run.stopping != why:
@@ -565,8 +619,8 @@ class ServiceState:
 
     def _finish(self, run: Running, now: float, status: int, reason: str) -> None:
         job = run.entry.job
-        self._forget(run)
         self.scheduler.finish(run.task)
+        self._forget(run, now)
         self._forget_if_empty(run.entry)
         job.status[run.key.index] = FAILED if status else DONE
         job.ended += 1
@@ -608,7 +662,7 @@ class ServiceState:
         job, entry = first.entry.job, first.entry
         self.scheduler.evict(first.task)
         for mate in mates:
-            self._forget(mate)
+            self._forget(mate, now)
             self._record_attempt(mate, now, None, why if mate is first else mate.stopping)
             job.tries[mate.key.index] = mate.key.attempt
             job.status[mate.key.index] = WAITS

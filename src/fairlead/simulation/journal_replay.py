@@ -131,6 +131,17 @@ class _JournalReplay:
         self._end_due(now)
         self.state.apply("place", {"limit": body["limit"]}, now)
         self.placed = now
+        if not self.is_live:
+            self._preempt(now)
+
+    def _on_preempt(self, now: float, _kind: str, body: dict[str, Any]) -> None:
+        if self.is_live:
+            self.state.apply("preempt", {"limit": body["limit"]}, now)
+
+    def _preempt(self, now: float) -> None:
+        """Run a round of preemption, if the policy has it."""
+        if self.state.scheduler.policy.preempts and not self.state.unplaced:
+            self.state.apply("preempt", {"limit": AT_ONCE}, now)
 
     def _on_submit(self, now: float, _kind: str, body: dict[str, Any]) -> None:
         orphans, asked, first = [], [], self.state.next_job
@@ -165,6 +176,8 @@ class _JournalReplay:
             while self.state.unplaced:
                 self.state.apply("place", {"limit": AT_ONCE}, now)
                 self._note(now)
+            self._preempt(now)
+            self._note(now)
 
     def _next_time(self, time: float) -> float:
         """Return the time at which a task ends, or may start without any event."""

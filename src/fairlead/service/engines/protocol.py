@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Protocol
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fairlead.service.bounds import JOB_ID, MOST_TASKS
-from fairlead.service.messages import MOST, Count, Label, Name, TaskKey, Text
+from fairlead.service.messages import MOST, CheckpointSignal, Count, Label, Name, TaskKey, Text
 
 MOST_AT_ONCE = 100_000  # orders of a kind in an answer
 LONGEST_FAULT = 200
@@ -48,6 +48,7 @@ class JobSpec(ServiceAnswer):
     tasks: Annotated[int, Field(ge=1, le=MOST_TASKS, strict=True)] = 1
     # Seconds since 1970; identifies the job among jobs of other journals with the same number.
     submitted: Annotated[float, Field(strict=True)] | None = None
+    checkpoint_signal: CheckpointSignal | None = None  # for preempted tasks, in place of SIGTERM
 
 
 class Orders(ServiceAnswer):

@@ -33,6 +33,7 @@ from typing import Any, BinaryIO, NamedTuple
 import psutil
 from pydantic import BaseModel, ValidationError
 
+from fairlead.service.bounds import PREEMPTED
 from fairlead.service.engines.protocol import Key
 from fairlead.service.messages import TaskKey
 from fairlead.service.worker._files import (
@@ -55,12 +56,12 @@ LOG = logging.getLogger("fairlead.service.worker")
 # shell exits with the status. The rest of the process group ends with the shell.
 SHIM = """
 read -r _ || exit 0
-trap : TERM
+trap : HUP INT TERM USR1 USR2
 directory=$1
 shift
 (cd -- "$directory" && exec "$@") >>stdout 2>>stderr </dev/null
 status=$?
-trap '' TERM XFSZ
+trap '' HUP INT TERM USR1 USR2 XFSZ
 echo "$status" 2>/dev/null 1<>exit && kill -KILL 0
 exit "$status"
 """
@@ -97,6 +98,7 @@ class Record(BaseModel):
     submitted: float | None = None  # tells jobs of two journals with one number apart
     leader: Leader | None = None  # None until the shell program is started
     stop: str = ""  # why the worker asked the attempt to end
+    checkpoint_signal: str = ""  # sent in place of SIGTERM when it is preempted
     # Set if the attempt could not start, or its shell program could not write its status.
     ended: AttemptEnd | None = None
     is_reported: bool = False  # whether the service acknowledged its end
@@ -141,6 +143,7 @@ class Attempt:
     process: subprocess.Popen[bytes] | None = None  # its shell program, if this worker started it
     outcome: AttemptEnd | None = None  # None while it runs, as far as this worker knows
     asked_to_end: float | None = None  # time of SIGTERM, by the monotonic clock
+    grace: float | None = None  # seconds from SIGTERM to SIGKILL; None for `KILL_AFTER`
     _rest_since: float | None = None  # since when its processes outlive its shell program
 
     @classmethod
@@ -153,6 +156,7 @@ class Attempt:
         memory: float,
         account: Account | None,
         submitted: float | None = None,
+        checkpoint_signal: str = "",
     ) -> Attempt:
         """Make the directory of a new attempt. Sync `root` before `start`.
 
@@ -170,6 +174,7 @@ class Attempt:
             memory=memory,
             boot=boot_id(),
             submitted=submitted,
+            checkpoint_signal=checkpoint_signal,
         )
         draft.mkdir(mode=0o711)
         try:
@@ -257,12 +262,13 @@ class Attempt:
         self._note("is_reported")
 
     def stop(self, reason: str) -> None:
-        """Send SIGTERM; `poll` sends SIGKILL 10 s later."""
+        """Send SIGTERM, or the signal it asked for if preempted; `poll` sends SIGKILL later."""
         if not self.is_over and self.asked_to_end is None:
             self.record.stop = reason
             self._note("stop")
             self.asked_to_end = monotonic()
-            self._signal(signal.SIGTERM)
+            wanted = self.record.checkpoint_signal if reason == PREEMPTED else ""
+            self._signal(signal.Signals[f"SIG{wanted or 'TERM'}"])
 
     def drop(self) -> None:
         """Kill it, and discard its directory."""
@@ -405,7 +411,8 @@ class Attempt:
         if self.asked_to_end is None and self.record.stop:
             self.stop(self.record.stop)  # an earlier worker asked
         if self.asked_to_end is not None:
-            if monotonic() - self.asked_to_end > KILL_AFTER:
+            grace = KILL_AFTER if self.grace is None else self.grace
+            if monotonic() - self.asked_to_end > grace:
                 self._signal(signal.SIGKILL)
             return
         limit, leader = self.record.time_limit, self.record.leader

@@ -65,7 +65,8 @@ class LocalProcesses:
 
     Its tables belong to the event loop's thread. Other threads get attempts as arguments, and
     return results. `state` is the worker's folder, kept over restarts; `largest_output` (bytes of a
-    stream) and `output_age` (seconds) bound the kept output. Raises `InputError` when another
+    stream) and `output_age` (seconds) bound the kept output; stopped tasks are killed after `grace`
+    seconds. Raises `InputError` when another
     worker has the folder, or it cannot be written.
     """
 
@@ -76,8 +77,9 @@ class LocalProcesses:
         accounts: Accounts,
         largest_output: float = LARGEST_OUTPUT,
         output_age: float = OUTPUT_AGE,
+        grace: float | None = None,
     ) -> None:
-        self.server, self.accounts = server, accounts
+        self.server, self.accounts, self.grace = server, accounts, grace
         self.largest_output, self.output_age = int(largest_output), output_age
         state = Path(os.path.realpath(state))  # a link may lead elsewhere later
         self._root, self._homes = state / "attempts", state / "homes"
@@ -100,6 +102,7 @@ class LocalProcesses:
                     discard(path)
             elif (attempt := Attempt.found(path)) is not None:
                 self._attempts[attempt.key] = attempt
+                attempt.grace = grace
                 if not attempt.is_reported:
                     self._unreported[attempt.key] = attempt
         LOG.info("%d attempts of an earlier run", len(self._attempts))
@@ -139,6 +142,7 @@ class LocalProcesses:
     def _add(self, attempt: Attempt, why_stopped: str | None) -> None:
         """Add an attempt that was started, or failed to start."""
         self._attempts[attempt.key] = self._unreported[attempt.key] = attempt
+        attempt.grace = self.grace
         if why_stopped is not None:
             attempt.stop(why_stopped)
         if attempt.process is not None:
@@ -234,9 +238,9 @@ class LocalProcesses:
             if job is not None and account is not None and account.is_shared:
                 home = make_home(self._homes, job.user, account)
                 account = dataclasses.replace(account, home=str(home))
-            attempt = Attempt.make(
-                self._root, task.key, starting.devices, task.time_limit, memory, account, submitted
-            )
+            wanted = (job.checkpoint_signal if job is not None else None) or ""
+            terms = (task.time_limit, memory, account, submitted, wanted)
+            attempt = Attempt.make(self._root, task.key, starting.devices, *terms)
         except OSError as error:
             return self._failed(task.key, error)
         starting.account = account
