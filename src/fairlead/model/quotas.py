@@ -1,7 +1,7 @@
 """Quotas: amounts that are guaranteed to a queue or user, on all servers or on some.
 
-What a queue does not use of its quota is lent to others. Quotas that the servers cannot satisfy
-together are refused.
+The unused part of a quota is lent to other queues. Quotas are refused if the servers cannot satisfy
+them together.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ def _needs(quotas: Quotas, queues: Queues | None) -> Iterator[tuple[str, list[_N
             found = _needs_of(name, resource, quotas, children)
             everywhere = found.pop("", None)
             needs += found.values()
-            if everywhere is not None:  # of which what is guaranteed on some servers is a part
+            if everywhere is not None:  # amounts on some servers are a part of it
                 rest = everywhere.amount - sum(need.amount for need in found.values())
                 needs.append(_Need(everywhere.names, None, max(rest, 0.0)))
         yield resource, needs

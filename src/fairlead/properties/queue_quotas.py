@@ -1,4 +1,4 @@
-"""The quota guarantee: every queue with tasks left holds what is guaranteed to it.
+"""The quota guarantee: every queue with tasks left holds its quotas.
 
 A queue may hold less than its quota of a resource only if no task left below it takes that resource
 on the servers of the quota, or, of whole tasks, if the next one would go beyond the quota.

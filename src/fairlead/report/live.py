@@ -215,7 +215,7 @@ def shares_table(shares: Row) -> LiveTable:
 
 
 def quotas_table(shares: Row) -> LiveTable:
-    """Show the quotas of a service's queues, and what is held of them."""
+    """Show the quotas of a service's queues, and the held amounts."""
     columns = words("queue"), words("resource"), Heading("held"), Heading("quota"), words("servers")
     rows = [
         (

@@ -508,7 +508,7 @@ class Limit:
 
 
 class Quota:
-    """What is guaranteed to the tasks of a queue and of those below it, on some servers."""
+    """Guaranteed amounts of the tasks of a queue and of those below it, on some servers."""
 
     def __init__(self, constraint: Constraint, amounts: list[int]) -> None:
         self.constraint = constraint  # that admits the servers

@@ -310,7 +310,7 @@ class PreemptionRound:
         return Preempted(starts, victims)
 
     def is_countable(self, group: TaskGroup, plan: Plan) -> bool:
-        """Count what is held beyond capacities; return whether all sums can be counted."""
+        """Count amounts beyond capacities; return whether all sums can be counted."""
         asked = [0] * len(self.resources)
         for index, _ in plan:
             given = group.shape_of(index).given
@@ -533,7 +533,7 @@ class Taker:
         return found
 
     def try_victims(self, victims: list[Victim], server: Server, shape: Shape) -> list[Victim]:
-        """Add victims until a task has room, and leave out those that are not needed."""
+        """Add victims until a task has room, and leave out superfluous ones."""
         free = self.free_on(server)[:]
         found: list[Victim] = []
         for victim in victims:

@@ -649,7 +649,7 @@ class State:
         return False
 
     def recount_quotas(self) -> None:
-        """Count anew what is held of each quota. O(queues and running tasks)."""
+        """Count the held amounts of each quota anew. O(queues and running tasks)."""
         if self.quotas == 0:
             return
         for queue in self.queues.values():

@@ -283,7 +283,7 @@ class Scheduler:
         """Guarantee amounts to the tasks of a queue and of those below it.
 
         Among queues with one parent, those go first that hold at most their quota after the next
-        start. What a queue does not use is lent to the others.
+        start. The unused part is lent to other queues.
 
         Parameters
         ----------
@@ -541,8 +541,8 @@ class Scheduler:
         Notes
         -----
         A task that started after the last change from outside, such as a submission or the end of
-        a task, is no victim, so that rounds come to an end. No victim could be left out; those that
-        lose least work are chosen, of one queue those of lower priority. O(servers and running
+        a task, is no victim, so that rounds come to an end. No victim could be left out. Victims
+        are of the queue with the largest share, there of the lowest priority, then of the least work. O(servers and running
         tasks) for each start.
 
         Examples

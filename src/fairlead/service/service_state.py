@@ -72,7 +72,7 @@ class ServiceState:
         self.effects = Effects()
         self._groups: dict[int, JobGroup] = {}
         self._dependents: dict[int, dict[int, None]] = {}  # by job: the jobs that wait for it
-        self._awaiting: dict[TaskKey, list[Running]] = {}  # by task: those that start after its end
+        self._awaiting: dict[TaskKey, list[Running]] = {}  # by task: tasks that start after its end
 
     def apply(self, kind: str, body: Mapping[str, Any], now: float) -> Any:
         """Carry out an event; return its outcome. `InputError` means that nothing changed."""

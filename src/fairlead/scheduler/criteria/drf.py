@@ -80,7 +80,7 @@ class TreeScores:
         # Of the queues in `able`: the largest dominant share that starts next in one leaf.
         self.steps: dict[Queue, int] = {}
         self.amounts: dict[Queue, list[int]] = {}
-        self.starts: dict[Queue, Starts] = {}  # of the leaves in `able`: what starts next
+        self.starts: dict[Queue, Starts] = {}  # of the leaves in `able`: the next starts
         self.leaf: dict[Queue, Queue] = {}  # the leaf to be served next
         # Whether a queue, or the next one below it that has quotas, would be within them.
         self.is_within: dict[Queue, bool] = {}
@@ -159,7 +159,7 @@ class TreeScores:
     def add_waiting(self, queue: Queue, servers: list[Server]) -> None:
         """Count all queues with waiting tasks below a queue as able to start the first ones.
 
-        These count as on the first servers that admit them, whatever is free there.
+        Tasks count as on the first servers that admit them, whatever is free there.
         """
         for child in queue.ranked:
             self.able.add(child)

@@ -38,7 +38,7 @@ class TreeCycle(QueueCycle):
         super().__init__(state, is_strict)
         # During a call of `place`, if there are inner queues or quotas:
         self.is_deep = False
-        self.knows_servers = False  # whether scores depend on the servers of what starts next
+        self.knows_servers = False  # whether scores depend on the servers of the next starts
         self.tree = TreeScores(state.criterion.total, state.width)
         self.first: dict[Queue, NextStart] = {}  # of each leaf that can start a task
         self.asked: dict[Queue, list[int]] = {}  # (W,) the least waiting demand of each leaf
