@@ -541,9 +541,9 @@ class Scheduler:
         Notes
         -----
         A task that started after the last change from outside, such as a submission or the end of
-        a task, is no victim, so that rounds come to an end. No victim could be left out. Victims
-        are of the queue with the largest share, there of the lowest priority, then of the least work. O(servers and running
-        tasks) for each start.
+        a task, is no victim, so that rounds come to an end. No victim could be left out. They are
+        of the queue with the largest share, there of the lowest priority, then of the least work.
+        O(servers and running tasks) for each start.
 
         Examples
         --------

@@ -159,7 +159,7 @@ class TreeScores:
     def add_waiting(self, queue: Queue, servers: list[Server]) -> None:
         """Count all queues with waiting tasks below a queue as able to start the first ones.
 
-        Tasks count as on the first servers that admit them, whatever is free there.
+        Tasks count as on the first servers with their labels and names, even on full ones.
         """
         for child in queue.ranked:
             self.able.add(child)
