@@ -15,6 +15,9 @@ def check(state: ServiceState) -> None:
         assert job.ended == len(job.status) - waits[job.id] - len(job.running)
         assert sum(entry.running for entry in job.entries.values()) == len(job.running)
         entered = 0 if job.withheld else waits[job.id]
+        if job.at_most:
+            entered = min(entered, max(job.at_most - len(job.running), 0))
+            assert len(job.running) <= job.at_most
         assert sum(entry.waiting for entry in job.entries.values()) == entered
         assert not job.is_finished
         assert job.awaiting_gang == sum(run.is_over for run in job.running.values())
@@ -25,6 +28,7 @@ def check(state: ServiceState) -> None:
     for user in state.users:
         mine = [job for job in jobs if job.user == user]
         assert state.live_bytes[user] == sum(job.size for job in mine)
+        assert state.live_jobs[user] == len(mine)
         assert state.running[user] == sum(len(job.running) for job in mine)
         assert state.pending[user] == sum(waits[job.id] for job in mine)
     for why, tasks in state.withheld.items():

@@ -339,3 +339,17 @@ def test_what_is_no_round_is_refused() -> None:
     ):
         with pytest.raises((InputError, RefusalError)):
             parse_policy(wrong)
+
+
+def test_an_explanation_says_whose_place_it_takes() -> None:
+    s = lab()
+    s.submit("ana", {"gpu": 1}, 4)
+    s.place()
+    group = s.submit("bo", {"gpu": 2})
+    before = s.snapshot()
+    why = s.explain(group)
+    assert why.held_by == "preemption"
+    assert why.reason == "It starts in place of 2 tasks of ana, once stopped."
+    assert s.snapshot() == before
+    late = s.submit("bo", {"gpu": 3})
+    assert s.explain(late).held_by == "room"

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from asked_service import Asked, as_, served
+from fairlead.formats.queue_file import QueueFile
 from fairlead.service import _workers as workers
 from fairlead.service.http import access
 from fairlead.service.journal.event_journal import Journal
@@ -340,6 +341,34 @@ async def test_a_user_waits_with_so_many_tasks_only(ask: Asked) -> None:
     await ask.submit({"tasks": 8})
     assert (await ask.refused({"tasks": 3}, status=429)).startswith("8 tasks of 'ana' wait")
     await ask.submit({"tasks": 2}, {"tasks": 10, "user": "bo"})
+
+
+LIMITED = QueueFile(
+    [{"name": "team"}], {"ana": "team", "bo": "team"}, {"team": {"jobs": 3}, "ana": {"jobs": 2}}
+)
+
+
+@served(settings=Settings(policy="drf/first-fit", queues=LIMITED))
+async def test_jobs_beyond_a_limit_are_refused(ask: Asked) -> None:
+    first, _ = await ask.submit({}, {})
+    refused = await ask.refused({}, status=429)
+    assert refused == "2 jobs of 'ana' wait or run; 1 more exceed the limit of 2"
+    await ask.submit({"user": "bo"})
+    assert "3 jobs of 'team'" in await ask.refused({"user": "bo"}, status=429)
+    await ask.submit({"user": "cy"}, {"user": "cy"})
+    await ask("POST", f"/v1/jobs/{first}/cancel")
+    await ask.submit({"user": "bo"})
+
+
+@served
+async def test_a_throttle_is_explained_and_not_for_gangs(ask: Asked) -> None:
+    await ask.join("a")
+    (job,) = await ask.submit({"tasks": 3, "at_most": 1, "checkpoint_signal": "USR1"})
+    assert (await ask("GET", f"/v1/jobs/{job}"))["running"] == 1
+    why = await ask("GET", f"/v1/jobs/{job}/explain")
+    assert why["reason"] == "at most 1 of its tasks run at a time"
+    assert "at_most has no meaning" in await ask.refused({"tasks": 2, "gang": True, "at_most": 1})
+    assert "checkpoint_signal" in await ask.refused({"checkpoint_signal": "KILL"})
 
 
 @served(tokens=True)

@@ -121,10 +121,12 @@ def test_who_is_due_half_starts_once_others_have_stopped(tmp_path: Path) -> None
         cluster.start_worker("a", "--grace", "5")
         line = "trap 'echo saved; exit 0' USR1; while :; do sleep .1; done"
         words = ["--checkpoint-signal", "USR1", "--count", "3", "--shell", line]
-        (first,) = cluster.run("submit", "--user", "ana", *words).stdout.split()
+        (first,) = cluster.run("submit", "--user", "ana", "--chdir", "/tmp", *words).stdout.split()
         with cluster.client() as client:
             until(lambda: client.job(first).running == 2)
-            (second,) = cluster.run("submit", "--user", "bo", "--", "true").stdout.split()
+            (second,) = cluster.run(
+                "submit", "--user", "bo", "--chdir", "/tmp", "--", "true"
+            ).stdout.split()
             assert until(lambda: client.wait(second, 20).state == "finished")
             assert until(lambda: client.job(first).running == 2)
             assert client.job(first).ended_tasks == 0

@@ -221,6 +221,7 @@ def drive(
                 priority=rng.randint(-1, 1),
                 where=rng.choice([None, None, ["a"], ["b", "c"]]),
                 time_limit=rng.choice([None, 5.0]),
+                at_most=0 if gang else rng.choice([0, 0, 1, 2]),
             )
             counts["gangs"] += gang
             if gang and rng.random() < 0.5:
@@ -415,3 +416,28 @@ def test_victims_and_those_that_wait_for_them_are_kept_apart(kind: str) -> None:
     started = state.take_effects().starts
     assert all(run.server == "b" or kind == "policy" for run in started)
     assert len(started) == (2 if kind == "policy" else len([r for r in started if r.server == "b"]))
+
+
+def test_a_throttled_job_has_a_few_tasks_at_a_time() -> None:
+    state = with_servers(a=9)
+    submit(state, tasks=5, at_most=2)
+    submit(state, user="bo", tasks=5)
+    assert place(state)[:4] == ["1.0.1 a", "2.0.1 a", "1.1.1 a", "2.1.1 a"]
+    assert place(state) == []
+    end(state, "1.0.1")
+    assert place(state) == ["1.2.1 a"]
+    state.apply("hold", {"job": 1}, 2.0)
+    end(state, "1.1.1")
+    assert place(state) == []
+    state.apply("release", {"job": 1}, 3.0)
+    again = ServiceState.restore(state.snapshot())
+    for held in (state, again):
+        assert place(held) == ["1.3.1 a"]
+        end(held, "1.2.1", None)  # lost, and it runs again
+        assert place(held) == ["1.2.2 a"]
+        for key in ("1.2.2", "1.3.1"):
+            end(held, key)
+        assert place(held) == ["1.4.1 a"]
+        end(held, "1.4.1")
+        assert 1 not in held.jobs
+        check(held)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -85,7 +86,7 @@ def test_remaining_servers_keep_capacity_and_events(seed: int, data: st.DataObje
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("demand:ana=3", "must be weight:USER=NUMBER, servers:GROUP+NUMBER or"),
+        ("demand:ana=3", "must be weight:USER=NUMBER, quota:QUEUE.RESOURCE=NUMBER, "),
         ("weight:ana", "must be weight:USER=NUMBER, such as weight:ana=3"),
         ("weight:ana=x", "'x' is not a number"),
         ("weight:ana=-1", "the weight of ana must be a number from 0, not -1"),
@@ -120,3 +121,43 @@ def test_a_queue_weighs_something() -> None:
     assert changed.weight.tolist() == [3]
     with pytest.raises(InputError, match="the weight of team must be a positive number, not 0"):
         change_workload(in_tree, "weight:team=0")
+
+
+def test_arrivals_come_faster_and_waits_are_kept_apart() -> None:
+    workload = replace(small(), job_cancel=np.array([np.inf, 5.0]))
+    changed = change_workload(workload, "load:2")
+    assert changed.job_submit.tolist() == [0, 0.5]
+    assert changed.job_cancel.tolist() == [np.inf, 2.5]
+    assert changed.server_time.tolist() == [0.5, 1, 1.5, 2, 2.5]
+    assert changed.task_duration.tolist() == [1, 1, 1]
+    assert not changed.has_starts
+
+
+def test_a_quota_and_a_limit() -> None:
+    tree = read_queues([{"name": "team"}], ["team", None], ["ana", "bo="])
+    workload = replace(small(), queues=tree, quotas={"ana": [{"cpu": 1.0, "where": ["a+b"]}]})
+    changed = change_workload(workload, "quota:ana.cpu=4")
+    assert changed.quotas == {"ana": [{"cpu": 4.0}, {"cpu": 1.0, "where": ["a+b"]}]}
+    assert change_workload(changed, "quota:ana.cpu=2").quotas["ana"][0] == {"cpu": 2.0}
+    assert change_workload(workload, "limit:team.tasks=3").limits == {"team": {"tasks": 3.0}}
+    assert change_workload(workload, "limit:bo=.cpu=3").limits == {"bo=": {"cpu": 3.0}}
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ("quota:ana.cpu=17", "17 cpu are guaranteed to ana, and the servers have 16"),
+        ("quota:ana.disk=1", "no resource is named 'disk'"),
+        ("quota:cy.cpu=1", "no queue or user is named 'cy'"),
+        ("quota:ana=1", "must be quota:QUEUE.RESOURCE=NUMBER"),
+        ("quota:ana.tasks=1", "no resource is named 'tasks'"),
+        ("limit:ana.tasks=1.5", "must be a whole number from 0"),
+        ("limit:ana.cpu=x", "'x' is not a number"),
+        ("load:0", "must be a positive number, not 0"),
+        ("load:x", "'x' is not a number"),
+        ("load:1e-320", "gives times that are too large"),
+    ],
+)
+def test_faults_of_changes_of_queues_and_load(change: str, fault: str) -> None:
+    with pytest.raises(InputError, match=re.escape(fault)):
+        change_workload(small(), change)

@@ -165,6 +165,13 @@ def preempting(policy: str, mode: str) -> str:
     return f"{policy}/{mode}"
 
 
+def plain_trace(workload: Workload) -> Workload:
+    """Return the workload; of a recording of a service the plain trace."""
+    from fairlead.traces.journal_trace import JournalWorkload
+
+    return workload.as_trace() if isinstance(workload, JournalWorkload) else workload
+
+
 def in_queues(workload: Workload, path: Path | None) -> Workload:
     """Return the workload with its users in the tree of a file, if one is given."""
     if path is None:

@@ -22,6 +22,7 @@ from fairlead.cli.options import (
     TreeFile,
     executor_on,
     in_queues,
+    plain_trace,
     preempting,
     read_any_trace,
 )
@@ -82,8 +83,9 @@ def simulate(
             "--what-if",
             metavar="CHANGE",
             help=(
-                "Run the first policy again with weight:USER=NUMBER, servers:GROUP+NUMBER or "
-                "servers:GROUP-NUMBER. May be repeated."
+                "Run the first policy again with weight:USER=NUMBER, quota:QUEUE.RESOURCE=NUMBER, "
+                "limit:QUEUE.RESOURCE=NUMBER, load:NUMBER, servers:GROUP+NUMBER, "
+                "servers:GROUP-NUMBER or preempt:MODE. May be repeated."
             ),
         ),
     ] = None,
@@ -99,6 +101,10 @@ def simulate(
     until: Annotated[
         float | None,
         Option(metavar="HOURS", help="Only jobs submitted in the first hours."),
+    ] = None,
+    load: Annotated[
+        float | None,
+        Option(metavar="NUMBER", help="Let jobs arrive so many times faster, such as 1.5."),
     ] = None,
     fair: Annotated[
         str,
@@ -158,6 +164,10 @@ def simulate(
     if explain is not None:
         _check_explained([run.policy for run in planned if not run.dedicated])
     workload, found = read_any_trace(trace, machines, servers, cores, memory)
+    if load is not None:
+        from fairlead.traces.what_if import change_workload
+
+        workload = change_workload(plain_trace(workload), f"load:{load!r}")
     workload = in_queues(workload, queues)
     if explain is not None and explain not in workload.users:
         raise InputError(f"there is no user {explain!r:.60} in the trace", "--explain")

@@ -49,6 +49,7 @@ OPTIONS = {  # of submit and modify, by field
     "directory": "--chdir",
     "environment": "--env",
     "checkpoint_signal": "--checkpoint-signal",
+    "at_most": "--at-most",
 }
 
 
@@ -73,6 +74,10 @@ def submit(
             help="Tasks; each finds its index in FAIRLEAD_INDEX.",
         ),
     ] = 1,
+    at_most: Annotated[
+        int | None,
+        Option("--at-most", min=1, metavar="N", help="Tasks of it that run at a time."),
+    ] = None,
     gang: Annotated[
         int | None, Option(min=1, metavar="N", help="Tasks that start together or not at all.")
     ] = None,
@@ -117,7 +122,7 @@ def submit(
     if file is None and not command:
         raise InputError("give a command after --, or --file", "COMMAND")
     job_options = (user, cpu, memory, gpu, where, gang, time, after, priority, name, chdir, env)
-    others = (*job_options, checkpoint_signal)
+    others = (*job_options, checkpoint_signal, at_most)
     is_given = command or count > 1 or clean or shell or any(one is not None for one in others)
     if file is not None and is_given:
         raise InputError("cannot be combined with a command or an option of a job", "--file")
@@ -149,6 +154,7 @@ def submit(
                 "directory": str(Path(chdir or ".").absolute()),
                 "environment": environment(clean) | pairs_of(env or [], "--env", may_be_empty=True),
                 "checkpoint_signal": checkpoint_signal,
+                "at_most": at_most,
             }
             rows = [{field: value for field, value in given.items() if value is not None}]
             if isinstance(given["where"], list):

@@ -9,8 +9,8 @@ YAML or JSON, version 1::
     quotas: {physics: {gpu: 3}, bo: [{gpu: 2}, {gpu: 1, where: {type: a100}}]}
 
 Other users are beside the uppermost queues. Limits are of queues and users: the most that running
-tasks hold of a resource, and the most running tasks. Quotas are guaranteed amounts, on all servers
-or on some by labels or names.
+tasks hold of a resource, the most running tasks, and the most jobs that wait or run. Quotas are
+guaranteed amounts, on all servers or on some by labels or names.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ TOP = -1  # in place of a queue's index: in no queue
 DEEPEST = 100
 MOST_TASKS = 2**61  # a larger limit of tasks is none that binds
 TASKS = "tasks"  # in a limit, in place of a resource: the most running tasks
+JOBS = "jobs"  # and the most jobs that wait or run, of which a service accepts no more
 
 # By the name of a queue or user: the most that its tasks hold of each resource while they run.
 Limits = dict[str, dict[str, float]]
@@ -162,8 +163,9 @@ def read_limits(given: object) -> Limits:
         for resource, value in row.items():
             place = f"limits.{name}.{text(resource, f'limits.{name}')}"
             most = _number(value, "a number from 0", place)
-            if most < 0 or (resource == TASKS and most % 1):
-                wanted = "a whole number from 0" if resource == TASKS else "a number from 0"
+            is_count = resource in (TASKS, JOBS)
+            if most < 0 or (is_count and most % 1):
+                wanted = "a whole number from 0" if is_count else "a number from 0"
                 raise ProblemError(f"must be {wanted}, not {show(value)}", place)
             limit[str(resource)] = most
         found[name] = limit
@@ -174,7 +176,8 @@ def amounts_and_tasks(
     limit: Mapping[str, float], resources: Sequence[str]
 ) -> tuple[dict[str, float], int | None]:
     """Return the limited amounts of some resources, and the most running tasks if limited."""
-    amounts = {name: limit[name] for name in resources if name in limit and name != TASKS}
+    counts = (TASKS, JOBS)
+    amounts = {name: limit[name] for name in resources if name in limit and name not in counts}
     return amounts, int(min(limit[TASKS], MOST_TASKS)) if TASKS in limit else None
 
 

@@ -32,6 +32,7 @@ from fairlead.scheduler._entities import (
     limit_reached,
     path_of,
 )
+from fairlead.scheduler._preemption import PreemptionRound
 from fairlead.scheduler._shortage import Shortage, fit_together, lacks
 from fairlead.scheduler._state import State, WhatIf
 from fairlead.scheduler.argument_checks import LARGEST
@@ -42,6 +43,7 @@ from fairlead.scheduler.explanation import (
     ServerShortage,
     WaitReason,
     list_in_words,
+    tasks_in_words,
 )
 
 MOST_CLASSES: Final = 32  # classes of servers that are tried, the most common ones
@@ -56,12 +58,16 @@ class Explainer:
         quanta: list[Fraction],
         group: TaskGroup,
         now: float,
+        preempts: str = "",
+        min_run: float = 0.0,
     ) -> None:
         state = cycle.state
         self.cycle = cycle
         self.state = state
         self.group = group
         self.now = now  # the time of the question, in seconds
+        self.preempts = preempts
+        self.min_run = min_run
         self.resources = resources
         self.quanta = quanta
         self.names = state.counting.names(resources)  # (W,)
@@ -91,6 +97,7 @@ class Explainer:
                 hold = self.beyond_limit() or hold
                 is_never = is_beyond_limits(group)
                 self.try_changes()
+                hold = self.by_preemption() or hold
             if never is not None:
                 hold = never
                 is_never = True
@@ -198,6 +205,24 @@ class Explainer:
                 f"{queue.running} of at most {limit.tasks} tasks run, and it needs {start}"
             )
         return WaitReason("limit", f"Queue {queue.name} is limited: {'; '.join(parts)}.")
+
+    def by_preemption(self) -> WaitReason | None:
+        """Return the reason if a round of preemption would start the group now."""
+        if not self.preempts:
+            return None
+        with WhatIf(self.state):
+            self.state.now = self.now
+            round = PreemptionRound(self.cycle, self.resources, self.preempts, self.min_run)
+            for each in round.run(LARGEST):
+                if each.starts[0].group is self.group:
+                    queues = {task.group.waiting_list.queue.name: True for task in each.victims}
+                    victims = tasks_in_words(len(each.victims))
+                    by = list_in_words(list(queues))
+                    reason = f"It starts in place of {victims} of {by}, once stopped."
+                    if not queues:
+                        reason = "It starts once tasks that are being stopped have ended."
+                    return WaitReason("preemption", reason)
+        return None
 
     def starts(self, group: TaskGroup) -> bool:
         """Place tasks until one of a group starts; return whether one does."""

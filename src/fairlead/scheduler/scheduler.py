@@ -637,7 +637,9 @@ class Scheduler:
         found = self._group(group)
         time = self._state.now if now is None else real(now, "now")
         quanta = self._amounts.quanta
-        return Explainer(self._cycle, self.resources, quanta, found, time).explain()
+        policy = self.policy
+        terms = (policy.preempts, policy.min_run)
+        return Explainer(self._cycle, self.resources, quanta, found, time, *terms).explain()
 
     def shares(self, mechanism: str | None = None) -> LiveShares:
         """Return the shares of all queues and their fair shares, with a proof.

@@ -21,7 +21,7 @@ JOB = (
     *("id", "user", "demand", "tasks", "gang", "where", "priority", "time_limit", "submitted"),
     *("after", "eligible", "held", "cancelled", "started", "server", "ended", "exit_status"),
     *("attempts", "reason", "members", "name", "size"),
-    "checkpoint_signal",
+    *("checkpoint_signal", "at_most", "next_index"),
 )
 
 
@@ -74,6 +74,7 @@ def fill(state: ServiceState, part: dict[str, Any]) -> None:
     state.pending = dict.fromkeys(state.users, 0)
     state.running = dict.fromkeys(state.users, 0)
     state.live_bytes = dict.fromkeys(state.users, 0)
+    state.live_jobs = dict.fromkeys(state.users, 0)
     for values in part["servers"]:
         state.servers[values[0]] = Server(*values)
     state.drained = dict.fromkeys(part.get("drained", ()))  # earlier versions lack it
@@ -91,6 +92,7 @@ def fill(state: ServiceState, part: dict[str, Any]) -> None:
         state.jobs[job.id] = job
         state.pending[job.user] += job.status.count(WAITS)
         state.live_bytes[job.user] += job.size
+        state.live_jobs[job.user] += 1
         for other in job.after:
             state._dependents.setdefault(other, {})[job.id] = None
     for j, index, attempt, task, group, server, since, stopping, is_over, *rest in part["running"]:

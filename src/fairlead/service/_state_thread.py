@@ -30,7 +30,7 @@ from pydantic_core import from_json, to_json
 
 from fairlead.errors import FairleadError, InputError
 from fairlead.formats.queue_file import QueueFile
-from fairlead.model.queues import TASKS
+from fairlead.model.queues import JOBS, TASKS
 from fairlead.scheduler.policies import parse_policy
 from fairlead.service._metrics_page import Counters
 from fairlead.service.jobs import Effects
@@ -142,7 +142,7 @@ class StateThread:
                 self._first.reverse()
         if tree["rows"]:
             parse_policy(wanted[0]).require_trees()
-        if any(limit.keys() - {TASKS} for limit in tree["limits"].values()):
+        if any(limit.keys() - {TASKS, JOBS} for limit in tree["limits"].values()):
             parse_policy(wanted[0]).require_amounts()
         if tree.get("quotas"):
             parse_policy(wanted[0]).require_quotas()

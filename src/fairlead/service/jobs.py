@@ -86,6 +86,8 @@ class Job:
     name: str | None = None  # for display
     size: int = 0  # bytes of the request in the journal while the job is live
     checkpoint_signal: str = ""  # that preempted tasks get in place of SIGTERM
+    at_most: int = 0  # tasks that the scheduler has at a time; 0 for all
+    next_index: int = 0  # if `at_most` is set: the scheduler had all earlier tasks
     awaiting_gang: int = 0  # tasks in `running` that ended and wait for the rest of their gang
     _ends: list[int] = field(init=False)  # for each member, the index after its last task
 

@@ -151,9 +151,9 @@ class JobRequest(Amounts):
 
     ``memory`` is in GiB, or a quantity such as ``16Gi``. With ``bundles``, the job is a gang of
     these, and no other amounts count. A task's environment has ``FAIRLEAD_JOB``,
-    ``FAIRLEAD_INDEX`` (from 0), ``FAIRLEAD_ATTEMPT`` and ``FAIRLEAD_TASKS``.
-    Preempted tasks get ``checkpoint_signal``, SIGTERM by default; with it, they run again whatever
-    their exit status is.
+    ``FAIRLEAD_INDEX`` (from 0), ``FAIRLEAD_ATTEMPT`` and ``FAIRLEAD_TASKS``. At most `at_most`
+    of the tasks run at a time. Preempted tasks get ``checkpoint_signal``, SIGTERM by default; with
+    it, they run again whatever their exit status is.
     """
 
     command: Annotated[list[Text], Field(fail_fast=True, min_length=1, max_length=10_000)]
@@ -169,6 +169,7 @@ class JobRequest(Amounts):
     directory: Text | None = None
     environment: Annotated[dict[Name, Text], Field(max_length=10_000), _at_most(10_000)] = {}
     checkpoint_signal: CheckpointSignal | None = None
+    at_most: Annotated[int, Field(ge=1, le=MOST_TASKS, strict=True)] | None = None
 
     @property
     def tasks_of_all(self) -> int:
@@ -194,6 +195,8 @@ class JobRequest(Amounts):
             )
         if self.tasks_of_all > MOST_TASKS:
             raise ValueError(f"a job has at most {MOST_TASKS:,} tasks, not {self.tasks_of_all:,}")
+        if self.at_most is not None and (self.gang or self.bundles):
+            raise ValueError("the tasks of a gang start together, so that at_most has no meaning")
         return self
 
 

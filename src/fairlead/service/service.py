@@ -17,6 +17,7 @@ from pydantic_core import to_json
 
 from fairlead.errors import InputError
 from fairlead.formats.queue_file import QueueFile
+from fairlead.model.queues import JOBS
 from fairlead.model.quotas import in_words
 from fairlead.scheduler.live_shares import SharesQuestion
 from fairlead.service._metrics_page import MetricsPage
@@ -144,6 +145,7 @@ class Service:
                 )
         for user, more in sizes.items():
             self._check_live_bytes(state, user, more)
+        _check_live_jobs(state, Counter(event["user"] for event in events))
 
     def _check_live_bytes(self, state: ServiceState, user: str, more: int) -> None:
         live, most = state.live_bytes.get(user, 0), self.settings.live_bytes
@@ -250,6 +252,10 @@ class Service:
             group = found.group
             if found.withheld and found.waiting:
                 return _explanation(view, _why_withheld(found))
+            if group is None and found.waiting:
+                return _explanation(view, f"at most {found.at_most} of its tasks run at a time")
+            if awaited := {key for run in found.running.values() for key in run.awaits}:
+                return _explanation(view, f"it starts once preempted tasks stop: {len(awaited)}")
             if group is None:
                 return _explanation(view, "all of its tasks have started")
             why = tx.state.scheduler.explain(group, tx.now)
@@ -408,6 +414,23 @@ def _shares_and_quotas(tx: Transaction) -> tuple[SharesQuestion, dict[str, Any]]
     return tx.state.scheduler.shares_question(), quotas
 
 
+def _check_live_jobs(state: ServiceState, more: Mapping[str, int]) -> None:
+    """Refuse jobs beyond the limit of a user, or of a queue above it."""
+    limited = [name for name, limit in state.limits.items() if JOBS in limit]
+    if not limited:
+        return
+    above = {user: {user, *state.queues_above(user)} for user in {*state.users, *more}}
+    for name in limited:
+        users = [user for user in above if name in above[user]]
+        asked = sum(more.get(user, 0) for user in users)
+        live, most = sum(state.live_jobs.get(user, 0) for user in users), state.limits[name][JOBS]
+        if asked and live + asked > most:
+            raise FullError(
+                f"{live:,} jobs of {name!r} wait or run; {asked:,} more exceed the limit of "
+                f"{most:,.0f}"
+            )
+
+
 def user_views(tx: Transaction) -> list[dict[str, Any]]:
     """Return all users as the API shows them."""
     pending, running = tx.state.pending, tx.state.running
@@ -450,6 +473,7 @@ def _event_and_spec(request: JobRequest, caller: Token) -> tuple[dict[str, Any],
     if request.checkpoint_signal is not None:
         signal = {"checkpoint_signal": request.checkpoint_signal}
     spec |= signal
+    throttle = {} if request.at_most is None else {"at_most": request.at_most}
     event = {
         "user": user,
         **_amounts(request),
@@ -458,6 +482,7 @@ def _event_and_spec(request: JobRequest, caller: Token) -> tuple[dict[str, Any],
         "time_limit": request.time_limit,
         **({} if request.name is None else {"name": request.name}),
         **signal,
+        **throttle,
     }
     event["size"] = len(to_json(spec)) + len(to_json(event))
     return event, spec

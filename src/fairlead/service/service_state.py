@@ -67,6 +67,7 @@ class ServiceState:
         self.pending: dict[str, int] = {}  # waiting tasks by user, including held ones
         self.running: dict[str, int] = {}  # running tasks by user
         self.live_bytes: dict[str, int] = {}  # of the requests of live jobs, by user
+        self.live_jobs: dict[str, int] = {}  # by user
         self.withheld = dict.fromkeys(WITHHELD, 0)  # tasks kept from the scheduler
         self.unplaced = False  # whether the state changed since tasks were placed
         self.effects = Effects()
@@ -188,7 +189,8 @@ class ServiceState:
             self.scheduler.set_weight(name, weight)
         else:
             self._add_queue(name, weight, self.queue_of.get(name))
-            self.pending[name] = self.running[name] = self.live_bytes[name] = 0
+            self.pending[name] = self.running[name] = 0
+            self.live_bytes[name] = self.live_jobs[name] = 0
         self.users[name] = weight
 
     def on_queues(
@@ -379,6 +381,16 @@ class ServiceState:
         known = [name for name in self.resources if name in used or name in RESOURCES]
         return known + [name for name in used if name not in known]
 
+    def queues_above(self, user: str) -> list[str]:
+        """Return the queues that a user is in, the lowest first."""
+        parents = {row["name"]: row.get("parent") for row in self.queue_rows}
+        found: list[str] = []
+        name = self.queue_of.get(user)
+        while name is not None:
+            found.append(name)
+            name = parents[name]
+        return found
+
     def find(self, key: TaskKey) -> Running | None:
         job = self.jobs.get(key.job)
         run = None if job is None else job.running.get(key.index)
@@ -528,6 +540,7 @@ class ServiceState:
         self.jobs[job.id] = job
         self.pending[user] += tasks
         self.live_bytes[user] += job.size
+        self.live_jobs[user] += 1
         self._count_withheld(job)
         for other in job.after:
             self._dependents.setdefault(other, {})[job.id] = None
@@ -547,9 +560,28 @@ class ServiceState:
         self._count_withheld(job)
 
     def _enter_waiting(self, job: Job) -> None:
-        """Submit the waiting tasks of a job to the scheduler, unless they are withheld."""
-        if not job.withheld and (waits := job.indices_of(WAITS)):
+        """Submit the waiting tasks of a job to the scheduler, unless they are withheld.
+
+        Of a job with `at_most`, only as many as may run now.
+        """
+        if job.withheld:
+            return
+        waits = job.indices_of(WAITS)
+        if job.at_most:
+            waits = waits[: max(job.at_most - len(job.running), 0)]
+            job.next_index = waits[-1] + 1 if waits else 0
+        if waits:
             self._enter(job, waits, job.demand, job.time_limit)
+
+    def _enter_next(self, job: Job) -> None:
+        """Submit the next task of a job with `at_most` to the scheduler, after one ended."""
+        if not job.at_most or job.withheld:
+            return
+        while job.next_index < job.tasks and job.status[job.next_index] != WAITS:
+            job.next_index += 1
+        if job.next_index < job.tasks:
+            self._enter(job, [job.next_index], job.demand, job.time_limit)
+            job.next_index += 1
 
     def _enter(
         self, job: Job, indices: Indices, demand: dict[str, float], limit: float | None
@@ -631,6 +663,7 @@ class ServiceState:
         if job.awaiting_gang and job.awaiting_gang == len(job.running):
             mates = job.running_by_index()
             self._requeue(mates, mates[0], now, "lost")
+        self._enter_next(job)
         self._end_job(job, now)
 
     def _lose(self, run: Running, now: float, why: str, mates: Sequence[Running] = ()) -> None:
@@ -672,7 +705,10 @@ class ServiceState:
         if not entry.withdrawn:
             entry.waiting += len(mates)
         self._forget_if_empty(entry)
-        if entry.withdrawn and not (job.cancelled or job.held):
+        if job.at_most:
+            self._withdraw(job)
+            self._enter_waiting(job)
+        elif entry.withdrawn and not (job.cancelled or job.held):
             indices = [mate.key.index for mate in mates]
             self._enter(job, indices, job.demand, job.time_limit)
         for name in {mate.server: None for mate in mates}:
@@ -720,6 +756,7 @@ class ServiceState:
         """Remove a finished job; return the ids of the jobs that wait for it."""
         self.pending[job.user] -= job.waiting
         self.live_bytes[job.user] -= job.size
+        self.live_jobs[job.user] -= 1
         self._count_withheld(job, -1)
         del self.jobs[job.id]
         self.effects.ended.append(job)

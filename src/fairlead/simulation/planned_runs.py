@@ -15,7 +15,7 @@ from fairlead.formats.atomic_files import writing_faults
 from fairlead.formats.run_log_file import read_fingerprint
 from fairlead.model.run_log import RECORDED
 from fairlead.model.workload import Workload
-from fairlead.scheduler.policies import parse_policy
+from fairlead.scheduler.policies import PREEMPTION, parse_policy
 from fairlead.source_digest import digest_of_sources
 
 _PLAIN = re.compile(r"[\w.=+-]+", re.ASCII)
@@ -71,7 +71,8 @@ def plan_runs(
 ) -> tuple[PlannedRun, ...]:
     """Return a run of every policy, then of the first one with each change, then dedicated.
 
-    A recorded run cannot be changed; the first of the other policies is. Duplicates run once.
+    A recorded run cannot be changed; the first of the other policies is. Duplicates run once. The
+    change ``preempt:over-share`` gives the policy with preemption.
 
     Raises
     ------
@@ -91,9 +92,20 @@ def plan_runs(
             raise InputError(fault, option)
     return (
         *(PlannedRun(name) for name in names),
-        *(PlannedRun(first, what_if=change) for change in dict.fromkeys(what_if)),
+        *(_changed_run(first, change) for change in dict.fromkeys(what_if)),
         *([PlannedRun(first, dedicated=True)] if dedicated else []),
     )
+
+
+def _changed_run(policy: str, change: str) -> PlannedRun:
+    """Return the run of a policy with a change; ``preempt:MODE`` is another policy."""
+    kind, colon, mode = change.partition(":")
+    if kind != "preempt" or not colon:
+        return PlannedRun(policy, what_if=change)
+    if mode.partition(":")[0] not in PREEMPTION:
+        fault = f"must be preempt:{' or preempt:'.join(PREEMPTION)}, not {change!r:.60}"
+        raise InputError(fault, "what-if")
+    return PlannedRun(policy_name(f"{policy}/{mode}"))
 
 
 def policy_name(policy: str) -> str:

@@ -15,7 +15,7 @@ from fairlead.executors.executor import Executor
 from fairlead.executors.local_processes import Processes
 from fairlead.formats.queue_file import load_queues
 from fairlead.model.arguments import file_name, number, switch, texts, whole_number
-from fairlead.model.queues import TASKS
+from fairlead.model.queues import JOBS, TASKS
 from fairlead.model.quotas import check_cluster
 from fairlead.model.run_log import RECORDED, RunLog
 from fairlead.model.workload import Workload, first_seconds
@@ -230,7 +230,7 @@ def with_queues(workload: Workload, path: Path | str) -> Workload:
     tree, known = load_queues(path), workload.cluster.resources
     for name, limit in tree.limits.items():
         for resource in limit:
-            if resource not in (*known, TASKS):
+            if resource not in (*known, TASKS, JOBS):
                 fault = f"the trace has no such resource; it has {', '.join(known)}"
                 raise InputError(fault, f"limits.{name}.{resource}", str(path))
     try:

@@ -11,11 +11,17 @@ import numpy as np
 from fairlead.errors import InputError, ProblemError
 from fairlead.formats.file_faults import did_you_mean
 from fairlead.model.quantity import typed_number
+from fairlead.model.queues import TASKS, read_limits
+from fairlead.model.quotas import WHERE, check_quotas, read_quotas
+from fairlead.model.quotas import check_cluster as check_quota_servers
 from fairlead.model.workload import Workload
 from fairlead.model.workload_checks import check_cluster, check_weights
 from fairlead.traces._stored_files import listed
 
-FORMS = "weight:USER=NUMBER, servers:GROUP+NUMBER or servers:GROUP-NUMBER"
+FORMS = (
+    "weight:USER=NUMBER, quota:QUEUE.RESOURCE=NUMBER, limit:QUEUE.RESOURCE=NUMBER, load:NUMBER, "
+    "servers:GROUP+NUMBER, servers:GROUP-NUMBER or preempt:MODE"
+)
 _SERVERS = re.compile(r"(.+)([+-])([0-9]{1,10})", re.DOTALL)
 _MOST_NAMED = 10
 
@@ -27,10 +33,12 @@ def change_workload(workload: Workload, change: str) -> Workload:
     ----------
     workload : Workload
     change : str
-        ``weight:USER=NUMBER``; ``servers:GROUP+NUMBER``: add servers to the end of the group for
-        the whole time; or ``servers:GROUP-NUMBER``: remove the last of the group with their events.
-        Servers of later groups keep their events and change their numbers. A name may hold any of
-        the signs.
+        ``weight:USER=NUMBER``; ``quota:QUEUE.RESOURCE=NUMBER`` on all servers, and
+        ``limit:QUEUE.RESOURCE=NUMBER``, of a queue or user, where a resource may be ``tasks``;
+        ``load:NUMBER``: all arrivals, withdrawals and events of servers come so many times faster;
+        ``servers:GROUP+NUMBER``: add servers to the end of the group for the whole time; or
+        ``servers:GROUP-NUMBER``: remove the last of the group with their events. Servers of later
+        groups keep their events and change their numbers. A name may hold any of the signs.
 
     Raises
     ------
@@ -48,6 +56,10 @@ def change_workload(workload: Workload, change: str) -> Workload:
             changed = _with_weight(workload, rest)
         elif colon and kind == "servers":
             changed = _with_servers(workload, rest)
+        elif colon and kind in ("quota", "limit"):
+            changed = _with_amount(workload, kind, rest)
+        elif colon and kind == "load":
+            changed = _with_load(workload, rest)
         else:
             raise InputError(f"must be {FORMS}")
     except InputError as error:
@@ -80,6 +92,59 @@ def _with_weight(workload: Workload, rest: str) -> Workload:
     except ProblemError:
         wanted = "a number from 0" if name in workload.users else "a positive number"
         raise InputError(f"the weight of {name} must be {wanted}, not {text}") from None
+
+
+def _with_amount(workload: Workload, kind: str, rest: str) -> Workload:
+    """Return the workload with another quota or limit of a queue or user."""
+    where, equals, text = rest.rpartition("=")
+    name, dot, resource = where.rpartition(".")
+    if not equals or not dot:
+        raise InputError(f"must be {kind}:QUEUE.RESOURCE=NUMBER, such as {kind}:ana.gpu=4")
+    queues = workload.queues
+    names = workload.users if queues is None else (*workload.users, *queues.names)
+    _find(name, names, "queue or user", "queues and users")
+    known = workload.cluster.resources
+    _find(resource, known if kind == "quota" else (*known, TASKS), "resource", "resources")
+    try:
+        amount = typed_number(text)
+    except ValueError:
+        raise InputError(f"{text!r} is not a number") from None
+    try:
+        if kind == "limit":
+            limit = {**workload.limits.get(name, {}), resource: amount}
+            return replace(workload, limits=read_limits({**workload.limits, name: limit}))
+        rows = workload.quotas.get(name, [])
+        everywhere = next((row for row in rows if WHERE not in row), {})
+        others = [row for row in rows if WHERE in row]
+        changed = [{**everywhere, resource: amount}, *others]
+        quotas = read_quotas({**workload.quotas, name: changed})
+        check_quotas(quotas, queues, workload.limits)
+        check_quota_servers(quotas, queues, workload.cluster)
+    except ProblemError as error:
+        raise InputError(f"{error.place}: {error.fault}") from None
+    return replace(workload, quotas=quotas)
+
+
+def _with_load(workload: Workload, rest: str) -> Workload:
+    """Return the workload with arrivals and events of servers that come faster."""
+    try:
+        load = typed_number(rest)
+    except ValueError:
+        raise InputError(f"{rest!r} is not a number") from None
+    if not 0 < load < np.inf:
+        raise InputError(f"must be a positive number, not {rest}")
+    with np.errstate(over="ignore"):
+        submit, server_time = workload.job_submit / load, workload.server_time / load
+    if not (np.isfinite(submit).all() and np.isfinite(server_time).all()):
+        raise InputError(f"{rest} gives times that are too large")
+    return replace(
+        workload,
+        job_submit=submit,
+        job_cancel=submit + (workload.job_cancel - workload.job_submit) / load,
+        server_time=server_time,
+        task_start=np.full_like(workload.task_start, np.nan),
+        task_server=np.full_like(workload.task_server, -1),
+    )
 
 
 def _with_servers(workload: Workload, rest: str) -> Workload:
