@@ -126,7 +126,8 @@ def check_fields(kind: type[BaseModel], given: Row, options: Mapping[str, str]) 
         kind.model_validate(given)
     except ValidationError as faults:
         first = faults.errors()[0]
-        field, *inner = (str(part) for part in first["loc"] if part != "[key]")
+        # Without a place, the fault is of the whole request.
+        field, *inner = [str(part) for part in first["loc"] if part != "[key]"] or [""]
         is_item = options and inner[:1] and inner[0].isdigit()
         place = ".".join([options.get(field, field), *(inner[1:] if is_item else inner)])
         fault = first["msg"].removeprefix("Value error, ")

@@ -158,10 +158,8 @@ def preempting(policy: str, mode: str) -> str:
     from fairlead.scheduler.policies import PREEMPTION
 
     if mode.partition(":")[0] not in PREEMPTION:
-        known = ", ".join(PREEMPTION)
-        raise InputError(
-            f"must be never, {known}, or {known}:SECONDS, not {mode!r:.60}", "--preempt"
-        )
+        fault = f"must be never, {' or '.join(PREEMPTION)}, perhaps with :SECONDS, not {mode!r:.60}"
+        raise InputError(fault, "--preempt")
     return f"{policy}/{mode}"
 
 

@@ -84,7 +84,7 @@ def simulate(
             metavar="CHANGE",
             help=(
                 "Run the first policy again with weight:USER=NUMBER, quota:QUEUE.RESOURCE=NUMBER, "
-                "limit:QUEUE.RESOURCE=NUMBER, load:NUMBER, servers:GROUP+NUMBER, "
+                "limit:QUEUE.RESOURCE=NUMBER, servers:GROUP+NUMBER, "
                 "servers:GROUP-NUMBER or preempt:MODE. May be repeated."
             ),
         ),
@@ -165,9 +165,9 @@ def simulate(
         _check_explained([run.policy for run in planned if not run.dedicated])
     workload, found = read_any_trace(trace, machines, servers, cores, memory)
     if load is not None:
-        from fairlead.traces.what_if import change_workload
+        from fairlead.traces.what_if import with_load
 
-        workload = change_workload(plain_trace(workload), f"load:{load!r}")
+        workload = with_load(plain_trace(workload), load)
     workload = in_queues(workload, queues)
     if explain is not None and explain not in workload.users:
         raise InputError(f"there is no user {explain!r:.60} in the trace", "--explain")

@@ -130,6 +130,8 @@ def submit(
         raise InputError(f"must be at most {MOST_TASKS:,}, not {gang:,}", "--gang")
     if gang is not None and count > 1:
         raise InputError("cannot be combined with --count", "--gang")
+    if gang is not None and at_most is not None:
+        raise InputError("cannot be combined with --gang", "--at-most")
     absent: list[str] = []
     with client(server) as service:
         if file is not None:

@@ -142,9 +142,11 @@ class Policy:
 
     def preempting(self, preempts: str, min_run: float) -> Policy:
         """Return the policy with preemption; raise RefusalError where that has no meaning."""
+        if self.preempts:
+            raise RefusalError(self.name, "names a kind of preemption already")
         if preempts == OVER_QUOTA:
             self.require_quotas()
-        if self.row[2] is not TreeCycle or self.preempts:
+        if self.row[2] is not TreeCycle:
             raise RefusalError(self.name, f"preemption needs {WITH_QUOTAS}, or slots:S")
         name = f"{self.name}/{preempts}" + (f":{min_run:.15g}" if min_run else "")
         found = Policy(name, self.criterion, self.select, self.row, self.slots)

@@ -19,7 +19,7 @@ from fairlead.model.workload_checks import check_cluster, check_weights
 from fairlead.traces._stored_files import listed
 
 FORMS = (
-    "weight:USER=NUMBER, quota:QUEUE.RESOURCE=NUMBER, limit:QUEUE.RESOURCE=NUMBER, load:NUMBER, "
+    "weight:USER=NUMBER, quota:QUEUE.RESOURCE=NUMBER, limit:QUEUE.RESOURCE=NUMBER, "
     "servers:GROUP+NUMBER, servers:GROUP-NUMBER or preempt:MODE"
 )
 _SERVERS = re.compile(r"(.+)([+-])([0-9]{1,10})", re.DOTALL)
@@ -35,7 +35,6 @@ def change_workload(workload: Workload, change: str) -> Workload:
     change : str
         ``weight:USER=NUMBER``; ``quota:QUEUE.RESOURCE=NUMBER`` on all servers, and
         ``limit:QUEUE.RESOURCE=NUMBER``, of a queue or user, where a resource may be ``tasks``;
-        ``load:NUMBER``: all arrivals, withdrawals and events of servers come so many times faster;
         ``servers:GROUP+NUMBER``: add servers to the end of the group for the whole time; or
         ``servers:GROUP-NUMBER``: remove the last of the group with their events. Servers of later
         groups keep their events and change their numbers. A name may hold any of the signs.
@@ -58,8 +57,6 @@ def change_workload(workload: Workload, change: str) -> Workload:
             changed = _with_servers(workload, rest)
         elif colon and kind in ("quota", "limit"):
             changed = _with_amount(workload, kind, rest)
-        elif colon and kind == "load":
-            changed = _with_load(workload, rest)
         else:
             raise InputError(f"must be {FORMS}")
     except InputError as error:
@@ -125,20 +122,21 @@ def _with_amount(workload: Workload, kind: str, rest: str) -> Workload:
     return replace(workload, quotas=quotas)
 
 
-def _with_load(workload: Workload, rest: str) -> Workload:
-    """Return the workload with arrivals and events of servers that come faster."""
-    try:
-        load = typed_number(rest)
-    except ValueError:
-        raise InputError(f"{rest!r} is not a number") from None
+def with_load(workload: Workload, load: float) -> Workload:
+    """Return the workload with all arrivals, withdrawals and events of servers so much faster.
+
+    Durations stay. Raises InputError for a number that is not positive, or gives too large times.
+    """
     if not 0 < load < np.inf:
-        raise InputError(f"must be a positive number, not {rest}")
+        raise InputError(f"must be a positive number, not {load:g}", "load")
     with np.errstate(over="ignore"):
         submit, server_time = workload.job_submit / load, workload.server_time / load
     if not (np.isfinite(submit).all() and np.isfinite(server_time).all()):
-        raise InputError(f"{rest} gives times that are too large")
+        raise InputError(f"{load:g} gives times that are too large", "load")
+    origin = f"{workload.origin}, load {load:g}" if workload.origin else f"load {load:g}"
     return replace(
         workload,
+        origin=origin,
         job_submit=submit,
         job_cancel=submit + (workload.job_cancel - workload.job_submit) / load,
         server_time=server_time,
