@@ -89,6 +89,7 @@ class Task(NamedTuple):
     index: int
     server: Server
     since: float = 0.0
+    booked: float = 0.0  # when the scheduler learned of it
 
     @property
     def end(self) -> float:
@@ -339,6 +340,27 @@ class Choosing:
 
     def is_leaf(self, queue: Queue) -> bool:
         return not self.children(queue)
+
+    # Past use with a half-life
+
+    def use(self, queue: Queue) -> int:
+        """What it holds and what it used lately, of the pool, by weight; rounded to 2**-32.
+
+        A task's use is the integral of what it held, halved each half-life.
+        """
+        pool, now, most = self.pool(), float(self.now), 0.0
+        rows = [(t, end) for t, end in self.history] + [(t, now) for t in self.running.values()]
+        mine = [(t, end) for t, end in rows if t.group.queue.is_in(queue)]
+        for r in range(len(self.resources)):
+            used = 0.0
+            for task, end in mine:
+                amount = self.demand(task.group, task.index)[r]
+                ages = (now - end) / self.half_life, (now - task.booked) / self.half_life
+                used += amount * (2 ** -ages[0] - 2 ** -ages[1])
+            if pool[r]:
+                most = max(most, (self.held_of(queue)[r] + used) / pool[r])
+        parts = round(most * 2**32) << 32
+        return floor(parts / Fraction(queue.weight or 1))
 
     # Hierarchical DRF (Bhattacharya et al. 2013), for whole tasks
 

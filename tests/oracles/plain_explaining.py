@@ -335,7 +335,9 @@ def ahead_beside(s: Scheduler, group: Group, first: int, mine: Queue, view: Serv
     for queue in s.children(mine.parent):
         if not s.leaves(queue, tree) and queue is not mine:
             continue
-        if s.is_tree():
+        if s.half_life:
+            score = queue.weight == 0, s.use(queue)
+        elif s.is_tree():
             score = s.order_of(queue, tree, set(), plans)
         else:
             g = group if queue is mine else waiting[queue][0]

@@ -33,6 +33,8 @@ class RememberingScheduler(Scheduler):
         return plan
 
     def next_plan(self, server=None):
+        if self.half_life:
+            return self.plan_in_turn(None) if self.there() else []
         passes = self.residual or self.select not in ("first-fit", "best-fit") or self.is_tree()
         if passes or not self.there():  # without servers there are no scores
             return super().next_plan(server)
@@ -40,6 +42,15 @@ class RememberingScheduler(Scheduler):
         heads.sort(key=lambda head: self.score(*head, next(head[1].waiting()), None))
         plans = (self.first_plan(q) for q, _ in heads)
         return next((plan for plan in plans if plan), [])
+
+    def plan_in_turn(self, queue):
+        """From the root down, a gang of a queue is tried when it is that queue's turn."""
+        for child in sorted(self.children(queue), key=lambda q: (q.weight == 0, self.use(q))):
+            inner = self.children(child)
+            plan = self.plan_in_turn(child) if inner else self.first_plan(child)
+            if plan:
+                return plan
+        return []
 
     def fits_when_empty(self, group):
         failed, self.failed = self.failed, set()

@@ -158,6 +158,7 @@ class PlainReplay:
             now = min([*times, *(t for _, t in submits + cancels)], default=inf)
             if now == inf:
                 return self.log
+            self.scheduler.advance(now)
             for task, row in sorted(self.running.items(), key=lambda r: r[1]):
                 if self.log[row][3] == now:
                     self.scheduler.finish(task)

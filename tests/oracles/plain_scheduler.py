@@ -54,7 +54,11 @@ class Scheduler(Choosing):
         self.resources = [name_of(r, "resources") for r in resources]
         if len(set(self.resources)) < len(self.resources):
             raise InputError("names a resource twice", "resources")
-        self.preempts = ""
+        self.preempts, self.half_life = "", 0.0
+        if isinstance(policy, str) and "/half-life:" in policy:
+            policy, _, seconds = policy.rpartition("/half-life:")
+            self.half_life = float(seconds)
+        self.history: list[tuple[Task, float]] = []  # ended tasks, where past use counts
         if isinstance(policy, str) and "/over-" in policy:
             policy, _, self.preempts = policy.rpartition("/")
         self.slots = 0
@@ -168,7 +172,7 @@ class Scheduler(Choosing):
         where = predicate(where)
         if self.select not in ("first-fit", "best-fit") or self.residual or self.slots:
             raise RefusalError(self.criterion, "has no quotas")
-        if self.criterion != "drf":
+        if self.criterion != "drf" or self.half_life:
             raise RefusalError(self.criterion, "has no quotas")
         given = {r: counted[r] for r, name in enumerate(self.resources) if name in (amounts or {})}
         others = [(place, row) for place, row in queue.quotas if (place or None) != (where or None)]
@@ -235,6 +239,7 @@ class Scheduler(Choosing):
 
     def finish(self, task) -> None:
         ended = self.running.pop(found(self.running, task, "task").id)
+        self.history.append((ended, float(self.now)))
         self.free_up(ended.server)
         self.forget_ended()
 
@@ -273,6 +278,7 @@ class Scheduler(Choosing):
         stopped = [t for t in self.running.values() if t in lost or t.group in gangs]
         for task in stopped:
             del self.running[task.id]
+            self.history.append((task, float(self.now)))
             self.free_up(task.server)
             if again and not task.group.is_over:
                 insort(task.group.returned, task.index)
@@ -292,12 +298,15 @@ class Scheduler(Choosing):
             else:
                 group.fresh += 1
             attempt = group.starts[index] = group.starts.get(index, 0) + 1
-            self.running[self.ids] = Task(self.ids, group, index, server, since)
+            self.running[self.ids] = Task(self.ids, group, index, server, since, float(self.now))
             placed.append(
                 Placement(self.ids, group.id, group.queue.name, server.name, attempt, index)
             )
             self.ids += 1
         return placed
+
+    def advance(self, now) -> None:
+        self.now = number(now, "now")
 
     def place(self, now=0.0, limit=None) -> list[Placement]:
         """Place until nothing more fits, or `limit` are placed; a gang is placed whole."""

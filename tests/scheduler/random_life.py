@@ -20,7 +20,7 @@ AFTER = ("first-fit", "best-fit", "best-fit-first", "rrr")  # the server is chos
 POLICIES = [
     *(f"{c}/{s}{form}" for c in ("drf", "tsf") for s in AFTER for form in ("", "/residual")),
     *(f"ps-dsf/{s}" for s in (*AFTER, "joint", "joint/residual", "rrr/residual")),
-    *("drf/rrr/oblivious", "ps-dsf/rrr/oblivious", "slots:3"),
+    *("drf/rrr/oblivious", "ps-dsf/rrr/oblivious", "slots:3", "drf/first-fit/half-life:3"),
     *(f"{c}/{s}" for c in ("fifo", "easy") for s in ("first-fit", "best-fit")),
 ]
 if plain_is_asked():  # it is the same source, run more slowly: a policy of each kind is enough

@@ -16,6 +16,7 @@ from scheduler.random_life import WEIGHTS, ComparedLife, compared
 from scheduler.test_explanations import ExplainedLife
 
 POLICIES = ["drf/first-fit", "drf/best-fit", "slots:3", "fifo/first-fit", "easy/best-fit"]
+POLICIES += ["drf/best-fit/half-life:2"]
 TREE = {"left": None, "right": None, "inner": "left", "n": "inner", "p": "right", "q": "inner"}
 
 

@@ -113,6 +113,19 @@ def test_quotas_go_first_and_are_kept(tmp_path: Path) -> None:
         run(path, "ps-dsf/joint", None)
 
 
+def test_past_use_is_kept_when_the_scheduler_is_built_anew() -> None:
+    state = with_servers("drf/first-fit/half-life:10", a=4)
+    submit(state, user="ana", tasks=4)
+    assert started_by_user(state) == {"ana": 4}
+    state.apply("queues", QueueFile([], {}, {"ana": {"tasks": 4}}).to_dict([]), 11.0)
+    body = server("b", 0)
+    body["capacity"] = {"cpu": 0.0, "license": 2.0}
+    state.apply("server", body, 21.0)
+    assert state.scheduler.past_use()["ana"]["cpu"] == pytest.approx(3.0)
+    again = ServiceState.restore(state.snapshot())
+    assert again.snapshot() == state.snapshot()
+
+
 def test_who_is_due_half_starts_once_others_have_stopped(tmp_path: Path) -> None:
     """With real tasks: one of ana's two is stopped for bo's, and runs again after it."""
     cluster = Cluster(tmp_path, "--policy", "drf/best-fit", "--preempt", "over-share:0.1")

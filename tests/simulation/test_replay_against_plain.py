@@ -60,6 +60,19 @@ def test_the_replay_is_what_the_definitions_say(policy: str, strict: bool) -> No
         assert_same_log(replay(workload, policy, strict_fifo=strict), plain)
 
 
+@pytest.mark.parametrize("policy", ["drf/first-fit/half-life:3", "drf/best-fit/half-life:1"])
+def test_past_use_counts_in_a_replay(policy: str) -> None:
+    unlike = 0
+    for seed in range(cases(6)):
+        workload = drawn(seed)
+        log = replay(workload, policy)
+        assert_same_log(log, plain_replay(workload, policy))
+        unlike += not np.array_equal(
+            log.start, replay(workload, policy.partition("/half")[0]).start
+        )
+    assert unlike
+
+
 @pytest.mark.parametrize("policy", ["drf/first-fit", "drf/best-fit", "slots:3", "easy/best-fit"])
 def test_a_replay_in_a_tree_is_what_the_definitions_say(policy: str) -> None:
     flat = 0

@@ -78,6 +78,17 @@ Preempt = Annotated[
         ),
     ),
 ]
+HalfLife = Annotated[
+    float | None,
+    Option(
+        "--half-life",
+        metavar="SECONDS",
+        help=(
+            "Let past use count, too, halved after each such time. Also a part of a policy: "
+            "drf/best-fit/half-life:604800."
+        ),
+    ),
+]
 MachineFile = Annotated[
     Path | None,
     Option(
@@ -151,9 +162,13 @@ def read_any_trace(
         return read_workload(trace, given, on_progress=report)
 
 
-def preempting(policy: str, mode: str) -> str:
-    """Return a policy with a mode of preemption; raise InputError for another mode."""
-    if mode == "never" or policy == "recorded":
+def with_forms(policy: str, mode: str, half_life: float | None) -> str:
+    """Return a policy with preemption and memory of past use; raise InputError for a wrong mode."""
+    if policy == "recorded":
+        return policy
+    if half_life is not None:
+        policy = f"{policy}/half-life:{half_life!r}"
+    if mode == "never":
         return policy
     from fairlead.scheduler.policies import PREEMPTION
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fairlead.cli.options import (
     AsJson,
     CoresOfServer,
+    HalfLife,
     MachineFile,
     MemoryOfServer,
     PerfectEstimates,
@@ -23,8 +24,8 @@ from fairlead.cli.options import (
     executor_on,
     in_queues,
     plain_trace,
-    preempting,
     read_any_trace,
+    with_forms,
 )
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import StoppedError, check_report, complain, replay_bars, show
@@ -114,6 +115,7 @@ def simulate(
         ),
     ] = "drfh",
     preempt: Preempt = "never",
+    half_life: HalfLife = None,
     queues: TreeFile = None,
     seed: SeedOfPolicy = 0,
     processes: Annotated[
@@ -148,7 +150,7 @@ def simulate(
     from fairlead.simulation.simulate import check_fair
 
     # Check names and files before a long trace is read.
-    policy = [preempting(name, preempt) for name in policy]
+    policy = [with_forms(name, preempt, half_life) for name in policy]
     planned = plan_runs(policy, what_if or (), dedicated)
     check_fair(fair)
     if until is not None and not 0 < until < inf:

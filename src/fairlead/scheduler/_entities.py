@@ -490,6 +490,9 @@ class Queue:
         self.needs = vec[i64]()  # the need of each parked waiting list, one after the other
         self.gangs_parked: dict[int, Gang] = {}  # by id
         self.priorities: dict[int, int] = {}  # number of its groups, by priority
+        # Where past use counts: (W,) held amounts with a half-life, empty for zeros; their time.
+        self.used: list[float] = []
+        self.used_at = 0.0
         self.quotas: list[Quota] = []  # guarantees of running tasks here and below
         self.limit: Limit | None = None  # of running tasks here and below
         self.is_limited: bool = parent is not None and parent.is_limited  # here, or above it

@@ -211,7 +211,7 @@ class Explainer:
         if not self.preempts:
             return None
         with WhatIf(self.state):
-            self.state.now = self.now
+            self.state.set_time(self.now)
             round = PreemptionRound(self.cycle, self.resources, self.preempts, self.min_run)
             for each in round.run(LARGEST):
                 if each.starts[0].group is self.group:
@@ -226,7 +226,7 @@ class Explainer:
 
     def starts(self, group: TaskGroup) -> bool:
         """Place tasks until one of a group starts; return whether one does."""
-        self.state.now = self.now
+        self.state.set_time(self.now)
         waiting = group.waiting
         placed = PORTION
         while group.waiting == waiting and placed >= PORTION:

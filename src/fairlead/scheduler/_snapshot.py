@@ -81,6 +81,7 @@ class QueueRow(TypedDict):
     parent: str | None
     limit: NotRequired[tuple[list[int], int]]  # amounts and tasks; absent without a limit
     quotas: NotRequired[list[QuotaRow]]  # absent without any
+    used: NotRequired[tuple[list[float], float]]  # and its time; absent unless past use counts
 
 
 class ShapeRow(TypedDict):
@@ -249,7 +250,10 @@ def restore_state(state: State, body: Body) -> None:
         if task.get("stopping", False):
             state.mark_stopping(ran)
     state.used = state.count_used()
-    state.now = body["now"]
+    for queue in body["queues"]:
+        if "used" in queue:
+            state.queues[queue["name"]].used, state.queues[queue["name"]].used_at = queue["used"]
+    state.set_time(body["now"])
     state.ids, state.joined, state.added = body["ids"], body["joined"], body["added"]
     state.settled = body.get("settled", state.ids)
     state.rounds.restore(body["rounds"])
@@ -313,6 +317,8 @@ def queue_row(queue: Queue) -> QueueRow:
     }
     if queue.limit is not None:
         row["limit"] = [int(most) for most in queue.limit.amounts], int(queue.limit.tasks)
+    if queue.used:
+        row["used"] = queue.used, queue.used_at
     if queue.quotas:
         row["quotas"] = [quota_row(quota) for quota in queue.quotas]
     return row

@@ -97,6 +97,19 @@ class State:
         # (R,) at least the capacity of all servers, or the amounts held there if those are more.
         self.used = [0] * int(counting.resources)
 
+    def set_time(self, now: float) -> None:
+        """Set the time of the next events, in seconds."""
+        if self.criterion.half_life > 0.0 and now != self.now:
+            self.is_stale = True
+        self.now = now
+        self.criterion.time = now
+
+    def set_used(self, queue: Queue, used: list[float], used_at: float) -> None:
+        """Set the past use of a queue; `WhatIf` restores it."""
+        queue.used = used
+        queue.used_at = used_at
+        self.is_stale = True
+
     def note_undo(self, inverse: partial[None]) -> None:
         """Note the inverse of an event, inside `WhatIf`."""
         if self.undo_steps is not None:
@@ -747,6 +760,7 @@ class WhatIf:
         self.is_outermost = False
         self.before: tuple[float, int, int, int, list[int], RoundsRow] | None = None
         self.settled = 0
+        self.used: dict[Queue, tuple[list[float], float]] = {}  # where past use counts
 
     def __enter__(self) -> None:
         state = self.state
@@ -757,6 +771,8 @@ class WhatIf:
         rounds = state.rounds.save()
         self.before = (state.now, state.ids, state.joined, state.added, state.used, rounds)
         self.settled = state.settled
+        if state.criterion.half_life > 0.0:
+            self.used = {queue: (queue.used, queue.used_at) for queue in state.queues.values()}
 
     def __exit__(self, *fault: object) -> None:
         state = self.state
@@ -768,7 +784,11 @@ class WhatIf:
                 steps.pop()()
         state.is_undoing = False
         if self.before is not None:
-            state.now, state.ids, state.joined, state.added, state.used, rounds = self.before
+            now, state.ids, state.joined, state.added, state.used, rounds = self.before
+            for queue, (used, used_at) in self.used.items():
+                queue.used, queue.used_at = used, used_at
+                state.is_stale = True
+            state.set_time(now)
             state.settled = self.settled
             state.rounds.restore(rounds)
         state.undo_steps = None if self.is_outermost else steps

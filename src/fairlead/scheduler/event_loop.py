@@ -136,7 +136,7 @@ class Replay:
                 if now == UNLIMITED:
                     return True
                 self.now = now
-                self.state.now = now
+                self.state.set_time(now)
                 self._end_tasks()
                 self._change_servers()
                 self._submit_jobs()

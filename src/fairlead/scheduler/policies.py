@@ -17,6 +17,7 @@ from fairlead.scheduler.criteria.drf import DominantShare
 from fairlead.scheduler.criteria.easy import BackfillingCycle, BackfillingTime
 from fairlead.scheduler.criteria.fifo import SubmissionCycle, SubmissionTime
 from fairlead.scheduler.criteria.hierarchy import TreeCycle
+from fairlead.scheduler.criteria.past_use import LevelCycle, PastUse
 from fairlead.scheduler.criteria.ps_dsf import (
     ObliviousServerShare,
     PerServerShare,
@@ -68,13 +69,18 @@ ROWS: dict[str, Row] = {
     "easy/first-fit": (BackfillingTime, FirstFit, BackfillingCycle),
     "easy/best-fit": (BackfillingTime, BestFit, BackfillingCycle),
 }
+WITH_MEMORY: dict[str, Row] = {
+    "drf/first-fit": (PastUse, FirstFit, LevelCycle),
+    "drf/best-fit": (PastUse, BestFit, LevelCycle),
+}
 SLOTS_ROW: Row = (SlotShare, FirstFit, TreeCycle)
 CRITERIA = list({name.split("/")[0]: None for name in ROWS})
 SELECTIONS = list({name.split("/")[1]: None for name in ROWS})
 FORMS = ("residual", "oblivious")
 MOST_SLOTS = 1_000_000
 MOST_SECONDS = 1e15
-WITH_TREES = (TreeCycle, SubmissionCycle)  # cycles that serve trees of queues
+HALF_LIFE = "half-life"
+WITH_TREES = (TreeCycle, LevelCycle, SubmissionCycle)  # cycles that serve trees of queues
 WITH_QUOTAS = "drf/first-fit or drf/best-fit"
 PREEMPTION = (OVER_QUOTA, OVER_SHARE)
 
@@ -103,12 +109,15 @@ class Policy:
         Which queues tasks are taken from, ``over-quota`` or ``over-share``; empty for none.
     min_run : float
         Seconds that a task runs at least before it is stopped for another one.
+    half_life : float
+        Of past use, in seconds; 0 if that does not count.
     """
 
     def __init__(self, name: str, criterion: str, select: str, row: Row, slots: int = 0) -> None:
         self.name = name
         self.preempts = ""
         self.min_run = 0.0
+        self.half_life = 0.0
         self.criterion = criterion
         self.select = select
         self.residual = name.endswith("/residual")
@@ -154,6 +163,18 @@ class Policy:
         found.min_run = min_run
         return found
 
+    def remembering(self, half_life: float) -> Policy:
+        """Return the policy in which past use counts; RefusalError where that has no meaning."""
+        row = WITH_MEMORY.get(self.name)
+        if row is None:
+            raise RefusalError(self.name, f"a half-life of past use needs {WITH_QUOTAS}")
+        if half_life <= 0.0:
+            raise InputError("the half-life must be positive", "policy")
+        name = f"{self.name}/{HALF_LIFE}:{half_life:.15g}"
+        found = Policy(name, self.criterion, self.select, row)
+        found.half_life = half_life
+        return found
+
     def make_cycle(
         self,
         resources: int,
@@ -170,6 +191,7 @@ class Policy:
         counting = Slots(resources, self.slots, largest) if self.slots else Counting(resources)
         width = counting.width
         criterion = make_criterion(width)
+        criterion.half_life = self.half_life
         selection = make_selection(width, criterion.total)
         if isinstance(criterion, SubmissionTime):
             criterion.selection = selection
@@ -183,7 +205,7 @@ def parse_policy(name: object) -> Policy:
     """Return the policy of a name: ``drf/best-fit``, ``ps-dsf/joint/residual``, ``slots:14``.
 
     ``drf/best-fit/over-share:600`` is ``drf/best-fit`` with preemption of tasks that have run for
-    600 s at least.
+    600 s at least; in ``drf/best-fit/half-life:604800`` past use counts, halved in a week.
 
     Raises
     ------
@@ -197,6 +219,8 @@ def parse_policy(name: object) -> Policy:
         preempts, colon, seconds = last.partition(":")
         if plain and preempts in PREEMPTION:
             return parse_policy(plain).preempting(preempts, seconds_of(seconds) if colon else 0.0)
+        if plain and preempts == HALF_LIFE:
+            return parse_policy(plain).remembering(seconds_of(seconds))
     if isinstance(name, str) and name.startswith("slots:"):
         slots = slots_of(name.removeprefix("slots:"))
         return Policy(f"slots:{slots}", "drf", "first-fit", SLOTS_ROW, slots)
@@ -205,7 +229,8 @@ def parse_policy(name: object) -> Policy:
     if not rest or any(form not in FORMS for form in forms):
         grammar = (
             "CRITERION/SELECTION with /residual or /oblivious after it, or slots:S, and "
-            "/over-quota or /over-share for preemption, perhaps :SECONDS after tasks started; "
+            "/over-quota or /over-share for preemption, perhaps :SECONDS after tasks started, or "
+            "/half-life:SECONDS of past use; "
             f"criteria: {', '.join(CRITERIA)}; selections: {', '.join(SELECTIONS)}"
         )
         raise InputError(f"no policy is named {name!r:.60}; known: {grammar}", "policy")
@@ -221,8 +246,7 @@ def seconds_of(text: str) -> float:
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds < MOST_SECONDS:
-        fault = f"must be a number of seconds from 0, not {text!r:.60}"
-        raise InputError(f"the least time before preemption {fault}", "policy")
+        raise InputError(f"must give a number of seconds from 0, not {text!r:.60}", "policy")
     return seconds
 
 

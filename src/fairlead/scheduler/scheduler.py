@@ -507,7 +507,7 @@ class Scheduler:
         time = real(now, "now")
         most = LARGEST if limit is None else whole_number(limit, "limit", 0, LARGEST)
         state = self._state
-        state.now = time
+        state.set_time(time)
         if self.policy.is_oblivious:
             state.rounds.now = number(now, "now")  # the float may be rounded
         with garbage_collection_paused():
@@ -568,7 +568,7 @@ class Scheduler:
         if not mode:
             fault = "has no preemption; drf/best-fit/over-share, for instance, has"
             raise RefusalError(self.policy.name, fault)
-        self._state.now = time
+        self._state.set_time(time)
         with garbage_collection_paused():
             found = PreemptionRound(self._cycle, self.resources, mode, self.policy.min_run).run(
                 most
@@ -577,6 +577,39 @@ class Scheduler:
             Preemption([placement_of(task) for task in each.starts], [t.id for t in each.victims])
             for each in found
         ]
+
+    def advance(self, now: float) -> None:
+        """Set the time of the events that follow, such as ends of tasks.
+
+        It matters where past use counts (``/half-life:SECONDS``); otherwise `place` sets it.
+        """
+        self._state.set_time(real(now, "now"))
+
+    def past_use(self) -> dict[str, dict[str, float]]:
+        """Return the past use of all queues by resource, at the time of the last event.
+
+        It nears what a queue holds while that stays. Empty unless past use counts.
+        """
+        state = self._state
+        if not state.criterion.half_life:
+            return {}
+        found: dict[str, dict[str, float]] = {}
+        for queue in state.queues.values():
+            state.criterion.score(queue)  # brings its use to the present
+            used = queue.used or [0.0] * len(self.resources)
+            rows = zip(self.resources, used, self._amounts.quanta, strict=True)
+            found[queue.name] = {name: amount * float(quantum) for name, amount, quantum in rows}
+        return found
+
+    def set_past_use(self, name: str, amounts: Mapping[str, float]) -> None:
+        """Set the past use of a queue, such as from `past_use`; 0 for absent resources."""
+        queue = self._queue(name)
+        given = self._amounts.by_resource(amounts, "amounts")
+        if not self._state.criterion.half_life:
+            raise RefusalError(self.policy.name, "past use does not count")
+        quanta = self._amounts.quanta
+        used = [float(given.get(r, Fraction(0)) / quanta[r]) for r in range(len(quanta))]
+        self._state.set_used(queue, used, self._state.now)
 
     def next_moment(self) -> float:
         """Return the time at which to place again if no event comes before; inf for never.

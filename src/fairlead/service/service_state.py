@@ -77,6 +77,8 @@ class ServiceState:
 
     def apply(self, kind: str, body: Mapping[str, Any], now: float) -> Any:
         """Carry out an event; return its outcome. `InputError` means that nothing changed."""
+        if self.scheduler.policy.half_life:
+            self.scheduler.advance(now)
         outcome = EVENTS[kind](self, now, **body)
         if kind not in ("place", "preempt"):
             self.unplaced = True
@@ -95,7 +97,9 @@ class ServiceState:
         self._check_tree(self.queue_rows, self.queue_of, scheduler)
         if self.quotas:
             scheduler.policy.require_quotas()
+        past_use = self.scheduler.past_use()
         self.scheduler = scheduler
+        self.scheduler.advance(_now)
         self._groups = {}
         for server in self.servers.values():
             self.scheduler.add_server(server.name, server.capacity, server.labels)
@@ -112,6 +116,11 @@ class ServiceState:
             self._enter_waiting(job)
         for server in self.servers.values():
             self._open_or_close(server)
+        if scheduler.policy.half_life:
+            for name, used in past_use.items():
+                if name in self.users or any(row["name"] == name for row in self.queue_rows):
+                    known = {r: amount for r, amount in used.items() if r in self.resources}
+                    scheduler.set_past_use(name, known)
 
     def on_server(
         self,
@@ -562,7 +571,7 @@ class ServiceState:
     def _enter_waiting(self, job: Job) -> None:
         """Submit the waiting tasks of a job to the scheduler, unless they are withheld.
 
-        Of a job with `at_most`, only as many as may run now.
+        A job with `at_most` submits no more than may run now.
         """
         if job.withheld:
             return

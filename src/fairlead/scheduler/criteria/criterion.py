@@ -39,9 +39,11 @@ class Criterion:
     mechanism = "drfh"  # the mechanism that defines fair shares under it
     splits_by_limit = False  # whether groups wait by time limit, too
     ranks_groups = False  # whether the rank of a queue is that of its first group
+    half_life = 0.0  # of past use, in seconds; 0 if that does not count
 
     def __init__(self, width: i64) -> None:
         self.width = width
+        self.time = 0.0  # that of the state, in seconds
         self.shared = width  # the leading amounts that count in shares
         self.total = zeros(width)  # (W,) capacity of all servers, draining ones included
         self.servers: dict[str, Server] = {}  # all, draining ones included
