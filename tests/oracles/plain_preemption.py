@@ -14,6 +14,8 @@ from typing import Any
 from oracles.plain_choosing import Group, Queue, Server, Task
 from oracles.plain_scheduler import Scheduler
 
+TRIED = 4  # groups of unlike shapes of a queue
+
 
 class PlainRound:
     """A round on the state of a plain scheduler, which `follow` changes."""
@@ -171,7 +173,12 @@ class PlainRound:
         """Assert that no waiting task could start in place of one other."""
         s = self.s
         for queue in s.queues.values():
-            for group in s.waiting_in(queue)[: 1 if s.strict else None]:
+            firsts: dict[object, Group] = {}
+            for group in s.waiting_in(queue):
+                (demand, tasks, where), *more = group.members
+                is_gang = group.gang and (tasks > 1 or more)
+                firsts.setdefault(group.id if is_gang else (*demand, str(where)), group)
+            for group in list(firsts.values())[: 1 if s.strict else TRIED]:
                 if group.gang or not s.is_within(group):
                     continue
                 for server in s.there():

@@ -45,7 +45,9 @@ OVER_QUOTA: Final = "over-quota"  # a queue within its quota takes from one beyo
 OVER_SHARE: Final = "over-share"  # also a queue with a lesser share from one with a larger
 LARGEST_SCORE: Final = 2**200  # more than any score
 LONGEST_RUN: Final = 2.0**40  # seconds; longer runs count as this
-MOST_TRIED: Final = 16  # waiting lists of a queue that are tried in a round
+# Waiting lists of a queue that are tried in a round, so that a user with many unlike jobs, none of
+# which may take, costs others little.
+MOST_TRIED: Final = 4
 
 
 class Victim:

@@ -543,7 +543,8 @@ class Scheduler:
         A task that started after the last change from outside, such as a submission or the end of
         a task, is no victim, so that rounds come to an end. No victim could be left out. They are
         of the queue with the largest share, there of the lowest priority, then of the least work.
-        O(servers and running tasks) for each start.
+        Of each queue the first four waiting groups of unlike shapes are tried. O(servers and
+        running tasks) for each start.
 
         Examples
         --------
