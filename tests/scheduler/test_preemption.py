@@ -75,6 +75,14 @@ class PreemptingLife(ComparedLife):
                 if task in self.s.plain.running:
                     self.s.evict(task)
 
+    def on_explain(self) -> None:
+        """An explanation tries a round, and undoes it."""
+        before = self.s.real.snapshot()
+        with suppress(InputError):
+            self.s.real.explain(self.a_group(), self.clock)
+        assert self.s.real.snapshot() == before
+        self.s.real.check()
+
     on_preempt_again = on_preempt
     on_preempt_more = on_preempt
 

@@ -401,6 +401,22 @@ def test_a_job_cancelled_before_its_victims_end_never_starts() -> None:
     check(state)
 
 
+def test_the_room_of_a_cancelled_victim_is_given_once() -> None:
+    """Also where the scheduler is built anew before it ends."""
+    state = full_lab()
+    victims = stopped(state)
+    state.apply("cancel", {"job": 1}, 2.2)
+    state.apply("policy", {"policy": "drf/first-fit/over-share"}, 2.5)
+    submit(state, user="cy", tasks=4)
+    state.apply("preempt", {"limit": 100}, 2.6)
+    for key in [*victims, *stopped(state)]:
+        end(state, key, 143, 3.0)
+    check(state)
+    for server in state.servers.values():
+        there = [run for run in server.running.values() if not run.awaits]
+        assert len(there) <= server.capacity["cpu"]
+
+
 @pytest.mark.parametrize("kind", ["lost", "policy"])
 def test_victims_and_those_that_wait_for_them_are_kept_apart(kind: str) -> None:
     state = full_lab()

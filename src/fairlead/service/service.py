@@ -451,11 +451,12 @@ def server_views(tx: Transaction) -> list[dict[str, Any]]:
     views: list[dict[str, Any]] = []
     for server in tx.state.servers.values():
         used = dict.fromkeys(server.capacity, 0.0)
-        for run in server.running.values():
+        there = [run for run in server.running.values() if not run.awaits]
+        for run in there:
             for resource, amount in run.demand.items():
                 used[resource] = used.get(resource, 0.0) + amount
         view = {"name": server.name, "state": server.state, "capacity": server.capacity}
-        views.append(view | {"used": used, "labels": server.labels, "tasks": len(server.running)})
+        views.append(view | {"used": used, "labels": server.labels, "tasks": len(there)})
     nothing: dict[str, Any] = {"capacity": {}, "used": {}, "labels": {}, "tasks": 0}
     return views + [{"name": n, "state": "gone", **nothing} for n in tx.state.drained]
 

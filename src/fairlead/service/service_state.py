@@ -616,7 +616,7 @@ class ServiceState:
         """Enter running tasks into the scheduler."""
         entry = self._enter(job, [run.key.index for run in runs], demand, limit)
         for run in runs:
-            is_victim = run.stopping == PREEMPTED
+            is_victim = bool(self._awaiting.get(run.key))
             run.task = self.scheduler.assume(entry.group, run.server, run.since, stopping=is_victim)
             run.entry = entry
         entry.waiting, entry.running = 0, len(runs)
