@@ -76,8 +76,9 @@ def test_nodes_come_and_go(tmp_path: Path, seed: int) -> None:
         )
         watched = asyncio.create_task(watch())
         for _ in range(12):
-            began = len(engine.started)
-            while len(engine.started) < began + 5:
+            # On a busy machine all 82 tasks may have started before the last round.
+            wanted = min(len(engine.started) + 5, 82)
+            while len(engine.started) < wanted:
                 await asyncio.sleep(0.002)
             there = {n.name for n in engine.nodes()}
             busy = {task.node for task in engine.running.values()}
