@@ -13,6 +13,7 @@ from fairlead.report.live import (
     LiveTable,
     history_table,
     jobs_table,
+    quotas_table,
     servers_table,
     shares_table,
     users_table,
@@ -107,3 +108,22 @@ def test_they_import_neither_numpy_nor_rich() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stdout == "[]\n"
+
+
+def test_quotas_show_what_is_held_and_which_cannot_be_met() -> None:
+    uses = [
+        {
+            "queue": "team",
+            "where": "",
+            "quota": {"cpu": 3.0, "gpu": 2.0},
+            "held": {"cpu": 1.0, "gpu": 2.0},
+        },
+        {"queue": "bo", "where": "with kind=fast", "quota": {"gpu": 1.0}, "held": {"gpu": 0.0}},
+    ]
+    table = quotas_table({"quotas": uses, "unmet_quotas": "3 gpu are guaranteed to bo"})
+    shown = table.to_text(100, True)
+    rows = [line.split() for line in shown.splitlines() if line.split()[:1] in (["team"], ["bo"])]
+    assert rows[0] == ["team", "cpu", "1", "3", "all"]
+    assert rows[1] == ["team", "gpu", "2", "2", "all"]
+    assert rows[2][:4] == ["bo", "gpu", "0", "1"]
+    assert "Not all quotas can be met: 3 gpu are guaranteed to bo." in shown

@@ -267,6 +267,18 @@ def test_one_large_victim_where_small_ones_do_not_do() -> None:
     assert taken(s, now=4.0) == ["ana"]
 
 
+def test_the_queue_with_the_least_share_takes_first() -> None:
+    s = lab(gpus=6)
+    for queue, tasks in (("ana", 5), ("cy", 1)):
+        s.submit(queue, {"gpu": 1}, tasks)
+    s.place()
+    for queue in ("cy", "bo"):
+        s.submit(queue, {"gpu": 1}, 9)
+    found = s.preempt()
+    # Of equal shares that of the queue that was added first.
+    assert [start.queue for starts, _ in found for start in starts] == ["bo", "bo", "cy"]
+
+
 def test_a_gang_starts_whole_and_stops_whole() -> None:
     s = lab(servers=2)
     s.submit("ana", {"gpu": 1}, 20)

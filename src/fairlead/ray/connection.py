@@ -66,8 +66,8 @@ def start(
     InputError
         When there is no cluster, or the policy or the service is unknown.
     """
-    if policy is not None:
-        parse_policy(policy)
+    if policy is not None and parse_policy(policy).preempts:
+        raise InputError("preemption of Ray's tasks is not supported", "policy")
     if seed is not None:
         seed = whole_number(seed, "seed")
     for name, weight in (users or {}).items():

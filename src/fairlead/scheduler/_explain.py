@@ -213,7 +213,7 @@ class Explainer:
         with WhatIf(self.state):
             self.state.set_time(self.now)
             round = PreemptionRound(self.cycle, self.resources, self.preempts, self.min_run)
-            for each in round.run(LARGEST):
+            for each in round.run(PORTION):
                 if each.starts[0].group is self.group:
                     queues = {task.group.waiting_list.queue.name: True for task in each.victims}
                     victims = tasks_in_words(len(each.victims))

@@ -55,8 +55,7 @@ class Victim:
 
     def __init__(self, tasks: list[Task], loss: int) -> None:
         self.tasks = tasks
-        self.group = tasks[0].group
-        self.queue = self.group.waiting_list.queue
+        self.queue = tasks[0].group.waiting_list.queue
         self.loss = loss  # share of the cluster times milliseconds, in parts of 2**-64
 
 
