@@ -89,6 +89,18 @@ HalfLife = Annotated[
         ),
     ),
 ]
+Reserve = Annotated[
+    int | None,
+    Option(
+        "--reserve",
+        metavar="N",
+        min=1,
+        help=(
+            "Reserve starts for the first N waiting jobs, so that small ones do not keep them "
+            "waiting. Also a part of a policy: drf/best-fit/reserve:4."
+        ),
+    ),
+]
 MachineFile = Annotated[
     Path | None,
     Option(
@@ -162,12 +174,17 @@ def read_any_trace(
         return read_workload(trace, given, on_progress=report)
 
 
-def with_forms(policy: str, mode: str, half_life: float | None) -> str:
-    """Return a policy with preemption and memory of past use; raise InputError for a wrong mode."""
+def with_forms(policy: str, mode: str, half_life: float | None, reserve: int | None) -> str:
+    """Return a policy with preemption, memory of past use and reservations.
+
+    Raise InputError for a wrong mode of preemption.
+    """
     if policy == "recorded":
         return policy
     if half_life is not None:
         policy = f"{policy}/half-life:{half_life!r}"
+    if reserve is not None:
+        policy = f"{policy}/reserve" + (f":{reserve}" if reserve != 1 else "")
     if mode == "never":
         return policy
     from fairlead.scheduler.policies import PREEMPTION

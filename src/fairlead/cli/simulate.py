@@ -17,6 +17,7 @@ from fairlead.cli.options import (
     Preempt,
     RayAddress,
     ReportPath,
+    Reserve,
     SeedOfPolicy,
     ServersOfLog,
     StrictFifo,
@@ -116,6 +117,7 @@ def simulate(
     ] = "drfh",
     preempt: Preempt = "never",
     half_life: HalfLife = None,
+    reserve: Reserve = None,
     queues: TreeFile = None,
     seed: SeedOfPolicy = 0,
     processes: Annotated[
@@ -150,7 +152,7 @@ def simulate(
     from fairlead.simulation.simulate import check_fair
 
     # Check names and files before a long trace is read.
-    policy = [with_forms(name, preempt, half_life) for name in policy]
+    policy = [with_forms(name, preempt, half_life, reserve) for name in policy]
     planned = plan_runs(policy, what_if or (), dedicated)
     check_fair(fair)
     if until is not None and not 0 < until < inf:

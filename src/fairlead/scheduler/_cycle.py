@@ -23,6 +23,7 @@ from fairlead.scheduler._entities import (
     UNLIMITED,
     Gang,
     Placement,
+    Plan,
     Queue,
     Server,
     Shape,
@@ -44,7 +45,6 @@ OUT_OF_TURN: Final = WaitReason(
 )
 NO_POOL: Final = Fraction(2**200)  # the share of a resource of which the pool has nothing
 
-Plan = list[tuple[int, Server]]  # indices of a gang's waiting tasks, and the server of each
 NextStart = tuple[TaskGroup, Server | None, Plan]  # a group with its server, or with its plan
 
 
@@ -153,8 +153,8 @@ class Cycle:
             return OUT_OF_TURN
         return reason_without_room(group, had_room)
 
-    def reservation(self) -> Reservation | None:
-        """Return when the first waiting group is to start, if that is known."""
+    def reservation(self, group: TaskGroup) -> Reservation | None:  # noqa: ARG002 (for some)
+        """Return when a waiting group is to start, or else the first one, if that is known."""
         return None
 
 

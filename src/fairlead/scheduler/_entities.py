@@ -360,6 +360,7 @@ class Task:
         self.server = server
         self.attempt = attempt  # 1 for the first start of this task
         self.since = since  # time of its start, in seconds
+        self.expected_end = since + group.limit  # infinite if nothing is known
         self.is_running = False
         self.is_stopping = False  # whether it holds its amounts only until it has stopped
 
@@ -493,6 +494,8 @@ class Queue:
         # Where past use counts: (W,) held amounts with a half-life, empty for zeros; their time.
         self.used: list[float] = []
         self.used_at = 0.0
+        self.last_runs: list[float] = []  # seconds; at most two, where run times are predicted
+        self.longest = UNLIMITED  # the longest time limit of a task that may start now, in seconds
         self.quotas: list[Quota] = []  # guarantees of running tasks here and below
         self.limit: Limit | None = None  # of running tasks here and below
         self.is_limited: bool = parent is not None and parent.is_limited  # here, or above it
@@ -522,6 +525,7 @@ class Quota:
         return self.constraint.admits[server.kind]
 
 
+Plan = list[tuple[int, Server]]  # indices of waiting tasks of a group, and the server of each
 Starts = list[tuple[Shape, Server]]  # the shapes of tasks, and where they start
 
 
@@ -547,9 +551,12 @@ def is_within_quotas(queue: Queue, starts: Starts) -> bool | None:
 def limit_reached(group: TaskGroup) -> Queue | None:
     """Return the queue whose limit keeps a group from starting, the lowest one; None if none does.
 
-    That is a limit on a resource that the group takes, or on tasks.
+    That is a limit on a resource that the group takes, on tasks, or on the run time of its own
+    queue while tasks are placed before a reserved start.
     """
     node = group.waiting_list.queue
+    if group.limit > node.longest:
+        return node
     while node.is_limited and node.parent is not None:
         limit = node.limit
         if limit is not None and exceeds(limit, node.held, node.running, group):

@@ -173,7 +173,7 @@ class Explainer:
             is_tried = shortage.fitting > 0 or cycle.makes_reservations
             if is_tried and self.starts(group):
                 return WaitReason("nothing", "It starts when tasks are placed next.")
-            self.reservation = cycle.reservation()
+            self.reservation = cycle.reservation(group)
             if shortage.fitting > 0:
                 hold = self.beyond_limit() or cycle.why_waits(group, had_room)
         if hold is not None:

@@ -23,11 +23,12 @@ from typing import Final
 from mypy_extensions import i64
 
 from fairlead.errors import InputError
-from fairlead.scheduler._cycle import Cycle, Plan, largest_first
+from fairlead.scheduler._cycle import Cycle, largest_first
 from fairlead.scheduler._entities import (
     NO_QUOTA,
     UNLIMITED,
     Gang,
+    Plan,
     Queue,
     Quota,
     Server,
@@ -37,6 +38,7 @@ from fairlead.scheduler._entities import (
     limit_reached,
     path_of,
 )
+from fairlead.scheduler._waiting import first_groups
 from fairlead.scheduler.criteria.criterion import ONE, ONE_BITS, weighted
 
 Key = list[tuple[bool, int, int]]  # of a leaf: by weight 0, score and serial from the top down
@@ -233,19 +235,8 @@ class PreemptionRound:
 
     def groups_to_try(self, leaf: Queue) -> list[TaskGroup]:
         """Return the first groups of the waiting lists of a leaf, the first one last."""
-        found: dict[int, TaskGroup] = {}
-        lists = [entry[1] for entry in leaf.active]
-        for waiting_list in [*leaf.waiting_lists.values(), *leaf.held_back, *lists]:
-            group = waiting_list.first()
-            if group is not None:
-                found[group.id] = group
-        for gang in leaf.gangs_parked.values():
-            found[gang.id] = gang
-        orders = {group.order: group for group in found.values()}
-        groups = [orders[order] for order in sorted(orders)]
-        if self.cycle.is_strict:
-            groups = groups[:1]
-        groups = [group for group in groups[:MOST_TRIED] if limit_reached(group) is None]
+        most = 1 if self.cycle.is_strict else MOST_TRIED
+        groups = [group for group in first_groups(leaf)[:most] if limit_reached(group) is None]
         groups.reverse()
         return groups
 

@@ -12,7 +12,16 @@ from typing import Final
 from librt.vecs import vec
 from mypy_extensions import i64
 
-from fairlead.scheduler._entities import Counting, Server, Shape, fits, zeros
+from fairlead.scheduler._entities import (
+    Counting,
+    Gang,
+    Server,
+    Shape,
+    TaskGroup,
+    fits,
+    has_room,
+    zeros,
+)
 from fairlead.scheduler.explanation import NAMED
 
 ONE: Final = 2**64  # the whole demand
@@ -119,3 +128,30 @@ def count_fitting(shape: Shape, amounts: vec[i64]) -> int:
         if shape.demand[r] > 0:
             least = min(least, amounts[r] // shape.demand[r])
     return int(least)
+
+
+class FittingTogether:
+    """How many tasks of each shape of a group fit on open servers, counted server by server.
+
+    The numbers are exact for one shape, and upper bounds for several.
+    """
+
+    def __init__(self, group: TaskGroup, servers: Iterable[Server]) -> None:
+        self.wanted = group.tasks_together()
+        self.fitting = dict.fromkeys(self.wanted, 0)  # counting at most `wanted` on each server
+        if isinstance(group, Gang):
+            for server in servers:
+                if not server.is_draining:
+                    self.count(server, 1)
+
+    def count(self, server: Server, sign: int) -> None:
+        """Count the tasks that fit on a server (1), or uncount them (-1)."""
+        for shape, wanted in self.wanted.items():
+            if has_room(server, shape):
+                self.fitting[shape] += sign * min(wanted, count_fitting(shape, server.free))
+
+    def is_enough(self) -> bool:
+        for shape, wanted in self.wanted.items():  # noqa: SIM110 (a loop that is compiled)
+            if self.fitting[shape] < wanted:
+                return False
+        return True

@@ -34,7 +34,7 @@ from fairlead.scheduler._entities import (
     Terms,
     sorted_by_serial,
 )
-from fairlead.scheduler._state import State
+from fairlead.scheduler._state import PlannedStart, State
 
 FORMAT: Final = "fairlead scheduler"
 VERSION: Final = 1
@@ -82,6 +82,7 @@ class QueueRow(TypedDict):
     limit: NotRequired[tuple[list[int], int]]  # amounts and tasks; absent without a limit
     quotas: NotRequired[list[QuotaRow]]  # absent without any
     used: NotRequired[tuple[list[float], float]]  # and its time; absent unless past use counts
+    last_runs: NotRequired[list[float]]  # in seconds; absent unless run times are predicted
 
 
 class ShapeRow(TypedDict):
@@ -126,6 +127,15 @@ class TaskRow(TypedDict):
     attempt: int
     since: float
     stopping: NotRequired[bool]  # absent unless it is to stop
+    expected_end: NotRequired[float]  # absent unless predicted
+
+
+class ReservedRow(TypedDict):
+    """A reserved start: a group, its tasks with their servers, and the time."""
+
+    group: int
+    plan: list[tuple[int, str]]
+    at: float
 
 
 class RoundsRow(TypedDict):
@@ -174,6 +184,7 @@ class Body(TypedDict):
     shapes: list[ShapeRow]
     groups: list[GroupRow]
     tasks: list[TaskRow]
+    reserved: NotRequired[list[ReservedRow]]  # absent without any
     rounds: RoundsRow
 
 
@@ -196,6 +207,8 @@ def snapshot_of(state: State, settings: Settings) -> bytes:
         "tasks": [task_row(state.running[id]) for id in sorted(state.running)],
         "rounds": state.rounds.save(),
     }
+    if state.reserved:
+        body["reserved"] = [reserved_row(held) for held in state.reserved]
     line = to_json(body)
     head: Head = {"format": FORMAT, "version": VERSION, "sha256": sha256(line).hexdigest()}
     return to_json(head) + b"\n" + line + b"\n"
@@ -246,6 +259,7 @@ def restore_state(state: State, body: Body) -> None:
         found = state.groups[task["group"]]
         place = state.servers[task["server"]]
         ran = Task(task["id"], found, task["index"], place, task["attempt"], task["since"])
+        ran.expected_end = task.get("expected_end", ran.expected_end)
         state.book(ran, 0)
         if task.get("stopping", False):
             state.mark_stopping(ran)
@@ -253,6 +267,10 @@ def restore_state(state: State, body: Body) -> None:
     for queue in body["queues"]:
         if "used" in queue:
             state.queues[queue["name"]].used, state.queues[queue["name"]].used_at = queue["used"]
+        state.queues[queue["name"]].last_runs = queue.get("last_runs", [])
+    for row in body.get("reserved", []):
+        plan = [(index, state.servers[name]) for index, name in row["plan"]]
+        state.reserved.append(PlannedStart(state.groups[row["group"]], plan, row["at"]))
     state.set_time(body["now"])
     state.ids, state.joined, state.added = body["ids"], body["joined"], body["added"]
     state.settled = body.get("settled", state.ids)
@@ -319,6 +337,8 @@ def queue_row(queue: Queue) -> QueueRow:
         row["limit"] = [int(most) for most in queue.limit.amounts], int(queue.limit.tasks)
     if queue.used:
         row["used"] = queue.used, queue.used_at
+    if queue.last_runs:
+        row["last_runs"] = queue.last_runs
     if queue.quotas:
         row["quotas"] = [quota_row(quota) for quota in queue.quotas]
     return row
@@ -374,4 +394,11 @@ def task_row(task: Task) -> TaskRow:
     }
     if task.is_stopping:
         row["stopping"] = True
+    if task.expected_end < UNLIMITED and task.group.limit == UNLIMITED:
+        row["expected_end"] = task.expected_end
     return row
+
+
+def reserved_row(held: PlannedStart) -> ReservedRow:
+    plan = [(index, server.name) for index, server in held.plan]
+    return {"group": held.group.id, "plan": plan, "at": held.at}

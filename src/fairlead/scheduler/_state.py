@@ -9,7 +9,7 @@ of their own, because being parked decides which gangs are tried.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -29,6 +29,7 @@ from fairlead.scheduler._entities import (
     Limit,
     Member,
     Order,
+    Plan,
     Queue,
     Quota,
     Rank,
@@ -54,6 +55,18 @@ from fairlead.scheduler.selection.selection import Selection
 
 if TYPE_CHECKING:
     from fairlead.scheduler._snapshot import RoundsRow
+
+
+ExpectedEnd = tuple[float, int, Task]  # in seconds; the id of the task orders equal ends
+
+
+class PlannedStart:
+    """Waiting tasks that are to start together, at a time at the latest."""
+
+    def __init__(self, group: TaskGroup, plan: Plan, at: float) -> None:
+        self.group = group
+        self.plan = plan
+        self.at = at  # in seconds
 
 
 class State:
@@ -89,6 +102,11 @@ class State:
         self.groups: dict[int, TaskGroup] = {}
         self.running: dict[int, Task] = {}
         self.stopping: dict[int, Task] = {}  # those of them that are to stop
+        # Where they are kept: the expected end of each running task that has one, its id, the task;
+        # also by the name of its server.
+        self.ends: list[ExpectedEnd] = []
+        self.ends_on: dict[str, list[ExpectedEnd]] = {}
+        self.reserved: list[PlannedStart] = []
         self.shapes: dict[tuple[tuple[int, ...], Constraint], Shape] = {}
         self.kinds = Kinds()
         self.gangs_parked: dict[int, Gang] = {}  # all of them, by id
@@ -261,6 +279,10 @@ class State:
         was_returned = group.returned is not None and index in group.returned
         started = group.take(index)
         task = Task(self.ids, group, index, server, started + 1, since)
+        if self.criterion.predicts_runs and group.limit == UNLIMITED:
+            runs = group.waiting_list.queue.last_runs
+            if runs:
+                task.expected_end = since + sum(runs) / len(runs)
         self.ids += 1
         self.book(task, -1)
         if self.undo_steps is not None:
@@ -276,9 +298,13 @@ class State:
             self.rounds.forget_declines(group.waiting_list.queue.name)
         if not task.is_stopping:
             self.settle()
+        queue = group.waiting_list.queue
+        runs = queue.last_runs
+        if self.criterion.predicts_runs and not waits_again:
+            queue.last_runs = [*runs[-1:], max(self.now - task.since, 0.0)]
         self.unbook(task, 1 if is_waiting else 0)
         if self.undo_steps is not None:
-            self.undo_steps.append(partial(self.undo_stop, task, is_waiting))
+            self.undo_steps.append(partial(self.undo_stop, task, is_waiting, runs))
         self.forget_ended(group)
 
     def mark_stopping(self, task: Task) -> None:
@@ -303,7 +329,8 @@ class State:
             group.fresh -= 1
         self.unbook(task, 1)
 
-    def undo_stop(self, task: Task, waits: bool) -> None:
+    def undo_stop(self, task: Task, waits: bool, runs: list[float]) -> None:
+        task.group.waiting_list.queue.last_runs = runs
         if waits:
             task.group.take(task.index)
         self.book(task, -1 if waits else 0)
@@ -315,6 +342,10 @@ class State:
         if task.is_stopping:
             self.stopping[task.id] = task
         task.is_running = True
+        if self.criterion.keeps_ends and task.expected_end < UNLIMITED:
+            end = (task.expected_end, task.id, task)
+            insort(self.ends, end)
+            insort(self.ends_on.setdefault(server.name, []), end)
         server.running += 1
         if group.tasks is None:
             group.tasks = {}
@@ -339,6 +370,13 @@ class State:
         if task.is_stopping:
             del self.stopping[task.id]
         task.is_running = False
+        if self.criterion.keeps_ends and task.expected_end < UNLIMITED:
+            end = (task.expected_end, task.id, task)
+            del self.ends[bisect_left(self.ends, end)]
+            on_server = self.ends_on[server.name]
+            del on_server[bisect_left(on_server, end)]
+            if not on_server:
+                del self.ends_on[server.name]
         server.running -= 1
         if group.tasks is not None:
             del group.tasks[task.id]
@@ -760,6 +798,7 @@ class WhatIf:
         self.is_outermost = False
         self.before: tuple[float, int, int, int, list[int], RoundsRow] | None = None
         self.settled = 0
+        self.reserved: list[PlannedStart] = []
         self.used: dict[Queue, tuple[list[float], float]] = {}  # where past use counts
 
     def __enter__(self) -> None:
@@ -771,6 +810,7 @@ class WhatIf:
         rounds = state.rounds.save()
         self.before = (state.now, state.ids, state.joined, state.added, state.used, rounds)
         self.settled = state.settled
+        self.reserved = state.reserved
         if state.criterion.half_life > 0.0:
             self.used = {queue: (queue.used, queue.used_at) for queue in state.queues.values()}
 
@@ -790,8 +830,13 @@ class WhatIf:
                 state.is_stale = True
             state.set_time(now)
             state.settled = self.settled
+            state.reserved = self.reserved
             state.rounds.restore(rounds)
         state.undo_steps = None if self.is_outermost else steps
+
+
+def end_of(entry: ExpectedEnd) -> float:
+    return entry[0]
 
 
 def count_priority(queue: Queue, priority: int, sign: int) -> None:

@@ -270,6 +270,20 @@ def first_waiting(queue: Queue) -> TaskGroup | None:
     return first
 
 
+def first_groups(queue: Queue) -> list[TaskGroup]:
+    """Return the first group of each waiting list in order, and all gangs. O(waiting lists)."""
+    found: dict[int, TaskGroup] = {}
+    lists = [entry[1] for entry in queue.active]
+    for waiting_list in [*queue.waiting_lists.values(), *queue.held_back, *lists]:
+        group = waiting_list.first()
+        if group is not None:
+            found[group.id] = group
+    for gang in queue.gangs_parked.values():
+        found[gang.id] = gang
+    orders = {group.order: group for group in found.values()}
+    return [orders[order] for order in sorted(orders)]
+
+
 def is_behind(queue: Queue, group: TaskGroup) -> bool:
     """Return whether a group of the queue that is parked or held back goes before a group."""
     for gang in queue.gangs_parked.values():

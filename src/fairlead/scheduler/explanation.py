@@ -62,12 +62,15 @@ class Reservation(NamedTuple):
     at : float
         Time in seconds; infinite if tasks in its way have no time limit.
     servers : tuple of str
+    sure : bool
+        Whether all tasks that end before have time limits; otherwise it may start later.
     """
 
     queue: str
     group: int
     at: float
     servers: tuple[str, ...]
+    sure: bool = True
 
 
 class Change(NamedTuple):
@@ -137,7 +140,7 @@ class Explanation:
     short : dict of str to (float, float)
         If it never fits: the demand, and the largest capacity of an allowed server.
     reservation : Reservation or None
-        Under easy: the reservation of the first waiting group.
+        That of the group, or else the first one.
     is_time : bool
         Whether scores are times of submission.
     """
@@ -253,6 +256,8 @@ class Explanation:
         names, more = ", ".join(held.servers[:NAMED]), len(held.servers) - NAMED
         names += f" and {more:,} more" if more > 0 else ""
         when = f"in {duration(held.at - self.now)}" if held.at > self.now else "at any moment"
+        if not held.sure:
+            return f"{which} may start {when} on {names}, if tasks run as long as earlier ones."
         return f"{which} is to start {when} on {names}, or before if tasks end early."
 
 

@@ -10,6 +10,7 @@ from fairlead.errors import InputError, RefusalError
 from fairlead.scheduler._cycle import Cycle, QueueCycle, TaskCycle
 from fairlead.scheduler._entities import Counting
 from fairlead.scheduler._preemption import OVER_QUOTA, OVER_SHARE
+from fairlead.scheduler._reserving import ReservingCycle
 from fairlead.scheduler._rounds import Rounds
 from fairlead.scheduler._state import State
 from fairlead.scheduler.criteria.criterion import Criterion
@@ -82,6 +83,8 @@ MOST_SECONDS = 1e15
 HALF_LIFE = "half-life"
 WITH_TREES = (TreeCycle, LevelCycle, SubmissionCycle)  # cycles that serve trees of queues
 WITH_QUOTAS = "drf/first-fit or drf/best-fit"
+RESERVE = "reserve"
+MOST_RESERVED = 10_000
 PREEMPTION = (OVER_QUOTA, OVER_SHARE)
 
 
@@ -103,14 +106,14 @@ class Policy:
         The slots of the largest server; 0 if tasks take amounts.
     has_trees : bool
         Whether queues may have parents.
-    makes_reservations : bool
-        Whether waiting tasks get reserved starts, which depend on time limits.
     preempts : str
         Which queues tasks are taken from, ``over-quota`` or ``over-share``; empty for none.
     min_run : float
         Seconds that a task runs at least before it is stopped for another one.
     half_life : float
         Of past use, in seconds; 0 if that does not count.
+    reserves : int
+        The most waiting groups that get reserved starts beside a fair order; 0 for none.
     """
 
     def __init__(self, name: str, criterion: str, select: str, row: Row, slots: int = 0) -> None:
@@ -118,20 +121,25 @@ class Policy:
         self.preempts = ""
         self.min_run = 0.0
         self.half_life = 0.0
+        self.reserves = 0
         self.criterion = criterion
         self.select = select
         self.residual = name.endswith("/residual")
         self.is_random = select == "rrr"
         self.row = row
         self.slots = slots
-        scores, _, cycle = row
+        cycle = row[2]
         self.has_trees = issubclass(cycle, WITH_TREES)
         self.is_oblivious = cycle is Offers
-        self.makes_reservations = scores is BackfillingTime
 
     def __reduce__(self) -> tuple[Callable[[object], Policy], tuple[str]]:
         """Pickle by name, so that another process finds the same policy."""
         return parse_policy, (self.name,)
+
+    @property
+    def needs_time(self) -> bool:
+        """Whether the scheduler must know the time of each event, also of ends of tasks."""
+        return self.half_life > 0.0 or self.reserves > 0
 
     def require_trees(self) -> None:
         """Raise RefusalError unless queues may have parents."""
@@ -153,6 +161,8 @@ class Policy:
         """Return the policy with preemption; raise RefusalError where that has no meaning."""
         if self.preempts:
             raise RefusalError(self.name, "names a kind of preemption already")
+        if self.reserves:
+            raise RefusalError(self.name, "preemption would break reservations; use one of the two")
         if preempts == OVER_QUOTA:
             self.require_quotas()
         if self.row[2] is not TreeCycle:
@@ -175,6 +185,22 @@ class Policy:
         found.half_life = half_life
         return found
 
+    def reserving(self, most: int) -> Policy:
+        """Return the policy with reserved starts; RefusalError where they have no meaning."""
+        if self.reserves:
+            raise RefusalError(self.name, "names a number of reservations already")
+        if self.preempts:
+            raise RefusalError(self.name, "preemption would break reservations; use one of the two")
+        if self.is_oblivious:
+            raise RefusalError(self.name, "no start can be reserved where demands are unknown")
+        if issubclass(self.row[2], SubmissionCycle):
+            raise RefusalError(self.name, "the first group waits for its turn; easy reserves it")
+        name = f"{self.name}/{RESERVE}" + (f":{most}" if most != 1 else "")
+        found = Policy(name, self.criterion, self.select, self.row, self.slots)
+        found.half_life = self.half_life
+        found.reserves = most
+        return found
+
     def make_cycle(
         self,
         resources: int,
@@ -192,20 +218,27 @@ class Policy:
         width = counting.width
         criterion = make_criterion(width)
         criterion.half_life = self.half_life
+        if self.reserves:
+            criterion.splits_by_limit = True
+            criterion.keeps_ends = True
+            criterion.predicts_runs = True
         selection = make_selection(width, criterion.total)
         if isinstance(criterion, SubmissionTime):
             criterion.selection = selection
         rounds = Rounds(order, refuse_seconds)
         is_last_of_equals = make_selection is BestFitFirst
         state = State(counting, criterion, selection, is_last_of_equals, rounds)
-        return make_cycle(state, is_strict)
+        cycle = make_cycle(state, is_strict)
+        return ReservingCycle(cycle, self.reserves) if self.reserves else cycle
 
 
 def parse_policy(name: object) -> Policy:
     """Return the policy of a name: ``drf/best-fit``, ``ps-dsf/joint/residual``, ``slots:14``.
 
     ``drf/best-fit/over-share:600`` is ``drf/best-fit`` with preemption of tasks that have run for
-    600 s at least; in ``drf/best-fit/half-life:604800`` past use counts, halved in a week.
+    600 s at least; in ``drf/best-fit/half-life:604800`` past use counts, halved in a week. Under
+    ``drf/best-fit/reserve`` the first waiting group has a reserved start, with ``reserve:4`` the
+    first four.
 
     Raises
     ------
@@ -221,6 +254,8 @@ def parse_policy(name: object) -> Policy:
             return parse_policy(plain).preempting(preempts, seconds_of(seconds) if colon else 0.0)
         if plain and preempts == HALF_LIFE:
             return parse_policy(plain).remembering(seconds_of(seconds))
+        if plain and preempts == RESERVE:
+            return parse_policy(plain).reserving(reservations_of(seconds) if colon else 1)
     if isinstance(name, str) and name.startswith("slots:"):
         slots = slots_of(name.removeprefix("slots:"))
         return Policy(f"slots:{slots}", "drf", "first-fit", SLOTS_ROW, slots)
@@ -230,13 +265,22 @@ def parse_policy(name: object) -> Policy:
         grammar = (
             "CRITERION/SELECTION with /residual or /oblivious after it, or slots:S, and "
             "/over-quota or /over-share for preemption, perhaps :SECONDS after tasks started, or "
-            "/half-life:SECONDS of past use; "
+            "/half-life:SECONDS of past use, or /reserve:N for reserved starts of N groups; "
             f"criteria: {', '.join(CRITERIA)}; selections: {', '.join(SELECTIONS)}"
         )
         raise InputError(f"no policy is named {name!r:.60}; known: {grammar}", "policy")
     if len(forms) > 1:
         raise RefusalError(str(name), "give at most one of residual and oblivious, once")
     return find_policy(criterion, rest[0], "residual" in forms, "oblivious" in forms)
+
+
+def reservations_of(digits: str) -> int:
+    """Return the number of reservations that ``reserve:4`` gives."""
+    is_number = digits.isascii() and digits.isdigit() and len(digits.lstrip("0")) < 6
+    if not is_number or not 1 <= int(digits) <= MOST_RESERVED:
+        fault = f"reserve: takes a number from 1 to {MOST_RESERVED:,}, not {digits!r:.60}"
+        raise InputError(fault, "policy")
+    return int(digits)
 
 
 def seconds_of(text: str) -> float:

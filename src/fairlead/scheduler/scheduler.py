@@ -582,7 +582,8 @@ class Scheduler:
     def advance(self, now: float) -> None:
         """Set the time of the events that follow, such as ends of tasks.
 
-        It matters where past use counts (``/half-life:SECONDS``); otherwise `place` sets it.
+        It matters where past use counts (``/half-life:SECONDS``), and where run times are predicted
+        (``/reserve``); otherwise `place` sets it.
         """
         self._state.set_time(real(now, "now"))
 

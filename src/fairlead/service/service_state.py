@@ -77,7 +77,7 @@ class ServiceState:
 
     def apply(self, kind: str, body: Mapping[str, Any], now: float) -> Any:
         """Carry out an event; return its outcome. `InputError` means that nothing changed."""
-        if self.scheduler.policy.half_life:
+        if self.scheduler.policy.needs_time:
             self.scheduler.advance(now)
         outcome = EVENTS[kind](self, now, **body)
         if kind not in ("place", "preempt"):

@@ -268,7 +268,7 @@ def _warn_of_policies(workload: Workload, policies: Sequence[str]) -> None:
         if caution:
             _LOGGER.warning(caution)
     without = int(np.isinf(workload.job_limit).sum())
-    by_limits = [name for name, policy in parsed.items() if policy.makes_reservations]
+    by_limits = [name for name, policy in parsed.items() if policy.criterion == "easy"]
     if without and by_limits:
         _LOGGER.warning(
             "%s: of %s jobs, %s without a time limit: nothing can be reserved behind a job that "

@@ -130,7 +130,7 @@ def simulate(
         Whether to run that policy once more with each user alone on its own part of the
         servers, named ``drf/best-fit, dedicated``.
     perfect_estimates : bool
-        Whether easy reserves by the durations of tasks instead of the users' time limits.
+        Whether starts are reserved by the durations of tasks instead of the users' time limits.
     until : float, optional
         Seconds: only jobs submitted before are replayed, to their end; completion ratios are
         taken then.

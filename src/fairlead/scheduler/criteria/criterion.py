@@ -39,6 +39,8 @@ class Criterion:
     mechanism = "drfh"  # the mechanism that defines fair shares under it
     splits_by_limit = False  # whether groups wait by time limit, too
     ranks_groups = False  # whether the rank of a queue is that of its first group
+    keeps_ends = False  # whether the expected ends of running tasks are kept
+    predicts_runs = False  # whether they are predicted for tasks without a time limit
     half_life = 0.0  # of past use, in seconds; 0 if that does not count
 
     def __init__(self, width: i64) -> None:
@@ -79,6 +81,16 @@ class Criterion:
     def rank(self, queue: Queue, serial: int) -> Rank | None:
         """Return the rank of a queue with waiting tasks, the least first; None to skip it."""
         return (0 if queue.weight[0] else 1, queue.score, serial)
+
+    def in_turn(self, root: Queue, servers: Iterable[Server]) -> list[Queue]:
+        """Return the leaves with waiting tasks in the order of service, if all tasks could start.
+
+        Their scores do not count these starts.
+        """
+        found: list[Queue] = []
+        for queue in root.ranked:
+            found += self.in_turn(queue, servers) if queue.children else [queue]
+        return found
 
     def bound(self, queue: Queue, shape: Shape, server: Server | None) -> int:  # noqa: ARG002
         """Return a quick lower bound of the score of a queue with a task, on a server if known."""
@@ -149,6 +161,19 @@ class TaskCriterion(Criterion):
         ahead = [QueueScore(name, key[1] / ONE) for key, name in before[:NAMED]]
         return QueuePosition(self.measure_on(nearest), own[1] / ONE, ahead, len(before), [])
 
+    def in_turn(self, root: Queue, servers: Iterable[Server]) -> list[Queue]:
+        """Return the queues by score, each on the server that lacks least for its first task."""
+        rows: list[tuple[Rank, Queue]] = []
+        for queue in root.ranked:
+            first = first_waiting(queue)
+            if first is not None:
+                shape = first.shape_of(first.first_index())
+                nearest = nearest_server(servers, shape)
+                if nearest is not None:
+                    rows.append((self.key(queue, shape, nearest), queue))
+        rows.sort(key=key_of)
+        return [queue for _, queue in rows]
+
     def key(self, queue: Queue, shape: Shape, server: Server) -> Rank:
         """Return the order of a queue with a task: by weight 0, score, and order of adding."""
         rank = queue.rank
@@ -157,6 +182,10 @@ class TaskCriterion(Criterion):
 
     def measure_on(self, server: Server) -> str:  # noqa: ARG002 (per-server scores name it)
         return self.measure
+
+
+def key_of(row: tuple[Rank, Queue]) -> Rank:
+    return row[0]
 
 
 def weighted(share: int, bits: int, queue: Queue) -> int:

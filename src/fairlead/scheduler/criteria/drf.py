@@ -61,6 +61,13 @@ class DominantShare(Criterion):
         named = [QueueScore(queue.name, tree.scores[queue] / ONE) for queue in ahead[:NAMED]]
         return QueuePosition(self.measure, tree.scores[path[-1]] / ONE, named, len(ahead), above)
 
+    def in_turn(self, root: Queue, servers: Iterable[Server]) -> list[Queue]:
+        if not any(queue.children or queue.quotas for queue in root.ranked):
+            return super().in_turn(root, servers)
+        tree = TreeScores(self.total, self.shared)
+        tree.add_waiting(root, sorted(servers))
+        return tree.in_turn(root)
+
 
 class TreeScores:
     """The scores of the queues of a tree.
@@ -155,6 +162,13 @@ class TreeScores:
         """Return the siblings that are served before a queue, the first one first."""
         mine = self.key(queue)
         return [other for other in sorted(siblings, key=self.key) if self.key(other) < mine]
+
+    def in_turn(self, queue: Queue) -> list[Queue]:
+        """Return the leaves below a queue in the order in which they are served."""
+        found: list[Queue] = []
+        for child in sorted(queue.ranked, key=self.key):
+            found += self.in_turn(child) if child.children else [child]
+        return found
 
     def add_waiting(self, queue: Queue, servers: list[Server]) -> None:
         """Count all queues with waiting tasks below a queue as able to start the first ones.

@@ -9,28 +9,28 @@ is recomputed after each start. (Mu'alem and Feitelson 2001, for one pool.)
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_right
 
 from librt.vecs import vec
 from mypy_extensions import i64
 
-from fairlead.scheduler._cycle import Plan, largest_first, reason_without_room
+from fairlead.scheduler._cycle import largest_first, reason_without_room
 from fairlead.scheduler._entities import (
     MANY,
     UNLIMITED,
     Gang,
     Order,
+    Plan,
     Server,
     Shape,
     Task,
     TaskGroup,
     add_to,
     fits,
-    has_room,
     limit_reached,
 )
-from fairlead.scheduler._shortage import count_fitting
-from fairlead.scheduler._state import State
+from fairlead.scheduler._shortage import FittingTogether
+from fairlead.scheduler._state import State, end_of
 from fairlead.scheduler._waiting import resume_all
 from fairlead.scheduler.criteria.fifo import (
     TOO_LARGE_TOGETHER,
@@ -63,24 +63,10 @@ class ReservedStart:
 
 
 class BackfillingTime(SubmissionTime):
-    """Ranks queues by submission, and keeps the latest ends of running tasks."""
+    """Ranks queues by submission; running tasks are expected to end at their limits."""
 
     splits_by_limit = True
-
-    def __init__(self, width: i64) -> None:
-        super().__init__(width)
-        # When each running task with a limit should end at the latest, its id, and the task.
-        self.ends: list[tuple[float, int, Task]] = []
-
-    def count_task(self, task: Task, sign: i64) -> None:
-        super().count_task(task, sign)
-        if task.group.limit == UNLIMITED:
-            return
-        entry = (task.since + task.group.limit, task.id, task)
-        if sign > 0:
-            insort(self.ends, entry)
-        else:
-            del self.ends[bisect_left(self.ends, entry)]
+    keeps_ends = True
 
 
 class BackfillingCycle(SubmissionCycle):
@@ -90,8 +76,6 @@ class BackfillingCycle(SubmissionCycle):
 
     def __init__(self, state: State, is_strict: bool) -> None:
         super().__init__(state, is_strict)
-        assert isinstance(state.criterion, BackfillingTime)
-        self.backfilling = state.criterion
         self.beside: ReservedStart | None = None  # which a planned gang must not delay
         self.full: set[Shape] = set()  # shapes of which some number of tasks did not fit
 
@@ -151,16 +135,16 @@ class BackfillingCycle(SubmissionCycle):
         if head is None:
             return UNLIMITED
         at = self.reserve(head).at
-        ends = self.backfilling.ends
+        ends = self.state.ends
         later = bisect_right(ends, at, key=end_of)
         return ends[later][0] if later < len(ends) else UNLIMITED
 
     def reserve(self, group: TaskGroup) -> ReservedStart:
         state = self.state
         released: list[tuple[Server, Shape]] = []
-        fitting = FittingTogether(group, state)
+        fitting = FittingTogether(group, state.servers.values())
         held = ReservedStart(UNLIMITED)
-        ends = self.backfilling.ends
+        ends = state.ends
         at = 0
         while at < len(ends) and held.at == UNLIMITED:
             time = max(ends[at][0], state.now)
@@ -317,7 +301,7 @@ class BackfillingCycle(SubmissionCycle):
         reason = f"It {runs}, and so might delay the first waiting group."
         return WaitReason("reservation", reason)
 
-    def reservation(self) -> Reservation | None:
+    def reservation(self, group: TaskGroup) -> Reservation | None:  # noqa: ARG002 (one for all)
         head = self.next_group()
         if head is None:
             return None
@@ -325,34 +309,3 @@ class BackfillingCycle(SubmissionCycle):
         servers = {server.name: server for _, server in held.tasks}
         names = [server.name for server in sorted(servers.values())]
         return Reservation(head.waiting_list.queue.name, head.id, held.at, tuple(names))
-
-
-class FittingTogether:
-    """How many tasks of each shape of a group fit on open servers, counted server by server.
-
-    The numbers are exact for one shape, and upper bounds for several.
-    """
-
-    def __init__(self, group: TaskGroup, state: State) -> None:
-        self.wanted = group.tasks_together()
-        self.fitting = dict.fromkeys(self.wanted, 0)  # counting at most `wanted` on each server
-        if isinstance(group, Gang):
-            for server in state.servers.values():
-                if not server.is_draining:
-                    self.count(server, 1)
-
-    def count(self, server: Server, sign: int) -> None:
-        """Count the tasks that fit on a server (1), or uncount them (-1)."""
-        for shape, wanted in self.wanted.items():
-            if has_room(server, shape):
-                self.fitting[shape] += sign * min(wanted, count_fitting(shape, server.free))
-
-    def is_enough(self) -> bool:
-        for shape, wanted in self.wanted.items():  # noqa: SIM110 (a loop that is compiled)
-            if self.fitting[shape] < wanted:
-                return False
-        return True
-
-
-def end_of(entry: tuple[float, int, Task]) -> float:
-    return entry[0]

@@ -16,10 +16,11 @@ from __future__ import annotations
 from typing import Final
 
 from fairlead.model.quantity import exact
-from fairlead.scheduler._cycle import AHEAD, Candidate, Plan, TaskCycle
+from fairlead.scheduler._cycle import AHEAD, Candidate, TaskCycle
 from fairlead.scheduler._entities import (
     Gang,
     Order,
+    Plan,
     Queue,
     Server,
     Shape,

@@ -1,0 +1,484 @@
+"""Reserved starts, so that large tasks and gangs do not wait behind small ones for ever.
+
+When nothing else fits, the first waiting group in the policy's order gets a reservation: servers
+for its next task, or for all tasks of a gang, and the earliest time at which it fits if running
+tasks end at their limits. Later tasks start only if they end by then, or leave room. So the start
+is never later than the reserved time, as long as no server leaves. Tasks without a time limit are
+expected to run as long as the last two of their queue did (Tsafrir, Etsion and Feitelson 2007);
+their reservations may be late. With several reservations, each respects all others.
+
+Any policy places tasks, in one or two steps. First the reserved amounts are taken from the servers.
+Then they are returned, and only tasks that end before the next reserved start are placed.
+"""
+
+from __future__ import annotations
+
+from math import nextafter
+from typing import Final
+
+from librt.vecs import vec
+from mypy_extensions import i64
+
+from fairlead.scheduler._cycle import Cycle, largest_first
+from fairlead.scheduler._entities import (
+    UNLIMITED,
+    Gang,
+    Plan,
+    Queue,
+    Server,
+    Shape,
+    Task,
+    TaskGroup,
+    add_to,
+    has_room,
+    limit_reached,
+)
+from fairlead.scheduler._shortage import FittingTogether, count_fitting, fit_together
+from fairlead.scheduler._state import PlannedStart, State
+from fairlead.scheduler._waiting import FIRST_RESUMED, first_groups
+from fairlead.scheduler.explanation import Reservation, WaitReason, duration
+
+# Of each queue, the first groups of unlike shapes that are considered for a reservation, and the
+# groups that are tried after a call of `place`: many that can have none must cost others little.
+MOST_CONSIDERED: Final = 4
+MOST_TRIED: Final = 64
+
+
+class Step:
+    """Amounts of a server that are freed (1) or taken (-1) at a time."""
+
+    def __init__(self, time: float, server: Server, demand: vec[i64], sign: i64) -> None:
+        self.time = time
+        self.server = server
+        self.demand = demand
+        self.sign = sign
+
+
+class Timeline:
+    """The free amounts of servers with reservations, from now on."""
+
+    def __init__(self, state: State, reserved: list[PlannedStart]) -> None:
+        self.now = state.now
+        self.servers: dict[str, Server] = {}
+        self.steps: list[Step] = []  # of reserved tasks, by time
+        for held in reserved:
+            for index, server in held.plan:
+                self.servers[server.name] = server
+                demand = held.group.shape_of(index).demand
+                self.steps.append(Step(held.at, server, demand, -1))
+                end = held.at + held.group.limit
+                if end < UNLIMITED:
+                    self.steps.append(Step(end, server, demand, 1))
+        self.steps.sort(key=order_of)
+        self.free = {name: server.free[:] for name, server in self.servers.items()}
+        self.of_server: dict[str, list[Step]] = {}  # also of running tasks
+        for name, server in self.servers.items():
+            steps: list[Step] = []
+            for end, _, task in state.ends_on.get(name, []):
+                steps.append(Step(max(end, self.now), server, task.shape.demand, 1))
+            self.of_server[name] = steps
+        for step in self.steps:
+            self.of_server[step.server.name].append(step)
+        for steps in self.of_server.values():
+            steps.sort(key=order_of)
+
+    def least(self, server: Server, since: float, until: float) -> vec[i64]:
+        """Return (W,) the least free amounts of a server from a time on, and before another."""
+        free = self.free[server.name][:]
+        steps = self.of_server[server.name]
+        at = 0
+        while at < len(steps) and steps[at].time <= since:
+            add_to(free, steps[at].demand, steps[at].sign)
+            at += 1
+        least = free[:]
+        while at < len(steps) and steps[at].time < until:
+            add_to(free, steps[at].demand, steps[at].sign)
+            at += 1
+            for r in range(len(free)):
+                least[r] = min(least[r], free[r])
+        return least
+
+
+class ReservingCycle(Cycle):
+    """Places tasks by another cycle beside reserved starts."""
+
+    makes_reservations = True
+
+    def __init__(self, inner: Cycle, most: int) -> None:
+        super().__init__(inner.state, inner.is_strict)
+        self.inner = inner
+        self.most = most  # reservations at a time
+
+    def start_tasks(self, limit: int) -> list[Task]:
+        started: list[Task] = []
+        while True:
+            before = len(started)
+            self.start_reserved(started)
+            for until in self.steps_of_placing():
+                if len(started) < limit:
+                    started += self.place_before(until, limit - len(started))
+            # Again, as short tasks may have taken what reserved tasks left to longer ones. Under
+            # strict order, groups behind those that started may start now.
+            if len(started) == before or len(started) >= limit or not self.state.reserved:
+                break
+        if len(started) < limit:
+            self.reserve_more()
+        return started
+
+    def prepare(self) -> None:
+        self.inner.prepare()
+
+    def find(self, queue: Queue, shape: Shape) -> Server | None:
+        return self.inner.find(queue, shape)
+
+    # Reserved groups
+
+    def start_reserved(self, started: list[Task]) -> None:
+        """Start reserved groups that fit now; plan the others again, never for a later time.
+
+        An overdue start delays later ones: time passes between calls.
+        """
+        state = self.state
+        if state.is_stale:
+            state.rerank_all()
+        state.reserved = [held for held in state.reserved if self.is_waiting(held)]
+        state.reserved.sort(key=start_of)
+        at = 0
+        while at < len(state.reserved):
+            held = state.reserved[at]
+            others = state.reserved[:at] + state.reserved[at + 1 :]
+            others = [other for other in others if self.has_servers(other)]
+            plan = self.plan_now(held.group, others)
+            if not plan and self.is_due_now(held):
+                plan = held.plan
+            planned: list[PlannedStart] = []
+            if plan:
+                self.start_plan(held.group, plan, started)
+            else:
+                found = self.plan_later(held, others)
+                planned = [] if found is None else [found]
+            state.reserved = state.reserved[:at] + planned + state.reserved[at + 1 :]
+            at += len(planned)
+
+    def is_waiting(self, held: PlannedStart) -> bool:
+        """Return whether the tasks of a reservation are those that are to start next."""
+        group = held.group
+        if group.waiting == 0 or limit_reached(group) is not None:
+            return False
+        if isinstance(group, Gang):
+            return sorted([index for index, _ in held.plan]) == group.indices()
+        return held.plan[0][0] == group.first_index()
+
+    def start_plan(self, group: TaskGroup, plan: Plan, started: list[Task]) -> None:
+        if isinstance(group, Gang) and group.is_parked:
+            self.state.unpark_gang(group)
+        for index, server in plan:
+            started.append(self.state.start(group, index, server, self.state.now))
+            if server.is_freed:
+                self.state.freed.tighten()
+
+    def plan_now(self, group: TaskGroup, others: list[PlannedStart]) -> Plan:
+        """Return where a group starts now beside other reservations; empty if it does not fit."""
+        until = self.state.now + group.limit
+        holds = self.hold_reserved(others, until)
+        plan: Plan = []
+        if isinstance(group, Gang):
+            if FittingTogether(group, self.state.servers.values()).is_enough():
+                plan = self.plan_gang(group)
+        else:
+            server = self.find(group.waiting_list.queue, group.shape)
+            if server is not None:
+                plan = [(group.first_index(), server)]
+        self.release(holds)
+        return plan
+
+    def is_due_now(self, held: PlannedStart) -> bool:
+        """Return whether a reserved time has come, and the reserved servers have room."""
+        if held.at > self.state.now or not self.has_servers(held):
+            return False
+        taken: list[tuple[Server, Shape]] = []
+        for index, server in held.plan:
+            shape = held.group.shape_of(index)
+            if has_room(server, shape):
+                add_to(server.free, shape.demand, -1)
+                taken.append((server, shape))
+        for server, shape in taken:
+            add_to(server.free, shape.demand, 1)
+        return len(taken) == len(held.plan)
+
+    def plan_later(self, held: PlannedStart, others: list[PlannedStart]) -> PlannedStart | None:
+        """Return an earlier start if there is one, or the same one if that is possible still."""
+        at = max(held.at, self.state.now)
+        beside = [other for other in others if other.at <= held.at] if at > held.at else others
+        is_possible = self.is_possible(PlannedStart(held.group, held.plan, at), beside)
+        found = self.find_start(held.group, others, at if is_possible else UNLIMITED)
+        if found is None and is_possible:
+            return PlannedStart(held.group, held.plan, at)
+        return found
+
+    def is_possible(self, held: PlannedStart, others: list[PlannedStart]) -> bool:
+        """Return whether a reserved start still has room, as servers may have changed."""
+        if not self.has_servers(held):
+            return False
+        timeline = Timeline(self.state, [*others, held])
+        for _, server in held.plan:
+            least = timeline.least(server, held.at, held.at + held.group.limit)
+            for amount in least:
+                if amount < 0:
+                    return False
+        return True
+
+    def has_servers(self, held: PlannedStart) -> bool:
+        """Return whether the servers of a reservation are open and admit its tasks."""
+        for index, server in held.plan:
+            is_there = self.state.servers.get(server.name) is server and not server.is_draining
+            if not is_there or not held.group.shape_of(index).constraint.admits[server.kind]:
+                return False
+        return True
+
+    def reserve_more(self) -> None:
+        """Reserve starts for the first waiting groups, up to the number of reservations."""
+        state = self.state
+        if len(state.reserved) >= self.most or not state.ends:
+            return
+        reserved = {held.group.id for held in state.reserved}
+        tried = 0
+        for group in self.in_turn():
+            if group.id in reserved or limit_reached(group) is not None:
+                continue
+            found = self.find_start(group, state.reserved, UNLIMITED)
+            if found is not None:
+                state.reserved = [*state.reserved, found]
+            tried += 1
+            if len(state.reserved) >= self.most or tried >= MOST_TRIED:
+                return
+
+    def in_turn(self) -> list[TaskGroup]:
+        """Return waiting groups by the policy's order: first the first one of each queue."""
+        state = self.state
+        rows: list[list[TaskGroup]] = []
+        most = 1 if self.is_strict else MOST_CONSIDERED
+        for queue in state.criterion.in_turn(state.root, state.servers.values()):
+            rows.append(first_groups(queue)[:most])
+        found: list[TaskGroup] = []
+        for place in range(most):
+            found += [row[place] for row in rows if place < len(row)]
+        return found
+
+    # The earliest start
+
+    def find_start(
+        self, group: TaskGroup, others: list[PlannedStart], before: float
+    ) -> PlannedStart | None:
+        """Return the earliest start of a group before a time, after tasks have ended."""
+        state = self.state
+        for shape, tasks in group.tasks_together().items():
+            if not fit_together(open_servers(state), shape, tasks):
+                return None
+        timeline = Timeline(state, others)
+        fitting = FittingTogether(group, state.servers.values())
+        is_gang = isinstance(group, Gang)
+        ends, steps = state.ends, timeline.steps
+        changed: list[Step] = []
+        found: PlannedStart | None = None
+        at = following = done = 0
+        while found is None and (at < len(ends) or following < len(steps)):
+            time = UNLIMITED
+            if at < len(ends):
+                time = max(ends[at][0], state.now)
+            if following < len(steps):
+                time = min(time, steps[following].time)
+            if time >= before:
+                break
+            touched: dict[str, Server] = {}
+            while at < len(ends) and ends[at][0] <= time:
+                task = ends[at][2]
+                at += 1
+                if not task.server.is_draining:
+                    changed.append(Step(time, task.server, task.shape.demand, 1))
+                    touched[task.server.name] = task.server
+            while following < len(steps) and steps[following].time <= time:
+                step = steps[following]
+                following += 1
+                changed.append(step)
+                touched[step.server.name] = step.server
+            for step in changed[done:]:
+                if is_gang:
+                    fitting.count(step.server, -1)
+                add_to(step.server.free, step.demand, step.sign)
+                if is_gang:
+                    fitting.count(step.server, 1)
+            done = len(changed)
+            if not is_gang or fitting.is_enough():
+                plan = self.plan_at(group, time, list(touched.values()), timeline)
+                if plan:
+                    found = PlannedStart(group, plan, time)
+        for step in changed:
+            add_to(step.server.free, step.demand, -step.sign)
+        return found
+
+    def plan_at(
+        self, group: TaskGroup, time: float, touched: list[Server], timeline: Timeline
+    ) -> Plan:
+        """Return where a group starts at a time, to which the free amounts were changed."""
+        servers = open_servers(self.state) if isinstance(group, Gang) else touched
+        reserved = list(timeline.servers.values())
+        free = [server.free for server in reserved]
+        for server in reserved:
+            server.free = timeline.least(server, time, time + group.limit)
+        plan = self.plan_on(group, servers)
+        for server, amounts in zip(reserved, free, strict=True):
+            server.free = amounts
+        return plan
+
+    def plan_on(self, group: TaskGroup, servers: list[Server]) -> Plan:
+        """Return where a group starts among some servers; a gang of one shape on the first ones."""
+        selection = self.state.selection
+        plan: Plan = []
+        if not isinstance(group, Gang):
+            server = selection.find_among(servers, group.shape)
+            return [] if server is None else [(group.first_index(), server)]
+        indices = largest_first(group, self.state.criterion.total)
+        if group.is_alike():
+            for server in sorted(servers):
+                if has_room(server, group.shape) and len(plan) < len(indices):
+                    rest = len(indices) - len(plan)
+                    fitting = min(rest, count_fitting(group.shape, server.free))
+                    plan += [(indices[len(plan) + k], server) for k in range(fitting)]
+            return plan if len(plan) == len(indices) else []
+        for index in indices:
+            shape = group.shape_of(index)
+            server = selection.find_among(servers, shape)
+            if server is None:
+                break
+            add_to(server.free, shape.demand, -1)
+            plan.append((index, server))
+        for index, server in plan:
+            add_to(server.free, group.shape_of(index).demand, 1)
+        return plan if len(plan) == len(indices) else []
+
+    # Other groups
+
+    def steps_of_placing(self) -> list[float]:
+        """Return times before which placed tasks must end, the latest first.
+
+        The first one is infinite. Of the reserved starts, those count before which a task ends that
+        could not end before an earlier one.
+        """
+        now, state = self.state.now, self.state
+        starts = sorted({held.at for held in state.reserved if held.at > now})
+        found: set[float] = {UNLIMITED}
+        if starts:
+            for queue in state.queues.values():
+                for limit in {group.limit for group in first_groups(queue)}:
+                    later = [start for start in starts if now + limit <= start]
+                    if later:
+                        found.add(later[0])
+        return sorted(found, reverse=True)
+
+    def place_before(self, until: float, limit: int) -> list[Task]:
+        """Place tasks by the policy that end before a time, beside the reserved starts until then.
+
+        At an infinite time all tasks are placed.
+        """
+        state = self.state
+        holds = self.hold_reserved(state.reserved, until)
+        limited: list[bool] = []
+        if until < UNLIMITED:
+            longest = seconds_until(until, state.now)
+            limited = [queue.is_limited for queue in state.queues.values()]
+            for queue in state.queues.values():
+                queue.longest = longest
+                queue.is_limited = True
+        started = self.inner.start_tasks(limit)
+        if until < UNLIMITED:
+            for queue, is_limited in zip(state.queues.values(), limited, strict=True):
+                queue.longest = UNLIMITED
+                queue.is_limited = is_limited
+                if queue.held_back:
+                    queue.resumes = FIRST_RESUMED
+        self.release(holds)
+        return started
+
+    def hold_reserved(
+        self, reserved: list[PlannedStart], until: float
+    ) -> list[tuple[Server, vec[i64]]]:
+        """Take from the servers what tasks may not use that run from now until a time."""
+        timeline = Timeline(self.state, reserved)
+        holds: list[tuple[Server, vec[i64]]] = []
+        for server in timeline.servers.values():
+            least = timeline.least(server, self.state.now, until)
+            held = server.free[:]
+            is_any = False
+            for r in range(len(held)):
+                held[r] = max(held[r] - least[r], 0)
+                is_any = is_any or held[r] > 0
+            if is_any:
+                holds.append((server, held))
+        for server, held in holds:
+            add_to(server.free, held, -1)
+            self.state.selection.change(server)
+        return holds
+
+    def release(self, holds: list[tuple[Server, vec[i64]]]) -> None:
+        for server, held in holds:
+            add_to(server.free, held, 1)
+            self.state.selection.change(server)
+            self.state.free_up(server)
+
+    # For explanations
+
+    def has_room_now(self, group: TaskGroup) -> bool:
+        return self.inner.has_room_now(group)
+
+    def why_never(self, gang: Gang) -> WaitReason | None:
+        return self.inner.why_never(gang)
+
+    def why_waits(self, group: TaskGroup, had_room: bool) -> WaitReason:
+        is_reserved = any(held.group is group for held in self.state.reserved)
+        if is_reserved or not self.state.reserved or not self.has_room_now(group):
+            return self.inner.why_waits(group, had_room)
+        limit = group.limit
+        runs = "has no time limit" if limit == UNLIMITED else f"may run for {duration(limit)}"
+        return WaitReason("reservation", f"It {runs}, and so might delay a reserved start.")
+
+    def reservation(self, group: TaskGroup) -> Reservation | None:
+        """Return the reservation of a group, or the first one if it has none."""
+        reserved = self.state.reserved
+        own = [held for held in reserved if held.group is group]
+        for held in own or reserved[:1]:
+            servers = {server.name: server for _, server in held.plan}
+            names = tuple([server.name for server in sorted(servers.values())])
+            queue = held.group.waiting_list.queue.name
+            is_sure = self.is_sure(held, servers)
+            return Reservation(queue, held.group.id, held.at, names, is_sure)
+        return None
+
+    def is_sure(self, held: PlannedStart, servers: dict[str, Server]) -> bool:
+        """Return whether all tasks that are to end before a start have time limits."""
+        for name in servers:
+            for end, _, task in self.state.ends_on.get(name, []):
+                if end <= held.at and task.group.limit == UNLIMITED:
+                    return False
+        return True
+
+
+def open_servers(state: State) -> list[Server]:
+    return [server for server in state.servers.values() if not server.is_draining]
+
+
+def start_of(held: PlannedStart) -> float:
+    return held.at
+
+
+def order_of(step: Step) -> tuple[float, int]:
+    """Return the order of steps: by time, and amounts are freed before others are taken."""
+    return (step.time, -int(step.sign))
+
+
+def seconds_until(time: float, now: float) -> float:
+    """Return the longest run from now that ends by a time."""
+    longest = time - now
+    while now + longest > time:
+        longest = nextafter(longest, 0.0)
+    return longest

@@ -1,0 +1,185 @@
+"""Reserved starts by their definition, read from the snapshot of a scheduler.
+
+Whether amounts are free is checked at every time at which a task starts or ends, on each server.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from math import inf
+from typing import Any, NamedTuple
+
+MOST_CONSIDERED = 4  # first groups of unlike shapes in a queue
+
+
+class Use(NamedTuple):
+    """Amounts of a server that a task takes from a time up to another."""
+
+    server: str
+    demand: list[int]
+    since: float
+    until: float
+
+
+class Moment:
+    def __init__(self, snapshot: bytes) -> None:
+        body = json.loads(snapshot.split(b"\n")[1])
+        self.now = body["now"]
+        self.servers = {row["name"]: row for row in body["servers"] if not row["draining"]}
+        self.shapes = body["shapes"]
+        self.queues = {row["name"]: row for row in body["queues"]}
+        self.groups = {row["id"]: row for row in body["groups"]}
+        self.running = [self.use_of(row) for row in body["tasks"]]
+        self.held = [(row["group"], row["index"]) for row in body["tasks"]]
+        self.reserved = {row["group"]: row for row in body.get("reserved", [])}
+
+    def use_of(self, task: dict[str, Any]) -> Use:
+        group = self.groups[task["group"]]
+        end = task["since"] + (inf if group["limit"] is None else group["limit"])
+        end = max(task.get("expected_end", end), self.now)
+        return Use(task["server"], self.demand(group, task["index"]), -inf, end)
+
+    def demand(self, group: dict[str, Any], index: int) -> list[int]:
+        return self.shape(group, index)["demand"]
+
+    def shape(self, group: dict[str, Any], index: int) -> dict[str, Any]:
+        for number, tasks in group["parts"]:
+            if index < tasks or not group["gang"]:
+                return self.shapes[number]
+            index -= tasks
+        raise IndexError(index)
+
+    def reserved_uses(self, without: int | None = None) -> list[Use]:
+        return [
+            use
+            for id, row in self.reserved.items()
+            if id != without
+            for use in self.uses(id, row["plan"], row["at"])
+        ]
+
+    def uses(self, id: int, plan: list[tuple[int, str]], at: float) -> list[Use]:
+        group = self.groups[id]
+        until = at + (inf if group["limit"] is None else group["limit"])
+        return [Use(name, self.demand(group, index), at, until) for index, name in plan]
+
+    def fits(self, uses: list[Use], name: str) -> bool:
+        """Return whether a server has enough for some uses and for running tasks at all times."""
+        mine = [use for use in uses if use.server == name]
+        running = [use for use in self.running if use.server == name]
+        capacity = self.servers[name]["capacity"]
+        for time in {use.since for use in mine}:
+            for r, most in enumerate(capacity):
+                # At its expected end a task is gone; but nothing starts now in its place.
+                taken = sum(use.demand[r] for use in running if use.until > time)
+                taken += sum(u.demand[r] for u in mine if u.since <= time < u.until)
+                if taken > most and any(use.demand[r] for use in mine if use.since <= time):
+                    return False
+        return True
+
+    def fits_now(self, demand: list[int], name: str) -> bool:
+        running = [use for use in self.running if use.server == name]
+        rows = enumerate(zip(demand, self.servers[name]["capacity"], strict=True))
+        return all(
+            not asked or asked + sum(use.demand[r] for use in running) <= most
+            for r, (asked, most) in rows
+        )
+
+    def admits(self, shape: dict[str, Any], name: str) -> bool:
+        labels = {tuple(label) for label in self.servers[name]["labels"]}
+        names = shape["names"]
+        return {tuple(label) for label in shape["labels"]} <= labels and (
+            names is None or name in names
+        )
+
+    def waiting(self, group: dict[str, Any]) -> list[int]:
+        """Return the indices of the tasks that would start next, together for a gang."""
+        indices = [index for index, _ in group["returned"]]
+        indices += range(group["fresh"], group["end"])
+        return sorted(indices) if group["gang"] else indices[:1]
+
+    def earliest(self, id: int) -> float:
+        """Return the earliest start of a group beside the other reservations, after ends of tasks.
+
+        For gangs of one shape, and for single tasks.
+        """
+        group, others = self.groups[id], self.reserved_uses(id)
+        ends = {use.until for use in [*self.running, *others] if use.until < inf}
+        starts = {use.since for use in others}
+        indices = self.waiting(group)
+        for time in sorted(ends | starts):
+            rest = len(indices)
+            for name in self.servers:
+                plan: list[tuple[int, str]] = []
+                while rest and self.admits(self.shape(group, indices[0]), name):
+                    more = [*plan, (indices[len(plan)], name)]
+                    if not self.fits([*self.uses(id, more, time), *others], name):
+                        break
+                    plan = more
+                    rest -= 1
+            if not rest:
+                return time
+        return inf
+
+    # Checks
+
+    def assert_right(self, most: int, *, uses_all_room: bool = True) -> None:
+        """Assert that reservations are possible, and that nothing else could start.
+
+        A single one is for the earliest time; one of several may be, once another one has moved.
+        """
+        assert len(self.reserved) <= most
+        uses = self.reserved_uses()
+        for name in {use.server for use in uses}:
+            assert self.fits(uses, name)
+        for id, row in self.reserved.items():
+            assert sorted(index for index, _ in row["plan"]) == self.waiting(self.groups[id])
+            if len(self.groups[id]["parts"]) == 1:
+                earliest = self.earliest(id)
+                assert row["at"] == earliest or (most > 1 and row["at"] > earliest)
+        if uses_all_room:
+            for id, group in self.groups.items():
+                if not group["gang"] and self.waiting(group):
+                    assert not self.could_start(id)
+
+    def could_start(self, id: int) -> bool:
+        """Return whether a group's next task could start now without delaying a reservation."""
+        group = self.groups[id]
+        (index,) = self.waiting(group)
+        demand, others = self.demand(group, index), self.reserved_uses(id)
+        for name in self.servers:
+            if self.admits(self.shape(group, index), name) and self.fits_now(demand, name):
+                uses = self.uses(id, [(index, name)], self.now)
+                if all(self.fits([*uses, *others], server) for server in {name}):
+                    return True
+        return False
+
+    def first_in_turn(self) -> int | None:
+        """Return the group that gets the next reservation under DRF without trees."""
+        total = [sum(row["capacity"][r] for row in self.servers.values()) for r in range(2)]
+        for place in range(MOST_CONSIDERED):
+            for name in sorted(self.queues, key=lambda name: self.rank(name, total)):
+                groups = list(self.unlike_groups(name))
+                if place < len(groups) and self.earliest(groups[place]) < inf:
+                    return groups[place]
+        return None
+
+    def rank(self, name: str, total: list[int]) -> tuple[bool, float, int]:
+        row = self.queues[name]
+        held = [
+            self.demand(self.groups[group], index)
+            for group, index in self.held
+            if self.groups[group]["queue"] == name
+        ]
+        shares = [sum(d[r] for d in held) / most for r, most in enumerate(total) if most]
+        over, under = row["weight"]
+        return over == 0, max(shares) * under / (over or under), row["serial"]
+
+    def unlike_groups(self, queue: str) -> Iterator[int]:
+        seen = set()
+        groups = [row for row in self.groups.values() if row["queue"] == queue]
+        for group in sorted(groups, key=lambda row: (-row["priority"], row["time"], row["id"])):
+            kind = group["id"] if group["gang"] else (group["parts"][0][0], group["limit"])
+            if self.waiting(group) and kind not in seen:
+                seen.add(kind)
+                yield group["id"]

@@ -1,0 +1,276 @@
+"""Reserved starts: the first waiting group starts by its time, and others use what is left."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from effort import cases
+from fairlead.errors import InputError, RefusalError
+from fairlead.scheduler.policies import parse_policy
+from fairlead.scheduler.scheduler import Scheduler
+from oracles.plain_reservations import Moment
+
+POLICIES = [
+    "drf/first-fit/reserve",
+    "drf/best-fit/reserve:3",
+    "drf/best-fit/half-life:5/reserve:2",
+    "drf/best-fit/residual/reserve",
+    "drf/rrr/reserve:2",
+    "tsf/best-fit/reserve",
+    "ps-dsf/joint/reserve:2",
+    "ps-dsf/joint/residual/reserve:50",
+    "slots:4/reserve",
+]
+TREES = ["drf/first-fit/reserve:2", "drf/best-fit/half-life:5/reserve"]
+
+
+class Crowd:
+    """Tasks that end at their limits or before, on a few servers."""
+
+    def __init__(self, policy: str, seed: int, *, tree: bool = False, strict: bool = False) -> None:
+        self.random = Random(seed)
+        self.s = Scheduler(["cpu", "gpu"], policy, {"cpu": 1, "gpu": 1}, seed, strict_fifo=strict)
+        self.now = 0.0
+        self.ends: dict[int, float] = {}
+        self.limits: dict[int, float] = {}
+        for name in "uvw":
+            gpus = self.random.choice([0, 0, 4])
+            self.s.add_server(name, {"cpu": 8, "gpu": gpus}, {"gpu": str(gpus)})
+        self.parents = [None, None, None]
+        if tree:
+            self.s.add_queue("team")
+            self.parents = ["team", "team", None]
+        for name, parent in zip("abc", self.parents, strict=True):
+            self.s.add_queue(name, self.random.choice([0, 1, 1, 2, 3]), parent)
+
+    def submit(self) -> None:
+        choice = self.random.choice
+        demand = {"cpu": choice([0, 1, 1, 2, 5, 8]), "gpu": choice([0, 0, 0, 1, 4])}
+        if not any(demand.values()):
+            demand = {"cpu": 1}
+        limit, tasks = choice([1, 2, 3, 5, 9, 12.5]), choice([1, 1, 2, 4])
+        group = self.s.submit(
+            choice("abc"),
+            demand,
+            tasks,
+            priority=choice([0, 0, 1]),
+            where=choice([None, None, None, ["u", "v"], {"gpu": "0"}]),
+            gang=choice([True, False, False]),
+            time_limit=limit,
+            now=self.now,
+        )
+        self.limits[group] = limit
+
+    def end_tasks(self) -> None:
+        for task in [task for task, end in self.ends.items() if end <= self.now]:
+            del self.ends[task]
+            self.s.finish(task)
+
+    def step(self) -> list[int]:
+        """Let time pass to a moment, and place; return the groups that started."""
+        self.now += self.random.choice([0, 0.5, 0.5])
+        self.s.advance(self.now)
+        self.end_tasks()
+        for _ in range(self.random.choice([0, 0, 1, 2])):
+            self.submit()
+        alive = list(Moment(self.s.snapshot()).groups)
+        if alive and self.random.random() < 0.05:
+            self.s.cancel(self.random.choice(alive))
+        placed = self.s.place(self.now)
+        for start in placed:
+            limit = self.limits[start.group]
+            part = self.random.choice([0.3, 0.8, 1, 1])
+            self.ends[start.task] = self.now + limit * part
+        return [start.group for start in placed]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_reservations_are_earliest_and_room_is_used(policy: str) -> None:
+    reserved = waited = 0
+    most = parse_policy(policy).reserves
+    for seed in range(cases(6)):
+        crowd = Crowd(policy, seed)
+        for _ in range(40):
+            crowd.step()
+            moment = Moment(crowd.s.snapshot())
+            if not policy.startswith("slots"):
+                moment.assert_right(most)
+            reserved += len(moment.reserved)
+            waited += len(moment.reserved) > 0 and len(moment.running) > 0
+        crowd.s.check()
+    assert reserved >= waited > 20 * cases(6) // 6
+
+
+@pytest.mark.parametrize("tree", [False, True])
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("policy", TREES)
+def test_no_start_is_later_than_its_reservation(policy: str, tree: bool, strict: bool) -> None:
+    kept = 0
+    for seed in range(cases(6)):
+        crowd = Crowd(policy, seed, tree=tree, strict=strict)
+        bounds: dict[int, float] = {}
+        for _ in range(60):
+            started = crowd.step()
+            moment = Moment(crowd.s.snapshot())
+            for group in started:
+                if group in bounds:
+                    kept += 1
+                    assert crowd.now <= bounds.pop(group)
+            for group, row in moment.reserved.items():
+                assert row["at"] <= bounds.get(group, row["at"])
+                bounds[group] = row["at"]
+            waiting = [group for group, row in moment.groups.items() if moment.waiting(row)]
+            bounds = {group: at for group, at in bounds.items() if group in waiting}
+            assert bounds.keys() == moment.reserved.keys()
+    assert kept > 10
+
+
+def test_the_queue_with_the_least_share_reserves_first() -> None:
+    found = 0
+    for seed in range(cases(20)):
+        crowd = Crowd("drf/first-fit/reserve", seed)
+        before: set[int] = set()
+        for _ in range(40):
+            crowd.step()
+            moment = Moment(crowd.s.snapshot())
+            new = set(moment.reserved) - before
+            before = set(moment.reserved)
+            if new:
+                found += 1
+                moment.reserved = {}
+                assert new == {moment.first_in_turn()}
+    assert found > 20
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_restored_scheduler_keeps_reservations(policy: str) -> None:
+    for seed in range(cases(3)):
+        crowd = Crowd(policy, seed)
+        for _ in range(30):
+            crowd.step()
+            data = crowd.s.snapshot()
+            again = Scheduler.restore(data)
+            assert again.snapshot() == data
+            for group in Moment(data).groups:
+                crowd.s.explain(group, crowd.now)
+            with crowd.s.what_if():
+                asked = crowd.s.place(crowd.now + 1)
+            assert crowd.s.snapshot() == data
+            assert again.place(crowd.now + 1) == asked
+
+
+def test_a_gang_starts_in_time_under_endless_small_jobs() -> None:
+    """A gang of 5,000 tasks needs all servers; without a reservation it never starts."""
+    starts = {}
+    for policy in ("drf/first-fit", "drf/first-fit/reserve"):
+        s = Scheduler(["cpu"], policy, {"cpu": 1})
+        for number in range(625):
+            s.add_server(f"n{number}", {"cpu": 8})
+        for queue in ("small", "large"):
+            s.add_queue(queue)
+        gang, bound, ends = -1, 0.0, dict[int, float]()
+        for now in range(0, 200, 10):
+            for task in [task for task, end in ends.items() if end <= now]:
+                del ends[task]
+                s.finish(task)
+            s.submit("small", {"cpu": 1}, 1500, time_limit=60, now=now)
+            if now == 100:
+                gang = s.submit("large", {"cpu": 1}, 5000, gang=True, time_limit=30, now=now)
+            for start in s.place(now):
+                if start.group == gang:
+                    starts[policy] = now
+                ends[start.task] = now + (30 if start.group == gang else 20 + 5 * (start.task % 9))
+            if now == 100 and policy.endswith("reserve"):
+                reservation = s.explain(gang, now).reservation
+                assert reservation is not None
+                bound = reservation.at
+                assert reservation.group == gang
+                assert (bound, reservation.sure, len(reservation.servers)) == (160, True, 625)
+    assert list(starts) == ["drf/first-fit/reserve"]
+    assert starts["drf/first-fit/reserve"] <= 160
+
+
+def test_run_times_seen_stand_in_for_time_limits() -> None:
+    s = Scheduler(["cpu"], "drf/first-fit/reserve", {"cpu": 1})
+    s.add_server("u", {"cpu": 4})
+    for queue in "ab":
+        s.add_queue(queue)
+    s.submit("a", {"cpu": 2}, 2)
+    first, second = s.place(0)
+    large = s.submit("b", {"cpu": 4})
+    assert s.place(0) == []
+    assert s.explain(large, 0).reservation is None
+    s.submit("a", {"cpu": 2}, 1)
+    s.advance(10)
+    s.finish(first.task)  # ran for 10 s
+    (third,) = s.place(10)
+    assert s.explain(large, 10).reservation is None  # the second one may run for ever
+    s.advance(30)
+    s.finish(second.task)  # ran for 30 s
+    assert s.place(30) == []
+    reservation = s.explain(large, 30).reservation
+    assert reservation is not None
+    assert (reservation.at, reservation.sure) == (30, False)  # overdue since 20
+    s.finish(third.task)
+    assert [start.group for start in s.place(31)] == [large]
+
+
+def test_a_reservation_moves_when_its_server_leaves() -> None:
+    s = Scheduler(["cpu"], "drf/first-fit/reserve", {"cpu": 1})
+    for name in "uv":
+        s.add_server(name, {"cpu": 4})
+    s.add_queue("a")
+    s.submit("a", {"cpu": 1}, 4, time_limit=10)
+    s.submit("a", {"cpu": 1}, 4, time_limit=20)
+    large = s.submit("a", {"cpu": 4}, time_limit=5)
+    s.place(0)
+    held = s.explain(large, 0).reservation
+    assert held is not None
+    assert (held.at, held.servers) == (10, ("u",))
+    s.drain("u")
+    s.place(1)
+    moved = s.explain(large, 1).reservation
+    assert moved is not None
+    assert (moved.at, moved.servers) == (20, ("v",))
+
+
+def test_why_a_longer_task_waits_beside_a_reservation() -> None:
+    s = Scheduler(["cpu"], "drf/first-fit/reserve", {"cpu": 1})
+    s.add_server("u", {"cpu": 4})
+    for queue in "ab":
+        s.add_queue(queue)
+    s.submit("a", {"cpu": 3}, time_limit=10)
+    s.place(0)
+    s.submit("b", {"cpu": 4}, time_limit=10)
+    s.place(0)
+    long = s.submit("a", {"cpu": 1}, time_limit=11)
+    found = s.explain(long, 0)
+    assert found.held_by == "reservation"
+    (change,) = [change for change in found.would_change if change.kind == "limit"]
+    assert (change.starts, change.to) == (True, 10)
+    s.submit("a", {"cpu": 1}, time_limit=10)
+    assert len(s.place(0)) == 1
+
+
+MEANINGLESS = [
+    "drf/rrr/oblivious/reserve",
+    "fifo/first-fit/reserve",
+    "easy/best-fit/reserve",
+    "drf/best-fit/over-share/reserve",
+    "drf/best-fit/reserve/over-share",
+    "drf/best-fit/reserve/reserve:2",
+]
+
+
+@pytest.mark.parametrize("name", MEANINGLESS)
+def test_reservations_without_meaning_are_refused(name: str) -> None:
+    with pytest.raises(RefusalError):
+        parse_policy(name)
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "1.5", "", "10001", "x", "9" * 400])
+def test_wrong_numbers_of_reservations_are_refused(number: str) -> None:
+    with pytest.raises(InputError):
+        parse_policy(f"drf/first-fit/reserve:{number}")
