@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from math import inf, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -101,6 +102,17 @@ Reserve = Annotated[
         ),
     ),
 ]
+Spare = Annotated[
+    str | None,
+    Option(
+        "--spare",
+        metavar="RESOURCE",
+        help=(
+            "Keep servers with it, such as gpu, for tasks that ask for it, as long as others may "
+            "go elsewhere. Also a part of a policy: drf/best-fit/spare:gpu."
+        ),
+    ),
+]
 MachineFile = Annotated[
     Path | None,
     Option(
@@ -174,25 +186,36 @@ def read_any_trace(
         return read_workload(trace, given, on_progress=report)
 
 
-def with_forms(policy: str, mode: str, half_life: float | None, reserve: int | None) -> str:
-    """Return a policy with preemption, memory of past use and reservations.
+@dataclass(frozen=True)
+class Forms:
+    """Options that are added to a policy's name."""
 
-    Raise InputError for a wrong mode of preemption.
-    """
-    if policy == "recorded":
-        return policy
-    if half_life is not None:
-        policy = f"{policy}/half-life:{half_life!r}"
-    if reserve is not None:
-        policy = f"{policy}/reserve" + (f":{reserve}" if reserve != 1 else "")
-    if mode == "never":
-        return policy
-    from fairlead.scheduler.policies import PREEMPTION
+    preempt: str = "never"
+    half_life: float | None = None
+    reserve: int | None = None
+    spare: str | None = None
 
-    if mode.partition(":")[0] not in PREEMPTION:
-        fault = f"must be never, {' or '.join(PREEMPTION)}, perhaps with :SECONDS, not {mode!r:.60}"
-        raise InputError(fault, "--preempt")
-    return f"{policy}/{mode}"
+    @property
+    def is_any(self) -> bool:
+        """Whether any of them was given."""
+        return self != Forms()
+
+    def added_to(self, policy: str) -> str:
+        """Return a policy's name with the options; raise InputError for a wrong `preempt`."""
+        if policy == "recorded":
+            return policy
+        if self.half_life is not None:
+            policy = f"{policy}/half-life:{self.half_life!r}"
+        if self.reserve is not None:
+            policy = f"{policy}/reserve" + (f":{self.reserve}" if self.reserve != 1 else "")
+        if self.preempt != "never":
+            from fairlead.scheduler.policies import PREEMPTION
+
+            if self.preempt.partition(":")[0] not in PREEMPTION:
+                known = f"must be never, {' or '.join(PREEMPTION)}, perhaps with :SECONDS"
+                raise InputError(f"{known}, not {self.preempt!r:.60}", "--preempt")
+            policy = f"{policy}/{self.preempt}"
+        return policy if self.spare is None else f"{policy}/spare:{self.spare}"
 
 
 def plain_trace(workload: Workload) -> Workload:

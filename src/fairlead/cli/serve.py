@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from fairlead.cli.options import AsJson, HalfLife, Preempt, Reserve, TreeFile, with_forms
+from fairlead.cli.options import AsJson, Forms, HalfLife, Preempt, Reserve, Spare, TreeFile
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import emit, emit_lines
 from fairlead.errors import InputError, how_to_install
@@ -66,6 +66,7 @@ def serve(
     preempt: Preempt = "never",
     half_life: HalfLife = None,
     reserve: Reserve = None,
+    spare: Spare = None,
     queues: TreeFile = None,
     grace: Annotated[
         float,
@@ -119,10 +120,11 @@ def serve(
             from fairlead.service.rate_limits import Limits
             from fairlead.service.service import SILENT_SECONDS, Settings
 
-            if policy is None and (preempt != "never" or half_life or reserve):
-                raise InputError("go with --policy", "--preempt, --half-life and --reserve")
+            forms = Forms(preempt, half_life, reserve, spare)
+            if policy is None and forms.is_any:
+                raise InputError("go with --policy", "--preempt, --half-life, --reserve, --spare")
             if policy is not None:
-                policy = with_forms(policy, preempt, half_life, reserve)
+                policy = forms.added_to(policy)
                 parse_policy(policy)
             if seed is not None:
                 whole_number(seed, "--seed")

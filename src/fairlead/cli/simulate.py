@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fairlead.cli.options import (
     AsJson,
     CoresOfServer,
+    Forms,
     HalfLife,
     MachineFile,
     MemoryOfServer,
@@ -20,13 +21,13 @@ from fairlead.cli.options import (
     Reserve,
     SeedOfPolicy,
     ServersOfLog,
+    Spare,
     StrictFifo,
     TreeFile,
     executor_on,
     in_queues,
     plain_trace,
     read_any_trace,
-    with_forms,
 )
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import StoppedError, check_report, complain, replay_bars, show
@@ -118,6 +119,7 @@ def simulate(
     preempt: Preempt = "never",
     half_life: HalfLife = None,
     reserve: Reserve = None,
+    spare: Spare = None,
     queues: TreeFile = None,
     seed: SeedOfPolicy = 0,
     processes: Annotated[
@@ -152,7 +154,8 @@ def simulate(
     from fairlead.simulation.simulate import check_fair
 
     # Check names and files before a long trace is read.
-    policy = [with_forms(name, preempt, half_life, reserve) for name in policy]
+    forms = Forms(preempt, half_life, reserve, spare)
+    policy = [forms.added_to(name) for name in policy]
     planned = plan_runs(policy, what_if or (), dedicated)
     check_fair(fair)
     if until is not None and not 0 < until < inf:

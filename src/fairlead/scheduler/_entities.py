@@ -66,8 +66,12 @@ def larger(amounts: list[int], others: list[int]) -> list[int]:
 class Constraint:
     """A placement constraint: servers with all of some labels, or with one of some names."""
 
-    def __init__(self, key: ConstraintKey) -> None:
+    def __init__(self, key: ConstraintKey, demand: tuple[int, ...] = ()) -> None:
         self.key = key
+        # (R,) demand of tasks without the spared resource, which may be kept off servers with it;
+        # empty for other tasks.
+        self.demand = demand
+        self.is_kept_off = False
         self.labels = key[0]
         self.names = key[1]  # names of servers or groups, of which one must match; None for any
         self.admits = vec[bool]()  # by the number of a kind of servers
@@ -75,13 +79,18 @@ class Constraint:
 
 
 class Kind:
-    def __init__(self, labels: Labels, naming: frozenset[Constraint], number: i64) -> None:
+    def __init__(
+        self, labels: Labels, naming: frozenset[Constraint], has_spared: bool, number: i64
+    ) -> None:
         self.labels = labels
         self.naming = naming  # the constraints that name these servers
+        self.has_spared = has_spared  # whether they have the spared resource
         self.number = number
         self.servers: i64 = 0  # number of servers of this kind
 
     def is_admitted(self, constraint: Constraint) -> bool:
+        if constraint.is_kept_off and self.has_spared:
+            return False
         is_named = constraint.names is None or constraint in self.naming
         return is_named and constraint.labels <= self.labels
 
@@ -551,8 +560,8 @@ def is_within_quotas(queue: Queue, starts: Starts) -> bool | None:
 def limit_reached(group: TaskGroup) -> Queue | None:
     """Return the queue whose limit keeps a group from starting, the lowest one; None if none does.
 
-    That is a limit on a resource that the group takes, on tasks, or on the run time of its own
-    queue while tasks are placed before a reserved start.
+    A limit is of amounts that the group takes, or of tasks. While tasks are placed before a reserved
+    start, their run time is limited, too.
     """
     node = group.waiting_list.queue
     if group.limit > node.longest:

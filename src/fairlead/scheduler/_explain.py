@@ -180,7 +180,22 @@ class Explainer:
             return hold
         if shortage.open == 0:
             return WaitReason("drained", "All allowed servers are drained.")
-        return WaitReason("room", "No allowed server has room for a task now.")
+        return self.kept_off() or WaitReason("room", "No allowed server has room for a task now.")
+
+    def kept_off(self) -> WaitReason | None:
+        """Return the reason if the only servers with room are kept for other tasks."""
+        kinds, constraint = self.state.kinds, self.shape.constraint
+        if not constraint.is_kept_off:
+            return None
+        name = self.resources[kinds.spared]
+        labels, names = constraint.key
+        for server in self.state.servers.values():
+            is_named = names is None or server.name in names or server.group in names
+            is_open = is_named and labels <= server.labels and not server.is_draining
+            if is_open and kinds.has_spared(server) and fits(self.shape.need, server.free):
+                reason = f"Only servers with {name} have room, which are kept for tasks that ask"
+                return WaitReason("spare", f"{reason} for {name}.")
+        return None
 
     def beyond_limit(self) -> WaitReason | None:
         """Return the reason if a limit keeps the group from starting."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from librt.vecs import append, vec
 
 from fairlead.scheduler._entities import Constraint, ConstraintKey, Kind, Labels, Server
@@ -10,23 +12,48 @@ from fairlead.scheduler._entities import Constraint, ConstraintKey, Kind, Labels
 class Kinds:
     """The constraints of all shapes, and the kinds of all servers."""
 
-    def __init__(self) -> None:
-        self.constraints: dict[ConstraintKey, Constraint] = {}
+    def __init__(self, spared: int = -1) -> None:
+        # The resource whose servers are kept for tasks that ask for it; -1 for none.
+        self.spared = spared
+        self.constraints: dict[tuple[ConstraintKey, tuple[int, ...]], Constraint] = {}
         # The constraints that name each server, present or not.
         self.naming: dict[str, set[Constraint]] = {}
-        self.kinds: dict[tuple[Labels, frozenset[Constraint]], Kind] = {}
+        self.kinds: dict[tuple[Labels, frozenset[Constraint], bool], Kind] = {}
         self.by_number: list[Kind] = []
         self.spare: list[int] = []  # numbers of kinds without servers
 
-    def find_constraint(self, key: ConstraintKey) -> Constraint:
-        return self.constraints.get(key) or Constraint(key)
+    def find_constraint(self, key: ConstraintKey, demand: list[int] | None = None) -> Constraint:
+        """Return a constraint, for tasks with a demand (R,) or for a quota."""
+        without: tuple[int, ...] = ()
+        if demand is not None and self.spared >= 0 and demand[self.spared] == 0:
+            without = tuple(demand)
+        return self.constraints.get((key, without)) or Constraint(key, without)
+
+    def has_spared(self, server: Server) -> bool:
+        return self.spared >= 0 and server.given[self.spared] > 0
+
+    def may_go_elsewhere(self, constraint: Constraint, servers: Iterable[Server]) -> bool:
+        """Return whether an open server without the spared resource is large enough for a task."""
+        for server in servers:
+            kind = self.by_number[server.kind]
+            if not server.is_draining and not kind.has_spared and kind.is_admitted(constraint):
+                rows = zip(constraint.demand, server.given, strict=True)
+                if all(asked <= amount for asked, amount in rows):
+                    return True
+        return False
+
+    def keep_off(self, constraint: Constraint, is_kept_off: bool) -> None:
+        """Keep tasks off the servers with the spared resource, or admit them there."""
+        constraint.is_kept_off = is_kept_off
+        for number, kind in enumerate(self.by_number):
+            constraint.admits[number] = kind.is_admitted(constraint)
 
     def add_constraint(self, constraint: Constraint) -> bool:
         """Count a shape with a constraint; return whether it is the first."""
         constraint.shapes += 1
         if constraint.shapes > 1:
             return False
-        self.constraints[constraint.key] = constraint
+        self.constraints[(constraint.key, constraint.demand)] = constraint
         for name in constraint.names or ():
             self.naming.setdefault(name, set()).add(constraint)
         constraint.admits = vec[bool]([kind.is_admitted(constraint) for kind in self.by_number])
@@ -36,7 +63,7 @@ class Kinds:
         constraint.shapes -= 1
         if constraint.shapes > 0:
             return
-        del self.constraints[constraint.key]
+        del self.constraints[(constraint.key, constraint.demand)]
         for name in constraint.names or ():
             naming = self.naming[name]
             naming.remove(constraint)
@@ -46,11 +73,11 @@ class Kinds:
     def find_kind(self, server: Server) -> Kind:
         """Return the kind of a server by its labels and names, a new one if there is none."""
         naming = self.naming.get(server.name, set()) | self.naming.get(server.group, set())
-        key = (server.labels, frozenset(naming))
+        key = (server.labels, frozenset(naming), self.has_spared(server))
         kind = self.kinds.get(key)
         if kind is None:
             number = self.spare.pop() if self.spare else len(self.by_number)
-            kind = Kind(key[0], key[1], number)
+            kind = Kind(key[0], key[1], key[2], number)
             self.kinds[key] = kind
             if number < len(self.by_number):
                 self.by_number[number] = kind
@@ -72,5 +99,5 @@ class Kinds:
         kind = self.by_number[server.kind]
         kind.servers -= 1
         if kind.servers == 0:
-            del self.kinds[(kind.labels, kind.naming)]
+            del self.kinds[(kind.labels, kind.naming, kind.has_spared)]
             self.spare.append(int(kind.number))

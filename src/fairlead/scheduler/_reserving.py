@@ -118,7 +118,7 @@ class ReservingCycle(Cycle):
                 if len(started) < limit:
                     started += self.place_before(until, limit - len(started))
             # Again, as short tasks may have taken what reserved tasks left to longer ones. Under
-            # strict order, groups behind those that started may start now.
+            # strict order, groups behind the started ones may start now.
             if len(started) == before or len(started) >= limit or not self.state.reserved:
                 break
         if len(started) < limit:
@@ -161,7 +161,7 @@ class ReservingCycle(Cycle):
             at += len(planned)
 
     def is_waiting(self, held: PlannedStart) -> bool:
-        """Return whether the tasks of a reservation are those that are to start next."""
+        """Return whether the tasks of a reservation are the next ones of their group."""
         group = held.group
         if group.waiting == 0 or limit_reached(group) is not None:
             return False

@@ -89,6 +89,7 @@ class State:
         selection: Selection,
         is_last_of_equals: bool,
         rounds: Rounds,
+        spared: int = -1,
     ) -> None:
         width = counting.width
         self.counting = counting
@@ -108,7 +109,7 @@ class State:
         self.ends_on: dict[str, list[ExpectedEnd]] = {}
         self.reserved: list[PlannedStart] = []
         self.shapes: dict[tuple[tuple[int, ...], Constraint], Shape] = {}
-        self.kinds = Kinds()
+        self.kinds = Kinds(spared)
         self.gangs_parked: dict[int, Gang] = {}  # all of them, by id
         self.freed = FreedServers(width)
         self.rounds = rounds  # of round-robin and offers
@@ -168,6 +169,7 @@ class State:
         """Change the capacity and labels of a server; its tasks continue."""
         self.note_undo(partial(self.change_back, server, server.given, server.labels))
         self.leave_indexes(server)
+        had_spared = self.kinds.has_spared(server)
         server.given = given
         server.capacity = self.counting.of_server(given)
         server.free = server.capacity[:]
@@ -175,6 +177,9 @@ class State:
             add_to(server.free, task.shape.demand, -1)
         server.labels = labels
         self.enter_indexes(server)
+        self.follow_spared()
+        if had_spared and not self.kinds.has_spared(server):
+            self.free_up(server)  # it admits other tasks now
         self.recount_quotas()  # other quotas may be on it now
         self.recount()
         self.settle()
@@ -225,6 +230,7 @@ class State:
     def open(self, server: Server) -> None:
         server.is_draining = False
         self.selection.open(server)
+        self.follow_spared()
         self.criterion.version += 1
         self.settle()
         self.free_up(server)
@@ -233,9 +239,33 @@ class State:
     def close(self, server: Server) -> None:
         server.is_draining = True
         self.selection.close(server)
+        self.follow_spared()
         self.criterion.version += 1
         self.settle()
         self.note_undo(partial(self.open, server))
+
+    def follow_spared(self) -> None:
+        """Keep tasks off servers with the spared resource, as long as they may go elsewhere.
+
+        O(shapes and servers) where a resource is spared.
+        """
+        if self.kinds.spared >= 0:
+            for constraint in list(self.kinds.constraints.values()):
+                if constraint.demand:
+                    self.follow_spared_for(constraint)
+
+    def follow_spared_for(self, constraint: Constraint) -> None:
+        servers = list(self.servers.values())
+        is_kept_off = self.kinds.may_go_elsewhere(constraint, servers)
+        if is_kept_off == constraint.is_kept_off:
+            return
+        changed = [server for server in servers if self.kinds.has_spared(server)]
+        for server in changed:
+            self.leave_indexes(server)
+        self.kinds.keep_off(constraint, is_kept_off)
+        for server in changed:
+            self.enter_indexes(server)
+            self.free_up(server)
 
     def free_up(self, server: Server) -> None:
         """Mark a server to be tried by waiting tasks: it has more free, or admits other tasks."""
@@ -530,22 +560,23 @@ class State:
 
     def add_constraint(self, constraint: Constraint) -> None:
         """Count a shape with a constraint; a new one may change the kinds of servers it names."""
-        if self.kinds.add_constraint(constraint) and constraint.names is not None:
+        is_new = self.kinds.add_constraint(constraint)
+        if is_new and constraint.names is not None:
             for server in self.servers.values():
                 if server.name in constraint.names or server.group in constraint.names:
                     self.leave_indexes(server)
                     self.enter_indexes(server)
+        if is_new and constraint.demand:
+            self.follow_spared_for(constraint)
 
     def find_shapes(self, members: list[Member]) -> list[Shape]:
         """Return the shapes of members; new ones enter the tables with their group."""
-        constraints: dict[ConstraintKey, Constraint] = {}
+        constraints: dict[tuple[ConstraintKey, tuple[int, ...]], Constraint] = {}
         shapes: dict[tuple[tuple[int, ...], Constraint], Shape] = {}
         found: list[Shape] = []
         for member in members:
-            constraint = constraints.get(member.where)
-            if constraint is None:
-                constraint = self.kinds.find_constraint(member.where)
-                constraints[member.where] = constraint
+            constraint = self.kinds.find_constraint(member.where, member.demand)
+            constraint = constraints.setdefault((member.where, constraint.demand), constraint)
             key = (tuple(member.demand), constraint)
             shape = shapes.get(key) or self.shapes.get(key)
             if shape is None:

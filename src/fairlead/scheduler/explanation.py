@@ -115,7 +115,7 @@ class Explanation:
     held_by : str
         The reason in a word: ``"nothing"``, ``"where"``, ``"size"``, ``"drained"``, ``"room"``,
         ``"gang"``, ``"limit"``, ``"strict order"``, ``"fifo"``, ``"reservation"``, ``"declined"``,
-        ``"best server"``, ``"preemption"`` or ``"order"``.
+        ``"best server"``, ``"preemption"``, ``"spare"`` or ``"order"``.
     reason : str
         The reason in a sentence.
     servers, allowed, open, fitting : int

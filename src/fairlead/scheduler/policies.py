@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Final
 
@@ -84,6 +84,7 @@ HALF_LIFE = "half-life"
 WITH_TREES = (TreeCycle, LevelCycle, SubmissionCycle)  # cycles that serve trees of queues
 WITH_QUOTAS = "drf/first-fit or drf/best-fit"
 RESERVE = "reserve"
+SPARE = "/spare:"
 MOST_RESERVED = 10_000
 PREEMPTION = (OVER_QUOTA, OVER_SHARE)
 
@@ -114,6 +115,8 @@ class Policy:
         Of past use, in seconds; 0 if that does not count.
     reserves : int
         The most waiting groups that get reserved starts beside a fair order; 0 for none.
+    spares : str
+        The resource whose servers are kept for tasks that ask for it; empty for none.
     """
 
     def __init__(self, name: str, criterion: str, select: str, row: Row, slots: int = 0) -> None:
@@ -122,6 +125,7 @@ class Policy:
         self.min_run = 0.0
         self.half_life = 0.0
         self.reserves = 0
+        self.spares = ""
         self.criterion = criterion
         self.select = select
         self.residual = name.endswith("/residual")
@@ -201,9 +205,20 @@ class Policy:
         found.reserves = most
         return found
 
+    def sparing(self, resource: str) -> Policy:
+        """Return the policy that keeps servers with a resource for tasks that ask for it."""
+        if not resource:
+            raise InputError("spare: needs the name of a resource", "policy")
+        name = f"{self.name}{SPARE}{resource}"
+        found = Policy(name, self.criterion, self.select, self.row, self.slots)
+        found.preempts, found.min_run = self.preempts, self.min_run
+        found.half_life, found.reserves = self.half_life, self.reserves
+        found.spares = resource
+        return found
+
     def make_cycle(
         self,
-        resources: int,
+        resources: Sequence[str],
         order: RandomOrder,
         is_strict: bool = False,
         refuse_seconds: Fraction = REFUSE_SECONDS,
@@ -214,7 +229,13 @@ class Policy:
         `order` is for round-robin. `largest` (R,), in quanta, is the server that is cut into slots.
         """
         make_criterion, make_selection, make_cycle = self.row
-        counting = Slots(resources, self.slots, largest) if self.slots else Counting(resources)
+        if self.spares and self.spares not in resources:
+            known = ", ".join(resources)
+            fault = f"spare: no resource is named {self.spares!r:.60}; known: {known}"
+            raise InputError(fault, "policy")
+        spared = resources.index(self.spares) if self.spares else -1
+        many = len(resources)
+        counting = Slots(many, self.slots, largest) if self.slots else Counting(many)
         width = counting.width
         criterion = make_criterion(width)
         criterion.half_life = self.half_life
@@ -227,7 +248,7 @@ class Policy:
             criterion.selection = selection
         rounds = Rounds(order, refuse_seconds)
         is_last_of_equals = make_selection is BestFitFirst
-        state = State(counting, criterion, selection, is_last_of_equals, rounds)
+        state = State(counting, criterion, selection, is_last_of_equals, rounds, spared)
         cycle = make_cycle(state, is_strict)
         return ReservingCycle(cycle, self.reserves) if self.reserves else cycle
 
@@ -238,7 +259,7 @@ def parse_policy(name: object) -> Policy:
     ``drf/best-fit/over-share:600`` is ``drf/best-fit`` with preemption of tasks that have run for
     600 s at least; in ``drf/best-fit/half-life:604800`` past use counts, halved in a week. Under
     ``drf/best-fit/reserve`` the first waiting group has a reserved start, with ``reserve:4`` the
-    first four.
+    first four. ``/spare:gpu`` at the end keeps servers with GPUs for tasks that ask for some.
 
     Raises
     ------
@@ -248,6 +269,9 @@ def parse_policy(name: object) -> Policy:
         When the combination is not defined.
     """
     if isinstance(name, str):
+        plain, spare, resource = name.partition(SPARE)
+        if spare:
+            return parse_policy(plain).sparing(resource)
         plain, _, last = name.rpartition("/")
         preempts, colon, seconds = last.partition(":")
         if plain and preempts in PREEMPTION:
@@ -265,7 +289,8 @@ def parse_policy(name: object) -> Policy:
         grammar = (
             "CRITERION/SELECTION with /residual or /oblivious after it, or slots:S, and "
             "/over-quota or /over-share for preemption, perhaps :SECONDS after tasks started, or "
-            "/half-life:SECONDS of past use, or /reserve:N for reserved starts of N groups; "
+            "/half-life:SECONDS of past use, or /reserve:N for reserved starts of N groups, "
+            "and at the end perhaps /spare:RESOURCE; "
             f"criteria: {', '.join(CRITERIA)}; selections: {', '.join(SELECTIONS)}"
         )
         raise InputError(f"no policy is named {name!r:.60}; known: {grammar}", "policy")

@@ -109,7 +109,7 @@ class Scheduler:
         self._amounts = Amounts(self.resources, quanta)
         self._largest = None if largest is None else self._amounts.count(largest, "largest")
         self._cycle = self.policy.make_cycle(
-            len(self.resources),
+            self.resources,
             RandomOrder(self.seed),
             self._is_strict,
             positive(refuse_seconds, "refuse_seconds"),

@@ -17,6 +17,7 @@ from fairlead.errors import InputError, ProblemError
 from fairlead.model.queues import Limits, amounts_and_tasks, read_limits, read_queues
 from fairlead.model.quotas import Quotas, ServerKind, check_servers, quotas_of, read_quotas
 from fairlead.scheduler.argument_checks import constraint_of
+from fairlead.scheduler.policies import parse_policy
 from fairlead.scheduler.scheduler import Placement, Scheduler
 from fairlead.service import _state_snapshot as state_snapshot
 from fairlead.service.bounds import PREEMPTED
@@ -387,6 +388,8 @@ class ServiceState:
             used |= dict.fromkeys(job.demand)
             for run in job.running.values():
                 used |= dict.fromkeys(run.demand)
+        if self.scheduler.policy.spares:
+            used[self.scheduler.policy.spares] = None
         known = [name for name in self.resources if name in used or name in RESOURCES]
         return known + [name for name in used if name not in known]
 
@@ -502,6 +505,9 @@ class ServiceState:
     # Jobs and the scheduler's groups
 
     def _empty_scheduler(self, policy: str, seed: int) -> Scheduler:
+        spared = parse_policy(policy).spares
+        if spared and spared not in self.resources:
+            self.resources = [*self.resources, spared]  # no server may have it yet
         quanta = {name: QUANTA.get(name, OTHER_QUANTUM) for name in self.resources}
         return Scheduler(self.resources, policy, quanta, seed=seed)
 

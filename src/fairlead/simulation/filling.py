@@ -181,7 +181,7 @@ def _placements(
     problem: Problem, policy: Policy, seed: int | np.random.SeedSequence
 ) -> Iterator[tuple[list[int], list[int]]]:
     """Submit all tasks and place; yield users and servers in order, in portions."""
-    cycle = policy.make_cycle(problem.n_resources, RandomOrder(seed))
+    cycle = policy.make_cycle(list(problem.cluster.resources), RandomOrder(seed))
     state = cycle.state
     quanta = to_quanta(problem)
     rows = zip(quanta.capacity.tolist(), problem.count.tolist(), strict=True)

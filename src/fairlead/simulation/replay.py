@@ -84,7 +84,7 @@ def replay(
     quanta = to_quanta(kinds.problem)
     largest = largest_server(workload, quanta) if chosen.slots else None
     cycle = chosen.make_cycle(
-        len(workload.cluster.resources),
+        list(workload.cluster.resources),
         RandomOrder(seed),
         switch(strict_fifo, "strict_fifo"),
         positive(refuse_seconds, "refuse_seconds"),

@@ -1,0 +1,111 @@
+"""Servers with GPUs are kept for tasks that ask for some, while others may go elsewhere."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from effort import cases
+from fairlead.errors import InputError
+from fairlead.scheduler.policies import parse_policy
+from fairlead.scheduler.scheduler import Scheduler
+from oracles.plain_reservations import Moment
+
+POLICIES = ["drf/best-fit", "drf/first-fit/over-share", "tsf/best-fit-first", "ps-dsf/joint"]
+POLICIES += ["ps-dsf/first-fit", "drf/rrr", "slots:4", "easy/best-fit", "drf/first-fit/reserve"]
+
+
+def may_start(moment: Moment, shape: dict[str, Any], name: str) -> bool:
+    """Return whether a task may start on a server by the definition."""
+    asked, elsewhere = shape["demand"], False
+    if not moment.admits(shape, name):
+        return False
+    for other, row in moment.servers.items():
+        capacity = row["capacity"]
+        is_large = all(a <= c for a, c in zip(asked, capacity, strict=True))
+        elsewhere |= not capacity[1] and is_large and moment.admits(shape, other)
+    return bool(asked[1]) or not moment.servers[name]["capacity"][1] or not elsewhere
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_tasks_start_only_where_they_may(policy: str) -> None:
+    kept_off = on_spared = 0
+    for seed in range(cases(6)):
+        random = Random(seed)
+        s = Scheduler(["cpu", "gpu"], f"{policy}/spare:gpu", {"cpu": 1, "gpu": 1}, seed)
+        for name in "uvwx":
+            s.add_server(name, {"cpu": random.choice([4, 8]), "gpu": random.choice([0, 4])})
+        for name in "ab":
+            s.add_queue(name)
+        running: list[int] = []
+        for now in range(50):
+            demand = {"cpu": random.choice([1, 2, 6]), "gpu": random.choice([0, 0, 1])}
+            where = random.choice([None, None, ["u", "v"], {"zone": "z"}])
+            s.submit(random.choice("ab"), demand, 2, where=where, time_limit=9, now=now)
+            name = random.choice("uvwx")
+            change = random.choice([s.drain, s.undrain, None, None])
+            if change is not None:
+                change(name)
+            elif random.random() < 0.5:
+                s.set_server(name, labels={"zone": random.choice("yz")})
+            else:
+                s.set_server(name, {"cpu": 8, "gpu": random.choice([0, 4])})
+            for _ in range(min(len(running), 2)):
+                s.finish(running.pop(random.randrange(len(running))))
+            placed = s.place(now)
+            moment = Moment(s.snapshot())
+            for start in placed:
+                group = moment.groups[start.group]
+                shape = moment.shape(group, start.index)
+                assert may_start(moment, shape, start.server)
+                is_spared = moment.servers[start.server]["capacity"][1] > 0
+                on_spared += is_spared and not shape["demand"][1]
+            running += [start.task for start in placed]
+            for group in moment.groups.values():
+                for index in moment.waiting(group)[:1]:
+                    shape = moment.shape(group, index)
+                    for server in moment.servers:
+                        fits = moment.fits_now(shape["demand"], server)
+                        if fits and not may_start(moment, shape, server):
+                            kept_off += moment.admits(shape, server)
+                        elif fits and policy in ("drf/best-fit", "ps-dsf/joint", "drf/rrr"):
+                            assert not moment.admits(shape, server)
+            assert Scheduler.restore(s.snapshot()).snapshot() == s.snapshot()
+            with s.what_if():
+                s.drain(name)
+                s.place(now)
+            assert s.place(now) == []
+            s.check()
+    assert kept_off > 10
+    assert on_spared > 0
+
+
+def test_a_gpu_task_starts_although_small_tasks_wait() -> None:
+    """Small tasks took all cores of the server with GPUs, which idled while a GPU task waited."""
+    starts = {}
+    for policy in ("drf/best-fit", "drf/best-fit/spare:gpu"):
+        s = Scheduler(["cpu", "gpu"], policy)
+        s.add_server("plain", {"cpu": 4})
+        s.add_server("gpus", {"cpu": 4, "gpu": 2})
+        for name in "ab":
+            s.add_queue(name)
+        small = s.submit("a", {"cpu": 1}, 8)
+        s.place()
+        s.submit("b", {"cpu": 1, "gpu": 1})
+        starts[policy] = [start.server for start in s.place()]
+    assert starts == {"drf/best-fit": [], "drf/best-fit/spare:gpu": ["gpus"]}
+    found = s.explain(small)
+    assert (found.held_by, found.allowed) == ("spare", 1)
+    s.drain("plain")
+    assert {start.server for start in s.place()} == {"gpus"}
+
+
+def test_a_resource_may_have_any_name() -> None:
+    policy = parse_policy("drf/best-fit/half-life:60/reserve:2/spare:nvidia.com/gpu")
+    assert (policy.spares, policy.reserves, policy.half_life) == ("nvidia.com/gpu", 2, 60)
+    with pytest.raises(InputError):
+        Scheduler(["cpu"], "drf/best-fit/spare:gpu")
+    with pytest.raises(InputError):
+        parse_policy("drf/best-fit/spare:")
