@@ -30,10 +30,18 @@ from fairlead.cli.options import (
     read_any_trace,
 )
 from fairlead.cli.parameters import Argument, Option
-from fairlead.cli.streams import StoppedError, check_report, complain, replay_bars, show
+from fairlead.cli.streams import (
+    StoppedError,
+    check_report,
+    complain,
+    progress_bar,
+    replay_bars,
+    show,
+)
 from fairlead.errors import InputError
 
 if TYPE_CHECKING:
+    from fairlead.executors.executor import Executor
     from fairlead.model.workload import Workload
     from fairlead.report.document import Block
     from fairlead.simulation.simulate import Outcome
@@ -43,9 +51,12 @@ SECONDS_PER_HOUR = 3600.0
 
 
 def simulate(
-    trace: Annotated[
-        Path,
-        Argument(metavar="TRACE", help="Trace of any known format; see trace info --help."),
+    traces: Annotated[
+        list[Path],
+        Argument(
+            metavar="TRACE...",
+            help="Traces of any known formats (see trace info --help); with several, a study.",
+        ),
     ],
     policy: Annotated[
         list[str],
@@ -122,6 +133,17 @@ def simulate(
     spare: Spare = None,
     queues: TreeFile = None,
     seed: SeedOfPolicy = 0,
+    seeds: Annotated[
+        int | None,
+        Option(
+            metavar="N",
+            min=2,
+            help=(
+                "Make a study: replay N random variations of each trace, with users moved against "
+                "each other in time, and compare policies with the first one in pairs."
+            ),
+        ),
+    ] = None,
     processes: Annotated[
         int | None,
         Option(metavar="N", min=1, help="Policies replayed at a time. [default: processors]"),
@@ -163,11 +185,37 @@ def simulate(
     names = [run.name for run in planned]
     reference = _reference_policy(today, [run.name for run in planned if not run.dedicated])
     replayed = next((run.policy for run in planned if run.policy != RECORDED), "")
-    check_report(report, str(trace), "trace")
+    trace = traces[0]
+    for each in traces:
+        check_report(report, str(each), "trace")
     if machines is not None:
         check_report(report, str(machines), "file of machines")
     if runs is not None:
         check_folder(runs)
+    if len(traces) > 1 or seeds is not None:
+        _refuse_for_studies(runs, explain, today)
+        options: dict[str, Any] = {
+            "seed": seed,
+            "strict_fifo": strict_fifo,
+            "what_if": what_if or (),
+            "dedicated": dedicated,
+            "perfect_estimates": perfect_estimates,
+            "until": None if until is None else until * SECONDS_PER_HOUR,
+            "fair": fair,
+        }
+        workloads: dict[str, Workload] = {}
+        for each in traces:
+            if each.name in workloads:
+                raise InputError("has the name of another trace", "trace", str(each))
+            varied, _ = read_any_trace(each, machines, servers, cores, memory)
+            if load is not None:
+                from fairlead.traces.what_if import with_load
+
+                varied = with_load(plain_trace(varied), load)
+            workloads[each.name] = in_queues(plain_trace(varied), queues)
+        with executor_on(ray, processes) as executor:
+            _study(workloads, policy, seeds, executor, options, as_json, report)
+        return
     if explain is not None:
         _check_explained([run.policy for run in planned if not run.dedicated])
     workload, found = read_any_trace(trace, machines, servers, cores, memory)
@@ -251,6 +299,40 @@ def simulate(
     unkept = sum(outcome.path is None for outcome in outcomes.values())
     if runs is not None and unkept:
         raise InputError(f"{unkept} of {len(outcomes)} runs could not be kept", "", str(runs))
+
+
+def _refuse_for_studies(runs: Path | None, explain: str | None, today: str | None) -> None:
+    """Raise InputError for options of a single replay."""
+    given = {"--runs": runs, "--explain": explain, "--today": today}
+    for option, value in given.items():
+        if value is not None:
+            raise InputError("is for one trace without --seeds", option)
+
+
+def _study(
+    workloads: Mapping[str, Workload],
+    policies: list[str],
+    seeds: int | None,
+    executor: Executor,
+    options: Mapping[str, Any],
+    as_json: bool,
+    report: Path | None,
+) -> None:
+    """Replay several traces or variations, and show the differences of policies."""
+    from fairlead.report.study import study_document
+    from fairlead.simulation.studies import study
+
+    with progress_bar("Replaying variations") as on_progress:
+        found = study(
+            workloads,
+            policies,
+            seeds=seeds,
+            executor=executor,
+            on_progress=on_progress,
+            **options,
+        )
+    values = {"fairlead": 1, "seeds": seeds, **found.to_dict()}
+    show(study_document(found, ", ".join(workloads), lambda: values), as_json, report)
 
 
 def _reference_policy(today: str | None, names: list[str]) -> str | None:

@@ -560,8 +560,8 @@ def is_within_quotas(queue: Queue, starts: Starts) -> bool | None:
 def limit_reached(group: TaskGroup) -> Queue | None:
     """Return the queue whose limit keeps a group from starting, the lowest one; None if none does.
 
-    A limit is of amounts that the group takes, or of tasks. While tasks are placed before a reserved
-    start, their run time is limited, too.
+    A limit is of amounts that the group takes, or of tasks. While tasks are placed before a
+    reserved start, their run time is limited, too.
     """
     node = group.waiting_list.queue
     if group.limit > node.longest:

@@ -1,0 +1,134 @@
+"""Documents of studies: paired differences of policies, with confidence intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from fairlead.report.charts import Figure, between, dots, layout, rows, rule
+from fairlead.report.document import (
+    HOLDS,
+    MUTED,
+    Block,
+    Cell,
+    Content,
+    Document,
+    Picture,
+    Statement,
+    Table,
+    figure,
+    numbers,
+    table_of,
+    words,
+)
+from fairlead.report.numbers import counted, duration, number, time_unit
+from fairlead.simulation.studies import TIMES, Difference, Study
+
+GOOD, BAD, NEUTRAL = "#2a7f4f", "#b3362b", "#6b7280"
+DRAWN = "mean wait"
+NAMED = ("mean wait", "fairness error")  # in the verdict
+
+
+def study_document(
+    found: Study, title: str, values: Callable[[], Mapping[str, Any]] = dict
+) -> Document:
+    """Show how policies differ from the first one, on average over all variations."""
+    return Document(
+        title,
+        "a study of policies",
+        f"{len(found.policies)} policies in "
+        f"{counted(len(found.variations), 'variation')}. Differences are from "
+        f"{found.policies[0]}, in pairs; intervals are of 95 % confidence, by Student's t.",
+        _verdict(found),
+        list(_blocks(found)),
+        values,
+    )
+
+
+def _verdict(found: Study) -> Statement:
+    clear = [
+        f"{name} of {policy} {_in_words(name, found.difference(name, policy))}"
+        for policy in found.policies[1:]
+        for name in NAMED
+        if found.difference(name, policy).is_clear
+    ]
+    if not clear:
+        asked = " and ".join(NAMED)
+        return Statement(MUTED, f"no clear difference of {asked} from {found.policies[0]}")
+    return Statement(HOLDS, f"clearly different from {found.policies[0]}: {'; '.join(clear)}")
+
+
+def _blocks(found: Study) -> list[Block]:
+    blocks: list[Block] = []
+    drawn = _picture(found)
+    if drawn is not None:
+        caption = f"Differences of the {DRAWN} from {found.policies[0]}: means, and the intervals."
+        blocks.append(Picture(caption, drawn, caption, f"Change of the {DRAWN}"))
+    return [*blocks, _means(found), *([_differences(found)] if len(found.policies) > 1 else [])]
+
+
+def _means(found: Study) -> Table:
+    table: list[list[Content]] = []
+    for k, policy in enumerate(found.policies):
+        cells: list[Content] = [policy]
+        for name, values in found.figures.items():
+            known = values[k][np.isfinite(values[k])]
+            mean = float(known.mean()) if len(known) else np.nan
+            cells.append(figure(mean, duration if name in TIMES else number))
+        table.append(cells)
+    columns = [*words("policy"), *numbers(*found.figures)]
+    return table_of("Means over all variations", columns, table, each="policy")
+
+
+def _differences(found: Study) -> Table:
+    table: list[list[Content]] = []
+    for name in found.figures:
+        for policy in found.policies[1:]:
+            each = found.difference(name, policy)
+            kind = ("good" if each.mean < 0 else "bad") if each.is_clear else "dim"
+            unit, size = _unit_of(name, each)
+            ends = (f"{_signed(end / size)} {unit}".rstrip() for end in (each.low, each.high))
+            mean = f"{_signed(each.mean / size)} {unit}".rstrip()
+            table.append([name, policy, Cell(mean, each.mean, kind=kind), *ends])
+    columns = [*words("figure", "policy"), *numbers("difference", "from", "to")]
+    note = "Less is better. Grey ones may be chance: the interval contains 0."
+    about = f"Differences from {found.policies[0]}"
+    return table_of(about, columns, table, each="difference", note=note, on_terminal=len(table))
+
+
+def _in_words(name: str, each: Difference) -> str:
+    unit, size = _unit_of(name, each)
+    mean, low, high = (_signed(value / size) for value in (each.mean, each.low, each.high))
+    return f"{mean} ({low} to {high}) {unit}".rstrip()
+
+
+def _unit_of(name: str, each: Difference) -> tuple[str, float]:
+    known = [abs(v) for v in (each.mean, each.low, each.high) if np.isfinite(v)]
+    return time_unit(max(known)) if name in TIMES and known else ("", 1.0)
+
+
+def _signed(value: float) -> str:
+    if np.isnan(value):
+        return "–"
+    text = number(abs(value))
+    return text if text == "0" else f"{'−' if value < 0 else '+'}{text}"
+
+
+def _picture(found: Study) -> Figure | None:
+    others = [p for p in found.policies[1:] if found.difference(DRAWN, p).pairs > 1]
+    if not others:
+        return None
+    each = [found.difference(DRAWN, policy) for policy in others]
+    unit, size = time_unit(max(max(abs(d.low), abs(d.high)) for d in each))
+    colours = [NEUTRAL if not d.is_clear else GOOD if d.mean < 0 else BAD for d in each]
+    places = [float(k) for k in range(len(others))]
+    intervals = between([d.low / size for d in each], [d.high / size for d in each], places)
+    intervals["line"] = {"color": NEUTRAL, "width": 3}
+    texts = [_in_words(DRAWN, d) for d in each]
+    means = dots(DRAWN, [d.mean / size for d in each], places, texts, colour=colours)
+    drawn = layout(f"change of the {DRAWN} ({unit})", height=90 + 34 * len(others))
+    drawn["yaxis"] = rows(others)
+    zero = rule([0.0, 0.0], [-0.5, len(others) - 0.5], dash="dot")
+    return {"data": [zero, intervals, means], "layout": drawn}

@@ -1,0 +1,64 @@
+"""Resampled traces: the same jobs, with the users moved against each other in time.
+
+Each user's jobs are moved together by a random number of whole weeks, or days in a trace of less
+than four weeks, around the end to the beginning. So every user keeps its own rhythm of days and
+weeks, and other users' jobs meet it. (Zakay and Feitelson 2013 resample users, too.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from fairlead.errors import InputError
+from fairlead.model.workload import Workload
+
+DAY = 86_400.0
+WEEK = 7 * DAY
+
+
+def resampled(workload: Workload, seed: int) -> Workload:
+    """Return a resampled workload; the servers and their events stay.
+
+    Raises InputError if all jobs come within a day, as nothing could be moved then.
+
+    Examples
+    --------
+    >>> from fairlead.traces.generator import generate_day
+    >>> workload = generate_day(servers=20, users=5, jobs=200, hours=60)
+    >>> resampled(workload, seed=1).n_tasks == workload.n_tasks
+    True
+    """
+    first, last = float(workload.job_submit.min()), float(workload.job_submit.max())
+    unit = WEEK if last - first >= 4 * WEEK else DAY
+    periods = int((last - first) // unit) + 1
+    if periods < 2:
+        raise InputError("all jobs come within a day: there is nothing to resample", "seeds")
+    shift = np.random.default_rng(seed).integers(periods, size=workload.n_users) * unit
+    moved = first + (workload.job_submit - first + shift[workload.job_user]) % (periods * unit)
+    order = np.argsort(moved, kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(workload.n_jobs)
+    sets = np.argsort(place[workload.set_job], kind="stable")
+    sizes = workload.set_tasks[sets].astype(np.int64)
+    before = np.cumsum(sizes) - sizes
+    tasks = np.repeat(workload.first_task[:-1][sets] - before, sizes) + np.arange(sizes.sum())
+    origin = f"{workload.origin}, resampled {seed}" if workload.origin else f"resampled {seed}"
+    return replace(
+        workload,
+        origin=origin,
+        job_names=workload.job_names[order],
+        job_user=workload.job_user[order],
+        job_submit=moved[order],
+        job_cancel=(workload.job_cancel - workload.job_submit + moved)[order],
+        job_limit=workload.job_limit[order],
+        job_gang=workload.job_gang[order],
+        set_job=place[workload.set_job][sets].astype(workload.set_job.dtype),
+        set_tasks=workload.set_tasks[sets],
+        set_shape=workload.set_shape[sets],
+        set_place=workload.set_place[sets],
+        task_duration=workload.task_duration[tasks],
+        task_start=np.full_like(workload.task_start, np.nan),
+        task_server=np.full_like(workload.task_server, -1),
+    )
