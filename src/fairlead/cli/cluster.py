@@ -58,15 +58,35 @@ def servers(server: Service = None, as_json: AsJson = False) -> None:
         show_table(servers_table(service.ask(calls.SERVERS)["servers"]), as_json)
 
 
-def shares(server: Service = None, as_json: AsJson = False) -> None:
+def shares(
+    over: Annotated[
+        str | None,
+        Option(
+            metavar="TIME",
+            help="What users held and were due in the last time, such as 7d or 12h.",
+        ),
+    ] = None,
+    server: Service = None,
+    as_json: AsJson = False,
+) -> None:
     """Compare each user's share with the fair one, and show whether that is proved.
 
     \b
     Example:
-      fairlead shares --json
+      fairlead shares --over 7d
     """
-    from fairlead.report.live import quotas_table, shares_table
+    from fairlead.report.live import quotas_table, share_hours_table, shares_table
 
+    if over is not None:
+        from fairlead.cli.options import limit_of
+
+        seconds = limit_of(over, "--over")
+        if seconds is None:
+            raise InputError("must be a time, such as 7d", "--over")
+        with client(server) as service:
+            answer = service.ask(calls.shares_over(seconds))
+            show_table(share_hours_table(answer), as_json)
+        return
     with client(server) as service:
         answer = service.ask(calls.SHARES)
         show_table(shares_table(answer), as_json)

@@ -165,7 +165,7 @@ def shares(address: Address = None, as_json: AsJson = False) -> None:
     Example:
       fairlead ray shares --json
     """
-    cluster.shares(_in_ray(address), as_json)
+    cluster.shares(None, _in_ray(address), as_json)
 
 
 def explain(job: _client.JobArgument, address: Address = None, as_json: AsJson = False) -> None:

@@ -233,6 +233,35 @@ def quotas_table(shares: Row) -> LiveTable:
     return LiveTable("quotas", "no quotas", "queue", columns, rows, shares, note)
 
 
+def share_hours_table(found: Row) -> LiveTable:
+    """Show what users held and were due, and what they were owed, the most first."""
+    gpus = found["cluster"].get("gpu", 0.0)
+    unit, amount = ("GPU hours", gpus) if gpus > 0 else ("core hours", found["cluster"]["cpu"])
+    columns = (
+        words("user"),
+        Heading("active for"),
+        Heading("held"),
+        Heading("fair"),
+        Heading("owed"),
+        Heading(f"owed {unit}"),
+    )
+    users = sorted(found["users"], key=lambda u: -u["owed"])
+    rows = [
+        (
+            u["user"],
+            f"{number(u['active'])} h",
+            *(f"{number(u[name])} h" for name in ("held", "fair", "owed")),
+            number(u["owed"] * amount),
+        )
+        for u in users
+    ]
+    note = (
+        "held, fair, owed: hours of the whole cluster by dominant shares, sampled every few "
+        f"minutes. {unit}: of a user whose dominant resource that is, with the present servers."
+    )
+    return LiveTable("share hours", "nothing is recorded yet", "user", columns, rows, found, note)
+
+
 def history_table(usage: Sequence[Row]) -> LiveTable:
     """Show hours of resources by month and user."""
     columns = (

@@ -325,6 +325,7 @@ def _side_by_side(
                 policy,
                 *(figure(used, percent) for used in figures["horizon"]["utilization"].values()),
                 figure(figures["fairness_error"], percent),
+                figure(None if fairness is None else fairness["over_a_week"], percent),
                 figure(figures["jain"], "{:.3f}".format),
                 figure(None if fairness is None else fairness["jain"], "{:.3f}".format),
                 figure(figures["least_share"], percent),
@@ -333,13 +334,14 @@ def _side_by_side(
     columns = [*words("policy"), *numbers(*counts, *times)]
     yield table_of("Times under each policy", columns, slow)
     used = [f"{shortened(name)} used" for name in runs.baseline.workload.cluster.resources]
-    of_fair = ("fairness error", "Jain, shares", "Jain, of fair", "least share")
+    of_fair = ("fairness error", "over a week", "Jain, shares", "Jain, of fair", "least share")
     columns = [*words("policy"), *numbers(*used, *of_fair)]
     note = (
         "completed to lost: tasks. completion, wait: means of the jobs completed, from submission "
         "to the end of the last task and to the start of the first. wait of tasks: of those that "
         f"started. used: in the first {horizon}. fairness error: relative distance of users' "
-        "dominant shares from the exact fair ones, at a hundred instants. It, Jain's indices and "
+        "dominant shares from the exact fair ones, at a hundred instants. over a "
+        "week: the same of shares that are added up over weeks. The errors, Jain's indices and "
         f"the least share cover the first {arrivals}, while jobs arrive. Jain's index is 1 where "
         "all values are equal: of users' mean dominant shares per weight, and of held over fair "
         "shares. least share: of active users, per weight, averaged over time."

@@ -476,6 +476,27 @@ class SharesView(BaseModel):
     unmet_quotas: str = ""
 
 
+class UserShareHours(BaseModel):
+    """Hours of the whole cluster that a user held, was due, and was owed: its dominant shares.
+
+    `active` counts the hours in which it held or was due anything.
+    """
+
+    user: str
+    active: float
+    held: float
+    fair: float
+    owed: float
+
+
+class ShareHours(BaseModel):
+    """Share hours of users since a time, and the present amounts of the cluster."""
+
+    since: float
+    cluster: dict[str, float]
+    users: list[UserShareHours]
+
+
 class Usage(BaseModel):
     """Hours of a core, a GiB and a device that a user's tasks held in a month."""
 

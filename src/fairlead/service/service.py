@@ -21,6 +21,7 @@ from fairlead.model.queues import JOBS
 from fairlead.model.quotas import in_words
 from fairlead.scheduler.live_shares import SharesQuestion
 from fairlead.service._metrics_page import MetricsPage
+from fairlead.service._share_history import ShareHistory
 from fairlead.service._state_thread import StateThread, Transaction
 from fairlead.service._workers import Workers
 from fairlead.service.jobs import Effects, Job, TaskKey
@@ -69,6 +70,7 @@ class Service:
         self.metrics = MetricsPage(self.state_thread)
         self.workers = Workers(self.state_thread, journal, settings.silent, settings.grace)
         self.sessions = self.workers.sessions
+        self.share_history = ShareHistory(self.state_thread, journal)
         self._shares_lock = asyncio.Lock()
         self._shares: dict[str, Any] = {}
         self._shares_since = -inf  # when the state was copied for them
@@ -81,7 +83,10 @@ class Service:
         self._loop = asyncio.get_running_loop()
         self.sessions.expect(self.state_thread.state.servers)
         self.state_thread.start()
-        self._background = [asyncio.create_task(self.workers.watch_responses())]
+        self._background = [
+            asyncio.create_task(self.workers.watch_responses()),
+            asyncio.create_task(self.share_history.record()),
+        ]
         if self.settings.keep:
             self._background.append(asyncio.create_task(self._delete_old_jobs()))
 

@@ -20,7 +20,7 @@ from fairlead.model.cluster import FloatArray
 from fairlead.model.run_log import RECORDED
 from fairlead.model.workload import Workload
 from fairlead.simulation.simulate import Outcome, simulate
-from fairlead.traces.resampling import resampled
+from fairlead.traces.resampling import WEEK, resampled
 
 CONFIDENCE = 0.95
 MOST_SEEDS = 10_000
@@ -173,6 +173,7 @@ def figures_of(outcome: Outcome) -> dict[str, float]:
         "mean completion": _mean_of(jobs.completion),
         "mean slowdown": _mean_of(jobs.slowdown),
         "fairness error": np.nan if fairness is None else fairness.mean,
+        "weekly fairness error": np.nan if fairness is None else fairness.over(WEEK),
         "makespan": outcome.log.makespan,
         "lost tasks": float(outcome.log.lost.sum()),
     }

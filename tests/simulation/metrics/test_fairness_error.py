@@ -203,6 +203,28 @@ def test_two_users_by_hand() -> None:
     np.testing.assert_allclose(found.user_fair, [0.25, 0.25, np.nan])
     assert found.mean == pytest.approx(0.75)
     assert found.jain == pytest.approx(2.5**2 / 2 / (2.0**2 + 0.5**2))
+    owed = [-0.25 * 10 / 3600, 0.125 * 3 * 10 / 3600, 0]
+    np.testing.assert_allclose(found.owed, owed)
+    assert found.over(10.0) == pytest.approx(0.75)
+    assert np.isnan(found.over(9.0))
+
+
+def test_a_window_makes_up_for_what_was_held_before() -> None:
+    """Two users have the cluster in turn, half an hour each; both are due half at all times."""
+    time = (np.arange(8) + 0.5) * 900.0
+    turn = np.repeat([[1.0, 0.0], [0.0, 1.0]], 2, axis=0)
+    held = np.concatenate([turn, turn])
+    always = np.ones((8, 2), dtype=bool)
+    found = FairnessError("drfh", time, held, np.full((8, 2), 0.5), always, np.ones(2), 900.0)
+    assert found.mean == 1.0
+    assert found.over(1800.0) == 1.0
+    assert found.over(3600.0) == 0.0
+    assert found.over(5400.0) == pytest.approx((1 / 3 + 1) / 2)
+    assert found.owed.tolist() == [0.0, 0.0]
+    held[0] = [0.0, 0.0]  # ana held nothing for a quarter of an hour
+    assert found.owed.tolist() == [0.25, 0.0]
+    found.fair[1] = np.nan  # an instant without proof: it counts for nobody
+    assert found.owed.tolist() == [0.375, -0.125]
 
 
 def test_an_instant_without_proof_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -130,6 +130,8 @@ def test_by_hand() -> None:
         "instants": 100,
         "unsolved": 0,
         "jain": pytest.approx(1.0),
+        "over_a_day": 0.0,
+        "over_a_week": 0.0,
     }
     assert (found["jain"], found["least_share"]) == pytest.approx((1.0, 13 / 16))
     assert (found["got_nothing"], found["never_ran"]) == ({}, ["bo"])

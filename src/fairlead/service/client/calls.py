@@ -34,6 +34,10 @@ SHARES = Call("GET", "/v1/shares")
 HISTORY = Call("GET", "/v1/history")
 
 
+def shares_over(seconds: float) -> Call:
+    return Call("GET", f"/v1/shares/over?{urlencode({'seconds': seconds})}")
+
+
 def submit(jobs: Sequence[str]) -> Call:
     return _change("POST", "/v1/jobs", f'{{"jobs":[{",".join(jobs)}]}}')
 

@@ -34,6 +34,7 @@ from fairlead.service.messages import (
     ServerState,
     ServersView,
     ServerView,
+    ShareHours,
     SharesView,
     Usage,
     UsersView,
@@ -141,6 +142,10 @@ class TypedRequests:
         """Return each user's share and fair share, with the certificate of the fair ones."""
         return await self._ask(calls.SHARES, SharesView)
 
+    async def shares_over(self, seconds: float) -> ShareHours:
+        """Return what users held, were due and were owed in the last seconds."""
+        return await self._ask(calls.shares_over(seconds), ShareHours)
+
     async def history(self) -> list[Usage]:
         """Return hours of each resource by month and user."""
         return (await self._ask(calls.HISTORY, History)).usage
@@ -220,4 +225,5 @@ class Client(BlockingClient[TypedRequests]):
     undrain = blocking(TypedRequests.undrain)
     remove = blocking(TypedRequests.remove)
     shares = blocking(TypedRequests.shares)
+    shares_over = blocking(TypedRequests.shares_over)
     history = blocking(TypedRequests.history)

@@ -132,6 +132,7 @@ User = Annotated[Token, Depends(_caller_of("admin", "user"))]
 Admin = Annotated[Token, Depends(_caller_of("admin"))]
 Worker = Annotated[Token, Depends(_caller_of("admin", "worker"))]
 KeyDigest = Annotated[tuple[str, str], Depends(_idempotency)]
+MOST_SECONDS = 1e10  # of the past, in a question
 router = APIRouter()
 
 # Jobs
@@ -284,6 +285,14 @@ async def remove(service: Served, name: Name, _: Admin, key: KeyDigest) -> Respo
 async def shares(service: Served, _: User) -> Response:
     """Show shares and fair shares of users, with the certificate of the fair ones."""
     return _json(await service.shares())
+
+
+@router.get("/v1/shares/over", response_model=messages.ShareHours, tags=["shares"])
+async def shares_over(
+    service: Served, _: User, seconds: Annotated[float, Query(gt=0, le=MOST_SECONDS)]
+) -> Response:
+    """Show what users held and were due in the last seconds, and what they were owed."""
+    return _json(await service.share_history.over(seconds))
 
 
 @router.get("/v1/history", response_model=messages.History, tags=["shares"])

@@ -88,6 +88,15 @@ past_usage = sql.Table(  # hours of tasks whose rows in `attempts` were deleted
     sql.Column("memory", sql.Float, nullable=False),
     sql.Column("gpu", sql.Float, nullable=False),
 )
+share_hours = sql.Table(  # of the whole cluster, by hour since 1970
+    "share_hours",
+    TABLES,
+    sql.Column("hour", sql.Integer, primary_key=True),
+    sql.Column("user", sql.Text, primary_key=True),
+    sql.Column("active", sql.Float, nullable=False),
+    sql.Column("held", sql.Float, nullable=False),
+    sql.Column("fair", sql.Float, nullable=False),
+)
 tokens = sql.Table(
     "tokens",
     TABLES,

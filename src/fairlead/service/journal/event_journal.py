@@ -32,10 +32,12 @@ from fairlead.service.journal._journal_file import (
     columns_of,
     events,
     meta,
+    share_hours,
     snapshot_parts,
 )
 from fairlead.service.journal.earlier_journal import earlier_state, starts_of_running
 from fairlead.service.journal.job_records import JobRecords
+from fairlead.service.journal.share_records import ShareHours, ShareRecords
 from fairlead.service.journal.tokens import Tokens
 from fairlead.service.service_state import ServiceState
 
@@ -184,6 +186,7 @@ class Journal:
                 # The earlier version placed tasks differently, so its journals can only be read.
                 self.is_earlier = self._check_format(connection, read_only)
             self.jobs = JobRecords(self._engine)
+            self.shares = ShareRecords(self._engine)
             read_state = earlier_state if self.is_earlier else ServiceState.restore
             self.snapshots = Snapshots(self._engine, path, read_state)
             self.tokens = Tokens(self._engine, path)
@@ -225,6 +228,8 @@ class Journal:
             connection.execute(sql.insert(meta).values(key="format", value=FORMAT))
         elif found not in (FORMAT, EARLIER_FORMAT):
             raise InputError(f"is of format {found}, not {FORMAT}", "", str(self.path))
+        elif not read_only:
+            share_hours.create(connection, checkfirst=True)  # journals of before have none
         return found == EARLIER_FORMAT
 
     # Writing
@@ -270,6 +275,13 @@ class Journal:
         except (sql.exc.SQLAlchemyError, OSError) as fault:
             raise _unwritten(fault) from None
 
+    def add_shares(self, time: float, rows: Iterable[ShareHours]) -> None:
+        """Add users' share hours to those of the hour of a time."""
+        try:
+            self.shares.add(time, rows)
+        except (sql.exc.SQLAlchemyError, OSError) as fault:
+            raise _unwritten(fault) from None
+
     def delete_old(self, before: float) -> None:
         """Delete jobs that ended before a time, and the events that no replay needs any more.
 
@@ -279,6 +291,7 @@ class Journal:
         """
         try:
             self.jobs.delete_old(before)
+            self.shares.delete_before(before)
             first, seqs = self._first(), self.snapshots.seqs()
             old = [seq for seq in seqs if seq > first and self._time_of(seq) < before]
             if not old:

@@ -18,6 +18,8 @@ from fairlead.simulation.metrics.distribution import jain_index, mean, ratio
 from fairlead.simulation.metrics.task_outcomes import TaskOutcomes
 from fairlead.simulation.metrics.utilization import Capacity, check_time
 
+SECONDS_PER_HOUR = 3600.0
+
 
 @dataclass(frozen=True, eq=False)
 class FairnessError:
@@ -32,6 +34,8 @@ class FairnessError:
     held: FloatArray  # (I, N): share that each user holds
     fair: FloatArray  # (I, N): fair share; not a number where no answer was proved
     active: BoolArray  # (I, N): whether a task of the user waited or ran
+    weight: FloatArray  # (N,)
+    part: float  # seconds that each instant stands for
 
     @property
     def unsolved(self) -> int:
@@ -67,6 +71,37 @@ class FairnessError:
     def user_fair(self) -> FloatArray:
         """(N,) float: fair share of each user, averaged as `user_error`."""
         return self._while_active(self.fair)
+
+    @property
+    def owed(self) -> FloatArray:
+        """(N,) float: cluster-hours by which each user held less than its fair share, or more (-).
+
+        Times the cluster's amount of the user's dominant resource, such as GPUs, it is in
+        GPU-hours.
+        """
+        is_known = ~np.isnan(self.fair).any(axis=1)
+        short = (self.fair[is_known] - self.held[is_known]).sum(axis=0)
+        owed: FloatArray = short * self.weight * self.part / SECONDS_PER_HOUR
+        return owed
+
+    def over(self, window: float) -> float:
+        """Return the mean error over windows of some seconds, in which shares are added up.
+
+        What a user holds beyond its fair share at one time makes up for another time in the same
+        window: ``sum over users of |sum over instants of (held - fair)|``, over all fair shares of
+        the window. Not a number for windows with less than two instants.
+        """
+        if not window >= 2 * self.part:
+            return np.nan
+        is_known = self.active.any(axis=1) & ~np.isnan(self.fair).any(axis=1)
+        number = (self.time // window).astype(np.int64)
+        errors = []
+        for k in np.unique(number[is_known]):
+            mine = is_known & (number == k)
+            apart = np.abs((self.held[mine] - self.fair[mine]).sum(axis=0)).sum()
+            fair = self.fair[mine].sum()
+            errors.append(float(apart / fair) if fair > 0 else np.inf if apart > 0 else 0.0)
+        return mean(np.array(errors)) if errors else np.nan
 
     def _while_active(self, values: FloatArray) -> FloatArray:
         """Return (N,) the means over the instants that count and at which the user is active."""
@@ -134,7 +169,8 @@ def measure_fairness(
             fair[i] = shares.fair(snapshot.active, workload.cluster.capacity, servers).share
         except CertificateError:
             fair[i] = np.nan
-    return FairnessError(mechanism, times, held, fair, active)
+    part = until / instants
+    return FairnessError(mechanism, times, held, fair, active, workload.weight, part)
 
 
 class Snapshot(NamedTuple):

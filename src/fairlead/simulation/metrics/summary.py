@@ -35,6 +35,7 @@ from fairlead.simulation.metrics.utilization import (
 
 DEFAULT_BINS = 300
 DEFAULT_INSTANTS = 100
+DAY = 86_400.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +103,8 @@ class Summary:
                 "instants": len(fairness.time),
                 "unsolved": fairness.unsolved,
                 "jain": fairness.jain,
+                "over_a_day": fairness.over(DAY),
+                "over_a_week": fairness.over(7 * DAY),
             },
             "got_nothing": self._got_nothing(),
             "never_ran": [
@@ -167,6 +170,7 @@ class Summary:
         if self.fairness is not None:
             columns["fairness_error"] = self.fairness.user_error
             columns["fair_share"] = self.fairness.user_fair
+            columns["owed_cluster_hours"] = self.fairness.owed
         return rows_of(self.workload.users, columns)
 
 
