@@ -17,7 +17,7 @@ from fairlead.service.messages import UnavailableError
 
 LOG = logging.getLogger("fairlead.service")
 SAMPLE_SECONDS = 300.0  # between samples
-BUSY_PART = 20  # a sample takes at most one part of so many of the time
+BUSY_PART = 20  # sampling takes at most a twentieth of the time
 
 
 class ShareHistory:

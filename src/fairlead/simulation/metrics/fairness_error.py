@@ -87,8 +87,8 @@ class FairnessError:
     def over(self, window: float) -> float:
         """Return the mean error over windows of some seconds, in which shares are added up.
 
-        What a user holds beyond its fair share at one time makes up for another time in the same
-        window: ``sum over users of |sum over instants of (held - fair)|``, over all fair shares of
+        A larger share at one time makes up for a smaller one at another time in the same window:
+        ``sum over users of |sum over instants of (held - fair)|``, over all fair shares of
         the window. Not a number for windows with less than two instants.
         """
         if not window >= 2 * self.part:
