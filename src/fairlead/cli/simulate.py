@@ -205,14 +205,14 @@ def simulate(
         }
         workloads: dict[str, Workload] = {}
         for each in traces:
-            if each.name in workloads:
-                raise InputError("has the name of another trace", "trace", str(each))
+            if str(each) in workloads:
+                raise InputError("is given twice", "", str(each))
             varied, _ = read_any_trace(each, machines, servers, cores, memory)
             if load is not None:
                 from fairlead.traces.what_if import with_load
 
                 varied = with_load(plain_trace(varied), load)
-            workloads[each.name] = in_queues(plain_trace(varied), queues)
+            workloads[str(each)] = in_queues(plain_trace(varied), queues)
         with executor_on(ray, processes) as executor:
             _study(workloads, policy, seeds, executor, options, as_json, report)
         return
@@ -332,7 +332,8 @@ def _study(
             **options,
         )
     values = {"fairlead": 1, "seeds": seeds, **found.to_dict()}
-    show(study_document(found, ", ".join(workloads), lambda: values), as_json, report)
+    title = ", ".join(Path(name).name for name in workloads)
+    show(study_document(found, title, lambda: values), as_json, report)
 
 
 def _reference_policy(today: str | None, names: list[str]) -> str | None:
