@@ -108,8 +108,12 @@ class ReservingCycle(Cycle):
         super().__init__(inner.state, inner.is_strict)
         self.inner = inner
         self.most = most  # reservations at a time
+        # During a call of `start_tasks`: servers that had less free for some tasks than for others,
+        # so that parked tasks must be compared with them again.
+        self.held: dict[str, Server] = {}
 
     def start_tasks(self, limit: int) -> list[Task]:
+        state = self.state
         started: list[Task] = []
         while True:
             before = len(started)
@@ -119,8 +123,11 @@ class ReservingCycle(Cycle):
                     started += self.place_before(until, limit - len(started))
             # Again, as short tasks may have taken what reserved tasks left to longer ones. Under
             # strict order, groups behind the started ones may start now.
-            if len(started) == before or len(started) >= limit or not self.state.reserved:
+            if len(started) == before or len(started) >= limit or not state.reserved:
                 break
+        for server in self.held.values():
+            state.free_up(server)
+        self.held = {}
         if len(started) < limit:
             self.reserve_more()
         return started
@@ -237,33 +244,57 @@ class ReservingCycle(Cycle):
         return True
 
     def reserve_more(self) -> None:
-        """Reserve starts for the first waiting groups, up to the number of reservations."""
+        """Reserve starts for the first waiting groups, up to the number of reservations.
+
+        The first group of each queue in the policy's order, then the second ones, and so on.
+        """
         state = self.state
         if len(state.reserved) >= self.most or not state.ends:
             return
         reserved = {held.group.id for held in state.reserved}
+        queues = state.criterion.in_turn(state.root, state.servers.values())
+        last = self.free_at_last()
+        firsts: dict[Queue, list[TaskGroup]] = {}
         tried = 0
-        for group in self.in_turn():
-            if group.id in reserved or limit_reached(group) is not None:
-                continue
-            found = self.find_start(group, state.reserved, UNLIMITED)
-            if found is not None:
-                state.reserved = [*state.reserved, found]
-            tried += 1
-            if len(state.reserved) >= self.most or tried >= MOST_TRIED:
-                return
-
-    def in_turn(self) -> list[TaskGroup]:
-        """Return waiting groups by the policy's order: first the first one of each queue."""
-        state = self.state
-        rows: list[list[TaskGroup]] = []
         most = 1 if self.is_strict else MOST_CONSIDERED
-        for queue in state.criterion.in_turn(state.root, state.servers.values()):
-            rows.append(first_groups(queue)[:most])
-        found: list[TaskGroup] = []
         for place in range(most):
-            found += [row[place] for row in rows if place < len(row)]
-        return found
+            for queue in queues:
+                if queue not in firsts:
+                    firsts[queue] = first_groups(queue)[:most]
+                if place >= len(firsts[queue]):
+                    continue
+                group = firsts[queue][place]
+                if group.id in reserved or limit_reached(group) is not None:
+                    continue
+                if self.fits_at_last(group, last):
+                    found = self.find_start(group, state.reserved, UNLIMITED)
+                    if found is not None:
+                        state.reserved = [*state.reserved, found]
+                tried += 1
+                if len(state.reserved) >= self.most or tried >= MOST_TRIED:
+                    return
+
+    def free_at_last(self) -> dict[str, vec[i64]]:
+        """Return the free amounts of open servers after all expected ends, by name."""
+        last = {server.name: server.free[:] for server in open_servers(self.state)}
+        for _, _, task in self.state.ends:
+            free = last.get(task.server.name)
+            if free is not None:
+                add_to(free, task.shape.demand, 1)
+        return last
+
+    def fits_at_last(self, group: TaskGroup, last: dict[str, vec[i64]]) -> bool:
+        """Return whether a group may fit after all expected ends, which is quicker to find."""
+        for shape, tasks in group.tasks_together().items():
+            rest = tasks
+            for name, free in last.items():
+                if rest <= 0:
+                    break
+                if shape.constraint.admits[self.state.servers[name].kind]:
+                    rest -= max(count_fitting(shape, free), 0)
+            if rest > 0:
+                return False
+        return True
 
     # The earliest start
 
@@ -360,21 +391,9 @@ class ReservingCycle(Cycle):
     # Other groups
 
     def steps_of_placing(self) -> list[float]:
-        """Return times before which placed tasks must end, the latest first.
-
-        The first one is infinite. Of the reserved starts, those count before which a task ends that
-        could not end before an earlier one.
-        """
-        now, state = self.state.now, self.state
-        starts = sorted({held.at for held in state.reserved if held.at > now})
-        found: set[float] = {UNLIMITED}
-        if starts:
-            for queue in state.queues.values():
-                for limit in {group.limit for group in first_groups(queue)}:
-                    later = [start for start in starts if now + limit <= start]
-                    if later:
-                        found.add(later[0])
-        return sorted(found, reverse=True)
+        """Return times before which placed tasks must end, the latest first; that is infinite."""
+        starts = {held.at for held in self.state.reserved if held.at > self.state.now}
+        return sorted({UNLIMITED, *starts}, reverse=True)
 
     def place_before(self, until: float, limit: int) -> list[Task]:
         """Place tasks by the policy that end before a time, beside the reserved starts until then.
@@ -418,6 +437,7 @@ class ReservingCycle(Cycle):
         for server, held in holds:
             add_to(server.free, held, -1)
             self.state.selection.change(server)
+            self.held[server.name] = server
         return holds
 
     def release(self, holds: list[tuple[Server, vec[i64]]]) -> None:

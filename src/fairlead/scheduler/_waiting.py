@@ -226,7 +226,7 @@ def first_parked(queue: Queue, freed: FreedServers) -> TaskGroup | None:
             continue
         waiting_list = queue.parked[row]
         group = waiting_list.first()
-        if group is None or waiting_list.shape is None:
+        if group is None or waiting_list.shape is None or group.limit > queue.longest:
             continue
         if queue.is_limited and limit_reached(group) is not None:
             beyond.append(waiting_list)
