@@ -31,6 +31,7 @@ class Moment:
         self.queues = {row["name"]: row for row in body["queues"]}
         self.groups = {row["id"]: row for row in body["groups"]}
         self.running = [self.use_of(row) for row in body["tasks"]]
+        self.tasks = [row["id"] for row in body["tasks"]]
         self.held = [(row["group"], row["index"]) for row in body["tasks"]]
         self.reserved = {row["group"]: row for row in body.get("reserved", [])}
 

@@ -161,6 +161,38 @@ def test_a_restored_scheduler_keeps_reservations(policy: str) -> None:
             assert again.place(crowd.now + 1) == asked
 
 
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_limit_of_starts_holds_for_reserved_ones(policy: str) -> None:
+    due = 0
+    for seed in range(cases(6)):
+        crowd, again = Crowd(policy, seed), Crowd(policy, seed)
+        for _ in range(30):
+            crowd.now = again.now = crowd.now + 1
+            for each in (crowd, again):
+                each.s.advance(each.now)
+                each.end_tasks()
+                for _ in range(2):
+                    each.submit()
+            with crowd.s.what_if():
+                assert crowd.s.place(crowd.now, 0) == []
+            at_once = crowd.s.place(crowd.now)
+            one_by_one: list[int] = []
+            while placed := again.s.place(again.now, 1):
+                groups = {start.group for start in placed}
+                assert len(groups) == 1
+                assert (
+                    len(placed) == 1 or Moment(again.s.snapshot()).groups[placed[0].group]["gang"]
+                )
+                one_by_one += [start.group for start in placed]
+            if policy.startswith("drf/first-fit"):
+                assert sorted(one_by_one) == sorted(start.group for start in at_once)
+            due += len(one_by_one)
+            for each in (crowd, again):
+                for task in Moment(each.s.snapshot()).tasks:
+                    each.ends.setdefault(task, each.now + 2)
+    assert due > 20
+
+
 def test_a_gang_starts_in_time_under_endless_small_jobs() -> None:
     """A gang of 5,000 tasks needs all servers; without a reservation it never starts."""
     starts = {}

@@ -117,7 +117,7 @@ class ReservingCycle(Cycle):
         started: list[Task] = []
         while True:
             before = len(started)
-            self.start_reserved(started)
+            self.start_reserved(started, limit)
             for until in self.steps_of_placing():
                 if len(started) < limit:
                     started += self.place_before(until, limit - len(started))
@@ -140,7 +140,7 @@ class ReservingCycle(Cycle):
 
     # Reserved groups
 
-    def start_reserved(self, started: list[Task]) -> None:
+    def start_reserved(self, started: list[Task], limit: int) -> None:
         """Start reserved groups that fit now; plan the others again, never for a later time.
 
         An overdue start delays later ones: time passes between calls.
@@ -151,7 +151,7 @@ class ReservingCycle(Cycle):
         state.reserved = [held for held in state.reserved if self.is_waiting(held)]
         state.reserved.sort(key=start_of)
         at = 0
-        while at < len(state.reserved):
+        while at < len(state.reserved) and len(started) < limit:
             held = state.reserved[at]
             others = state.reserved[:at] + state.reserved[at + 1 :]
             others = [other for other in others if self.has_servers(other)]
