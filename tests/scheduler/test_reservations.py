@@ -268,6 +268,31 @@ def test_a_reservation_moves_when_its_server_leaves() -> None:
     assert (moved.at, moved.servers) == (20, ("v",))
 
 
+@pytest.mark.parametrize("event", ["cancel", "remove_server", "drain", "cancel_running"])
+def test_a_snapshot_between_an_event_and_the_next_placement(event: str) -> None:
+    s = Scheduler(["cpu"], "drf/first-fit/reserve:2", {"cpu": 1})
+    for name in "uv":
+        s.add_server(name, {"cpu": 4})
+    s.add_queue("a")
+    first = s.submit("a", {"cpu": 3}, 2, time_limit=10)
+    large = s.submit("a", {"cpu": 4}, 2, time_limit=5, gang=True)
+    s.place(0)
+    assert s.explain(large, 0).reservation is not None
+    with s.what_if():
+        s.cancel(large)
+        s.remove_server("u")
+    actions = {"cancel": (s.cancel, large), "cancel_running": (s.cancel, first)}
+    actions |= {"remove_server": (s.remove_server, "u"), "drain": (s.drain, "u")}
+    call, argument = actions[event]
+    call(argument)
+    data = s.snapshot()
+    again = Scheduler.restore(data)
+    assert again.snapshot() == data
+    for now in (1, 12, 30):
+        assert again.place(now) == s.place(now)
+        assert again.snapshot() == s.snapshot()
+
+
 def test_why_a_longer_task_waits_beside_a_reservation() -> None:
     s = Scheduler(["cpu"], "drf/first-fit/reserve", {"cpu": 1})
     s.add_server("u", {"cpu": 4})

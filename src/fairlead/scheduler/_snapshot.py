@@ -255,6 +255,10 @@ def restore_state(state: State, body: Body) -> None:
     shapes = state.find_shapes(members)
     for group in body["groups"]:
         restore_group(state, group, shapes)
+    for group in body["groups"]:  # after all shapes, which may have servers tried again
+        gang = state.groups[group["id"]]
+        if isinstance(gang, Gang) and group["parked"]:
+            state.park_gang(gang)
     for task in body["tasks"]:
         found = state.groups[task["group"]]
         place = state.servers[task["server"]]
@@ -305,8 +309,6 @@ def restore_group(state: State, row: GroupRow, shapes: list[Shape]) -> None:
     if row["failures"]:
         group.failures = dict(row["failures"])
     state.add_group(group)
-    if isinstance(group, Gang) and row["parked"]:
-        state.park_gang(group)
 
 
 def joined(server: Server) -> int:

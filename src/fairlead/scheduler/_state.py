@@ -157,6 +157,10 @@ class State:
         self.note_undo(partial(self.leave, server))
 
     def leave(self, server: Server) -> None:
+        if self.reserved:
+            self.reserved = [
+                held for held in self.reserved if server not in [on for _, on in held.plan]
+            ]
         self.rounds.remove_server(server.name)
         self.count(server, -1)
         self.kinds.exit(server)
@@ -642,6 +646,8 @@ class State:
         if group.waiting > 0 or group.tasks is not None:
             return
         del self.groups[group.id]
+        if self.reserved:
+            self.reserved = [held for held in self.reserved if held.group is not group]
         waiting_list = group.waiting_list
         waiting_list.groups -= 1
         count_priority(waiting_list.queue, group.priority, -1)

@@ -192,6 +192,7 @@ class BestFit(Selection):
     def __init__(self, width: i64, total: vec[i64]) -> None:
         super().__init__(width, total)
         self.scales = Scales()
+        self.has_new_scales = False  # since bands were last checked
         self.make_bands(1.0)
 
     def make_bands(self, ratio: float) -> None:
@@ -233,11 +234,18 @@ class BestFit(Selection):
         self.close(server)
         self.open(server)
 
+    def update_scales(self) -> None:
+        """Compute the scales if the pool's total changed."""
+        if self.scales.update(self.total):
+            self.has_new_scales = True
+
     def rescale(self) -> None:
         """Compute the scales, and perhaps make the bands anew, if the pool's total changed."""
+        self.update_scales()
         total = self.total
-        if not self.scales.update(total) or self.width < 2 or total[0] <= 0 or total[1] <= 0:
+        if not self.has_new_scales or self.width < 2 or total[0] <= 0 or total[1] <= 0:
             return
+        self.has_new_scales = False
         ratio = float(total[0]) / float(total[1])
         if not 0.5 * self.ratio <= ratio <= 2.0 * self.ratio:
             servers = [
@@ -285,7 +293,7 @@ class BestFit(Selection):
             at += 1
 
     def find_among(self, servers: list[Server], shape: Shape) -> Server | None:
-        self.rescale()
+        self.update_scales()  # without the bands: free amounts may be those of another time
         least = INFINITE
         best: Server | None = None
         for server in servers:

@@ -59,28 +59,38 @@ class BestFitFirst(Selection):
 
     def find(self, shape: Shape) -> Server | None:
         """Return the best server if it has room."""
-        if self.scales.update(self.total):
-            self.best = {}
-            self.least = {}
+        self.update_scales()
         best = self.best.get(shape)
         if best is None:
-            least = 0.0
-            for server in self.servers.values():
-                if shape.constraint.admits[server.kind]:
-                    h = self.scales.shape_difference(shape, server)
-                    if best is None or h < least or (h == least and server < best):
-                        best = server
-                        least = h
+            best = self.search(shape)
             if best is None:
                 return None
             self.best[shape] = best
-            self.least[shape] = least
+            self.least[shape] = self.scales.shape_difference(shape, best)
         return best if fits(shape.need, best.free) else None
 
     def find_among(self, servers: list[Server], shape: Shape) -> Server | None:
         """Return the best server if it is among some and has room."""
-        server = self.find(shape)
-        return server if server in servers else None
+        self.update_scales()
+        best = self.search(shape)  # none is kept: free amounts may be those of another time
+        return best if best in servers and fits(shape.need, best.free) else None
+
+    def update_scales(self) -> None:
+        if self.scales.update(self.total):
+            self.best = {}
+            self.least = {}
+
+    def search(self, shape: Shape) -> Server | None:
+        """Return the open server with the least H, with room or without; ties by order."""
+        best: Server | None = None
+        least = 0.0
+        for server in self.servers.values():
+            if shape.constraint.admits[server.kind]:
+                h = self.scales.shape_difference(shape, server)
+                if best is None or h < least or (h == least and server < best):
+                    best = server
+                    least = h
+        return best
 
 
 class BestFitFirstCycle(TaskCycle):

@@ -32,5 +32,8 @@ class Selection:
         raise NotImplementedError
 
     def find_among(self, servers: list[Server], shape: Shape) -> Server | None:
-        """Return the server for a task among some servers, or None without room."""
+        """Return the server for a task among some servers, or None without room.
+
+        Their free amounts may differ from those that `change` last gave.
+        """
         raise NotImplementedError
