@@ -11,6 +11,7 @@ from fairlead.errors import InputError, RefusalError
 from fairlead.scheduler.policies import parse_policy
 from fairlead.scheduler.scheduler import Scheduler
 from oracles.plain_reservations import Moment
+from scheduler.random_life import RESOURCES, RandomLife, quanta_of
 
 POLICIES = [
     "drf/first-fit/reserve",
@@ -159,6 +160,42 @@ def test_a_restored_scheduler_keeps_reservations(policy: str) -> None:
                 asked = crowd.s.place(crowd.now + 1)
             assert crowd.s.snapshot() == data
             assert again.place(crowd.now + 1) == asked
+
+
+MIXED = [
+    *("drf/best-fit/reserve:3", "drf/best-fit-first/reserve:5", "tsf/best-fit/residual/reserve:2"),
+    *(
+        "ps-dsf/joint/reserve:2/spare:memory",
+        "drf/rrr/reserve",
+        "drf/first-fit/over-share/spare:cpu",
+    ),
+]
+
+
+@pytest.mark.parametrize("policy", MIXED)
+def test_any_events_leave_tables_that_agree(policy: str) -> None:
+    """Servers come, go and change, tasks fail, queues get limits; snapshots and what-ifs agree."""
+    reserved = 0
+    for seed in range(cases(4)):
+        s = Scheduler(RESOURCES, policy, quanta_of(seed), seed, strict_fifo=seed % 3 == 0)
+        life = RandomLife(s, seed)
+        for k in range(100):
+            life.tell()
+            if k % 20 == 19:
+                data = s.snapshot()
+                again = Scheduler.restore(data)
+                assert again.snapshot() == data
+                with s.what_if():
+                    asked = s.place(life.clock + 1)
+                assert again.place(life.clock + 1) == asked
+                assert s.snapshot() == data
+                moment = Moment(data)
+                reserved += len(moment.reserved)
+                for group in list(moment.groups)[:2]:
+                    s.explain(group)
+                s.check()
+                assert s.snapshot() == data
+    assert reserved > 0 or "reserve" not in policy
 
 
 @pytest.mark.parametrize("policy", POLICIES)

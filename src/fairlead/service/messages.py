@@ -489,7 +489,7 @@ class UserShareHours(BaseModel):
     owed: float
 
 
-class ShareHours(BaseModel):
+class ShareHoursView(BaseModel):
     """Share hours of users since a time, and the present amounts of the cluster."""
 
     since: float

@@ -34,7 +34,7 @@ from fairlead.service.messages import (
     ServerState,
     ServersView,
     ServerView,
-    ShareHours,
+    ShareHoursView,
     SharesView,
     Usage,
     UsersView,
@@ -142,9 +142,9 @@ class TypedRequests:
         """Return each user's share and fair share, with the certificate of the fair ones."""
         return await self._ask(calls.SHARES, SharesView)
 
-    async def shares_over(self, seconds: float) -> ShareHours:
+    async def shares_over(self, seconds: float) -> ShareHoursView:
         """Return what users held, were due and were owed in the last seconds."""
-        return await self._ask(calls.shares_over(seconds), ShareHours)
+        return await self._ask(calls.shares_over(seconds), ShareHoursView)
 
     async def history(self) -> list[Usage]:
         """Return hours of each resource by month and user."""

@@ -287,7 +287,7 @@ async def shares(service: Served, _: User) -> Response:
     return _json(await service.shares())
 
 
-@router.get("/v1/shares/over", response_model=messages.ShareHours, tags=["shares"])
+@router.get("/v1/shares/over", response_model=messages.ShareHoursView, tags=["shares"])
 async def shares_over(
     service: Served, _: User, seconds: Annotated[float, Query(gt=0, le=MOST_SECONDS)]
 ) -> Response:
