@@ -27,6 +27,9 @@ MANY: Final = 2**62  # more tasks than any group has
 
 Labels = frozenset[tuple[str, str]]
 ConstraintKey = tuple[Labels, frozenset[str] | None]
+# A constraint, and (R,) the demand of tasks without the spared resource, which may be kept off
+# servers with it; empty for other tasks.
+TableKey = tuple[ConstraintKey, tuple[int, ...]]
 
 # Sort keys, whose parts are never read. When compiled, a tuple of any length is one object.
 Order = tuple[float, ...]  # of a group in its queue: minus the priority, time of submission, id
@@ -66,11 +69,11 @@ def larger(amounts: list[int], others: list[int]) -> list[int]:
 class Constraint:
     """A placement constraint: servers with all of some labels, or with one of some names."""
 
-    def __init__(self, key: ConstraintKey, demand: tuple[int, ...] = ()) -> None:
+    def __init__(self, table_key: TableKey) -> None:
+        key = table_key[0]
+        self.table_key = table_key
         self.key = key
-        # (R,) demand of tasks without the spared resource, which may be kept off servers with it;
-        # empty for other tasks.
-        self.demand = demand
+        self.demand = table_key[1]
         self.is_kept_off = False
         self.labels = key[0]
         self.names = key[1]  # names of servers or groups, of which one must match; None for any

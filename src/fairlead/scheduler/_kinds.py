@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from librt.vecs import append, vec
 
-from fairlead.scheduler._entities import Constraint, ConstraintKey, Kind, Labels, Server
+from fairlead.scheduler._entities import Constraint, ConstraintKey, Kind, Labels, Server, TableKey
 
 
 class Kinds:
@@ -15,19 +15,20 @@ class Kinds:
     def __init__(self, spared: int = -1) -> None:
         # The resource whose servers are kept for tasks that ask for it; -1 for none.
         self.spared = spared
-        self.constraints: dict[tuple[ConstraintKey, tuple[int, ...]], Constraint] = {}
+        self.constraints: dict[TableKey, Constraint] = {}
         # The constraints that name each server, present or not.
         self.naming: dict[str, set[Constraint]] = {}
         self.kinds: dict[tuple[Labels, frozenset[Constraint], bool], Kind] = {}
         self.by_number: list[Kind] = []
         self.spare: list[int] = []  # numbers of kinds without servers
 
-    def find_constraint(self, key: ConstraintKey, demand: list[int] | None = None) -> Constraint:
-        """Return a constraint, for tasks with a demand (R,) or for a quota."""
-        without: tuple[int, ...] = ()
-        if demand is not None and self.spared >= 0 and demand[self.spared] == 0:
-            without = tuple(demand)
-        return self.constraints.get((key, without)) or Constraint(key, without)
+    def key_of(self, key: ConstraintKey, demand: list[int]) -> TableKey:
+        """Return the key of the constraint of tasks with a demand (R,)."""
+        is_without = self.spared >= 0 and demand[self.spared] == 0
+        return (key, tuple(demand) if is_without else ())
+
+    def find_constraint(self, key: TableKey) -> Constraint:
+        return self.constraints.get(key) or Constraint(key)
 
     def has_spared(self, server: Server) -> bool:
         return self.spared >= 0 and server.given[self.spared] > 0
@@ -53,7 +54,7 @@ class Kinds:
         constraint.shapes += 1
         if constraint.shapes > 1:
             return False
-        self.constraints[(constraint.key, constraint.demand)] = constraint
+        self.constraints[constraint.table_key] = constraint
         for name in constraint.names or ():
             self.naming.setdefault(name, set()).add(constraint)
         constraint.admits = vec[bool]([kind.is_admitted(constraint) for kind in self.by_number])
@@ -63,7 +64,7 @@ class Kinds:
         constraint.shapes -= 1
         if constraint.shapes > 0:
             return
-        del self.constraints[(constraint.key, constraint.demand)]
+        del self.constraints[constraint.table_key]
         for name in constraint.names or ():
             naming = self.naming[name]
             naming.remove(constraint)

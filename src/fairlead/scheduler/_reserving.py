@@ -35,6 +35,7 @@ from fairlead.scheduler._entities import (
 )
 from fairlead.scheduler._shortage import FittingTogether, count_fitting, fit_together
 from fairlead.scheduler._state import PlannedStart, State
+from fairlead.scheduler._timeline import Step, Timeline
 from fairlead.scheduler._waiting import FIRST_RESUMED, first_groups
 from fairlead.scheduler.explanation import Reservation, WaitReason, duration
 
@@ -42,61 +43,6 @@ from fairlead.scheduler.explanation import Reservation, WaitReason, duration
 # groups that are tried after a call of `place`: many that can have none must cost others little.
 MOST_CONSIDERED: Final = 4
 MOST_TRIED: Final = 64
-
-
-class Step:
-    """Amounts of a server that are freed (1) or taken (-1) at a time."""
-
-    def __init__(self, time: float, server: Server, demand: vec[i64], sign: i64) -> None:
-        self.time = time
-        self.server = server
-        self.demand = demand
-        self.sign = sign
-
-
-class Timeline:
-    """The free amounts of servers with reservations, from now on."""
-
-    def __init__(self, state: State, reserved: list[PlannedStart]) -> None:
-        self.now = state.now
-        self.servers: dict[str, Server] = {}
-        self.steps: list[Step] = []  # of reserved tasks, by time
-        for held in reserved:
-            for index, server in held.plan:
-                self.servers[server.name] = server
-                demand = held.group.shape_of(index).demand
-                self.steps.append(Step(held.at, server, demand, -1))
-                end = held.at + held.group.limit
-                if end < UNLIMITED:
-                    self.steps.append(Step(end, server, demand, 1))
-        self.steps.sort(key=order_of)
-        self.free = {name: server.free[:] for name, server in self.servers.items()}
-        self.of_server: dict[str, list[Step]] = {}  # also of running tasks
-        for name, server in self.servers.items():
-            steps: list[Step] = []
-            for end, _, task in state.ends_on.get(name, []):
-                steps.append(Step(max(end, self.now), server, task.shape.demand, 1))
-            self.of_server[name] = steps
-        for step in self.steps:
-            self.of_server[step.server.name].append(step)
-        for steps in self.of_server.values():
-            steps.sort(key=order_of)
-
-    def least(self, server: Server, since: float, until: float) -> vec[i64]:
-        """Return (W,) the least free amounts of a server from a time on, and before another."""
-        free = self.free[server.name][:]
-        steps = self.of_server[server.name]
-        at = 0
-        while at < len(steps) and steps[at].time <= since:
-            add_to(free, steps[at].demand, steps[at].sign)
-            at += 1
-        least = free[:]
-        while at < len(steps) and steps[at].time < until:
-            add_to(free, steps[at].demand, steps[at].sign)
-            at += 1
-            for r in range(len(free)):
-                least[r] = min(least[r], free[r])
-        return least
 
 
 class ReservingCycle(Cycle):
@@ -489,11 +435,6 @@ def open_servers(state: State) -> list[Server]:
 
 def start_of(held: PlannedStart) -> float:
     return held.at
-
-
-def order_of(step: Step) -> tuple[float, int]:
-    """Return the order of steps: by time, and amounts are freed before others are taken."""
-    return (step.time, -int(step.sign))
 
 
 def seconds_until(time: float, now: float) -> float:

@@ -35,6 +35,7 @@ from fairlead.scheduler._entities import (
     Rank,
     Server,
     Shape,
+    TableKey,
     Task,
     TaskGroup,
     Terms,
@@ -332,14 +333,18 @@ class State:
             self.rounds.forget_declines(group.waiting_list.queue.name)
         if not task.is_stopping:
             self.settle()
-        queue = group.waiting_list.queue
-        runs = queue.last_runs
         if self.criterion.predicts_runs and not waits_again:
-            queue.last_runs = [*runs[-1:], max(self.now - task.since, 0.0)]
+            queue = group.waiting_list.queue
+            run = max(self.now - task.since, 0.0)
+            self.set_last_runs(queue, [*queue.last_runs[-1:], run])
         self.unbook(task, 1 if is_waiting else 0)
         if self.undo_steps is not None:
-            self.undo_steps.append(partial(self.undo_stop, task, is_waiting, runs))
+            self.undo_steps.append(partial(self.undo_stop, task, is_waiting))
         self.forget_ended(group)
+
+    def set_last_runs(self, queue: Queue, runs: list[float]) -> None:
+        self.note_undo(partial(self.set_last_runs, queue, queue.last_runs))
+        queue.last_runs = runs
 
     def mark_stopping(self, task: Task) -> None:
         """Keep a running task on its server until it has stopped, in place of another one."""
@@ -363,8 +368,7 @@ class State:
             group.fresh -= 1
         self.unbook(task, 1)
 
-    def undo_stop(self, task: Task, waits: bool, runs: list[float]) -> None:
-        task.group.waiting_list.queue.last_runs = runs
+    def undo_stop(self, task: Task, waits: bool) -> None:
         if waits:
             task.group.take(task.index)
         self.book(task, -1 if waits else 0)
@@ -575,12 +579,15 @@ class State:
 
     def find_shapes(self, members: list[Member]) -> list[Shape]:
         """Return the shapes of members; new ones enter the tables with their group."""
-        constraints: dict[tuple[ConstraintKey, tuple[int, ...]], Constraint] = {}
+        constraints: dict[TableKey, Constraint] = {}
         shapes: dict[tuple[tuple[int, ...], Constraint], Shape] = {}
         found: list[Shape] = []
         for member in members:
-            constraint = self.kinds.find_constraint(member.where, member.demand)
-            constraint = constraints.setdefault((member.where, constraint.demand), constraint)
+            of = self.kinds.key_of(member.where, member.demand)
+            constraint = constraints.get(of)
+            if constraint is None:
+                constraint = self.kinds.find_constraint(of)
+                constraints[of] = constraint
             key = (tuple(member.demand), constraint)
             shape = shapes.get(key) or self.shapes.get(key)
             if shape is None:
@@ -714,7 +721,7 @@ class State:
         at = 0
         while at < len(quotas) and quotas[at].constraint.key != key:
             at += 1
-        added = [] if amounts is None else [Quota(self.kinds.find_constraint(key), amounts)]
+        added = [] if amounts is None else [Quota(self.kinds.find_constraint((key, ())), amounts)]
         self.set_quotas(queue, quotas[:at] + added + quotas[at + 1 :])
 
     def set_quotas(self, queue: Queue, quotas: list[Quota]) -> None:

@@ -26,6 +26,8 @@ class ShareHistory:
     def __init__(self, state_thread: StateThread, journal: Journal) -> None:
         self.state_thread, self.journal = state_thread, journal
         self.pause = SAMPLE_SECONDS
+        # One question at a time, so that a caller with many of them delays only these.
+        self._asking = asyncio.Lock()
 
     async def record(self) -> None:
         """Sample for ever; each sample stands for the time since the one before."""
@@ -53,7 +55,8 @@ class ShareHistory:
         """Return the hours of users over the last seconds, and what they were owed."""
         cluster = await self.state_thread.run(_cluster)
         since = max(time() - seconds, 0.0)
-        rows = await asyncio.to_thread(self.journal.shares.since, since)
+        async with self._asking:
+            rows = await asyncio.to_thread(self.journal.shares.since, since)
         return {
             "since": since,
             "cluster": cluster,

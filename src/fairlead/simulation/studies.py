@@ -148,10 +148,13 @@ def study(
         for k in ([None] if seeds is None else range(seed, seed + seeds))
     ]
     runs: list[dict[str, dict[str, float]]] = []
-    for done, (_, workload, k) in enumerate(plans):
+    for done, (name, workload, k) in enumerate(plans):
         if on_progress is not None:
             on_progress(done, len(plans))
-        varied = workload if k is None else resampled(workload, k)
+        try:
+            varied = workload if k is None else resampled(workload, k)
+        except InputError as fault:
+            raise fault.within(name) from None
         outcomes = simulate(
             varied, policies, executor=executor, seed=seed if k is None else k, **options
         )

@@ -34,6 +34,6 @@ class Selection:
     def find_among(self, servers: list[Server], shape: Shape) -> Server | None:
         """Return the server for a task among some servers, or None without room.
 
-        Their free amounts may differ from those that `change` last gave.
+        Their free amounts may be of another time than the indexes.
         """
         raise NotImplementedError

@@ -1,0 +1,69 @@
+"""The free amounts of servers in the future, as running tasks end and reserved ones start."""
+
+from __future__ import annotations
+
+from librt.vecs import vec
+from mypy_extensions import i64
+
+from fairlead.scheduler._entities import UNLIMITED, Server, add_to
+from fairlead.scheduler._state import PlannedStart, State
+
+
+class Step:
+    """Amounts of a server that are freed (1) or taken (-1) at a time."""
+
+    def __init__(self, time: float, server: Server, demand: vec[i64], sign: i64) -> None:
+        self.time = time
+        self.server = server
+        self.demand = demand
+        self.sign = sign
+
+
+class Timeline:
+    """The free amounts of servers with reservations, from now on."""
+
+    def __init__(self, state: State, reserved: list[PlannedStart]) -> None:
+        self.now = state.now
+        self.servers: dict[str, Server] = {}
+        self.steps: list[Step] = []  # of reserved tasks, by time
+        for held in reserved:
+            for index, server in held.plan:
+                self.servers[server.name] = server
+                demand = held.group.shape_of(index).demand
+                self.steps.append(Step(held.at, server, demand, -1))
+                end = held.at + held.group.limit
+                if end < UNLIMITED:
+                    self.steps.append(Step(end, server, demand, 1))
+        self.steps.sort(key=order_of)
+        self.free = {name: server.free[:] for name, server in self.servers.items()}
+        self.of_server: dict[str, list[Step]] = {}  # also of running tasks
+        for name, server in self.servers.items():
+            steps: list[Step] = []
+            for end, _, task in state.ends_on.get(name, []):
+                steps.append(Step(max(end, self.now), server, task.shape.demand, 1))
+            self.of_server[name] = steps
+        for step in self.steps:
+            self.of_server[step.server.name].append(step)
+        for steps in self.of_server.values():
+            steps.sort(key=order_of)
+
+    def least(self, server: Server, since: float, until: float) -> vec[i64]:
+        """Return (W,) the least free amounts of a server from a time on, and before another."""
+        free = self.free[server.name][:]
+        steps = self.of_server[server.name]
+        at = 0
+        while at < len(steps) and steps[at].time <= since:
+            add_to(free, steps[at].demand, steps[at].sign)
+            at += 1
+        least = free[:]
+        while at < len(steps) and steps[at].time < until:
+            add_to(free, steps[at].demand, steps[at].sign)
+            at += 1
+            for r in range(len(free)):
+                least[r] = min(least[r], free[r])
+        return least
+
+
+def order_of(step: Step) -> tuple[float, int]:
+    """Return the order of steps: by time, and amounts are freed before others are taken."""
+    return (step.time, -int(step.sign))
