@@ -50,7 +50,7 @@ def test_easy_says_whom_a_job_might_delay(tmp_path: Path, capsys: Capture) -> No
     found = json.loads(capsys.readouterr().out)
     assert found["held_by"] == "reservation"
     assert found["reservation"] == {
-        "user": "user-2", "group": "2", "at": 200.0, "servers": ["pool/0"],
+        "user": "user-2", "group": "2", "at": 200.0, "servers": ["pool/0"], "sure": True,
     }  # fmt: skip
     assert run([*easy, "--perfect-estimates"]) == 0
     found = json.loads(capsys.readouterr().out)

@@ -187,7 +187,7 @@ def test_a_group_that_might_delay_is_told_what_limit_would_do(select: str) -> No
     assert told.reservation == why.reservation
     assert f"It {when}" in str(told)
     assert told.to_dict()["reservation"] == {
-        "user": "bo", "group": wide, "at": 50.0, "servers": ["a", "b"],
+        "user": "bo", "group": wide, "at": 50.0, "servers": ["a", "b"], "sure": True,
     }  # fmt: skip
     s.place(50)
     assert "is to start at any moment on a, b" in str(s.explain(wide))

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from asked_service import Asked, served
 from fairlead.errors import FairleadError, InputError
 from fairlead.formats.queue_file import QueueFile, load_queues
 from fairlead.service._state_snapshot import state_bytes
 from fairlead.service._state_thread import StateThread
 from fairlead.service.journal.event_journal import Journal
-from fairlead.service.service import user_views
+from fairlead.service.service import Settings, user_views
 from fairlead.service.service_state import ServiceState
 from fairlead.simulation.simulate import simulate
 from live_cluster import Cluster, until
@@ -222,3 +223,21 @@ def test_a_file_is_read(tmp_path: Path) -> None:
         "users": {"ana": "team"},
         "limits": {},
     }
+
+
+@served(settings=Settings(policy="drf/best-fit/reserve/spare:gpu"))
+async def test_a_service_reserves_and_spares(ask: Asked) -> None:
+    """No server has GPUs at first; a job of a whole server starts next, and small ones wait."""
+    session = await ask.join("a", cpu=4)
+    await ask.submit({"cpu": 1, "tasks": 3, "time_limit": 60})
+    orders = await ask.sync(session)
+    assert len(orders["start"]) == 3
+    (large,) = await ask.submit({"user": "bo", "cpu": 4, "time_limit": 60})
+    await ask("GET", "/v1/shares")
+    await ask.submit({"cpu": 1, "time_limit": 600})
+    found = await ask("GET", f"/v1/jobs/{large}/explain")
+    held = found["reservation"]
+    assert (held["user"], held["servers"], held["sure"]) == ("bo", ["a"], True)
+    ended = [[*start[1], 0, ""] for start in orders["start"]]
+    orders = await ask.sync(session, orders["seen"], ended)
+    assert [start[1][0] for start in orders["start"]] == [int(large)]

@@ -269,7 +269,14 @@ def users_of(queues: tuple[QueueScore, ...]) -> list[dict[str, object]]:
 def plain_values(held: Reservation) -> dict[str, object]:
     """Return a reservation as plain values; an infinite time is None."""
     at = held.at if held.at < inf else None
-    return {"user": held.queue, "group": held.group, "at": at, "servers": list(held.servers)}
+    servers = list(held.servers)
+    return {
+        "user": held.queue,
+        "group": held.group,
+        "at": at,
+        "servers": servers,
+        "sure": held.sure,
+    }
 
 
 def duration(seconds: float) -> str:
