@@ -169,6 +169,19 @@ def test_ps_dsf_may_give_a_queue_more_than_its_part() -> None:
     assert verdict.witness["slice"] == pytest.approx(3)
 
 
+def test_no_answer_is_given_where_none_exists() -> None:
+    """Below its limit the last user counts on the first server, at the limit it does not."""
+    problem = Problem.from_arrays(
+        [[3, 3], [3, 6], [6, 6]],
+        [[3, 2], [1, 1], [2, 3], [2, 3]],
+        eligible=[[True, False, True], [True] * 3, [True] * 3, [True, True, False]],
+        task_limit=[np.inf, np.inf, 1, 1],
+    )
+    problem = problem.with_queues([{"name": "team"}], ["team", None, "team", "team"])
+    with pytest.raises(NoConvergenceError):
+        solve(problem, "ps-dsf")
+
+
 def test_users_of_different_queues_may_envy_each_other() -> None:
     """A team has as much of a resource as a user alone, also if one member alone asks for it."""
     problem = tree([GPU, CPU, GPU], {"n2": None}, [None, "n2", "n2"])

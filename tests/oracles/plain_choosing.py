@@ -132,6 +132,7 @@ class Choosing:
     now: Fraction
     refuse_seconds: Fraction
     taker: tuple[Queue, Server] | None  # the offer under way
+    here: Server | None = None  # the server that is divided as a pool, under ps-dsf in trees
     declined: dict[tuple[int, object], Fraction]  # by queue and server: until when
     freed: set[tuple[int, object]]  # declined offers of servers that have more to offer since
 
@@ -330,7 +331,11 @@ class Choosing:
         plans = [(q, self.first_plan(q, server)) for q in self.queues.values() if self.is_leaf(q)]
         plans = [(q, plan) for q, plan in plans if plan]
         if self.is_tree():
-            return self.fair_plan(dict(plans))
+            self.here = server
+            try:
+                return self.fair_plan(dict(plans))
+            finally:
+                self.here = None
         if self.select == "best-fit-first":
             plans.reverse()
         return min(plans, key=lambda p: self.score(p[0], *p[1][0]), default=(None, []))[1]
@@ -412,8 +417,12 @@ class Choosing:
 
         Or anything at all, where no waiting task asks for it.
         """
-        rows = [self.demand(g, i) for g in self.groups.values() for i in g.waiting()]
+        waiting = [(g, i) for g in self.groups.values() for i in g.waiting()]
         frees = [self.free(s) for s in self.there() if not s.draining]
+        if self.here is not None:
+            waiting = [(g, i) for g, i in waiting if self.may(g, i, self.here)]
+            frees = [self.free(self.here)]
+        rows = [self.demand(g, i) for g, i in waiting]
         full = set()
         for r in range(len(self.pool())):
             least = min((row[r] for row in rows if row[r] > 0), default=1)
@@ -424,6 +433,8 @@ class Choosing:
     def tree_score(self, queue: Queue, tree: Tree, full: set[int]) -> Score:
         """A leaf has its dominant share; others ignore saturated resources."""
         if self.is_leaf(queue):
+            if self.here is not None:
+                return self.score(queue, *tree[queue][0], self.here)
             return self.score_of(queue, self.largest_share(self.held_of(queue)))
         parts = self.parts(queue, tree, full)
         counted = [parts[r] for r in self.counted() if r not in full]
@@ -436,7 +447,7 @@ class Choosing:
         what it starts next. Others count with what they hold; so do those of weight 0 while others
         can start.
         """
-        pool, held = self.pool(), self.held_of(queue)
+        pool, held = self.pool(), self.counted_in(queue, tree)
         scored = {}
         for child in self.children(queue):
             if self.leaves(child, tree):
@@ -444,7 +455,7 @@ class Choosing:
         least = min(scored.values(), default=Score(False, 0))
         scored = {q: s for q, s in scored.items() if s.is_last == least.is_last}
         for child in scored:
-            held = [h - c for h, c in zip(held, self.held_of(child), strict=True)]
+            held = [h - c for h, c in zip(held, self.counted_in(child, tree), strict=True)]
         found = [h * 2**64 // p if p else 0 for h, p in zip(held, pool, strict=True)]
         for child, score in scored.items():
             if self.is_leaf(child):
@@ -473,7 +484,15 @@ class Choosing:
         return range(1 if self.slots else len(self.resources))
 
     def pool(self) -> list[int]:
-        return total([self.capacity(s) for s in self.there()])
+        return total([self.capacity(s) for s in ([self.here] if self.here else self.there())])
+
+    def counted_in(self, queue: Queue, tree: Tree) -> list[int]:
+        """What it holds; on a server alone, those that can start nothing count with that there."""
+        if self.here is None:
+            return self.held_of(queue)
+        below = [t for t in self.tasks() if t.group.queue.is_in(queue)]
+        counted = [t for t in below if t.group.queue in tree or t.server is self.here]
+        return total([self.demand(t.group, t.index) for t in counted]) or [0] * len(self.resources)
 
     def held_of(self, queue: Queue) -> list[int]:
         """The same as `held`; of a queue that holds nothing as many zeros as the pool has."""

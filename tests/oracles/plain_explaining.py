@@ -328,6 +328,8 @@ def ahead_beside(s: Scheduler, group: Group, first: int, mine: Queue, view: Serv
     sign, scores = -1 if s.select == "best-fit-first" else 1, []
     waiting = {q: s.waiting_in(q) for q in s.queues.values()}
     tree = {q: [(g[0], i) for i in s.to_place(g[0])] for q, g in waiting.items() if g}
+    if s.select == "rrr":
+        tree = {q: sorted(nexts, key=lambda row: row[1]) for q, nexts in tree.items()}
     plans = {}
     for queue, nexts in tree.items():
         rows = [(g, i, next((x for x in s.there() if s.may(g, i, x)), None)) for g, i in nexts]
@@ -338,7 +340,9 @@ def ahead_beside(s: Scheduler, group: Group, first: int, mine: Queue, view: Serv
         if s.half_life:
             score = queue.weight == 0, s.use(queue)
         elif s.is_tree():
+            s.here = view if s.select == "rrr" else None
             score = s.order_of(queue, tree, set(), plans)
+            s.here = None
         else:
             g = group if queue is mine else waiting[queue][0]
             score = s.score(queue, g, first if queue is mine else next(g.waiting()), view)

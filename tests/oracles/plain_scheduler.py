@@ -149,7 +149,8 @@ class Scheduler(Choosing):
     def is_for_trees(self) -> bool:
         """Easy orders as fifo does; other criteria, and selections, have no definition."""
         by_share = self.criterion == "drf" and self.select in ("first-fit", "best-fit")
-        return self.criterion in ("fifo", "easy") or (by_share and not self.residual)
+        by_server = (self.criterion, self.select, self.oblivious) == ("ps-dsf", "rrr", False)
+        return self.criterion in ("fifo", "easy") or ((by_share or by_server) and not self.residual)
 
     def set_weight(self, name, weight) -> None:
         queue = found(self.queues, name, "queue")

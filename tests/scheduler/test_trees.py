@@ -16,7 +16,7 @@ from scheduler.random_life import WEIGHTS, ComparedLife, compared
 from scheduler.test_explanations import ExplainedLife
 
 POLICIES = ["drf/first-fit", "drf/best-fit", "slots:3", "fifo/first-fit", "easy/best-fit"]
-POLICIES += ["drf/best-fit/half-life:2"]
+POLICIES += ["drf/best-fit/half-life:2", "ps-dsf/rrr"]
 TREE = {"left": None, "right": None, "inner": "left", "n": "inner", "p": "right", "q": "inner"}
 
 
@@ -61,7 +61,7 @@ class ExplainedLifeInATree(LifeInATree, ExplainedLife):
     """Groups of a tree are explained between all other events."""
 
 
-@pytest.mark.parametrize("policy", ["drf/first-fit", "drf/best-fit", "slots:3"])
+@pytest.mark.parametrize("policy", ["drf/first-fit", "drf/best-fit", "slots:3", "ps-dsf/rrr"])
 def test_an_explanation_in_a_tree_is_as_defined(policy: str) -> None:
     seen: Counter[str] = Counter()
     for seed in range(cases(6)):

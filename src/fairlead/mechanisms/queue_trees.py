@@ -25,7 +25,9 @@ LARGEST_PROGRAMME = 50_000
 # Amounts and prices below this part of the whole are rounding errors.
 LITTLE = 1e-9
 SWEEPS = 10_000
-# The sweeps have converged when no entry changes by more than this part of its user's tasks.
+# The sweeps may have converged when no entry changes by more than this part of its user's tasks. A
+# tenth of it is asked for if the certificate does not hold, as where tasks that leave a server are
+# still some.
 STILL = 1e-9
 STEADY = 1e-3  # relative difference of two sweeps' changes below which a drift is steady
 
@@ -48,7 +50,7 @@ def divide_among_queues(problem: Problem, mechanism: str) -> Allocation:
     ]
     tasks = np.zeros((problem.n_users, problem.n_groups))
     rows = [np.zeros((1, problem.n_users)) for _ in here]
-    drift = np.zeros_like(tasks)
+    drift, still = np.zeros_like(tasks), STILL
     for _ in range(SWEEPS):
         before, change = tasks.copy(), 0.0
         for g, (users, filling) in enumerate(zip(here, fillings, strict=True)):
@@ -62,9 +64,11 @@ def divide_among_queues(problem: Problem, mechanism: str) -> Allocation:
             tasks[users, g] = found[-1]
             rows[g] = np.zeros((len(found), problem.n_users))
             rows[g][:, users] = found
-        if change <= STILL or problem.n_groups == 1:
+        if change <= still or problem.n_groups == 1:
             certificate = certify_queue_levels(problem, tasks, rows)
-            return Allocation(problem, mechanism, tasks, certificate)
+            if certificate.holds or problem.n_groups == 1:
+                return Allocation(problem, mechanism, tasks, certificate)
+            still /= 10
         last, drift = drift, tasks - before
         falls = drift < 0
         if falls.any() and np.abs(drift - last).max() <= STEADY * np.abs(drift).max():

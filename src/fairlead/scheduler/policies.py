@@ -26,6 +26,7 @@ from fairlead.scheduler.criteria.ps_dsf import (
     ServerShare,
 )
 from fairlead.scheduler.criteria.residual import ResidualDominantShare, ResidualTaskShare
+from fairlead.scheduler.criteria.server_trees import ServerTreeCycle, TreeServerShare
 from fairlead.scheduler.criteria.slots import Slots, SlotShare
 from fairlead.scheduler.criteria.tsf import TaskShare
 from fairlead.scheduler.random_order import RandomOrder
@@ -62,7 +63,7 @@ ROWS: dict[str, Row] = {
     "ps-dsf/best-fit-first": (PerServerShare, BestFitFirst, BestFitFirstCycle),
     "ps-dsf/joint": (ServerShare, FirstFit, Joint),
     "ps-dsf/joint/residual": (ResidualServerShare, FirstFit, Joint),
-    "ps-dsf/rrr": (ServerShare, FirstFit, RoundRobin),
+    "ps-dsf/rrr": (TreeServerShare, FirstFit, ServerTreeCycle),
     "ps-dsf/rrr/residual": (ResidualServerShare, FirstFit, RoundRobin),
     "ps-dsf/rrr/oblivious": (ObliviousServerShare, FirstFit, Offers),
     "fifo/first-fit": (SubmissionTime, FirstFit, SubmissionCycle),
@@ -81,7 +82,8 @@ FORMS = ("residual", "oblivious")
 MOST_SLOTS = 1_000_000
 MOST_SECONDS = 1e15
 HALF_LIFE = "half-life"
-WITH_TREES = (TreeCycle, LevelCycle, SubmissionCycle)  # cycles that serve trees of queues
+# Cycles that serve trees of queues
+WITH_TREES = (TreeCycle, LevelCycle, SubmissionCycle, ServerTreeCycle)
 WITH_QUOTAS = "drf/first-fit or drf/best-fit"
 RESERVE = "reserve"
 SPARE = "/spare:"
@@ -105,8 +107,6 @@ class Policy:
         Whether another seed may give other placements.
     slots : int
         The slots of the largest server; 0 if tasks take amounts.
-    has_trees : bool
-        Whether queues may have parents.
     preempts : str
         Which queues tasks are taken from, ``over-quota`` or ``over-share``; empty for none.
     min_run : float
@@ -132,9 +132,7 @@ class Policy:
         self.is_random = select == "rrr"
         self.row = row
         self.slots = slots
-        cycle = row[2]
-        self.has_trees = issubclass(cycle, WITH_TREES)
-        self.is_oblivious = cycle is Offers
+        self.is_oblivious = row[2] is Offers
 
     def __reduce__(self) -> tuple[Callable[[object], Policy], tuple[str]]:
         """Pickle by name, so that another process finds the same policy."""
@@ -145,10 +143,18 @@ class Policy:
         """Whether the scheduler must know the time of each event, also of ends of tasks."""
         return self.half_life > 0.0 or self.reserves > 0
 
+    @property
+    def has_trees(self) -> bool:
+        """Whether queues may have parents."""
+        is_per_server = issubclass(self.row[2], ServerTreeCycle)
+        return issubclass(self.row[2], WITH_TREES) and not (is_per_server and self.reserves)
+
     def require_trees(self) -> None:
         """Raise RefusalError unless queues may have parents."""
         if not self.has_trees:
             fault = "parents of queues need drf, fifo or easy, with first-fit or best-fit"
+            if not self.reserves:
+                fault += ", or ps-dsf/rrr"
             raise RefusalError(self.name, fault)
 
     def require_amounts(self) -> None:

@@ -23,6 +23,7 @@ from fairlead.scheduler._entities import (
     Shape,
     Starts,
     TaskGroup,
+    add_to,
     is_within_quotas,
     path_of,
 )
@@ -53,13 +54,7 @@ class DominantShare(Criterion):
         tree.add_waiting(root, sorted(servers))
         for queue in reversed(path):
             tree.update(queue)
-        ahead: list[Queue] = []
-        for queue in path:
-            if queue.parent is not None and queue.rank is not None:
-                ahead += tree.before(queue, queue.parent.ranked)
-        above = [QueueScore(queue.name, tree.scores[queue] / ONE) for queue in path[:-1]]
-        named = [QueueScore(queue.name, tree.scores[queue] / ONE) for queue in ahead[:NAMED]]
-        return QueuePosition(self.measure, tree.scores[path[-1]] / ONE, named, len(ahead), above)
+        return tree.position_of(path, self.measure)
 
     def in_turn(self, root: Queue, servers: Iterable[Server]) -> list[Queue]:
         if not any(queue.children or queue.quotas for queue in root.ranked):
@@ -106,14 +101,13 @@ class TreeScores:
 
     def update_score(self, queue: Queue) -> None:
         if not queue.children:
-            self.scores[queue] = queue.score
-            self.amounts[queue] = self.parts_of([int(held) for held in queue.held])
+            self.scores[queue] = self.score_of_leaf(queue)
+            self.amounts[queue] = self.parts_of(self.held_of(queue))
             return
         able = self.candidates(queue)
-        held = [int(amount) for amount in queue.held]
+        held = self.held_of(queue)[:]
         for child in able:
-            for r in range(self.width):
-                held[r] -= child.held[r]
+            add_to(held, self.held_of(child), -1)
         amounts = self.parts_of(held)
         least = min([self.scores[child] for child in able]) if able else 0
         for child in able:
@@ -131,6 +125,13 @@ class TreeScores:
         self.amounts[queue] = amounts
         self.scores[queue] = weighted(share, ONE_BITS, queue)
 
+    def held_of(self, queue: Queue) -> vec[i64]:
+        """Return (W,) the amounts that a queue counts with."""
+        return queue.held
+
+    def score_of_leaf(self, leaf: Queue) -> int:
+        return leaf.score
+
     def candidates(self, queue: Queue) -> list[Queue]:
         """Return the children to be served next: of weight 0 only if no other can start a task."""
         able = [child for child in queue.ranked if child in self.able]
@@ -145,12 +146,12 @@ class TreeScores:
                 found = child
         return found
 
-    def parts_of(self, held: list[int]) -> list[int]:
+    def parts_of(self, held: vec[i64]) -> list[int]:
         """Return amounts as parts of the pool."""
         found: list[int] = []
         for r in range(self.width):
             pool = int(self.total[r])
-            found.append(held[r] * ONE // pool if pool > 0 else 0)
+            found.append(int(held[r]) * ONE // pool if pool > 0 else 0)
         return found
 
     def key(self, queue: Queue) -> tuple[bool, bool, int, int]:
@@ -162,6 +163,16 @@ class TreeScores:
         """Return the siblings that are served before a queue, the first one first."""
         mine = self.key(queue)
         return [other for other in sorted(siblings, key=self.key) if self.key(other) < mine]
+
+    def position_of(self, path: list[Queue], measure: str) -> QueuePosition:
+        """Return the position of a leaf, given with the queues above it, from the root down."""
+        ahead: list[Queue] = []
+        for queue in path:
+            if queue.parent is not None and queue.rank is not None:
+                ahead += self.before(queue, queue.parent.ranked)
+        above = [QueueScore(queue.name, self.scores[queue] / ONE) for queue in path[:-1]]
+        named = [QueueScore(queue.name, self.scores[queue] / ONE) for queue in ahead[:NAMED]]
+        return QueuePosition(measure, self.scores[path[-1]] / ONE, named, len(ahead), above)
 
     def in_turn(self, queue: Queue) -> list[Queue]:
         """Return the leaves below a queue in the order in which they are served."""
@@ -186,11 +197,13 @@ class TreeScores:
 
     def step_of(self, group: TaskGroup) -> int:
         """Return the dominant share of a group's next task, or of all waiting tasks of a gang."""
-        parts = [0] * int(self.width)
-        for shape, tasks in group.tasks_together().items():
-            for r in range(self.width):
-                parts[r] += int(shape.demand[r]) * tasks
-        return max(self.parts_of(parts))
+        largest = 0
+        together = group.tasks_together()
+        for r in range(self.width):
+            pool = int(self.total[r])
+            asked = sum([int(shape.demand[r]) * tasks for shape, tasks in together.items()])
+            largest = max(largest, asked * ONE // pool if pool > 0 else 0)
+        return largest
 
 
 def supposed_starts(group: TaskGroup, servers: list[Server]) -> Starts:

@@ -62,9 +62,12 @@ class RoundRobin(TaskCycle):
         """Check whether any group is not parked, as parked ones fit on freed servers only."""
         super().prepare()
         self.has_active = False
-        for queue in self.state.root.ranked:
+        for queue in self.waiting_queues():
             resume_all(queue)
             self.has_active = self.has_active or first_active(queue) is not None
+
+    def waiting_queues(self) -> list[Queue]:
+        return self.state.root.ranked
 
     def place_next(self, started: list[Task]) -> bool:
         """Visit servers until one gets a task; return whether one did."""
@@ -88,7 +91,7 @@ class RoundRobin(TaskCycle):
         candidates: list[Candidate] = []
         if server.is_draining or not (self.has_active or server.is_freed):
             return candidates
-        for queue in self.state.root.ranked:
+        for queue in self.waiting_queues():
             candidate = self.candidate_on(queue, server)
             if candidate is not None:
                 candidates.append(candidate)
@@ -158,7 +161,7 @@ class RoundRobin(TaskCycle):
         """Park all waiting lists after a round without placements; gangs are tried again."""
         if self.is_strict:
             return  # most waiting lists were not tried
-        for queue in self.state.root.ranked:
+        for queue in self.waiting_queues():
             for waiting_list in [waiting_list for _, waiting_list in queue.active]:
                 if (
                     waiting_list.shape is not None
@@ -217,7 +220,7 @@ class Offers(RoundRobin):
             return None
         state = self.state
         candidates: list[Candidate] = []
-        for queue in state.root.ranked:
+        for queue in self.waiting_queues():
             if not state.rounds.is_declined(queue.name, server.name):
                 group = self.first(queue)
                 if group is not None:

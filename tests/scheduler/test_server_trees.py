@@ -1,0 +1,152 @@
+"""Trees of queues under ps-dsf/rrr: each server is divided by hierarchical DRF, as a pool."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import numpy as np
+import pytest
+
+from effort import cases
+from fairlead.errors import RefusalError
+from fairlead.model.problem import Problem
+from fairlead.scheduler.scheduler import Scheduler
+from fairlead.solvers.tree_filling import TreeFilling
+from random_trees import random_queues
+from scheduler.random_life import Both
+
+SWEEPS = 10
+SHAPES = [{"cpu": 1}, {"gpu": 1}, {"cpu": 1, "gpu": 1}, {"cpu": 2, "gpu": 1}, {"cpu": 1, "gpu": 3}]
+
+
+def add_tree(s: Scheduler | Both, random: Random, leaves: int) -> None:
+    rows, of_leaf = random_queues(random, leaves)
+    used = {*of_leaf, *(row["parent"] for row in rows)}
+    for row in rows:
+        if row["name"] in used:
+            s.add_queue(row["name"], row["weight"], row["parent"])
+    for n, queue in enumerate(of_leaf):
+        s.add_queue(f"u{n}", random.choice([1, 1, 2, 3, 0]), queue)
+
+
+@pytest.mark.parametrize("seed", range(cases(12)))
+def test_crowded_servers_are_given_as_defined(seed: int) -> None:
+    """Many tasks on each server, leaves that may run on some only, and tasks that end."""
+    random = Random(seed)
+    s = Both(("cpu", "gpu"), "ps-dsf/rrr", seed=seed)
+    names = "abc"[: random.randint(1, 3)]
+    for name in names:
+        s.add_server(name, {"cpu": random.randint(4, 12), "gpu": random.randint(4, 12)})
+    add_tree(s, random, 5)
+    for n in range(5):
+        for _ in range(2):
+            where = random.choice([None, None, random.sample(names, 1)])
+            s.submit(f"u{n}", random.choice(SHAPES), random.randint(2, 10), where=where)
+    running = s.place()
+    placed = len(running)
+    for _ in range(12):
+        ended = random.sample(running, min(2, len(running)))
+        for placement in ended:
+            s.finish(placement.task)
+            running.remove(placement)
+        started = s.place()
+        running += started
+        placed += len(started)
+    assert placed >= 10
+
+
+@pytest.mark.parametrize("seed", range(cases(8)))
+def test_one_server_is_divided_as_a_pool(seed: int) -> None:
+    placed = []
+    for policy in ("ps-dsf/rrr", "drf/first-fit"):
+        random = Random(seed)
+        s = Scheduler(("cpu", "gpu"), policy)
+        s.add_server("pool", {"cpu": 60, "gpu": 90})
+        add_tree(s, random, 6)
+        for n in range(6):
+            s.submit(f"u{n}", random.choice(SHAPES), 30)
+        placed.append([p.queue for p in s.place()])
+    assert placed[0] == placed[1]
+
+
+def random_cluster(random: Random) -> tuple[Problem, list[dict[str, object]], list[str | None]]:
+    """Return up to three servers of 300 or 600, and four users without limits in queues."""
+    groups = random.randint(1, 3)
+    capacity = [[random.choice([300, 600]) for _ in "cg"] for _ in range(groups)]
+    demand = np.array([[random.choice([0, 1, 2, 3]) for _ in "cg"] for _ in range(4)])
+    demand[~demand.any(axis=1)] = 1
+    eligible = np.array([[random.random() < 0.7 for _ in range(groups)] for _ in range(4)])
+    eligible[~eligible.any(axis=1), 0] = True
+    problem = Problem.from_arrays(capacity, demand, eligible=eligible)
+    rows, of_user = random_queues(random, 4)
+    return problem.with_queues(rows, of_user), rows, of_user
+
+
+def amounts_of(row: np.ndarray) -> dict[str, int]:
+    return {name: int(amount) for name, amount in zip(("cpu", "gpu"), row, strict=True) if amount}
+
+
+@pytest.mark.parametrize("seed", range(cases(15)))
+def test_small_tasks_are_placed_as_the_servers_are_divided(seed: int) -> None:
+    """Like the sweeps that divide servers: each in turn is filled anew, until nothing changes."""
+    problem, rows, of_user = random_cluster(Random(seed))
+    s = Scheduler(("cpu", "gpu"), "ps-dsf/rrr")
+    servers = [f"s{g}" for g in range(problem.n_groups)]
+    for name, capacity in zip(servers, problem.group_capacity, strict=True):
+        s.add_server(name, amounts_of(capacity))
+    for row in rows:
+        if row["name"] in {*of_user, *(other["parent"] for other in rows)}:
+            s.add_queue(row["name"], row["weight"], row["parent"])
+    for n, queue in enumerate(of_user):
+        s.add_queue(f"u{n}", parent=queue)
+        where = [name for name, runs in zip(servers, problem.runnable[n], strict=True) if runs]
+        s.submit(f"u{n}", amounts_of(problem.demand[n]), 10**6, where=where)
+    running = s.place()
+    for name in servers * SWEEPS:
+        for placement in [p for p in running if p.server == name]:
+            s.finish(placement.task)
+        running = [p for p in running if p.server != name] + s.place()
+    tasks = np.array(
+        [
+            [(p.queue, p.server) for p in running].count((f"u{n}", name))
+            for n in range(4)
+            for name in servers
+        ]
+    ).reshape(4, -1)
+    for g in range(problem.n_groups):
+        here = np.flatnonzero(problem.runnable[:, g])
+        queues = problem.users.queues
+        if not len(here):
+            continue
+        filling = TreeFilling(
+            queues.weight.tolist(),
+            queues.parent.tolist(),
+            [1.0] * len(here),
+            queues.of_user[here].tolist(),
+            (problem.demand[here] / problem.group_capacity[g]).tolist(),
+        )
+        elsewhere = (tasks.sum(axis=1) - tasks[:, g])[here]
+        divided = filling.fill(elsewhere.tolist(), [np.inf] * len(here))[-1]
+        assert tasks[here, g] == pytest.approx(np.array(divided), abs=12)
+
+
+def test_a_team_counts_on_a_server_with_those_that_may_run_there() -> None:
+    """The members on other servers do not count, so each user gets 2 of 3 servers' cores."""
+    s = Scheduler(("cpu",), "ps-dsf/rrr")
+    for name in ("left", "right"):
+        s.add_server(name, {"cpu": 30})
+    s.add_queue("team")
+    for name, where in (("ana", ["left"]), ("bo", ["right"])):
+        s.add_queue(name, parent="team")
+        s.submit(name, {"cpu": 1}, 100, where=where)
+    s.add_queue("cy")
+    s.submit("cy", {"cpu": 1}, 100)
+    assert Counter(p.queue for p in s.place()) == {"ana": 20, "bo": 20, "cy": 20}
+
+
+def test_no_start_is_reserved_in_a_tree() -> None:
+    s = Scheduler(("cpu",), "ps-dsf/rrr/reserve")
+    s.add_queue("team")
+    with pytest.raises(RefusalError, match="need drf"):
+        s.add_queue("ana", parent="team")
