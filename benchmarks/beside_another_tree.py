@@ -10,6 +10,7 @@ Machines are uneven, so each round runs both, in processes that stay; medians of
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -77,9 +78,12 @@ def answer(
         took = []
         for prepare in calls:
             call = prepare()
+            gc.collect()
+            gc.disable()  # else the garbage of preparations may be collected within a call
             begin = time.process_time()
             call()
             took.append(time.process_time() - begin)
+            gc.enable()
         print(*took, flush=True)
 
 

@@ -26,21 +26,25 @@ SETTINGS = (
     "spare:gpu",
     "reserve",
     "reserve:10",
+    "ps-dsf/rrr",
+    "ps-dsf/rrr tree",
 )
 
 
 def full_cluster(setting: str, servers: int) -> tuple[Scheduler, list[int]]:
     """Return a scheduler with a feature, and its running tasks."""
     form = f"/{setting}" if setting.partition(":")[0] in ("half-life", "spare", "reserve") else ""
+    policy = "ps-dsf/rrr" if setting.startswith("ps-dsf/rrr") else f"drf/best-fit{form}"
     resources = ["cpu", "memory", "gpu"]
-    s = Scheduler(resources, f"drf/best-fit{form}", dict.fromkeys(resources, 1))
+    has_tree = setting.endswith("tree")
+    s = Scheduler(resources, policy, dict.fromkeys(resources, 1))
     random = Random(1)
     for k in range(servers):
         s.add_server(f"node{k}", {"cpu": 64, "memory": 512, "gpu": 8})
-    for k in range(10 if setting == "tree" else 0):
+    for k in range(10 if has_tree else 0):
         s.add_queue(f"team{k}")
     for k in range(QUEUES):
-        s.add_queue(f"queue{k}", parent=f"team{k % 10}" if setting == "tree" else None)
+        s.add_queue(f"queue{k}", parent=f"team{k % 10}" if has_tree else None)
         if setting == "limits":
             s.set_limit(f"queue{k}", {"gpu": servers})
         if setting == "quotas":

@@ -45,7 +45,8 @@ OUT_OF_TURN: Final = WaitReason(
 )
 NO_POOL: Final = Fraction(2**200)  # the share of a resource of which the pool has nothing
 
-NextStart = tuple[TaskGroup, Server | None, Plan]  # a group with its server, or with its plan
+# A group with the server of its next task, or a gang with its plan; all None for no group.
+NextStart = tuple[TaskGroup | None, Server | None, Plan | None]
 
 
 class Cycle:
@@ -175,23 +176,22 @@ class QueueCycle(Cycle):
 
     def start_first(self, queue: Queue, started: list[Task]) -> bool:
         """Start a task of the first group of a queue that fits; return whether one does."""
-        found = self.find_first(queue)
-        if found is None:
+        group, server, plan = self.find_first(queue)
+        if group is None:
             return False
-        group, server, plan = found
-        if server is None:
+        if plan is not None:
             self.book_plan(group, plan, started)
-        else:
+        elif server is not None:
             self.book(group, server, started)
         return True
 
-    def find_first(self, queue: Queue) -> NextStart | None:
+    def find_first(self, queue: Queue) -> NextStart:
         """2. What: return the first group of a queue that fits, and park those before it."""
         state = self.state
         while True:
             group = first_to_try(queue, state.freed)
             if group is None or (self.is_strict and is_behind(queue, group)):
-                return None
+                return None, None, None
             if isinstance(group, Gang):
                 plan = self.plan_gang(group)
                 if plan:
@@ -204,9 +204,9 @@ class QueueCycle(Cycle):
             else:
                 server = state.selection.find(group.shape)
             if server is not None:
-                return group, server, []
+                return group, server, None
             if self.is_strict:
-                return None
+                return None, None, None
             park(group.waiting_list)
 
 

@@ -487,6 +487,7 @@ class Queue:
         self.score = 0  # floor(share / weight * 2**64)
         self.waiting: i64 = 0  # number of tasks here and below
         self.running: i64 = 0  # number of tasks here and below
+        self.is_limited: bool = parent is not None and parent.is_limited  # here, or above it
         # The ranks of queues directly below with waiting tasks, ascending; and those queues.
         self.ranks: list[Rank] = []
         self.ranked: list[Queue] = []
@@ -510,7 +511,6 @@ class Queue:
         self.longest = UNLIMITED  # the longest time limit of a task that may start now, in seconds
         self.quotas: list[Quota] = []  # guarantees of running tasks here and below
         self.limit: Limit | None = None  # of running tasks here and below
-        self.is_limited: bool = parent is not None and parent.is_limited  # here, or above it
         # Waiting lists whose first group was beyond a limit, and how many to try at most the next
         # time, as some may be within it again; 0 if none is.
         self.held_back: list[WaitingList] = []

@@ -392,6 +392,8 @@ class State:
         queue = group.waiting_list.queue
         self.count_tasks(queue, waiting, 1)
         self.criterion.count_task(task, 1)
+        if self.quotas > 0:
+            count_in_quotas(task, 1)
         if waiting < 0 and isinstance(group, Gang) and group.waiting > 0:
             self.activate_group(group)  # with fewer waiting tasks it may fit
         self.rerank(queue)
@@ -421,6 +423,8 @@ class State:
             if not group.tasks:
                 group.tasks = None
         self.criterion.count_task(task, -1)
+        if self.quotas > 0:
+            count_in_quotas(task, -1)
         self.count_tasks(queue, waiting, -1)
         if waiting > 0:
             self.activate_group(group)
@@ -751,10 +755,7 @@ class State:
             for quota in queue.quotas:
                 quota.held = zeros(self.width)
         for task in self.running.values():
-            for node in path_of(task.group.waiting_list.queue):
-                for quota in node.quotas:
-                    if quota.is_on(task.server):
-                        add_to(quota.held, task.shape.demand, 1)
+            count_in_quotas(task, 1)
 
     def follow_limits(self, queue: Queue, *, may_start: bool) -> None:
         """Follow the limits above a queue after its running tasks changed."""
@@ -831,6 +832,14 @@ class State:
         for queue in sorted_by_serial(self.queues.values(), is_last_first=True):
             if queue.parent is not None:  # queues below it were added later
                 self.rerank_one(queue, queue.parent)
+
+
+def count_in_quotas(task: Task, sign: i64) -> None:
+    """Count a task that starts (1) or ends (-1), in the quotas of its queue and of those above."""
+    for node in path_of(task.group.waiting_list.queue):
+        for quota in node.quotas:
+            if quota.is_on(task.server):
+                add_to(quota.held, task.shape.demand, sign)
 
 
 class WhatIf:

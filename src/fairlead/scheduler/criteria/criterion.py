@@ -65,9 +65,6 @@ class Criterion:
         node: Queue | None = task.group.waiting_list.queue
         while node is not None and node.parent is not None:
             add_to(node.held, task.shape.demand, sign)
-            for quota in node.quotas:
-                if quota.is_on(task.server):
-                    add_to(quota.held, task.shape.demand, sign)
             node.score = self.score(node)
             node = node.parent
 

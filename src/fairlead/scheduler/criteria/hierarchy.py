@@ -14,11 +14,13 @@ from mypy_extensions import i64
 from fairlead.scheduler._cycle import NextStart, QueueCycle
 from fairlead.scheduler._entities import (
     Gang,
+    Plan,
     Queue,
     Server,
     Shape,
     Starts,
     Task,
+    TaskGroup,
     has_room,
     limit_reached,
     path_of,
@@ -92,8 +94,7 @@ class TreeCycle(QueueCycle):
             touched[task.server.name] = task.server
         changed = [queue]
         for leaf, found in list(self.first.items()):
-            is_same = limit_reached(found[0]) is None and still_fits(found, touched)
-            if leaf is queue or self.knows_servers or not is_same:
+            if leaf is queue or self.knows_servers or not still_fits(found, touched):
                 self.find_start(leaf)
                 changed.append(leaf)
         if tasks[0].group.waiting == 0:
@@ -110,18 +111,18 @@ class TreeCycle(QueueCycle):
 
     def find_start(self, queue: Queue) -> None:
         """Find what a leaf can start, and note for it and those above whether it can."""
-        found = self.find_first(queue)
-        if found is not None:
-            self.first[queue] = found
-            self.tree.steps[queue] = self.tree.step_of(found[0])
-            self.tree.starts[queue] = starts_of(found)
+        group, server, plan = self.find_first(queue)
+        if group is not None:
+            self.first[queue] = (group, server, plan)
+            self.tree.steps[queue] = self.tree.step_of(group)
+            self.tree.starts[queue] = starts_of(group, server, plan)
         elif queue in self.first:
             del self.first[queue]
         able = self.tree.able
         path = path_of(queue)
         path.reverse()
         for node in path:
-            if found is not None:
+            if group is not None:
                 able.add(node)
             elif not self.tree.candidates(node):
                 able.discard(node)
@@ -153,20 +154,19 @@ class TreeCycle(QueueCycle):
         return before != self.tree.saturated
 
 
-def starts_of(found: NextStart) -> Starts:
-    group, server, plan = found
+def starts_of(group: TaskGroup, server: Server | None, plan: Plan | None) -> Starts:
     if server is not None:
         return [(group.shape, server)]
-    return [(group.shape_of(index), on) for index, on in plan]
+    return [(group.shape_of(index), on) for index, on in plan or []]
 
 
 def still_fits(found: NextStart, touched: dict[str, Server]) -> bool:
-    """Return whether what a leaf could start still fits after tasks started on some servers.
+    """Return whether what a leaf could start still may, after tasks started on some servers.
 
     A gang is always planned anew: its tasks may choose other servers now.
     """
     group, server, _ = found
-    if server is None:
+    if group is None or server is None or limit_reached(group) is not None:
         return False
     return server.name not in touched or has_room(server, group.shape)
 
