@@ -320,8 +320,8 @@ def test_another_policy_is_refused(connect: Connect) -> None:
         fairlead.ray.start("tsf/rrr")
     with pytest.raises(InputError, match="seed: a dispatcher with 0 runs already"):
         fairlead.ray.start(seed=5)
-    with pytest.raises(InputError, match="preemption of Ray's tasks is not supported"):
-        fairlead.ray.start("drf/best-fit/over-share")
+    with pytest.raises(InputError, match="grace: must be from 0 to 86,400 seconds"):
+        fairlead.ray.start(grace=-1)
 
 
 def test_a_refused_call_fails_alone(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -172,6 +172,53 @@ def test_calls_go_on_with_the_next_dispatcher(connect: Connect) -> None:
     until(lambda: not fair.jobs())
 
 
+class Idle:
+    def rest(self) -> None:
+        """Do nothing."""
+
+
+def interrupted(folder: Path, name: object, seconds: float) -> str:
+    """Note a start and an interruption; the first start lasts, a later one returns at once."""
+    is_first = not starts(folder, name)
+    (folder / f"{name}.{time.time_ns()}").touch()
+    end = time.monotonic() + seconds * is_first
+    while time.monotonic() < end:
+        try:
+            time.sleep(0.05)
+        except KeyboardInterrupt:
+            (folder / f"{name}-interrupted.{time.time_ns()}").touch()
+            if name == "polite":
+                raise
+    return f"{name} done"
+
+
+def test_preempted_calls_are_interrupted_or_killed_and_made_again(
+    connect: Connect, tmp_path: Path
+) -> None:
+    """Ana holds both nodes, of which one is due to bo; her later call lost less work."""
+    ana, bo = connect("ana"), connect("bo")
+    stop()
+    fairlead.ray.start("drf/best-fit/over-share", grace=1.0)
+    held = ana.submit(time.sleep, 100, demand={"cpu": 2})
+    until(lambda: sum(job["running"] for job in ana.jobs()) == 1)
+    for name in ("polite", "stubborn"):
+        later = ana.submit(interrupted, tmp_path, name, 100, demand={"cpu": 2})
+        until(lambda name=name: starts(tmp_path, name) == 1)
+        assert ray.get(bo.submit(noting, tmp_path, "bo", 0.1, demand={"cpu": 2}), timeout=30)
+        assert ray.get(later, timeout=30) == f"{name} done"
+        assert starts(tmp_path, name) == 2
+        assert starts(tmp_path, f"{name}-interrupted") == 1
+    actor = ray.get(ana.remote(cpu=2)(Idle).submit(), timeout=30)
+    assert ray.get(bo.submit(abs, -1, demand={"cpu": 2}), timeout=30) == 1
+    with pytest.raises(ray.exceptions.ActorDiedError):
+        ray.get(actor.rest.remote(), timeout=30)
+    assert [job["running"] for job in ana.jobs()] == [1]
+    ray.cancel(held)
+    until(lambda: not ana.jobs())
+    stop()
+    fairlead.ray.start()
+
+
 DRIVER = """
 import sys, time, ray, fairlead.ray
 ray.init(address=sys.argv[1], logging_level="warning")

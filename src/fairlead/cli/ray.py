@@ -45,6 +45,14 @@ def start(
         str | None,
         Option("--db", metavar="FILE", help="Keep the journal in this file on Ray's head node."),
     ] = None,
+    grace: Annotated[
+        float | None,
+        Option(
+            min=0,
+            metavar="SECONDS",
+            help="From KeyboardInterrupt in a preempted call to its kill. [default: 10]",
+        ),
+    ] = None,
     address: Address = None,
 ) -> None:
     """Start a dispatcher, which chooses the next user and the node of each task.
@@ -64,7 +72,7 @@ def start(
     from fairlead.ray.connection import start
 
     token = os.environ.get("FAIRLEAD_TOKEN", "")
-    start(policy, weights or None, service, token, db, address, seed)
+    start(policy, weights or None, service, token, db, address, seed, grace)
 
 
 def stop(address: Address = None) -> None:

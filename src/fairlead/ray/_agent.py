@@ -41,6 +41,7 @@ from fairlead.ray._ray_calls import (
     ray_options,
     worker_function,
 )
+from fairlead.service.bounds import PREEMPTED
 from fairlead.service.engines.protocol import Ending, Key
 
 LOG = logging.getLogger("fairlead.ray")
@@ -70,6 +71,7 @@ class Agent:
     def __init__(self, name: str, user: str, dispatcher: Any) -> None:
         self.name, self.user, self.dispatcher = name, user, dispatcher
         self.session, self.wait, self.seen = "", 0.0, 0
+        self.grace = 0.0  # seconds until a preempted call is killed
         self._functions: dict[int, bytes] = {}
         self._names: dict[int, str] = {}
         self._defined: dict[int, asyncio.Event] = {}
@@ -83,7 +85,8 @@ class Agent:
         self._runs: dict[Key, Any] = {}  # reference, actor, its id, or group; None until made
         self._calls_of_key: dict[Key, list[RayCall]] = {}
         self._ended: dict[Key, Ending] = {}
-        self._moved: set[Key] = set()  # tasks stopped because their node was lost
+        # Why tasks were stopped whose calls are to run again.
+        self._repeated: dict[Key, str] = {}
         self._skipped: dict[str, list[int]] = {}
         self._cancelled: list[str] = []
         self._running: Counter[CallOptions] = Counter()  # tasks in Ray
@@ -294,6 +297,7 @@ class Agent:
                 return str(answer["fault"])
             if self.session != answer["session"]:
                 self.session, self.wait, self.seen = answer["session"], answer["wait"], 0
+                self.grace = answer["grace"]
                 self._has_reports.set()
             return ""
 
@@ -377,7 +381,7 @@ class Agent:
 
     def _forget(self, key: Key) -> None:
         del self._ended[key]
-        self._moved.discard(key)
+        self._repeated.pop(key, None)
         self._runs.pop(key, None)
         for call in self._calls_of_key.pop(key, ()):
             if call.key == key:
@@ -419,11 +423,12 @@ class Agent:
             call.key, self._calls_of_key[key] = key, [call]
             self._spawn(self._start_actor(call, key, node_id))
         else:
-            more = [] if call.is_alone else self._calls_to_share(batch)
+            call.key = key  # a call that was lost may be several times in the line
+            more = [] if call.is_alone else self._calls_to_share(batch, key)
             self._submit_to_ray(batch, key, [call, *more], node_id)
 
-    def _calls_to_share(self, batch: CallBatch) -> list[RayCall]:
-        """Return waiting calls that share a start, if calls of the function are short."""
+    def _calls_to_share(self, batch: CallBatch, key: Key) -> list[RayCall]:
+        """Return waiting calls that share the start `key`, if calls of the function are short."""
         waiting = self._waiting[batch.options]
         if not (waiting and self._is_short(batch.options)):
             return []
@@ -432,9 +437,12 @@ class Agent:
         calls: list[RayCall] = []
         alone: list[RayCall] = []
         while len(calls) < most and (call := self._next_call(batch.options)) is not None:
-            (alone if call.is_alone else calls).append(call)
-        for call in calls:
-            self._skip(call)
+            if call.is_alone:
+                alone.append(call)
+            else:
+                call.key = key
+                calls.append(call)
+                self._skip(call)
         waiting.extendleft(reversed(alone))
         return calls
 
@@ -497,7 +505,7 @@ class Agent:
             await self._lose(batch, key, calls, fault)
             return
         except (Exception, asyncio.CancelledError) as fault:
-            if key in self._moved and isinstance(fault, exceptions.TaskCancelledError):
+            if key in self._repeated and isinstance(fault, exceptions.TaskCancelledError):
                 await self._lose(batch, key, calls, fault)
                 return
             for call in calls:
@@ -520,23 +528,27 @@ class Agent:
     async def _lose(
         self, batch: CallBatch, key: Key, calls: list[RayCall], fault: Exception
     ) -> None:
-        """Repeat calls whose worker or node was lost.
+        """Repeat calls that were preempted, or whose worker or node was lost.
 
-        Any of several calls may be the cause. So a loss counts as a try only for a single call.
+        Any of several calls may be the cause of a loss. So it counts as a try only for a single
+        call, and a preemption never does.
         """
         again = []
+        is_preempted = self._repeated.get(key) == PREEMPTED
         for call in calls:
             if call.key == key and not call.outcome.done():
-                call.tries += len(calls) == 1
-                call.is_alone |= len(calls) > 1
+                if not is_preempted:
+                    call.tries += len(calls) == 1
+                    call.is_alone |= len(calls) > 1
                 again.append(call)
                 if call.tries >= batch.options.attempts:
                     again.pop()
                     call.fail(
                         LostError(f"was lost {call.tries} times, at last by {one_line(fault)}")
                     )
-        tries = max(1, *(call.tries for call in calls))
-        await asyncio.sleep(HELD_SECONDS * 2 ** (tries - 1))
+        if not is_preempted:
+            tries = max(1, *(call.tries for call in calls))
+            await asyncio.sleep(HELD_SECONDS * 2 ** (tries - 1))
         again = [call for call in again if call.key == key and not call.outcome.done()]
         for call in again:
             call.key = None
@@ -550,22 +562,32 @@ class Agent:
         if again:
             self._gather(batch.options, again)
         is_again = own.waits or own.key not in (None, key)
-        self._end_task(key, None if is_again else 1, one_line(fault))
+        reason = PREEMPTED if is_preempted else one_line(fault)
+        self._end_task(key, None if is_again else 1, reason)
 
     def _stop(self, key: Key, why: str) -> None:
         """Stop the task of an attempt."""
         self._early_starts = [start for start in self._early_starts if start[0] != key]
         run = self._runs.get(key)
-        if key in self._ended:
+        if key in self._ended or (why == PREEMPTED and key in self._repeated):
             return
-        if why == MOVED:  # its calls are repeated
-            self._moved.add(key)
+        if why in (MOVED, PREEMPTED):
+            self._repeated[key] = why
         if isinstance(run, ray.ObjectRef):
-            ray.cancel(run, force=True)
+            if why == PREEMPTED:
+                ray.cancel(run)  # raises KeyboardInterrupt in the call
+                self._spawn(self._kill_after_grace(key, run))
+            else:
+                ray.cancel(run, force=True)
         elif run is not None:
             _drop(run)
         else:
             self._end_task(key, ENDED, why)
+
+    async def _kill_after_grace(self, key: Key, run: ray.ObjectRef) -> None:
+        await asyncio.sleep(self.grace)
+        if self._runs.get(key) is run and key not in self._ended:
+            ray.cancel(run, force=True)
 
     def _end_task(self, key: Key, status: int | None, reason: str) -> None:
         """Record how a task ended, to be reported."""

@@ -41,6 +41,7 @@ from fairlead.service.rate_limits import Limits
 from fairlead.service.service import Service, Settings
 
 VERSION = version("fairlead")
+KILL_AFTER = 10.0  # seconds until a preempted call is killed, unless told otherwise
 POLL_SECONDS = 5.0  # for which an agent waits for orders
 AT_ONCE = 2000  # orders in an answer
 LOOK_SECONDS = 2.0  # between notices to agents of jobs cancelled elsewhere
@@ -61,10 +62,12 @@ class Dispatcher:
         token: str | None,
         journal: str | None,
         users: Sequence[str] | None = None,
+        grace: float | None = None,
     ) -> None:
         logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s")
         self._policy, self._seed = policy, seed
         self._remote, self._token, self._file = service, token, journal
+        self._grace = KILL_AFTER if grace is None else grace
         self._own: Service | None = None
         self._begun: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[Any]] = []
@@ -91,7 +94,8 @@ class Dispatcher:
             return {"fault": fault}
         if name not in self._engine.agents:
             self._tasks.append(asyncio.create_task(self._watch(name, handle)))
-        return {"session": self._engine.join(name, user, jobs), "wait": POLL_SECONDS}
+        session = self._engine.join(name, user, jobs)
+        return {"session": session, "wait": POLL_SECONDS, "grace": self._grace}
 
     async def submit(
         self, name: str, session: str, key: str, jobs: Sequence[dict[str, Any]]
@@ -174,6 +178,7 @@ class Dispatcher:
             "policy": ready.get("policy", ""),
             "seed": None if self._own is None else self._own.state_thread.state.scheduler.seed,
             "service": str(self._address),
+            "grace": self._grace,
             "journal": None if self._journal is None else str(self._journal.path),
             "nodes": {name: found.id for name, found in self._engine.ray_nodes.items()},
             "agents": [

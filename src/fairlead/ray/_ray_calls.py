@@ -18,7 +18,7 @@ from ray import exceptions
 from fairlead.errors import FairleadError
 from fairlead.service.engines.protocol import Key
 
-PROTOCOL = 1  # the version of the messages between agents and dispatchers
+PROTOCOL = 2  # the version of the messages between agents and dispatchers
 NAME = NAMESPACE = "fairlead"  # of the dispatcher
 AGENT = "ray"  # the first word of a job's command; the second is the agent's name
 MOVED = "it runs elsewhere, or has ended"

@@ -42,7 +42,7 @@ class AgentTask:
     start: Start
     node_id: str
     since: float = field(default_factory=monotonic)
-    is_stopping: bool = False
+    stopping: str = ""  # why it was asked to stop
 
 
 @dataclass
@@ -116,7 +116,7 @@ class RayEngine:
         if run is None or key in self._ended:
             return
         if run.agent in self.agents:
-            run.is_stopping = True
+            run.stopping = why
             self.agents[run.agent].session.queue("stop", (key, why))
         else:
             self._end(key, 143, why)
@@ -160,7 +160,7 @@ class RayEngine:
             now = monotonic()
             for key, run in self.runs.items():
                 limit = run.start.time_limit
-                if limit is not None and now - run.since > limit and not run.is_stopping:
+                if limit is not None and now - run.since > limit and not run.stopping:
                     self.stop(key, "time limit")
 
     async def update_nodes(self) -> None:
@@ -181,8 +181,8 @@ class RayEngine:
         for key, run in self.runs.items():
             if run.agent == name and key not in self._ended:
                 self._order_start(run)
-                if run.is_stopping:
-                    agent.session.queue("stop", (key, "cancelled"))
+                if run.stopping:
+                    agent.session.queue("stop", (key, run.stopping))
         return agent.session.id
 
     async def report(self, name: str, endings: Sequence[Ending]) -> None:

@@ -25,6 +25,7 @@ from fairlead.service.client.exchange import TIMEOUT, Reply
 
 AT_ONCE = 100_000  # concurrent calls of the dispatcher
 BEGIN_SECONDS = 60.0
+LONGEST_GRACE = 86400.0
 HEAD = "node:__internal_head__"
 
 
@@ -43,6 +44,7 @@ def start(
     journal: str | None = None,
     address: str | None = None,
     seed: int | None = None,
+    grace: float | None = None,
 ) -> Any:
     """Return the dispatcher of a Ray cluster, and start one where there is none.
 
@@ -60,14 +62,21 @@ def start(
         The address of the Ray cluster; ``auto`` when absent.
     seed : int, optional
         The seed of random choices; the journal's, or 0, when absent.
+    grace : float, optional
+        Seconds until a preempted call is killed that goes on after a KeyboardInterrupt; 10 when
+        absent.
 
     Raises
     ------
     InputError
         When there is no cluster, or the policy or the service is unknown.
     """
-    if policy is not None and parse_policy(policy).preempts:
-        raise InputError("preemption of Ray's tasks is not supported", "policy")
+    if policy is not None:
+        parse_policy(policy)
+    if grace is not None:
+        grace = number(grace, "grace")
+        if not 0 <= grace <= LONGEST_GRACE:
+            raise InputError(f"must be from 0 to {LONGEST_GRACE:,.0f} seconds", "grace")
     if seed is not None:
         seed = whole_number(seed, "seed")
     for name, weight in (users or {}).items():
@@ -89,9 +98,9 @@ def start(
         scheduling_strategy=where,
     )
     listed = None if users is None else list(users)
-    dispatcher = made.remote(policy, seed, service, token, journal, listed)
+    dispatcher = made.remote(policy, seed, service, token, journal, listed, grace)
     there = answer_of(dispatcher.state.remote(), BEGIN_SECONDS)
-    asked = {"policy": policy, "seed": seed, "service": service}
+    asked = {"policy": policy, "seed": seed, "service": service, "grace": grace}
     asked |= {"journal": None if journal is None else str(Path(journal))}
     for what, wanted in asked.items():
         if wanted is not None and there[what] != wanted:
