@@ -1,8 +1,9 @@
 """The rules of preemption, checked for each task that was started in place of others.
 
-The order of the takers, and the choice among several permitted sets of victims, are not defined
-here, but for two things: no victim could be left out, and a round that starts nothing leaves no
-task waiting for which one victim would do.
+The choice among several permitted sets of victims is not defined here, but for two things: no
+victim could be left out, and a round that starts nothing leaves no task waiting for which one
+victim would do. Of the order of takers the first one is checked, among queues without parents and
+quotas: for no queue with a lesser share one victim would do.
 """
 
 from __future__ import annotations
@@ -123,6 +124,11 @@ class PlainRound:
     def follow(self, found: list[Any], *, is_complete: bool) -> None:
         """Assert the rules for each start, and do the same here."""
         s = self.s
+        if found and not any(q.parent or q.quotas for q in s.queues.values()):
+            first = s.groups[found[0][0][0].group].queue
+            for queue in s.queues.values():
+                if self.order(queue) < self.order(first):
+                    self.check_none_left(queue)
         for starts, victims in found:
             stopped = [s.running[id] for id in victims]
             group = s.groups[starts[0].group]
@@ -151,7 +157,11 @@ class PlainRound:
             s.fresh |= {p.task for p in started}
             s.stopping |= set(victims)
         if is_complete and not found:
-            self.check_nothing_left()
+            for queue in s.queues.values():
+                self.check_none_left(queue)
+
+    def order(self, queue: Queue) -> tuple[bool, int, int]:
+        return queue.weight == 0, self.score(queue, self.lasting(), []), queue.serial
 
     def check_priorities(self, unit: list[Task], victims: list[Task]) -> None:
         """Assert that no task of lower priority of the queue there would do as well."""
@@ -169,24 +179,26 @@ class PlainRound:
             worse = (other.group.priority, -other.since) < (victim.group.priority, -victim.since)
             assert not (alike and worse)
 
-    def check_nothing_left(self) -> None:
-        """Assert that no waiting task could start in place of one other."""
+    def check_none_left(self, queue: Queue) -> None:
+        """Assert that no waiting task of a queue could start in place of one other."""
         s = self.s
-        for queue in s.queues.values():
-            firsts: dict[object, Group] = {}
-            for group in s.waiting_in(queue):
-                (demand, tasks, where), *more = group.members
-                is_gang = group.gang and (tasks > 1 or more)
-                firsts.setdefault(group.id if is_gang else (*demand, str(where)), group)
-            for group in list(firsts.values())[: 1 if s.strict else TRIED]:
-                if group.gang or not s.is_within(group):
-                    continue
+        firsts: dict[object, Group] = {}
+        for group in s.waiting_in(queue):
+            (demand, tasks, where), *more = group.members
+            is_gang = group.gang and (tasks > 1 or more)
+            firsts.setdefault(group.id if is_gang else (*demand, str(where)), group)
+        for group in list(firsts.values())[: 1 if s.strict else TRIED]:
+            if group.gang or not s.is_within(group):
+                continue
+            asked = s.demand(group, next(group.waiting()))
+            if not any(asked[r] for r in s.counted()):
+                continue  # it takes nothing that counts in shares, so nothing is due to it
+            for server in s.there():
+                if s.fits(group, next(group.waiting()), server):
+                    break
+            else:
                 for server in s.there():
-                    if s.fits(group, next(group.waiting()), server):
-                        break
-                else:
-                    for server in s.there():
-                        self.check_not_left(group, server)
+                    self.check_not_left(group, server)
 
     def check_not_left(self, group: Group, server: Server) -> None:
         s, index = self.s, next(group.waiting())
