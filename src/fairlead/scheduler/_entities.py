@@ -372,9 +372,41 @@ class Task:
         self.server = server
         self.attempt = attempt  # 1 for the first start of this task
         self.since = since  # time of its start, in seconds
-        self.expected_end = since + group.limit  # infinite if nothing is known
         self.is_running = False
         self.is_stopping = False  # whether it holds its amounts only until it has stopped
+
+    @property
+    def expected_end(self) -> float:
+        """When it ends at the latest; infinite if nothing is known."""
+        return self.since + self.group.limit
+
+
+class PredictedTask(Task):
+    """A task without a time limit whose end is predicted."""
+
+    def __init__(
+        self,
+        id: int,
+        group: TaskGroup,
+        index: int,
+        server: Server,
+        attempt: int,
+        since: float,
+        predicted_end: float,
+    ) -> None:
+        super().__init__(id, group, index, server, attempt, since)
+        self.predicted_end = predicted_end
+
+    @property
+    def expected_end(self) -> float:
+        return self.predicted_end
+
+
+def predicted(task: Task, end: float) -> PredictedTask:
+    """Return a task that has not been booked yet, with a predicted end."""
+    return PredictedTask(
+        task.id, task.group, task.index, task.server, task.attempt, task.since, end
+    )
 
 
 @mypyc_attr(acyclic=True)

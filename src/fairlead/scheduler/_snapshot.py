@@ -25,6 +25,7 @@ from fairlead.scheduler._entities import (
     Gang,
     Limit,
     Member,
+    PredictedTask,
     Queue,
     Quota,
     Server,
@@ -32,6 +33,7 @@ from fairlead.scheduler._entities import (
     Task,
     TaskGroup,
     Terms,
+    predicted,
     sorted_by_serial,
 )
 from fairlead.scheduler._state import PlannedStart, State
@@ -263,7 +265,8 @@ def restore_state(state: State, body: Body) -> None:
         found = state.groups[task["group"]]
         place = state.servers[task["server"]]
         ran = Task(task["id"], found, task["index"], place, task["attempt"], task["since"])
-        ran.expected_end = task.get("expected_end", ran.expected_end)
+        if "expected_end" in task:
+            ran = predicted(ran, task["expected_end"])
         state.book(ran, 0)
         if task.get("stopping", False):
             state.mark_stopping(ran)
@@ -396,7 +399,7 @@ def task_row(task: Task) -> TaskRow:
     }
     if task.is_stopping:
         row["stopping"] = True
-    if task.expected_end < UNLIMITED and task.group.limit == UNLIMITED:
+    if isinstance(task, PredictedTask):
         row["expected_end"] = task.expected_end
     return row
 

@@ -44,6 +44,7 @@ from fairlead.scheduler._entities import (
     has_room,
     larger,
     path_of,
+    predicted,
     sorted_by_serial,
     zeros,
 )
@@ -317,7 +318,7 @@ class State:
         if self.criterion.predicts_runs and group.limit == UNLIMITED:
             runs = group.waiting_list.queue.last_runs
             if runs:
-                task.expected_end = since + sum(runs) / len(runs)
+                task = predicted(task, since + sum(runs) / len(runs))
         self.ids += 1
         self.book(task, -1)
         if self.undo_steps is not None:
