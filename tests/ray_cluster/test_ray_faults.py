@@ -157,7 +157,7 @@ def test_allowed_users_survive_a_restart(connect: Connect, tmp_path: Path) -> No
 
 def test_calls_go_on_with_the_next_dispatcher(connect: Connect) -> None:
     fair = connect("ana")
-    running = [fair.submit(time.sleep, 8) for _ in range(4)]
+    running = [fair.submit(time.sleep, 5) for _ in range(4)]
     until(lambda: sum(job["running"] for job in fair.jobs()) == 4)
     waiting = fair.submit(abs, -7)
     until(lambda: len(fair.jobs()) >= 2)
