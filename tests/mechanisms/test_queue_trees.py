@@ -12,6 +12,7 @@ from effort import cases
 from fairlead.certificates.bottleneck_theorems import certify_bottleneck
 from fairlead.certificates.queue_levels import certify_queue_levels, certify_queue_stops
 from fairlead.errors import NoConvergenceError, RefusalError
+from fairlead.mechanisms import queue_trees
 from fairlead.mechanisms.catalogue import CATALOGUE, QUEUES, solve
 from fairlead.model.problem import Problem
 from fairlead.properties.audit import audit
@@ -169,7 +170,7 @@ def test_ps_dsf_may_give_a_queue_more_than_its_part() -> None:
     assert verdict.witness["slice"] == pytest.approx(3)
 
 
-def test_no_answer_is_given_where_none_exists() -> None:
+def test_no_answer_is_given_where_none_exists(monkeypatch: pytest.MonkeyPatch) -> None:
     """Below its limit the last user counts on the first server, at the limit it does not."""
     problem = Problem.from_arrays(
         [[3, 3], [3, 6], [6, 6]],
@@ -178,6 +179,7 @@ def test_no_answer_is_given_where_none_exists() -> None:
         task_limit=[np.inf, np.inf, 1, 1],
     )
     problem = problem.with_queues([{"name": "team"}], ["team", None, "team", "team"])
+    monkeypatch.setattr(queue_trees, "SWEEPS", 500)
     with pytest.raises(NoConvergenceError):
         solve(problem, "ps-dsf")
 

@@ -39,7 +39,7 @@ Next = tuple[TaskGroup, Shape]  # the group that a leaf starts next, and the sha
 
 
 class ServerTreeScores(TreeScores):
-    """The scores of queues on one server. O(leaves, and queues above those that can start)."""
+    """The scores of queues on one server. O(leaves and the queues above them)."""
 
     def __init__(
         self, server: Server, width: i64, held_on: dict[Queue, vec[i64]], nexts: dict[Queue, Next]
