@@ -24,9 +24,10 @@ from conftest import STORE, until
 from fairlead.errors import InputError
 from fairlead.ray import Fair
 from fairlead.ray._ray_calls import AGENT, LostError
-from fairlead.ray._ray_engine import RayEngine
+from fairlead.ray._ray_engine import RayEngine, RayNode
 from fairlead.ray.connection import NoDispatcherError, answer_of, running_dispatcher, stop
-from fairlead.service.engines.protocol import JobSpec, Start
+from fairlead.service.bounds import PREEMPTED
+from fairlead.service.engines.protocol import EngineNode, JobSpec, Start
 
 pytestmark = pytest.mark.timeout(120)
 Connect = Callable[..., Fair]
@@ -58,6 +59,22 @@ def test_a_start_on_a_node_that_is_gone_is_lost() -> None:
         return [(ending.key, ending.status) for ending in engine.endings()]
 
     assert asyncio.run(begin()) == [((1, 0, 1), None)]
+
+
+def test_an_agent_hears_of_a_stop_when_it_joins_again() -> None:
+    """Ended at once, the task would be started again while the agent still runs it."""
+
+    async def begin() -> list[str]:
+        engine = RayEngine()
+        engine.ray_nodes = {"n0": RayNode(EngineNode("n0", {"cpu": 1.0}, {}), "id")}
+        job = JobSpec(user="ana", command=[AGENT, "driver"], environment={})
+        await engine.start([Start((1, 0, 1), "n0", {"cpu": 1.0}, None, job)])
+        engine.stop((1, 0, 1), PREEMPTED)
+        assert not engine.endings()
+        engine.join("driver", "ana", ["1"])
+        return [message.kind for message in engine.agents["driver"].session.messages]
+
+    assert asyncio.run(begin()) == ["start", "stop"]
 
 
 def test_the_call_of_a_dead_worker_is_repeated(connect: Connect, tmp_path: Path) -> None:
@@ -189,6 +206,8 @@ def interrupted(folder: Path, name: object, seconds: float) -> str:
             (folder / f"{name}-interrupted.{time.time_ns()}").touch()
             if name == "polite":
                 raise
+            if name == "careless":
+                raise OSError("no place to save to") from None
     return f"{name} done"
 
 
@@ -201,7 +220,7 @@ def test_preempted_calls_are_interrupted_or_killed_and_made_again(
     fairlead.ray.start("drf/best-fit/over-share", grace=1.0)
     held = ana.submit(time.sleep, 100, demand={"cpu": 2})
     until(lambda: sum(job["running"] for job in ana.jobs()) == 1)
-    for name in ("polite", "stubborn"):
+    for name in ("polite", "careless", "stubborn"):
         later = ana.submit(interrupted, tmp_path, name, 100, demand={"cpu": 2})
         until(lambda name=name: starts(tmp_path, name) == 1)
         assert ray.get(bo.submit(noting, tmp_path, "bo", 0.1, demand={"cpu": 2}), timeout=30)

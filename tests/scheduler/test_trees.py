@@ -206,6 +206,29 @@ def test_each_team_with_demand_has_its_part(seed: int) -> None:
         assert max(held[name]) >= 240 * weights[name] / (weights["a"] + weights["b"]) - 12
 
 
+@pytest.mark.parametrize("policy", ["ps-dsf/rrr", "drf/first-fit", "drf/first-fit/half-life:9"])
+def test_a_gang_beyond_a_limit_is_explained(policy: str) -> None:
+    s = cluster(policy, cpu=4)
+    tree(s, {"team": None, "ana": "team", "bo": "team"}, {})
+    s.set_limit("ana", tasks=0)
+    gang = s.submit("ana", {"cpu": 1}, 2, gang=True)
+    large = s.submit("bo", {"cpu": 8})
+    assert s.explain(gang).held_by == "limit"
+    assert s.explain(large).never
+
+
+def test_a_gang_beyond_a_limit_stops_no_reservation() -> None:
+    s = cluster("drf/first-fit/reserve", cpu=4)
+    tree(s, {"team": None, "ana": "team", "bo": "team"}, {})
+    s.submit("ana", {"cpu": 1}, time_limit=10)
+    s.set_limit("ana", tasks=1)
+    assert [p.queue for p in s.place()] == ["ana"]
+    s.submit("ana", {"cpu": 1}, 2, gang=True, time_limit=10)
+    waits = s.submit("bo", {"cpu": 4}, time_limit=10)
+    assert s.place() == []
+    assert s.explain(waits, 0.0).reservation.at == 10
+
+
 def test_only_leaves_take_tasks_and_may_be_removed() -> None:
     s = cluster(cpu=4)
     s.add_queue("team")

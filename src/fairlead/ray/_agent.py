@@ -515,15 +515,22 @@ class Agent:
             return
         function = batch.options.function
         self._seconds_of_call[function] = (self._seconds_of_call.get(function, lasted) + lasted) / 2
+        is_preempted = self._repeated.get(key) == PREEMPTED
+        interrupted: Exception | None = None
         for place, (call, (kind, result)) in enumerate(zip(calls, rows, strict=True)):
-            if kind == "fault":
+            if kind == "fault" and is_preempted:
+                interrupted = result  # perhaps made of the KeyboardInterrupt
+            elif kind == "fault":
                 status = 1
                 call.fail(result.as_instanceof_cause())
             elif not call.outcome.done():
                 call.outcome.set_result(
                     result if kind == "small" else StoredResult(values, place, kind)
                 )
-        self._end_task(key, status, "")
+        if interrupted is not None:
+            await self._lose(batch, key, calls, interrupted)
+        else:
+            self._end_task(key, status, "")
 
     async def _lose(
         self, batch: CallBatch, key: Key, calls: list[RayCall], fault: Exception
@@ -562,8 +569,10 @@ class Agent:
         if again:
             self._gather(batch.options, again)
         is_again = own.waits or own.key not in (None, key)
-        reason = PREEMPTED if is_preempted else one_line(fault)
-        self._end_task(key, None if is_again else 1, reason)
+        if is_preempted:  # status 0: nothing is left to start again
+            self._end_task(key, None if is_again else 0, PREEMPTED)
+        else:
+            self._end_task(key, None if is_again else 1, one_line(fault))
 
     def _stop(self, key: Key, why: str) -> None:
         """Stop the task of an attempt."""
@@ -573,6 +582,8 @@ class Agent:
             return
         if why in (MOVED, PREEMPTED):
             self._repeated[key] = why
+        else:
+            self._repeated.pop(key, None)
         if isinstance(run, ray.ObjectRef):
             if why == PREEMPTED:
                 ray.cancel(run)  # raises KeyboardInterrupt in the call
@@ -616,6 +627,8 @@ class Agent:
     async def _start_actor(self, call: RayCall, key: Key, node_id: str) -> None:
         batch = call.batch
         assert batch is not None
+        if key in self._ended:  # stopped before it was made
+            return
         try:
             made = ray.remote(
                 ray.cloudpickle.loads(self._functions[batch.options.function])
@@ -627,8 +640,12 @@ class Agent:
             actor = self._runs[key] = made.remote(*call.args, **call.kwargs)
             await actor.__ray_ready__.remote()
         except Exception as fault:
-            call.fail(fault)
-            self._end_task(key, 1, one_line(fault))
+            if key in self._repeated and not call.outcome.done():
+                call.key = None
+                self._end_task(key, None, self._repeated[key])
+            else:
+                call.fail(fault)
+                self._end_task(key, 1, one_line(fault))
             return
         if call.outcome.done():
             ray.kill(actor)
@@ -641,6 +658,10 @@ class Agent:
         call = batch.calls[0]
         starts, batch.starts = sorted(batch.starts.items()), {}
         keys = [(int(batch.job), index, attempt) for index, _ in starts]
+        if any(key in self._ended for key in keys):  # stopped before it was made
+            for key in keys:
+                self._end_task(key, ENDED, "stopped before it was made")
+            return
         shapes = [b for b in batch.request["bundles"] for _ in range(b.get("tasks", 1))]
         bundles = [_bundle(ray_options(demand_of(shape))) for shape in shapes]
         nodes = [{"ray.io/node-id": node_id} for _, node_id in starts]

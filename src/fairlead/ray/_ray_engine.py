@@ -115,11 +115,9 @@ class RayEngine:
         run = self.runs.get(key)
         if run is None or key in self._ended:
             return
+        run.stopping = why  # an agent that has not joined again hears of it then
         if run.agent in self.agents:
-            run.stopping = why
             self.agents[run.agent].session.queue("stop", (key, why))
-        else:
-            self._end(key, 143, why)
 
     def keep_only(self, keys: Collection[Key]) -> None:
         for key in self.runs.keys() - set(keys):

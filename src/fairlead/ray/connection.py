@@ -103,8 +103,8 @@ def start(
     asked = {"policy": policy, "seed": seed, "service": service, "grace": grace}
     asked |= {"journal": None if journal is None else str(Path(journal))}
     for what, wanted in asked.items():
-        if wanted is not None and there[what] != wanted:
-            fault = f"a dispatcher with {there[what]} runs already; fairlead ray stop ends it"
+        if wanted is not None and there.get(what) != wanted:
+            fault = f"a dispatcher with {there.get(what)} runs already; fairlead ray stop ends it"
             raise InputError(fault, what)
     if users is not None:
         answer_of(dispatcher.allow.remote(dict(users)), BEGIN_SECONDS)

@@ -259,8 +259,8 @@ def active_groups(queue: Queue) -> list[TaskGroup]:
 
 def first_waiting(queue: Queue) -> TaskGroup | None:
     """Return the first group with waiting tasks, of all waiting lists. O(waiting lists)."""
-    first = first_active(queue)
-    for waiting_list in [*queue.waiting_lists.values(), *queue.held_back]:
+    first: TaskGroup | None = None
+    for waiting_list in lists_of(queue):
         group = waiting_list.first()
         if group is not None and (first is None or group.order < first.order):
             first = group
@@ -270,11 +270,16 @@ def first_waiting(queue: Queue) -> TaskGroup | None:
     return first
 
 
+def lists_of(queue: Queue) -> list[WaitingList]:
+    """Return all waiting lists but those of parked gangs, some of them twice."""
+    active = [entry[1] for entry in queue.active]
+    return [*queue.waiting_lists.values(), *queue.held_back, *active]
+
+
 def first_groups(queue: Queue) -> list[TaskGroup]:
     """Return the first group of each waiting list in order, and all gangs. O(waiting lists)."""
     found: dict[int, TaskGroup] = {}
-    lists = [entry[1] for entry in queue.active]
-    for waiting_list in [*queue.waiting_lists.values(), *queue.held_back, *lists]:
+    for waiting_list in lists_of(queue):
         group = waiting_list.first()
         if group is not None:
             found[group.id] = group

@@ -692,8 +692,8 @@ class Scheduler:
         ------
         InputError, RefusalError
             When the mechanism is unknown, or its definition does not admit the tasks.
-        CertificateError
-            When no answer could be proved.
+        CertificateError, NoConvergenceError
+            When no answer could be proved, or none was found.
 
         Examples
         --------

@@ -99,9 +99,9 @@ class TreeServerShare(ServerShare):
         return ServerTreeScores(server, self.width, self.held_on.get(server.name, {}), nexts)
 
     def position(self, group: TaskGroup, shape: Shape, servers: Iterable[Server]) -> QueuePosition:
-        """Return the position of a queue and its ancestors on the nearest server.
+        """Return the position of a queue and its ancestors on the server nearest to a task.
 
-        In trees, if all waiting tasks could start there.
+        In trees, if the first task of each queue could start there, also of the group's queue.
         """
         path = path_of(group.waiting_list.queue)
         root = path[0].parent
