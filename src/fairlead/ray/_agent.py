@@ -85,8 +85,7 @@ class Agent:
         self._runs: dict[Key, Any] = {}  # reference, actor, its id, or group; None until made
         self._calls_of_key: dict[Key, list[RayCall]] = {}
         self._ended: dict[Key, Ending] = {}
-        # Why tasks were stopped whose calls are to run again.
-        self._repeated: dict[Key, str] = {}
+        self._repeated: dict[Key, str] = {}  # stopped tasks whose calls run again, and the reason
         self._skipped: dict[str, list[int]] = {}
         self._cancelled: list[str] = []
         self._running: Counter[CallOptions] = Counter()  # tasks in Ray

@@ -115,7 +115,7 @@ class RayEngine:
         run = self.runs.get(key)
         if run is None or key in self._ended:
             return
-        run.stopping = why  # an agent that has not joined again hears of it then
+        run.stopping = why  # `join` repeats the order to an agent that is not there now
         if run.agent in self.agents:
             self.agents[run.agent].session.queue("stop", (key, why))
 

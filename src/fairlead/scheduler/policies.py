@@ -82,8 +82,7 @@ FORMS = ("residual", "oblivious")
 MOST_SLOTS = 1_000_000
 MOST_SECONDS = 1e15
 HALF_LIFE = "half-life"
-# Cycles that serve trees of queues
-WITH_TREES = (TreeCycle, LevelCycle, SubmissionCycle, ServerTreeCycle)
+WITH_TREES = (TreeCycle, LevelCycle, SubmissionCycle, ServerTreeCycle)  # may have inner queues
 WITH_QUOTAS = "drf/first-fit or drf/best-fit"
 RESERVE = "reserve"
 SPARE = "/spare:"

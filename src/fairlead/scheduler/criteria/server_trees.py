@@ -77,9 +77,8 @@ class TreeServerShare(ServerShare):
 
     def __init__(self, width: i64) -> None:
         super().__init__(width)
-        self.held_on: dict[
-            str, dict[Queue, vec[i64]]
-        ] = {}  # by server, of the leaves below other queues
+        # By server, of the leaves below other queues.
+        self.held_on: dict[str, dict[Queue, vec[i64]]] = {}
 
     def count_task(self, task: Task, sign: i64) -> None:
         super().count_task(task, sign)
