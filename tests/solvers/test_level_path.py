@@ -21,7 +21,7 @@ def test_slopes_are_differences(seed: int) -> None:
             log_rate=np.log(problem.gamma),
             log_weight=np.log(problem.weight),
             log_limit=np.log(problem.task_limit),
-            use=np.ascontiguousarray(np.moveaxis(use_per_task(problem), 0, 2)),
+            use=use_per_task(problem),
         )
     at = rng.normal(-2, 0.3, 13)
     here = level_path._evaluate(levels, at)

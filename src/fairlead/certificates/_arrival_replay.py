@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from librt.vecs import vec
+from librt.vecs import append, vec
 from mypy_extensions import i64
 
 INFINITE: Final = float("inf")
@@ -55,8 +55,8 @@ class ArrivalReplay:
         log_step: Iterable[int],
         log_kind: Iterable[int],
         log_level: Iterable[float],
-    ) -> list[float]:
-        """Replay the steps of P agents; return the least level after each.
+    ) -> vec[float]:
+        """Replay the steps of P agents; return (P,) the least level after each.
 
         `use` (P R,) is that of each agent per unit of level, one row after the other; `budget` (P,)
         the part of every resource that may be used after each arrival. `log_step`, `log_kind` and
@@ -64,21 +64,20 @@ class ArrivalReplay:
         arrival and entry, and O(K R) a step.
         """
         steps, of_kind, levels = vec[i64](log_step), vec[i64](log_kind), vec[float](log_level)
-        uses = vec[float](use)
+        kind_of, uses, budgets = vec[i64](kinds), vec[float](use), vec[float](budget)
         width: i64 = len(self._used)
         entry: i64 = 0
-        at: i64 = 0
-        least = []
-        for kind, limit in zip(kinds, budget, strict=True):
-            self._levels[kind].append(AgentsOfALevel(uses[at : at + width]))
-            at += width
+        least = vec[float](capacity=len(kind_of))
+        for k in range(len(kind_of)):
+            agents = AgentsOfALevel(uses[k * width : (k + 1) * width])
+            self._levels[kind_of[k]].append(agents)
             self._arrived += 1
             for r in range(width):
                 self._rose[r] = 0.0
             while entry < len(steps) and steps[entry] == self._arrived:
                 self._set_level(of_kind[entry], levels[entry])
                 entry += 1
-            least.append(self._measure_step(limit))
+            least = append(least, self._measure_step(budgets[k]))
         return least
 
     def _set_level(self, kind: i64, target: float) -> None:
@@ -99,8 +98,9 @@ class ArrivalReplay:
         while True:
             meets = len(levels) > 1 and levels[-2].level <= target
             end = levels[-2].level if meets else target
+            rise = end - lowest.level
             for r in range(len(lowest.use)):
-                self._add(r, lowest.use[r] * (end - lowest.level))
+                self._add(r, lowest.use[r] * rise)
             lowest.level = end
             if not meets:
                 return

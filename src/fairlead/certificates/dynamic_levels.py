@@ -21,8 +21,6 @@ CONDITION = (
     "step, and no share shrank (dynamic DRF: Li et al. 2019, linear programme 1 and Lemma 1)"
 )
 
-PORTION = 2**16  # agents per call of the compiled replay; longer lists take memory
-
 
 def certify_dynamic(
     demand: FloatArray,
@@ -67,18 +65,8 @@ def certify_dynamic(
     use = demand * (weight / demand.max(axis=1))[:, None]
     # Avoids division by a budget that underflows to 0.
     budget = np.clip(np.cumsum(weight) / total_weight, np.finfo(np.float64).tiny, 1.0)
-    reported: list[float] = []
-    for begin in range(0, n_agents, PORTION):
-        end = begin + PORTION
-        entries = slice(*np.searchsorted(log.step, [begin + 1, end + 1]))
-        reported += replay.replay(
-            kind[begin:end].tolist(),
-            use[begin:end].ravel().tolist(),
-            budget[begin:end].tolist(),
-            log.step[entries].tolist(),
-            log.of_kind[entries].tolist(),
-            log.level[entries].tolist(),
-        )
+    replayed = replay.replay(kind, use.ravel(), budget, log.step, log.of_kind, log.level)
+    reported = np.array(memoryview(replayed))
     misreported = 0.0
     if least is not None:
         error = np.abs(least - reported) / np.maximum(reported, 1e-300)

@@ -28,7 +28,6 @@ from fairlead.solvers.stair_stack import StairStacks, State
 
 # Relative excess of the sum of weights over the announced weight that counts as rounding.
 ROUNDING = 1e-9
-PORTION = 2**16  # agents per call of the compiled solver; longer lists take memory
 
 
 class DynamicDRF:
@@ -177,7 +176,7 @@ class DynamicDRF:
         self._refuse_unannounced(len(weight), float(arrived[-1]))
         level = self._solver.add(demand, weight, np.minimum(1.0, arrived[1:] / self.total_weight))
         self._weight_arrived = float(arrived[-1])
-        self._weights.extend(weight.tolist())
+        self._weights.frombytes(weight.tobytes())
         return level
 
     @property
@@ -309,13 +308,7 @@ class _StackSolver:
         self._stacks.restore(stacks)
 
     def add(self, demand: FloatArray, weight: FloatArray, budget: FloatArray) -> FloatArray:
-        level: list[float] = []
-        for begin in range(0, len(weight), PORTION):
-            some = slice(begin, begin + PORTION)
-            level += self._stacks.add(
-                demand[some].ravel().tolist(), weight[some].tolist(), budget[some].tolist()
-            )
-        return np.array(level)
+        return np.array(memoryview(self._stacks.add(demand.ravel(), weight, budget)))
 
     def add_one(self, demand: list[float], weight: float, budget: float) -> float:
         return self._stacks.add(demand, [weight], [budget])[0]

@@ -33,11 +33,12 @@ from fairlead.solvers.water_filling import ServerSweeps, WaterFilling
 
 SOFT_TEMPERATURES = (1e-6, 1e-7, 1e-8)  # colder is closer, until rounding errors take over
 PATH_TEMPERATURES = (1e-5, 3e-6, 1e-6, 3e-7)
-# Visits of entries (users on servers) by the sweeps from each start, and from the last start.
-VISITS = 1_000_000
+# Visits of entries (users on servers) by the sweeps from each start, and from the last one.
+VISITS = 100_000
 LAST_VISITS = 1_000_000_000
 ROUNDING = 1e-11  # violations below this are rounding errors
 GOOD = 1e-9  # a violation below which no other strategy is tried
+GOOD_AT_LAST = 1e-8  # a violation below which an answer is kept after all strategies
 CLOSE = 1e-7  # a violation below which a screening accepts an answer
 SWEEPS_BETWEEN_CHECKS = 20
 # The sweeps have converged when no entry changes by more than this part of its user's tasks.
@@ -83,7 +84,7 @@ def _solve(problem: Problem, mechanism: str) -> Allocation:
         ):
             break
     else:
-        sweeps.run(sweeps.best, LAST_VISITS, GOOD)
+        sweeps.run(sweeps.best, LAST_VISITS, GOOD_AT_LAST)
     return Allocation(problem, mechanism, sweeps.best, sweeps.certificate)
 
 
@@ -191,7 +192,7 @@ def _path_tasks(sweeps: Sweeps) -> Iterator[FloatArray]:
             log_rate=np.log(problem.gamma),
             log_weight=np.log(problem.weight),
             log_limit=np.log(problem.task_limit),
-            use=np.ascontiguousarray(np.moveaxis(sweeps.use, 0, 2)),
+            use=sweeps.use,
         )
     yield from follow_level_path(levels, PATH_TEMPERATURES)
 

@@ -59,7 +59,7 @@ class LevelProblem:
     log_rate: FloatArray  # (N, G): log gamma, -inf where a user cannot run
     log_weight: FloatArray  # (N,): log phi
     log_limit: FloatArray  # (N,): log of the task limit, infinite for none
-    use: FloatArray  # (N, G, R): use by one task, relative to the server's capacity
+    use: FloatArray  # (R, N, G): use by one task, relative to the server's capacity
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,23 +97,23 @@ class _Point:
 
 def _evaluate(problem: LevelProblem, at: FloatArray) -> _Point:
     """Add up the use of each resource, and its derivatives by all levels and by log tau."""
-    n_users, n_groups, n_resources = problem.use.shape
+    n_resources, _, n_groups = problem.use.shape
     tau = float(np.exp(at[-1]))
     # Soft minima of the levels of the resources that a user demands, (N, G).
-    demanded = problem.use > 0.0
-    level = np.where(demanded, at[:-1].reshape(n_groups, n_resources), np.inf)
-    lowest = level.min(axis=2)
+    levels = at[:-1].reshape(n_resources, 1, n_groups)
+    level = np.where(problem.use > 0.0, levels, np.inf)
+    lowest = level.min(axis=0)
     attraction = problem.log_rate + np.where(problem.log_rate > -np.inf, lowest, 0.0)
     best = attraction.max(axis=1, keepdims=True)
     runs = attraction >= best - tau * (NEGLIGIBLE + np.log(n_resources))
-    above = (level - np.where(runs, lowest, 0.0)[:, :, None]) / tau
-    weight, log_sum, mean = _soft_parts(above, runs[:, :, None] & (above < NEGLIGIBLE))
+    above = (level - np.where(runs, lowest, 0.0)) / tau
+    weight, log_sum, mean = _soft_parts(above, runs & (above < NEGLIGIBLE), axis=0)
     entropy = log_sum + mean
     # Soft maxima over the servers, (N,).
     attraction = np.where(runs, attraction - tau * log_sum, -np.inf)
     top = attraction.max(axis=1)
     below = (top[:, None] - attraction) / tau
-    part, log_sum, mean = _soft_parts(below, runs)
+    part, log_sum, mean = _soft_parts(below, runs, axis=1)
     lost = (part * entropy).sum(axis=1)
     log_tasks = problem.log_weight + top + tau * log_sum
     warming = tau * (log_sum + mean - lost)
@@ -125,38 +125,42 @@ def _evaluate(problem: LevelProblem, at: FloatArray) -> _Point:
     log_tasks = np.minimum(log_tasks, problem.log_limit + tau * surplus) - tau * soft
 
     tasks = np.exp(np.minimum(log_tasks, LARGEST_EXPONENT))[:, None] * part
-    taken = tasks[:, :, None] * problem.use
+    taken = tasks * problem.use
     change = warming[:, None] - mean[:, None] - entropy + lost[:, None]
     change += np.where(runs, below, 0.0)
-    flat = taken.reshape(n_users, -1)
     slopes = np.empty((at.size - 1, at.size))
-    slopes[:, :-1] = (flat * (elasticity - 1.0 / tau)[:, None]).T @ (
-        part[:, :, None] * weight
-    ).reshape(n_users, -1)
-    slopes[:, -1] = (taken * change[:, :, None]).sum(axis=0).ravel()
+    factor = (elasticity - 1.0 / tau)[:, None]
+    slopes[:, :-1] = _by_user(taken * factor).T @ _by_user(part * weight)
+    slopes[:, -1] = (taken * change).sum(axis=1).ravel()
     for g in range(n_groups):
-        own = slice(g * n_resources, (g + 1) * n_resources)
-        slopes[own, own] += taken[:, g].T @ weight[:, g] / tau
+        own = slice(g, len(slopes), n_groups)
+        slopes[own, own] += taken[:, :, g] @ weight[:, :, g].T / tau
     # The imaginary user has the least weight of all users.
     lightest = np.exp(problem.log_weight.min())
     idle = tau * lightest * np.exp(np.minimum(at[:-1], LARGEST_EXPONENT))
-    whole = flat.sum(axis=0) + np.maximum(idle, SMALLEST_USE)
+    whole = taken.sum(axis=1).ravel() + np.maximum(idle, SMALLEST_USE)
     slopes[np.diag_indices(idle.size)] += idle
     slopes[:, -1] += idle
     slopes /= whole[:, None]
     return _Point(at, tasks, np.log(whole), slopes, idle / whole)
 
 
+def _by_user(values: FloatArray) -> FloatArray:
+    """Return values (R, N, G) as rows (N, R G)."""
+    return values.transpose(1, 0, 2).reshape(values.shape[1], -1)
+
+
 def _soft_parts(
-    distance: FloatArray, counted: BoolArray
+    distance: FloatArray, counted: BoolArray, axis: int
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return parts of 1 that fall with exp(-distance), log of their raw sum, mean distance."""
-    distance = np.where(counted, distance, 0.0)
-    weight = np.where(counted, np.exp(-distance), 0.0)
-    total = weight.sum(axis=-1)
-    total = np.where(total > 0.0, total, 1.0)
-    part = weight / total[..., None]
-    return part, np.log(total), (part * distance).sum(axis=-1)
+    distance = np.where(counted, distance, np.inf)
+    weight = np.exp(-distance)
+    total = weight.sum(axis=axis, keepdims=True)
+    part = weight / np.where(total > 0.0, total, 1.0)
+    mean = (part * np.where(counted, distance, 0.0)).sum(axis=axis)
+    total = total.squeeze(axis)
+    return part, np.log(np.where(total > 0.0, total, 1.0)), mean
 
 
 def _last(n_unknowns: int) -> FloatArray:
@@ -268,7 +272,7 @@ def follow_level_path(problem: LevelProblem, temperatures: Sequence[float]) -> I
     PS-DSF: Khamse-Ashari et al. 2017; the curve is derived in ``docs/design``. Some 300 to 1000
     Newton steps of O(N G R + (G R)^3), and O(N (G R)^2) while it is warm.
     """
-    here = _settle(problem, np.zeros(problem.use[0].size + 1))
+    here = _settle(problem, np.zeros(problem.use[:, 0].size + 1))
     along, step = -_last(here.at.size), FIRST_STEP
     left = STEPS if here.largest < PRECISION else 0
     for goal in np.log(temperatures):

@@ -77,6 +77,7 @@ class StairStacks:
     log_level: vec[float]  # (L,) its least level afterwards
     _kinds: dict[int, Kind]
     _rate: vec[float]  # (R,) use by the rising kinds per unit of level
+    _exhausted: vec[bool]  # (R,) the resources that the last rise used up
 
     def __init__(self, n_resources: int) -> None:
         self.kinds = []
@@ -87,6 +88,7 @@ class StairStacks:
         self.log_level = vec[float]()
         self._kinds = {}
         self._rate = vec[float]([0.0] * n_resources)
+        self._exhausted = vec[bool]([False] * n_resources)
 
     def state(self) -> State:
         """Return the state as plain values, for copies."""
@@ -116,8 +118,8 @@ class StairStacks:
 
     def add(
         self, demand: Iterable[float], weight: Iterable[float], budget: Iterable[float]
-    ) -> list[float]:
-        """Add P participants one after another; return the least level after each.
+    ) -> vec[float]:
+        """Add P participants one after another; return (P,) the least level after each.
 
         Parameters
         ----------
@@ -131,24 +133,23 @@ class StairStacks:
         Notes
         -----
         With K kinds O(R + K) per arrival and O(K R) per stair reached; every arrival adds one.
+        Contiguous arrays are copied at once, lists number by number.
         """
-        demands = vec[float](demand)
+        demands, weights, budgets = vec[float](demand), vec[float](weight), vec[float](budget)
         width: i64 = len(self.used)
-        at: i64 = 0
-        least = []
-        for share, amount in zip(weight, budget, strict=True):
-            use = demands[at : at + width]
-            at += width
+        least = vec[float](capacity=len(weights))
+        for k in range(len(weights)):
+            use = demands[k * width : (k + 1) * width]
             kind = self._kind_of(use)
             self.kind = append(self.kind, kind.number)
             for r in range(width):
-                use[r] *= share
+                use[r] *= weights[k]
             kind.stairs.append(Stair(use))
-            self._rise(amount)
+            self._rise(budgets[k])
             lowest = INFINITE
             for kind in self.kinds:
                 lowest = min(lowest, kind.stairs[-1].level)
-            least.append(lowest)
+            least = append(least, lowest)
         return least
 
     def _kind_of(self, demand: vec[float]) -> Kind:
@@ -189,8 +190,8 @@ class StairStacks:
                         self._stop(kind, level)
                 return
             level += limit
-            exhausted = self._use_up(budget, limit)
-            if not self._stop_without(exhausted, level):
+            self._use_up(budget, limit)
+            if not self._stop_exhausted(level):
                 return
 
     def _meet_stairs(self, level: float) -> None:
@@ -228,23 +229,22 @@ class StairStacks:
                 event = min(event, stairs[-2].level)
         return max(event, level)
 
-    def _use_up(self, budget: float, limit: float) -> vec[bool]:
-        """Add the use of a rise by `limit`; return the resources that are used up."""
-        used, rate = self.used, self._rate
-        exhausted = vec[bool]([False] * len(used))
+    def _use_up(self, budget: float, limit: float) -> None:
+        """Add the use of a rise by `limit`, and note the resources that are used up."""
+        used, rate, exhausted = self.used, self._rate, self._exhausted
         for r in range(len(used)):
+            exhausted[r] = False
             if rate[r] > 0.0:
                 # The same test as in `_rise`, so that the resource that set the limit is included.
                 room = max(0.0, budget - used[r]) / rate[r]
                 exhausted[r] = room <= limit * (1.0 + ROUNDING)
                 # Set exactly, so that rounding errors do not accumulate over the steps.
                 used[r] = budget if exhausted[r] else used[r] + rate[r] * limit
-        return exhausted
 
-    def _stop_without(self, exhausted: vec[bool], level: float) -> bool:
+    def _stop_exhausted(self, level: float) -> bool:
         """Stop kinds that demand an exhausted resource; return whether another can still rise."""
         goes_on = False
-        rate = self._rate
+        rate, exhausted = self._rate, self._exhausted
         for r in range(len(rate)):
             rate[r] = 0.0
         for kind in self.kinds:
