@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from itertools import takewhile
 from typing import NamedTuple
 
 from fairlead.cli._command_line import Parser, UsageFault, alike, help_of, read_words
@@ -81,9 +82,11 @@ SERVING = {
     "serve": Verb(".serve:serve", "Run the scheduler as a service."),
     "worker": Verb(".worker:worker", "Run tasks of a service on this machine."),
     "token": Verb(".serve:token", "Add, list and remove tokens of a service."),
+    "completion": Verb(".completion:completion", "Print a script that completes words in a shell."),
 }
 CLIENTS = {  # clients of a running service; they import little, to start fast
     "submit": Verb(".submit:submit", "Submit a command as a job."),
+    "run": Verb(".submit:run", "Run a command on the cluster, and print its output."),
     "jobs": Verb(".jobs:jobs", "List jobs of a running service."),
     "cancel": Verb(".jobs:cancel", "Cancel jobs, and end their running tasks."),
     "hold": Verb(".jobs:hold", "Hold jobs: start no more of their tasks."),
@@ -95,6 +98,7 @@ CLIENTS = {  # clients of a running service; they import little, to start fast
     "users": Verb(".cluster:users", "List users of a service, or set a weight."),
     "servers": Verb(".cluster:servers", "List servers of a running service."),
     "shares": Verb(".cluster:shares", "Show users' shares beside the fair ones."),
+    "top": Verb(".top:top", "Show shares, servers and jobs, kept up to date."),
     "drain": Verb(".cluster:drain", "Drain a server: start no more tasks on it."),
     "history": Verb(".cluster:history", "Show hours used by month and user."),
 }
@@ -182,7 +186,7 @@ def _run(words: Sequence[str]) -> None:
 
             rest = with_address(rest)
         verb = _load(path, found, rest)
-        values = read_words(verb, rest)
+        values = read_words(verb, _with_defaults(path, verb, rest))
     except UsageFault as fault:
         raise UsageFault(f"{fault} (see {path} --help)") from None
     if values is None:
@@ -207,6 +211,24 @@ def _load(path: str, found: Verb, rest: Sequence[str]) -> Callable[..., int | No
             if added is not None:
                 return added.load()
     return verb
+
+
+def _with_defaults(path: str, verb: Callable[..., object], words: Sequence[str]) -> Sequence[str]:
+    """Return the words of a client command after those of its script and the configuration."""
+    name = path.removeprefix("fairlead ")
+    typed = {word.partition("=")[0] for word in takewhile(lambda word: word != "--", words)}
+    if name not in WITHOUT_LOGGING or "--help" in typed:
+        return words
+    parameters = parameters_of(verb)
+    if name == "submit" and "--script" in typed:
+        from fairlead.cli._script import directives_before
+
+        script = Parser(parameters).parse_args(list(words))[0].script
+        words = directives_before(words, script, parameters)
+    from fairlead.cli._settings import settings_before
+
+    has_file = name == "submit" and not typed.isdisjoint({"--file", "-f"})
+    return settings_before(words, name, None if has_file else parameters, WITHOUT_LOGGING)
 
 
 def find_verb(words: Sequence[str]) -> tuple[str, Verb | Group, list[str]]:

@@ -14,11 +14,11 @@ from fairlead.service.bounds import check_weight
 from fairlead.service.client import calls
 
 WEIGHT_HELP = "2 gets twice the share of 1; 0 only what no other user can use."
-ServerName = Annotated[str, Argument(metavar="NAME", help="As fairlead servers lists it.")]
+ServerName = Annotated[str, Argument(metavar="SERVER", help="As fairlead servers lists it.")]
 
 
 def users(
-    name: Annotated[str | None, Argument(metavar="NAME", help="Only this user.")] = None,
+    name: Annotated[str | None, Argument(metavar="USER", help="Only this user.")] = None,
     weight: Annotated[float | None, Option(metavar="W", help=WEIGHT_HELP)] = None,
     server: Service = None,
     as_json: AsJson = False,
@@ -32,7 +32,7 @@ def users(
     from fairlead.report.live import users_table
 
     if name is None and weight is not None:
-        raise InputError("goes with NAME", "--weight")
+        raise InputError("goes with USER", "--weight")
     if weight is not None:
         check_weight(weight, "--weight")
     with client(server) as service:
@@ -41,7 +41,7 @@ def users(
         rows = service.ask(calls.USERS)["users"]
         rows = [row for row in rows if name is None or row["name"] == name]
         if not rows and name is not None:
-            raise InputError(f"there is no user {name!r:.60}", "NAME")
+            raise InputError(f"there is no user {name!r:.60}", "USER")
         show_table(users_table(rows), as_json)
 
 

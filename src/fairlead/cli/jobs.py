@@ -22,7 +22,6 @@ from fairlead.cli.options import AsJson, limit_of
 from fairlead.cli.parameters import Option
 from fairlead.cli.streams import (
     WIDTH_OF_PIPE,
-    ReaderGoneError,
     complain,
     emit,
     emit_lines,
@@ -99,21 +98,11 @@ def wait(
     Example:
       fairlead wait 17 && echo well done
     """
+    from fairlead.cli._waiting import wait_for
+
     seconds = None if timeout is None else limit_of(timeout, "--timeout")
-    status, rows = 0, []
     with client(server) as service:
-        begun = time.monotonic()
-        for job in jobs:
-            left = None if seconds is None else max(0.0, begun + seconds - time.monotonic())
-            row = service.wait(job, left)
-            rows.append(row)
-            state, reason = row["state"], row["reason"]
-            if state != "finished":
-                status = row["exit_status"] or 1
-            if state not in ("finished", "failed"):
-                complain(f"job {job} is {state}{f': {reason}' if reason else ''}")
-            elif reason:
-                complain(f"job {job}: {reason}")
+        status, rows = wait_for(service, jobs, seconds)
         if as_json:
             show_jobs(rows, as_json)
     sys.exit(status)
@@ -139,6 +128,8 @@ def logs(
     """
     from binascii import a2b_base64
 
+    from fairlead.cli._waiting import write
+
     stream, offset = "stderr" if stderr else "stdout", 0
     with client(server) as service:
         while True:
@@ -157,7 +148,7 @@ def logs(
             if piece["offset"] > offset:
                 complain(f"{piece['offset'] - offset:,} bytes before this are no longer kept")
             offset = piece["offset"] + len(data)
-            _write(data)
+            write("stdout", data)
             if piece["is_over"] or (not follow and offset >= piece["size"]):
                 return
             if not data:
@@ -212,11 +203,3 @@ def show_jobs(rows: Sequence[Row], as_json: bool) -> None:
     from fairlead.report.live import jobs_table
 
     show_table(jobs_table([complete(row, OPTIONAL_JOB_FIELDS) for row in rows]), as_json)
-
-
-def _write(data: bytes) -> None:
-    try:
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
-    except BrokenPipeError as gone:
-        raise ReaderGoneError from gone

@@ -1,15 +1,13 @@
-"""``fairlead submit`` and ``modify``: submit jobs, and change them while they wait."""
+"""``fairlead submit``, ``run`` and ``modify``: submit jobs, and change them while they wait."""
 
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Sequence
+import sys
 from pathlib import Path
 from typing import Annotated
 
 from fairlead.cli._client import (
-    RAY_PREFIX,
     Cpu,
     Gpu,
     JobArgument,
@@ -22,44 +20,38 @@ from fairlead.cli._client import (
     amount_of,
     check_fields,
     client,
-    environment,
     where_of,
 )
-from fairlead.cli.options import AsJson, is_bare_number, limit_of, pairs_of
+from fairlead.cli._job_request import (
+    OPTIONS,
+    After,
+    Chdir,
+    CheckpointSignal,
+    Clean,
+    Env,
+    JobName,
+    Shell,
+    User,
+    absent_servers,
+    request_of,
+    submit_jobs,
+    warn,
+)
+from fairlead.cli.options import AsJson, limit_of
 from fairlead.cli.parameters import Argument, Option
-from fairlead.cli.streams import complain, emit, emit_lines
+from fairlead.cli.streams import emit, emit_lines
 from fairlead.errors import FairleadError, InputError
 from fairlead.service.bounds import MOST_TASKS
 from fairlead.service.client import calls
-from fairlead.service.client.plain_client import PlainClient
 
 IDS_NAMED = 20  # in a message
-OPTIONS = {  # of submit and modify, by field
-    "command": "COMMAND",
-    "user": "--user",
-    "name": "--name",
-    "cpu": "--cpu",
-    "memory": "--memory",
-    "gpu": "--gpu",
-    "tasks": "--count",
-    "where": "--where",
-    "priority": "--priority",
-    "time_limit": "--time",
-    "after": "--after",
-    "directory": "--chdir",
-    "environment": "--env",
-    "checkpoint_signal": "--checkpoint-signal",
-    "at_most": "--at-most",
-}
 
 
 def submit(
     command: Annotated[
         list[str] | None, Argument(metavar="-- COMMAND ARG...", help="Command of each task.")
     ] = None,
-    user: Annotated[
-        str | None, Option("--user", "-u", metavar="USER", help="[default: your account]")
-    ] = None,
+    user: User = None,
     cpu: Cpu = None,
     memory: Memory = None,
     gpu: Gpu = None,
@@ -82,32 +74,29 @@ def submit(
         int | None, Option(min=1, metavar="N", help="Tasks that start together or not at all.")
     ] = None,
     time: Time = None,
-    after: Annotated[
-        list[str] | None, Option(metavar="JOB", help="Start after this job has finished.")
-    ] = None,
+    after: After = None,
     priority: Priority = None,
-    name: Annotated[str | None, Option(metavar="NAME", help="Name in lists.")] = None,
-    chdir: Annotated[
-        str | None,
-        Option(metavar="FOLDER", help="Working folder, except as nobody. [default: here]"),
-    ] = None,
-    env: Annotated[
-        list[str] | None, Option(metavar="KEY=VALUE", help="Also set this variable.")
-    ] = None,
-    clean: Annotated[bool, Option("--clean-env", help="Do not pass on your environment.")] = False,
-    checkpoint_signal: Annotated[
-        str | None,
-        Option(
-            "--checkpoint-signal",
-            metavar="SIGNAL",
-            help="TERM, INT, HUP, USR1 or USR2: for a preempted task, which runs again.",
-        ),
-    ] = None,
-    shell: Annotated[bool, Option("--shell", help="COMMAND is one line for /bin/sh.")] = False,
+    name: JobName = None,
+    chdir: Chdir = None,
+    env: Env = None,
+    clean: Clean = False,
+    checkpoint_signal: CheckpointSignal = None,
+    shell: Shell = False,
     file: Annotated[
         Path | None,
         Option("--file", "-f", metavar="FILE", help="YAML file of jobs: a list under jobs."),
     ] = None,
+    script: Annotated[
+        Path | None,
+        Option(
+            "--script",
+            metavar="FILE",
+            help="Run this script, with the options in its lines #FAIRLEAD and #SBATCH.",
+        ),
+    ] = None,
+    waits: Annotated[
+        bool, Option("--wait", help="Wait until they are over, and end with their status.")
+    ] = False,
     server: Service = None,
     as_json: AsJson = False,
 ) -> None:
@@ -119,8 +108,14 @@ def submit(
     Example:
       fairlead submit --cpu 4 --memory 16Gi --gpu 1 --where gpu=A100 -- python train.py
     """
+    if script is not None:
+        from fairlead.cli._script import command_of
+
+        if shell:
+            raise InputError("cannot be combined with --script", "--shell")
+        command = [*command_of(script), *(command or [])]
     if file is None and not command:
-        raise InputError("give a command after --, or --file", "COMMAND")
+        raise InputError("give a command after --, --script or --file", "COMMAND")
     job_options = (user, cpu, memory, gpu, where, gang, time, after, priority, name, chdir, env)
     others = (*job_options, checkpoint_signal, at_most)
     is_given = command or count > 1 or clean or shell or any(one is not None for one in others)
@@ -137,45 +132,95 @@ def submit(
         if file is not None:
             rows = jobs_of(file)
         else:
-            words = list(command or [])
-            if shell:
-                words = ["/bin/sh", "-c", " ".join(words)]
-            given: Row = {
-                "command": words,
-                "user": user,
-                "name": name,
-                "cpu": None if cpu is None else amount_of(cpu),
-                "memory": None if memory is None else amount_of(memory),
-                "gpu": gpu,
-                "tasks": gang or count,
-                "gang": gang is not None,
-                "where": where_of(where),
-                "priority": priority,
-                "time_limit": None if time is None else limit_of(time, "--time"),
-                "after": after,
-                "directory": str(Path(chdir or ".").absolute()),
-                "environment": environment(clean) | pairs_of(env or [], "--env", may_be_empty=True),
-                "checkpoint_signal": checkpoint_signal,
-                "at_most": at_most,
-            }
-            rows = [{field: value for field, value in given.items() if value is not None}]
-            if isinstance(given["where"], list):
-                there = {found["name"] for found in service.ask(calls.SERVERS)["servers"]}
-                absent = sorted(set(given["where"]) - there)
-        _name_users(rows, file, server)
-        ids = _submit(service, rows, file)
-    for missing in absent:
-        complain(f"there is no server {missing!r:.60} now; write a label as KEY=VALUE")
-    _warn_of_seconds(time)
-    try:
-        if as_json:
-            emit(json.dumps({"ids": ids}) + "\n")
-        else:
-            emit_lines(ids)
-    except InputError as fault:
-        more = f" and {len(ids) - IDS_NAMED:,} more" if len(ids) > IDS_NAMED else ""
-        done = f"but submitted: job {', '.join(ids[:IDS_NAMED])}{more}"
-        raise InputError(f"{fault}; {done}") from None
+            row = request_of(
+                command or [],
+                user=user,
+                cpu=cpu,
+                memory=memory,
+                gpu=gpu,
+                where=where,
+                time=time,
+                after=after,
+                priority=priority,
+                name=name,
+                chdir=chdir,
+                env=env,
+                clean=clean,
+                checkpoint_signal=checkpoint_signal,
+                shell=shell,
+                tasks=gang or count,
+                gang=gang is not None,
+                at_most=at_most,
+            )
+            absent, rows = absent_servers(service, row), [row]
+        ids = submit_jobs(service, rows, server, file)
+        warn(absent, time)
+        try:
+            if as_json:
+                emit(json.dumps({"ids": ids}) + "\n")
+            else:
+                emit_lines(ids)
+        except InputError as fault:
+            more = f" and {len(ids) - IDS_NAMED:,} more" if len(ids) > IDS_NAMED else ""
+            done = f"but submitted: job {', '.join(ids[:IDS_NAMED])}{more}"
+            raise InputError(f"{fault}; {done}") from None
+        if waits:
+            from fairlead.cli._waiting import wait_for
+
+            sys.exit(wait_for(service, ids)[0])
+
+
+def run(
+    command: Annotated[list[str], Argument(metavar="-- COMMAND ARG...", help="The command.")],
+    user: User = None,
+    cpu: Cpu = None,
+    memory: Memory = None,
+    gpu: Gpu = None,
+    where: Where = None,
+    time: Time = None,
+    after: After = None,
+    priority: Priority = None,
+    name: JobName = None,
+    chdir: Chdir = None,
+    env: Env = None,
+    clean: Clean = False,
+    checkpoint_signal: CheckpointSignal = None,
+    shell: Shell = False,
+    server: Service = None,
+) -> None:
+    """Run a command on the cluster, print its output, and end with its status.
+
+    It starts in its user's turn, in this folder and with this environment. Ctrl-C interrupts it.
+
+    \b
+    Example:
+      fairlead run --gpu 1 -- python train.py
+    """
+    from fairlead.cli._waiting import interruptions, stream_output
+
+    with client(server) as service, interruptions() as interrupted:
+        row = request_of(
+            command,
+            user=user,
+            cpu=cpu,
+            memory=memory,
+            gpu=gpu,
+            where=where,
+            time=time,
+            after=after,
+            priority=priority,
+            name=name,
+            chdir=chdir,
+            env=env,
+            clean=clean,
+            checkpoint_signal=checkpoint_signal,
+            shell=shell,
+        )
+        absent = absent_servers(service, row)
+        (job,) = submit_jobs(service, [row], server)
+        warn(absent, time)
+        status = stream_output(service, job, interrupted)
+    sys.exit(status)
 
 
 def modify(
@@ -218,7 +263,7 @@ def modify(
 
             check_fields(JobChange, change, OPTIONS)
             raise
-        _warn_of_seconds(time)
+        warn([], time)
         if as_json:
             from fairlead.cli.jobs import show_jobs
 
@@ -244,68 +289,3 @@ def jobs_of(file: Path) -> list[Row]:
     except InputError as fault:
         raise fault.within(str(file)) from None
     return found
-
-
-def _name_users(rows: Sequence[Row], file: Path | None, server: str | None) -> None:
-    """Fill in the account's name for jobs without a user; refuse root, which no worker runs."""
-    nameless = [k for k, row in enumerate(rows) if "user" not in row]
-    in_ray = server is not None and server.startswith(RAY_PREFIX)
-    has_token = bool(os.environ.get("FAIRLEAD_TOKEN"))  # it names the user
-    if nameless and os.getuid() == 0 and not (in_ray or has_token):
-        _check(rows, file)
-        place = "--user" if file is None else f"jobs[{nameless[0]}].user"
-        source = "" if file is None else str(file)
-        raise InputError("must be given by root, as tasks never run as root", place, source)
-    if not has_token:
-        for k in nameless:
-            rows[k]["user"] = own_name()
-
-
-def _submit(service: PlainClient, rows: list[Row], file: Path | None) -> list[str]:
-    """Submit jobs; return their ids.
-
-    The service checks them, as importing the checks is slow. They are checked here before several
-    requests, and after a refusal, to name the option or the place in a file.
-    """
-    try:
-        parts = list(calls.parts_of(rows))
-        if len(parts) > 1 or [json.loads(text) for part in parts for text in part] != rows:
-            _check(rows, file)  # YAML has values that JSON lacks
-        return service.submit(parts)
-    except FairleadError:
-        _check(rows, file)
-        raise
-    except TypeError:
-        _check(rows, file)
-        raise InputError("holds a value that JSON lacks", "", str(file)) from None
-
-
-def _check(rows: Sequence[Row], file: Path | None) -> None:
-    """Raise `InputError` for the first job that is not usable."""
-    from fairlead.service.messages import JobRequest
-
-    for k, row in enumerate(rows):
-        if file is None:
-            check_fields(JobRequest, row, OPTIONS)
-            continue
-        try:
-            check_fields(JobRequest, row, {})
-        except InputError as fault:
-            place = ".".join(part for part in (f"jobs[{k}]", fault.place) if part)
-            raise InputError(fault.fault, place, str(file)) from None
-
-
-def own_name() -> str:
-    """Return the name of this account."""
-    from getpass import getuser
-
-    try:
-        return getuser()
-    except (KeyError, OSError):
-        return str(os.getuid())
-
-
-def _warn_of_seconds(time: str | None) -> None:
-    """Warn that a bare number is seconds; Slurm takes it for minutes."""
-    if time is not None and is_bare_number(time):
-        complain(f"--time {time} is seconds; for minutes write {time}m")

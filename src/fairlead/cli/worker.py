@@ -99,10 +99,12 @@ def worker(
     from fairlead.service.engines.links import Link
     from fairlead.service.engines.worker_loop import WorkerLoop
     from fairlead.service.worker.accounts import Accounts
+    from fairlead.service.worker.machine import take_ignored_signals
     from fairlead.service.worker.worker import SECRETS, LocalProcesses
     from fairlead.service.worker.worker_token import hide_memory, read_token
 
     _log(json_logs)
+    take_ignored_signals()
     if fault := hide_memory():
         LOG.warning("tasks may read the worker's memory: %s", fault)
     secret = None if token_file is None else read_token(token_file)

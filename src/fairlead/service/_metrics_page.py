@@ -28,6 +28,7 @@ from prometheus_client import (
 
 from fairlead.errors import FairleadError
 from fairlead.scheduler.live_shares import LiveShares, SharesQuestion
+from fairlead.service.bounds import INTERRUPTED
 from fairlead.service.jobs import Effects, EndedAttempt
 from fairlead.service.messages import UnavailableError
 
@@ -83,7 +84,7 @@ def _outcome(attempt: EndedAttempt) -> str:
         return "lost"
     if not attempt.status:
         return "finished"
-    return "cancelled" if attempt.reason == "cancelled" else "failed"
+    return "cancelled" if attempt.reason in ("cancelled", INTERRUPTED) else "failed"
 
 
 @dataclass(frozen=True)

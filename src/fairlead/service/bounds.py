@@ -10,7 +10,8 @@ LONGEST_NAME = 200
 LEAST_WEIGHT, MOST_WEIGHT = 1e-9, 1e9  # of a user, unless it is 0
 NAME = r"^[^\x00-\x1f\x7f-\x9f/]+$"
 JOB_ID = r"^[1-9][0-9]{0,17}$"
-PREEMPTED = "preempted"  # why a task is to stop for another one
+# Why a task is to stop: for another one, or by Ctrl-C in the terminal that runs it.
+PREEMPTED, INTERRUPTED = "preempted", "interrupted"
 
 
 def check_weight(weight: float, what: str) -> None:

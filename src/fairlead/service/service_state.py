@@ -20,7 +20,7 @@ from fairlead.scheduler.argument_checks import constraint_of
 from fairlead.scheduler.policies import parse_policy
 from fairlead.scheduler.scheduler import Placement, Scheduler
 from fairlead.service import _state_snapshot as state_snapshot
-from fairlead.service.bounds import PREEMPTED
+from fairlead.service.bounds import INTERRUPTED, PREEMPTED
 from fairlead.service.jobs import (
     DONE,
     FAILED,
@@ -742,7 +742,7 @@ class ServiceState:
         with self._withheld_recounted(job):
             job.cancelled = why
         for run in job.running_by_index():
-            self._stop(run, "cancelled")
+            self._stop(run, why if why == INTERRUPTED else "cancelled")
 
     def _end_job(self, job: Job, now: float) -> None:
         """Remove a finished job; cancel or release the jobs that wait for it.

@@ -42,9 +42,11 @@ def submit(jobs: Sequence[str]) -> Call:
     return _change("POST", "/v1/jobs", f'{{"jobs":[{",".join(jobs)}]}}')
 
 
-def list_jobs(user: str | None, is_all: bool, beyond: str = "0") -> Call:
+def list_jobs(user: str | None, is_all: bool, beyond: str = "0", limit: int | None = None) -> Call:
     query = {"all": "true" if is_all else "false", "beyond": beyond}
-    return Call("GET", f"/v1/jobs?{urlencode(query | ({} if user is None else {'user': user}))}")
+    chosen = {"user": user, "limit": limit}
+    query |= {name: str(value) for name, value in chosen.items() if value is not None}
+    return Call("GET", f"/v1/jobs?{urlencode(query)}")
 
 
 def job(job: str) -> Call:
@@ -65,6 +67,10 @@ def when(job: str) -> Call:
 
 def act_on_job(job: str, action: str) -> Call:
     return _change("POST", f"{_of_job(job)}/{action}")
+
+
+def interrupt(job: str) -> Call:
+    return _change("POST", f"{_of_job(job)}/cancel?interrupt=true")
 
 
 def modify(job: str, change: Row) -> Call:

@@ -27,6 +27,7 @@ from starlette.staticfiles import StaticFiles
 from fairlead.errors import CertificateError, FairleadError, InputError, RefusalError
 from fairlead.service import messages
 from fairlead.service._metrics_page import CONTENT_TYPE
+from fairlead.service.bounds import INTERRUPTED
 from fairlead.service.http._pages import pages
 from fairlead.service.http.access import Access, Gate
 from fairlead.service.journal.tokens import Token
@@ -189,9 +190,15 @@ async def modify(
 
 
 @router.post("/v1/jobs/{job}/cancel", response_model=messages.JobView, tags=["jobs"])
-async def cancel(service: Served, job: JobNumber, caller: User, key: KeyDigest) -> Response:
-    """Drop the waiting tasks of a job, and stop its running ones."""
-    return _json(await service.change(job, caller, "cancel", *key))
+async def cancel(
+    service: Served, job: JobNumber, caller: User, key: KeyDigest, interrupt: bool = False
+) -> Response:
+    """Drop the waiting tasks of a job, and stop its running ones.
+
+    They get SIGTERM, or SIGINT with ``interrupt``.
+    """
+    why = {"why": INTERRUPTED} if interrupt else {}
+    return _json(await service.change(job, caller, "cancel", *key, **why))
 
 
 @router.post("/v1/jobs/{job}/hold", response_model=messages.JobView, tags=["jobs"])

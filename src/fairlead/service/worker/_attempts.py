@@ -33,7 +33,7 @@ from typing import Any, BinaryIO, NamedTuple
 import psutil
 from pydantic import BaseModel, ValidationError
 
-from fairlead.service.bounds import PREEMPTED
+from fairlead.service.bounds import INTERRUPTED, PREEMPTED
 from fairlead.service.engines.protocol import Key
 from fairlead.service.messages import TaskKey
 from fairlead.service.worker._files import (
@@ -262,13 +262,16 @@ class Attempt:
         self._note("is_reported")
 
     def stop(self, reason: str) -> None:
-        """Send SIGTERM, or the signal it asked for if preempted; `poll` sends SIGKILL later."""
+        """Ask it to end: SIGINT for Ctrl-C, else SIGTERM, or the signal it asked for if preempted.
+
+        `poll` sends SIGKILL later.
+        """
         if not self.is_over and self.asked_to_end is None:
             self.record.stop = reason
             self._note("stop")
             self.asked_to_end = monotonic()
-            wanted = self.record.checkpoint_signal if reason == PREEMPTED else ""
-            self._signal(signal.Signals[f"SIG{wanted or 'TERM'}"])
+            signals = {PREEMPTED: self.record.checkpoint_signal, INTERRUPTED: "INT"}
+            self._signal(signal.Signals[f"SIG{signals.get(reason) or 'TERM'}"])
 
     def drop(self) -> None:
         """Kill it, and discard its directory."""

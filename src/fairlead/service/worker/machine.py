@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from collections.abc import Collection, Sequence
 from contextlib import suppress
@@ -20,6 +21,16 @@ TICKS = os.sysconf("SC_CLK_TCK")
 # Folders that only root can write, because the worker may be root; its PATH may have others.
 FOLDERS = "/usr/sbin:/usr/bin:/sbin:/bin:/run/current-system/sw/bin:/usr/lib/wsl/lib"
 TIMEOUT = 20.0  # seconds for a program of the system
+
+
+def take_ignored_signals() -> None:
+    """Handle, by doing nothing, signals that this process ignores, as after ``nohup`` or ``&``.
+
+    Its tasks would ignore them, too, and shells among them could not change that.
+    """
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
 
 
 def cores() -> float:

@@ -1,0 +1,174 @@
+"""Options of a job and its request, for the verbs that submit jobs."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+from fairlead.cli._client import RAY_PREFIX, Row, amount_of, check_fields, environment, where_of
+from fairlead.cli.options import is_bare_number, limit_of, pairs_of
+from fairlead.cli.parameters import Option
+from fairlead.cli.streams import complain
+from fairlead.errors import FairleadError, InputError
+from fairlead.service.client import calls
+from fairlead.service.client.plain_client import PlainClient
+
+OPTIONS = {  # of the verbs, by field
+    "command": "COMMAND",
+    "user": "--user",
+    "name": "--name",
+    "cpu": "--cpu",
+    "memory": "--memory",
+    "gpu": "--gpu",
+    "tasks": "--count",
+    "where": "--where",
+    "priority": "--priority",
+    "time_limit": "--time",
+    "after": "--after",
+    "directory": "--chdir",
+    "environment": "--env",
+    "checkpoint_signal": "--checkpoint-signal",
+    "at_most": "--at-most",
+}
+User = Annotated[str | None, Option("--user", "-u", metavar="USER", help="[default: your account]")]
+After = Annotated[
+    list[str] | None, Option("--after", metavar="JOB", help="Start after this job has finished.")
+]
+JobName = Annotated[str | None, Option("--name", metavar="NAME", help="Name in lists.")]
+Chdir = Annotated[
+    str | None,
+    Option("--chdir", metavar="FOLDER", help="Working folder, except as nobody. [default: here]"),
+]
+Env = Annotated[
+    list[str] | None, Option("--env", metavar="NAME=VALUE", help="Also set this variable.")
+]
+Clean = Annotated[bool, Option("--clean-env", help="Do not pass on your environment.")]
+CheckpointSignal = Annotated[
+    str | None,
+    Option(
+        "--checkpoint-signal",
+        metavar="SIGNAL",
+        help="TERM, INT, HUP, USR1 or USR2: for a preempted task, which runs again.",
+    ),
+]
+Shell = Annotated[bool, Option("--shell", help="COMMAND is one line for /bin/sh.")]
+
+
+def request_of(
+    command: Sequence[str],
+    *,
+    user: str | None,
+    cpu: str | None,
+    memory: str | None,
+    gpu: int | None,
+    where: list[str] | None,
+    time: str | None,
+    after: list[str] | None,
+    priority: int | None,
+    name: str | None,
+    chdir: str | None,
+    env: list[str] | None,
+    clean: bool,
+    checkpoint_signal: str | None,
+    shell: bool,
+    **others: object,
+) -> Row:
+    """Return the request of a job by the values of its options; absent ones are left out."""
+    given: Row = {
+        "command": ["/bin/sh", "-c", " ".join(command)] if shell else list(command),
+        "user": user,
+        "name": name,
+        "cpu": None if cpu is None else amount_of(cpu),
+        "memory": None if memory is None else amount_of(memory),
+        "gpu": gpu,
+        "where": where_of(where),
+        "priority": priority,
+        "time_limit": None if time is None else limit_of(time, "--time"),
+        "after": after,
+        "directory": str(Path(chdir or ".").absolute()),
+        "environment": environment(clean) | pairs_of(env or [], "--env", may_be_empty=True),
+        "checkpoint_signal": checkpoint_signal,
+        **others,
+    }
+    return {field: value for field, value in given.items() if value is not None}
+
+
+def submit_jobs(
+    service: PlainClient, rows: list[Row], server: str | None, file: Path | None = None
+) -> list[str]:
+    """Submit jobs, in their own users' names or this account's; return their ids.
+
+    The service checks them, as importing the checks is slow. They are checked here before several
+    requests, and after a refusal, to name the option or the place in a file.
+    """
+    _name_users(rows, file, server)
+    try:
+        parts = list(calls.parts_of(rows))
+        if len(parts) > 1 or [json.loads(text) for part in parts for text in part] != rows:
+            _check(rows, file)  # YAML has values that JSON lacks
+        return service.submit(parts)
+    except FairleadError:
+        _check(rows, file)
+        raise
+    except TypeError:
+        _check(rows, file)
+        raise InputError("holds a value that JSON lacks", "", str(file)) from None
+
+
+def absent_servers(service: PlainClient, row: Row) -> list[str]:
+    """Return the servers that a job names and that are not there."""
+    if not isinstance(row.get("where"), list):
+        return []
+    there = {found["name"] for found in service.ask(calls.SERVERS)["servers"]}
+    return sorted(set(row["where"]) - there)
+
+
+def warn(absent: Sequence[str], time: str | None) -> None:
+    """Warn of absent servers, and that a bare number is seconds; Slurm takes it for minutes."""
+    for missing in absent:
+        complain(f"there is no server {missing!r:.60} now; write a label as KEY=VALUE")
+    if time is not None and is_bare_number(time):
+        complain(f"--time {time} is seconds; for minutes write {time}m")
+
+
+def _name_users(rows: Sequence[Row], file: Path | None, server: str | None) -> None:
+    """Fill in the account's name for jobs without a user; refuse root, which no worker runs."""
+    nameless = [k for k, row in enumerate(rows) if "user" not in row]
+    in_ray = server is not None and server.startswith(RAY_PREFIX)
+    has_token = bool(os.environ.get("FAIRLEAD_TOKEN"))  # it names the user
+    if nameless and os.getuid() == 0 and not (in_ray or has_token):
+        _check(rows, file)
+        place = "--user" if file is None else f"jobs[{nameless[0]}].user"
+        source = "" if file is None else str(file)
+        raise InputError("must be given by root, as tasks never run as root", place, source)
+    if not has_token:
+        for k in nameless:
+            rows[k]["user"] = _own_name()
+
+
+def _check(rows: Sequence[Row], file: Path | None) -> None:
+    """Raise `InputError` for the first job that is not usable."""
+    from fairlead.service.messages import JobRequest
+
+    for k, row in enumerate(rows):
+        if file is None:
+            check_fields(JobRequest, row, OPTIONS)
+            continue
+        try:
+            check_fields(JobRequest, row, {})
+        except InputError as fault:
+            place = ".".join(part for part in (f"jobs[{k}]", fault.place) if part)
+            raise InputError(fault.fault, place, str(file)) from None
+
+
+def _own_name() -> str:
+    """Return the name of this account."""
+    from getpass import getuser
+
+    try:
+        return getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())

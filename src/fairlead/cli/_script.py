@@ -1,0 +1,188 @@
+"""Directives of a job's script: lines ``#FAIRLEAD`` and ``#SBATCH`` before its first command."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from fairlead.cli._command_line import Parser, UsageFault
+from fairlead.cli.parameters import Parameter
+from fairlead.cli.streams import complain
+from fairlead.errors import InputError
+
+LARGEST_HEAD = 2**20  # bytes of a script that are read
+OURS, SLURMS = "#FAIRLEAD", "#SBATCH"
+SHELL = "/bin/sh"
+LONG_NAMES = {
+    "-J": "--job-name",
+    "-c": "--cpus-per-task",
+    "-n": "--ntasks",
+    "-N": "--nodes",
+    "-t": "--time",
+    "-D": "--chdir",
+    "-a": "--array",
+    "-d": "--dependency",
+    "-w": "--nodelist",
+    "-G": "--gpus",
+}
+_MEMORY = re.compile(r"([1-9][0-9]*)([KMGT]?)B?", re.IGNORECASE)
+_GPUS = re.compile(r"(?:gpu:)?(?:[A-Za-z][^:,]*:)?([0-9]+)|gpu")
+_ARRAY = re.compile(r"0-([0-9]+)(?::1)?(?:%([0-9]+))?")
+_AFTER = re.compile(r"afterok((?::[0-9]+)+)")
+
+
+def directives_before(
+    words: Sequence[str], script: Path, parameters: Sequence[Parameter]
+) -> list[str]:
+    """Return a command line after the words that a script's directives give it.
+
+    Names options of ``sbatch`` without a counterpart on standard error. Raises InputError, with
+    the line, for a directive that cannot be read.
+    """
+    ours, slurms = [], []
+    for number, prefix, text in _directives(script):
+        try:
+            found = shlex.split(text, comments=True)
+            if prefix == SLURMS:
+                slurms += found
+                continue
+            options, left = Parser(parameters).parse_args(list(found))
+            if left or options.help:
+                raise UsageFault(f"takes options, not {(left or ['--help'])[0]!r}")
+        except (ValueError, UsageFault) as fault:
+            why = fault.fault if isinstance(fault, UsageFault) else str(fault).lower()
+            raise InputError(why, f"line {number}", str(script)) from None
+        ours += found
+    translated, others = translate_sbatch(slurms)
+    if others:
+        complain(f"{script}: no counterpart of {', '.join(others)}; the job does without")
+    return ["--name", script.name, *translated, *ours, *words]
+
+
+def command_of(script: Path) -> list[str]:
+    """Return the words that run a script by the program in its first line, or by a shell."""
+    first = _head(script).partition("\n")[0]
+    program = first[2:].split(maxsplit=1) if first.startswith("#!") else [SHELL]
+    return [*(program or [SHELL]), str(script.absolute())]
+
+
+def translate_sbatch(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the options of ``submit`` for options of ``sbatch``, and those without any."""
+    found: dict[str, str] = {}
+    others: list[str] = []
+    for name, value in _options(words):
+        found[LONG_NAMES.get(name, name)] = value
+    translated: list[str] = []
+    cores = found.get("--cpus-per-task", "1")
+    for name, value in found.items():
+        if name == "--mem-per-cpu" and cores.isdigit():
+            more = _memory(value, int(cores))
+        else:
+            more = COUNTERPARTS[name](value) if name in COUNTERPARTS else None
+        if more is None:
+            others.append(f"{name}={value}" if name in COUNTERPARTS else name)
+        else:
+            translated += more
+    return translated, others
+
+
+def _directives(script: Path) -> Iterator[tuple[int, str, str]]:
+    """Yield the line number, prefix and text of each directive."""
+    for number, line in enumerate(_head(script).splitlines(), 1):
+        text = line.strip()
+        if text and not text.startswith("#"):
+            return
+        prefix, _, rest = text.partition(" ")
+        if prefix in (OURS, SLURMS):
+            yield number, prefix, rest
+
+
+def _head(script: Path) -> str:
+    try:
+        with os.fdopen(os.open(script, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+            return file.read(LARGEST_HEAD).decode("utf-8", errors="replace")
+    except OSError as fault:
+        raise InputError(fault.strerror or str(fault), "--script", str(script)) from None
+
+
+def _options(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the options of a command line with their values."""
+    left = list(words)
+    while left:
+        word = left.pop(0)
+        name, has_value, value = word.partition("=")
+        if not word.startswith("-"):
+            yield word, ""
+            continue
+        if not word.startswith("--"):
+            name, value, has_value = word[:2], word[2:].removeprefix("="), word[2:]
+        if not has_value and left and not left[0].startswith("-"):
+            value = left.pop(0)
+        yield name, value
+
+
+def _one(value: str) -> list[str] | None:
+    return [] if value == "1" else None
+
+
+def _memory(value: str, cores: int = 1) -> list[str] | None:
+    """Translate an amount in MiB, or with a unit, that each of some cores has."""
+    found = _MEMORY.fullmatch(value)
+    if found is None:
+        return None
+    return ["--memory", f"{int(found[1]) * cores}{(found[2] or 'M').upper()}i"]
+
+
+def _gpus(value: str) -> list[str] | None:
+    found = _GPUS.fullmatch(value)
+    return None if found is None else ["--gpu", found[1] or "1"]
+
+
+def _time(value: str) -> list[str]:
+    return ["--time", f"{value}m" if value.isdigit() else value]
+
+
+def _array(value: str) -> list[str] | None:
+    found = _ARRAY.fullmatch(value)
+    if found is None:
+        return None
+    return ["--count", str(int(found[1]) + 1), *(["--at-most", found[2]] if found[2] else [])]
+
+
+def _after(value: str) -> list[str] | None:
+    found = _AFTER.fullmatch(value)
+    if found is None:
+        return None
+    return [word for job in found[1][1:].split(":") for word in ("--after", job)]
+
+
+def _servers(value: str) -> list[str] | None:
+    names = value.split(",")
+    return None if "[" in value else [word for name in names for word in ("--where", name)]
+
+
+def _export(value: str) -> list[str] | None:
+    return {"ALL": [], "NONE": ["--clean-env"]}.get(value)
+
+
+COUNTERPARTS: dict[str, Callable[[str], list[str] | None]] = {
+    "--job-name": lambda value: ["--name", value],
+    "--cpus-per-task": lambda value: ["--cpu", value],
+    "--ntasks": _one,
+    "--nodes": _one,
+    "--mem": _memory,
+    "--mem-per-cpu": _memory,
+    "--gpus": _gpus,
+    "--gpus-per-task": _gpus,
+    "--gpus-per-node": _gpus,
+    "--gres": _gpus,
+    "--time": _time,
+    "--chdir": lambda value: ["--chdir", value],
+    "--array": _array,
+    "--dependency": _after,
+    "--nodelist": _servers,
+    "--export": _export,
+}

@@ -1,0 +1,195 @@
+"""Wait for jobs with a progress bar, and copy the output of a running one to this terminal."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from fairlead.cli._client import Row
+from fairlead.cli.main import INTERRUPTED
+from fairlead.cli.streams import ReaderGoneError, StoppedError, complain, progress_bar
+from fairlead.service.client import calls
+from fairlead.service.client.plain_client import (
+    OUTAGE_PATIENCE,
+    PlainClient,
+    RefusedError,
+    is_over,
+)
+
+BAR_SECONDS = 1.0  # between two states of the progress bar
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.1, 1.0  # between two looks for new output
+QUIET_SECONDS = 2.0  # until a terminal is told that the job waits
+STREAMS = ("stdout", "stderr")
+# The terminal's Ctrl-C, `kill` of this command, and the end of its terminal.
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def wait_for(
+    service: PlainClient, jobs: Sequence[str], seconds: float | None = None
+) -> tuple[int, list[Row]]:
+    """Wait until jobs are over, at most some seconds.
+
+    Returns the status of the last job that did not finish, or 0, and the jobs. A cancelled job
+    counts as 1, and so does a job that is not over.
+    """
+    deadline = None if seconds is None else time.monotonic() + seconds
+    try:
+        with progress_bar("tasks") as report:
+            if report is None:
+                rows = [_wait(service, job, deadline) for job in jobs]
+            else:
+                rows = _wait_with_bar(service, jobs, deadline, report)
+    except KeyboardInterrupt:
+        more = " and others" if len(jobs) > 1 else ""
+        raise StoppedError(f"interrupted; job {jobs[0]}{more} may go on") from None
+    statuses = [report_end(row) for row in rows]
+    return next((status for status in reversed(statuses) if status), 0), rows
+
+
+def report_end(row: Row) -> int:
+    """Return the exit status of a job that is over, or 1; say what its status does not."""
+    state, reason = row["state"], row["reason"]
+    if state not in ("finished", "failed"):
+        complain(f"job {row['id']} is {state}{f': {reason}' if reason else ''}")
+    elif reason:
+        complain(f"job {row['id']}: {reason}")
+    return 0 if state == "finished" else int(row["exit_status"] or 1)
+
+
+def _wait(service: PlainClient, job: str, deadline: float | None) -> Row:
+    left = None if deadline is None else max(0.0, deadline - time.monotonic())
+    row: Row = service.wait(job, left)
+    return row
+
+
+def _wait_with_bar(
+    service: PlainClient,
+    jobs: Sequence[str],
+    deadline: float | None,
+    report: Callable[[int, int], None],
+) -> list[Row]:
+    rows = {job: service.ask(calls.job(job)) for job in jobs}
+    total = sum(row["tasks"] for row in rows.values())
+    for job in jobs:
+        while True:
+            report(sum(row["ended_tasks"] for row in rows.values()), total)
+            is_late = deadline is not None and time.monotonic() >= deadline
+            if is_over(rows[job]["state"]) or is_late:
+                break
+            soon = time.monotonic() + BAR_SECONDS
+            rows[job] = _wait(service, job, soon if deadline is None else min(soon, deadline))
+    return [rows[job] for job in jobs]
+
+
+@contextmanager
+def interruptions() -> Iterator[list[int]]:
+    """Collect the first interruption in a list; later ones raise `KeyboardInterrupt`.
+
+    Ignored signals, as after ``nohup``, stay ignored.
+    """
+    received: list[int] = []
+
+    def receive(number: int, _: object) -> None:
+        if received:
+            raise KeyboardInterrupt
+        received.append(number)
+
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    before = {number: handler for number, handler in before.items() if handler != signal.SIG_IGN}
+    try:
+        for number in before:
+            signal.signal(number, receive)
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def stream_output(service: PlainClient, job: str, interrupted: Sequence[int]) -> int:
+    """Copy the output of a job of one task until it ends; return its exit status.
+
+    Once `interrupted` has an entry, the job gets SIGINT.
+    """
+    output = _Output(service, job)
+    begun, pause = time.monotonic(), SHORTEST_PAUSE
+    is_stopped = is_told = False
+    row: Row = service.ask(calls.wait(job, pause), OUTAGE_PATIENCE)
+    try:
+        while True:
+            if interrupted and not is_stopped:
+                is_stopped = True
+                service.ask(calls.interrupt(job), OUTAGE_PATIENCE)
+            ends = is_over(row["state"])
+            is_new = output.copy(row["attempts"], is_last=ends)
+            if ends:
+                break
+            if row["state"] == "pending" and not is_told:
+                is_told = time.monotonic() - begun > QUIET_SECONDS
+                if is_told and sys.stderr.isatty():
+                    complain(f"job {job} waits; fairlead explain {job} says why")
+            pause = SHORTEST_PAUSE if is_new else min(1.5 * pause, LONGEST_PAUSE)
+            row = service.ask(calls.wait(job, pause), OUTAGE_PATIENCE)
+    except KeyboardInterrupt:
+        raise StoppedError(f"interrupted twice; job {job} is being stopped") from None
+    except ReaderGoneError:
+        service.ask(calls.interrupt(job), OUTAGE_PATIENCE)
+        raise
+    return INTERRUPTED if is_stopped and row["state"] == "cancelled" else report_end(row)
+
+
+class _Output:
+    """The output of a job's only task, and how much of it was copied."""
+
+    def __init__(self, service: PlainClient, job: str) -> None:
+        self._service, self._job = service, job
+        self._attempt = 0
+        self._copied = dict.fromkeys(STREAMS, 0)  # bytes
+
+    def copy(self, attempt: int, *, is_last: bool) -> bool:
+        """Copy what is new; return whether anything was. With `is_last`, copy to the end."""
+        if attempt > self._attempt:
+            if self._attempt:
+                complain(f"job {self._job} starts again: attempt {attempt}")
+            self._attempt = attempt
+            self._copied = dict.fromkeys(STREAMS, 0)
+        if not attempt:
+            return False
+        found = [self._copy(stream, is_last=is_last) for stream in STREAMS]
+        return any(found)
+
+    def _copy(self, stream: str, *, is_last: bool) -> bool:
+        from binascii import a2b_base64
+
+        begun = self._copied[stream]
+        while True:
+            offset = self._copied[stream]
+            call = calls.logs(self._job, stream, 0, self._attempt, offset)
+            try:
+                piece = self._service.ask(call, OUTAGE_PATIENCE)
+            except RefusedError as fault:
+                if is_last:
+                    complain(f"{stream} of job {self._job} is not complete: {fault}")
+                return False
+            data = a2b_base64(piece["data"])
+            if piece["offset"] > offset:
+                complain(f"{piece['offset'] - offset:,} bytes before this are no longer kept")
+            self._copied[stream] = piece["offset"] + len(data)
+            write(stream, data)
+            is_end = piece["is_over"] or not is_last
+            if self._copied[stream] >= piece["size"] and is_end:
+                return self._copied[stream] > begun
+            if not data:
+                time.sleep(SHORTEST_PAUSE)
+
+
+def write(stream: str, data: bytes) -> None:
+    """Write bytes to standard output or standard error."""
+    file = sys.stderr if stream == "stderr" else sys.stdout
+    try:
+        file.buffer.write(data)
+        file.buffer.flush()
+    except BrokenPipeError as gone:
+        raise ReaderGoneError from gone

@@ -1,0 +1,84 @@
+"""``fairlead top``: shares, servers and jobs of a service on the terminal, kept up to date."""
+
+from __future__ import annotations
+
+import select
+import sys
+import termios
+import time
+import tty
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from shutil import get_terminal_size
+from typing import Annotated
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from fairlead.cli._client import OPTIONAL_JOB_FIELDS, Service, client, complete
+from fairlead.cli.parameters import Option
+from fairlead.cli.streams import emit, wants_plain_text
+from fairlead.report.live_screen import Size, screen
+from fairlead.report.terminal import open_console, printed_text
+from fairlead.service.client import calls
+from fairlead.service.client.plain_client import NoServiceError, PlainClient
+
+JOBS = 500  # of the oldest, which are asked for
+LEAVES = ("q", "Q", "\x1b", "\x04")  # Escape and Ctrl-D
+WITHOUT_TERMINAL = (100, 60)  # columns and lines
+
+
+def top(
+    every: Annotated[
+        float, Option("--every", "-n", min=0.5, metavar="SECONDS", help="Between two looks.")
+    ] = 2.0,
+    once: Annotated[bool, Option("--once", help="Print it once.")] = False,
+    server: Service = None,
+) -> None:
+    """Show shares, servers and jobs, kept up to date; q ends it.
+
+    \b
+    Example:
+      fairlead top
+    """
+    with client(server) as service:
+        if once or not (sys.stdout.isatty() and sys.stdin.isatty()):
+            size = get_terminal_size(WITHOUT_TERMINAL)
+            console, buffer = open_console(size.columns, wants_plain_text())
+            console.print(_look(service, size))
+            emit(printed_text(buffer))
+            return
+        with suppress(KeyboardInterrupt):
+            _keep_up_to_date(service, Console(highlight=False), every)
+
+
+def _keep_up_to_date(service: PlainClient, console: Console, every: float) -> None:
+    shown, fault = Group(), Text()
+    with _single_keys(), Live(console=console, screen=True, auto_refresh=False) as live:
+        while True:
+            try:
+                shown = _look(service, (console.width, console.height))
+                fault = Text(time.strftime("%H:%M:%S; q ends"), "dim")
+            except NoServiceError as why:
+                fault = Text(str(why), "bold red")
+            live.update(Group(shown, fault), refresh=True)
+            if select.select([sys.stdin], [], [], every)[0] and sys.stdin.read(1) in LEAVES:
+                return
+
+
+def _look(service: PlainClient, size: Size) -> Group:
+    shares, servers = service.ask(calls.SHARES), service.ask(calls.SERVERS)["servers"]
+    jobs = service.ask(calls.list_jobs(None, is_all=False, limit=JOBS))["jobs"]
+    return screen(shares, servers, [complete(job, OPTIONAL_JOB_FIELDS) for job in jobs], size)
+
+
+@contextmanager
+def _single_keys() -> Iterator[None]:
+    """Read keys from the terminal without waiting for the end of a line."""
+    before = termios.tcgetattr(sys.stdin)
+    try:
+        tty.setcbreak(sys.stdin)
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)

@@ -1,0 +1,146 @@
+"""A screen of a running service: shares, servers and jobs, cut to the size of the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from fairlead.report.live import (
+    RESOURCES,
+    ROUNDING,
+    LiveTable,
+    Row,
+    Short,
+    jobs_table,
+    servers_table,
+    shares_table,
+)
+from fairlead.report.numbers import number, percent, printable
+
+BAR = 20  # columns
+LEAST_ROWS = 3  # of each table
+AROUND_TABLES = 3  # lines: two at the top of the screen, one for a fault
+AROUND_ROWS = 4  # lines of a table: blank, title, heading, rows left out
+Size = tuple[int, int]  # columns and lines
+
+
+def screen(shares: Row, servers: Sequence[Row], jobs: Sequence[Row], size: Size) -> Group:
+    """Return what fits a terminal: those who are owed first, then the servers, then the jobs."""
+    width, height = size
+    users = sorted(shares["users"], key=_need)
+    servers = sorted(servers, key=lambda s: (s["state"] == "ready", -_busy(s), s["name"]))
+    jobs = sorted(jobs, key=lambda job: job["state"] != "running")
+    tables = [
+        shares_table({**shares, "users": users}),
+        servers_table(servers),
+        jobs_table([{**job, "reason": ""} for job in jobs]),
+    ]
+    wanted = [len(table.rows) for table in tables]
+    room = max(0, height - AROUND_TABLES - AROUND_ROWS * len(tables))
+    bars = [
+        [_bar(user["share"], user["fair_share"], _largest(users)) for user in users],
+        [_bar(_busy(server), None, 1.0) for server in servers],
+        [],
+    ]
+    parts = [
+        _table(table, rows, column, width)
+        for table, rows, column in zip(tables, divide_rows(wanted, room), bars, strict=True)
+    ]
+    head = verdict(users), _totals(users, servers)
+    for line in head:
+        line.no_wrap, line.overflow = True, "ellipsis"
+    return Group(*head, *parts)
+
+
+def verdict(users: Sequence[Row]) -> Text:
+    """Return one sentence: whether somebody who waits holds less than is fair."""
+    short = [user for user in users if user["is_short"]]
+    if not users:
+        return Text("No users yet.", "bold")
+    if not short:
+        return Text("✓ Everybody holds what is fair.", "bold green")
+    first = min(short, key=_need)
+    who = "One user holds" if len(short) == 1 else f"{len(short):,} users hold"
+    held = f"{printable(first['name'])} holds {percent(first['share'])}"
+    return Text(
+        f"✗ {who} less than is fair; {held}, not {percent(first['fair_share'])}.", "bold red"
+    )
+
+
+def divide_rows(wanted: Sequence[int], room: int) -> list[int]:
+    """Divide lines among tables: equally, but none gets more rows than it has."""
+    found = [0] * len(wanted)
+    for done, k in enumerate(sorted(range(len(wanted)), key=lambda k: wanted[k])):
+        equal = (room - sum(found)) // (len(wanted) - done)
+        found[k] = min(wanted[k], max(LEAST_ROWS, equal))
+    return found
+
+
+def _need(user: Row) -> tuple[bool, float, str]:
+    """Order users: those below their fair share first, the worst off of them first."""
+    fair = user["fair_share"]
+    return not user["is_short"], user["share"] / fair if fair > ROUNDING else 1.0, user["name"]
+
+
+def _busy(server: Row) -> float:
+    """Return the largest part of a server's resources that is in use."""
+    capacity, used = server["capacity"], server["used"]
+    return max((used.get(name, 0.0) / c for name, c in capacity.items() if c > 0), default=0.0)
+
+
+def _largest(users: Sequence[Row]) -> float:
+    return max((max(user["share"], user["fair_share"]) for user in users), default=0.0) or 1.0
+
+
+def _bar(part: float, line: float | None, whole: float) -> Text:
+    """Draw a part of a whole, and a line at another part."""
+    filled = round(BAR * min(1.0, part / whole))
+    bar = Text("█" * filled, "cyan")
+    bar.append("·" * (BAR - filled), "dim")
+    if line is not None:
+        at = min(BAR - 1, round(BAR * line / whole))
+        bar = Text.assemble(bar[:at], ("│", "bold"), bar[at + 1 :])
+    return bar
+
+
+def _totals(users: Sequence[Row], servers: Sequence[Row]) -> Text:
+    waiting, running = (sum(user[name] for user in users) for name in ("waiting", "running"))
+    ready = sum(server["state"] == "ready" for server in servers)
+    parts = [
+        f"{running:,} tasks run",
+        f"{waiting:,} wait",
+        f"{ready:,} of {len(servers):,} servers ready",
+    ]
+    for name, unit in RESOURCES:
+        held = sum(server["used"].get(name, 0.0) for server in servers)
+        capacity = sum(server["capacity"].get(name, 0.0) for server in servers)
+        if capacity > 0:
+            parts.append(f"{number(held)} of {number(capacity)} {unit}")
+    return Text("; ".join(parts), "dim")
+
+
+def _table(table: LiveTable, rows: int, bars: Sequence[Text], width: int) -> RenderableType:
+    """Lay out the first rows of a table, with a bar after the first column if there is room."""
+    has_bars = bool(bars) and width >= 80
+    drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for k, column in enumerate(table.columns):
+        drawn.add_column(
+            column.text,
+            justify="left" if column.is_words else "right",
+            no_wrap=True,
+            overflow="ellipsis",
+        )
+        if k == 0 and has_bars:
+            drawn.add_column("")
+    for k, row in enumerate(table.rows[:rows]):
+        cells = [Text(printable(text), "red" if isinstance(text, Short) else "") for text in row]
+        drawn.add_row(*([cells[0], bars[k], *cells[1:]] if has_bars else cells))
+    left = len(table.rows) - rows
+    title = Text(f"\n{table.title}: {'' if table.rows else table.empty}".rstrip(), "bold")
+    parts: list[RenderableType] = [title, drawn] if table.rows else [title]
+    if left > 0:
+        parts.append(Text(f"and {left:,} more", "dim"))
+    return Group(*parts)

@@ -1,0 +1,70 @@
+"""Completion of words in shells."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+
+from fairlead.cli import completion
+from fairlead.cli._application import FAIRLEAD
+from fairlead.cli.main import run
+
+
+@pytest.fixture(autouse=True)
+def _no_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(completion.signal, "alarm", lambda _: None)
+    answers = {
+        "jobs": [{"id": "7"}, {"id": "17"}],
+        "users": [{"name": "ana"}, {"name": "bo"}],
+        "servers": [{"name": "gpu1", "labels": {"gpu": "A100"}}, {"name": "b", "labels": {}}],
+    }
+    monkeypatch.setattr(completion, "_ask", lambda _, field: answers[field])
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        (["sub"], ["submit"]),
+        (["submit", "--gp"], ["--gpu"]),
+        (["submit", "--user", ""], ["ana", "bo"]),
+        (["submit", "--where", "gpu"], ["gpu1", "gpu=A100"]),
+        (["submit", "--cpu", ""], []),
+        (["cancel", "1"], ["17"]),
+        (["cancel", "7", ""], ["17", "7"]),
+        (["logs", "--follow", ""], ["17", "7"]),
+        (["drain", ""], ["b", "gpu1"]),
+        (["users", "a"], ["ana"]),
+        (["ray", "sta"], ["start", "status"]),
+        (["allocate", "x.yaml", "-m", "pdrf"], ["pdrf", "pdrf-without-top-up"]),
+        (["simulate", "-p", "easy/"], ["easy/best-fit", "easy/first-fit"]),
+        (["run", "--", "py"], []),
+        (["no-such-verb", ""], []),
+    ],
+)
+def test_what_may_follow(typed: list[str], found: list[str]) -> None:
+    assert completion.candidates(typed) == found
+
+
+def test_all_verbs_are_offered(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["completion", "words"]) == 0
+    offered = capsys.readouterr().out.split()
+    assert offered == sorted(offered)
+    assert {*FAIRLEAD.verbs, "reproduce", "--help"} <= set(offered)
+
+
+def test_another_shell_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["completion", "tcsh"]) == 2
+    assert "bash, zsh, fish" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("shell", filter(shutil.which, completion.SCRIPTS))
+def test_a_shell_of_this_machine_reads_its_script(shell: str) -> None:
+    script = completion.SCRIPTS[shell]
+    if shell == "bash":
+        asks = "COMP_WORDS=(fairlead submit --gp) COMP_CWORD=2; _fairlead"
+        fake = 'fairlead() { [ "$2 $4 $5" = "words submit --gp" ] && echo --gpu; }'
+        script += f'{fake}\n{asks}; [ "$COMPREPLY" = --gpu ]\n'
+    done = subprocess.run([shell, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

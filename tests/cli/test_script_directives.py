@@ -1,0 +1,129 @@
+"""Directives of a script: options of ``submit`` and those of ``sbatch`` with a counterpart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fairlead.cli._application import Verb
+from fairlead.cli._command_line import read_words
+from fairlead.cli._script import command_of, directives_before, translate_sbatch
+from fairlead.cli.main import run
+from fairlead.cli.parameters import parameters_of
+from fairlead.cli.submit import submit
+from fairlead.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("slurms", "ours"),
+    [
+        ("--job-name=train", "--name train"),
+        ("-J train", "--name train"),
+        ("-c4", "--cpu 4"),
+        ("--cpus-per-task 4", "--cpu 4"),
+        ("--mem=4G", "--memory 4Gi"),
+        ("--mem=4000", "--memory 4000Mi"),
+        ("--mem 512K", "--memory 512Ki"),
+        ("--mem-per-cpu=2G -c 8", "--memory 16Gi --cpu 8"),
+        ("--gres=gpu:2", "--gpu 2"),
+        ("--gres=gpu", "--gpu 1"),
+        ("--gpus=a100:4", "--gpu 4"),
+        ("-G 1", "--gpu 1"),
+        ("-t 90", "--time 90m"),
+        ("--time=1-12", "--time 1-12"),
+        ("-t 1:30:00", "--time 1:30:00"),
+        ("--array=0-9", "--count 10"),
+        ("-a 0-9%4", "--count 10 --at-most 4"),
+        ("--dependency=afterok:17:18", "--after 17 --after 18"),
+        ("-D /data", "--chdir /data"),
+        ("-w node1,node2", "--where node1 --where node2"),
+        ("--export=NONE", "--clean-env"),
+        ("--export=ALL -n 1 --nodes=1", ""),
+    ],
+)
+def test_options_of_slurm_have_counterparts(slurms: str, ours: str) -> None:
+    translated, others = translate_sbatch(slurms.split())
+    assert translated == ours.split()
+    assert others == []
+    assert read_words(submit, [*translated, "--", "true"])
+
+
+@pytest.mark.parametrize(
+    ("slurms", "named"),
+    [
+        ("--partition=gpu", "--partition"),
+        ("-p gpu", "-p"),
+        ("--array=1-10", "--array=1-10"),
+        ("--array=0-8:2", "--array=0-8:2"),
+        ("--mem=0", "--mem=0"),
+        ("--nodes=2", "--nodes=2"),
+        ("--dependency=singleton", "--dependency=singleton"),
+        ("--gres=gpu:1,license:2", "--gres=gpu:1,license:2"),
+        ("-w node[1-4]", "--nodelist=node[1-4]"),
+        ("--exclusive", "--exclusive"),
+        ("stray", "stray"),
+    ],
+)
+def test_options_without_a_counterpart_are_named(slurms: str, named: str) -> None:
+    assert translate_sbatch(slurms.split()) == ([], [named])
+
+
+def script(folder: Path, *lines: str) -> Path:
+    path = folder / "job.sh"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def values_of(path: Path, *words: str) -> dict[str, object]:
+    given = directives_before(words, path, parameters_of(submit))
+    values = read_words(submit, given)
+    assert values is not None
+    return values
+
+
+def test_ours_come_after_slurms_and_typed_ones_last(tmp_path: Path) -> None:
+    lines = ("#!/bin/sh", "#FAIRLEAD --cpu 3 --gpu 1", "#SBATCH -c 2 --mem=2G", "# --cpu 8", "true")
+    path = script(tmp_path, *lines, "#FAIRLEAD --cpu 9")
+    values = values_of(path, "--gpu", "2")
+    assert (values["cpu"], values["gpu"], values["memory"]) == ("3", 2, "2Gi")
+    assert values["name"] == "job.sh"
+
+
+def test_quotes_and_comments_are_read_as_a_shell_would(tmp_path: Path) -> None:
+    path = script(tmp_path, "#FAIRLEAD --env 'NOTE=two words'  # a comment")
+    assert values_of(path)["env"] == ["NOTE=two words"]
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ("#FAIRLEAD --cpus 3", "no such option: --cpus"),
+        ("#FAIRLEAD --gpu two", "invalid value for '--gpu' / '-g': must be a whole"),
+        ("#FAIRLEAD python train.py", "takes options, not 'python'"),
+        ("#FAIRLEAD --name 'open", "no closing quotation"),
+    ],
+)
+def test_a_wrong_directive_is_named_with_its_line(
+    tmp_path: Path, line: str, fault: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = script(tmp_path, "#!/bin/sh", "", line)
+    assert run(["submit", "--script", str(path)]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(f"fairlead: {path}: line 3: {fault}")
+    assert err.count("\n") == 1
+
+
+def test_a_script_runs_by_its_first_line(tmp_path: Path) -> None:
+    path = script(tmp_path, "#!/usr/bin/env -S python3 -u", "print(1)")
+    assert command_of(path) == ["/usr/bin/env", "-S python3 -u", str(path)]
+    assert command_of(script(tmp_path, "echo 1")) == ["/bin/sh", str(path)]
+    with pytest.raises(InputError, match="No such file"):
+        command_of(tmp_path / "absent.sh")
+
+
+def test_only_submit_reads_directives() -> None:
+    assert "script" in {each.name for each in parameters_of(submit)}
+    assert "script" not in {
+        each.name for each in parameters_of(Verb("fairlead.cli.submit:run").load())
+    }

@@ -1,0 +1,110 @@
+"""The screen of ``fairlead top``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead.report.live_screen import LEAST_ROWS, divide_rows, screen, verdict
+from fairlead.report.terminal import open_console, printed_text
+
+
+def user(name: str, share: float, fair: float, **more: Any) -> dict[str, Any]:
+    row = {"name": name, "share": share, "fair_share": fair, "difference": share - fair}
+    return {**row, "waiting": 3, "running": 2, "is_short": share < fair, **more}
+
+
+def server(name: str, state: str = "ready", cpu: float = 1.0) -> dict[str, Any]:
+    used, capacity = {"cpu": cpu}, {"cpu": 4.0, "memory": 8.0}
+    return {
+        "name": name,
+        "state": state,
+        "used": used,
+        "capacity": capacity,
+        "tasks": 2,
+        "labels": {},
+    }
+
+
+def job(number: int, state: str) -> dict[str, Any]:
+    times = {"submitted": 0.0, "started": None, "ended": None}
+    more = {"tasks": 1, "running": 0, "demand": {"cpu": 1.0}, "server": None, "exit_status": None}
+    return {"id": str(number), "user": "ana", "state": state, "name": None, **times, **more}
+
+
+def shown(
+    users: list[dict[str, Any]],
+    servers: list[dict[str, Any]],
+    jobs: list[dict[str, Any]],
+    size: tuple[int, int] = (120, 60),
+) -> str:
+    shares = {"users": users, "certificate": None, "mechanism": "drf"}
+    console, buffer = open_console(size[0], plain=True)
+    console.print(screen(shares, servers, jobs, size))
+    return printed_text(buffer)
+
+
+def test_those_who_are_owed_come_first_and_running_jobs() -> None:
+    users = [user("bo", 0.6, 0.5), user("cy", 0.3, 0.4), user("ana", 0.1, 0.5)]
+    servers = [server("a"), server("b", cpu=4.0), server("c", "drained")]
+    text = shown(users, servers, [job(1, "pending"), job(2, "running")])
+    lines = text.splitlines()
+    assert lines[0] == "✗ 2 users hold less than is fair; ana holds 10.00 %, not 50.00 %."
+    assert lines[1] == "6 tasks run; 9 wait; 2 of 3 servers ready; 6 of 12 cores; 0 of 24 GiB"
+    firsts = [line.split()[0] for line in lines if line and line[0] in "abc12"]
+    assert firsts == ["ana", "cy", "bo", "c", "b", "a", "2", "1"]
+
+
+@pytest.mark.parametrize(
+    ("users", "sentence"),
+    [
+        ([], "No users yet."),
+        ([user("ana", 0.5, 0.5)], "✓ Everybody holds what is fair."),
+        (
+            [user("ana", 0.1, 0.2)],
+            "✗ One user holds less than is fair; ana holds 10.00 %, not 20.00 %.",
+        ),
+    ],
+)
+def test_the_first_sentence(users: list[dict[str, Any]], sentence: str) -> None:
+    assert verdict(users).plain == sentence
+
+
+def test_an_empty_cluster_says_what_to_do() -> None:
+    text = shown([], [], [])
+    assert "servers: no servers yet: start fairlead worker on each machine" in text
+    assert "jobs: no jobs wait or run" in text
+
+
+def test_names_of_users_cannot_control_the_terminal() -> None:
+    text = shown([user("[red]ana\x1b[2J", 0.1, 0.2)], [server("a\x07")], [])
+    assert "\x1b" not in text
+    assert "\x07" not in text
+    assert "[red]ana" in text
+
+
+@pytest.mark.parametrize("size", [(20, 10), (79, 24), (80, 24), (200, 50)])
+def test_a_screen_is_no_larger_than_the_terminal(size: tuple[int, int]) -> None:
+    users = [user(f"user{k}", k / 1000, 0.05) for k in range(40)]
+    servers = [server(f"server{k}") for k in range(30)]
+    text = shown(users, servers, [job(k, "running") for k in range(100)], size)
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= size[0]
+    assert len(lines) <= max(size[1] - 1, 2 + 3 * (LEAST_ROWS + 4))
+    assert "more" in text
+
+
+@given(st.lists(st.integers(0, 1000), min_size=1, max_size=5), st.integers(0, 500))
+def test_lines_are_divided_max_min_fairly(wanted: list[int], room: int) -> None:
+    found = divide_rows(wanted, room)
+    assert all(f >= LEAST_ROWS or f == w for f, w in zip(found, wanted, strict=True))
+    assert all(f <= w for f, w in zip(found, wanted, strict=True))
+    if room >= LEAST_ROWS * len(wanted):
+        assert sum(found) <= room
+        left = room - sum(found)
+        unmet = [f for f, w in zip(found, wanted, strict=True) if f < w]
+        assert not unmet or left < len(wanted)
+        assert all(f >= max(found) - 1 for f in unmet)

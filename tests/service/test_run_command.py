@@ -1,0 +1,167 @@
+"""``fairlead run`` and waiting: output as it comes, Ctrl-C, statuses, the progress bar."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from live_cluster import Cluster, until
+
+JOB = ("--user", "ana", "--chdir", "/tmp", "--cpu", "100m")
+PATIENT = "trap 'echo interrupted; exit 5' INT; echo begun; while :; do sleep 0.05; done"
+
+
+@pytest.fixture(scope="module")
+def one() -> Iterator[Cluster]:
+    """A service with one worker."""
+    with TemporaryDirectory() as folder, closing(Cluster(Path(folder))) as cluster:
+        cluster.start_service()
+        # Without a terminal it ignores SIGINT and SIGHUP; its tasks should not.
+        cluster.before = ["sh", "-c", "trap '' INT HUP; exec \"$@\"", "sh"]
+        cluster.start_worker("a")
+        with cluster.client() as client:
+            until(client.servers)
+        yield cluster
+
+
+def started(cluster: Cluster, *words: str) -> subprocess.Popen[str]:
+    program = ["env", "--default-signal=INT,HUP", sys.executable, "-m", "fairlead", "run"]
+    return subprocess.Popen(
+        [*program, *JOB, *words],
+        env=cluster.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_output_and_status_are_those_of_the_command(one: Cluster) -> None:
+    line = "echo out; echo err >&2; sleep 0.5; echo more; exit 3"
+    done = one.run("run", *JOB, "--", "sh", "-c", line)
+    assert done.stdout == "out\nmore\n"
+    assert done.stderr == "err\n"
+    assert done.returncode == 3
+
+
+def test_all_of_long_output_is_printed(one: Cluster) -> None:
+    done = one.run("run", *JOB, "--", "head", "-c", "1000000", "/dev/zero")
+    assert done.stdout == "\0" * 1_000_000
+    assert done.returncode == 0
+
+
+def test_a_command_that_cannot_start_says_why(one: Cluster) -> None:
+    done = one.run("run", *JOB, "--", "/no/such/program")
+    assert done.returncode == 126 + 1
+    assert "/no/such/program" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_ctrl_c_interrupts_the_command(one: Cluster, number: signal.Signals) -> None:
+    process = started(one, "--", "sh", "-c", PATIENT)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    process.send_signal(number)
+    out, err = process.communicate(timeout=30)
+    assert out == "interrupted\n"
+    assert err == ""
+    assert process.returncode == 130
+    with one.client() as client:
+        job = max(client.jobs(is_all=True), key=lambda found: int(found.id))
+    assert (job.state, job.reason) == ("cancelled", "interrupted")
+
+
+def test_ctrl_c_cancels_a_job_that_waits(one: Cluster) -> None:
+    process = started(one, "--where", "nowhere-else", "--", "true")
+    with one.client() as client:
+        (job,) = until(client.jobs)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+        assert process.returncode == 130
+        assert client.job(job.id).state == "cancelled"
+
+
+def test_a_reader_that_leaves_stops_the_command(one: Cluster) -> None:
+    process = started(one, "--", "sh", "-c", "while echo x; do sleep 0.01; done")
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.wait(30) == 141
+    with one.client() as client:
+        until(lambda: not client.jobs())
+
+
+def test_a_job_cancelled_elsewhere_is_reported(one: Cluster) -> None:
+    process = started(one, "--", "sleep", "60")
+    with one.client() as client:
+        (job,) = until(client.jobs)
+        client.cancel(job.id)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode != 0
+    assert "is cancelled" in err
+
+
+def test_a_command_is_needed(one: Cluster) -> None:
+    done = one.run("run", *JOB)
+    assert done.returncode == 2
+    assert "missing argument" in done.stderr
+
+
+def test_submit_waits_for_all_of_its_jobs(one: Cluster) -> None:
+    line = 'exit "$FAIRLEAD_INDEX"'
+    done = one.run("submit", *JOB, "--count", "3", "--wait", "--", "sh", "-c", line)
+    assert done.stdout.strip().isdigit()
+    assert done.returncode == 2
+
+
+def test_a_terminal_shows_a_bar_of_tasks(one: Cluster) -> None:
+    controller, terminal = pty.openpty()
+    words = ("submit", *JOB, "--count", "4", "--wait", "--", "sleep", "1.5")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fairlead", *words],
+        env={**one.environment, "TERM": "xterm", "COLUMNS": "80"},
+        stdout=subprocess.PIPE,
+        stderr=terminal,
+    )
+    os.close(terminal)
+    shown = b""
+    with suppress(OSError):  # the last of the terminal was closed
+        while piece := os.read(controller, 2**16):
+            shown += piece
+    os.close(controller)
+    process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert b"tasks" in shown
+    assert b"%" in shown
+
+
+def test_top_is_kept_up_to_date_until_q(one: Cluster) -> None:
+    assert "Everybody holds what is fair" in one.run("top", "--once").stdout
+    controller, terminal = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fairlead", "top", "--every", "0.5"],
+        env={**one.environment, "TERM": "xterm", "COLUMNS": "100", "LINES": "30"},
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+    )
+    os.close(terminal)
+    held = one.run("submit", *JOB, "--name", "newcomer", "--where", "nowhere-else", "--", "true")
+    shown = b""
+    while b"newcomer" not in shown:
+        shown += os.read(controller, 2**16)
+    os.write(controller, b"q")
+    with suppress(OSError):
+        while os.read(controller, 2**16):
+            pass
+    assert process.wait(30) == 0
+    os.close(controller)
+    one.run("cancel", held.stdout.strip())
