@@ -59,7 +59,7 @@ def test_another_shell_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert "bash, zsh, fish" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("shell", filter(shutil.which, completion.SCRIPTS))
+@pytest.mark.parametrize("shell", [*filter(shutil.which, completion.SCRIPTS)])
 def test_a_shell_of_this_machine_reads_its_script(shell: str) -> None:
     script = completion.SCRIPTS[shell]
     if shell == "bash":
