@@ -61,7 +61,13 @@ Priority = Annotated[
 RAY_PREFIX = "ray:"  # precedes the address of a Ray cluster with a dispatcher
 # Fields that an answer may lack, with their default values.
 OPTIONAL_JOB_FIELDS: Row = {"command": None, "shortened": []}
-OPTIONAL_FORECAST_FIELDS: Row = {"starts": None, "not_before": None, "reason": ""}
+OPTIONAL_FORECAST_FIELDS: Row = {
+    "starts": None,
+    "not_before": None,
+    "expected": None,
+    "rests_on": 0,
+    "reason": "",
+}
 
 
 @contextmanager

@@ -158,7 +158,7 @@ def logs(
 def when(job: JobArgument, server: Service = None, as_json: AsJson = False) -> None:
     """Forecast when a job starts.
 
-    Assumes that no other job is submitted, and that running tasks use their whole time limit.
+    Goes by the run times of ended tasks and by time limits, and assumes that no other job comes.
 
     \b
     Example:

@@ -287,6 +287,12 @@ def forecast_text(view: Row, now: float) -> str:
         return f"{job} started at {_time(starts)}; it is {view['state']}"
     if starts is not None and starts - now < 1:
         return f"{job} starts now"
+    if view.get("expected") is not None:
+        rests = f"going by the run times of {_count(view['rests_on'])} ended tasks"
+        about = f"{job} is expected to start at {_time(view['expected'])}"
+        latest = "" if starts is None else f"; at {_time(starts)} if tasks use their time limits"
+        soon = duration(max(0.0, view["expected"] - now))
+        return f"{about}, in {soon}, {rests}, if no other job is submitted{latest}"
     if starts is not None:
         rest = "if no other job is submitted, and running tasks use their whole time limit"
         return f"{job} starts at {_time(starts)}, in {duration(starts - now)}, {rest}"

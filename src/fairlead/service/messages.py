@@ -327,15 +327,19 @@ class Refusal(BaseModel):
 
 
 class WhenView(BaseModel):
-    """Forecast of a start: no new jobs, and running tasks use their whole time limits.
+    """Forecast of a start, if no other job is submitted. Times are seconds since 1970.
 
-    If that is unknown, `starts` is absent; then the job does not start before `not_before`.
+    It starts at `starts` if tasks use their whole time limits; absent if some have none. Then it
+    does not start before `not_before`. `expected` goes by the run times of `rests_on` ended tasks,
+    and is absent where that says nothing more.
     """
 
     job: str
     state: JobState
     starts: float | None = None
     not_before: float | None = None
+    expected: float | None = None
+    rests_on: int = 0
     reason: str = ""
 
 

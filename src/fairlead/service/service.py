@@ -36,11 +36,13 @@ from fairlead.service.messages import (
     MissingError,
     UnavailableError,
 )
+from fairlead.service.run_times import RunTimes
 from fairlead.service.service_state import FORECAST_ENDS, RESOURCES, ServiceState
 
 LOG = logging.getLogger("fairlead.service")
 SILENT_SECONDS = 15.0  # after a worker's last request its servers get no new tasks
 GRACE_SECONDS = 60.0  # after a worker's last request its tasks run again elsewhere
+RUN_TIMES = 10_000  # attempts from which run times are estimated after a start
 DELETE_SECONDS = 3600.0  # between deletions of old jobs
 LISTED = 1000  # ended jobs in an answer
 VIEWS_AT_ONCE = 2000  # waiting and running jobs in an answer, described in one transaction
@@ -71,6 +73,9 @@ class Service:
         self.workers = Workers(self.state_thread, journal, settings.silent, settings.grace)
         self.sessions = self.workers.sessions
         self.share_history = ShareHistory(self.state_thread, journal)
+        self.run_times = RunTimes()  # used in the state's thread alone
+        for attempt in journal.jobs.latest_attempts(RUN_TIMES):
+            self.run_times.add(attempt)
         self._shares_lock = asyncio.Lock()
         self._shares: dict[str, Any] = {}
         self._shares_since = -inf  # when the state was copied for them
@@ -287,6 +292,10 @@ class Service:
                 return answer | {"reason": f"{waits} for job {others}" if others else ""}
             starts, not_before, endless, ended = tx.state.forecast_start(job, tx.now)
             answer |= {"starts": starts, "not_before": not_before}
+            if self.run_times.ended and starts != tx.now:
+                expected = tx.state.forecast_start(job, tx.now, self.run_times).starts
+                if expected not in (None, starts):
+                    answer |= {"expected": expected, "rests_on": self.run_times.ended}
             if starts is None:
                 group = found.group
                 never = group is not None and tx.state.scheduler.explain(group).never
@@ -394,7 +403,9 @@ class Service:
     # Called in the state's thread
 
     def _publish(self, effects: Effects) -> None:
-        """Notify workers, and callers that wait for jobs."""
+        """Notify workers, and callers that wait for jobs; remember run times."""
+        for attempt in effects.attempts:
+            self.run_times.add(attempt)
         if self._loop is not None and (effects.starts or effects.stops or effects.ended):
             ended = [job.id for job in effects.ended]
             self._loop.call_soon_threadsafe(self._deliver, effects, ended)

@@ -38,6 +38,7 @@ from fairlead.service.jobs import (
     TaskKey,
     Where,
 )
+from fairlead.service.run_times import Estimates, RunTimes
 
 RESOURCES = ("cpu", "memory", "gpu")  # cores, GiB, devices
 QUANTA = {"cpu": 1 / 1000, "memory": 1 / 2**30, "gpu": 1}
@@ -419,16 +420,23 @@ class ServiceState:
             raise InputError(f"there is no job {job!r:.60} that waits or runs", "job")
         return self.jobs[job]
 
-    def forecast_start(self, job: int, now: float) -> StartForecast:
+    def forecast_start(
+        self, job: int, now: float, run_times: RunTimes | None = None
+    ) -> StartForecast:
         """Return when the first waiting task of a job starts if no job comes and no task fails.
 
-        Running tasks last until their time limit; held and dependent jobs stay so. It
-        simulates at most `FORECAST_ENDS` ends on the scheduler, and undoes them.
+        Tasks last as long as is estimated from `run_times`, if given, and at most until their time
+        limits; held and dependent jobs stay so. It simulates at most `FORECAST_ENDS` ends on the
+        scheduler, and undoes them.
         """
         mine, n = self.job(job).entries, 0
         runs = [run for server in self.servers.values() for run in server.running.values()]
-        limited = [(run, run.entry.time_limit) for run in runs]
-        ends = [(run.since + limit, run.task) for run, limit in limited if limit is not None]
+        estimates = None if run_times is None else run_times.estimates(runs, now)
+        ends: list[tuple[float, int]] = []
+        for run in runs:
+            lasts = _run_time(run.entry, now - run.since, estimates)
+            if lasts is not None:
+                ends.append((run.since + lasts, run.task))
         heapify(ends)
         endless = len(runs) - len(ends)
         with self.scheduler.what_if():
@@ -436,11 +444,12 @@ class ServiceState:
                 for start in self.scheduler.place(now):
                     if start.group in mine:
                         return StartForecast(now, now, endless, n)
-                    limit = self._groups[start.group].time_limit
-                    if limit is None:
+                    entry = self._groups[start.group]
+                    lasts = _run_time(entry, 0.0, estimates)
+                    if lasts is None:
                         endless += 1
                     else:
-                        heappush(ends, (now + limit, start.task))
+                        heappush(ends, (now + lasts, start.task))
                 if not ends or n >= FORECAST_ENDS:
                     return StartForecast(None, now, endless, n)
                 now = max(now, ends[0][0])
@@ -799,6 +808,16 @@ class ServiceState:
             self.scheduler.drain(server.name)
         else:
             self.scheduler.undrain(server.name)
+
+
+def _run_time(entry: JobGroup, elapsed: float, estimates: Estimates | None) -> float | None:
+    """Return how long a task that has run for some seconds lasts; None if nothing is known."""
+    limit, known = entry.time_limit, None
+    if estimates is not None:
+        known = estimates.run_time(entry, elapsed)
+    if known is None or limit is None:
+        return limit if known is None else known
+    return min(known, limit)
 
 
 EVENTS = {

@@ -15,7 +15,7 @@ import sqlalchemy as sql
 from pydantic_core import from_json, to_json
 from sqlalchemy.dialects import sqlite
 
-from fairlead.service.jobs import EndedAttempt, Job
+from fairlead.service.jobs import EndedAttempt, Job, TaskKey
 from fairlead.service.journal._journal_file import attempts, jobs, past_usage
 from fairlead.service.service_state import RESOURCES
 
@@ -170,6 +170,26 @@ class JobRecords:
         with self._engine.connect() as connection:
             rows = connection.execute(chosen.order_by(attempts.c.task, attempts.c.attempt))
             return [dict(row._mapping) for row in rows]
+
+    def latest_attempts(self, most: int) -> list[EndedAttempt]:
+        """Return the attempts that were written last, in their order; at most some."""
+        columns = [attempts.c[name] for name in RESOURCES]
+        chosen = sql.select(attempts).order_by(sql.literal_column("rowid").desc()).limit(most)
+        with self._engine.connect() as connection:
+            rows = connection.execute(chosen).all()
+        return [
+            EndedAttempt(
+                TaskKey(row.job, row.task, row.attempt),
+                row.user,
+                row.server,
+                {column.name: row._mapping[column] for column in columns},
+                row.started,
+                row.ended,
+                row.status,
+                row.reason,
+            )
+            for row in reversed(rows)
+        ]
 
     def usage(self) -> list[dict[str, Any]]:
         """Return hours of each resource by month and user, of ended tasks."""

@@ -1,0 +1,125 @@
+"""How long tasks run, estimated from those that ended and those that run: Kaplan and Meier, 1958.
+
+Of a thousand tasks that start together the shortest end first. So an estimate from ended tasks
+alone would be too short. A task that still runs is *censored*: it lasts longer than it has so far.
+Kaplan and Meier's estimator counts it among the tasks at risk until then.
+
+Beyond the longest known run time, tasks end at a constant rate: ended tasks per second of all run
+time, the maximum-likelihood estimate of an exponential distribution.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import OrderedDict, deque
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from math import log
+
+from fairlead.service.jobs import EndedAttempt, JobGroup, Running
+
+KEPT = 200  # run times of tasks that are alike; earlier ones are forgotten
+MOST_KINDS = 20_000
+LEAST = 3  # ended tasks for an estimate
+# Of attempts that somebody ended; how long they would have run is not known.
+STOPPED = frozenset({"cancelled", "interrupted", "preempted"})
+
+
+class Survival:
+    """The part of some tasks that runs longer than a time."""
+
+    def __init__(self, ended: Iterable[float], running: Iterable[float]) -> None:
+        """Estimate it from run times of ended tasks, and times that others have run so far."""
+        times, censored = sorted(ended), sorted(running)
+        self.times: list[float] = []  # distinct run times, ascending
+        self.over: list[float] = []  # the part that has ended by each, ascending
+        part, k = 1.0, 0
+        while k < len(times):
+            after = bisect_right(times, times[k])
+            at_risk = len(times) - k + len(censored) - bisect_left(censored, times[k])
+            part *= 1.0 - (after - k) / at_risk
+            self.times.append(times[k])
+            self.over.append(1.0 - part)
+            k = after
+        self.mean = (sum(times) + sum(censored)) / len(times)  # of an exponential distribution
+
+    def median_beyond(self, elapsed: float) -> float:
+        """Return the median run time of tasks that have run for `elapsed` seconds. O(log n)."""
+        begin = bisect_right(self.times, elapsed)
+        left = 1.0 - (self.over[begin - 1] if begin else 0.0)
+        k = bisect_left(self.over, 1.0 - 0.5 * left, begin)
+        if k < len(self.times):
+            return self.times[k]
+        last = 1.0 - self.over[-1]
+        return max(elapsed, self.times[-1]) + self.mean * log(2.0 * last / left if left else 2.0)
+
+
+class RunTimes:
+    """Run times of ended tasks, by job, by user and demand, by user, by demand, and of all."""
+
+    def __init__(self) -> None:
+        self.ended = 0
+        self._seen: OrderedDict[Hashable, deque[float]] = OrderedDict()
+
+    def add(self, attempt: EndedAttempt) -> None:
+        """Count an ended attempt, unless it was lost or somebody stopped it."""
+        if attempt.status is None or attempt.reason in STOPPED:
+            return
+        self.ended += 1
+        seconds = max(0.0, attempt.ended - attempt.started)
+        for kind in _kinds(attempt.key.job, attempt.user, attempt.demand):
+            self._seen.setdefault(kind, deque(maxlen=KEPT)).append(seconds)
+            self._seen.move_to_end(kind)
+        while len(self._seen) > MOST_KINDS:
+            self._seen.popitem(last=False)
+
+    def estimates(self, runs: Iterable[Running], now: float) -> Estimates:
+        """Return estimates that count running tasks as censored. O(tasks that run)."""
+        return Estimates(self._seen, runs, now)
+
+
+class Estimates:
+    """Estimated run times at a moment."""
+
+    def __init__(
+        self, seen: Mapping[Hashable, deque[float]], runs: Iterable[Running], now: float
+    ) -> None:
+        self._seen = seen
+        self._running: dict[Hashable, list[float]] = {}
+        self._survival: dict[Hashable, Survival] = {}
+        self._of_group: dict[int, Survival | None] = {}
+        groups: dict[int, tuple[JobGroup, list[float]]] = {}
+        for run in runs:
+            _, elapsed = groups.setdefault(run.entry.group, (run.entry, []))
+            elapsed.append(max(0.0, now - run.since))
+        for entry, elapsed in groups.values():
+            for kind in _kinds(entry.job.id, entry.job.user, entry.demand):
+                self._running.setdefault(kind, []).extend(elapsed)
+
+    def run_time(self, entry: JobGroup, elapsed: float = 0.0) -> float | None:
+        """Return the median run time of a group's tasks that have run for `elapsed` seconds.
+
+        It is that of the most similar tasks of which enough have ended; None if there are none.
+        """
+        if entry.group not in self._of_group:
+            self._of_group[entry.group] = self._find(entry)
+        found = self._of_group[entry.group]
+        return None if found is None else found.median_beyond(elapsed)
+
+    def _find(self, entry: JobGroup) -> Survival | None:
+        for kind in _kinds(entry.job.id, entry.job.user, entry.demand):
+            ended = self._seen.get(kind, ())
+            if len(ended) >= LEAST:
+                if kind not in self._survival:
+                    self._survival[kind] = Survival(ended, self._running.get(kind, ()))
+                return self._survival[kind]
+        return None
+
+
+def _kinds(job: int, user: str, demand: Mapping[str, float]) -> Iterator[Hashable]:
+    """Yield the kinds of tasks that a task belongs to, the most similar tasks first."""
+    amounts = tuple(sorted((name, amount) for name, amount in demand.items() if amount))
+    yield "job", job
+    yield "user and demand", user, amounts
+    yield "user", user
+    yield "demand", amounts
+    yield "all"

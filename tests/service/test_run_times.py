@@ -1,0 +1,112 @@
+"""Run times, estimated from tasks that ended and tasks that run."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_state import end, place, submit, with_servers
+
+from fairlead.service.jobs import EndedAttempt, TaskKey
+from fairlead.service.run_times import LEAST, MOST_KINDS, RunTimes, Survival
+
+SECONDS = st.one_of(st.integers(0, 20).map(float), st.floats(0, 1e6))
+
+
+def part_beyond(seconds: float, ended: list[float], running: list[float]) -> float:
+    """Return the part that runs longer: the product of Kaplan and Meier, term by term."""
+    part = 1.0
+    for time in sorted({time for time in ended if time <= seconds}):
+        at_risk = sum(t >= time for t in ended) + sum(t >= time for t in running)
+        part *= 1 - ended.count(time) / at_risk
+    return part
+
+
+@given(st.lists(SECONDS, min_size=1, max_size=30), st.lists(SECONDS, max_size=30), SECONDS)
+def test_the_median_halves_the_part_that_still_runs(
+    ended: list[float], running: list[float], elapsed: float
+) -> None:
+    found = Survival(ended, running).median_beyond(elapsed)
+    left, last = part_beyond(elapsed, ended, running), max(ended)
+    half = 0.5 * left
+    if part_beyond(last, ended, running) <= half + 1e-9 and elapsed < last:
+        assert found in ended
+        assert found > elapsed
+        assert part_beyond(found, ended, running) <= half + 1e-9
+        assert part_beyond(math.nextafter(found, 0), ended, running) >= half - 1e-9
+    else:
+        # Beyond the longest run time they end at a constant rate.
+        mean = (sum(ended) + sum(running)) / len(ended)
+        least = max(elapsed, last)
+        assert least <= found <= least + mean * math.log(2) * (1 + 1e-9) + 1e-9
+
+
+def test_running_tasks_correct_the_bias_of_the_first_to_end() -> None:
+    """Of 2,000 tasks that start together with a mean of an hour, those of six minutes ended."""
+    rng = random.Random(1)
+    times = [rng.expovariate(1 / 3600) for _ in range(2000)]
+    ended, running = [t for t in times if t < 360], [360.0 for t in times if t >= 360]
+    assert Survival(ended, []).median_beyond(0) < 200
+    assert Survival(ended, running).median_beyond(0) == pytest.approx(3600 * math.log(2), rel=0.15)
+
+
+def attempt(
+    seconds: float, job: int = 1, user: str = "ana", status: int | None = 0, reason: str = ""
+) -> EndedAttempt:
+    demand = {"cpu": 1.0, "memory": 1.0}
+    return EndedAttempt(TaskKey(job, 0, 1), user, "a", demand, 5.0, 5.0 + seconds, status, reason)
+
+
+def test_the_most_similar_tasks_count() -> None:
+    state = with_servers(a=1)
+    jobs = [submit(state, user=user) for user in ("ana", "ana", "bo", "cy")]
+    run_times = RunTimes()
+    for seconds, job, user in ((10.0, jobs[0], "ana"), (100.0, 77, "ana"), (1000.0, 78, "bo")):
+        for _ in range(LEAST):
+            run_times.add(attempt(seconds, job, user))
+    estimates = run_times.estimates([], 0.0)
+    groups = [next(iter(state.jobs[job].entries.values())) for job in jobs]
+    found = [estimates.run_time(group) for group in groups]
+    # Of its job; of all tasks of its user alike; of the other user; of all tasks.
+    assert found == [10.0, 10.0, 1000.0, 100.0]
+
+
+def test_only_tasks_that_ended_by_themselves_count() -> None:
+    run_times = RunTimes()
+    run_times.add(attempt(1.0, status=None, reason="server lost"))
+    for reason in ("cancelled", "interrupted", "preempted"):
+        run_times.add(attempt(1.0, status=143, reason=reason))
+    assert run_times.ended == 0
+    run_times.add(attempt(1.0, status=1))
+    run_times.add(attempt(1.0, status=143, reason="time limit"))
+    assert run_times.ended == 2
+
+
+def test_memory_is_bounded() -> None:
+    run_times = RunTimes()
+    for job in range(MOST_KINDS + 10):
+        run_times.add(attempt(1.0, job))
+    assert len(run_times._seen) == MOST_KINDS
+
+
+def test_a_start_is_expected_from_run_times() -> None:
+    state = with_servers(a=1)
+    run_times = RunTimes()
+    jobs = [submit(state, time_limit=3600.0), submit(state, time_limit=3600.0), submit(state)]
+    place(state, 100.0)
+    for seconds in (50.0, 60.0, 70.0):
+        run_times.add(attempt(seconds, 77))
+    before = state.snapshot()
+    assert state.forecast_start(jobs[2], 110.0).starts == 100.0 + 2 * 3600.0
+    assert state.forecast_start(jobs[2], 110.0, run_times).starts == 100.0 + 2 * 60.0
+    assert state.snapshot() == before
+    # A task that has outlived all others lasts longer, but not beyond its limit.
+    late = state.forecast_start(jobs[1], 100.0 + 3000.0, run_times).starts
+    assert late is not None
+    assert 3100.0 < late <= 3700.0
+    end(state, f"{jobs[0]}.0.1", now=3200.0)
+    place(state, 3200.0)
+    assert state.forecast_start(jobs[2], 3200.0, run_times).starts == 3200.0 + 60.0
