@@ -65,6 +65,8 @@ OPTIONAL_FORECAST_FIELDS: Row = {
     "starts": None,
     "not_before": None,
     "expected": None,
+    "earliest": None,
+    "latest": None,
     "rests_on": 0,
     "reason": "",
 }

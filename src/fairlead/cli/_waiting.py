@@ -21,7 +21,7 @@ from fairlead.service.client.plain_client import (
 
 BAR_SECONDS = 1.0  # between two states of the progress bar
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.1, 1.0  # between two looks for new output
-QUIET_SECONDS = 2.0  # until a terminal is told that the job waits
+QUIET_SECONDS = 2.0  # before a message on the terminal that the job waits
 STREAMS = ("stdout", "stderr")
 # The terminal's Ctrl-C, `kill` of this command, and the end of its terminal.
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -149,7 +149,7 @@ class _Output:
         self._copied = dict.fromkeys(STREAMS, 0)  # bytes
 
     def copy(self, attempt: int, *, is_last: bool) -> bool:
-        """Copy what is new; return whether anything was. With `is_last`, copy to the end."""
+        """Copy new output, with `is_last` to its end; return whether there was any."""
         if attempt > self._attempt:
             if self._attempt:
                 complain(f"job {self._job} starts again: attempt {attempt}")

@@ -288,11 +288,14 @@ def forecast_text(view: Row, now: float) -> str:
     if starts is not None and starts - now < 1:
         return f"{job} starts now"
     if view.get("expected") is not None:
-        rests = f"going by the run times of {_count(view['rests_on'])} ended tasks"
-        about = f"{job} is expected to start at {_time(view['expected'])}"
-        latest = "" if starts is None else f"; at {_time(starts)} if tasks use their time limits"
         soon = duration(max(0.0, view["expected"] - now))
-        return f"{about}, in {soon}, {rests}, if no other job is submitted{latest}"
+        text = f"{job} is expected to start at {_time(view['expected'])}, in {soon}"
+        if view["earliest"] is not None:
+            text += f", and four times in five {_interval(view['earliest'], view['latest'], now)}"
+        text += f", going by the run times of {_count(view['rests_on'])} ended tasks"
+        if starts is not None:
+            text += f"; at {_time(starts)} if tasks use their time limits and no other job comes"
+        return text
     if starts is not None:
         rest = "if no other job is submitted, and running tasks use their whole time limit"
         return f"{job} starts at {_time(starts)}, in {duration(starts - now)}, {rest}"
@@ -301,6 +304,12 @@ def forecast_text(view: Row, now: float) -> str:
     later = view["not_before"] - now
     least = f"not before {_time(view['not_before'])}, in {duration(later)}; " if later > 1 else ""
     return f"{job}: start time unknown; {least}{reason}"
+
+
+def _interval(earliest: float, latest: float, now: float) -> str:
+    """Return an interval of starts as times from now."""
+    soonest, last = (duration(max(0.0, at - now)) for at in (earliest, latest))
+    return f"within {last}" if earliest - now < 1 else f"in {soonest} to {last}"
 
 
 def words(heading: str) -> Heading:

@@ -28,7 +28,7 @@ Size = tuple[int, int]  # columns and lines
 
 
 def screen(shares: Row, servers: Sequence[Row], jobs: Sequence[Row], size: Size) -> Group:
-    """Return what fits a terminal: those who are owed first, then the servers, then the jobs."""
+    """Return shares, servers and jobs, cut to a terminal; users below their fair share come first."""
     width, height = size
     users = sorted(shares["users"], key=_need)
     servers = sorted(servers, key=lambda s: (s["state"] == "ready", -_busy(s), s["name"]))
@@ -56,7 +56,7 @@ def screen(shares: Row, servers: Sequence[Row], jobs: Sequence[Row], size: Size)
 
 
 def verdict(users: Sequence[Row]) -> Text:
-    """Return one sentence: whether somebody who waits holds less than is fair."""
+    """Return one sentence on the users that hold less than their fair share and wait."""
     short = [user for user in users if user["is_short"]]
     if not users:
         return Text("No users yet.", "bold")

@@ -330,8 +330,9 @@ class WhenView(BaseModel):
     """Forecast of a start, if no other job is submitted. Times are seconds since 1970.
 
     It starts at `starts` if tasks use their whole time limits; absent if some have none. Then it
-    does not start before `not_before`. `expected` goes by the run times of `rests_on` ended tasks,
-    and is absent where that says nothing more.
+    does not start before `not_before`. `expected` goes by the run times of `rests_on` ended tasks;
+    four of five past forecasts like it came true from `earliest` to `latest`, whatever jobs came
+    later.
     """
 
     job: str
@@ -339,6 +340,8 @@ class WhenView(BaseModel):
     starts: float | None = None
     not_before: float | None = None
     expected: float | None = None
+    earliest: float | None = None
+    latest: float | None = None
     rests_on: int = 0
     reason: str = ""
 

@@ -1,4 +1,4 @@
-"""How long tasks run, estimated from those that ended and those that run: Kaplan and Meier, 1958.
+"""Run times of tasks, estimated from ended and running ones: Kaplan and Meier, 1958.
 
 Of a thousand tasks that start together the shortest end first. So an estimate from ended tasks
 alone would be too short. A task that still runs is *censored*: it lasts longer than it has so far.
@@ -20,7 +20,7 @@ from fairlead.service.jobs import EndedAttempt, JobGroup, Running
 KEPT = 200  # run times of tasks that are alike; earlier ones are forgotten
 MOST_KINDS = 20_000
 LEAST = 3  # ended tasks for an estimate
-# Of attempts that somebody ended; how long they would have run is not known.
+# Reasons of attempts that were stopped: how long they would have run is not known.
 STOPPED = frozenset({"cancelled", "interrupted", "preempted"})
 
 
@@ -61,7 +61,7 @@ class RunTimes:
         self._seen: OrderedDict[Hashable, deque[float]] = OrderedDict()
 
     def add(self, attempt: EndedAttempt) -> None:
-        """Count an ended attempt, unless it was lost or somebody stopped it."""
+        """Count an ended attempt, unless it was lost or stopped."""
         if attempt.status is None or attempt.reason in STOPPED:
             return
         self.ended += 1

@@ -22,6 +22,7 @@ from fairlead.model.quotas import in_words
 from fairlead.scheduler.live_shares import SharesQuestion
 from fairlead.service._metrics_page import MetricsPage
 from fairlead.service._share_history import ShareHistory
+from fairlead.service._start_forecasts import LEARN_SECONDS, StartForecasts
 from fairlead.service._state_thread import StateThread, Transaction
 from fairlead.service._workers import Workers
 from fairlead.service.jobs import Effects, Job, TaskKey
@@ -36,13 +37,11 @@ from fairlead.service.messages import (
     MissingError,
     UnavailableError,
 )
-from fairlead.service.run_times import RunTimes
-from fairlead.service.service_state import FORECAST_ENDS, RESOURCES, ServiceState
+from fairlead.service.service_state import RESOURCES, ServiceState
 
 LOG = logging.getLogger("fairlead.service")
 SILENT_SECONDS = 15.0  # after a worker's last request its servers get no new tasks
 GRACE_SECONDS = 60.0  # after a worker's last request its tasks run again elsewhere
-RUN_TIMES = 10_000  # attempts from which run times are estimated after a start
 DELETE_SECONDS = 3600.0  # between deletions of old jobs
 LISTED = 1000  # ended jobs in an answer
 VIEWS_AT_ONCE = 2000  # waiting and running jobs in an answer, described in one transaction
@@ -73,9 +72,7 @@ class Service:
         self.workers = Workers(self.state_thread, journal, settings.silent, settings.grace)
         self.sessions = self.workers.sessions
         self.share_history = ShareHistory(self.state_thread, journal)
-        self.run_times = RunTimes()  # used in the state's thread alone
-        for attempt in journal.jobs.latest_attempts(RUN_TIMES):
-            self.run_times.add(attempt)
+        self.start_forecasts = StartForecasts(journal)
         self._shares_lock = asyncio.Lock()
         self._shares: dict[str, Any] = {}
         self._shares_since = -inf  # when the state was copied for them
@@ -91,6 +88,7 @@ class Service:
         self._background = [
             asyncio.create_task(self.workers.watch_responses()),
             asyncio.create_task(self.share_history.record()),
+            asyncio.create_task(self._forecast_starts()),
         ]
         if self.settings.keep:
             self._background.append(asyncio.create_task(self._delete_old_jobs()))
@@ -290,24 +288,20 @@ class Service:
                 others = ", ".join(map(str, found.after))
                 waits = "and it waits" if found.held else "it waits"
                 return answer | {"reason": f"{waits} for job {others}" if others else ""}
-            starts, not_before, endless, ended = tx.state.forecast_start(job, tx.now)
-            answer |= {"starts": starts, "not_before": not_before}
-            if self.run_times.ended and starts != tx.now:
-                expected = tx.state.forecast_start(job, tx.now, self.run_times).starts
-                if expected not in (None, starts):
-                    answer |= {"expected": expected, "rests_on": self.run_times.ended}
-            if starts is None:
-                group = found.group
-                never = group is not None and tx.state.scheduler.explain(group).never
-                if never or not (endless or ended >= FORECAST_ENDS):
-                    answer["reason"] = "it fits on none of the present servers"
-                elif ended >= FORECAST_ENDS:
-                    answer["reason"] = f"{ended:,} tasks end first"
-                else:
-                    answer["reason"] = f"tasks that run without a time limit: {endless:,}"
-            return answer
+            return answer | self.start_forecasts.forecast(tx.state, job, tx.now)
 
         return await self.state_thread.run(forecast)
+
+    async def _forecast_starts(self) -> None:
+        """Note the forecast of a waiting job each minute, to learn how forecasts come true."""
+
+        def note(tx: Transaction) -> None:
+            self.start_forecasts.note_one(tx.state, tx.now)
+
+        while True:
+            await asyncio.sleep(LEARN_SECONDS)
+            with suppress(UnavailableError):
+                await self.state_thread.run(note)
 
     async def logs(
         self, job: int, caller: Token, index: int, attempt: int | None, stream: str, offset: int
@@ -403,9 +397,8 @@ class Service:
     # Called in the state's thread
 
     def _publish(self, effects: Effects) -> None:
-        """Notify workers, and callers that wait for jobs; remember run times."""
-        for attempt in effects.attempts:
-            self.run_times.add(attempt)
+        """Notify workers, and callers that wait for jobs; learn run times and starts."""
+        self.start_forecasts.learn(effects)
         if self._loop is not None and (effects.starts or effects.stops or effects.ended):
             ended = [job.id for job in effects.ended]
             self._loop.call_soon_threadsafe(self._deliver, effects, ended)

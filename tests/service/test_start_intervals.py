@@ -1,0 +1,113 @@
+"""Intervals of forecast starts, and what a service learns of them."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+
+from asked_service import Asked, served
+from fairlead.report.live import forecast_text
+from fairlead.service import _start_forecasts, run_times, start_intervals
+from fairlead.service._state_thread import Transaction
+from fairlead.service.start_intervals import KEPT, LEAST, MOST_ASKED, StartIntervals
+
+
+def test_four_of_five_starts_are_within_the_interval() -> None:
+    """Waits are expected times with an error that depends on the expected time."""
+    rng = random.Random(1)
+    intervals, inside, n = StartIntervals(), 0, 4000
+    for job in range(n):
+        expected = math.exp(rng.uniform(3, 11))
+        spread = 0.2 if expected < 3600 else 1.0
+        waited = expected * math.exp(rng.gauss(0.5, spread))
+        found = intervals.interval(expected)
+        assert (found is None) == (job < LEAST)
+        if found is not None:
+            inside += found[0] <= waited <= found[1]
+        intervals.ask(job, 5.0, expected)
+        intervals.start(job, 5.0 + waited)
+    assert 0.78 <= inside / (n - LEAST) <= 0.84
+
+
+def test_intervals_are_as_wide_as_forecasts_alike_were_wrong() -> None:
+    rng = random.Random(1)
+    intervals = StartIntervals()
+    for job in range(600):
+        expected, spread = (10_000.0, 0.1) if job % 3 else (100_000.0, 1.0)
+        intervals.ask(job, 0.0, expected)
+        intervals.start(job, expected * math.exp(rng.gauss(0.0, spread)))
+    (low, high), (wide_low, wide_high) = map(intervals.interval, (10_000.0, 100_000.0))  # type: ignore[misc]
+    assert 8_000 < low < 10_000 < high < 12_500
+    assert wide_low < 50_000
+    assert wide_high > 200_000
+
+
+def test_the_first_forecast_of_a_job_counts_and_others_are_forgotten() -> None:
+    intervals = StartIntervals()
+    for job in range(LEAST):
+        intervals.ask(job, 0.0, 1000.0)
+        intervals.ask(job, 500.0, 1.0)
+        intervals.start(job, 1000.0)
+        intervals.start(job, 9000.0)
+    assert intervals.interval(1000.0) == pytest.approx((1000.0, 1000.0))
+    for job in range(LEAST, 2 * LEAST):
+        intervals.ask(job, 0.0, 1000.0)
+        intervals.drop(job)
+        intervals.start(job, 9000.0)
+    assert intervals.interval(1000.0) == pytest.approx((1000.0, 1000.0))
+
+
+def test_memory_of_forecasts_is_bounded() -> None:
+    intervals = StartIntervals()
+    for job in range(MOST_ASKED + 5):
+        intervals.ask(job, 0.0, 1.0)
+    assert len(intervals._asked) == MOST_ASKED
+    for job in range(10, KEPT + 20):
+        intervals.ask(job, 0.0, 1.0)
+        intervals.start(job, 1.0)
+    assert len(intervals._past) == KEPT
+
+
+@served
+async def test_a_service_learns_how_forecasts_come_true(
+    ask: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(start_intervals, "LEAST", 3)
+    monkeypatch.setattr(run_times, "LEAST", 1)
+    monkeypatch.setattr(_start_forecasts, "choice", min)
+    session = await ask.join("a", cpu=1)
+    forecasts = ask.service.start_forecasts
+
+    def note(tx: Transaction) -> None:
+        forecasts.note_one(tx.state, tx.now + 120.0)
+
+    await ask.submit(*[{} for _ in range(8)])
+    seen = 0
+    for job in range(1, 7):
+        orders = await ask.sync(session, seen)
+        seen = orders["seen"]
+        await ask.service.state_thread.run(note)
+        assert list(forecasts.intervals._asked) == ([job + 1] if job > 1 else [])
+        await ask.sync(session, seen, ended=[[job, 0, 1, 0, ""]])
+    found = await ask("GET", "/v1/jobs/8/when")
+    assert found["rests_on"] == 6
+    assert found["starts"] is None
+    assert found["not_before"] <= found["earliest"] <= found["latest"]
+    assert found["expected"] > found["not_before"]
+    text = forecast_text({"reason": "", **found}, found["expected"] - 60)
+    assert text.startswith("job 8 is expected to start at")
+    assert (await ask("GET", "/v1/jobs/8/when"))["rests_on"] == 6
+
+
+def test_an_expected_start_is_said_with_its_interval() -> None:
+    view = {"job": "7", "state": "pending", "starts": None, "not_before": 0.0, "reason": ""}
+    view |= {"expected": 4600.0, "earliest": None, "latest": None, "rests_on": 1234}
+    text = forecast_text(view, 1000.0)
+    assert "in 60 min, going by the run times of 1,234 ended tasks" in text
+    text = forecast_text(view | {"earliest": 2800.0, "latest": 8200.0, "starts": 9000.0}, 1000.0)
+    assert ", and four times in five in 30 min to 2 h, going by" in text
+    assert "if tasks use their time limits and no other job comes" in text
+    text = forecast_text(view | {"earliest": 1000.0, "latest": 8200.0}, 1000.0)
+    assert "four times in five within 2 h" in text
