@@ -28,7 +28,7 @@ Size = tuple[int, int]  # columns and lines
 
 
 def screen(shares: Row, servers: Sequence[Row], jobs: Sequence[Row], size: Size) -> Group:
-    """Return shares, servers and jobs, cut to a terminal; users below their fair share come first."""
+    """Return shares, servers and jobs, cut to a terminal; users below their fair share first."""
     width, height = size
     users = sorted(shares["users"], key=_need)
     servers = sorted(servers, key=lambda s: (s["state"] == "ready", -_busy(s), s["name"]))
