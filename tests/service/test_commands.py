@@ -448,3 +448,31 @@ def test_a_bare_time_warns_that_it_is_seconds(typed: Typed) -> None:
     for clear in ("30m", "0:30", "2-12", "UNLIMITED", "30s"):
         assert "for minutes" not in typed("modify", job, "--time", clear)[2]
     typed("cancel", job)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ([], "give a change"),
+        (["--weight", "ana"], "--weight: must be KEY=VALUE"),
+        (["--weight", "ana=much"], "--weight: must be a number, not 'much'"),
+        (["--weight", "ana=-1"], "--weight"),
+        (["--like", "a=0.5"], "--like"),
+        (["--like", "nowhere=1"], "there is no server 'nowhere'"),
+        (["--quota", "ana=4"], "--quota: must be RESOURCE:AMOUNT"),
+        (["--quota", "ana=tpu:4"], "tpu"),
+    ],
+)
+def test_a_wrong_what_if_is_one_line(typed: Typed, words: list[str], says: str) -> None:
+    status, out, err = typed("what-if", *words)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert says in err
+
+
+def test_what_if_compares_users(typed: Typed) -> None:
+    job = typed("submit", *HOLD, "--", "true")[1].strip()
+    out = typed("what-if", "--weight", "ana=2", "--like", "a=3", "--quota", "ana=cpu:1")[1]
+    assert "Nothing was changed" in out
+    found = json.loads(typed("what-if", "--drain", "a", "--json")[1])
+    assert {"starts", "stops", "users", "is_cut"} <= found.keys()
+    assert typed("cancel", job)[0] == 0

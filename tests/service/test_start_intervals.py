@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import random
 
@@ -111,3 +112,50 @@ def test_an_expected_start_is_said_with_its_interval() -> None:
     assert "if tasks use their time limits and no other job comes" in text
     text = forecast_text(view | {"earliest": 1000.0, "latest": 8200.0}, 1000.0)
     assert "four times in five within 2 h" in text
+
+
+@served
+async def test_an_explanation_begins_with_shares_and_the_expected_start(
+    ask: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_times, "LEAST", 1)
+    session = await ask.join("a", cpu=2)
+    await ask("PUT", "/v1/users/ana", json={"weight": 3})
+    await ask.submit(*[{"cpu": 2} for _ in range(3)])
+    await ask.submit({"user": "bo", "cpu": 2, "tasks": 2})
+    why = await ask("GET", "/v1/jobs/3/explain")
+    assert why["text"].startswith("ana holds 100 % of the cluster; 75 % is fair.\nana: 1 task")
+    assert why["forecast"] == {}
+    orders = await ask.sync(session)
+    await ask.sync(session, orders["seen"], ended=[[1, 0, 1, 0, ""]])
+    why = await ask("GET", "/v1/jobs/4/explain")
+    share, start, *_ = why["text"].split("\n")
+    assert share == f"bo holds {100 * why['held']:.3g} % of the cluster; 25 % is fair."
+    assert why["fair"] == pytest.approx(0.25)
+    assert start.startswith("It is expected to start in ")
+    assert start.endswith(" on a after a task of bo.") or start.endswith(
+        " on a after a task of ana."
+    )
+    assert why["forecast"]["rests_on"] == 1
+    assert why["forecast"]["server"] == "a"
+    held = await ask("GET", "/v1/jobs/1/explain")
+    assert "forecast" not in held
+
+
+@served
+async def test_slow_shares_do_not_delay_an_explanation(
+    ask: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    released = asyncio.Event()
+
+    async def shares() -> dict[str, object]:
+        await released.wait()
+        return {}
+
+    monkeypatch.setattr(ask.service, "shares", shares)
+    await ask.join("a", cpu=1)
+    await ask.submit({}, {})
+    for _ in range(3):
+        why = await ask("GET", "/v1/jobs/2/explain")
+        assert why["text"].startswith("ana: 1 task waiting")
+    released.set()

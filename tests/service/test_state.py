@@ -89,9 +89,9 @@ def test_a_start_is_forecast_from_time_limits() -> None:
     second, third = submit(state, time_limit=50.0), submit(state, time_limit=10.0)
     assert place(state, 1.0) == [f"{first}.0.1 a"]
     before = state.snapshot()
-    assert state.forecast_start(second, 20.0) == (101.0, 101.0, 0, 1)
+    assert state.forecast_start(second, 20.0) == (101.0, 101.0, 0, 1, "a", "ana")
     # The first is late, and ends now.
-    assert state.forecast_start(third, 200.0) == (250.0, 250.0, 0, 2)
+    assert state.forecast_start(third, 200.0) == (250.0, 250.0, 0, 2, "a", "ana")
     assert state.snapshot() == before
 
 

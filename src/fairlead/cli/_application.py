@@ -99,6 +99,7 @@ CLIENTS = {  # clients of a running service; they import little, to start fast
     "servers": Verb(".cluster:servers", "List servers of a running service."),
     "shares": Verb(".cluster:shares", "Show users' shares beside the fair ones."),
     "top": Verb(".top:top", "Show shares, servers and jobs, kept up to date."),
+    "what-if": Verb(".cluster:what_if", "Try other weights, servers or quotas."),
     "drain": Verb(".cluster:drain", "Drain a server: start no more tasks on it."),
     "history": Verb(".cluster:history", "Show hours used by month and user."),
 }

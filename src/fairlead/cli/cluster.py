@@ -5,15 +5,23 @@ from __future__ import annotations
 import json
 from typing import Annotated
 
-from fairlead.cli._client import Service, client
-from fairlead.cli.options import AsJson
+from fairlead.cli._client import Service, check_fields, client
+from fairlead.cli.options import AsJson, pairs_of
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import emit, emit_lines, show_table
-from fairlead.errors import InputError
+from fairlead.errors import FairleadError, InputError
+from fairlead.model.quantity import typed_number
 from fairlead.service.bounds import check_weight
 from fairlead.service.client import calls
 
 WEIGHT_HELP = "2 gets twice the share of 1; 0 only what no other user can use."
+WHAT_IF_OPTIONS = {
+    "weights": "--weight",
+    "like": "--like",
+    "drain": "--drain",
+    "remove": "--remove",
+    "quotas": "--quota",
+}
 ServerName = Annotated[str, Argument(metavar="SERVER", help="As fairlead servers lists it.")]
 
 
@@ -92,6 +100,84 @@ def shares(
         show_table(shares_table(answer), as_json)
         if answer.get("quotas") and not as_json:
             show_table(quotas_table(answer), as_json)
+
+
+def what_if(
+    weight: Annotated[
+        list[str] | None, Option("--weight", metavar="USER=W", help="The weight of a user.")
+    ] = None,
+    like: Annotated[
+        list[str] | None,
+        Option("--like", metavar="SERVER=N", help="N more servers like this one."),
+    ] = None,
+    drain: Annotated[
+        list[str] | None, Option("--drain", metavar="SERVER", help="Drain this server.")
+    ] = None,
+    remove: Annotated[
+        list[str] | None,
+        Option("--remove", metavar="SERVER", help="Remove this server; its tasks wait again."),
+    ] = None,
+    quota: Annotated[
+        list[str] | None,
+        Option("--quota", metavar="QUEUE=AMOUNTS", help="A quota, such as ana=gpu:4,cpu:16."),
+    ] = None,
+    server: Service = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show who would gain or lose on a running service; nothing is changed.
+
+    \b
+    Example:
+      fairlead what-if --weight ana=2 --like node3=8
+    """
+    from fairlead.report.live import what_if_table
+
+    changes = {
+        "weights": {
+            name: _number(text, "--weight")
+            for name, text in pairs_of(weight or [], "--weight").items()
+        },
+        "like": {
+            name: _number(text, "--like") for name, text in pairs_of(like or [], "--like").items()
+        },
+        "drain": drain or [],
+        "remove": remove or [],
+        "quotas": {
+            name: _amounts(text, "--quota")
+            for name, text in pairs_of(quota or [], "--quota").items()
+        },
+    }
+    if not any(changes.values()):
+        raise InputError("give a change, such as --weight or --like", "what-if")
+    with client(server) as service:
+        try:
+            answer = service.ask(calls.what_if(changes))
+        except FairleadError:
+            from fairlead.service.messages import WhatIfRequest
+
+            check_fields(WhatIfRequest, changes, WHAT_IF_OPTIONS)
+            raise
+        show_table(what_if_table(answer), as_json)
+
+
+def _amounts(text: str, option: str) -> dict[str, float]:
+    """Return amounts by resource, such as ``gpu:4,cpu:16``."""
+    found = {}
+    for part in text.split(","):
+        name, colon, amount = part.partition(":")
+        if not (name and colon):
+            raise InputError(f"must be RESOURCE:AMOUNT,..., not {text!r:.60}", option)
+        found[name] = _number(amount, option)
+    return found
+
+
+def _number(text: str, option: str) -> float:
+    """Return a number, whole ones as integers."""
+    try:
+        value = typed_number(text)
+    except ValueError:
+        raise InputError(f"must be a number, not {text!r:.60}", option) from None
+    return int(value) if value == int(value) else value
 
 
 def history(server: Service = None, as_json: AsJson = False) -> None:

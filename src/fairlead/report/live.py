@@ -262,6 +262,38 @@ def share_hours_table(found: Row) -> LiveTable:
     return LiveTable("share hours", "nothing is recorded yet", "user", columns, rows, found, note)
 
 
+def what_if_table(found: Row) -> LiveTable:
+    """Compare what users hold and what is fair, before and after changes of a service's state."""
+    columns = (
+        words("user"),
+        Heading("holds"),
+        Heading("then"),
+        Heading("fair"),
+        Heading("then"),
+        Heading("starts"),
+        Heading("stops"),
+    )
+    users = sorted(found["users"], key=lambda u: u["fair"] - u["fair_after"])
+    rows = [
+        (
+            u["name"],
+            percent(u["held"]),
+            percent(u["held_after"]),
+            percent(u["fair"]),
+            percent(u["fair_after"]),
+            _count(u["starts"]),
+            _count(u["stops"]),
+        )
+        for u in users
+    ]
+    more = " at least" if found["is_cut"] else ""
+    note = (
+        f"Parts of the cluster by dominant resources; {_count(found['starts'])} tasks{more} would "
+        f"start now, and {_count(found['stops'])} would stop. Nothing was changed."
+    )
+    return LiveTable("what if", "no users yet", "user", columns, rows, found, note)
+
+
 def history_table(usage: Sequence[Row]) -> LiveTable:
     """Show hours of resources by month and user."""
     columns = (
@@ -292,6 +324,8 @@ def forecast_text(view: Row, now: float) -> str:
         text = f"{job} is expected to start at {_time(view['expected'])}, in {soon}"
         if view["earliest"] is not None:
             text += f", and four times in five {_interval(view['earliest'], view['latest'], now)}"
+        if view.get("freed_by"):
+            text += f", on {view['server']} after a task of {view['freed_by']}"
         text += f", going by the run times of {_count(view['rests_on'])} ended tasks"
         if starts is not None:
             text += f"; at {_time(starts)} if tasks use their time limits and no other job comes"

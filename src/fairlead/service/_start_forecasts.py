@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import islice
 from random import choice
 from typing import Any
 
-from fairlead.service.jobs import Effects
+from fairlead.scheduler.explanation import duration
+from fairlead.service.jobs import Effects, StartForecast
 from fairlead.service.journal.event_journal import Journal
 from fairlead.service.run_times import RunTimes
 from fairlead.service.service_state import FORECAST_ENDS, ServiceState
@@ -44,39 +46,57 @@ class StartForecasts:
             if job.started is None and job.group is not None and job.submitted <= since
         ]
         if waiting:
-            self._expect(state, choice(waiting), now)
+            self.expect(state, choice(waiting), now)
 
     def forecast(self, state: ServiceState, job: int, now: float) -> dict[str, Any]:
         """Return the times in a `WhenView` for a job that waits for a server, or the reason."""
-        starts, not_before, endless, ended = state.forecast_start(job, now)
-        answer: dict[str, Any] = {"starts": starts, "not_before": not_before}
-        if starts != now:
-            answer |= self._expect(state, job, now)
-        if starts is None and "expected" not in answer:
-            answer["reason"] = _why_unknown(state, job, endless, ended)
+        found = state.forecast_start(job, now)
+        answer: dict[str, Any] = {"starts": found.starts, "not_before": found.not_before}
+        if found.starts != now:
+            answer |= self.expect(state, job, now)
+        if found.starts is None and "expected" not in answer:
+            answer["reason"] = _why_unknown(state, job, found)
         return answer
 
-    def _expect(self, state: ServiceState, job: int, now: float) -> dict[str, Any]:
+    def expect(self, state: ServiceState, job: int, now: float) -> dict[str, Any]:
         """Return and note when a job is expected to start; empty if no run time is known."""
         if not self.run_times.ended:
             return {}
-        starts = state.forecast_start(job, now, self.run_times).starts
-        if starts is None:
+        found = state.forecast_start(job, now, self.run_times)
+        if found.starts is None:
             return {}
-        answer = {"expected": starts, "rests_on": self.run_times.ended}
-        found = self.intervals.interval(starts - now)
-        self.intervals.ask(job, now, starts - now)
-        if found is not None:
-            answer |= {"earliest": now + found[0], "latest": now + found[1]}
+        answer: dict[str, Any] = {"expected": found.starts, "rests_on": self.run_times.ended}
+        answer |= {"server": found.server, "freed_by": found.freed_by}
+        interval = self.intervals.interval(found.starts - now)
+        self.intervals.ask(job, now, found.starts - now)
+        if interval is not None:
+            answer |= {"earliest": now + interval[0], "latest": now + interval[1]}
         return answer
 
 
-def _why_unknown(state: ServiceState, job: int, endless: int, ended: int) -> str:
-    """Return why no start is known after some ends, with tasks that run without a limit."""
+def expected_in_words(forecast: Mapping[str, Any], now: float) -> str:
+    """Describe an expected start in one sentence."""
+    text = f"It is expected to start in {_minutes(forecast['expected'] - now)}"
+    if "earliest" in forecast:
+        earliest, latest = (_minutes(forecast[name] - now) for name in ("earliest", "latest"))
+        text += f" (four times in five in {earliest} to {latest})"
+    text += f", on {forecast['server']}"
+    if forecast["freed_by"]:
+        text += f" after a task of {forecast['freed_by']}"
+    return f"{text}."
+
+
+def _minutes(seconds: float) -> str:
+    """Return a time as text, rounded to two digits."""
+    return duration(float(f"{max(0.0, seconds):.2g}"))
+
+
+def _why_unknown(state: ServiceState, job: int, found: StartForecast) -> str:
+    """Return why a forecast has no start."""
     group = state.job(job).group
     never = group is not None and state.scheduler.explain(group).never
-    if never or not (endless or ended >= FORECAST_ENDS):
+    if never or not (found.endless or found.ended >= FORECAST_ENDS):
         return "it fits on none of the present servers"
-    if ended >= FORECAST_ENDS:
-        return f"{ended:,} tasks end first"
-    return f"tasks that run without a time limit: {endless:,}"
+    if found.ended >= FORECAST_ENDS:
+        return f"{found.ended:,} tasks end first"
+    return f"tasks that run without a time limit: {found.endless:,}"

@@ -193,6 +193,8 @@ class StartForecast(NamedTuple):
     not_before: float
     endless: int  # number of running tasks without a time limit
     ended: int  # number of tasks that end before the job starts
+    server: str = ""  # on which its first task starts
+    freed_by: str = ""  # the user whose task ends there last before; empty if none does
 
 
 @dataclass(slots=True)

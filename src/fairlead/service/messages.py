@@ -73,6 +73,7 @@ def _weight(weight: float) -> float:
 
 Weight = Annotated[float, Field(ge=0, lt=MOST_WEIGHT), AfterValidator(_weight)]
 Priority = Annotated[int, Field(ge=-MOST_TASKS, le=MOST_TASKS, strict=True)]
+MOST_CHANGES, MOST_SERVERS = 100, 1000  # of a kind, and added, in one question
 Flag = Annotated[bool, Field(strict=True)]
 Count = Annotated[int, Field(ge=0, le=MOST_INTEGER, strict=True)]
 Seconds = Annotated[float, Field(gt=0, le=1e9)]
@@ -332,7 +333,7 @@ class WhenView(BaseModel):
     It starts at `starts` if tasks use their whole time limits; absent if some have none. Then it
     does not start before `not_before`. `expected` goes by the run times of `rests_on` ended tasks;
     four of five past forecasts like it came true from `earliest` to `latest`, whatever jobs came
-    later.
+    later. Then it starts on `server`, after the end of a task of the user `freed_by`.
     """
 
     job: str
@@ -343,6 +344,8 @@ class WhenView(BaseModel):
     earliest: float | None = None
     latest: float | None = None
     rests_on: int = 0
+    server: str = ""
+    freed_by: str = ""
     reason: str = ""
 
 
@@ -481,6 +484,53 @@ class SharesView(BaseModel):
     certificate: dict[str, Any] | None
     quotas: list[QuotaView] = []
     unmet_quotas: str = ""
+
+
+class WhatIfRequest(Strict):
+    """Changes to try on the live state.
+
+    Weights of users; numbers of more servers like those named; servers to drain or remove; quotas
+    of users and queues, which replace theirs on all servers.
+    """
+
+    weights: Annotated[dict[Name, Weight], Field(max_length=MOST_CHANGES)] = {}
+    like: Annotated[
+        dict[Name, Annotated[int, Field(ge=1, le=MOST_SERVERS, strict=True)]],
+        Field(max_length=MOST_CHANGES),
+    ] = {}
+    drain: Annotated[list[Name], Field(max_length=MOST_CHANGES)] = []
+    remove: Annotated[list[Name], Field(max_length=MOST_CHANGES)] = []
+    quotas: Annotated[dict[Name, OtherAmounts], Field(max_length=MOST_CHANGES)] = {}
+
+    @model_validator(mode="after")
+    def _bound_servers(self) -> Self:
+        if sum(self.like.values()) > MOST_SERVERS:
+            raise ValueError(f"adds more than {MOST_SERVERS:,} servers")
+        return self
+
+
+class WhatIfShare(BaseModel):
+    """What a user holds of the cluster and what is fair, before and after changes.
+
+    `starts` of its tasks start now because of these, and `stops` are lost or preempted.
+    """
+
+    name: str
+    held: float
+    fair: float
+    held_after: float
+    fair_after: float
+    starts: int
+    stops: int
+
+
+class WhatIfView(BaseModel):
+    """Users before and after changes. If `is_cut`, more tasks may start than were tried."""
+
+    users: list[WhatIfShare]
+    starts: int
+    stops: int
+    is_cut: bool
 
 
 class UserShareHours(BaseModel):

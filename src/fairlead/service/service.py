@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
 from time import monotonic, time
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 from pydantic_core import to_json
@@ -22,8 +22,9 @@ from fairlead.model.quotas import in_words
 from fairlead.scheduler.live_shares import SharesQuestion
 from fairlead.service._metrics_page import MetricsPage
 from fairlead.service._share_history import ShareHistory
-from fairlead.service._start_forecasts import LEARN_SECONDS, StartForecasts
+from fairlead.service._start_forecasts import LEARN_SECONDS, StartForecasts, expected_in_words
 from fairlead.service._state_thread import StateThread, Transaction
+from fairlead.service._what_if import try_changes
 from fairlead.service._workers import Workers
 from fairlead.service.jobs import Effects, Job, TaskKey
 from fairlead.service.journal.event_journal import Journal, JournalError
@@ -36,12 +37,14 @@ from fairlead.service.messages import (
     JobRequest,
     MissingError,
     UnavailableError,
+    WhatIfRequest,
 )
 from fairlead.service.service_state import RESOURCES, ServiceState
 
 LOG = logging.getLogger("fairlead.service")
 SILENT_SECONDS = 15.0  # after a worker's last request its servers get no new tasks
 GRACE_SECONDS = 60.0  # after a worker's last request its tasks run again elsewhere
+SHARES_PATIENCE = 0.15  # seconds that an explanation waits for shares
 DELETE_SECONDS = 3600.0  # between deletions of old jobs
 LISTED = 1000  # ended jobs in an answer
 VIEWS_AT_ONCE = 2000  # waiting and running jobs in an answer, described in one transaction
@@ -61,6 +64,15 @@ class Settings:
     keep: float = 0.0  # seconds for which ended jobs are kept; 0 for ever
 
 
+class Outlook(NamedTuple):
+    """What an explanation tells beside the scheduler's reasons."""
+
+    user: str
+    weight: float
+    forecast: dict[str, Any]  # empty if no start is expected
+    now: float
+
+
 class Service:
     """The operations behind the API; its methods are for the event loop's thread."""
 
@@ -73,9 +85,10 @@ class Service:
         self.sessions = self.workers.sessions
         self.share_history = ShareHistory(self.state_thread, journal)
         self.start_forecasts = StartForecasts(journal)
-        self._shares_lock = asyncio.Lock()
+        self._shares_lock, self._what_if_lock = asyncio.Lock(), asyncio.Lock()
         self._shares: dict[str, Any] = {}
         self._shares_since = -inf  # when the state was copied for them
+        self._shares_task: asyncio.Task[dict[str, Any]] | None = None
         # By job, set at its end; an event is dropped with the last request that waits for it.
         self._waiting = WeakValueDictionary[int, asyncio.Event]()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -267,13 +280,44 @@ class Service:
             if group is None:
                 return _explanation(view, "all of its tasks have started")
             why = tx.state.scheduler.explain(group, tx.now)
+            expected = {} if why.starts else self.start_forecasts.expect(tx.state, job, tx.now)
             text = str(why)
             if silent := [s.name for s in tx.state.servers.values() if not s.reachable]:
                 names = ", ".join(silent[:3]) + (", ..." if len(silent) > 3 else "")
                 text += f"\nUnresponsive servers count as drained: {len(silent):,} ({names})."
-            return {"job": str(job), **why.to_dict(), "state": view["state"], "text": text}
+            answer = {"job": str(job), **why.to_dict(), "state": view["state"], "text": text}
+            outlook = Outlook(found.user, tx.state.users[found.user], expected, tx.now)
+            return answer | {"outlook": outlook}
 
-        return await self.state_thread.run(explain)
+        answer = await self.state_thread.run(explain)
+        if "outlook" in answer:
+            answer |= await self._look_ahead(answer.pop("outlook"), answer["text"])
+        return answer
+
+    async def _look_ahead(self, outlook: Outlook, text: str) -> dict[str, Any]:
+        """Return a user's share and a job's expected start, and a text that begins with them."""
+        found, lines = {}, []
+        shares = {user["name"]: user for user in await self._recent_shares()}
+        if (share := shares.get(outlook.user)) is not None:
+            # Shares are divided by weights.
+            held, fair = (outlook.weight * share[name] for name in ("share", "fair_share"))
+            found = {"held": held, "fair": fair}
+            parts = f"{100 * held:.3g} % of the cluster; {100 * fair:.3g} % is fair"
+            lines.append(f"{outlook.user} holds {parts}.")
+        if outlook.forecast:
+            lines.append(expected_in_words(outlook.forecast, outlook.now))
+        return found | {"forecast": outlook.forecast, "text": "\n".join([*lines, text])}
+
+    async def _recent_shares(self) -> list[dict[str, Any]]:
+        """Return users' shares, if they are known soon, or else earlier ones."""
+        if self._shares_task is None or self._shares_task.done():
+            self._shares_task = asyncio.create_task(self.shares())
+        done, _ = await asyncio.wait({self._shares_task}, timeout=SHARES_PATIENCE)
+        for task in done:
+            if (fault := task.exception()) is not None:
+                LOG.warning("no shares for an explanation", extra={"fault": str(fault)})
+        users: list[dict[str, Any]] = self._shares.get("users", [])
+        return users
 
     async def when(self, job: int, caller: Token) -> dict[str, Any]:
         """Return when the first waiting task of a job starts, as far as that is known."""
@@ -384,6 +428,12 @@ class Service:
                 self._shares = (await asyncio.to_thread(question.answer)).to_dict() | quotas
                 self._shares_since = since
             return self._shares
+
+    async def what_if(self, request: WhatIfRequest) -> dict[str, Any]:
+        """Return users' shares, starts and stops with changes of the state, which are undone."""
+        async with self._what_if_lock:  # a caller with many questions delays only these
+            trial = await self.state_thread.run(lambda tx: try_changes(tx.state, request, tx.now))
+            return await asyncio.to_thread(trial.answer)
 
     async def _delete_old_jobs(self) -> None:
         """Delete old jobs and events from the journal, once an hour."""

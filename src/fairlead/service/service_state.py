@@ -432,29 +432,32 @@ class ServiceState:
         mine, n = self.job(job).entries, 0
         runs = [run for server in self.servers.values() for run in server.running.values()]
         estimates = None if run_times is None else run_times.estimates(runs, now)
-        ends: list[tuple[float, int]] = []
+        ends: list[tuple[float, int, str, str]] = []
         for run in runs:
             lasts = _run_time(run.entry, now - run.since, estimates)
             if lasts is not None:
-                ends.append((run.since + lasts, run.task))
+                ends.append((run.since + lasts, run.task, run.server, run.entry.job.user))
         heapify(ends)
+        freed_by: dict[str, str] = {}  # by server, the user of the task that ended there last
         endless = len(runs) - len(ends)
         with self.scheduler.what_if():
             while True:
                 for start in self.scheduler.place(now):
                     if start.group in mine:
-                        return StartForecast(now, now, endless, n)
+                        user = freed_by.get(start.server, "")
+                        return StartForecast(now, now, endless, n, start.server, user)
                     entry = self._groups[start.group]
                     lasts = _run_time(entry, 0.0, estimates)
                     if lasts is None:
                         endless += 1
                     else:
-                        heappush(ends, (now + lasts, start.task))
+                        heappush(ends, (now + lasts, start.task, start.server, entry.job.user))
                 if not ends or n >= FORECAST_ENDS:
                     return StartForecast(None, now, endless, n)
                 now = max(now, ends[0][0])
                 while ends and ends[0][0] <= now:
-                    self.scheduler.finish(heappop(ends)[1])
+                    _, task, server, freed_by[server] = heappop(ends)
+                    self.scheduler.finish(task)
                     n += 1
 
     def unmet_quotas(self) -> str:

@@ -84,6 +84,10 @@ def logs(job: str, stream: str, index: int, attempt: int | None, offset: int) ->
     return Call("GET", f"{_of_job(job)}/logs?{urlencode(query)}")
 
 
+def what_if(changes: Row) -> Call:
+    return Call("POST", "/v1/what-if", json.dumps(changes))
+
+
 def set_user(name: str, weight: float) -> Call:
     return _change("PUT", f"/v1/users/{_quoted(name)}", json.dumps({"weight": weight}))
 

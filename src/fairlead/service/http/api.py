@@ -302,6 +302,12 @@ async def shares_over(
     return _json(await service.share_history.over(seconds))
 
 
+@router.post("/v1/what-if", response_model=messages.WhatIfView, tags=["shares"])
+async def what_if(service: Served, body: messages.WhatIfRequest, _: User) -> Response:
+    """Show users' shares with other weights, servers or quotas; nothing is changed."""
+    return _json(await service.what_if(body))
+
+
 @router.get("/v1/history", response_model=messages.History, tags=["shares"])
 async def history(service: Served, caller: User) -> Response:
     """Show hours of each resource by month and user."""

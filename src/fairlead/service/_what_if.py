@@ -1,0 +1,83 @@
+"""The live state with other weights, servers or quotas: changed on the scheduler, and undone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from fairlead.errors import InputError
+from fairlead.scheduler.live_shares import SharesQuestion
+from fairlead.service.messages import WhatIfRequest
+from fairlead.service.service_state import ServiceState
+
+MOST_STARTS = 5000  # that are tried; they take some 0.1 s
+
+
+class Trial(NamedTuple):
+    """Questions for shares before and after changes, and what these start and stop."""
+
+    before: SharesQuestion
+    after: SharesQuestion
+    weights: Mapping[str, float]  # of users, now
+    changed: Mapping[str, float]
+    starts: Counter[str]  # tasks that start now because of the changes, by user
+    stops: Counter[str]  # tasks that are lost or preempted, by user
+    is_cut: bool  # whether more tasks may start
+
+    def answer(self) -> dict[str, Any]:
+        """Return a `WhatIfView`; computes fair shares twice."""
+        before, after = (
+            {user.name: user for user in question.answer().queues}
+            for question in (self.before, self.after)
+        )
+        users = []
+        for name, weight in self.weights.items():
+            row: dict[str, Any] = {"name": name}
+            # Shares are divided by weights.
+            later = self.changed.get(name, weight)
+            for found, factor, end in ((before, weight, ""), (after, later, "_after")):
+                row[f"held{end}"] = factor * found[name].share
+                row[f"fair{end}"] = factor * found[name].fair_share
+            users.append(row | {"starts": self.starts[name], "stops": self.stops[name]})
+        starts, stops = self.starts.total(), self.stops.total()
+        return {"users": users, "starts": starts, "stops": stops, "is_cut": self.is_cut}
+
+
+def try_changes(state: ServiceState, request: WhatIfRequest, now: float) -> Trial:
+    """Make changes, place tasks, and undo all of it. Raises InputError for unknown names."""
+    for name in request.weights:
+        if name not in state.users:
+            raise InputError(f"there is no user {name!r:.60}", "weights")
+    for name in (*request.like, *request.drain, *request.remove):
+        state.server(name)
+    user_of = {
+        run.task: run.entry.job.user
+        for server in state.servers.values()
+        for run in server.running.values()
+    }
+    scheduler = state.scheduler
+    before = scheduler.shares_question()
+    starts, stops = Counter[str](), Counter[str]()
+    with scheduler.what_if():
+        for name, weight in request.weights.items():
+            scheduler.set_weight(name, weight)
+        for name, amounts in request.quotas.items():
+            scheduler.set_quota(name, amounts)
+        for name, number in request.like.items():
+            like = state.server(name)
+            for k in range(number):
+                scheduler.add_server(f"{name}/{k + 1}", like.capacity, like.labels)
+        for name in request.drain:
+            scheduler.drain(name)
+        for name in request.remove:
+            stops.update(user_of[task] for task in scheduler.remove_server(name))
+        placed = scheduler.place(now, MOST_STARTS)
+        starts.update(start.queue for start in placed)
+        if scheduler.policy.preempts:
+            for taken, victims in scheduler.preempt(now, MOST_STARTS):
+                starts.update(start.queue for start in taken)
+                stops.update(user_of[task] for task in victims if task in user_of)
+        after = scheduler.shares_question()
+    is_cut = len(placed) >= MOST_STARTS
+    return Trial(before, after, dict(state.users), request.weights, starts, stops, is_cut)

@@ -1,0 +1,110 @@
+"""What if: the live state with other weights, servers and quotas, and nothing changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from test_state import place, submit, with_servers
+
+from asked_service import Asked, served
+from fairlead.errors import InputError
+from fairlead.report.live import what_if_table
+from fairlead.service._state_thread import Transaction
+from fairlead.service._what_if import try_changes
+from fairlead.service.messages import WhatIfRequest
+from fairlead.service.service_state import ServiceState
+
+
+def crowded(policy: str = "drf/best-fit") -> ServiceState:
+    """Return a state in which ana holds server a, bo server b, and both want more."""
+    state = with_servers(policy, a=4, b=4)
+    for user in ("ana", "bo"):
+        submit(state, user=user, tasks=20)
+    place(state, 1.0)
+    return state
+
+
+def tried(state: ServiceState, **changes: Any) -> dict[str, Any]:
+    before = state.snapshot()
+    answer = try_changes(state, WhatIfRequest(**changes), 2.0).answer()
+    assert state.snapshot() == before
+    return answer | {user["name"]: user for user in answer["users"]}
+
+
+def test_a_weight_changes_fair_shares_and_stops_nothing() -> None:
+    found = tried(crowded(), weights={"ana": 3})
+    assert (found["starts"], found["stops"], found["is_cut"]) == (0, 0, False)
+    for user, fair in (("ana", 0.75), ("bo", 0.25)):
+        assert found[user]["held"] == found[user]["held_after"] == pytest.approx(0.5)
+        assert found[user]["fair"] == pytest.approx(0.5)
+        assert found[user]["fair_after"] == pytest.approx(fair)
+
+
+def test_more_servers_start_tasks_in_turn() -> None:
+    found = tried(crowded(), like={"a": 2})
+    assert found["starts"] == 8
+    assert found["ana"]["starts"] == found["bo"]["starts"] == 4
+    assert found["ana"]["held_after"] == pytest.approx(0.5)
+
+
+def test_a_removed_server_stops_its_tasks_and_a_drained_one_none() -> None:
+    state = crowded()
+    found = tried(state, remove=["a"])
+    assert found["stops"] == 4
+    assert found["ana"]["stops"] + found["bo"]["stops"] == 4
+    drained = tried(state, drain=["a"])
+    assert drained["stops"] == 0
+    assert tried(state, remove=["a"], like={"b": 1})["starts"] == 4
+
+
+def test_a_quota_takes_back_under_a_policy_that_preempts() -> None:
+    state = with_servers("drf/best-fit/over-quota", a=4)
+    submit(state, user="ana", tasks=9)
+    place(state, 1.0)
+    submit(state, user="bo", tasks=3)
+    assert tried(state, weights={"bo": 5})["stops"] == 0
+    found = tried(state, quotas={"bo": {"cpu": 2}})
+    assert (found["ana"]["stops"], found["bo"]["starts"]) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"weights": {"cy": 2}},
+        {"like": {"c": 1}},
+        {"drain": ["c"]},
+        {"remove": ["c"]},
+        {"quotas": {"cy": {"cpu": 1}}},
+        {"quotas": {"ana": {"tpu": 1}}},
+    ],
+)
+def test_unknown_names_are_refused_and_change_nothing(changes: dict[str, Any]) -> None:
+    state = crowded()
+    before = state.snapshot()
+    with pytest.raises(InputError, match=r"(c|cy|tpu)"):
+        try_changes(state, WhatIfRequest(**changes), 2.0)
+    assert state.snapshot() == before
+
+
+@served
+async def test_a_service_answers_and_stays_as_it_is(ask: Asked) -> None:
+    await ask.join("a", cpu=2)
+    await ask.submit({"tasks": 4}, {"user": "bo", "tasks": 4})
+
+    async def snapshot() -> bytes:
+        def read(tx: Transaction) -> bytes:
+            return tx.state.snapshot()
+
+        return await ask.service.state_thread.run(read)
+
+    before = await snapshot()
+    found = await ask("POST", "/v1/what-if", json={"weights": {"bo": 2}, "like": {"a": 1}})
+    assert found["starts"] == 2
+    assert before == await snapshot()
+    refused = await ask("POST", "/v1/what-if", json={"drain": ["b"]}, status=422)
+    assert "'b'" in refused["detail"]
+    for like in ({"a": 10**6}, {"a": 600, "b": 600}):
+        await ask("POST", "/v1/what-if", json={"like": like}, status=422)
+    text = what_if_table(found).to_text(None, plain=True)
+    assert "2 tasks would start now, and 0 would stop. Nothing was changed." in text
