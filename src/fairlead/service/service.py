@@ -44,6 +44,8 @@ from fairlead.service.service_state import RESOURCES, ServiceState
 LOG = logging.getLogger("fairlead.service")
 SILENT_SECONDS = 15.0  # after a worker's last request its servers get no new tasks
 GRACE_SECONDS = 60.0  # after a worker's last request its tasks run again elsewhere
+# Running tasks up to which an explanation has a forecast, which then takes at most 0.1 s.
+MOST_RUNNING = 20_000
 SHARES_PATIENCE = 0.15  # seconds that an explanation waits for shares
 DELETE_SECONDS = 3600.0  # between deletions of old jobs
 LISTED = 1000  # ended jobs in an answer
@@ -280,7 +282,10 @@ class Service:
             if group is None:
                 return _explanation(view, "all of its tasks have started")
             why = tx.state.scheduler.explain(group, tx.now)
-            expected = {} if why.starts else self.start_forecasts.expect(tx.state, job, tx.now)
+            is_soon = sum(tx.state.running.values()) <= MOST_RUNNING
+            expected: dict[str, Any] = {}
+            if is_soon and not why.starts:
+                expected = self.start_forecasts.expect(tx.state, job, tx.now)
             text = str(why)
             if silent := [s.name for s in tx.state.servers.values() if not s.reachable]:
                 names = ", ".join(silent[:3]) + (", ..." if len(silent) > 3 else "")
