@@ -67,7 +67,9 @@ def answers_of(workload: Workload, policy: str, every: int) -> Iterator[Answer]:
             _, _, kind, what = heappop(events)
             if kind == SUBMIT:
                 (job,) = state.apply("submit", {"jobs": [_request(workload, what)]}, now)
-                durations[job] = workload.task_duration[first_task[what] : first_task[what + 1]]
+                lasted = workload.task_duration[first_task[what] : first_task[what + 1]]
+                limit = workload.job_limit[workload.set_job[what]]
+                durations[job] = np.minimum(lasted, limit)  # a service stops tasks at it
                 add(now + ASKED_AFTER, ASK, job)
             elif kind == END:
                 state.apply("end", {"tasks": [[*what, 0, ""]]}, now)
