@@ -28,6 +28,9 @@ from fairlead.errors import InputError
         ("--mem-per-cpu=2G -c 8", "--memory 16Gi --cpu 8"),
         ("--gres=gpu:2", "--gpu 2"),
         ("--gres=gpu", "--gpu 1"),
+        ("--gres=gpu:a100", "--gpu 1"),
+        ("--gres=gpu:a100:2", "--gpu 2"),
+        ("--time=0", "--time UNLIMITED"),
         ("--gpus=a100:4", "--gpu 4"),
         ("-G 1", "--gpu 1"),
         ("-t 90", "--time 90m"),
@@ -62,6 +65,8 @@ def test_options_of_slurm_have_counterparts(slurms: str, ours: str) -> None:
         ("--gres=gpu:1,license:2", "--gres=gpu:1,license:2"),
         ("-w node[1-4]", "--nodelist=node[1-4]"),
         ("--exclusive", "--exclusive"),
+        ("--gres=tmpdisk:1", "--gres=tmpdisk:1"),
+        ("--gres=license:3", "--gres=license:3"),
         ("stray", "stray"),
     ],
 )
@@ -102,6 +107,7 @@ def test_quotes_and_comments_are_read_as_a_shell_would(tmp_path: Path) -> None:
         ("#FAIRLEAD --gpu two", "invalid value for '--gpu' / '-g': must be a whole"),
         ("#FAIRLEAD python train.py", "takes options, not 'python'"),
         ("#FAIRLEAD --name 'open", "no closing quotation"),
+        ("#FAIRLEAD --script other.sh", "takes options of a job"),
     ],
 )
 def test_a_wrong_directive_is_named_with_its_line(
@@ -120,6 +126,28 @@ def test_a_script_runs_by_its_first_line(tmp_path: Path) -> None:
     assert command_of(script(tmp_path, "echo 1")) == ["/bin/sh", str(path)]
     with pytest.raises(InputError, match="No such file"):
         command_of(tmp_path / "absent.sh")
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (b"#!/bin/sh\n#SBATCH --array=1-10\ntrue\n", "--array=1-10 has no counterpart"),
+        (b"#SBATCH\t--dependency=afterany:3\n", "--dependency=afterany:3 has no counterpart"),
+        (b"#!/bin/sh\r\ntrue\r\n", "has Windows line ends"),
+        (b"\x7fELF\0\0", "must be a script"),
+    ],
+)
+def test_a_script_that_would_do_other_work_is_refused(
+    tmp_path: Path, content: bytes, fault: str
+) -> None:
+    path = tmp_path / "job.sh"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=fault):
+        directives_before([], path, parameters_of(submit))
+
+
+def test_blanks_after_the_program_do_not_count(tmp_path: Path) -> None:
+    assert command_of(script(tmp_path, "#!/bin/bash -e ", "true"))[:2] == ["/bin/bash", "-e"]
 
 
 def test_only_submit_reads_directives() -> None:

@@ -68,9 +68,14 @@ def test_the_service_and_the_token_are_set_unless_the_environment_has_them(
     )
     monkeypatch.setenv("FAIRLEAD_SERVER", "unix:/other")
     words_of(text)
-    assert os.environ["FAIRLEAD_SERVER"] == "unix:/other"
-    token.chmod(0o644)
     monkeypatch.setenv("FAIRLEAD_TOKEN", "")
+    words_of(text)
+    assert os.environ["FAIRLEAD_SERVER"] == "unix:/other"
+    assert os.environ["FAIRLEAD_TOKEN"] == ""  # another service does not get it
+    monkeypatch.setenv("FAIRLEAD_SERVER", "")
+    words_of(text, "--server", "unix:/third")
+    assert os.environ["FAIRLEAD_TOKEN"] == ""
+    token.chmod(0o644)
     with pytest.raises(InputError, match="other accounts can read it"):
         words_of(text)
 
@@ -78,6 +83,8 @@ def test_the_service_and_the_token_are_set_unless_the_environment_has_them(
 @pytest.mark.parametrize(
     ("text", "place", "fault"),
     [
+        ('[submit]\nscript = "a.sh"', "[submit] --script", "is typed with each job"),
+        ("[submit]\nx = " + "[" * 5000, "", "nested too deeply"),
         ("[submit]\ncpus = 2", "[submit] --cpus", "no such option"),
         ("[submit]\ncpu = true", "[submit] --cpu", "must be a text or a number"),
         ("[submit]\ncpu = [1, 2]", "[submit] --cpu", "must be a text or a number"),

@@ -461,6 +461,9 @@ def test_a_bare_time_warns_that_it_is_seconds(typed: Typed) -> None:
         (["--like", "nowhere=1"], "there is no server 'nowhere'"),
         (["--quota", "ana=4"], "--quota: must be RESOURCE:AMOUNT"),
         (["--quota", "ana=tpu:4"], "tpu"),
+        (["--quota", "ana=cpu:1,cpu:2"], "gives 'cpu' twice"),
+        (["--weight", "ana=nan"], "--weight: must be a number, not 'nan'"),
+        (["--weight", "ana=1e400"], "--weight: must be a number"),
     ],
 )
 def test_a_wrong_what_if_is_one_line(typed: Typed, words: list[str], says: str) -> None:

@@ -165,3 +165,32 @@ def test_top_is_kept_up_to_date_until_q(one: Cluster) -> None:
     assert process.wait(30) == 0
     os.close(controller)
     one.run("cancel", held.stdout.strip())
+
+
+def test_ctrl_c_is_passed_on_while_output_comes_fast(one: Cluster) -> None:
+    process = started(one, "--", "yes")
+    assert process.stdout is not None
+    process.stdout.read(100_000)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert process.returncode == 130
+    with one.client() as client:
+        until(lambda: not client.jobs())
+
+
+def test_output_that_cannot_be_written_stops_the_command(one: Cluster) -> None:
+    words = ("run", *JOB, "--", "sh", "-c", "echo out; sleep 60")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "fairlead", *words],
+            env=one.environment,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert "is interrupted, as its output cannot be written" in done.stderr
+    with one.client() as client:
+        until(lambda: not client.jobs())

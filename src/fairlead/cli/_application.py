@@ -221,14 +221,16 @@ def _with_defaults(path: str, verb: Callable[..., object], words: Sequence[str])
     if name not in WITHOUT_LOGGING or "--help" in typed:
         return words
     parameters = parameters_of(verb)
-    if name == "submit" and "--script" in typed:
-        from fairlead.cli._script import directives_before
+    has_file = False
+    if name == "submit":
+        given = Parser(parameters).parse_args(list(words))[0]
+        has_file = given.file is not None
+        if given.script is not None:
+            from fairlead.cli._script import directives_before
 
-        script = Parser(parameters).parse_args(list(words))[0].script
-        words = directives_before(words, script, parameters)
+            words = directives_before(words, given.script, parameters)
     from fairlead.cli._settings import settings_before
 
-    has_file = name == "submit" and not typed.isdisjoint({"--file", "-f"})
     return settings_before(words, name, None if has_file else parameters, WITHOUT_LOGGING)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -29,7 +30,12 @@ LONG_NAMES = {
     "-G": "--gpus",
 }
 _MEMORY = re.compile(r"([1-9][0-9]*)([KMGT]?)B?", re.IGNORECASE)
-_GPUS = re.compile(r"(?:gpu:)?(?:[A-Za-z][^:,]*:)?([0-9]+)|gpu")
+_GPUS = re.compile(r"(?:[A-Za-z][^:,]*:)?([0-9]+)")
+_GRES = re.compile(r"gpu(?::[A-Za-z][^:,]*)?(?::([0-9]+))?")
+# Without these a job would do other work than its script says.
+NEEDED = ("--array", "--dependency", "--ntasks")
+# Options of `submit` that are no part of a job.
+REFUSED = frozenset({"script", "file", "server", "as_json", "waits"})
 _ARRAY = re.compile(r"0-([0-9]+)(?::1)?(?:%([0-9]+))?")
 _AFTER = re.compile(r"afterok((?::[0-9]+)+)")
 
@@ -50,6 +56,8 @@ def directives_before(
                 slurms += found
                 continue
             options, left = Parser(parameters).parse_args(list(found))
+            if any(getattr(options, name) for name in REFUSED):
+                raise UsageFault(f"takes options of a job, not {text.strip()!r}")
             if left or options.help:
                 raise UsageFault(f"takes options, not {(left or ['--help'])[0]!r}")
         except (ValueError, UsageFault) as fault:
@@ -57,6 +65,9 @@ def directives_before(
             raise InputError(why, f"line {number}", str(script)) from None
         ours += found
     translated, others = translate_sbatch(slurms)
+    for each in others:
+        if each.partition("=")[0] in NEEDED:
+            raise InputError(f"{each} has no counterpart here", SLURMS, str(script))
     if others:
         complain(f"{script}: no counterpart of {', '.join(others)}; the job does without")
     return ["--name", script.name, *translated, *ours, *words]
@@ -65,7 +76,7 @@ def directives_before(
 def command_of(script: Path) -> list[str]:
     """Return the words that run a script by the program in its first line, or by a shell."""
     first = _head(script).partition("\n")[0]
-    program = first[2:].split(maxsplit=1) if first.startswith("#!") else [SHELL]
+    program = first[2:].strip().split(maxsplit=1) if first.startswith("#!") else [SHELL]
     return [*(program or [SHELL]), str(script.absolute())]
 
 
@@ -78,7 +89,7 @@ def translate_sbatch(words: Sequence[str]) -> tuple[list[str], list[str]]:
     translated: list[str] = []
     cores = found.get("--cpus-per-task", "1")
     for name, value in found.items():
-        if name == "--mem-per-cpu" and cores.isdigit():
+        if name == "--mem-per-cpu" and cores.isdecimal() and cores.isascii():
             more = _memory(value, int(cores))
         else:
             more = COUNTERPARTS[name](value) if name in COUNTERPARTS else None
@@ -95,17 +106,23 @@ def _directives(script: Path) -> Iterator[tuple[int, str, str]]:
         text = line.strip()
         if text and not text.startswith("#"):
             return
-        prefix, _, rest = text.partition(" ")
+        prefix, *rest = text.split(maxsplit=1) or [""]
         if prefix in (OURS, SLURMS):
-            yield number, prefix, rest
+            yield number, prefix, "".join(rest)
 
 
 def _head(script: Path) -> str:
     try:
         with os.fdopen(os.open(script, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
-            return file.read(LARGEST_HEAD).decode("utf-8", errors="replace")
+            is_file = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+            head = file.read(LARGEST_HEAD) if is_file else b""
     except OSError as fault:
         raise InputError(fault.strerror or str(fault), "--script", str(script)) from None
+    if not is_file or b"\0" in head:
+        raise InputError("must be a script", "--script", str(script))
+    if b"\r\n" in head:
+        raise InputError("has Windows line ends", "--script", str(script))
+    return head.decode("utf-8", errors="replace")
 
 
 def _options(words: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -138,10 +155,17 @@ def _memory(value: str, cores: int = 1) -> list[str] | None:
 
 def _gpus(value: str) -> list[str] | None:
     found = _GPUS.fullmatch(value)
+    return None if found is None else ["--gpu", found[1]]
+
+
+def _gres(value: str) -> list[str] | None:
+    found = _GRES.fullmatch(value)
     return None if found is None else ["--gpu", found[1] or "1"]
 
 
 def _time(value: str) -> list[str]:
+    if value == "0":  # no limit
+        return ["--time", "UNLIMITED"]
     return ["--time", f"{value}m" if value.isdigit() else value]
 
 
@@ -178,7 +202,7 @@ COUNTERPARTS: dict[str, Callable[[str], list[str] | None]] = {
     "--gpus": _gpus,
     "--gpus-per-task": _gpus,
     "--gpus-per-node": _gpus,
-    "--gres": _gpus,
+    "--gres": _gres,
     "--time": _time,
     "--chdir": lambda value: ["--chdir", value],
     "--array": _array,

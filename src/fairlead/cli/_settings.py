@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 
 from fairlead.cli.parameters import Option, Parameter
@@ -23,6 +24,7 @@ from fairlead.errors import InputError
 FILE = "config.toml"
 SERVER, TOKEN_FILE = "server", "token-file"
 KINDS = (str, int, float)
+REFUSED = ("--script", "--file", "--weight")
 
 
 def settings_file() -> Path:
@@ -52,7 +54,8 @@ def settings_before(
         for name in settings.keys() - {SERVER, TOKEN_FILE, *(tables.keys() & set(verbs))}:
             known = f"{SERVER}, {TOKEN_FILE}, and tables of {', '.join(sorted(verbs))}"
             raise InputError(f"no such setting; there are {known}", name)
-        _set_environment(settings)
+        typed = takewhile(lambda word: word != "--", words)
+        _set_environment(settings, any(word.partition("=")[0] == "--server" for word in typed))
         table = {} if parameters is None else tables.get(verb, {})
         own = [
             word for name, value in table.items() for word in _words(name, value, parameters or ())
@@ -67,28 +70,35 @@ def _read(path: Path) -> dict[str, object]:
     import tomllib
 
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except RecursionError:
+        raise InputError("is nested too deeply") from None
     except (OSError, ValueError) as fault:
         text = getattr(fault, "strerror", None) or str(fault)
         raise InputError(text) from None
 
 
-def _set_environment(settings: Mapping[str, object]) -> None:
+def _set_environment(settings: Mapping[str, object], is_elsewhere: bool) -> None:
+    """Set the service and the token, unless another service is asked."""
     server, token_file = (settings.get(name, "") for name in (SERVER, TOKEN_FILE))
     for name, value in ((SERVER, server), (TOKEN_FILE, token_file)):
         if not isinstance(value, str):
             raise InputError("must be text", name)
-    if server and not os.environ.get("FAIRLEAD_SERVER"):
+    if os.environ.get("FAIRLEAD_SERVER", server) not in ("", server) or is_elsewhere:
+        return  # the token is for the file's service alone
+    if server:
         os.environ["FAIRLEAD_SERVER"] = str(server)
     if token_file and not os.environ.get("FAIRLEAD_TOKEN"):
         from fairlead.service.worker.worker_token import read_token
 
-        os.environ["FAIRLEAD_TOKEN"] = read_token(Path(str(token_file)).expanduser())
+        os.environ["FAIRLEAD_TOKEN"] = read_token(Path(os.path.expanduser(str(token_file))))
 
 
 def _words(name: str, value: object, parameters: Sequence[Parameter]) -> list[str]:
     """Return the words of an option with a value of the file, or of a list with several."""
     spelling = f"--{name}"
+    if spelling in REFUSED:
+        raise InputError("is typed with each job", spelling)
     found = [
         each
         for each in parameters

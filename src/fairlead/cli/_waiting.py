@@ -133,9 +133,11 @@ def stream_output(service: PlainClient, job: str, interrupted: Sequence[int]) ->
             pause = SHORTEST_PAUSE if is_new else min(1.5 * pause, LONGEST_PAUSE)
             row = service.ask(calls.wait(job, pause), OUTAGE_PATIENCE)
     except KeyboardInterrupt:
+        service.ask(calls.interrupt(job))
         raise StoppedError(f"interrupted twice; job {job} is being stopped") from None
-    except ReaderGoneError:
+    except (ReaderGoneError, OSError):
         service.ask(calls.interrupt(job), OUTAGE_PATIENCE)
+        complain(f"job {job} is interrupted, as its output cannot be written")
         raise
     return INTERRUPTED if is_stopped and row["state"] == "cancelled" else report_end(row)
 
@@ -178,8 +180,8 @@ class _Output:
                 complain(f"{piece['offset'] - offset:,} bytes before this are no longer kept")
             self._copied[stream] = piece["offset"] + len(data)
             write(stream, data)
-            is_end = piece["is_over"] or not is_last
-            if self._copied[stream] >= piece["size"] and is_end:
+            is_end = piece["is_over"] and self._copied[stream] >= piece["size"]
+            if is_end or not is_last:  # between pieces, an interruption is passed on
                 return self._copied[stream] > begun
             if not data:
                 time.sleep(SHORTEST_PAUSE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import isfinite, nan
 from typing import Annotated
 
 from fairlead.cli._client import Service, check_fields, client
@@ -167,6 +168,8 @@ def _amounts(text: str, option: str) -> dict[str, float]:
         name, colon, amount = part.partition(":")
         if not (name and colon):
             raise InputError(f"must be RESOURCE:AMOUNT,..., not {text!r:.60}", option)
+        if name in found:
+            raise InputError(f"gives {name!r:.60} twice", option)
         found[name] = _number(amount, option)
     return found
 
@@ -176,7 +179,9 @@ def _number(text: str, option: str) -> float:
     try:
         value = typed_number(text)
     except ValueError:
-        raise InputError(f"must be a number, not {text!r:.60}", option) from None
+        value = nan
+    if not isfinite(value):
+        raise InputError(f"must be a number, not {text!r:.60}", option)
     return int(value) if value == int(value) else value
 
 

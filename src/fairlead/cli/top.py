@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import select
 import sys
 import termios
@@ -25,13 +26,15 @@ from fairlead.service.client import calls
 from fairlead.service.client.plain_client import NoServiceError, PlainClient
 
 JOBS = 500  # of the oldest, which are asked for
-LEAVES = ("q", "Q", "\x1b", "\x04")  # Escape and Ctrl-D
+LEAVES = (b"q", b"Q", b"\x04")  # or Ctrl-D
+ESCAPE = b"\x1b"  # alone; arrows begin with it
 WITHOUT_TERMINAL = (100, 60)  # columns and lines
 
 
 def top(
     every: Annotated[
-        float, Option("--every", "-n", min=0.5, metavar="SECONDS", help="Between two looks.")
+        float,
+        Option("--every", "-n", min=0.5, max=3600, metavar="SECONDS", help="Between two looks."),
     ] = 2.0,
     once: Annotated[bool, Option("--once", help="Print it once.")] = False,
     server: Service = None,
@@ -63,8 +66,10 @@ def _keep_up_to_date(service: PlainClient, console: Console, every: float) -> No
             except NoServiceError as why:
                 fault = Text(str(why), "bold red")
             live.update(Group(shown, fault), refresh=True)
-            if select.select([sys.stdin], [], [], every)[0] and sys.stdin.read(1) in LEAVES:
-                return
+            if select.select([sys.stdin], [], [], every)[0]:
+                keys = os.read(sys.stdin.fileno(), 1024)
+                if not keys or any(key in keys for key in LEAVES) or keys == ESCAPE:
+                    return
 
 
 def _look(service: PlainClient, size: Size) -> Group:

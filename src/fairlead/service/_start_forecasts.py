@@ -46,7 +46,9 @@ class StartForecasts:
             if job.started is None and job.group is not None and job.submitted <= since
         ]
         if waiting:
-            self.expect(state, choice(waiting), now)
+            job = choice(waiting)
+            if found := self.expect(state, job, now):
+                self.intervals.ask(job, now, found["expected"] - now)
 
     def forecast(self, state: ServiceState, job: int, now: float) -> dict[str, Any]:
         """Return the times in a `WhenView` for a job that waits for a server, or the reason."""
@@ -59,7 +61,7 @@ class StartForecasts:
         return answer
 
     def expect(self, state: ServiceState, job: int, now: float) -> dict[str, Any]:
-        """Return and note when a job is expected to start; empty if no run time is known."""
+        """Return when a job is expected to start; empty if no run time is known."""
         if not self.run_times.ended:
             return {}
         found = state.forecast_start(job, now, self.run_times)
@@ -68,7 +70,6 @@ class StartForecasts:
         answer: dict[str, Any] = {"expected": found.starts, "rests_on": self.run_times.ended}
         answer |= {"server": found.server, "freed_by": found.freed_by}
         interval = self.intervals.interval(found.starts - now)
-        self.intervals.ask(job, now, found.starts - now)
         if interval is not None:
             answer |= {"earliest": now + interval[0], "latest": now + interval[1]}
         return answer

@@ -70,7 +70,7 @@ def try_changes(state: ServiceState, request: WhatIfRequest, now: float) -> Tria
                 scheduler.add_server(f"{name}/{k + 1}", like.capacity, like.labels)
         for name in request.drain:
             scheduler.drain(name)
-        for name in request.remove:
+        for name in dict.fromkeys(request.remove):
             stops.update(user_of[task] for task in scheduler.remove_server(name))
         placed = scheduler.place(now, MOST_STARTS)
         starts.update(start.queue for start in placed)
@@ -79,5 +79,5 @@ def try_changes(state: ServiceState, request: WhatIfRequest, now: float) -> Tria
                 starts.update(start.queue for start in taken)
                 stops.update(user_of[task] for task in victims if task in user_of)
         after = scheduler.shares_question()
-    is_cut = len(placed) >= MOST_STARTS
+    is_cut = starts.total() >= MOST_STARTS
     return Trial(before, after, dict(state.users), request.weights, starts, stops, is_cut)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict, deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from math import log
 
 from fairlead.service.jobs import EndedAttempt, JobGroup, Running
@@ -27,20 +28,26 @@ STOPPED = frozenset({"cancelled", "interrupted", "preempted"})
 class Survival:
     """The part of some tasks that runs longer than a time."""
 
-    def __init__(self, ended: Iterable[float], running: Iterable[float]) -> None:
-        """Estimate it from run times of ended tasks, and times that others have run so far."""
+    def __init__(
+        self, ended: Iterable[float], running: Iterable[float], weight: float = 1.0
+    ) -> None:
+        """Estimate it from run times of ended tasks, and times that others have run so far.
+
+        Each running task counts with `weight`: the part of all ended tasks that are given.
+        """
         times, censored = sorted(ended), sorted(running)
         self.times: list[float] = []  # distinct run times, ascending
         self.over: list[float] = []  # the part that has ended by each, ascending
         part, k = 1.0, 0
         while k < len(times):
             after = bisect_right(times, times[k])
-            at_risk = len(times) - k + len(censored) - bisect_left(censored, times[k])
+            at_risk = len(times) - k + weight * (len(censored) - bisect_left(censored, times[k]))
             part *= 1.0 - (after - k) / at_risk
             self.times.append(times[k])
             self.over.append(1.0 - part)
             k = after
-        self.mean = (sum(times) + sum(censored)) / len(times)  # of an exponential distribution
+        # Of an exponential distribution.
+        self.mean = (sum(times) + weight * sum(censored)) / len(times)
 
     def median_beyond(self, elapsed: float) -> float:
         """Return the median run time of tasks that have run for `elapsed` seconds. O(log n)."""
@@ -53,12 +60,20 @@ class Survival:
         return max(elapsed, self.times[-1]) + self.mean * log(2.0 * last / left if left else 2.0)
 
 
+@dataclass(slots=True)
+class Seen:
+    """The latest run times of a kind of tasks, and how many tasks of it ended in all."""
+
+    times: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT))
+    ended: int = 0
+
+
 class RunTimes:
     """Run times of ended tasks, by job, by user and demand, by user, by demand, and of all."""
 
     def __init__(self) -> None:
         self.ended = 0
-        self._seen: OrderedDict[Hashable, deque[float]] = OrderedDict()
+        self._seen: OrderedDict[Hashable, Seen] = OrderedDict()
 
     def add(self, attempt: EndedAttempt) -> None:
         """Count an ended attempt, unless it was lost or stopped."""
@@ -67,7 +82,9 @@ class RunTimes:
         self.ended += 1
         seconds = max(0.0, attempt.ended - attempt.started)
         for kind in _kinds(attempt.key.job, attempt.user, attempt.demand):
-            self._seen.setdefault(kind, deque(maxlen=KEPT)).append(seconds)
+            seen = self._seen.setdefault(kind, Seen())
+            seen.times.append(seconds)
+            seen.ended += 1
             self._seen.move_to_end(kind)
         while len(self._seen) > MOST_KINDS:
             self._seen.popitem(last=False)
@@ -80,9 +97,7 @@ class RunTimes:
 class Estimates:
     """Estimated run times at a moment."""
 
-    def __init__(
-        self, seen: Mapping[Hashable, deque[float]], runs: Iterable[Running], now: float
-    ) -> None:
+    def __init__(self, seen: Mapping[Hashable, Seen], runs: Iterable[Running], now: float) -> None:
         self._seen = seen
         self._running: dict[Hashable, list[float]] = {}
         self._survival: dict[Hashable, Survival] = {}
@@ -107,10 +122,12 @@ class Estimates:
 
     def _find(self, entry: JobGroup) -> Survival | None:
         for kind in _kinds(entry.job.id, entry.job.user, entry.demand):
-            ended = self._seen.get(kind, ())
-            if len(ended) >= LEAST:
+            seen = self._seen.get(kind)
+            if seen is not None and seen.ended >= LEAST:
                 if kind not in self._survival:
-                    self._survival[kind] = Survival(ended, self._running.get(kind, ()))
+                    weight = len(seen.times) / seen.ended
+                    running = self._running.get(kind, ())
+                    self._survival[kind] = Survival(seen.times, running, weight)
                 return self._survival[kind]
         return None
 
