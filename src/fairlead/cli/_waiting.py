@@ -21,6 +21,7 @@ from fairlead.service.client.plain_client import (
 
 BAR_SECONDS = 1.0  # between two states of the progress bar
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.1, 1.0  # between two looks for new output
+MUCH = 2**18  # bytes, after which there is no pause: a piece of output has at most so many
 QUIET_SECONDS = 2.0  # before a message on the terminal that the job waits
 STREAMS = ("stdout", "stderr")
 # The terminal's Ctrl-C, `kill` of this command, and the end of its terminal.
@@ -123,14 +124,17 @@ def stream_output(service: PlainClient, job: str, interrupted: Sequence[int]) ->
                 is_stopped = True
                 service.ask(calls.interrupt(job), OUTAGE_PATIENCE)
             ends = is_over(row["state"])
-            is_new = output.copy(row["attempts"], is_last=ends)
+            copied = output.copy(row["attempts"], is_last=ends)
             if ends:
                 break
             if row["state"] == "pending" and not is_told:
                 is_told = time.monotonic() - begun > QUIET_SECONDS
                 if is_told and sys.stderr.isatty():
                     complain(f"job {job} waits; fairlead explain {job} says why")
-            pause = SHORTEST_PAUSE if is_new else min(1.5 * pause, LONGEST_PAUSE)
+            if copied:
+                pause = 0.0 if copied >= MUCH else SHORTEST_PAUSE
+            else:
+                pause = min(max(1.5 * pause, SHORTEST_PAUSE), LONGEST_PAUSE)
             row = service.ask(calls.wait(job, pause), OUTAGE_PATIENCE)
     except KeyboardInterrupt:
         service.ask(calls.interrupt(job))
@@ -150,19 +154,18 @@ class _Output:
         self._attempt = 0
         self._copied = dict.fromkeys(STREAMS, 0)  # bytes
 
-    def copy(self, attempt: int, *, is_last: bool) -> bool:
-        """Copy new output, with `is_last` to its end; return whether there was any."""
+    def copy(self, attempt: int, *, is_last: bool) -> int:
+        """Copy new output, with `is_last` to its end; return the number of bytes."""
         if attempt > self._attempt:
             if self._attempt:
                 complain(f"job {self._job} starts again: attempt {attempt}")
             self._attempt = attempt
             self._copied = dict.fromkeys(STREAMS, 0)
         if not attempt:
-            return False
-        found = [self._copy(stream, is_last=is_last) for stream in STREAMS]
-        return any(found)
+            return 0
+        return sum(self._copy(stream, is_last=is_last) for stream in STREAMS)
 
-    def _copy(self, stream: str, *, is_last: bool) -> bool:
+    def _copy(self, stream: str, *, is_last: bool) -> int:
         from binascii import a2b_base64
 
         begun = self._copied[stream]
@@ -174,7 +177,7 @@ class _Output:
             except RefusedError as fault:
                 if is_last:
                     complain(f"{stream} of job {self._job} is not complete: {fault}")
-                return False
+                return self._copied[stream] - begun
             data = a2b_base64(piece["data"])
             if piece["offset"] > offset:
                 complain(f"{piece['offset'] - offset:,} bytes before this are no longer kept")
@@ -182,7 +185,7 @@ class _Output:
             write(stream, data)
             is_end = piece["is_over"] and self._copied[stream] >= piece["size"]
             if is_end or not is_last:  # between pieces, an interruption is passed on
-                return self._copied[stream] > begun
+                return self._copied[stream] - begun
             if not data:
                 time.sleep(SHORTEST_PAUSE)
 
