@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -66,6 +67,39 @@ def test_a_quota_takes_back_under_a_policy_that_preempts() -> None:
     assert tried(state, weights={"bo": 5})["stops"] == 0
     found = tried(state, quotas={"bo": {"cpu": 2}})
     assert (found["ana"]["stops"], found["bo"]["starts"]) == (2, 2)
+
+
+@pytest.mark.parametrize("policy", ["drf/best-fit", "ps-dsf/first-fit", "tsf/best-fit"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_trial_is_what_the_events_would_do(policy: str, seed: int) -> None:
+    """The same changes are made for good in a copy of the state."""
+    rng = random.Random(seed)
+    state = with_servers(policy, a=4, b=3, c=2)
+    for _ in range(15):
+        demand = {"cpu": rng.choice([0.5, 1.0, 2.0]), "memory": rng.choice([0.5, 1.0])}
+        submit(state, user=rng.choice(["ana", "bo", "cy"]), demand=demand, tasks=rng.randint(1, 4))
+    place(state, 1.0)
+    state.take_effects()
+    found = tried(state, weights={"bo": 3}, like={"b": 1}, drain=["a"], remove=["c"])
+
+    copy = ServiceState.restore(state.snapshot())
+    more = copy.servers["b"]
+    before = dict(copy.running)
+    copy.apply("user", {"name": "bo", "weight": 3.0}, 2.0)
+    new = {"name": "b2", "capacity": more.capacity, "labels": more.labels, "identity": "x"}
+    copy.apply("server", new, 2.0)
+    copy.apply("drain", {"name": "a"}, 2.0)
+    copy.apply("lost", {"name": "c"}, 2.0)
+    lost = {user: n - copy.running[user] for user, n in before.items()}
+    held = dict(copy.running)
+    copy.apply("place", {"limit": 1000}, 2.0)
+    shares = {queue.name: queue for queue in copy.scheduler.shares().queues}
+    for user in ("ana", "bo", "cy"):
+        assert found[user]["stops"] == lost[user]
+        assert found[user]["starts"] == copy.running[user] - held[user]
+        weight = copy.users[user]
+        assert found[user]["held_after"] == pytest.approx(weight * shares[user].share)
+        assert found[user]["fair_after"] == pytest.approx(weight * shares[user].fair_share)
 
 
 @pytest.mark.parametrize(

@@ -115,6 +115,23 @@ def test_an_expected_start_is_said_with_its_interval() -> None:
 
 
 @served
+async def test_run_times_are_read_back_from_the_journal(ask: Asked) -> None:
+    session = await ask.join("a", cpu=3)
+    await ask.submit({"tasks": 3})
+    orders = await ask.sync(session)
+    for task in (1, 0, 2):
+        await ask.sync(session, orders["seen"], ended=[[1, task, 1, task, ""]])
+    journal = ask.service.journal
+    found = journal.jobs.latest_attempts(10)
+    assert [(attempt.key.index, attempt.status) for attempt in found] == [(1, 1), (0, 0), (2, 2)]
+    assert {(attempt.user, attempt.server) for attempt in found} == {("ana", "a")}
+    assert all(attempt.ended > attempt.started for attempt in found)
+    assert found[0].demand["cpu"] == 1.0
+    assert [attempt.key.index for attempt in journal.jobs.latest_attempts(2)] == [0, 2]
+    assert _start_forecasts.StartForecasts(journal).run_times.ended == 3
+
+
+@served
 async def test_an_explanation_begins_with_shares_and_the_expected_start(
     ask: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:

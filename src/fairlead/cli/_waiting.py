@@ -21,7 +21,7 @@ from fairlead.service.client.plain_client import (
 
 BAR_SECONDS = 1.0  # between two states of the progress bar
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.1, 1.0  # between two looks for new output
-MUCH = 2**18  # bytes, after which there is no pause: a piece of output has at most so many
+MUCH = 2**18  # bytes of a full piece of output, after which there is no pause
 QUIET_SECONDS = 2.0  # before a message on the terminal that the job waits
 STREAMS = ("stdout", "stderr")
 # The terminal's Ctrl-C, `kill` of this command, and the end of its terminal.

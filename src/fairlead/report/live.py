@@ -263,7 +263,7 @@ def share_hours_table(found: Row) -> LiveTable:
 
 
 def what_if_table(found: Row) -> LiveTable:
-    """Compare what users hold and what is fair, before and after changes of a service's state."""
+    """Compare users' shares and fair shares before and after changes of a service's state."""
     columns = (
         words("user"),
         Heading("holds"),

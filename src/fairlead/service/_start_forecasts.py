@@ -20,7 +20,7 @@ ATTEMPTS = 10_000  # whose run times are read at the start
 
 
 class StartForecasts:
-    """What was learnt of run times and starts; its methods are for the state's thread."""
+    """Run times and starts so far, and forecasts from them; for the state's thread."""
 
     def __init__(self, journal: Journal) -> None:
         self.run_times, self.intervals = RunTimes(), StartIntervals()

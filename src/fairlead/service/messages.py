@@ -510,7 +510,7 @@ class WhatIfRequest(Strict):
 
 
 class WhatIfShare(BaseModel):
-    """What a user holds of the cluster and what is fair, before and after changes.
+    """A user's part of the cluster and its fair part, before and after changes.
 
     `starts` of its tasks start now because of these, and `stops` are lost or preempted.
     """

@@ -67,7 +67,7 @@ class Settings:
 
 
 class Outlook(NamedTuple):
-    """What an explanation tells beside the scheduler's reasons."""
+    """The additions of a service to the scheduler's reasons in an explanation."""
 
     user: str
     weight: float

@@ -14,7 +14,7 @@ from typing import NamedTuple
 KEPT = 5000  # forecasts that came true
 MOST_ASKED = 1000  # of jobs that still wait
 LEAST = 20  # for an interval
-ALIKE = 3  # one of so many is alike
+ALIKE = 3  # a third of past forecasts is alike
 PART = 0.8  # of starts that are within the interval
 SHORT = 300.0  # seconds; shorter times are taken for alike
 
