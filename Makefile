@@ -17,14 +17,14 @@ TESTS_OF_LOOPS := $(addprefix tests/,solvers/test_stair_stack.py solvers/test_tu
 # Tests start hundreds of processes; each would compile all of the source again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup built wheels demo test test-plain test-deep test-wheel test-traces test-ray test-newest test-oldest soak traces-named tried lock check site bench peers clean
+.PHONY: help setup built wheels demo test test-plain test-deep test-wheel test-traces test-ray test-page test-newest test-oldest soak traces-named tried lock check site bench peers clean
 
 help:  ## Show the targets.
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1  \2/p' "$(ROOT)/Makefile"
 
 setup: built  ## Create .venv with the project, compiled, and its tools, in the versions of constraints.txt.
 
-$(STAMP): $(ROOT)/pyproject.toml $(ROOT)/papers/pyproject.toml $(ROOT)/constraints.txt $(ROOT)/setup.py
+$(STAMP): $(ROOT)/pyproject.toml $(ROOT)/papers/pyproject.toml $(ROOT)/constraints.txt $(ROOT)/setup.py $(ROOT)/package-lock.json
 	@test -n "$(PYTHON)" || { echo "no Python 3.11 or later on PATH; name one: make PYTHON=..." >&2; exit 1; }
 	$(IN_ROOT) { .venv/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv; }
 	$(IN_ROOT) .venv/bin/python -c '$(BUILD_REQUIRES)' | .venv/bin/python $(PIP_INSTALL) -c constraints.txt -r /dev/stdin
@@ -74,6 +74,9 @@ test-traces: traces-named built  ## Run the tests that read logs on the real one
 
 test-ray: built  ## Run the tests that start a Ray cluster on this machine.
 	$(IN_ROOT) .venv/bin/python -m pytest -o addopts=-q tests/ray_cluster
+
+test-page: built  ## Run the tests of the live page in Chromium (Debian: apt install chromium).
+	$(IN_ROOT) .venv/bin/python -m pytest -o addopts=-q tests/browser
 
 traces-named:
 	@test -d "$(TRACES)" || { echo "say where the logs are: make test-traces TRACES=FOLDER (docs/traces.md)" >&2; exit 1; }

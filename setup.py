@@ -12,6 +12,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 sys.path.insert(0, "src")
+sys.path.insert(0, ".")
 from fairlead.compiled import (
     LIBRARY,
     plain_is_asked,
@@ -19,6 +20,7 @@ from fairlead.compiled import (
     remove_build,
     sources_to_compile,
 )
+from page_libraries import copy_libraries
 
 # Other commands, such as those for metadata and for the source distribution, compile nothing.
 BUILDS = {"bdist_wheel", "build", "build_ext", "editable_wheel", "install"}
@@ -82,6 +84,8 @@ def extensions() -> list[Extension]:
     """Return the extensions to build for this command: none for plain Python."""
     if not BUILDS & set(sys.argv):
         return []
+    if fault := copy_libraries():
+        print(f"fairlead: it is installed without its live page: {fault}", file=sys.stderr)
     if {"editable_wheel", "--inplace", "-i"} & set(sys.argv):
         remove_build()  # so that no extension outlives its source
     if found := obstacle():

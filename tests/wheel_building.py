@@ -12,7 +12,10 @@ PIP = (sys.executable, "-m", "pip")
 OFFLINE = ("--no-index", "--no-deps", "--disable-pip-version-check")
 
 
-PRODUCT = ("src", "setup.py", "pyproject.toml", "README.md", "LICENSE")
+PRODUCT = (
+    *("src", "setup.py", "build_backend.py", "page_libraries.py", "pyproject.toml"),
+    *("package.json", "package-lock.json", "MANIFEST.in", "README.md", "LICENSE"),
+)
 
 
 def copy_of_sources(folder: Path, *parts: str) -> Path:

@@ -20,7 +20,7 @@ async def test_ana_holds_what_bo_is_owed(ask: Asked) -> None:
     """Ana has the only two cores for an hour; then bo wants one of them, for half an hour."""
     await ask.join("a", cpu=2)
     await ask.submit({"user": "ana", "cpu": 1, "tasks": 2})
-    history = ask.service.share_history
+    history = ask.service.history
     await history.sample(HOUR)
     await ask.submit({"user": "bo", "cpu": 1})
     await history.sample(HOUR / 2)
@@ -38,7 +38,7 @@ async def test_shares_are_recorded_every_few_minutes(ask: Asked) -> None:
     await ask.join("a", cpu=2)
     await ask.submit({"user": "ana", "cpu": 1})
     assert (await ask("GET", "/v1/shares/over?seconds=60"))["users"] == []
-    history = ask.service.share_history
+    history = ask.service.history
     history.pause = 0.01
     task = asyncio.create_task(history.record())
     await asyncio.sleep(0.5)

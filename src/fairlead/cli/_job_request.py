@@ -32,6 +32,7 @@ OPTIONS = {  # of the verbs, by field
     "environment": "--env",
     "checkpoint_signal": "--checkpoint-signal",
     "at_most": "--at-most",
+    "notify": "--notify",
 }
 User = Annotated[str | None, Option("--user", "-u", metavar="USER", help="[default: your account]")]
 After = Annotated[

@@ -9,7 +9,16 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from fairlead.cli.options import AsJson, Forms, HalfLife, Preempt, Reserve, Spare, TreeFile
+from fairlead.cli.options import (
+    AsJson,
+    Forms,
+    HalfLife,
+    Preempt,
+    Reserve,
+    Spare,
+    TreeFile,
+    seconds_of,
+)
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import emit, emit_lines
 from fairlead.errors import InputError, how_to_install
@@ -90,6 +99,30 @@ def serve(
         float,
         Option(min=0, metavar="DAYS", help="How long to keep ended jobs and events; 0 for ever."),
     ] = 90.0,
+    notify: Annotated[
+        str | None,
+        Option("--notify", metavar="URL", help="Send alerts and ends of jobs to this webhook."),
+    ] = None,
+    notify_secret: Annotated[
+        Path | None,
+        Option(
+            "--notify-secret",
+            metavar="FILE",
+            help="Secret that signs them; made if missing. [default: webhook-secret beside --db]",
+        ),
+    ] = None,
+    alert_owed: Annotated[
+        float,
+        Option(
+            "--alert-owed",
+            min=0,
+            metavar="HOURS",
+            help="Alert when a waiting user is owed more GPU-hours (core-hours without GPUs).",
+        ),
+    ] = 24.0,
+    alert_after: Annotated[
+        str, Option("--alert-after", metavar="TIME", help="... for longer than this.")
+    ] = "1h",
     json_logs: JsonLogs = False,
 ) -> None:
     """Run the scheduler as a service: an API under /v1, with a journal on disk.
@@ -115,10 +148,12 @@ def serve(
             from fairlead.formats.queue_file import load_queues
             from fairlead.model.arguments import whole_number
             from fairlead.scheduler.policies import parse_policy
+            from fairlead.service.alerts import Thresholds
             from fairlead.service.http.serving import serve as run
             from fairlead.service.journal.event_journal import Journal
             from fairlead.service.rate_limits import Limits
             from fairlead.service.service import SILENT_SECONDS, Settings
+            from fairlead.service.webhook import Receiver, check_url, read_secret
 
             forms = Forms(preempt, half_life, reserve, spare)
             if policy is None and forms.is_any:
@@ -129,6 +164,14 @@ def serve(
             if seed is not None:
                 whole_number(seed, "--seed")
             tree = None if queues is None else load_queues(queues)
+            thresholds = Thresholds(alert_owed, seconds_of(alert_after, "--alert-after"))
+            if notify_secret is not None and notify is None:
+                raise InputError("goes with --notify", "--notify-secret")
+            receiver = None
+            if notify is not None:
+                check_url(notify)
+                file = notify_secret or journal_path(db).with_name("webhook-secret")
+                receiver = Receiver(notify, read_secret(file))
             journal = Journal(journal_path(db))
             try:
                 settings = Settings(
@@ -140,6 +183,8 @@ def serve(
                     pending_tasks=pending,
                     live_bytes=live * 2**20,
                     keep=keep * DAY,
+                    receiver=receiver,
+                    thresholds=thresholds,
                 )
                 run(listening, journal, settings, Limits(rate=rate, burst=5 * rate), __version__)
             finally:

@@ -94,6 +94,9 @@ def submit(
             help="Run this script, with the options in its lines #FAIRLEAD and #SBATCH.",
         ),
     ] = None,
+    notify: Annotated[
+        bool, Option("--notify", help="Send its end to the service's webhook.")
+    ] = False,
     waits: Annotated[
         bool, Option("--wait", help="Wait until they are over, and end with their status.")
     ] = False,
@@ -117,7 +120,7 @@ def submit(
     if file is None and not command:
         raise InputError("give a command after --, --script or --file", "COMMAND")
     job_options = (user, cpu, memory, gpu, where, gang, time, after, priority, name, chdir, env)
-    others = (*job_options, checkpoint_signal, at_most)
+    others = (*job_options, checkpoint_signal, at_most, notify or None)
     is_given = command or count > 1 or clean or shell or any(one is not None for one in others)
     if file is not None and is_given:
         raise InputError("cannot be combined with a command or an option of a job", "--file")
@@ -151,6 +154,7 @@ def submit(
                 tasks=gang or count,
                 gang=gang is not None,
                 at_most=at_most,
+                notify=notify or None,
             )
             absent, rows = absent_servers(service, row), [row]
         ids = submit_jobs(service, rows, server, file)

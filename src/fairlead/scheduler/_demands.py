@@ -96,6 +96,26 @@ class Demands:
             kind.amounts[r] += float(tasks) * float(shape.given[r])
 
 
+def too_large_groups(state: State, most: int) -> list[int]:
+    """Return some groups with waiting tasks that fit on no server, not even an empty one."""
+    tables = Demands(state)
+    fits: dict[Shape, bool] = {}
+    found: list[int] = []
+    for number, group in state.groups.items():
+        if isinstance(group, Gang):
+            shapes = list(group.tasks_together())
+        else:
+            shapes = [group.shape] if group.waiting > 0 else []
+        for shape in shapes:
+            if shape not in fits:
+                fits[shape] = has_large(tables.open, shape) or has_large(tables.draining, shape)
+        if not all(fits[shape] for shape in shapes):
+            found.append(number)
+            if len(found) == most:
+                break
+    return found
+
+
 def count_server(
     table: dict[ServersKey, UsableServers], server: Server, amounts: list[int]
 ) -> None:

@@ -15,6 +15,7 @@ from fairlead.errors import InputError, RefusalError
 from fairlead.garbage_collection import garbage_collection_paused
 from fairlead.model.arguments import switch, whole_number
 from fairlead.scheduler._checks import check_state
+from fairlead.scheduler._demands import too_large_groups
 from fairlead.scheduler._entities import (
     ConstraintKey,
     Gang,
@@ -717,6 +718,28 @@ class Scheduler:
         state = self._state
         asked = state.criterion.mechanism if mechanism is None else mechanism
         return ask_shares(state, self._amounts.quanta, asked)
+
+    def too_large_groups(self, most: int) -> list[int]:
+        """Return at most some groups with waiting tasks that fit on no server, even an empty one.
+
+        It costs a scan of all groups.
+
+        Raises
+        ------
+        InputError
+            When `most` is below 1.
+
+        Examples
+        --------
+        >>> s = Scheduler(["cpu"], "drf/first-fit")
+        >>> s.add_server("a", {"cpu": 4})
+        >>> s.add_queue("ana")
+        >>> _ = s.submit("ana", {"cpu": 4})
+        >>> group = s.submit("ana", {"cpu": 5})
+        >>> s.too_large_groups(10) == [group]
+        True
+        """
+        return too_large_groups(self._state, whole_number(most, "most", 1, LARGEST))
 
     def snapshot(self) -> bytes:
         """Return the whole state as bytes; the same events give the same bytes.

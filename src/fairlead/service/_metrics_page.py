@@ -28,6 +28,7 @@ from prometheus_client import (
 
 from fairlead.errors import FairleadError
 from fairlead.scheduler.live_shares import LiveShares, SharesQuestion
+from fairlead.service.alerts import KINDS
 from fairlead.service.bounds import INTERRUPTED
 from fairlead.service.jobs import Effects, EndedAttempt
 from fairlead.service.messages import UnavailableError
@@ -57,9 +58,12 @@ class Counters:
         self.cycle = self._histogram("cycle_seconds", "Carrying out requests and placing.")
         self.commit = self._histogram("commit_seconds", "Writing and syncing the journal.")
         self.refused = self._counter("requests_refused", "Answers of status 400 and above.", "code")
+        self.alerts = Gauge("fairlead_alerts", "Present alerts.", ["kind"], registry=self.registry)
         self._placements = self._counter("placements", "Tasks that were started.")
         self._ended = self._counter("tasks_ended", "Starts of tasks that are over.", "outcome")
         self._events = self._counter("events", "Events on disk.", "kind")
+        for kind in KINDS:
+            self.alerts.labels(kind)
         for outcome in OUTCOMES:
             self._ended.labels(outcome)
         ProcessCollector(registry=self.registry)

@@ -86,6 +86,7 @@ class Job:
     name: str | None = None  # for display
     size: int = 0  # bytes of the request in the journal while the job is live
     checkpoint_signal: str = ""  # that preempted tasks get in place of SIGTERM
+    notify: bool = False  # whether its end is sent to the service's webhook
     at_most: int = 0  # tasks that the scheduler has at a time; 0 for all
     next_index: int = 0  # if `at_most` is set: the scheduler had all earlier tasks
     awaiting_gang: int = 0  # tasks in `running` that ended and wait for the rest of their gang

@@ -154,7 +154,8 @@ class JobRequest(Amounts):
     these, and no other amounts count. A task's environment has ``FAIRLEAD_JOB``,
     ``FAIRLEAD_INDEX`` (from 0), ``FAIRLEAD_ATTEMPT`` and ``FAIRLEAD_TASKS``. At most `at_most`
     of the tasks run at a time. Preempted tasks get ``checkpoint_signal``, SIGTERM by default; with
-    it, they run again whatever their exit status is.
+    it, they run again whatever their exit status is. With ``notify``, the service's webhook gets
+    the end of the job.
     """
 
     command: Annotated[list[Text], Field(fail_fast=True, min_length=1, max_length=10_000)]
@@ -171,6 +172,7 @@ class JobRequest(Amounts):
     environment: Annotated[dict[Name, Text], Field(max_length=10_000), _at_most(10_000)] = {}
     checkpoint_signal: CheckpointSignal | None = None
     at_most: Annotated[int, Field(ge=1, le=MOST_TASKS, strict=True)] | None = None
+    notify: Flag = False
 
     @property
     def tasks_of_all(self) -> int:
@@ -390,6 +392,57 @@ class JobsView(BaseModel):
     next: str | None = None
 
 
+class JobQuery(Strict):
+    """A search of jobs: of a user, in a state, with a text in their name or user, or as their id.
+
+    Under ``live`` and the states of live jobs the journal is not read.
+    """
+
+    user: Name | None = None
+    state: Literal[
+        "live", "pending", "running", "held", "ended", "finished", "failed", "cancelled"
+    ] = "live"
+    text: Annotated[str, Field(max_length=LONGEST_NAME)] = ""
+    sort: Literal[
+        "id", "user", "name", "state", "tasks", "running", "priority", "submitted", "started"
+    ] = "id"
+    descending: bool = True
+    offset: Annotated[int, Field(ge=0, le=MOST_INTEGER)] = 0
+    limit: Annotated[int, Field(ge=1, le=200)] = 50
+
+
+class FoundJobs(BaseModel):
+    """A page of jobs in order, and how many there are."""
+
+    jobs: list[JobView]
+    found: int
+
+
+class AttemptView(BaseModel):
+    """An attempt of a task. It runs if it has not ended; its status is None if it is unknown."""
+
+    task: int
+    attempt: int
+    server: str
+    started: float
+    ended: float | None
+    status: int | None
+    reason: str
+
+
+class AttemptsView(BaseModel):
+    """Running tasks of a job, then its attempts that ended last; at most 100 of each."""
+
+    attempts: list[AttemptView]
+
+
+class CallerView(BaseModel):
+    """A caller's role, and the user or server that its token is for."""
+
+    role: Literal["admin", "user", "worker"]
+    subject: str
+
+
 class JobIds(BaseModel):
     """Ids of accepted jobs, in the order of the request."""
 
@@ -438,6 +491,30 @@ class ServerView(BaseModel):
     used: dict[str, float]
     labels: dict[str, str]
     tasks: int
+
+
+class TaskOnServer(BaseModel):
+    """A running task; a user's token gets `job`, `index` and `name` of its own tasks only."""
+
+    user: str
+    demand: dict[str, float]
+    since: float
+    job: str | None = None
+    index: int | None = None
+    name: str | None = None
+
+
+class FoundServer(ServerView):
+    """A server, and the first 200 tasks on it."""
+
+    running: list[TaskOnServer]
+
+
+class FoundServers(BaseModel):
+    """A page of servers, and how many there are."""
+
+    servers: list[FoundServer]
+    found: int
 
 
 class ServersView(BaseModel):
@@ -509,6 +586,19 @@ class WhatIfRequest(Strict):
         return self
 
 
+class UserShareView(BaseModel):
+    """A user's weight and tasks, and its held and fair parts of the cluster."""
+
+    name: str
+    weight: float
+    queue: str | None
+    pending: int
+    running: int
+    held: float
+    fair: float
+    is_short: bool
+
+
 class WhatIfShare(BaseModel):
     """A user's part of the cluster and its fair part, before and after changes.
 
@@ -552,6 +642,31 @@ class ShareHoursView(BaseModel):
     since: float
     cluster: dict[str, float]
     users: list[UserShareHours]
+
+
+class UserOverTime(BaseModel):
+    """A user's held and fair parts of the cluster; null where no sample was taken."""
+
+    user: str
+    held: list[float | None]
+    fair: list[float | None]
+
+
+class SharesOverTime(BaseModel):
+    """Parts of the cluster over time; `times` are the beginnings of equal steps."""
+
+    times: list[float]
+    users: list[UserOverTime]
+
+
+class ClusterOverTime(BaseModel):
+    """Tasks, and used amounts and capacity by resource, over time."""
+
+    times: list[float]
+    waiting: list[float | None]
+    running: list[float | None]
+    used: dict[str, list[float | None]]
+    capacity: dict[str, list[float | None]]
 
 
 class Usage(BaseModel):

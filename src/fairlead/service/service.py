@@ -7,7 +7,8 @@ import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import islice
 from math import inf
 from time import monotonic, time
 from typing import Any, NamedTuple
@@ -20,13 +21,16 @@ from fairlead.formats.queue_file import QueueFile
 from fairlead.model.queues import JOBS
 from fairlead.model.quotas import in_words
 from fairlead.scheduler.live_shares import SharesQuestion
+from fairlead.service._history import History
+from fairlead.service._job_search import ENDED_STATES, JobFilter, find_live
 from fairlead.service._metrics_page import MetricsPage
-from fairlead.service._share_history import ShareHistory
+from fairlead.service._overview import Overview
 from fairlead.service._start_forecasts import LEARN_SECONDS, StartForecasts, expected_in_words
 from fairlead.service._state_thread import StateThread, Transaction
 from fairlead.service._what_if import try_changes
 from fairlead.service._workers import Workers
-from fairlead.service.jobs import Effects, Job, TaskKey
+from fairlead.service.alerts import Thresholds
+from fairlead.service.jobs import Effects, Job, Server, TaskKey
 from fairlead.service.journal.event_journal import Journal, JournalError
 from fairlead.service.journal.job_records import DAMAGED, LISTED_BYTES, job_view
 from fairlead.service.journal.tokens import Token
@@ -40,6 +44,7 @@ from fairlead.service.messages import (
     WhatIfRequest,
 )
 from fairlead.service.service_state import RESOURCES, ServiceState
+from fairlead.service.webhook import Receiver, Webhook
 
 LOG = logging.getLogger("fairlead.service")
 SILENT_SECONDS = 15.0  # after a worker's last request its servers get no new tasks
@@ -49,6 +54,8 @@ MOST_RUNNING = 20_000
 SHARES_PATIENCE = 0.15  # seconds that an explanation waits for shares
 DELETE_SECONDS = 3600.0  # between deletions of old jobs
 LISTED = 1000  # ended jobs in an answer
+ATTEMPTS_LISTED = 100
+TASKS_OF_SERVER = 200  # listed
 VIEWS_AT_ONCE = 2000  # waiting and running jobs in an answer, described in one transaction
 PENDING_TASKS = 1_000_000  # waiting tasks of one user
 LIVE_BYTES = 256 * 2**20  # of the requests of one user's waiting and running jobs
@@ -64,6 +71,8 @@ class Settings:
     pending_tasks: int = PENDING_TASKS
     live_bytes: int = LIVE_BYTES
     keep: float = 0.0  # seconds for which ended jobs are kept; 0 for ever
+    receiver: Receiver | None = None  # of notices
+    thresholds: Thresholds = field(default_factory=Thresholds)  # of alerts
 
 
 class Outlook(NamedTuple):
@@ -85,9 +94,13 @@ class Service:
         self.metrics = MetricsPage(self.state_thread)
         self.workers = Workers(self.state_thread, journal, settings.silent, settings.grace)
         self.sessions = self.workers.sessions
-        self.share_history = ShareHistory(self.state_thread, journal)
+        self.webhook = Webhook(journal.notices, settings.receiver)
+        wake = self.webhook.wake_up.set
+        self.history = History(self.state_thread, journal, settings.thresholds, wake)
         self.start_forecasts = StartForecasts(journal)
+        self.overview = Overview(self.state_thread, self.shares)
         self._shares_lock, self._what_if_lock = asyncio.Lock(), asyncio.Lock()
+        self._search_lock = asyncio.Lock()
         self._shares: dict[str, Any] = {}
         self._shares_since = -inf  # when the state was copied for them
         self._shares_task: asyncio.Task[dict[str, Any]] | None = None
@@ -102,7 +115,8 @@ class Service:
         self.state_thread.start()
         self._background = [
             asyncio.create_task(self.workers.watch_responses()),
-            asyncio.create_task(self.share_history.record()),
+            asyncio.create_task(self.history.record()),
+            asyncio.create_task(self.webhook.run()),
             asyncio.create_task(self._forecast_starts()),
         ]
         if self.settings.keep:
@@ -111,6 +125,7 @@ class Service:
     def wake(self) -> None:
         """Answer all waiting requests, because the service is about to stop."""
         self.workers.is_closing = True
+        self.overview.close()
         for session in self.sessions.by_id.values():
             session.wake_up.set()
         for ended in self._waiting.values():
@@ -130,6 +145,8 @@ class Service:
         self, jobs: Sequence[JobRequest], caller: Token, key: str = "", digest: str = ""
     ) -> list[str]:
         """Accept jobs; return their ids when they are on disk."""
+        if self.settings.receiver is None and any(request.notify for request in jobs):
+            raise InputError("this service has no webhook: fairlead serve --notify URL", "notify")
         requests = [(request, *_event_and_spec(request, caller)) for request in jobs]
         others = {int(job) for request in jobs for job in request.after}
         # Looked up outside the state's thread, once for all jobs of the request.
@@ -247,6 +264,27 @@ class Service:
             seen = {view["id"] for view in ended}
             page["jobs"] = [view for view in page["jobs"] if view["id"] not in seen] + ended
         return page
+
+    async def search(
+        self, caller: Token, wanted: JobFilter, offset: int, limit: int
+    ) -> dict[str, Any]:
+        """Return a page of the wanted jobs in order, and how many there are."""
+        if caller.role == "user":
+            wanted = wanted._replace(user=caller.subject)
+        async with self._search_lock:
+            if wanted.state in ENDED_STATES or wanted.state == "ended":
+                state = None if wanted.state == "ended" else wanted.state
+                terms = wanted._asdict() | {"state": state, "offset": offset, "limit": limit}
+                rows, found = await asyncio.to_thread(self.journal.jobs.search_ended, **terms)
+                return {"jobs": rows, "found": found}
+            live = await self.state_thread.run(lambda tx: list(tx.state.jobs.values()))
+            ids = await asyncio.to_thread(find_live, live, wanted)
+
+        def read(tx: Transaction) -> list[dict[str, Any]]:
+            part = (tx.state.jobs.get(job) for job in ids[offset : offset + limit])
+            return [job_view(job) for job in part if job is not None]
+
+        return {"jobs": await self.state_thread.run(read), "found": len(ids)}
 
     async def wait(self, job: int, caller: Token, seconds: float) -> dict[str, Any]:
         """Return a job when it ends, or its state after `seconds`."""
@@ -378,6 +416,24 @@ class Service:
         begin = offset if piece.offset is None else piece.offset
         return {"data": piece.data, "offset": begin, "size": piece.size, "is_over": piece.is_over}
 
+    async def attempts(self, job: int, caller: Token) -> dict[str, Any]:
+        """Return the running tasks of a job, and its attempts that ended last; 100 of each."""
+
+        def read(tx: Transaction) -> list[dict[str, Any]]:
+            found = _own_job(tx.state, job, caller)
+            runs = [] if found is None else islice(found.running.values(), ATTEMPTS_LISTED)
+            nothing = {"ended": None, "status": None}
+            return [
+                {"task": run.key.index, "attempt": run.key.attempt, "server": run.server}
+                | {"started": run.since, "reason": run.stopping, **nothing}
+                for run in runs
+            ]
+
+        await self._view(job, caller)  # it is there, and the caller's
+        runs = await self.state_thread.run(read)
+        ended = await asyncio.to_thread(self.journal.jobs.last_attempts_of, job, ATTEMPTS_LISTED)
+        return {"attempts": runs + ended}
+
     def _ended_attempt(self, job: int, index: int, attempt: int | None) -> tuple[TaskKey, str]:
         rows = [r for r in self.journal.jobs.attempts_of(job) if r["task"] == index]
         rows = [r for r in rows if attempt in (None, r["attempt"])]
@@ -434,6 +490,52 @@ class Service:
                 self._shares_since = since
             return self._shares
 
+    async def user(self, name: str) -> dict[str, Any]:
+        """Return a user's weight and tasks, and its held and fair parts of the cluster."""
+
+        def read(tx: Transaction) -> dict[str, Any]:
+            if name not in tx.state.users:
+                raise MissingError(f"there is no user {name!r:.60}")
+            return {
+                "name": name,
+                "weight": tx.state.users[name],
+                "queue": tx.state.queue_of.get(name),
+                "pending": tx.state.pending[name],
+                "running": tx.state.running[name],
+            }
+
+        found = await self.state_thread.run(read)
+        await self.overview.latest()
+        shares = self.overview.users.get(name, {"held": 0.0, "fair": 0.0, "is_short": False})
+        return found | {part: shares[part] for part in ("held", "fair", "is_short")}
+
+    async def find_servers(
+        self, caller: Token, text: str, state: str | None, offset: int, limit: int
+    ) -> dict[str, Any]:
+        """Return a page of the servers with a text in their name, and the tasks on them.
+
+        Of the tasks of others a user's token gets the users only.
+        """
+
+        def read(tx: Transaction) -> dict[str, Any]:
+            found = [
+                server
+                for server in tx.state.servers.values()
+                if text in server.name and state in (None, server.state)
+            ]
+            page = found[offset : offset + limit]
+            return {"servers": [_server_with_tasks(s, caller) for s in page], "found": len(found)}
+
+        return await self.state_thread.run(read)
+
+    def alerts_for(self, caller: Token) -> list[dict[str, Any]]:
+        """Return the present alerts that a caller may see: a user only those about itself."""
+        return [
+            alert._asdict()
+            for alert in self.history.alerts
+            if caller.role == "admin" or alert.user == caller.subject
+        ]
+
     async def what_if(self, request: WhatIfRequest) -> dict[str, Any]:
         """Return users' shares, starts and stops with changes of the state, which are undone."""
         async with self._what_if_lock:  # a caller with many questions delays only these
@@ -454,12 +556,15 @@ class Service:
     def _publish(self, effects: Effects) -> None:
         """Notify workers, and callers that wait for jobs; learn run times and starts."""
         self.start_forecasts.learn(effects)
+        self.history.learn(effects)
         if self._loop is not None and (effects.starts or effects.stops or effects.ended):
             ended = [job.id for job in effects.ended]
             self._loop.call_soon_threadsafe(self._deliver, effects, ended)
 
     def _deliver(self, effects: Effects, ended: Sequence[int]) -> None:
         self.sessions.deliver(effects.starts, effects.stops)
+        if ended:
+            self.webhook.wake_up.set()
         for job in ended:
             if (event := self._waiting.get(job)) is not None:
                 event.set()
@@ -512,17 +617,31 @@ def user_views(tx: Transaction) -> list[dict[str, Any]]:
 
 def server_views(tx: Transaction) -> list[dict[str, Any]]:
     """Return all servers as the API shows them, and drained ones that are gone."""
-    views: list[dict[str, Any]] = []
-    for server in tx.state.servers.values():
-        used = dict.fromkeys(server.capacity, 0.0)
-        there = [run for run in server.running.values() if not run.awaits]
-        for run in there:
-            for resource, amount in run.demand.items():
-                used[resource] = used.get(resource, 0.0) + amount
-        view = {"name": server.name, "state": server.state, "capacity": server.capacity}
-        views.append(view | {"used": used, "labels": server.labels, "tasks": len(there)})
     nothing: dict[str, Any] = {"capacity": {}, "used": {}, "labels": {}, "tasks": 0}
+    views = [server_view(server) for server in tx.state.servers.values()]
     return views + [{"name": n, "state": "gone", **nothing} for n in tx.state.drained]
+
+
+def server_view(server: Server) -> dict[str, Any]:
+    """Return a server as the API shows it."""
+    used = dict.fromkeys(server.capacity, 0.0)
+    there = [run for run in server.running.values() if not run.awaits]
+    for run in there:
+        for resource, amount in run.demand.items():
+            used[resource] = used.get(resource, 0.0) + amount
+    view = {"name": server.name, "state": server.state, "capacity": server.capacity}
+    return view | {"used": used, "labels": server.labels, "tasks": len(there)}
+
+
+def _server_with_tasks(server: Server, caller: Token) -> dict[str, Any]:
+    view, shown = server_view(server), []
+    for run in islice(server.running.values(), TASKS_OF_SERVER):
+        job = run.entry.job
+        row: dict[str, Any] = {"user": job.user, "demand": run.demand, "since": run.since}
+        if caller.role == "admin" or job.user == caller.subject:
+            row |= {"job": str(job.id), "index": run.key.index, "name": job.name}
+        shown.append(row)
+    return view | {"running": shown}
 
 
 def _event_and_spec(request: JobRequest, caller: Token) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -539,6 +658,7 @@ def _event_and_spec(request: JobRequest, caller: Token) -> tuple[dict[str, Any],
         signal = {"checkpoint_signal": request.checkpoint_signal}
     spec |= signal
     throttle = {} if request.at_most is None else {"at_most": request.at_most}
+    notify = {"notify": True} if request.notify else {}
     event = {
         "user": user,
         **_amounts(request),
@@ -548,6 +668,7 @@ def _event_and_spec(request: JobRequest, caller: Token) -> tuple[dict[str, Any],
         **({} if request.name is None else {"name": request.name}),
         **signal,
         **throttle,
+        **notify,
     }
     event["size"] = len(to_json(spec)) + len(to_json(event))
     return event, spec

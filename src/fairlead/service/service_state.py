@@ -404,6 +404,10 @@ class ServiceState:
             name = parents[name]
         return found
 
+    def jobs_of(self, groups: Iterable[int]) -> list[Job]:
+        """Return the jobs of the scheduler's groups, each once."""
+        return list({self._groups[g].job.id: self._groups[g].job for g in groups}.values())
+
     def find(self, key: TaskKey) -> Running | None:
         job = self.jobs.get(key.job)
         run = None if job is None else job.running.get(key.index)

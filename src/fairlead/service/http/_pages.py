@@ -1,4 +1,4 @@
-"""Pages for browsers: the dashboard and the API's description, which run only their own scripts."""
+"""Pages for browsers: the live page and the API's description, which load only their own files."""
 
 from __future__ import annotations
 
@@ -7,59 +7,62 @@ import re
 from functools import cache
 from hashlib import sha256
 from importlib import resources
+from pathlib import Path
 
 from fastapi import APIRouter, Response
 from fastapi.openapi.docs import get_swagger_ui_html
 
 pages = APIRouter(include_in_schema=False)
+PAGE_FILES = Path(__file__).parent / "page"
+LIBRARIES = PAGE_FILES / "libraries" / "package-lock.json"  # copied last
 SCRIPTS = re.compile(r"<script>(.*?)</script>", re.DOTALL)
+NO_PAGE = """fairlead was installed without its live page, as its build had no npm.
+Install Node.js with npm, and fairlead again; or use fairlead top in a terminal.
+"""
 
 
 @pages.get("/")
-async def dashboard() -> Response:
-    """Show shares, servers and why a job waits; the page reads them from the API."""
-    return _page(_dashboard(), "")
+async def live_page() -> Response:
+    """Show the live page, whose scripts ask the API."""
+    if not LIBRARIES.exists():
+        return Response(NO_PAGE, 503, media_type="text/plain")
+    return _page(_live_page())
 
 
 @pages.get("/docs")
 async def docs() -> Response:
     """Show the API's description, by scripts that are installed with the service."""
-    return _page(_docs(), "'self'")
-
-
-@cache
-def _dashboard() -> str:
-    folder = resources.files("fairlead")
-    page = (folder / "service/http/dashboard.html").read_text()
-    return page.replace("/* page.css */", (folder / "report/template/page.css").read_text())
-
-
-@cache
-def _docs() -> str:
-    page = get_swagger_ui_html(
+    body = get_swagger_ui_html(
         openapi_url="/openapi.json",
         title="fairlead: the API",
         swagger_js_url="/docs-files/swagger-ui-bundle.js",
         swagger_css_url="/docs-files/swagger-ui.css",
         swagger_favicon_url="/docs-files/favicon.png",
-    )
-    return bytes(page.body).decode()
+    ).body
+    return _page(bytes(body).decode())
 
 
-def _page(page: str, files: str) -> Response:
-    """Return a page that may run its own scripts, load some files, and request this service."""
+@cache
+def _live_page() -> str:
+    page = (PAGE_FILES / "index.html").read_text(encoding="utf-8")
+    style = resources.files("fairlead") / "report/template/page.css"
+    return page.replace("/* page.css */", style.read_text(encoding="utf-8"))
+
+
+def _page(page: str) -> Response:
+    """Return a page that loads only this service's files and answers, and runs its own scripts."""
     digests = [sha256(script.encode()).digest() for script in SCRIPTS.findall(page)]
-    scripts = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
+    own = [f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests]
     rules = {
         "default-src": "'none'",
-        "script-src": f"{scripts} {files}",
-        "style-src": f"'unsafe-inline' {files}",
-        "img-src": f"data: {files}",
+        "script-src": " ".join(["'self'", *own]),
+        "style-src": "'self' 'unsafe-inline'",
+        "img-src": "'self' data:",
         "connect-src": "'self'",
         "base-uri": "'none'",
         "form-action": "'none'",
         "frame-ancestors": "'none'",
     }
-    policy = "; ".join(f"{name} {sources}".strip() for name, sources in rules.items())
+    policy = "; ".join(f"{name} {sources}" for name, sources in rules.items())
     headers = {"Content-Security-Policy": policy}
     return Response(page, media_type="text/html", headers=headers)

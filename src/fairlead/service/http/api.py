@@ -20,16 +20,18 @@ from fastapi import (
     Response,
 )
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 from pydantic_core import to_json
 from starlette.staticfiles import StaticFiles
 
 from fairlead.errors import CertificateError, FairleadError, InputError, RefusalError
 from fairlead.service import messages
+from fairlead.service._job_search import JobFilter
 from fairlead.service._metrics_page import CONTENT_TYPE
 from fairlead.service.bounds import INTERRUPTED
-from fairlead.service.http._pages import pages
+from fairlead.service.http._pages import PAGE_FILES, pages
 from fairlead.service.http.access import Access, Gate
+from fairlead.service.journal.samples import KEPT_SECONDS
 from fairlead.service.journal.tokens import Token
 from fairlead.service.messages import MOST_INTEGER, Name
 from fairlead.service.rate_limits import Limits
@@ -90,6 +92,7 @@ def application(service: Service, limits: Limits, *, version: str = "0") -> Fast
     described = api.openapi()  # cached by `api`; its page then asks for a token
     described["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
     described["security"] = [{"token": []}, {}]  # none on the Unix socket
+    api.mount("/page", StaticFiles(directory=PAGE_FILES))
     api.mount("/docs-files", StaticFiles(packages=[("fastapi_offline", "static")]))
     return api
 
@@ -134,6 +137,7 @@ Admin = Annotated[Token, Depends(_caller_of("admin"))]
 Worker = Annotated[Token, Depends(_caller_of("admin", "worker"))]
 KeyDigest = Annotated[tuple[str, str], Depends(_idempotency)]
 MOST_SECONDS = 1e10  # of the past, in a question
+Seconds8Days = Annotated[float, Query(gt=0, le=KEPT_SECONDS)]
 router = APIRouter()
 
 # Jobs
@@ -162,6 +166,17 @@ async def jobs(
     id to continue from: ask again with ``beyond``.
     """
     return _json(await service.jobs(caller, user, all_, beyond, limit))
+
+
+@router.get("/v1/jobs/search", response_model=messages.FoundJobs, tags=["jobs"])
+async def search_jobs(
+    service: Served,
+    caller: User,
+    query: Annotated[messages.JobQuery, Query()],
+) -> Response:
+    """Search waiting and running jobs, or the latest 100,000 ended ones, in pages."""
+    wanted = JobFilter(query.user, query.state, query.text, query.sort, query.descending)
+    return _json(await service.search(caller, wanted, query.offset, query.limit))
 
 
 @router.get("/v1/jobs/{job}", response_model=messages.JobView, tags=["jobs"])
@@ -233,6 +248,12 @@ async def when(service: Served, job: JobNumber, caller: User) -> Response:
     return _json(await service.when(job, caller))
 
 
+@router.get("/v1/jobs/{job}/attempts", response_model=messages.AttemptsView, tags=["jobs"])
+async def attempts(service: Served, job: JobNumber, caller: User) -> Response:
+    """List running tasks of a job, and the last attempts of its tasks that ended."""
+    return _json(await service.attempts(job, caller))
+
+
 @router.get("/v1/jobs/{job}/logs", response_model=messages.LogsView, tags=["jobs"])
 async def logs(
     service: Served,
@@ -262,6 +283,33 @@ async def set_user(
 ) -> Response:
     """Set a user's weight."""
     return _json(await service.set_user(name, body.weight, *key))
+
+
+@router.get("/v1/users/{name}", response_model=messages.UserShareView, tags=["users"])
+async def show_user(service: Served, name: Name, _: User) -> Response:
+    """Show a user's weight and tasks, and its held and fair parts of the cluster."""
+    return _json(await service.user(name))
+
+
+@router.get("/v1/whoami", response_model=messages.CallerView, tags=["users"])
+async def whoami(
+    caller: Annotated[Token, Depends(_caller_of("admin", "user", "worker"))],
+) -> Response:
+    """Show the caller's role, and the user or server that its token is for."""
+    return _json({"role": caller.role, "subject": caller.subject})
+
+
+@router.get("/v1/servers/search", response_model=messages.FoundServers, tags=["servers"])
+async def search_servers(
+    service: Served,
+    caller: User,
+    text: Annotated[str, Query(max_length=200)] = "",
+    state: messages.StateOfServer | None = None,
+    offset: Annotated[int, Query(ge=0, le=MOST_INTEGER)] = 0,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+) -> Response:
+    """Search servers by name, with the first 200 tasks on each."""
+    return _json(await service.find_servers(caller, text, state, offset, limit))
 
 
 @router.get("/v1/servers", response_model=messages.ServersView, tags=["servers"])
@@ -299,7 +347,36 @@ async def shares_over(
     service: Served, _: User, seconds: Annotated[float, Query(gt=0, le=MOST_SECONDS)]
 ) -> Response:
     """Show what users held and were due in the last seconds, and what they were owed."""
-    return _json(await service.share_history.over(seconds))
+    return _json(await service.history.over(seconds))
+
+
+@router.get("/v1/shares/over-time", response_model=messages.SharesOverTime, tags=["shares"])
+async def shares_over_time(
+    service: Served, _: User, seconds: Seconds8Days, user: Name | None = None
+) -> Response:
+    """Show held and fair parts of the cluster over time: of a user, or the 8 largest."""
+    return _json(await service.history.shares_over_time(seconds, user))
+
+
+@router.get("/v1/cluster/over-time", response_model=messages.ClusterOverTime, tags=["shares"])
+async def cluster_over_time(service: Served, _: User, seconds: Seconds8Days) -> Response:
+    """Show tasks, used amounts and capacity over time."""
+    return _json(await service.history.cluster_over_time(seconds))
+
+
+@router.get("/v1/overview", response_model=dict[str, Any], tags=["shares"])
+async def overview(service: Served, caller: User) -> Response:
+    """Show a summary of the cluster, a few seconds old at most, and the caller's alerts."""
+    alerts = {"alerts": service.alerts_for(caller)}
+    return _json(await service.overview.latest() | alerts)
+
+
+@router.get("/v1/live", response_class=StreamingResponse, tags=["shares"])
+async def live(service: Served, caller: User) -> Response:
+    """Stream the overview as server-sent events, each time that it changes."""
+    events = service.overview.stream(caller.name, lambda: {"alerts": service.alerts_for(caller)})
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(events, media_type="text/event-stream", headers=headers)
 
 
 @router.post("/v1/what-if", response_model=messages.WhatIfView, tags=["shares"])

@@ -97,6 +97,29 @@ share_hours = sql.Table(  # of the whole cluster, by hour since 1970
     sql.Column("held", sql.Float, nullable=False),
     sql.Column("fair", sql.Float, nullable=False),
 )
+cluster_samples = sql.Table(  # see `samples.py`
+    "cluster_samples",
+    TABLES,
+    sql.Column("slot", sql.Integer, primary_key=True),
+    sql.Column("figures", sql.LargeBinary, nullable=False),
+)
+share_samples = sql.Table(
+    "share_samples",
+    TABLES,
+    sql.Column("slot", sql.Integer, primary_key=True),
+    sql.Column("user", sql.Text, primary_key=True),
+    sql.Column("held", sql.Float, nullable=False),
+    sql.Column("fair", sql.Float, nullable=False),
+)
+notices = sql.Table(  # that wait to be sent to a webhook
+    "notices",
+    TABLES,
+    sql.Column("id", sql.Text, primary_key=True),
+    sql.Column("user", sql.Text, nullable=False, index=True),  # whose job it is about; else empty
+    sql.Column("made", sql.Float, nullable=False),
+    sql.Column("body", sql.LargeBinary, nullable=False),
+)
+LATER_TABLES = (share_hours, cluster_samples, share_samples, notices)  # earlier journals lack them
 tokens = sql.Table(
     "tokens",
     TABLES,

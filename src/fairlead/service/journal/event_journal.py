@@ -11,7 +11,7 @@ import logging
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,17 +26,19 @@ from fairlead.garbage_collection import garbage_collection_paused
 from fairlead.service.jobs import Effects, Running, TaskKey
 from fairlead.service.journal import _journal_file as journal_file
 from fairlead.service.journal._journal_file import (
+    LATER_TABLES,
     TABLES,
     answers,
     attempts,
     columns_of,
     events,
     meta,
-    share_hours,
     snapshot_parts,
 )
 from fairlead.service.journal.earlier_journal import earlier_state, starts_of_running
 from fairlead.service.journal.job_records import JobRecords
+from fairlead.service.journal.notices import Notices
+from fairlead.service.journal.samples import ClusterSample, Samples, UserShare
 from fairlead.service.journal.share_records import ShareHours, ShareRecords
 from fairlead.service.journal.tokens import Tokens
 from fairlead.service.service_state import ServiceState
@@ -187,6 +189,7 @@ class Journal:
                 self.is_earlier = self._check_format(connection, read_only)
             self.jobs = JobRecords(self._engine)
             self.shares = ShareRecords(self._engine)
+            self.samples, self.notices = Samples(self._engine), Notices(self._engine)
             read_state = earlier_state if self.is_earlier else ServiceState.restore
             self.snapshots = Snapshots(self._engine, path, read_state)
             self.tokens = Tokens(self._engine, path)
@@ -229,7 +232,8 @@ class Journal:
         elif found not in (FORMAT, EARLIER_FORMAT):
             raise InputError(f"is of format {found}, not {FORMAT}", "", str(self.path))
         elif not read_only:
-            share_hours.create(connection, checkfirst=True)  # journals of before have none
+            for table in LATER_TABLES:
+                table.create(connection, checkfirst=True)
         return found == EARLIER_FORMAT
 
     # Writing
@@ -255,6 +259,7 @@ class Journal:
                 self.jobs.insert(connection, batch.specs)
                 self.jobs.insert_attempts(connection, effects.attempts, behind)
                 self.jobs.record_ended(connection, effects.ended, last)
+                self.notices.insert_ends(connection, effects.ended, at)
                 if kept:
                     columns = "(key, digest, at, body, checksum)"
                     write(f"INSERT OR REPLACE INTO answers {columns} VALUES (?, ?, ?, ?, ?)", kept)
@@ -281,6 +286,26 @@ class Journal:
             self.shares.add(time, rows)
         except (sql.exc.SQLAlchemyError, OSError) as fault:
             raise _unwritten(fault) from None
+
+    def add_sample(self, time: float, cluster: ClusterSample, shares: Iterable[UserShare]) -> None:
+        """Add a sample of the cluster and of users' shares."""
+        try:
+            self.samples.add(time, cluster, shares)
+        except (sql.exc.SQLAlchemyError, OSError) as fault:
+            raise _unwritten(fault) from None
+
+    def add_alert(self, content: Mapping[str, Any], now: float) -> None:
+        """Add a notice of an alert, for the webhook."""
+        try:
+            self.notices.add_alert(content, now)
+        except (sql.exc.SQLAlchemyError, OSError) as fault:
+            raise _unwritten(fault) from None
+
+    def size(self) -> int:
+        """Return the bytes of the journal's file and of its write-ahead log."""
+        real = self.path.resolve()
+        files = (real, real.with_name(f"{real.name}-wal"))
+        return sum(file.stat().st_size for file in files if file.exists())
 
     def delete_old(self, before: float) -> None:
         """Delete jobs that ended before a time, and the events that no replay needs any more.

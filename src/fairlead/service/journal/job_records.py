@@ -20,6 +20,7 @@ from fairlead.service.journal._journal_file import attempts, jobs, past_usage
 from fairlead.service.service_state import RESOURCES
 
 LOG = logging.getLogger("fairlead.service")
+SEARCHED = 100_000  # ended jobs
 CACHED_SPEC_BYTES = 64 * 2**20  # cached in memory
 LISTED_BYTES = 2 * 2**20  # size of a list of ended jobs
 ENDED_BYTES = 4096  # of the request of an ended job, and the same of its view
@@ -148,6 +149,57 @@ class JobRecords:
                 views.append(view | {"ended": row.ended})
         return views
 
+    def search_ended(
+        self,
+        *,
+        user: str | None,
+        state: str | None,
+        text: str,
+        sort: str,
+        descending: bool,
+        offset: int,
+        limit: int,
+    ) -> tuple[list[dict[str, Any]], int]:
+        """Return a page of the latest 100,000 ended jobs in an order, and how many there are.
+
+        Parameters
+        ----------
+        user, state : str, optional
+            Only jobs of this user, or that ended so.
+        text : str
+            Only jobs with this text in their name or user, or as their id; empty for all.
+        sort : str
+            "id", "user", "submitted", "ended", or a field of a job's view.
+        descending : bool
+        offset, limit : int
+        """
+        view = sql.cast(jobs.c.outcome, sql.Text)
+        columns = (jobs.c.id, jobs.c.user, jobs.c.submitted, jobs.c.ended, view.label("view"))
+        latest = sql.select(*columns).where(jobs.c.ended.is_not(None))
+        if user is not None:
+            latest = latest.where(jobs.c.user == user)
+        rows = latest.order_by(jobs.c.id.desc()).limit(SEARCHED).subquery()
+
+        def field(name: str) -> sql.ColumnElement[Any]:
+            return sql.func.json_extract(rows.c.view, f"$.{name}")
+
+        chosen = sql.select(rows.c.id, rows.c.ended, rows.c.view, sql.func.count().over())
+        chosen = chosen.where(sql.func.json_valid(rows.c.view))
+        if state is not None:
+            chosen = chosen.where(field("state") == state)
+        if text:
+            has_text = [
+                sql.func.instr(sql.func.lower(column), text.lower()) > 0
+                for column in (rows.c.user, sql.func.coalesce(field("name"), ""))
+            ]
+            chosen = chosen.where(sql.or_(*has_text, sql.cast(rows.c.id, sql.Text) == text))
+        key = rows.c[sort] if sort in ("id", "user", "submitted", "ended") else field(sort)
+        order = [key.desc(), rows.c.id.desc()] if descending else [key, rows.c.id]
+        with self._engine.connect() as connection:
+            found = connection.execute(chosen.order_by(*order).offset(offset).limit(limit)).all()
+        views = [short_view(from_json(row.view)) | {"ended": row.ended} for row in found]
+        return views, found[0][3] if found else 0
+
     def outcomes(self, ids: Iterable[int]) -> dict[int, tuple[str, str]]:
         """Return user and final state of those jobs that have ended."""
         chosen = sql.select(jobs.c.id, jobs.c.user, jobs.c.outcome)
@@ -169,6 +221,14 @@ class JobRecords:
         chosen = sql.select(attempts).where(attempts.c.job == job)
         with self._engine.connect() as connection:
             rows = connection.execute(chosen.order_by(attempts.c.task, attempts.c.attempt))
+            return [dict(row._mapping) for row in rows]
+
+    def last_attempts_of(self, job: int, most: int) -> list[dict[str, Any]]:
+        """Return the attempts of a job that ended last, the last first."""
+        names = ("task", "attempt", "server", "started", "ended", "status", "reason")
+        chosen = sql.select(*(attempts.c[name] for name in names)).where(attempts.c.job == job)
+        with self._engine.connect() as connection:
+            rows = connection.execute(chosen.order_by(attempts.c.ended.desc()).limit(most))
             return [dict(row._mapping) for row in rows]
 
     def latest_attempts(self, most: int) -> list[EndedAttempt]:

@@ -1,0 +1,185 @@
+"""Samples of the cluster and of users' shares in the journal, and the alerts that follow."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from time import monotonic, time
+from typing import Any
+
+from fairlead.errors import FairleadError
+from fairlead.scheduler.live_shares import LiveShares, SharesQuestion
+from fairlead.service import alerts as rules
+from fairlead.service._state_thread import StateThread, Transaction
+from fairlead.service.alerts import Alerts, Debts, FailingServers, Finding, ShortShare, Thresholds
+from fairlead.service.bounds import INTERRUPTED, PREEMPTED
+from fairlead.service.jobs import Effects
+from fairlead.service.journal.event_journal import Journal, JournalError
+from fairlead.service.journal.samples import ClusterSample, UserShare
+from fairlead.service.journal.share_records import SECONDS_PER_HOUR, ShareHours
+from fairlead.service.messages import UnavailableError
+
+LOG = logging.getLogger("fairlead.service")
+SAMPLE_SECONDS = 60.0  # between samples
+BUSY_PART = 50  # sampling takes at most 1/50 of the time
+STOPPED = {"cancelled", INTERRUPTED, PREEMPTED}  # reasons for which tasks are stopped
+GROWTH_SECONDS = 86400.0  # of the journal, by which its further growth is forecast
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A copy of what a sample needs of the state."""
+
+    question: SharesQuestion
+    resources: tuple[str, ...]
+    large_jobs: list[tuple[int, str]]  # that can never run, with their users
+    failing: dict[str, Finding]  # by server
+
+    def cluster(self, journal: int) -> ClusterSample:
+        """Return the figures of the cluster; the journal has some bytes."""
+        question = self.question
+        used = dict(zip(self.resources, question.used.tolist(), strict=True))
+        capacity = dict(zip(self.resources, question.amount.tolist(), strict=True))
+        waiting, running = int(question.waiting.sum()), int(question.running.sum())
+        return ClusterSample(waiting, running, used, capacity, journal)
+
+
+class History:
+    """Samples the state every minute; its methods are for the event loop's thread."""
+
+    def __init__(
+        self,
+        state_thread: StateThread,
+        journal: Journal,
+        thresholds: Thresholds,
+        changed: Callable[[], None],
+    ) -> None:
+        self.state_thread, self.journal = state_thread, journal
+        self.pause = SAMPLE_SECONDS
+        self.alerts = Alerts()
+        self._changed = changed  # called when notices were written
+        self._debts, self._failing = Debts(thresholds), FailingServers()
+        # One question at a time, so that a caller with many of them delays only these.
+        self._asking = asyncio.Lock()
+
+    def learn(self, effects: Effects) -> None:
+        """Learn from ended tasks which servers fail; called in the state's thread."""
+        self._failing.add(effects.attempts, STOPPED)
+
+    async def record(self) -> None:
+        """Sample for ever; each sample stands for the time since the one before."""
+        last = monotonic()
+        pause = self.pause
+        while True:
+            await asyncio.sleep(pause)
+            began = monotonic()
+            # A machine may have slept: then nothing is known of most of that time.
+            seconds = min(began - last, 2 * pause)
+            last = began
+            try:
+                await self.sample(seconds)
+            except (FairleadError, JournalError, UnavailableError) as fault:
+                LOG.warning("no shares were recorded", extra={"fault": str(fault)})
+            pause = max(self.pause, BUSY_PART * (monotonic() - began))
+
+    async def sample(self, seconds: float) -> None:
+        """Record the present figures as those of some seconds, and update the alerts."""
+        sample = await self.state_thread.run(self._take)
+        notices = await asyncio.to_thread(self._record, sample, seconds)
+        for kind, number in self.alerts.counts().items():
+            self.state_thread.counters.alerts.labels(kind).set(number)
+        if notices:
+            self._changed()
+
+    async def over(self, seconds: float) -> dict[str, Any]:
+        """Return the hours of users over the last seconds, and what they were owed."""
+        cluster = await self.state_thread.run(_cluster)
+        since = max(time() - seconds, 0.0)
+        async with self._asking:
+            rows = await asyncio.to_thread(self.journal.shares.since, since)
+        return {
+            "since": since,
+            "cluster": cluster,
+            "users": [row._asdict() | {"owed": row.fair - row.held} for row in rows],
+        }
+
+    async def cluster_over_time(self, seconds: float) -> dict[str, Any]:
+        """Return the figures of the cluster over the last seconds, in at most 300 steps."""
+        now = time()
+        async with self._asking:
+            read = self.journal.samples.cluster_over_time
+            return await asyncio.to_thread(read, max(now - seconds, 0.0), now)
+
+    async def shares_over_time(self, seconds: float, user: str | None) -> dict[str, Any]:
+        """Return the shares of a user, or of those with the largest ones, in 300 steps at most."""
+        now = time()
+        async with self._asking:
+            read = self.journal.samples.shares_over_time
+            return await asyncio.to_thread(read, max(now - seconds, 0.0), now, user)
+
+    def _take(self, tx: Transaction) -> Sample:
+        state = tx.state
+        question = state.scheduler.shares_question()
+        large: list[tuple[int, str]] = []
+        if question.too_large:
+            jobs = state.jobs_of(state.scheduler.too_large_groups(rules.MOST_OF_A_KIND))
+            large = [(job.id, job.user) for job in jobs]
+        failing = self._failing.find(state.servers.keys(), tx.now)
+        return Sample(question, tuple(state.resources), large, failing)
+
+    def _record(self, sample: Sample, seconds: float) -> bool:
+        """Write a sample, and notices of alerts that were raised or cleared; return if any."""
+        now, question = time(), sample.question
+        shares = question.answer()
+        parts = _parts_of(shares, dict(zip(question.names, question.weight.tolist(), strict=True)))
+        hours = seconds / SECONDS_PER_HOUR
+        rows = [ShareHours(p.user, hours, p.held * hours, p.fair * hours) for p in parts.values()]
+        self.journal.add_shares(now, rows)
+        size = self.journal.size()
+        cluster = sample.cluster(size)
+        self.journal.add_sample(now, cluster, parts.values())
+        short = [
+            ShortShare(*parts[queue.name])
+            for queue in shares.queues
+            if queue.is_short and queue.name in parts
+        ]
+        grown = self.journal.samples.cluster(now - GROWTH_SECONDS)
+        found = {
+            rules.OWED: self._debts.add(short, seconds, cluster.capacity, now),
+            rules.NEVER_RUNS: rules.find_large_jobs(sample.large_jobs),
+            rules.FAILING: sample.failing,
+            rules.JOURNAL: rules.find_full_disk(self.journal.path, size, grown, now),
+        }
+        has_notices = False
+        for kind, findings in found.items():
+            raised, cleared = self.alerts.update(kind, findings, now)
+            for what, changed in (("alert.raised", raised), ("alert.cleared", cleared)):
+                for alert in changed:
+                    LOG.warning("%s: %s", what, alert.text)
+                    self.journal.add_alert({"type": what, "alert": alert._asdict()}, now)
+                    has_notices = True
+        return has_notices
+
+
+def _cluster(tx: Transaction) -> dict[str, float]:
+    """Return the amounts of all servers by resource."""
+    amounts = dict.fromkeys(tx.state.resources, 0.0)
+    for server in tx.state.servers.values():
+        for resource, amount in server.capacity.items():
+            amounts[resource] += amount
+    return amounts
+
+
+def _parts_of(shares: LiveShares, weights: Mapping[str, float]) -> dict[str, UserShare]:
+    """Return the parts of the cluster of the users that hold or are due anything.
+
+    Shares are divided by weights; a user of weight 0 is due nothing.
+    """
+    return {
+        queue.name: UserShare(queue.name, queue.share * weight, queue.fair_share * weight)
+        for queue in shares.queues
+        if queue.name in weights and (queue.share > 0 or queue.fair_share > 0)
+        for weight in [weights[queue.name] or 1.0]
+    }

@@ -1,0 +1,58 @@
+"""Search of jobs with filters, an order and pages, for the live page.
+
+Waiting and running jobs are searched in another thread than that of the state, which changes them
+meanwhile: a job may be listed by figures of a moment ago. Ended jobs are searched in the journal,
+among the latest 100,000 of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from fairlead.service.jobs import Job
+
+ENDED_STATES = ("finished", "failed", "cancelled")
+
+
+class JobFilter(NamedTuple):
+    """Which jobs are wanted: those of a user, in a state, whose name or user has a text."""
+
+    user: str | None
+    state: str
+    text: str
+    sort: str
+    descending: bool
+
+
+SORT_KEYS: dict[str, Callable[[Job], Any]] = {
+    "id": lambda job: job.id,
+    "user": lambda job: job.user,
+    "name": lambda job: job.name or "",
+    "state": lambda job: job.state,
+    "tasks": lambda job: job.tasks,
+    "running": lambda job: len(job.running),
+    "priority": lambda job: job.priority,
+    "submitted": lambda job: job.submitted,
+    "started": lambda job: job.started or float("inf"),
+}
+
+
+def find_live(jobs: Sequence[Job], wanted: JobFilter) -> list[int]:
+    """Return the ids of the wanted jobs in order; equal ones by id."""
+    text = wanted.text.casefold()
+    found = [
+        job
+        for job in jobs
+        if (wanted.user is None or job.user == wanted.user)
+        and wanted.state in ("live", job.state)
+        and (
+            not text
+            or text in (job.name or "").casefold()
+            or text in job.user.casefold()
+            or text == str(job.id)
+        )
+    ]
+    key = SORT_KEYS[wanted.sort]
+    found.sort(key=key, reverse=wanted.descending)
+    return [job.id for job in found]

@@ -1,0 +1,235 @@
+"""A summary of the cluster for the live page, of the same size for any number of servers.
+
+It is computed while somebody asks for it, and not more often than every few seconds, for all
+callers together. Servers are read some at a time, so that no other request waits long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter as Tally
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextvars import Context
+from dataclasses import dataclass, field
+from functools import partial
+from math import inf
+from time import monotonic
+from typing import Any
+
+from pydantic_core import to_json
+
+from fairlead.service._metrics_page import StateCopy, copy_state
+from fairlead.service._state_thread import StateThread, Transaction
+from fairlead.service.jobs import Server
+from fairlead.service.messages import FullError, UnavailableError
+
+FRESH_SECONDS = 2.0  # for which a summary is kept
+BUSY_PART = 30  # computing summaries takes at most 1/30 of the time
+SERVERS_AT_ONCE = 1000  # in one transaction
+MOST_GROUPS = 100
+MOST_USERS = 100
+STREAMS, STREAMS_OF_A_CALLER = 500, 8
+PULSE_SECONDS = 15.0  # after which a stream sends a comment, so that proxies keep it
+
+ServerKind = tuple[tuple[tuple[str, float], ...], tuple[tuple[str, str], ...]]
+
+
+@dataclass
+class ServerGroup:
+    """Servers with equal capacity and labels, and the amounts that their tasks hold."""
+
+    capacity: dict[str, float]  # of one server
+    labels: dict[str, str]
+    states: Tally[str] = field(default_factory=Tally)
+    used: dict[str, float] = field(default_factory=dict)
+    tasks: int = 0
+
+    def add(self, server: Server) -> None:
+        """Add a server and its tasks."""
+        self.states[server.state] += 1
+        for run in server.running.values():
+            if not run.awaits:
+                self.tasks += 1
+                for resource, amount in run.demand.items():
+                    self.used[resource] = self.used.get(resource, 0.0) + amount
+
+    def merge(self, other: ServerGroup) -> None:
+        """Add another group of the same capacity; keep the labels that both have."""
+        self.labels = dict(self.labels.items() & other.labels.items())
+        self.states += other.states
+        self.tasks += other.tasks
+        for resource, amount in other.used.items():
+            self.used[resource] = self.used.get(resource, 0.0) + amount
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        return {
+            "capacity": self.capacity,
+            "labels": self.labels,
+            "servers": self.states.total(),
+            "states": dict(self.states),
+            "used": self.used,
+            "tasks": self.tasks,
+        }
+
+
+class Overview:
+    """The latest summary; its methods are for the event loop's thread."""
+
+    def __init__(
+        self, state_thread: StateThread, shares: Callable[[], Awaitable[dict[str, Any]]]
+    ) -> None:
+        self._state_thread, self._shares = state_thread, shares
+        self.users: dict[str, dict[str, Any]] = {}  # the share of each user
+        self.is_closing = False
+        self._latest: dict[str, Any] = {}
+        self._fresh_until = -inf
+        self._computing: asyncio.Task[None] | None = None
+        self._streams: Tally[str] = Tally()
+        self._closed = asyncio.Event()
+
+    async def latest(self) -> dict[str, Any]:
+        """Return a summary that is a few seconds old at most."""
+        if self._computing is None and monotonic() >= self._fresh_until:
+            # In a context of its own: no caller is charged for all others.
+            computing = asyncio.get_running_loop().create_task(self._compute(), context=Context())
+            self._computing = computing
+        if self._computing is not None:
+            await asyncio.shield(self._computing)
+        return self._latest
+
+    def stream(self, caller: str, added: Callable[[], Mapping[str, Any]]) -> AsyncIterator[bytes]:
+        """Yield server-sent events: each new summary with some additions of the caller's.
+
+        Raises `FullError` if the caller, or all callers together, have too many streams.
+        """
+        if self._streams[caller] >= STREAMS_OF_A_CALLER or self._streams.total() >= STREAMS:
+            raise FullError("too many live pages are open; close one")
+        return self._events(caller, added)
+
+    async def _events(
+        self, caller: str, added: Callable[[], Mapping[str, Any]]
+    ) -> AsyncIterator[bytes]:
+        self._streams[caller] += 1
+        before, sent = b"", monotonic()
+        try:
+            while not self.is_closing:
+                try:
+                    content = to_json({**await self.latest(), **added()})
+                except UnavailableError as fault:
+                    content = to_json({"fault": str(fault)})
+                if content != before:
+                    before, sent = content, monotonic()
+                    yield b"data: " + content + b"\n\n"
+                elif monotonic() - sent > PULSE_SECONDS:
+                    sent = monotonic()
+                    yield b":\n\n"
+                try:
+                    async with asyncio.timeout(max(self._fresh_until - monotonic(), 0.5)):
+                        await self._closed.wait()
+                except TimeoutError:
+                    pass
+        finally:
+            self._streams[caller] -= 1
+            if not self._streams[caller]:
+                del self._streams[caller]
+
+    def close(self) -> None:
+        """End all streams."""
+        self.is_closing = True
+        self._closed.set()
+
+    async def _compute(self) -> None:
+        began = monotonic()
+        try:
+            copy = await asyncio.wrap_future(self._state_thread.enqueue(copy_state))
+            groups = await self._groups()
+            shares = await self._shares()
+            ready = self._state_thread
+            self._latest, self.users = await asyncio.to_thread(
+                _summary, copy, groups, shares, ready.state.scheduler.policy.name
+            )
+        finally:
+            self._computing = None
+            self._fresh_until = monotonic() + max(FRESH_SECONDS, BUSY_PART * (monotonic() - began))
+
+    async def _groups(self) -> list[ServerGroup]:
+        """Return the groups of servers; if there are many, those of equal capacity are one."""
+        by_kind: dict[ServerKind, ServerGroup] = {}
+        names = await asyncio.wrap_future(
+            self._state_thread.enqueue(lambda tx: list(tx.state.servers))
+        )
+        for at in range(0, len(names), SERVERS_AT_ONCE):
+            part = partial(_add_servers, names=names[at : at + SERVERS_AT_ONCE], groups=by_kind)
+            await asyncio.wrap_future(self._state_thread.enqueue(part))
+        if len(by_kind) <= MOST_GROUPS:
+            return list(by_kind.values())
+        by_capacity: dict[tuple[tuple[str, float], ...], ServerGroup] = {}
+        for (capacity, _), group in by_kind.items():
+            if capacity in by_capacity:
+                by_capacity[capacity].merge(group)
+            else:
+                by_capacity[capacity] = group
+        return list(by_capacity.values())
+
+
+def _add_servers(
+    tx: Transaction, names: Sequence[str], groups: dict[ServerKind, ServerGroup]
+) -> None:
+    for name in names:
+        server = tx.state.servers.get(name)
+        if server is not None:
+            kind = tuple(sorted(server.capacity.items())), tuple(sorted(server.labels.items()))
+            if kind not in groups:
+                groups[kind] = ServerGroup(server.capacity, server.labels)
+            groups[kind].add(server)
+
+
+def _summary(
+    copy: StateCopy, groups: list[ServerGroup], shares: dict[str, Any], policy: str
+) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Return the summary, and the shares of all users by name."""
+    question = copy.question
+    users = {}
+    for row in shares["users"]:
+        weight = copy.weight.get(row["name"], 1.0)
+        held, fair = (
+            weight * row[name] if weight else row[name] for name in ("share", "fair_share")
+        )
+        users[row["name"]] = {
+            "name": row["name"],
+            "weight": weight,
+            "held": held,
+            "fair": fair,
+            "waiting": row["waiting"],
+            "running": row["running"],
+            "is_short": row["is_short"],
+        }
+    shown = sorted(
+        (user for user in users.values() if user["waiting"] or user["running"]),
+        key=lambda user: (not user["is_short"], user["held"] - user["fair"], user["name"]),
+    )
+    reasons = copy.withheld | {"too_large": question.too_large}
+    waiting = sum(copy.pending.values())
+    reasons["room"] = waiting - sum(reasons.values())
+    groups = sorted(groups, key=lambda group: (-group.states.total(), str(group.labels)))
+    proof = shares["certificate"]
+    summary = {
+        "policy": policy,
+        "mechanism": shares["mechanism"],
+        "proof_holds": None if proof is None else proof["holds"],
+        "waiting": waiting,
+        "running": int(question.running.sum()),
+        "reasons": reasons,
+        "capacity": dict(zip(copy.resources, question.amount.tolist(), strict=True)),
+        "used": dict(zip(copy.resources, question.used.tolist(), strict=True)),
+        "servers": copy.servers,
+        "groups": [group.to_dict() for group in groups[:MOST_GROUPS]],
+        "more_groups": max(len(groups) - MOST_GROUPS, 0),
+        "users": shown[:MOST_USERS],
+        "all_users": len(users),
+        "active_users": len(shown),
+        "short_users": sum(user["is_short"] for user in shown),
+        "unmet_quotas": shares.get("unmet_quotas", ""),
+    }
+    return summary, users

@@ -1,0 +1,236 @@
+"""Alerts of a service: what its operators should look at, with the time since which it holds.
+
+An alert is raised once and cleared once. Four things raise one: a user who is owed much for long,
+a job that can never run, a server that fails tasks, and a disk that the journal will fill.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter as Tally
+from collections import defaultdict, deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from fairlead.service.jobs import EndedAttempt
+from fairlead.service.journal.samples import ClusterSample
+
+OWED, NEVER_RUNS, FAILING, JOURNAL = "owed", "never-runs", "failing-server", "journal"
+KINDS = (OWED, NEVER_RUNS, FAILING, JOURNAL)
+MOST_OF_A_KIND = 100
+OWED_HOURS, OWED_SECONDS = 24.0, 3600.0  # of a GPU, or of a core in a cluster without GPUs
+LAST_TASKS = 20  # of a server, which are looked at
+FEWEST_FAILURES, FAILED_PART, FEWEST_JOBS = 5, 0.5, 2
+FAILED_ELSEWHERE = 0.25  # of the same users' tasks, above which the server is not at fault
+TASKS_SECONDS = 3600.0  # after which a task that ended is no more looked at
+LEAST_FREE = 0.05  # of the disk
+FULL_SECONDS = 7 * 86400.0  # in which the journal must not fill the disk
+GROWTH_SECONDS = 3600.0  # of growth that are needed for a forecast
+GIB = 2**30
+
+
+class Alert(NamedTuple):
+    """An alert of a kind about a user, job, server or file, and since when it holds.
+
+    `user` is the user that it is about, or whose job it is about; else empty.
+    """
+
+    kind: str
+    about: str
+    text: str
+    since: float
+    user: str = ""
+
+
+class Finding(NamedTuple):
+    """The text of an alert, and the user that it is about, if any."""
+
+    text: str
+    user: str = ""
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """When a user is owed too much: more than `owed` hours for longer than `seconds`."""
+
+    owed: float = OWED_HOURS
+    seconds: float = OWED_SECONDS
+
+
+class Alerts:
+    """The present alerts."""
+
+    def __init__(self) -> None:
+        self._present: dict[tuple[str, str], Alert] = {}
+
+    def __iter__(self) -> Iterator[Alert]:
+        return iter(self._present.values())
+
+    def update(
+        self, kind: str, found: Mapping[str, Finding], now: float
+    ) -> tuple[list[Alert], list[Alert]]:
+        """Replace the alerts of a kind by findings by subject; return those raised and cleared.
+
+        At most a hundred alerts of a kind are kept: those that were there before, then new ones.
+        """
+        before = {about: a for (k, about), a in self._present.items() if k == kind}
+        cleared = [alert for about, alert in before.items() if about not in found]
+        for alert in cleared:
+            del self._present[kind, alert.about]
+        raised: list[Alert] = []
+        room = MOST_OF_A_KIND - (len(before) - len(cleared))
+        for about, (text, user) in found.items():
+            if about in before:
+                self._present[kind, about] = before[about]._replace(text=text)
+            elif len(raised) < room:
+                raised.append(Alert(kind, about, text, now, user))
+        self._present |= {(kind, alert.about): alert for alert in raised}
+        return raised, cleared
+
+    def counts(self) -> dict[str, int]:
+        """Return the number of present alerts by kind."""
+        return {kind: sum(k == kind for k, _ in self._present) for kind in KINDS}
+
+
+class UserDebt(NamedTuple):
+    """What a user was owed since it last held its fair share, in hours of the whole cluster.
+
+    `exceeded` is the time since which that is above the threshold.
+    """
+
+    since: float
+    hours: float
+    exceeded: float | None
+
+
+class ShortShare(NamedTuple):
+    """A user that waits below its fair share: parts of the cluster."""
+
+    user: str
+    held: float
+    fair: float
+
+
+class Debts:
+    """What users were owed while they waited below their fair shares without a break."""
+
+    def __init__(self, thresholds: Thresholds) -> None:
+        self._thresholds = thresholds
+        self._by_user: dict[str, UserDebt] = {}
+
+    def add(
+        self, short: Iterable[ShortShare], seconds: float, capacity: Mapping[str, float], now: float
+    ) -> dict[str, Finding]:
+        """Add the users short for the last seconds; return the findings by user."""
+        unit = "gpu" if capacity.get("gpu") else "cpu"
+        scale, hours_of = capacity.get(unit, 0.0), "GPU-hours" if unit == "gpu" else "core-hours"
+        before, self._by_user = self._by_user, {}
+        found = {}
+        for row in short:
+            debt = before.get(row.user) or UserDebt(now - seconds, 0.0, None)
+            hours = debt.hours + (row.fair - row.held) * seconds / 3600
+            exceeded = debt.exceeded
+            if hours * scale <= self._thresholds.owed:
+                exceeded = None
+            elif exceeded is None:
+                exceeded = now
+            debt = self._by_user[row.user] = UserDebt(debt.since, hours, exceeded)
+            if exceeded is not None and now - exceeded >= self._thresholds.seconds:
+                text = (
+                    f"user {row.user} is owed {hours * scale:.3g} {hours_of}: it has held less "
+                    f"than its fair share since {_clock(debt.since)}, and holds "
+                    f"{100 * row.held:.3g} % where {100 * row.fair:.3g} % is fair"
+                )
+                found[row.user] = Finding(text, row.user)
+        return found
+
+
+class EndedTask(NamedTuple):
+    ended: float
+    job: int
+    user: str
+    failed: bool
+
+
+class FailingServers:
+    """The last tasks of each server, and the servers on which most of them fail.
+
+    Tasks of users whose tasks fail elsewhere, too, are no sign of a server's fault.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[str, deque[EndedTask]] = defaultdict(lambda: deque(maxlen=LAST_TASKS))
+
+    def add(self, attempts: Iterable[EndedAttempt], stopped: Collection[str]) -> None:
+        """Add tasks that ended, without those that were stopped for one of some reasons."""
+        for attempt in attempts:
+            if attempt.status is not None and attempt.reason not in stopped:
+                failed = attempt.status != 0
+                task = EndedTask(attempt.ended, attempt.key.job, attempt.user, failed)
+                self._last[attempt.server].append(task)
+
+    def find(self, servers: Collection[str], now: float) -> dict[str, Finding]:
+        """Return the findings by server; forget servers that are not there any more."""
+        for name in self._last.keys() - servers:
+            del self._last[name]
+        recent = {
+            name: [task for task in tasks if task.ended > now - TASKS_SECONDS]
+            for name, tasks in self._last.items()
+        }
+        of_all = Tally((t.user, t.failed) for tasks in recent.values() for t in tasks)
+        found = {}
+        for name, tasks in recent.items():
+            failed = [task for task in tasks if task.failed]
+            jobs, users = {task.job for task in failed}, {task.user for task in failed}
+            if len(failed) < FEWEST_FAILURES or len(jobs) < FEWEST_JOBS:
+                continue
+            here = Tally((task.user, task.failed) for task in tasks)
+            elsewhere = [of_all[u, True] - here[u, True] for u in users]
+            well_elsewhere = [of_all[u, False] - here[u, False] for u in users]
+            is_of_users = sum(elsewhere) > FAILED_ELSEWHERE * sum(elsewhere + well_elsewhere)
+            if len(failed) > FAILED_PART * len(tasks) and not is_of_users:
+                found[name] = Finding(
+                    f"server {name} fails tasks: {len(failed)} of the last {len(tasks)}, of "
+                    f"{len(jobs)} jobs"
+                )
+        return found
+
+
+def find_large_jobs(jobs: Sequence[tuple[int, str]]) -> dict[str, Finding]:
+    """Return the findings by job, for jobs that can never run and their users."""
+    return {
+        str(job): Finding(
+            f"job {job} of {user} can never run: no server that it may use is large enough, "
+            f"even when empty (fairlead explain {job})",
+            user,
+        )
+        for job, user in jobs
+    }
+
+
+def find_full_disk(
+    path: Path, size: int, samples: Sequence[tuple[float, ClusterSample]], now: float
+) -> dict[str, Finding]:
+    """Return a finding if the journal's disk is almost full, or the journal will fill it."""
+    disk = shutil.disk_usage(path.parent)
+    if disk.free < LEAST_FREE * disk.total:
+        full = 100 * (1 - disk.free / disk.total)
+        return {str(path): Finding(f"the disk of the journal is {full:.3g} % full")}
+    if not samples or now - samples[0][0] < GROWTH_SECONDS:
+        return {}
+    since, first = samples[0]
+    growth = (size - first.journal) / (now - since)  # bytes a second
+    if growth <= 0 or disk.free > growth * FULL_SECONDS:
+        return {}
+    text = (
+        f"the journal grows by {growth * 86400 / GIB:.3g} GiB a day, and fills its disk in "
+        f"{disk.free / growth / 86400:.2g} days; fairlead serve --keep DAYS keeps less"
+    )
+    return {str(path): Finding(text)}
+
+
+def _clock(time: float) -> str:
+    return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M UTC")

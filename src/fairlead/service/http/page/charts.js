@@ -1,0 +1,103 @@
+// Pictures of figures over time, by uPlot; each has its figures as a table, too.
+
+import { html } from "./libraries/lit-html/lit-html.js";
+import { moment } from "./format.js";
+
+const HEIGHT = 170;
+const ROWS = 24; // of a table of figures
+const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+// A plot of `shown`: {times, series, format, top}. It follows its width and the colour scheme.
+class TimeChart extends HTMLElement {
+  #shown = null;
+  #plot = null;
+  #observer = new ResizeObserver(() => this.#plot?.setSize({ width: this.clientWidth, height: HEIGHT }));
+  #scheme = matchMedia("(prefers-color-scheme: dark)");
+  #redraw = () => this.#draw();
+
+  set shown(value) {
+    const before = this.#shown;
+    this.#shown = value;
+    const alike = before && before.series.map((s) => s.label).join("\n") === value.series.map((s) => s.label).join("\n");
+    if (this.#plot && alike && before.top === value.top) this.#plot.setData(this.#data());
+    else if (this.isConnected) this.#draw();
+  }
+
+  connectedCallback() {
+    this.#observer.observe(this);
+    this.#scheme.addEventListener("change", this.#redraw);
+    if (this.#shown) this.#draw();
+  }
+
+  disconnectedCallback() {
+    this.#observer.disconnect();
+    this.#scheme.removeEventListener("change", this.#redraw);
+    this.#plot?.destroy();
+    this.#plot = null;
+  }
+
+  #data() {
+    return [this.#shown.times, ...this.#shown.series.map((one) => one.values)];
+  }
+
+  #draw() {
+    this.#plot?.destroy();
+    const { series, top } = this.#shown;
+    const axis = { stroke: colour("--faint"), grid: { stroke: colour("--grid"), width: 1 }, ticks: { show: false } };
+    const format = (plot, values) => values.map((value) => this.#shown.format(value));
+    const options = {
+      width: this.clientWidth || 300,
+      height: HEIGHT,
+      legend: { show: false },
+      cursor: { y: false, points: { show: false } },
+      scales: { y: { range: (plot, least, most) => [0, top ?? Math.max(most * 1.05, 1e-9)] } },
+      axes: [axis, { ...axis, size: 62, values: format }],
+      series: [{}, ...series.map((one) => ({
+        label: one.label,
+        stroke: colour(one.colour),
+        width: 2,
+        dash: one.dash ? [6, 4] : undefined,
+        points: { show: this.#shown.times.length < 3 },
+      }))],
+      hooks: { setCursor: [(plot) => this.#read(plot.cursor.idx)] },
+    };
+    this.#plot = new globalThis.uPlot(options, this.#data(), this);
+  }
+
+  // Show the figures under the pointer below the picture.
+  #read(at) {
+    const { times, series, format } = this.#shown;
+    const figures = series.filter((one) => at != null && one.values[at] != null).map((one) => `${one.label} ${format(one.values[at])}`);
+    this.dispatchEvent(new CustomEvent("reading", { detail: at == null ? "" : `${moment(times[at])}: ${figures.join(", ")}` }));
+  }
+}
+customElements.define("time-chart", TimeChart);
+
+// One of `series` is {label, values, colour, dash}; its values are null where nothing is known.
+export function chart(about, { times, series, format, top = null }) {
+  if (!times.length) return html`<p class="small">${about}: the first figures come a minute after the service has started.</p>`;
+  const read = (event) => { event.target.nextElementSibling.textContent = event.detail; };
+  return html`<figure>
+    <figcaption>${about}</figcaption>
+    ${series.length > 1 ? html`<ul class="legend">${series.map((one) => html`<li><span class="line" style=${`border-color: var(${one.colour}); border-top-style: ${one.dash ? "dashed" : "solid"}`}></span>${one.label}</li>`)}</ul>` : ""}
+    <time-chart role="img" aria-label=${summary(about, times, series, format)} .shown=${{ times, series, format, top }} @reading=${read}></time-chart>
+    <p class="reading small" aria-hidden="true"></p>
+    <details><summary>Figures</summary><div class="scroll tall" tabindex="0" role="region" aria-label=${`Figures: ${about}`}><table>
+      <thead><tr><th scope="col">time</th>${series.map((one) => html`<th scope="col" class="num">${one.label}</th>`)}</tr></thead>
+      <tbody>${rows(times).map((k) => html`<tr><th scope="row">${moment(times[k])}</th>${series.map((one) => html`<td class="num">${one.values[k] == null ? "" : format(one.values[k])}</td>`)}</tr>`)}</tbody>
+    </table></div></details>
+  </figure>`;
+}
+
+function rows(times) {
+  const step = Math.ceil(times.length / ROWS);
+  return times.map((_, k) => k).filter((k) => (times.length - 1 - k) % step === 0);
+}
+
+function summary(about, times, series, format) {
+  const last = series.map((one) => {
+    const values = one.values.filter((value) => value != null);
+    return values.length ? `${one.label} now ${format(values.at(-1))}, at most ${format(Math.max(...values))}` : "";
+  });
+  return `${about}, since ${moment(times[0])}: ${last.filter(Boolean).join("; ")}`;
+}

@@ -1,0 +1,71 @@
+// Parts that several views show.
+
+import { html, nothing } from "./libraries/lit-html/lit-html.js";
+import { amount, amounts, count, moment } from "./format.js";
+
+export const jobLink = (id) => html`<a href=${`#/job/${id}`}>${id}</a>`;
+export const userLink = (name) => html`<a href=${`#/user/${encodeURIComponent(name)}`}>${name}</a>`;
+
+// A bar of `part` of the whole, with a line at the fair part.
+export const bar = (part, line = null, said = "") => html`<div class="bar" title=${said}>
+  <span style=${`width: ${100 * Math.min(1, part)}%`}></span>
+  ${line === null ? nothing : html`<i style=${`left: calc(${100 * Math.min(1, line)}% - 1px)`}></i>`}</div>`;
+
+export const used = (holds, has) =>
+  has ? html`${bar(holds / has)}<small>${amount(holds)} of ${amount(has)}</small>` : nothing;
+
+export const tiles = (rows) => html`<dl class="tiles">${rows.map(
+  ([what, value]) => html`<div><dt>${what}</dt><dd>${value}</dd></div>`)}</dl>`;
+
+// A table that scrolls; columns are {text, kind, sort}, and `sorted` is {sort, descending, by}.
+export function table(about, columns, rows, sorted = null) {
+  return html`<div class="scroll" tabindex="0" role="region" aria-label=${about}><table>
+    <thead><tr>${columns.map((column) => heading(column, sorted))}</tr></thead><tbody>${rows}</tbody></table></div>`;
+}
+
+function heading({ text, kind = "", sort = null }, sorted) {
+  if (!sorted || !sort) return html`<th scope="col" class=${kind}>${text}</th>`;
+  const order = sorted.sort !== sort ? "none" : sorted.descending ? "descending" : "ascending";
+  return html`<th scope="col" class=${kind} aria-sort=${order}><button @click=${() => sorted.by(sort)}>${text}</button></th>`;
+}
+
+export const jobColumns = [
+  { text: "job", sort: "id" }, { text: "user", sort: "user" }, { text: "name", sort: "name" },
+  { text: "state", sort: "state" }, { text: "tasks", kind: "num", sort: "tasks" },
+  { text: "running", kind: "num", sort: "running" }, { text: "of each task" },
+  { text: "submitted", sort: "submitted" },
+];
+
+export const jobRow = (job) => html`<tr>
+  <th scope="row">${jobLink(job.id)}</th><td>${userLink(job.user)}</td><td>${job.name || ""}</td>
+  <td class=${job.state === "failed" ? "bad" : ""}>${job.state}</td><td class="num">${count(job.tasks)}</td>
+  <td class="num">${count(job.running)}</td><td>${amounts(job.demand)}</td><td>${moment(job.submitted)}</td></tr>`;
+
+export function pager(offset, limit, found, go) {
+  const last = Math.min(offset + limit, found);
+  return html`<nav class="pager" aria-label="Pages">
+    <button ?disabled=${offset <= 0} @click=${() => go(Math.max(0, offset - limit))}>Earlier</button>
+    <span aria-live="polite">${found ? `${count(offset + 1)} to ${count(last)} of ${count(found)}` : "none"}</span>
+    <button ?disabled=${last >= found} @click=${() => go(offset + limit)}>Later</button></nav>`;
+}
+
+// Ask before a change; resolves to the entered values, or to null.
+export function confirm(question, action, fields = []) {
+  const dialog = document.getElementById("confirm");
+  dialog.querySelector("h2").textContent = question;
+  dialog.querySelector("[value=yes]").textContent = action;
+  dialog.querySelector(".fields").replaceChildren(...fields.map(({ label, name, value, ...more }) => {
+    const outer = document.createElement("label"), input = document.createElement("input");
+    Object.assign(input, { name, value, required: true }, more);
+    outer.append(label, input);
+    return outer;
+  }));
+  dialog.returnValue = "";
+  dialog.showModal();
+  return new Promise((resolve) => {
+    dialog.addEventListener("close", () => {
+      const values = Object.fromEntries(new FormData(dialog.querySelector("form")));
+      resolve(dialog.returnValue === "yes" ? values : null);
+    }, { once: true });
+  });
+}

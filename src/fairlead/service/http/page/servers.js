@@ -1,0 +1,74 @@
+// Servers one by one: what runs on each, and its drain.
+
+import { html } from "./libraries/lit-html/lit-html.js";
+import { live } from "./libraries/lit-html/directives/live.js";
+import { ask, change } from "./api.js";
+import { amounts, count, duration, unit } from "./format.js";
+import { confirm, jobLink, pager, used, userLink } from "./parts.js";
+
+const LIMIT = 20;
+const DEVICES = 64; // drawn of a server
+const STATES = ["", "ready", "drained", "unreachable", "lost"];
+
+export default class ServersView {
+  title = "Servers";
+  found = null;
+
+  constructor(_, query) {
+    this.query = { text: "", state: "", offset: "0", ...query };
+  }
+
+  async load() {
+    this.found = await ask("/v1/servers/search", { ...this.query, limit: LIMIT });
+  }
+
+  show(page) {
+    const set = (values) => page.go("/servers", { ...this.query, offset: "0", ...values });
+    const search = (event) => {
+      event.preventDefault();
+      set(Object.fromEntries(new FormData(event.currentTarget)));
+    };
+    return html`<h1>Servers</h1>
+      <form class="filters" @submit=${search} role="search">
+        <label>State <select name="state" @change=${(event) => event.target.form.requestSubmit()}>
+          ${STATES.map((state) => html`<option value=${state} ?selected=${this.query.state === state}>${state || "any"}</option>`)}</select></label>
+        <label>Text in its name <input name="text" type="search" .value=${live(this.query.text)}></label><button>Search</button></form>
+      ${this.found ? html`${pager(Number(this.query.offset), LIMIT, this.found.found, (offset) => set({ offset: String(offset) }))}
+        ${this.found.servers.map((server) => this.server(server, page))}` : ""}`;
+  }
+
+  server(server, page) {
+    const resources = Object.keys(server.capacity).filter((r) => server.capacity[r]);
+    const labels = Object.entries(server.labels).map(([key, value]) => `${key}=${value}`).join(", ");
+    return html`<article class="server"><h2>${server.name} <small class=${server.state === "ready" ? "" : "bad"}>${server.state}</small></h2>
+      ${labels ? html`<p class="small">${labels}</p>` : ""}
+      <div class="amounts">${resources.map((r) => html`<div><span class="small">${unit(r)}</span>${r === "gpu" ? devices(server) : ""}${used(server.used[r] || 0, server.capacity[r])}</div>`)}</div>
+      ${this.tasks(server)}
+      ${page.who.role === "admin" ? this.actions(server, page) : ""}</article>`;
+  }
+
+  tasks(server) {
+    if (!server.running.length) return html`<p class="small">Nothing runs on it.</p>`;
+    const now = Date.now() / 1000;
+    return html`<details><summary>${count(server.tasks)} running ${server.tasks === 1 ? "task" : "tasks"}</summary><ul class="tasks">${server.running.map((task) => html`<li>
+      ${task.job ? html`job ${jobLink(task.job)}${task.name ? ` ${task.name}` : ""} of ` : ""}${userLink(task.user)}: ${amounts(task.demand)}, for ${duration(now - task.since)}</li>`)}
+      ${server.tasks > server.running.length ? html`<li>${count(server.tasks - server.running.length)} more</li>` : ""}</ul></details>`;
+  }
+
+  actions(server, { act }) {
+    const drained = server.state === "drained";
+    const question = drained ? `Start tasks on ${server.name} again?` : `Drain ${server.name}? Its tasks run on, and no more start.`;
+    const name = drained ? "Undrain" : "Drain";
+    const press = async () => {
+      if (await confirm(question, name)) await act(() => change("POST", `/v1/servers/${encodeURIComponent(server.name)}/${name.toLowerCase()}`));
+    };
+    return html`<p class="actions"><button @click=${press} aria-label=${`${name} ${server.name}`}>${name}</button></p>`;
+  }
+}
+
+// A box for each GPU, with the user whose task holds it. Tasks get devices in any order.
+function devices(server) {
+  const holders = server.running.flatMap((task) => Array(Math.round(task.demand.gpu || 0)).fill(task.user));
+  const all = Array.from({ length: Math.min(server.capacity.gpu, DEVICES) }, (_, k) => holders[k]);
+  return html`<ul class="devices" aria-label="GPUs">${all.map((user) => html`<li class=${user ? "taken" : ""} title=${user || "free"}>${user ? user.slice(0, 2) : ""}<span class="hidden">${user ? `held by ${user}` : "free"}</span></li>`)}</ul>`;
+}

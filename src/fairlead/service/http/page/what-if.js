@@ -1,0 +1,79 @@
+// Shares under other weights, servers or quotas; nothing is changed.
+
+import { html } from "./libraries/lit-html/lit-html.js";
+import { change } from "./api.js";
+import { count, counted, percent } from "./format.js";
+import { table, userLink } from "./parts.js";
+
+const FIELDS = [
+  ["weights", "Weights", "ana=2, bo=0.5"],
+  ["like", "More servers like these", "node3=8"],
+  ["drain", "Servers to drain", "node1, node2"],
+  ["remove", "Servers to remove", "node4"],
+  ["quotas", "Quotas", "bo=gpu:4"],
+];
+const words = (text) => text.split(",").map((word) => word.trim()).filter(Boolean);
+
+function pairs(text, label, read) {
+  return Object.fromEntries(words(text).map((word) => {
+    const at = word.lastIndexOf("=");
+    if (at < 1 || at === word.length - 1) throw new Error(`${label}: write NAME=VALUE, not ${word}`);
+    return [word.slice(0, at), read(word.slice(at + 1))];
+  }));
+}
+
+const resources = (text) => Object.fromEntries(text.split(";").map((part) => {
+  const [name, value] = part.split(":");
+  return [name.trim(), Number(value)];
+}));
+
+export default class WhatIfView {
+  title = "What if?";
+  answer = null;
+  fault = "";
+
+  constructor(_, query) {
+    this.values = query;
+  }
+
+  async load() {
+    if (this.answer || !Object.values(this.values).some(Boolean)) return;
+    try {
+      const text = (name) => this.values[name] || "";
+      this.answer = await change("POST", "/v1/what-if", {
+        weights: pairs(text("weights"), "Weights", Number),
+        like: pairs(text("like"), "More servers", Number),
+        drain: words(text("drain")),
+        remove: words(text("remove")),
+        quotas: pairs(text("quotas"), "Quotas", resources),
+      });
+      this.fault = "";
+    } catch (fault) {
+      if (fault.wantsToken) throw fault;
+      this.fault = fault.message;
+    }
+  }
+
+  show({ go }) {
+    const ask = (event) => {
+      event.preventDefault();
+      go("/what-if", Object.fromEntries(new FormData(event.currentTarget)));
+    };
+    return html`<h1>What if?</h1>
+      <p>The live state under other weights, servers or quotas. Nothing is changed.</p>
+      <form class="fields" @submit=${ask}>${FIELDS.map(([name, label, example]) => html`<label>${label} <input name=${name} placeholder=${example} value=${this.values[name] || ""}></label>`)}
+        <button>Try</button></form>
+      <div aria-live="polite">${this.fault ? html`<p class="bad">${this.fault}.</p>` : this.answer ? this.result() : ""}</div>`;
+  }
+
+  result() {
+    const { users, starts, stops, is_cut: isCut } = this.answer;
+    const changed = users.filter((u) => Math.abs(u.held_after - u.held) + Math.abs(u.fair_after - u.fair) > 1e-9 || u.starts || u.stops);
+    const columns = [{ text: "user" }, { text: "holds", kind: "num" }, { text: "would hold", kind: "num" }, { text: "fair", kind: "num" }, { text: "would be fair", kind: "num" },
+      { text: "tasks that start", kind: "num" }, { text: "tasks that stop", kind: "num" }];
+    const rows = changed.map((u) => html`<tr><th scope="row">${userLink(u.name)}</th><td class="num">${percent(u.held)}</td><td class="num">${percent(u.held_after)}</td>
+      <td class="num">${percent(u.fair)}</td><td class=${u.fair_after < u.fair ? "num bad" : "num"}>${percent(u.fair_after)}</td><td class="num">${count(u.starts)}</td><td class="num">${count(u.stops)}</td></tr>`);
+    return html`<p class="opening"><span>${counted(starts, "task")} would start now${isCut ? ", or more" : ""}, and ${counted(stops, "task")} would stop.${changed.length ? "" : " Nobody gains or loses."}</span></p>
+      ${changed.length ? table("Users before and after", columns, rows) : ""}`;
+  }
+}

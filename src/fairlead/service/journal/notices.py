@@ -1,0 +1,89 @@
+"""Notices that wait to be sent to a webhook: alerts, and ends of jobs that asked for it.
+
+A notice is written with the commit that causes it, and deleted when the receiver has accepted it.
+So it outlives a restart, and may arrive twice.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from secrets import token_hex
+from typing import Any, NamedTuple
+
+import sqlalchemy as sql
+from pydantic_core import to_json
+
+from fairlead.service.jobs import Job
+from fairlead.service.journal._journal_file import notices
+from fairlead.service.journal.job_records import job_view, short_view
+
+LOG = logging.getLogger("fairlead.service")
+MOST_NOTICES = 1000  # of a user, and of all alerts
+KEPT_SECONDS = 3 * 86400.0
+
+
+class Notice(NamedTuple):
+    """A notice to send; `user` is empty if it is about no job."""
+
+    id: str
+    user: str
+    made: float
+    body: bytes
+
+
+class Notices:
+    """Unsent notices in a journal's file; any thread may use it."""
+
+    def __init__(self, engine: sql.Engine) -> None:
+        self._engine = engine
+
+    def insert_ends(self, connection: sql.Connection, ended: Sequence[Job], now: float) -> None:
+        """Write notices of ended jobs that asked for it, within a commit."""
+        by_user: dict[str, list[bytes]] = defaultdict(list)
+        for job in ended:
+            if job.notify:
+                view = short_view(job_view(job)) | {"ended": now}
+                by_user[job.user].append(to_json({"type": "job.ended", "job": view}))
+        for user, bodies in by_user.items():
+            _insert(connection, user, bodies, now)
+
+    def add_alert(self, content: Mapping[str, Any], now: float) -> None:
+        """Write a notice of an alert."""
+        with self._engine.begin() as connection:
+            _insert(connection, "", [to_json(content)], now)
+
+    def first_of_each(self) -> list[Notice]:
+        """Return the oldest notice of each user, and of alerts."""
+        oldest = sql.func.min(notices.c.made)
+        columns = (notices.c.id, notices.c.user, oldest, notices.c.body)  # SQLite: of one row
+        chosen = sql.select(*columns).group_by(notices.c.user)
+        with self._engine.connect() as connection:
+            return [Notice(*row) for row in connection.execute(chosen.order_by(notices.c.user))]
+
+    def delete(self, notice: str) -> None:
+        """Delete a notice by its id."""
+        with self._engine.begin() as connection:
+            connection.execute(sql.delete(notices).where(notices.c.id == notice))
+
+    def delete_old(self, now: float) -> int:
+        """Delete notices that nobody accepted for three days; return their number."""
+        old = notices.c.made < now - KEPT_SECONDS
+        with self._engine.begin() as connection:
+            return int(connection.execute(sql.delete(notices).where(old)).rowcount)
+
+
+def _insert(connection: sql.Connection, user: str, bodies: Sequence[bytes], now: float) -> None:
+    """Write notices of a user, as many as it may have."""
+    its = sql.select(sql.func.count()).where(notices.c.user == user)
+    room = max(MOST_NOTICES - int(connection.scalar(its) or 0), 0)
+    if len(bodies) > room:
+        left_out = len(bodies) - room
+        LOG.warning("too many unsent notices; some are left out", extra={"notices": left_out})
+    rows = [
+        {"id": f"msg_{token_hex(12)}", "user": user, "made": now, "body": body}
+        for body in bodies[:room]
+    ]
+    if rows:
+        connection.execute(sql.insert(notices), rows)

@@ -1,0 +1,153 @@
+"""Sends notices to a webhook: signed by the Standard Webhooks specification, and retried.
+
+A notice is a POST with a JSON body. Its signature is HMAC-SHA256 over its id, the time of sending
+and the body (https://www.standardwebhooks.com), so that a receiver can check who sent it and when.
+Each user's notices are sent in order, one at a time, so that one user's do not delay another's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hmac
+import logging
+import os
+import re
+import secrets
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic, time
+
+import httpx
+import sqlalchemy as sql
+
+from fairlead.errors import InputError
+from fairlead.service.journal.notices import Notice, Notices
+
+LOG = logging.getLogger("fairlead.service")
+SEND_SECONDS = 10.0  # for the receiver to answer
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 600.0  # before a notice is sent again
+CHECK_SECONDS = 60.0
+PREFIX = "whsec_"
+SECRET = re.compile(rf"{PREFIX}[A-Za-z0-9+/]{{32,}}={{0,2}}")
+
+
+@dataclass(frozen=True)
+class Receiver:
+    """A webhook's URL, and the secret that its receiver knows, too."""
+
+    url: str
+    secret: str
+
+    def headers(self, notice: Notice, now: float) -> dict[str, str]:
+        """Return the headers of a notice that is sent at a time."""
+        at = str(int(now))
+        return {
+            "Content-Type": "application/json",
+            "webhook-id": notice.id,
+            "webhook-timestamp": at,
+            "webhook-signature": signature(self.secret, notice.id, at, notice.body),
+        }
+
+
+def check_url(text: str) -> None:
+    """Raise `InputError` unless a text is an http or https URL."""
+    try:
+        url = httpx.URL(text)
+    except httpx.InvalidURL as fault:
+        raise InputError(f"is no URL: {fault}", "--notify") from None
+    if url.scheme not in ("http", "https") or not url.host:
+        raise InputError(f"must be an http or https URL, not {text!r:.80}", "--notify")
+
+
+def signature(secret: str, id_: str, timestamp: str, body: bytes) -> str:
+    """Return the signature of a notice, version 1 of the specification."""
+    key = base64.b64decode(secret.removeprefix(PREFIX))
+    signed = f"{id_}.{timestamp}.".encode() + body
+    return "v1," + base64.b64encode(hmac.digest(key, signed, "sha256")).decode()
+
+
+def read_secret(path: Path) -> str:
+    """Return the secret in a file; write a new one if there is no such file."""
+    try:
+        with suppress(FileExistsError):
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "w") as file:
+                file.write(PREFIX + base64.b64encode(secrets.token_bytes(32)).decode() + "\n")
+        found = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as fault:
+        raise InputError(getattr(fault, "strerror", None) or str(fault), "", str(path)) from None
+    if not SECRET.fullmatch(found):
+        raise InputError(
+            f"must hold a webhook's secret: {PREFIX} and at least 24 bytes in base64", "", str(path)
+        )
+    return found
+
+
+class Webhook:
+    """Sends the notices of a journal; its methods are for the event loop's thread."""
+
+    def __init__(self, notices: Notices, receiver: Receiver | None) -> None:
+        self._notices, self._receiver = notices, receiver
+        self.wake_up = asyncio.Event()
+        self._again: dict[str, tuple[float, float]] = {}  # by notice: when, and the pause before
+        self._is_failing = False
+
+    async def run(self) -> None:
+        """Send notices for ever; without a receiver, only delete old ones."""
+        async with httpx.AsyncClient(timeout=SEND_SECONDS, follow_redirects=False) as client:
+            while True:
+                try:
+                    pause = await self._send_due(client)
+                except (sql.exc.SQLAlchemyError, OSError) as fault:
+                    LOG.warning("notices cannot be read", extra={"fault": str(fault)})
+                    pause = CHECK_SECONDS
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(pause):
+                        await self.wake_up.wait()
+                self.wake_up.clear()
+
+    async def _send_due(self, client: httpx.AsyncClient) -> float:
+        """Send notices until none is due; return the seconds until the next may be."""
+        if dropped := await asyncio.to_thread(self._notices.delete_old, time()):
+            LOG.warning("no webhook accepted some notices", extra={"notices": dropped})
+        if self._receiver is None:
+            return CHECK_SECONDS
+        while True:
+            now = monotonic()
+            waiting = {id_ for id_, (again, _) in self._again.items() if again > now}
+            oldest = await asyncio.to_thread(self._notices.first_of_each)
+            due = [notice for notice in oldest if notice.id not in waiting]
+            self._again = {n.id: self._again[n.id] for n in oldest if n.id in self._again}
+            if not due:
+                soonest = min((again for again, _ in self._again.values()), default=now + 3600)
+                return min(max(soonest - now, 0.0), CHECK_SECONDS)
+            for notice in due:
+                await self._send(client, self._receiver, notice)
+
+    async def _send(self, client: httpx.AsyncClient, receiver: Receiver, notice: Notice) -> None:
+        """Send a notice; delete it if it was accepted, else send it later again."""
+        fault = ""
+        try:
+            headers = receiver.headers(notice, time())
+            # Of the answer only its status is read.
+            sending = client.stream("POST", receiver.url, content=notice.body, headers=headers)
+            async with asyncio.timeout(SEND_SECONDS), sending as answer:
+                if not answer.is_success:
+                    fault = f"it answers with status {answer.status_code}"
+        except (httpx.HTTPError, TimeoutError, OSError) as error:
+            fault = str(error) or type(error).__name__
+        if not fault:
+            self._again.pop(notice.id, None)
+            await asyncio.to_thread(self._notices.delete, notice.id)
+        else:
+            _, before = self._again.get(notice.id, (0.0, FIRST_PAUSE / 2))
+            pause = min(2 * before, LONGEST_PAUSE)
+            self._again[notice.id] = monotonic() + pause, pause
+        if bool(fault) != self._is_failing:
+            self._is_failing = bool(fault)
+            if fault:
+                LOG.warning("the webhook takes no notices", extra={"fault": fault})
+            else:
+                LOG.info("the webhook takes notices again")

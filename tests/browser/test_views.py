@@ -1,0 +1,134 @@
+"""The views of the live page, in headless Chromium."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+from access_checks import check_access
+from playwright.sync_api import Page, expect
+
+from fairlead.service.journal.event_journal import Journal
+from fairlead.service.journal.samples import ClusterSample, UserShare
+from live_cluster import Cluster, until
+
+Opened = Callable[..., Page]
+VIEWS = ("", "#/jobs", "#/servers", "#/what-if?weights=eve%3D2", "#/user/eve")
+
+
+def submit(cluster: Cluster, *words: str) -> str:
+    done = cluster.run("submit", *words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_a_newcomer_follows_the_first_job(own_cluster: Cluster, open_page: Opened) -> None:
+    """Without loading the page again: no servers, a server, a job that runs and one too large."""
+    page = open_page(own_cluster.url)
+    expect(page.locator("#verdict")).to_contain_text("start fairlead worker")
+    own_cluster.start_worker("a", cpu=4)
+    expect(page.locator("#verdict")).to_contain_text("Nobody has submitted anything yet.")
+    submit(own_cluster, "--user", "ana", "--", "sleep", "60")
+    expect(page.locator("#verdict")).to_contain_text("Everybody who waits holds what is fair.")
+    expect(page.get_by_role("row", name="ana")).to_contain_text("25 %")
+    submit(own_cluster, "--user", "ana", "--cpu", "5", "--", "true")
+    expect(page.locator("#verdict")).to_contain_text("1 task can never run")
+    check_access(page)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (400, "dark")])
+def test_each_view_can_be_read_by_all(
+    cluster: Cluster, open_page: Opened, view: str, width: int, scheme: str
+) -> None:
+    submit(cluster, "--user", "eve", "--name", "n" * 60, "--", "true")
+    page = open_page(cluster.url, view, width, scheme)
+    expect(page.locator("#view h1")).to_be_visible()
+    page.wait_for_timeout(700)
+    check_access(page)
+
+
+def test_a_job_is_explained_and_its_output_shown(cluster: Cluster, open_page: Opened) -> None:
+    script = "for i in $(seq 3000); do echo line $i; done; echo bad >&2; sleep 100"
+    job = submit(
+        cluster, "--user", "uli", "--count", "20", "--name", "long", "--", "sh", "-c", script
+    )
+    page = open_page(cluster.url, f"#/job/{job}")
+    expect(page.locator("#view h1")).to_have_text(f"Job {job}: long")
+    expect(page.locator("#view pre")).to_contain_text("It would start now")
+    expect(page.locator(".output")).to_contain_text("line 3000")
+    assert "line 1\n" not in page.locator(".output").inner_text()  # only the end
+    assert page.locator(".output").evaluate("e => e.scrollTop > 0")
+    page.get_by_label("Stream").select_option("stderr")
+    expect(page.locator(".output")).to_have_text("bad\n")
+    expect(page.get_by_role("row", name="node").first).to_contain_text("running")
+    check_access(page)
+    cluster.run("cancel", job)
+    expect(page.locator(".lead")).to_contain_text("It is cancelled")
+    expect(page.get_by_role("button", name="Cancel")).to_have_count(0)
+
+
+def test_names_are_shown_as_text(cluster: Cluster, open_page: Opened) -> None:
+    user, name = '<img src=x onerror="alert(1)">', "<b>bold<script>alert(2)<x>"
+    submit(
+        cluster, "--user", user, "--name", name, "--cpu", "4", "--count", "9", "--", "sleep", "50"
+    )
+    cluster.start_worker("<i>node", "--label", "<u>=<s>", cpu=1)
+    until(lambda: "<i>node" in cluster.run("servers").stdout)
+    for view in ("", "#/jobs", "#/servers", f"#/user/{user.replace('<', '%3C')}"):
+        page = open_page(cluster.url, view)
+        expect(page.locator("#view")).to_contain_text("<i>node" if "servers" in view else user)
+        assert page.locator("#view :is(b, i:not(.bar i), u, s, img, script)").count() == 0
+        assert page.locator("#verdict *").count() == 1
+    cluster.kill("<i>node")
+
+
+def test_pictures_show_the_samples(own_cluster: Cluster, open_page: Opened) -> None:
+    """A gap in the samples is one in the figures; the present five minutes have no sample yet."""
+    now, journal = time.time(), Journal(own_cluster.db, shared=True)
+    for k in (4, 3, 1):
+        cluster = ClusterSample(10 * k, k, {"cpu": 1.0 * k}, {"cpu": 8.0}, 1)
+        journal.samples.add(now - 300 * k, cluster, [UserShare("ana", k / 8, 0.5)])
+    journal.close()
+    page = open_page(own_cluster.url)
+    for about, column in (
+        ("Tasks", ["40", "30", "", "10", ""]),
+        ("Used part", ["50 %", "37.5 %", "", "12.5 %", ""]),
+    ):
+        figure = page.locator("figure", has=page.locator(f"figcaption:has-text('{about}')"))
+        expect(figure.locator("canvas")).to_be_visible()
+        figure.locator("summary").click()
+        expect(figure.locator("tbody td:nth-child(2)")).to_have_text(column)
+    ana = page.get_by_role("img", name="ana, since")
+    assert "holds now 12.5 %, at most 50 %; fair now 50 %" in str(ana.get_attribute("aria-label"))
+    page.get_by_role("button", name="last week").click()
+    expect(page.get_by_role("button", name="last week")).to_have_attribute("aria-pressed", "true")
+    check_access(page)
+
+
+def test_what_if_shows_who_gains(cluster: Cluster, open_page: Opened) -> None:
+    for user in ("wim", "zoe"):
+        submit(cluster, "--user", user, "--count", "30", "--", "sleep", "40")
+    page = open_page(cluster.url, "#/what-if")
+    page.get_by_label("Weights").fill("zoe=3")
+    page.get_by_role("button", name="Try").click()
+    expect(page.locator(".opening").nth(1)).to_contain_text("would start now")
+    cells = page.get_by_role("row", name="zoe").locator("td").all_inner_texts()
+    fair, later = (float(cells[k].removesuffix(" %")) for k in (2, 3))
+    assert later > fair
+    page.get_by_label("Weights").fill("zoe")
+    page.get_by_role("button", name="Try").click()
+    expect(page.locator("#view .bad")).to_contain_text("write NAME=VALUE")
+    assert "zoe" in cluster.run("users").stdout
+    check_access(page)
+
+
+def test_the_first_view_is_small(cluster: Cluster, open_page: Opened) -> None:
+    page = open_page(cluster.url)
+    expect(page.locator("#view h1")).to_be_visible()
+    page.wait_for_timeout(1000)
+    sizes = page.evaluate(
+        "performance.getEntries().filter(e => 'transferSize' in e).map(e => e.transferSize)"
+    )
+    assert 50_000 < sum(sizes) < 400_000
