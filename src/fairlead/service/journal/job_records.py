@@ -21,6 +21,7 @@ from fairlead.service.service_state import RESOURCES
 
 LOG = logging.getLogger("fairlead.service")
 SEARCHED = 100_000  # ended jobs
+NEVER = 1e300  # the start of jobs that never started, when sorted
 CACHED_SPEC_BYTES = 64 * 2**20  # cached in memory
 LISTED_BYTES = 2 * 2**20  # size of a list of ended jobs
 ENDED_BYTES = 4096  # of the request of an ended job, and the same of its view
@@ -194,6 +195,8 @@ class JobRecords:
             ]
             chosen = chosen.where(sql.or_(*has_text, sql.cast(rows.c.id, sql.Text) == text))
         key = rows.c[sort] if sort in ("id", "user", "submitted", "ended") else field(sort)
+        if sort == "started":
+            key = sql.func.coalesce(key, NEVER)
         order = [key.desc(), rows.c.id.desc()] if descending else [key, rows.c.id]
         with self._engine.connect() as connection:
             found = connection.execute(chosen.order_by(*order).offset(offset).limit(limit)).all()

@@ -1,0 +1,198 @@
+"""Alerts: what raises and clears them, by their definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from asked_service import Asked, as_, served
+from fairlead.service import alerts as rules
+from fairlead.service.alerts import (
+    Alerts,
+    Debts,
+    FailingServers,
+    Finding,
+    ShortShare,
+    Thresholds,
+    find_full_disk,
+)
+from fairlead.service.jobs import EndedAttempt, TaskKey
+from fairlead.service.journal.samples import ClusterSample
+from fairlead.service.service import Settings
+
+HOUR = 3600.0
+GPUS = {"cpu": 100.0, "gpu": 10.0}
+
+
+def debts(owed: float = 5.0, hours: float = 1.0) -> Debts:
+    return Debts(Thresholds(owed, hours * HOUR))
+
+
+def test_a_debt_counts_gpu_hours_over_time() -> None:
+    """0.2 of 10 GPUs for an hour are 2 GPU-hours: 5 are exceeded after 3 hours, and 4 are longer."""
+    found = debts()
+    raised = []
+    for hour in range(1, 7):
+        texts = found.add([ShortShare("bo", 0.1, 0.3)], HOUR, GPUS, hour * HOUR)
+        raised.append(sorted(texts))
+    assert raised == [[], [], [], ["bo"], ["bo"], ["bo"]]
+    assert "bo is owed 12 GPU-hours" in texts["bo"].text
+    assert "holds 10 % where 30 % is fair" in texts["bo"].text
+    assert texts["bo"].user == "bo"
+
+
+def test_a_debt_ends_with_a_fair_share() -> None:
+    found = debts(hours=0)
+    for hour in (1, 2, 3):
+        texts = found.add([ShortShare("bo", 0.1, 0.3)], HOUR, GPUS, hour * HOUR)
+    assert texts
+    assert found.add([], HOUR, GPUS, 4 * HOUR) == {}
+    assert found.add([ShortShare("bo", 0.1, 0.3)], HOUR, GPUS, 5 * HOUR) == {}
+
+
+def test_without_gpus_a_debt_counts_core_hours() -> None:
+    found = debts(owed=5, hours=0)
+    texts = found.add([ShortShare("bo", 0.0, 0.1)], HOUR, {"cpu": 100.0, "gpu": 0.0}, HOUR)
+    assert "10 core-hours" in texts["bo"].text
+
+
+def attempts(server: str, *ends: tuple[int, str, int], at: float = 0.0) -> list[EndedAttempt]:
+    return [
+        EndedAttempt(TaskKey(job, 0, 1), user, server, {}, at - 1, at, status, "")
+        for job, user, status in ends
+    ]
+
+
+BAD, GOOD = [(job, "ana", 1) for job in range(1, 7)], [(job, "ana", 0) for job in range(1, 7)]
+
+
+@pytest.mark.parametrize(
+    ("here", "elsewhere", "is_failing"),
+    [
+        (BAD, GOOD, True),
+        (BAD, [], True),
+        (BAD, BAD, False),  # the user's tasks fail everywhere
+        (BAD + GOOD, GOOD, False),  # half of them
+        ([*BAD, *GOOD[:5]], GOOD, True),
+        (BAD[:4], GOOD, False),  # too few
+        ([(1, "ana", 1)] * 9, GOOD, False),  # of one job
+        (BAD, [(9, "bo", 1)] * 9, True),  # another user's fail elsewhere
+    ],
+)
+def test_a_server_that_fails_tasks(here: list[Any], elsewhere: list[Any], is_failing: bool) -> None:
+    servers = FailingServers()
+    servers.add(attempts("a", *here) + attempts("b", *elsewhere), set())
+    found = servers.find({"a", "b"}, 1.0)
+    assert ("a" in found) == is_failing
+    assert servers.find({"a", "b"}, HOUR + 1) == {}  # an hour later
+    assert servers.find(set(), 1.0) == {}  # the servers are gone, and forgotten
+    assert servers.find({"a", "b"}, 1.0) == {}
+
+
+def test_stopped_tasks_fail_no_server() -> None:
+    servers = FailingServers()
+    stopped = [a._replace(reason="cancelled") for a in attempts("a", *BAD)]
+    lost = [a._replace(status=None) for a in attempts("a", *BAD)]
+    servers.add(stopped + lost, {"cancelled"})
+    assert servers.find({"a"}, 1.0) == {}
+
+
+def sample(journal: int) -> ClusterSample:
+    return ClusterSample(0, 0, {}, {}, journal)
+
+
+@pytest.fixture
+def disk() -> Iterator[SimpleNamespace]:
+    space = SimpleNamespace(total=1000 * rules.GIB, free=100 * rules.GIB)
+    with mock.patch("shutil.disk_usage", return_value=space):
+        yield space
+
+
+@pytest.mark.parametrize(
+    ("grown", "hours", "words"),
+    [
+        (10, 24, ""),  # 100 GiB last ten days
+        (20, 24, "20 GiB a day, and fills its disk in 5 days"),
+        (20, 0.5, ""),  # too short a time to tell
+        (-20, 24, ""),
+    ],
+)
+def test_a_journal_that_fills_its_disk(
+    disk: SimpleNamespace, grown: int, hours: float, words: str
+) -> None:
+    size, now = 500 * rules.GIB, 10 * 86400.0
+    samples = [(now - hours * HOUR, sample(size - grown * rules.GIB)), (now, sample(size))]
+    found = find_full_disk(Path("/j.db"), size, samples, now)
+    assert bool(found) == bool(words)
+    assert not words or words in found["/j.db"].text
+    disk.free = 40 * rules.GIB
+    assert "96 % full" in find_full_disk(Path("/j.db"), size, [], now)["/j.db"].text
+
+
+def test_an_alert_is_raised_and_cleared_once() -> None:
+    alerts = Alerts()
+    raised, cleared = alerts.update("owed", {"bo": Finding("a", "bo")}, 1.0)
+    assert ([alert.about for alert in raised], cleared) == (["bo"], [])
+    assert alerts.update("owed", {"bo": Finding("b", "bo")}, 2.0) == ([], [])
+    assert [(alert.text, alert.since) for alert in alerts] == [("b", 1.0)]
+    assert alerts.update("journal", {}, 3.0) == ([], [])
+    raised, cleared = alerts.update("owed", {}, 4.0)
+    assert (raised, [alert.about for alert in cleared], list(alerts)) == ([], ["bo"], [])
+
+
+def test_alerts_of_a_kind_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Present ones stay; new ones come when there is room."""
+    monkeypatch.setattr(rules, "MOST_OF_A_KIND", 2)
+    alerts = Alerts()
+    alerts.update("owed", {"b": Finding("")}, 1.0)
+    found = {name: Finding("") for name in "abc"}
+    assert [alert.about for alert in alerts.update("owed", found, 2.0)[0]] == ["a"]
+    assert {alert.about for alert in alerts} == {"a", "b"}
+    raised, cleared = alerts.update("owed", {name: Finding("") for name in "bc"}, 3.0)
+    assert [alert.about for alert in raised] == ["c"]
+    assert [alert.about for alert in cleared] == ["a"]
+
+
+@served
+async def test_a_job_too_large_is_an_alert(ask: Asked) -> None:
+    """It is raised in the summary, the metrics and a notice, and cleared as the job fits."""
+    await ask.join("a", cpu=4)
+    await ask.submit({"cpu": 2})
+    await ask.submit({"cpu": 5}, {"tasks": 2, "gang": True, "cpu": 9}, {"where": ["zz"]})
+    history = ask.service.history
+    await history.sample(60.0)
+    alerts = (await ask("GET", "/v1/overview"))["alerts"]
+    assert [(alert["kind"], alert["about"]) for alert in alerts] == [
+        ("never-runs", "2"),
+        ("never-runs", "3"),
+        ("never-runs", "4"),
+    ]
+    metrics = (await ask.service.metrics.text()).decode()
+    assert 'fairlead_alerts{kind="never-runs"} 3.0' in metrics
+    assert 'fairlead_alerts{kind="owed"} 0.0' in metrics
+    await ask("POST", "/v1/jobs/2/cancel")
+    await ask("PATCH", "/v1/jobs/4", json={"anywhere": True})
+    await history.sample(60.0)
+    assert [alert.about for alert in history.alerts] == ["3"]
+    assert 'fairlead_alerts{kind="never-runs"} 1.0' in (await ask.service.metrics.text()).decode()
+
+
+@served(settings=Settings(thresholds=Thresholds(0.5, 60.0)), tokens=True)
+async def test_an_owed_user_is_an_alert(ask: Asked) -> None:
+    """A user sees only the alerts about itself."""
+    await ask.join("a", cpu=4, **as_("w"))
+    await ask.submit({"tasks": 4}, **as_("ana"))
+    await ask.submit({"user": "bo", "tasks": 4}, **as_("bo"))
+    history = ask.service.history
+    with mock.patch("fairlead.service._history.time", side_effect=[1e9, 1e9 + 900, 1e9 + 1800]):
+        for _ in range(3):
+            await history.sample(900.0)
+    (alert,) = (await ask("GET", "/v1/overview", **as_("root")))["alerts"]
+    assert (alert["kind"], alert["about"]) == ("owed", "bo")
+    assert (await ask("GET", "/v1/overview", **as_("bo")))["alerts"] == [alert]
+    assert (await ask("GET", "/v1/overview", **as_("ana")))["alerts"] == []

@@ -1,0 +1,127 @@
+"""The summary of the cluster for the live page, and its stream."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from random import Random
+from typing import Any
+
+import pytest
+
+from asked_service import Asked, as_, served
+from fairlead.service import _overview as overview_module
+from fairlead.service.messages import FullError
+
+
+async def joined(ask: Asked, rng: Random, servers: int) -> str:
+    rows = [
+        {"name": f"n{k}", "cpu": rng.choice([2, 4]), "memory": 8, "labels": {"rack": f"r{k % 3}"}}
+        for k in range(servers)
+    ]
+    answer = await ask("POST", "/v1/workers/join", json={"identity": "1", "servers": rows})
+    return str(answer["session"])
+
+
+@pytest.mark.parametrize("most_groups", [100, 3])
+@served
+async def test_groups_sum_up_the_servers(
+    ask: Asked, most_groups: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Read in parts, they are the sums of the servers that the API lists."""
+    monkeypatch.setattr(overview_module, "SERVERS_AT_ONCE", 4)
+    monkeypatch.setattr(overview_module, "MOST_GROUPS", most_groups)
+    rng = Random(1)
+    await joined(ask, rng, 11)
+    await ask.submit({"tasks": 9}, {"user": "bo", "tasks": 30, "memory": 1})
+    await ask("POST", "/v1/servers/n3/drain")
+    found = await ask("GET", "/v1/overview")
+    servers = (await ask("GET", "/v1/servers"))["servers"]
+    assert len(found["groups"]) == (6 if most_groups == 100 else 2)
+    for group in found["groups"]:
+        alike = [
+            server
+            for server in servers
+            if server["capacity"] == group["capacity"]
+            and group["labels"].items() <= server["labels"].items()
+        ]
+        assert group["servers"] == len(alike)
+        assert group["tasks"] == sum(server["tasks"] for server in alike)
+        for resource in ("cpu", "memory"):
+            used = sum(server["used"][resource] for server in alike)
+            assert group["used"].get(resource, 0) == pytest.approx(used)
+    assert found["servers"] == {"ready": 10, "drained": 1}
+    assert found["used"]["cpu"] == sum(server["used"]["cpu"] for server in servers)
+    assert found["capacity"]["cpu"] == sum(server["capacity"]["cpu"] for server in servers)
+
+
+@served
+async def test_users_hold_parts_of_the_cluster(ask: Asked) -> None:
+    await ask.join("a", cpu=4)
+    await ask("PUT", "/v1/users/bo", json={"weight": 3})
+    await ask.submit({"tasks": 4})
+    await ask.submit({"user": "bo", "tasks": 9})
+    await ask.submit({"user": "cy", "cpu": 50})
+    found = await ask("GET", "/v1/overview")
+    bo, ana = (next(u for u in found["users"] if u["name"] == name) for name in ("bo", "ana"))
+    assert found["users"][0] == bo  # who is owed most comes first
+    assert (bo["fair"], ana["fair"]) == pytest.approx((0.75, 0.25))
+    assert (bo["held"], ana["held"]) == (0, 1)
+    assert (found["short_users"], found["all_users"], found["active_users"]) == (1, 3, 3)
+    assert found["reasons"]["too_large"] == 1
+    assert found["proof_holds"]
+
+
+async def events_of(ask: Asked, caller: str, most: int) -> list[dict[str, Any]]:
+    stream = ask.service.overview.stream(caller, lambda: {"alerts": []})
+    found: list[dict[str, Any]] = []
+    async for piece in stream:
+        assert piece.endswith(b"\n\n")
+        if piece.startswith(b"data: "):
+            found.append(json.loads(piece[6:]))
+        if len(found) == most:
+            break
+    await stream.aclose()  # type: ignore[attr-defined]
+    return found
+
+
+@served
+async def test_a_stream_sends_what_changed(ask: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overview_module, "FRESH_SECONDS", 0.1)
+    following = asyncio.create_task(events_of(ask, "ana", 2))
+    await asyncio.sleep(0.5)
+    await ask.join("a", cpu=4)
+    first, second = await asyncio.wait_for(following, 20)
+    assert (first["servers"], second["servers"]) == ({}, {"ready": 1})
+
+
+@served
+async def test_streams_are_bounded_and_end_with_the_service(ask: Asked) -> None:
+    overview = ask.service.overview
+    open_ones = [overview.stream("ana", dict) for _ in range(overview_module.STREAMS_OF_A_CALLER)]
+    for stream in open_ones:
+        await anext(stream)
+    with pytest.raises(FullError):
+        overview.stream("ana", dict)
+    await anext(overview.stream("bo", dict))
+    await open_ones[0].aclose()  # type: ignore[attr-defined]
+    overview.stream("ana", dict)
+    ask.service.wake()
+    for stream in open_ones[1:]:
+        assert [piece async for piece in stream] == []
+
+
+@served(tokens=True)
+async def test_what_a_token_sees(ask: Asked) -> None:
+    await ask.join("a", cpu=1, **as_("w"))
+    await ask.submit({"name": "mine"}, {"user": "bo", "name": "theirs"}, **as_("root"))
+    await ask("POST", "/v1/jobs/1/cancel", **as_("ana"))
+    for path in ("/v1/overview", "/v1/live", "/v1/servers/search", "/v1/users/ana"):
+        await ask("GET", path, status=401)
+        await ask("GET", path, status=403, **as_("w"))
+    assert await ask("GET", "/v1/whoami", **as_("ana")) == {"role": "user", "subject": "ana"}
+    assert (await ask("GET", "/v1/whoami", **as_("w")))["role"] == "worker"
+    servers = await ask("GET", "/v1/servers/search", **as_("bo"))
+    names = [task.get("name") for task in servers["servers"][0]["running"]]
+    assert "mine" not in names
+    await ask("GET", "/v1/users/zoe", status=404, **as_("ana"))

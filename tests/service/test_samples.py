@@ -1,0 +1,134 @@
+"""Samples of the cluster and of shares over time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from asked_service import Asked, as_, served
+from fairlead.service.journal import samples as kept
+from fairlead.service.journal.event_journal import Journal
+from fairlead.service.journal.samples import (
+    KEPT_SECONDS,
+    POINTS,
+    SLOT_SECONDS,
+    ClusterSample,
+    UserShare,
+)
+
+NOW = 1_000_000 * SLOT_SECONDS + 10.0
+DAY, WEEK = 86400.0, 7 * 86400.0
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    made = Journal(tmp_path / "j.db")
+    yield made
+    made.close()
+
+
+def sample(waiting: int, cpu: float = 1.0) -> ClusterSample:
+    return ClusterSample(waiting, 2, {"cpu": cpu}, {"cpu": 4.0}, 5)
+
+
+def test_a_slot_keeps_its_last_sample(journal: Journal) -> None:
+    journal.add_sample(NOW, sample(1), [UserShare("ana", 0.5, 0.25), UserShare("bo", 0.1, 0.1)])
+    journal.add_sample(NOW + 60, sample(7), [UserShare("ana", 0.125, 0.25)])
+    found = journal.samples.cluster_over_time(NOW - DAY, NOW + 60)
+    assert found == {
+        "times": [NOW - 10],
+        "waiting": [7],
+        "running": [2],
+        "used": {"cpu": [1]},
+        "capacity": {"cpu": [4]},
+    }
+    shares = journal.samples.shares_over_time(NOW - DAY, NOW + 60, None)
+    assert shares["users"] == [{"user": "ana", "held": [0.125], "fair": [0.25]}]
+
+
+def test_samples_are_kept_for_eight_days(journal: Journal) -> None:
+    journal.add_sample(NOW, sample(1), [UserShare("ana", 1, 1)])
+    journal.add_sample(NOW + KEPT_SECONDS, sample(2), [UserShare("ana", 1, 1)])
+    assert len(journal.samples.cluster(0)) == 2
+    journal.add_sample(NOW + KEPT_SECONDS + SLOT_SECONDS, sample(3), [])
+    assert [s.waiting for _, s in journal.samples.cluster(0)] == [2, 3]
+    found = journal.samples.shares_over_time(0, NOW + KEPT_SECONDS + SLOT_SECONDS, "ana")
+    assert sum(value is not None and value > 0 for value in found["users"][0]["held"]) == 1
+
+
+def test_a_slot_keeps_the_largest_shares(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "KEPT_USERS", 2)
+    rows = [UserShare("a", 0.1, 0.1), UserShare("b", 0.0, 0.5), UserShare("c", 0.3, 0.2)]
+    journal.add_sample(NOW, sample(1), rows)
+    found = journal.samples.shares_over_time(NOW - DAY, NOW, None)
+    assert [row["user"] for row in found["users"]] == ["b", "c"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("period", [DAY, WEEK, 3600.0, 400.0])
+def test_steps_have_the_means_of_their_samples(journal: Journal, seed: int, period: float) -> None:
+    """By the definition: each step has the mean of its samples; a user without a row holds 0."""
+    rng = Random(seed)
+    rows = []
+    for slot in range(int(NOW // SLOT_SECONDS) - 2100, int(NOW // SLOT_SECONDS) + 1):
+        if rng.random() < 0.8:
+            held = rng.choice([None, rng.random()])
+            rows.append((slot, rng.randrange(100), held))
+            shares = [] if held is None else [UserShare("ana", held, 0.5)]
+            journal.add_sample(slot * SLOT_SECONDS, sample(rows[-1][1]), shares)
+    rows = [row for row in rows if row[0] >= (NOW - period) // SLOT_SECONDS]
+    found = journal.samples.cluster_over_time(NOW - period, NOW)
+    shares = journal.samples.shares_over_time(NOW - period, NOW, "ana")
+    times = found["times"]
+    assert len(times) <= POINTS + 1
+    assert shares["times"] == times
+    widths = {b - a for a, b in pairwise(times)}
+    assert len(widths) <= 1
+    width = widths.pop() if widths else SLOT_SECONDS
+    assert width % SLOT_SECONDS == 0
+    for k, time in enumerate(times):
+        inside = [row for row in rows if time <= row[0] * SLOT_SECONDS < time + width]
+        if not inside:
+            assert found["waiting"][k] is shares["users"][0]["held"][k] is None
+            continue
+        mean = sum(row[1] for row in inside) / len(inside)
+        assert found["waiting"][k] == pytest.approx(mean)
+        mean = sum(row[2] or 0.0 for row in inside) / len(inside)
+        assert shares["users"][0]["held"][k] == pytest.approx(mean)
+
+
+def test_without_samples_there_are_no_times(journal: Journal) -> None:
+    assert journal.samples.cluster_over_time(NOW - DAY, NOW)["times"] == []
+    found = journal.samples.shares_over_time(NOW - DAY, NOW, "ana")
+    assert found == {"times": [], "users": [{"user": "ana", "held": [], "fair": []}]}
+
+
+@served
+async def test_a_service_samples_what_runs(ask: Asked) -> None:
+    """Held and fair are parts of the cluster, not divided by weights."""
+    await ask.join("a", cpu=4)
+    await ask("PUT", "/v1/users/ana", json={"weight": 2})
+    await ask.submit({"tasks": 4})
+    await ask.submit({"user": "bo", "tasks": 4})
+    await ask.service.history.sample(60.0)
+    cluster = await ask("GET", "/v1/cluster/over-time?seconds=3600")
+    assert (cluster["waiting"], cluster["running"]) == ([4], [4])
+    assert (cluster["used"]["cpu"], cluster["capacity"]["cpu"]) == ([4], [4])
+    shares = await ask("GET", "/v1/shares/over-time?seconds=3600")
+    ana = next(row for row in shares["users"] if row["user"] == "ana")
+    assert ana["held"] == [1]
+    assert ana["fair"] == pytest.approx([2 / 3])
+    user = await ask("GET", "/v1/users/ana")
+    assert (user["held"], user["fair"]) == (1, pytest.approx(2 / 3))
+
+
+@served(tokens=True)
+async def test_wrong_periods_are_refused(ask: Asked) -> None:
+    for path in ("cluster/over-time", "shares/over-time"):
+        for wrong in ("", "?seconds=0", "?seconds=nan", f"?seconds={KEPT_SECONDS + 1}"):
+            await ask("GET", f"/v1/{path}{wrong}", status=422, **as_("ana"))
+        await ask("GET", f"/v1/{path}?seconds=60", status=401)

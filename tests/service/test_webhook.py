@@ -1,0 +1,221 @@
+"""Notices to a webhook: signed, retried, kept over restarts, and fair among users."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from asked_service import Asked, asked, run
+from fairlead.errors import InputError
+from fairlead.service import webhook as sending
+from fairlead.service.journal import notices as kept
+from fairlead.service.journal.event_journal import Journal
+from fairlead.service.rate_limits import Limits
+from fairlead.service.service import Settings
+from fairlead.service.webhook import Receiver, check_url, read_secret, signature
+
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwAAAAAAAAAAA="
+
+
+class Listener:
+    """A receiver of notices, which answers with statuses in turn, then with 204."""
+
+    def __init__(self, *statuses: int) -> None:
+        self.statuses = list(statuses)
+        self.taken: list[tuple[dict[str, str], bytes]] = []
+        self.asked = 0
+        self.url = ""
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+        headers = dict(line.lower().split(": ", 1) for line in head[1:] if line)
+        raw = dict(line.split(": ", 1) for line in head[1:] if line)
+        body = await reader.readexactly(int(headers["content-length"]))
+        self.asked += 1
+        status = self.statuses.pop(0) if self.statuses else 204
+        if status < 300:
+            self.taken.append(({name.lower(): value for name, value in raw.items()}, body))
+        writer.write(b"HTTP/1.1 %d x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n" % status)
+        await writer.drain()
+        writer.close()
+
+    async def has(self, number: int) -> None:
+        async with asyncio.timeout(20):
+            while len(self.taken) < number:
+                await asyncio.sleep(0.02)
+
+    @property
+    def bodies(self) -> list[dict[str, Any]]:
+        return [json.loads(body) for _, body in self.taken]
+
+
+@asynccontextmanager
+async def listening(*statuses: int) -> AsyncIterator[Listener]:
+    listener = Listener(*statuses)
+    server = await asyncio.start_server(listener.serve, "127.0.0.1", 0)
+    listener.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/hook"
+    async with server:
+        yield listener
+
+
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sending, "FIRST_PAUSE", 0.05)
+
+
+def settings_of(listener: Listener) -> Settings:
+    return Settings(receiver=Receiver(listener.url, SECRET))
+
+
+def test_the_signature_is_that_of_the_specification() -> None:
+    """The example of https://github.com/standard-webhooks: its id, time, body and signature."""
+    found = signature(
+        "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+        "msg_p5jXN8AQM9LWM0D4loKWxJek",
+        "1614265330",
+        b'{"test": 2432232314}',
+    )
+    assert found == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+
+
+async def end(ask: Asked, session: str, orders: dict[str, Any], status: int) -> None:
+    ended = [[*start[1], status, ""] for start in orders["start"]]
+    await ask.sync(session, orders["seen"], ended)
+
+
+def test_ends_of_jobs_are_sent_if_asked_for(tmp_path: Path) -> None:
+    async def whole() -> None:
+        async with (
+            listening() as listener,
+            asked(tmp_path, settings_of(listener), Limits(), "127.0.0.1:8400") as ask,
+        ):
+            session = await ask.join("a", cpu=9)
+            await ask.submit({"notify": True, "name": "n"}, {}, {"notify": True, "cpu": 20})
+            await end(ask, session, await ask.sync(session), 3)
+            await ask("POST", "/v1/jobs/3/cancel")
+            await listener.has(2)
+            assert [body["type"] for body in listener.bodies] == ["job.ended"] * 2
+            ends = [body["job"] for body in listener.bodies]
+            states = [(end["id"], end["state"], end["exit_status"]) for end in ends]
+            assert states == [("1", "failed", 3), ("3", "cancelled", None)]
+            assert ends[0]["name"] == "n"
+            for headers, body in listener.taken:
+                id_, at = headers["webhook-id"], headers["webhook-timestamp"]
+                assert headers["webhook-signature"] == signature(SECRET, id_, at, body)
+            assert ask.service.journal.notices.first_of_each() == []
+
+    asyncio.run(whole())
+
+
+def test_a_refused_notice_is_sent_again(tmp_path: Path) -> None:
+    async def whole() -> None:
+        async with (
+            listening(500, 404, 302) as listener,
+            asked(tmp_path, settings_of(listener), Limits(), "127.0.0.1:8400") as ask,
+        ):
+            await ask.submit({"notify": True})
+            await ask("POST", "/v1/jobs/1/cancel")
+            await listener.has(1)
+            assert listener.asked == 4
+            assert len(listener.taken) == 1
+
+    asyncio.run(whole())
+
+
+def test_a_notice_outlives_the_service(tmp_path: Path) -> None:
+    """It is in the journal with the end of its job, and sent by the next service."""
+
+    async def unsent() -> None:
+        settings = Settings(receiver=Receiver("http://127.0.0.1:9/nobody", SECRET))
+        async with asked(tmp_path, settings, Limits(), "127.0.0.1:8400") as ask:
+            await ask.submit({"notify": True})
+            await ask("POST", "/v1/jobs/1/cancel")
+
+    async def sent() -> None:
+        async with (
+            listening() as listener,
+            asked(tmp_path, settings_of(listener), Limits(), "127.0.0.1:8400"),
+        ):
+            await listener.has(1)
+            assert listener.bodies[0]["job"]["id"] == "1"
+
+    asyncio.run(unsent())
+    asyncio.run(sent())
+
+
+def test_alerts_are_sent_as_they_come_and_go(tmp_path: Path) -> None:
+    async def whole() -> None:
+        async with (
+            listening() as listener,
+            asked(tmp_path, settings_of(listener), Limits(), "127.0.0.1:8400") as ask,
+        ):
+            await ask.join("a", cpu=1)
+            await ask.submit({"cpu": 5})
+            await ask.service.history.sample(60.0)
+            await ask.service.history.sample(60.0)
+            await ask("POST", "/v1/jobs/1/cancel")
+            await ask.service.history.sample(60.0)
+            await listener.has(2)
+            assert [body["type"] for body in listener.bodies] == ["alert.raised", "alert.cleared"]
+            assert listener.bodies[0]["alert"]["about"] == "1"
+
+    asyncio.run(whole())
+
+
+def test_one_user_does_not_delay_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each user has a queue of its own, which is bounded; more notices are dropped."""
+    monkeypatch.setattr(kept, "MOST_NOTICES", 5)
+    journal = Journal(tmp_path / "j.db")
+    journal.add_alert({"n": 1}, 1.0)
+    with journal._engine.begin() as connection:
+        for k in range(3):
+            kept._insert(connection, "ana", [b"%d" % n for n in range(4)], 2.0 + k)
+        kept._insert(connection, "bo", [b"1"], 9.0)
+    found = journal.notices.first_of_each()
+    assert [(notice.user, notice.made) for notice in found] == [
+        ("", 1.0),
+        ("ana", 2.0),
+        ("bo", 9.0),
+    ]
+    sent = 0
+    while mine := [n for n in journal.notices.first_of_each() if n.user == "ana"]:
+        journal.notices.delete(mine[0].id)
+        sent += 1
+    assert sent == 5
+    assert journal.notices.delete_old(9.5 + kept.KEPT_SECONDS) == 2
+    journal.close()
+
+
+def test_a_job_cannot_notify_without_a_webhook(tmp_path: Path) -> None:
+    async def test(ask: Asked) -> None:
+        assert "no webhook" in await ask.refused({"notify": True})
+        assert ask.service.state_thread.state.jobs == {}
+
+    run(tmp_path, test)
+
+
+def test_a_secret_is_made_once(tmp_path: Path) -> None:
+    path = tmp_path / "secret"
+    made = read_secret(path)
+    assert made.startswith("whsec_")
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert read_secret(path) == made
+    for wrong in ("", "whsec_", "abc", "whsec_short"):
+        path.write_text(wrong)
+        with pytest.raises(InputError, match="whsec_"):
+            read_secret(path)
+    with pytest.raises(InputError):
+        read_secret(tmp_path / "missing" / "secret")
+
+
+@pytest.mark.parametrize("wrong", ["", "host", "ftp://a/b", "http://", "file:///etc/passwd"])
+def test_a_url_is_one_of_http(wrong: str) -> None:
+    with pytest.raises(InputError):
+        check_url(wrong)
+    check_url("https://example.org/hook?a=1")
