@@ -7,11 +7,16 @@ among the latest 100,000 of them.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from math import inf
+from time import monotonic
 from typing import Any, NamedTuple
 
 from fairlead.service.jobs import Job
 
+BUSY_PART = 30  # repeating a search takes at most 1/30 of the time
+KEPT_SEARCHES = 16
 ENDED_STATES = ("finished", "failed", "cancelled")
 
 
@@ -40,6 +45,9 @@ SORT_KEYS: dict[str, Callable[[Job], Any]] = {
 
 def find_live(jobs: Sequence[Job], wanted: JobFilter) -> list[int]:
     """Return the ids of the wanted jobs in order; equal ones by id."""
+    if wanted == JobFilter(None, "live", "", "id", wanted.descending):  # the usual one
+        ids = [job.id for job in jobs]
+        return ids[::-1] if wanted.descending else ids
     text = wanted.text.casefold()
     found = [
         job
@@ -56,3 +64,25 @@ def find_live(jobs: Sequence[Job], wanted: JobFilter) -> list[int]:
     key = SORT_KEYS[wanted.sort]
     found.sort(key=key, reverse=wanted.descending)
     return [job.id for job in found]
+
+
+class FoundJobs:
+    """Ids that searches found, so that pages that repeat a search cost little.
+
+    A search is repeated after 30 times as long as it took.
+    """
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[JobFilter, tuple[float, list[int]]] = OrderedDict()
+
+    def ids(self, wanted: JobFilter) -> list[int] | None:
+        """Return the ids of a recent search, or None."""
+        until, ids = self._kept.get(wanted, (-inf, []))
+        return ids if monotonic() < until else None
+
+    def keep(self, wanted: JobFilter, ids: list[int], took: float) -> None:
+        """Keep the ids of a search that took some seconds."""
+        self._kept[wanted] = monotonic() + BUSY_PART * took, ids
+        self._kept.move_to_end(wanted)
+        if len(self._kept) > KEPT_SEARCHES:
+            self._kept.popitem(last=False)

@@ -22,7 +22,7 @@ from fairlead.model.queues import JOBS
 from fairlead.model.quotas import in_words
 from fairlead.scheduler.live_shares import SharesQuestion
 from fairlead.service._history import History
-from fairlead.service._job_search import ENDED_STATES, JobFilter, find_live
+from fairlead.service._job_search import ENDED_STATES, FoundJobs, JobFilter, find_live
 from fairlead.service._metrics_page import MetricsPage
 from fairlead.service._overview import Overview
 from fairlead.service._start_forecasts import LEARN_SECONDS, StartForecasts, expected_in_words
@@ -101,6 +101,7 @@ class Service:
         self.overview = Overview(self.state_thread, self.shares)
         self._shares_lock, self._what_if_lock = asyncio.Lock(), asyncio.Lock()
         self._search_lock = asyncio.Lock()
+        self.found_jobs = FoundJobs()
         self._shares: dict[str, Any] = {}
         self._shares_since = -inf  # when the state was copied for them
         self._shares_task: asyncio.Task[dict[str, Any]] | None = None
@@ -117,6 +118,7 @@ class Service:
             asyncio.create_task(self.workers.watch_responses()),
             asyncio.create_task(self.history.record()),
             asyncio.create_task(self.webhook.run()),
+            asyncio.create_task(self.overview.keep_warm()),
             asyncio.create_task(self._forecast_starts()),
         ]
         if self.settings.keep:
@@ -277,8 +279,12 @@ class Service:
                 terms = wanted._asdict() | {"state": state, "offset": offset, "limit": limit}
                 rows, found = await asyncio.to_thread(self.journal.jobs.search_ended, **terms)
                 return {"jobs": rows, "found": found}
-            live = await self.state_thread.run(lambda tx: list(tx.state.jobs.values()))
-            ids = await asyncio.to_thread(find_live, live, wanted)
+            ids = self.found_jobs.ids(wanted)
+            if ids is None:
+                began = monotonic()
+                live = await self.state_thread.run(lambda tx: list(tx.state.jobs.values()))
+                ids = await asyncio.to_thread(find_live, live, wanted)
+                self.found_jobs.keep(wanted, ids, monotonic() - began)
 
         def read(tx: Transaction) -> list[dict[str, Any]]:
             part = (tx.state.jobs.get(job) for job in ids[offset : offset + limit])

@@ -1,0 +1,168 @@
+"""The live page beside a busy scheduler: answers to its questions, and what it costs placements.
+
+    python benchmarks/live_page.py                   # 20,000 servers, 1 to 3 million waiting tasks
+
+Periods with open pages alternate with periods without; the ratio of their placements is the cost.
+A page follows the stream, and asks for its list of jobs, figures over time and servers every five
+seconds, as a browser does. The service is a process of its own; workers are simulated here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import statistics
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from service_load import Line, Park, Row, Running, job, quantile, shared, submit
+
+EACH = 4  # tasks that a server holds
+RELOAD = 5.0  # seconds between a page's questions
+QUESTIONS = {
+    "overview": ("GET", "/v1/overview", None),
+    "jobs": ("GET", "/v1/jobs/search?sort=user", None),
+    "jobs with a text": ("GET", "/v1/jobs/search?text=user77&sort=submitted", None),
+    "servers": ("GET", "/v1/servers/search?text=server199", None),
+    "user": ("GET", "/v1/users/user7", None),
+    "cluster over time": ("GET", "/v1/cluster/over-time?seconds=604800", None),
+    "shares over time": ("GET", "/v1/shares/over-time?seconds=604800", None),
+    "shares": ("GET", "/v1/shares", None),
+    "what if": ("POST", "/v1/what-if", {"weights": {"user7": 5}}),
+}
+
+
+async def follow(port: int) -> int:
+    """Follow the stream until cancelled; return the bytes that came."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**26)
+    writer.write(f"GET /v1/live HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
+    size = 0
+    try:
+        while piece := await reader.read(2**16):
+            size += len(piece)
+    except asyncio.CancelledError:
+        pass
+    finally:
+        writer.close()
+    return size
+
+
+async def page(port: int) -> None:
+    """Do as a browser does with an open page, until cancelled."""
+    following = asyncio.create_task(follow(port))
+    line = Line(port)
+    try:
+        while True:
+            for name in ("jobs", "servers", "cluster over time", "shares over time"):
+                await line.ask(*QUESTIONS[name])
+            await asyncio.sleep(RELOAD)
+    finally:
+        following.cancel()
+        await following
+        await line.close()
+
+
+async def timed(ask: Callable[[], Awaitable[object]], times: int) -> Row:
+    took = []
+    for _ in range(times):
+        began = time.perf_counter()
+        await ask()
+        took.append(time.perf_counter() - began)
+        await asyncio.sleep(0.05)
+    return {"p50": statistics.median(took), "p99": quantile(took, 0.99), "most": max(took)}
+
+
+async def measure(folder: Path, given: argparse.Namespace) -> Row:
+    service = Running(folder, "--policy", given.policy)
+    try:
+        await service.ready()
+        line = Line(service.port)
+        lasts = given.servers * EACH / given.rate
+        parks = [
+            Park(
+                service.port,
+                part,
+                {"cpu": EACH, "memory": "16Gi"},
+                lambda number: lasts * (0.5 + (number * 7919 % 1000) / 1000),
+            )
+            for part in shared([f"server{n}" for n in range(given.servers)], 8)
+        ]
+        per_job = max(1, given.tasks // given.jobs)
+        jobs = [
+            job(n % given.users, tasks=per_job, memory=f"{1 + n % 4}Gi") for n in range(given.jobs)
+        ]
+        await submit(line, jobs)
+        for park in parks:
+            await park.join()
+        over = asyncio.Event()
+        working = [asyncio.create_task(park.work(over.is_set)) for park in parks]
+        while sum(park.starts for park in parks) < given.servers * EACH:
+            await asyncio.sleep(0.1)
+        await asyncio.sleep(lasts)
+        late = f"/v1/jobs/{given.jobs - 100}"  # it waits long
+        asked_late = {what: ("GET", f"{late}/{what}", None) for what in ("explain", "when")}
+        answers = {
+            name: await timed(lambda asked=asked: line.ask(*asked), given.times)
+            for name, asked in (QUESTIONS | asked_late).items()
+        }
+        rates: dict[bool, list[float]] = {False: [], True: []}
+        cores: dict[bool, list[float]] = {False: [], True: []}
+        for _ in range(given.rounds):
+            for has_pages in (False, True):
+                pages = [asyncio.create_task(page(service.port)) for _ in range(given.pages)]
+                if not has_pages:
+                    for one in pages:
+                        one.cancel()
+                await asyncio.sleep(2)
+                starts, cpu, began = (
+                    sum(p.starts for p in parks),
+                    service.cpu(),
+                    time.perf_counter(),
+                )
+                await asyncio.sleep(given.seconds)
+                took = time.perf_counter() - began
+                rates[has_pages].append((sum(p.starts for p in parks) - starts) / took)
+                cores[has_pages].append((service.cpu() - cpu) / took)
+                for one in pages:
+                    one.cancel()
+                await asyncio.gather(*pages, return_exceptions=True)
+        over.set()
+        await asyncio.gather(*working)
+        size = len(json.dumps(await line.ask("GET", "/v1/overview")))
+        return {
+            "answers, s": answers,
+            "bytes of the summary": size,
+            "placements a second without pages": rates[False],
+            "with pages": rates[True],
+            "with over without, median": statistics.median(rates[True])
+            / statistics.median(rates[False]),
+            "service's cores without and with": [
+                statistics.median(cores[k]) for k in (False, True)
+            ],
+        }
+    finally:
+        service.stop()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--servers", type=int, default=20_000)
+    parser.add_argument("--tasks", type=int, default=3_000_000)
+    parser.add_argument("--jobs", type=int, default=100_000)
+    parser.add_argument("--users", type=int, default=1000)
+    parser.add_argument("--pages", type=int, default=3)
+    parser.add_argument("--policy", default="drf/best-fit")
+    parser.add_argument("--rate", type=float, default=1e4, help="ends of tasks a second, if borne")
+    parser.add_argument("--seconds", type=float, default=15)
+    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--times", type=int, default=30)
+    given = parser.parse_args()
+    with TemporaryDirectory() as folder:
+        print(json.dumps(asyncio.run(measure(Path(folder), given)), indent=2))
+
+
+if __name__ == "__main__":
+    main()
