@@ -34,7 +34,7 @@ def debts(owed: float = 5.0, hours: float = 1.0) -> Debts:
 
 
 def test_a_debt_counts_gpu_hours_over_time() -> None:
-    """0.2 of 10 GPUs for an hour are 2 GPU-hours: more than 5 after 3 h, and for an hour after 4."""
+    """0.2 of 10 GPUs for an hour are 2 GPU-hours: above 5 after 3 h, and for 1 h after 4."""
     found = debts()
     raised = []
     for hour in range(1, 7):

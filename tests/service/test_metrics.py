@@ -279,5 +279,5 @@ async def test_the_dashboard_and_the_guide_name_all_metrics(ask: Asked) -> None:
     assert named <= {key[0] for key in samples_of(text)}
     families = re.findall(r"^# TYPE (fairlead_\w+)", text, re.MULTILINE)
     guide = (ROOT / "docs" / "running.md").read_text(encoding="utf-8")
-    assert len(families) == 19
+    assert len(families) == 20
     assert [name for name in families if f"`{name}`" not in guide] == []

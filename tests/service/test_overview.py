@@ -14,6 +14,13 @@ from fairlead.service import _overview as overview_module
 from fairlead.service.messages import FullError
 
 
+async def fresh(ask: Asked) -> Any:
+    """Return a summary of the present state, not one of a moment ago."""
+    await ask.service.overview.latest()  # one may be under way
+    ask.service.overview._fresh_until = 0.0
+    return await ask("GET", "/v1/overview")
+
+
 async def joined(ask: Asked, rng: Random, servers: int) -> str:
     rows = [
         {"name": f"n{k}", "cpu": rng.choice([2, 4]), "memory": 8, "labels": {"rack": f"r{k % 3}"}}
@@ -35,7 +42,7 @@ async def test_groups_sum_up_the_servers(
     await joined(ask, rng, 11)
     await ask.submit({"tasks": 9}, {"user": "bo", "tasks": 30, "memory": 1})
     await ask("POST", "/v1/servers/n3/drain")
-    found = await ask("GET", "/v1/overview")
+    found = await fresh(ask)
     servers = (await ask("GET", "/v1/servers"))["servers"]
     assert len(found["groups"]) == (6 if most_groups == 100 else 2)
     for group in found["groups"]:
@@ -62,7 +69,7 @@ async def test_users_hold_parts_of_the_cluster(ask: Asked) -> None:
     await ask.submit({"tasks": 4})
     await ask.submit({"user": "bo", "tasks": 9})
     await ask.submit({"user": "cy", "cpu": 50})
-    found = await ask("GET", "/v1/overview")
+    found = await fresh(ask)
     bo, ana = (next(u for u in found["users"] if u["name"] == name) for name in ("bo", "ana"))
     assert found["users"][0] == bo  # who is owed most comes first
     assert (bo["fair"], ana["fair"]) == pytest.approx((0.75, 0.25))
@@ -98,6 +105,7 @@ async def test_a_stream_sends_what_changed(ask: Asked, monkeypatch: pytest.Monke
 @served
 async def test_streams_are_bounded_and_end_with_the_service(ask: Asked) -> None:
     overview = ask.service.overview
+    await overview.latest()
     open_ones = [overview.stream("ana", dict) for _ in range(overview_module.STREAMS_OF_A_CALLER)]
     for stream in open_ones:
         await anext(stream)

@@ -279,12 +279,12 @@ def plain_values(held: Reservation) -> dict[str, object]:
     }
 
 
-def duration(seconds: float) -> str:
-    """Return a time as text: ``3.5 h``."""
+def duration(seconds: float, digits: int = 4) -> str:
+    """Return a time as text with some digits: ``3.5 h``."""
     for unit, least in UNITS:
         if seconds >= least:
-            return f"{seconds / least:.4g} {unit}"
-    return f"{seconds:.4g} s"
+            return f"{seconds / least:.{digits}g} {unit}"
+    return f"{seconds:.{digits}g} s"
 
 
 def tasks_in_words(tasks: int) -> str:

@@ -89,7 +89,7 @@ def expected_in_words(forecast: Mapping[str, Any], now: float) -> str:
 
 def _minutes(seconds: float) -> str:
     """Return a time as text, rounded to two digits."""
-    return duration(float(f"{max(0.0, seconds):.2g}"))
+    return duration(max(0.0, seconds), 2)
 
 
 def _why_unknown(state: ServiceState, job: int, found: StartForecast) -> str:

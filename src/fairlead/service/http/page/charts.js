@@ -4,6 +4,7 @@ import { html } from "./libraries/lit-html/lit-html.js";
 import { moment } from "./format.js";
 
 const HEIGHT = 170;
+const LEAST_SECONDS = 300; // of a time axis
 const ROWS = 24; // of a table of figures
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -50,7 +51,7 @@ class TimeChart extends HTMLElement {
       height: HEIGHT,
       legend: { show: false },
       cursor: { y: false, points: { show: false } },
-      scales: { y: { range: (plot, least, most) => [0, top ?? Math.max(most * 1.05, 1e-9)] } },
+      scales: { x: { range: (plot, first, last) => [Math.min(first, last - LEAST_SECONDS), last] }, y: { range: (plot, least, most) => [0, top ?? Math.max(most * 1.05, 1e-9)] } },
       axes: [axis, { ...axis, size: 62, values: format }],
       series: [{}, ...series.map((one) => ({
         label: one.label,

@@ -25,13 +25,15 @@ export function difference(held, fair) {
   return (apart > 0 ? "+" : "") + percent(apart);
 }
 
+const OVER = 1.001; // times the fair share, above which a user holds more than is fair
+
 // The first sentence of the page: who is owed, who is over, and whether anything is stuck.
 export function verdict(overview) {
   const { users, short_users: short, waiting, running, servers, reasons } = overview;
   const sentences = [];
   let kind = "holds";
   const owed = users.filter((u) => u.is_short).sort((a, b) => a.held - a.fair - b.held + b.fair)[0];
-  const over = users.filter((u) => u.held > u.fair).sort((a, b) => b.held - b.fair - a.held + a.fair)[0];
+  const over = users.filter((u) => u.held > OVER * u.fair).sort((a, b) => b.held - b.fair - a.held + a.fair)[0];
   if (!Object.keys(servers).length) {
     sentences.push("No servers yet: start fairlead worker on each machine.");
     kind = "";
