@@ -365,7 +365,7 @@ def test_snapshots_are_taken_while_it_goes_on(
     writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fairlead.service._state_thread.SNAPSHOT_EVENTS", 5)
-    monkeypatch.setattr("fairlead.service._state_thread.PART_BYTES", 100)
+    monkeypatch.setattr("fairlead.service._forks.PART_BYTES", 100)
     states: dict[int, bytes] = {}
     for _ in range(30):
         writer.ask(submit)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from test_state import place, submit, with_servers
 from asked_service import Asked, served
 from fairlead.errors import InputError
 from fairlead.report.live import what_if_table
+from fairlead.service import _what_if
 from fairlead.service._state_thread import Transaction
 from fairlead.service._what_if import try_changes
 from fairlead.service.messages import WhatIfRequest
@@ -142,3 +144,56 @@ async def test_a_service_answers_and_stays_as_it_is(ask: Asked) -> None:
         await ask("POST", "/v1/what-if", json={"like": like}, status=422)
     text = what_if_table(found).to_text(None, plain=True)
     assert "2 tasks would start now, and 0 would stop. Nothing was changed." in text
+
+
+@pytest.mark.parametrize("policy", ["ps-dsf/best-fit", "fifo/first-fit", "drf/best-fit/over-share"])
+@pytest.mark.parametrize("seed", range(2))
+@served
+async def test_another_policy_is_that_of_a_switched_service(
+    ask: Asked, policy: str, seed: int
+) -> None:
+    """Of tried users the service, once it has switched, gives the same shares and starts."""
+    rng = random.Random(seed)
+    rows = [{"name": f"n{k}", "cpu": rng.choice([2, 4]), "memory": "8Gi"} for k in range(5)]
+    await ask("POST", "/v1/workers/join", json={"identity": "1", "servers": rows})
+    for user in ("ana", "bo", "cy"):
+        await ask.submit({"user": user, "tasks": 9, "cpu": rng.choice([0.5, 1]), "memory": 1})
+    state = ask.service.state_thread.state
+    before = state.snapshot()
+    found = await ask("POST", "/v1/what-if", json={"policy": policy, "weights": {"ana": 3}})
+    assert state.snapshot() == before
+    running = dict(state.running)
+
+    def switch(tx: Transaction) -> None:
+        tx.apply("user", name="ana", weight=3.0)
+        tx.apply("policy", policy=policy, seed=0)
+
+    await ask.service.state_thread.run(switch)
+    shares = {user["name"]: user for user in (await ask("GET", "/v1/shares"))["users"]}
+    for user in found["users"]:
+        factor = 3 if user["name"] == "ana" else 1
+        assert user["fair_after"] == pytest.approx(factor * shares[user["name"]]["fair_share"])
+        more = state.running[user["name"]] - running[user["name"]]
+        if "over-share" not in policy:  # a service preempts later, in rounds
+            assert user["starts"] == more
+
+
+@served
+async def test_a_policy_that_cannot_be_tried_is_refused(ask: Asked) -> None:
+    for wrong in ("nothing", "", "drf/x"):
+        await ask("POST", "/v1/what-if", json={"policy": wrong}, status=422)
+    refused = await ask(
+        "POST", "/v1/what-if", json={"policy": "fifo/first-fit", "drain": ["zz"]}, status=422
+    )
+    assert "no server" in refused["detail"]
+
+
+@served
+async def test_a_trial_that_is_killed_is_refused(
+    ask: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_what_if, "FORK_SECONDS", 0.0)
+    await ask.join("a")
+    monkeypatch.setattr(_what_if, "try_changes", lambda *_: time.sleep(60))
+    found = await ask("POST", "/v1/what-if", json={"policy": "fifo/first-fit"}, status=503)
+    assert "failed, or took more than" in found["detail"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from math import isfinite, nan
-from typing import Annotated
+from typing import Annotated, Any
 
 from fairlead.cli._client import Service, check_fields, client
 from fairlead.cli.options import AsJson, pairs_of
@@ -22,6 +22,7 @@ WHAT_IF_OPTIONS = {
     "drain": "--drain",
     "remove": "--remove",
     "quotas": "--quota",
+    "policy": "--policy",
 }
 ServerName = Annotated[str, Argument(metavar="SERVER", help="As fairlead servers lists it.")]
 
@@ -122,6 +123,9 @@ def what_if(
         list[str] | None,
         Option("--quota", metavar="QUEUE=AMOUNTS", help="A quota, such as ana=gpu:4,cpu:16."),
     ] = None,
+    policy: Annotated[
+        str | None, Option("--policy", "-p", metavar="POLICY", help="Another policy.")
+    ] = None,
     server: Service = None,
     as_json: AsJson = False,
 ) -> None:
@@ -133,7 +137,7 @@ def what_if(
     """
     from fairlead.report.live import what_if_table
 
-    changes = {
+    changes: dict[str, Any] = {
         "weights": {
             name: _number(text, "--weight")
             for name, text in pairs_of(weight or [], "--weight").items()
@@ -148,6 +152,8 @@ def what_if(
             for name, text in pairs_of(quota or [], "--quota").items()
         },
     }
+    if policy is not None:
+        changes["policy"] = policy
     if not any(changes.values()):
         raise InputError("give a change, such as --weight or --like", "what-if")
     with client(server) as service:

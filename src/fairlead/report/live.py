@@ -320,7 +320,7 @@ def forecast_text(view: Row, now: float) -> str:
     if starts is not None and starts - now < 1:
         return f"{job} starts now"
     if view.get("expected") is not None:
-        soon = duration(max(0.0, view["expected"] - now), 2)
+        soon = duration(max(0.0, view["expected"] - now))
         text = f"{job} is expected to start at {_time(view['expected'])}, in {soon}"
         if view["earliest"] is not None:
             text += f", and four times in five {_interval(view['earliest'], view['latest'], now)}"
@@ -342,7 +342,7 @@ def forecast_text(view: Row, now: float) -> str:
 
 def _interval(earliest: float, latest: float, now: float) -> str:
     """Return an interval of starts as times from now."""
-    soonest, last = (duration(max(0.0, at - now), 2) for at in (earliest, latest))
+    soonest, last = (duration(max(0.0, at - now)) for at in (earliest, latest))
     return f"within {last}" if earliest - now < 1 else f"in {soonest} to {last}"
 
 

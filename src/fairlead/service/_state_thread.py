@@ -9,14 +9,11 @@ cannot be committed is refused alone.
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import math
-import os
-import signal
 import sys
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -32,6 +29,7 @@ from fairlead.errors import FairleadError, InputError
 from fairlead.formats.queue_file import QueueFile
 from fairlead.model.queues import JOBS, TASKS
 from fairlead.scheduler.policies import parse_policy
+from fairlead.service._forks import Fork, ForkError
 from fairlead.service._metrics_page import Counters
 from fairlead.service.jobs import Effects
 from fairlead.service.journal.event_journal import (
@@ -386,61 +384,24 @@ class StateThread:
 
 
 class SnapshotFork:
-    """A forked child that writes a snapshot into a pipe, and a thread that saves it."""
+    """A forked child that writes a snapshot, and a thread that saves it."""
 
     def __init__(self, state: ServiceState, journal: Journal) -> None:
-        reading, writing = os.pipe()
-        try:
-            self.process = os.fork()
-        except OSError:
-            os.close(reading)
-            os.close(writing)
-            raise
-        if not self.process:
-            _write_and_exit(state, writing)
-        os.close(writing)
-        self.since = monotonic()
-        target, args = self._save, (journal, journal.seq, reading)
-        self.reader = Thread(target=target, args=args, name="snapshot", daemon=True)
+        self._fork = Fork(state.snapshot)
+        self.since = self._fork.since
+        self.reader = Thread(
+            target=self._save, args=(journal, journal.seq), name="snapshot", daemon=True
+        )
         self.reader.start()
 
     def end(self) -> None:
-        with suppress(ProcessLookupError):
-            if self.reader.is_alive():
-                os.kill(self.process, signal.SIGKILL)
+        if self.reader.is_alive():
+            self._fork.kill()
         self.reader.join()
 
-    def _save(self, journal: Journal, seq: int, reading: int) -> None:
+    def _save(self, journal: Journal, seq: int) -> None:
         try:
-            with closing(self._parts(reading)) as parts:
+            with closing(self._fork.parts()) as parts:
                 journal.save(seq, parts)
-        except JournalError as fault:
+        except (ForkError, JournalError) as fault:
             LOG.warning("no snapshot could be kept", extra={"fault": str(fault)})
-
-    def _parts(self, reading: int) -> Generator[bytes]:
-        """Yield the snapshot in parts; raise `JournalError` if it is not whole."""
-        try:
-            with os.fdopen(reading, "rb") as pipe:
-                while part := pipe.read(PART_BYTES):
-                    yield part
-        finally:
-            _, status = os.waitpid(self.process, 0)
-        if status:
-            raise JournalError(f"the copy of the process ended with status {status}")
-
-
-def _write_and_exit(state: ServiceState, writing: int) -> None:
-    """In the forked child: write the snapshot and exit without cleanup."""
-    status = 1
-    try:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the service decides what a Ctrl-C means
-        gc.disable()  # it would touch, and so copy, all of the memory
-        os.nice(5)
-        os.dup2(writing, 3)
-        os.closerange(4, os.sysconf("SC_OPEN_MAX"))  # the child must hold no port and no lock
-        with os.fdopen(3, "wb") as pipe:
-            pipe.write(state.snapshot())
-        status = 0
-    finally:
-        os._exit(status)

@@ -1,16 +1,22 @@
-"""The live state with other weights, servers or quotas: changed on the scheduler, and undone."""
+"""The live state with other weights, servers, quotas or policy: changed on trial, and undone."""
 
 from __future__ import annotations
 
+import pickle
+import sys
 from collections import Counter
 from collections.abc import Mapping
+from threading import Timer
 from typing import Any, NamedTuple
 
-from fairlead.errors import InputError
+from fairlead.errors import FairleadError, InputError
 from fairlead.scheduler.live_shares import SharesQuestion
-from fairlead.service.messages import WhatIfRequest
+from fairlead.scheduler.policies import parse_policy
+from fairlead.service._forks import Fork, ForkError
+from fairlead.service.messages import UnavailableError, WhatIfRequest
 from fairlead.service.service_state import ServiceState
 
+FORK_SECONDS = 30.0  # of a trial of another policy
 MOST_STARTS = 5000  # that are tried; they take some 0.1 s
 
 
@@ -44,20 +50,65 @@ class Trial(NamedTuple):
         return {"users": users, "starts": starts, "stops": stops, "is_cut": self.is_cut}
 
 
+def trial_in_fork(state: ServiceState, request: WhatIfRequest, now: float) -> Fork:
+    """Try another policy in a copy of the process, as all tasks enter a scheduler anew.
+
+    Raises `InputError` for an unknown policy, and `UnavailableError` where processes with threads
+    cannot be forked.
+    """
+    parse_policy(request.policy or "")
+    if sys.platform != "linux":
+        raise UnavailableError("another policy is tried on Linux only")
+
+    def compute() -> bytes:
+        try:
+            return pickle.dumps(try_changes(state, request, now))
+        except FairleadError as fault:
+            return pickle.dumps(fault)
+
+    try:
+        return Fork(compute)
+    except OSError as fault:
+        raise UnavailableError(f"another policy cannot be tried: {fault.strerror}") from None
+
+
+def read_trial(fork: Fork) -> Trial:
+    """Wait for the trial of a copy; raise what it raised."""
+    ending = Timer(FORK_SECONDS, fork.kill)
+    ending.start()
+    try:
+        found = pickle.loads(b"".join(fork.parts()))
+    except ForkError:
+        raise UnavailableError(
+            f"the trial of another policy failed, or took more than {FORK_SECONDS:.0f} s"
+        ) from None
+    finally:
+        ending.cancel()
+    if isinstance(found, FairleadError):
+        raise found
+    trial: Trial = found
+    return trial
+
+
 def try_changes(state: ServiceState, request: WhatIfRequest, now: float) -> Trial:
-    """Make changes, place tasks, and undo all of it. Raises InputError for unknown names."""
+    """Make changes, place tasks, and undo all of it. Raises InputError for unknown names.
+
+    Another policy is not undone: see `trial_in_fork`.
+    """
     for name in request.weights:
         if name not in state.users:
             raise InputError(f"there is no user {name!r:.60}", "weights")
     for name in (*request.like, *request.drain, *request.remove):
         state.server(name)
+    before = state.scheduler.shares_question()
+    if request.policy is not None:
+        state.on_policy(now, request.policy, state.scheduler.seed)
+    scheduler = state.scheduler
     user_of = {
         run.task: run.entry.job.user
         for server in state.servers.values()
         for run in server.running.values()
     }
-    scheduler = state.scheduler
-    before = scheduler.shares_question()
     starts, stops = Counter[str](), Counter[str]()
     with scheduler.what_if():
         for name, weight in request.weights.items():

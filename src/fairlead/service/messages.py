@@ -566,10 +566,11 @@ class SharesView(BaseModel):
 class WhatIfRequest(Strict):
     """Changes to try on the live state.
 
-    Weights of users; numbers of more servers like those named; servers to drain or remove; quotas
-    of users and queues, which replace theirs on all servers.
+    Another policy; weights of users; numbers of more servers like those named; servers to drain or
+    remove; quotas of users and queues, which replace theirs on all servers.
     """
 
+    policy: Label | None = None
     weights: Annotated[dict[Name, Weight], Field(max_length=MOST_CHANGES)] = {}
     like: Annotated[
         dict[Name, Annotated[int, Field(ge=1, le=MOST_SERVERS, strict=True)]],

@@ -27,7 +27,7 @@ from fairlead.service._metrics_page import MetricsPage
 from fairlead.service._overview import Overview
 from fairlead.service._start_forecasts import LEARN_SECONDS, StartForecasts, expected_in_words
 from fairlead.service._state_thread import StateThread, Transaction
-from fairlead.service._what_if import try_changes
+from fairlead.service._what_if import read_trial, trial_in_fork, try_changes
 from fairlead.service._workers import Workers
 from fairlead.service.alerts import Thresholds
 from fairlead.service.jobs import Effects, Job, Server, TaskKey
@@ -545,7 +545,15 @@ class Service:
     async def what_if(self, request: WhatIfRequest) -> dict[str, Any]:
         """Return users' shares, starts and stops with changes of the state, which are undone."""
         async with self._what_if_lock:  # a caller with many questions delays only these
-            trial = await self.state_thread.run(lambda tx: try_changes(tx.state, request, tx.now))
+            if request.policy is None:
+                trial = await self.state_thread.run(
+                    lambda tx: try_changes(tx.state, request, tx.now)
+                )
+            else:
+                fork = await self.state_thread.run(
+                    lambda tx: trial_in_fork(tx.state, request, tx.now)
+                )
+                trial = await asyncio.to_thread(read_trial, fork)
             return await asyncio.to_thread(trial.answer)
 
     async def _delete_old_jobs(self) -> None:

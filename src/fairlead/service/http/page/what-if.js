@@ -6,6 +6,7 @@ import { count, counted, percent } from "./format.js";
 import { table, userLink } from "./parts.js";
 
 const FIELDS = [
+  ["policy", "Policy", "ps-dsf/best-fit"],
   ["weights", "Weights", "ana=2, bo=0.5"],
   ["like", "More servers like these", "node3=8"],
   ["drain", "Servers to drain", "node1, node2"],
@@ -41,6 +42,7 @@ export default class WhatIfView {
     try {
       const text = (name) => this.values[name] || "";
       this.answer = await change("POST", "/v1/what-if", {
+        ...(text("policy") ? { policy: text("policy") } : {}),
         weights: pairs(text("weights"), "Weights", Number),
         like: pairs(text("like"), "More servers", Number),
         drain: words(text("drain")),
