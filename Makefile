@@ -34,6 +34,7 @@ $(STAMP): $(ROOT)/pyproject.toml $(ROOT)/papers/pyproject.toml $(ROOT)/constrain
 
 # Contents decide, not times of files, which git changes. Without a C compiler it says so each time.
 built: $(STAMP)
+	@$(IN_ROOT) .venv/bin/python page_libraries.py
 	@$(IN_ROOT) .venv/bin/python -m fairlead.compiled || .venv/bin/python -W ignore setup.py --quiet build_ext --inplace
 
 wheels: $(STAMP)  ## Build a wheel for this machine and a source distribution, in dist/.

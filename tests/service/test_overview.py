@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import ExitStack
+from pathlib import Path
 from random import Random
 from typing import Any
 
+import httpx
 import pytest
 
 from asked_service import Asked, as_, served
 from fairlead.service import _overview as overview_module
-from fairlead.service.messages import FullError
+from fairlead.service.messages import DeniedError
+from live_cluster import Cluster, until
 
 
 async def fresh(ask: Asked) -> Any:
@@ -79,23 +83,23 @@ async def test_users_hold_parts_of_the_cluster(ask: Asked) -> None:
     assert found["proof_holds"]
 
 
-async def events_of(ask: Asked, caller: str, most: int) -> list[dict[str, Any]]:
-    stream = ask.service.overview.stream(caller, lambda: {"alerts": []})
+async def events_of(ask: Asked, most: int) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
-    async for piece in stream:
+    events = ask.service.overview.events(lambda: {"alerts": []}, lambda _: True)
+    async for piece in events:
         assert piece.endswith(b"\n\n")
         if piece.startswith(b"data: "):
             found.append(json.loads(piece[6:]))
         if len(found) == most:
             break
-    await stream.aclose()  # type: ignore[attr-defined]
     return found
 
 
 @served
 async def test_a_stream_sends_what_changed(ask: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(overview_module, "FRESH_SECONDS", 0.1)
-    following = asyncio.create_task(events_of(ask, "ana", 2))
+    await ask.service.overview.latest()
+    following = asyncio.create_task(events_of(ask, 2))
     await asyncio.sleep(0.5)
     await ask.join("a", cpu=4)
     first, second = await asyncio.wait_for(following, 20)
@@ -103,20 +107,85 @@ async def test_a_stream_sends_what_changed(ask: Asked, monkeypatch: pytest.Monke
 
 
 @served
-async def test_streams_are_bounded_and_end_with_the_service(ask: Asked) -> None:
+async def test_a_stream_waits_for_its_caller_and_ends_with_it(
+    ask: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A caller without allowance gets nothing new; one whose token was removed gets an end."""
+    monkeypatch.setattr(overview_module, "FRESH_SECONDS", 0.05)
     overview = ask.service.overview
     await overview.latest()
-    open_ones = [overview.stream("ana", dict) for _ in range(overview_module.STREAMS_OF_A_CALLER)]
-    for stream in open_ones:
-        await anext(stream)
-    with pytest.raises(FullError):
-        overview.stream("ana", dict)
-    await anext(overview.stream("bo", dict))
-    await open_ones[0].aclose()  # type: ignore[attr-defined]
-    overview.stream("ana", dict)
+    answers: list[Any] = [False, False, True, DeniedError("gone")]
+    sizes = []
+
+    def admit(size: int) -> bool:
+        sizes.append(size)
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return bool(answer)
+
+    await ask.join("a")
+    pieces = [piece async for piece in overview.events(dict, admit)]
+    assert len(pieces) == 2  # the one that was there, and that of the third round
+    assert sizes == [0, 0, 0, len(pieces[1])]
+
+
+@served
+async def test_streams_end_with_the_service(ask: Asked) -> None:
+    overview = ask.service.overview
+    await overview.latest()
+    events = overview.events(dict, lambda _: True)
+    await anext(events)
     ask.service.wake()
-    for stream in open_ones[1:]:
-        assert [piece async for piece in stream] == []
+    async with asyncio.timeout(5):
+        assert len([piece async for piece in events]) <= 1
+
+
+def test_streams_of_a_caller_are_bounded(tmp_path: Path) -> None:
+    """Over sockets: the ninth is refused until one is closed; a removed token ends its streams."""
+    cluster = Cluster(tmp_path)
+    cluster.start_service()
+    try:
+        made = cluster.run("token", "add", "ana", "--role", "user", "--db", str(cluster.db))
+        headers = {"Authorization": f"Bearer {made.stdout.strip()}"}
+        with ExitStack() as stack, httpx.Client(base_url=cluster.url, headers=headers) as client:
+            until(lambda: client.get("/v1/whoami").status_code == 200)
+            most = overview_module.STREAMS_OF_A_CALLER
+            streams = [stack.enter_context(client.stream("GET", "/v1/live")) for _ in range(most)]
+            assert [stream.status_code for stream in streams] == [200] * most
+            assert client.get("/v1/live").status_code == 429
+            streams[0].close()
+            with client.stream("GET", "/v1/live") as another:
+                assert another.status_code == 200
+            assert cluster.run("token", "remove", "ana", "--db", str(cluster.db)).returncode == 0
+            for _ in streams[1].iter_bytes():
+                pass  # until it ends
+    finally:
+        cluster.close()
+
+
+@served
+async def test_a_summary_that_failed_is_refused(
+    ask: Asked, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    await ask.service.overview.latest()
+    with monkeypatch.context() as patched:
+        patched.setattr(overview_module, "_summary", lambda *_: 1 / 0)
+        ask.service.overview._fresh_until = 0.0
+        for _ in range(2):
+            await ask("GET", "/v1/overview", status=503)
+    assert "ZeroDivisionError" in caplog.text
+    ask.service.overview._fresh_until = 0.0
+    await ask("GET", "/v1/overview")
+
+
+@served
+async def test_a_stop_outlives_a_failed_loop(ask: Asked) -> None:
+    async def fails() -> None:
+        raise ValueError
+
+    ask.service._background.append(asyncio.create_task(fails()))
+    await asyncio.sleep(0)  # it has failed; the service stops all the same at the end
 
 
 @served(tokens=True)

@@ -101,6 +101,12 @@ def test_steps_have_the_means_of_their_samples(journal: Journal, seed: int, peri
         assert shares["users"][0]["held"][k] == pytest.approx(mean)
 
 
+def test_samples_of_a_wrong_clock_are_dropped(journal: Journal) -> None:
+    journal.add_sample(NOW + DAY, sample(9), [UserShare("ana", 1, 1)])
+    journal.add_sample(NOW, sample(1), [])
+    assert [s.waiting for _, s in journal.samples.cluster(0)] == [1]
+
+
 def test_without_samples_there_are_no_times(journal: Journal) -> None:
     assert journal.samples.cluster_over_time(NOW - DAY, NOW)["times"] == []
     found = journal.samples.shares_over_time(NOW - DAY, NOW, "ana")
@@ -122,6 +128,8 @@ async def test_a_service_samples_what_runs(ask: Asked) -> None:
     ana = next(row for row in shares["users"] if row["user"] == "ana")
     assert ana["held"] == [1]
     assert ana["fair"] == pytest.approx([2 / 3])
+    await ask.service.overview.latest()
+    ask.service.overview._fresh_until = 0.0
     user = await ask("GET", "/v1/users/ana")
     assert (user["held"], user["fair"]) == (1, pytest.approx(2 / 3))
 

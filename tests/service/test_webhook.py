@@ -8,12 +8,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
+import sqlalchemy as sql
 
 from asked_service import Asked, asked, run
 from fairlead.errors import InputError
 from fairlead.service import webhook as sending
+from fairlead.service.alerts import Alert
 from fairlead.service.journal import notices as kept
 from fairlead.service.journal.event_journal import Journal
 from fairlead.service.rate_limits import Limits
@@ -172,7 +175,9 @@ def test_one_user_does_not_delay_others(tmp_path: Path, monkeypatch: pytest.Monk
     """Each user has a queue of its own, which is bounded; more notices are dropped."""
     monkeypatch.setattr(kept, "MOST_NOTICES", 5)
     journal = Journal(tmp_path / "j.db")
-    journal.add_alert({"n": 1}, 1.0)
+    journal.notices.has_receiver = True
+    alert = Alert("journal", "/j.db", "", 1.0)
+    journal.add_alerts([("alert.raised", alert, 1.0)], b"{}")
     with journal._engine.begin() as connection:
         for k in range(3):
             kept._insert(connection, "ana", [b"%d" % n for n in range(4)], 2.0 + k)
@@ -206,7 +211,7 @@ def test_a_secret_is_made_once(tmp_path: Path) -> None:
     assert made.startswith("whsec_")
     assert path.stat().st_mode & 0o777 == 0o600
     assert read_secret(path) == made
-    for wrong in ("", "whsec_", "abc", "whsec_short"):
+    for wrong in ("", "whsec_", "abc", "whsec_short", f"whsec_{'A' * 33}", f"whsec_{'-' * 40}"):
         path.write_text(wrong)
         with pytest.raises(InputError, match="whsec_"):
             read_secret(path)
@@ -214,8 +219,48 @@ def test_a_secret_is_made_once(tmp_path: Path) -> None:
         read_secret(tmp_path / "missing" / "secret")
 
 
-@pytest.mark.parametrize("wrong", ["", "host", "ftp://a/b", "http://", "file:///etc/passwd"])
+@pytest.mark.parametrize(
+    "wrong", ["", "host", "ftp://a/b", "http://", "file:///etc/passwd", "http://a:99999/"]
+)
 def test_a_url_is_one_of_http(wrong: str) -> None:
     with pytest.raises(InputError):
         check_url(wrong)
     check_url("https://example.org/hook?a=1")
+
+
+def test_an_accepted_notice_is_sent_once(tmp_path: Path) -> None:
+    """Also if it cannot be deleted; then it delays nobody else."""
+
+    async def whole() -> None:
+        async with (
+            listening() as listener,
+            asked(tmp_path, settings_of(listener), Limits(), "127.0.0.1:8400") as ask,
+        ):
+            notices = ask.service.journal.notices
+            fault = sql.exc.OperationalError("", {}, OSError("full"))
+            with mock.patch.object(notices, "delete", side_effect=fault):
+                for user in ("ana", "bo"):
+                    await ask.submit({"user": user, "notify": True})
+                for job in (1, 2):
+                    await ask("POST", f"/v1/jobs/{job}/cancel")
+                    await listener.has(job)
+                ask.service.webhook.wake_up.set()
+                await asyncio.sleep(0.3)
+            ask.service.webhook.wake_up.set()
+            async with asyncio.timeout(10):
+                while notices.first_of_each():
+                    await asyncio.sleep(0.02)
+            assert [body["job"]["user"] for body in listener.bodies] == ["ana", "bo"]
+
+    asyncio.run(whole())
+
+
+def test_without_a_receiver_nothing_is_kept(tmp_path: Path) -> None:
+    async def test(ask: Asked) -> None:
+        await ask.submit({"cpu": 5})
+        await ask.join("a")
+        await ask.service.history.sample(60.0)
+        assert [alert.about for alert in ask.service.history.alerts] == ["1"]
+        assert ask.service.journal.notices.first_of_each() == []
+
+    run(tmp_path, test)

@@ -97,8 +97,9 @@ class Demands:
 
 
 def too_large_groups(state: State, most: int) -> list[int]:
-    """Return some groups with waiting tasks that fit on no server, not even an empty one."""
+    """Return groups with waiting tasks that fit on no empty server, at most some of each queue."""
     tables = Demands(state)
+    of_queue: dict[Queue, int] = {}
     fits: dict[Shape, bool] = {}
     found: list[int] = []
     for number, group in state.groups.items():
@@ -109,10 +110,10 @@ def too_large_groups(state: State, most: int) -> list[int]:
         for shape in shapes:
             if shape not in fits:
                 fits[shape] = has_large(tables.open, shape) or has_large(tables.draining, shape)
-        if not all(fits[shape] for shape in shapes):
+        queue = group.waiting_list.queue
+        if not all(fits[shape] for shape in shapes) and of_queue.get(queue, 0) < most:
+            of_queue[queue] = of_queue.get(queue, 0) + 1
             found.append(number)
-            if len(found) == most:
-                break
     return found
 
 

@@ -720,9 +720,9 @@ class Scheduler:
         return ask_shares(state, self._amounts.quanta, asked)
 
     def too_large_groups(self, most: int) -> list[int]:
-        """Return at most some groups with waiting tasks that fit on no server, even an empty one.
+        """Return groups with waiting tasks that fit on no server, even an empty one.
 
-        It costs a scan of all groups.
+        There are at most `most` of each queue. It costs a scan of all groups.
 
         Raises
         ------

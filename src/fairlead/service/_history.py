@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from time import monotonic, time
@@ -13,18 +14,19 @@ from fairlead.errors import FairleadError
 from fairlead.scheduler.live_shares import LiveShares, SharesQuestion
 from fairlead.service import alerts as rules
 from fairlead.service._state_thread import StateThread, Transaction
-from fairlead.service.alerts import Alerts, Debts, FailingServers, Finding, ShortShare, Thresholds
+from fairlead.service.alerts import Alert, Alerts, FailingServers, Finding, ShortShare, Thresholds
 from fairlead.service.bounds import INTERRUPTED, PREEMPTED
 from fairlead.service.jobs import Effects
 from fairlead.service.journal.event_journal import Journal, JournalError
 from fairlead.service.journal.samples import ClusterSample, UserShare
 from fairlead.service.journal.share_records import SECONDS_PER_HOUR, ShareHours
-from fairlead.service.messages import UnavailableError
+from fairlead.service.rate_limits import in_turn
 
 LOG = logging.getLogger("fairlead.service")
 SAMPLE_SECONDS = 60.0  # between samples
 BUSY_PART = 50  # sampling takes at most 1/50 of the time
 STOPPED = {"cancelled", INTERRUPTED, PREEMPTED}  # reasons for which tasks are stopped
+MOST_UNWRITTEN = 1000  # changes of alerts while the journal cannot be written
 GROWTH_SECONDS = 86400.0  # of the journal, by which its further growth is forecast
 
 
@@ -58,10 +60,10 @@ class History:
     ) -> None:
         self.state_thread, self.journal = state_thread, journal
         self.pause = SAMPLE_SECONDS
-        self.alerts = Alerts()
+        self.alerts = Alerts(thresholds, journal.kept_alerts())
+        self._failing = FailingServers()
         self._changed = changed  # called when notices were written
-        self._debts, self._failing = Debts(thresholds), FailingServers()
-        # One question at a time, so that a caller with many of them delays only these.
+        self._unwritten: deque[tuple[str, Alert, float]] = deque(maxlen=MOST_UNWRITTEN)
         self._asking = asyncio.Lock()
 
     def learn(self, effects: Effects) -> None:
@@ -80,8 +82,10 @@ class History:
             last = began
             try:
                 await self.sample(seconds)
-            except (FairleadError, JournalError, UnavailableError) as fault:
+            except (FairleadError, JournalError) as fault:
                 LOG.warning("no shares were recorded", extra={"fault": str(fault)})
+            except Exception:  # a defect, after which the next sample may be right
+                LOG.exception("a sample failed unexpectedly")
             pause = max(self.pause, BUSY_PART * (monotonic() - began))
 
     async def sample(self, seconds: float) -> None:
@@ -97,7 +101,7 @@ class History:
         """Return the hours of users over the last seconds, and what they were owed."""
         cluster = await self.state_thread.run(_cluster)
         since = max(time() - seconds, 0.0)
-        async with self._asking:
+        async with in_turn(self._asking):
             rows = await asyncio.to_thread(self.journal.shares.since, since)
         return {
             "since": since,
@@ -108,14 +112,14 @@ class History:
     async def cluster_over_time(self, seconds: float) -> dict[str, Any]:
         """Return the figures of the cluster over the last seconds, in at most 300 steps."""
         now = time()
-        async with self._asking:
+        async with in_turn(self._asking):
             read = self.journal.samples.cluster_over_time
             return await asyncio.to_thread(read, max(now - seconds, 0.0), now)
 
     async def shares_over_time(self, seconds: float, user: str | None) -> dict[str, Any]:
         """Return the shares of a user, or of those with the largest ones, in 300 steps at most."""
         now = time()
-        async with self._asking:
+        async with in_turn(self._asking):
             read = self.journal.samples.shares_over_time
             return await asyncio.to_thread(read, max(now - seconds, 0.0), now, user)
 
@@ -124,22 +128,18 @@ class History:
         question = state.scheduler.shares_question()
         large: list[tuple[int, str]] = []
         if question.too_large:
-            jobs = state.jobs_of(state.scheduler.too_large_groups(rules.MOST_OF_A_KIND))
+            jobs = state.jobs_of(state.scheduler.too_large_groups(rules.MOST_OF_A_USER))
             large = [(job.id, job.user) for job in jobs]
         failing = self._failing.find(state.servers.keys(), tx.now)
         return Sample(question, tuple(state.resources), large, failing)
 
     def _record(self, sample: Sample, seconds: float) -> bool:
-        """Write a sample, and notices of alerts that were raised or cleared; return if any."""
+        """Update the alerts and write a sample; return whether notices were written."""
         now, question = time(), sample.question
         shares = question.answer()
         parts = _parts_of(shares, dict(zip(question.names, question.weight.tolist(), strict=True)))
-        hours = seconds / SECONDS_PER_HOUR
-        rows = [ShareHours(p.user, hours, p.held * hours, p.fair * hours) for p in parts.values()]
-        self.journal.add_shares(now, rows)
         size = self.journal.size()
         cluster = sample.cluster(size)
-        self.journal.add_sample(now, cluster, parts.values())
         short = [
             ShortShare(*parts[queue.name])
             for queue in shares.queues
@@ -147,19 +147,24 @@ class History:
         ]
         grown = self.journal.samples.cluster(now - GROWTH_SECONDS)
         found = {
-            rules.OWED: self._debts.add(short, seconds, cluster.capacity, now),
+            rules.OWED: self.alerts.debts.add(short, seconds, cluster.capacity, now),
             rules.NEVER_RUNS: rules.find_large_jobs(sample.large_jobs),
             rules.FAILING: sample.failing,
             rules.JOURNAL: rules.find_full_disk(self.journal.path, size, grown, now),
         }
-        has_notices = False
         for kind, findings in found.items():
             raised, cleared = self.alerts.update(kind, findings, now)
             for what, changed in (("alert.raised", raised), ("alert.cleared", cleared)):
                 for alert in changed:
                     LOG.warning("%s: %s", what, alert.text)
-                    self.journal.add_alert({"type": what, "alert": alert._asdict()}, now)
-                    has_notices = True
+                    self._unwritten.append((what, alert, now))
+        has_notices = bool(self._unwritten)
+        self.journal.add_alerts(self._unwritten, self.alerts.to_json())  # kept if that fails
+        self._unwritten.clear()
+        hours = seconds / SECONDS_PER_HOUR
+        rows = [ShareHours(p.user, hours, p.held * hours, p.fair * hours) for p in parts.values()]
+        self.journal.add_shares(now, rows)
+        self.journal.add_sample(now, cluster, parts.values())
         return has_notices
 
 

@@ -7,6 +7,7 @@ callers together. Servers are read some at a time, so that no other request wait
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter as Tally
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -23,8 +24,9 @@ from fairlead.errors import FairleadError
 from fairlead.service._metrics_page import StateCopy, copy_state
 from fairlead.service._state_thread import StateThread, Transaction
 from fairlead.service.jobs import Server
-from fairlead.service.messages import FullError, UnavailableError
+from fairlead.service.messages import DeniedError, FullError, UnavailableError
 
+LOG = logging.getLogger("fairlead.service")
 FRESH_SECONDS = 2.0  # for which a summary is kept
 WARM_SECONDS = 60.0  # between summaries that nobody asked for, so that a new page has one at once
 BUSY_PART = 30  # computing summaries takes at most 1/30 of the time
@@ -86,6 +88,7 @@ class Overview:
         self.users: dict[str, dict[str, Any]] = {}  # the share of each user
         self.is_closing = False
         self._latest: dict[str, Any] = {}
+        self._fault = ""
         self._fresh_until = -inf
         self._computing: asyncio.Task[None] | None = None
         self._streams: Tally[str] = Tally()
@@ -94,57 +97,71 @@ class Overview:
     async def keep_warm(self) -> None:
         """Compute a summary every minute."""
         while True:
-            with suppress(FairleadError):
+            with suppress(UnavailableError):
                 await self.latest()
             await asyncio.sleep(WARM_SECONDS)
 
     async def latest(self) -> dict[str, Any]:
-        """Return a summary that is a few seconds old at most."""
+        """Return a summary that is a few seconds old at most.
+
+        Raises `UnavailableError` if it could not be computed.
+        """
         if self._computing is None and monotonic() >= self._fresh_until:
             # In a context of its own: no caller is charged for all others.
             computing = asyncio.get_running_loop().create_task(self._compute(), context=Context())
             self._computing = computing
         if self._computing is not None:
             await asyncio.shield(self._computing)
+        if self._fault:
+            raise UnavailableError(self._fault)
         return self._latest
 
-    def stream(self, caller: str, added: Callable[[], Mapping[str, Any]]) -> AsyncIterator[bytes]:
-        """Yield server-sent events: each new summary with some additions of the caller's.
+    def open_stream(self, caller: str) -> None:
+        """Count a stream of a caller until `close_stream`.
 
-        Raises `FullError` if the caller, or all callers together, have too many streams.
+        Raises `FullError` if the caller, or all callers together, have too many.
         """
         if self._streams[caller] >= STREAMS_OF_A_CALLER or self._streams.total() >= STREAMS:
             raise FullError("too many live pages are open; close one")
-        return self._events(caller, added)
-
-    async def _events(
-        self, caller: str, added: Callable[[], Mapping[str, Any]]
-    ) -> AsyncIterator[bytes]:
         self._streams[caller] += 1
-        before, sent = b"", monotonic()
-        try:
-            if self._latest:  # at most a minute old; a new one follows
-                yield b"data: " + to_json({**self._latest, **added()}) + b"\n\n"
-            while not self.is_closing:
-                try:
-                    content = to_json({**await self.latest(), **added()})
-                except UnavailableError as fault:
-                    content = to_json({"fault": str(fault)})
-                if content != before:
-                    before, sent = content, monotonic()
-                    yield b"data: " + content + b"\n\n"
-                elif monotonic() - sent > PULSE_SECONDS:
-                    sent = monotonic()
-                    yield b":\n\n"
-                try:
-                    async with asyncio.timeout(max(self._fresh_until - monotonic(), 0.5)):
-                        await self._closed.wait()
-                except TimeoutError:
-                    pass
-        finally:
-            self._streams[caller] -= 1
-            if not self._streams[caller]:
-                del self._streams[caller]
+
+    def close_stream(self, caller: str) -> None:
+        """Count a stream no more."""
+        self._streams[caller] -= 1
+        if not self._streams[caller]:
+            del self._streams[caller]
+
+    async def events(
+        self, added: Callable[[], Mapping[str, Any]], admit: Callable[[int], bool]
+    ) -> AsyncIterator[bytes]:
+        """Yield server-sent events: each new summary with some additions of the caller's.
+
+        `admit` is asked before each round, with the bytes sent in the last one. It returns whether
+        the caller may have more now, and raises `DeniedError` to end the stream.
+        """
+        before, sent, size = b"", monotonic(), 0
+        if self._latest:  # at most a minute old; a new one follows
+            before = _event({**self._latest, **added()})
+            yield before
+        while not self.is_closing:
+            try:
+                content = before
+                if admit(size):
+                    content = _event({**await self.latest(), **added()})
+            except UnavailableError as fault:
+                content = _event({"fault": str(fault)})
+            except DeniedError:
+                return
+            size = 0
+            if content != before:
+                before, sent, size = content, monotonic(), len(content)
+                yield content
+            elif monotonic() - sent > PULSE_SECONDS:
+                sent = monotonic()
+                yield b":\n\n"
+            with suppress(TimeoutError):
+                async with asyncio.timeout(max(self._fresh_until - monotonic(), 0.5)):
+                    await self._closed.wait()
 
     def close(self) -> None:
         """End all streams."""
@@ -153,14 +170,20 @@ class Overview:
 
     async def _compute(self) -> None:
         began = monotonic()
+        thread = self._state_thread
         try:
-            copy = await asyncio.wrap_future(self._state_thread.enqueue(copy_state))
+            copy = await asyncio.wrap_future(thread.enqueue(copy_state))
             groups = await self._groups()
             shares = await self._shares()
-            ready = self._state_thread
-            self._latest, self.users = await asyncio.to_thread(
-                _summary, copy, groups, shares, ready.state.scheduler.policy.name
-            )
+            policy = thread.state.scheduler.policy.name
+            found = await asyncio.to_thread(_summary, copy, groups, shares, policy)
+            self._latest, self.users = found
+            self._fault = ""
+        except FairleadError as fault:
+            self._fault = str(fault)
+        except Exception:  # a defect, after which the next summary may be right
+            LOG.exception("the summary failed unexpectedly")
+            self._fault = "the summary of the cluster failed; the service's log has more"
         finally:
             self._computing = None
             self._fresh_until = monotonic() + max(FRESH_SECONDS, BUSY_PART * (monotonic() - began))
@@ -183,6 +206,10 @@ class Overview:
             else:
                 by_capacity[capacity] = group
         return list(by_capacity.values())
+
+
+def _event(content: Mapping[str, Any]) -> bytes:
+    return b"data: " + to_json(content) + b"\n\n"
 
 
 def _add_servers(

@@ -10,17 +10,20 @@ import shutil
 from collections import Counter as Tally
 from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
+
+from pydantic_core import from_json, to_json
 
 from fairlead.service.jobs import EndedAttempt
 from fairlead.service.journal.samples import ClusterSample
 
 OWED, NEVER_RUNS, FAILING, JOURNAL = "owed", "never-runs", "failing-server", "journal"
 KINDS = (OWED, NEVER_RUNS, FAILING, JOURNAL)
-MOST_OF_A_KIND = 100
+MOST_OF_A_KIND, MOST_OF_A_USER = 100, 10
 OWED_HOURS, OWED_SECONDS = 24.0, 3600.0  # of a GPU, or of a core in a cluster without GPUs
 LAST_TASKS = 20  # of a server, which are looked at
 FEWEST_FAILURES, FAILED_PART, FEWEST_JOBS = 5, 0.5, 2
@@ -60,41 +63,6 @@ class Thresholds:
     seconds: float = OWED_SECONDS
 
 
-class Alerts:
-    """The present alerts."""
-
-    def __init__(self) -> None:
-        self._present: dict[tuple[str, str], Alert] = {}
-
-    def __iter__(self) -> Iterator[Alert]:
-        return iter(self._present.values())
-
-    def update(
-        self, kind: str, found: Mapping[str, Finding], now: float
-    ) -> tuple[list[Alert], list[Alert]]:
-        """Replace the alerts of a kind by findings by subject; return those raised and cleared.
-
-        At most a hundred alerts of a kind are kept: those that were there before, then new ones.
-        """
-        before = {about: a for (k, about), a in self._present.items() if k == kind}
-        cleared = [alert for about, alert in before.items() if about not in found]
-        for alert in cleared:
-            del self._present[kind, alert.about]
-        raised: list[Alert] = []
-        room = MOST_OF_A_KIND - (len(before) - len(cleared))
-        for about, (text, user) in found.items():
-            if about in before:
-                self._present[kind, about] = before[about]._replace(text=text)
-            elif len(raised) < room:
-                raised.append(Alert(kind, about, text, now, user))
-        self._present |= {(kind, alert.about): alert for alert in raised}
-        return raised, cleared
-
-    def counts(self) -> dict[str, int]:
-        """Return the number of present alerts by kind."""
-        return {kind: sum(k == kind for k, _ in self._present) for kind in KINDS}
-
-
 class UserDebt(NamedTuple):
     """What a user was owed since it last held its fair share, in hours of the whole cluster.
 
@@ -119,7 +87,7 @@ class Debts:
 
     def __init__(self, thresholds: Thresholds) -> None:
         self._thresholds = thresholds
-        self._by_user: dict[str, UserDebt] = {}
+        self.by_user: dict[str, UserDebt] = {}
 
     def add(
         self, short: Iterable[ShortShare], seconds: float, capacity: Mapping[str, float], now: float
@@ -127,7 +95,7 @@ class Debts:
         """Add the users short for the last seconds; return the findings by user."""
         unit = "gpu" if capacity.get("gpu") else "cpu"
         scale, hours_of = capacity.get(unit, 0.0), "GPU-hours" if unit == "gpu" else "core-hours"
-        before, self._by_user = self._by_user, {}
+        before, self.by_user = self.by_user, {}
         found = {}
         for row in short:
             debt = before.get(row.user) or UserDebt(now - seconds, 0.0, None)
@@ -137,7 +105,7 @@ class Debts:
                 exceeded = None
             elif exceeded is None:
                 exceeded = now
-            debt = self._by_user[row.user] = UserDebt(debt.since, hours, exceeded)
+            debt = self.by_user[row.user] = UserDebt(debt.since, hours, exceeded)
             if exceeded is not None and now - exceeded >= self._thresholds.seconds:
                 text = (
                     f"user {row.user} is owed {hours * scale:.3g} {hours_of}: it has held less "
@@ -146,6 +114,60 @@ class Debts:
                 )
                 found[row.user] = Finding(text, row.user)
         return found
+
+
+class Alerts:
+    """The present alerts, and what users are owed.
+
+    One thread updates them; others may iterate over them meanwhile.
+    """
+
+    def __init__(self, thresholds: Thresholds, kept: bytes = b"") -> None:
+        """Begin with the alerts that `to_json` gave, if any."""
+        self._present: dict[tuple[str, str], Alert] = {}
+        self.debts = Debts(thresholds)
+        with suppress(ValueError, TypeError, LookupError, AttributeError):  # of an earlier version, or damaged
+            found = from_json(kept)
+            self._present = {(row[0], row[1]): Alert(*row) for row in found["alerts"]}
+            self.debts.by_user = {user: UserDebt(*row) for user, row in found["debts"].items()}
+
+    def __iter__(self) -> Iterator[Alert]:
+        return iter(self._present.values())
+
+    def to_json(self) -> bytes:
+        """Return the present alerts and debts."""
+        return to_json({"alerts": list(self), "debts": self.debts.by_user})
+
+    def update(
+        self, kind: str, found: Mapping[str, Finding], now: float
+    ) -> tuple[list[Alert], list[Alert]]:
+        """Replace the alerts of a kind by findings by subject; return those raised and cleared.
+
+        Of a kind at most ten alerts about a user are kept, and a hundred about no user: those that
+        were there before, then new ones.
+        """
+        others = {key: alert for key, alert in self._present.items() if key[0] != kind}
+        before = {about: alert for (k, about), alert in self._present.items() if k == kind}
+        cleared = [alert for about, alert in before.items() if about not in found]
+        kept = {
+            about: alert._replace(text=found[about].text)
+            for about, alert in before.items()
+            if about in found
+        }
+        of_user = Tally(alert.user for alert in kept.values())
+        raised: list[Alert] = []
+        for about, (text, user) in found.items():
+            if about not in kept and of_user[user] < (MOST_OF_A_USER if user else MOST_OF_A_KIND):
+                of_user[user] += 1
+                raised.append(Alert(kind, about, text, now, user))
+        present = [*kept.values(), *raised]
+        # A new mapping, as others may iterate over the old one.
+        self._present = others | {(kind, alert.about): alert for alert in present}
+        return raised, cleared
+
+    def counts(self) -> dict[str, int]:
+        """Return the number of present alerts by kind."""
+        return {kind: sum(k == kind for k, _ in self._present) for kind in KINDS}
 
 
 class EndedTask(NamedTuple):
@@ -158,7 +180,8 @@ class EndedTask(NamedTuple):
 class FailingServers:
     """The last tasks of each server, and the servers on which most of them fail.
 
-    Tasks of users whose tasks fail elsewhere, too, are no sign of a server's fault.
+    Tasks of users whose tasks fail elsewhere, too, are no sign of a server's fault, nor are those
+    of a single user who has none that ended well elsewhere.
     """
 
     def __init__(self) -> None:
@@ -191,7 +214,8 @@ class FailingServers:
             elsewhere = [of_all[u, True] - here[u, True] for u in users]
             well_elsewhere = [of_all[u, False] - here[u, False] for u in users]
             is_of_users = sum(elsewhere) > FAILED_ELSEWHERE * sum(elsewhere + well_elsewhere)
-            if len(failed) > FAILED_PART * len(tasks) and not is_of_users:
+            is_of_one = len(users) == 1 and not sum(well_elsewhere)
+            if len(failed) > FAILED_PART * len(tasks) and not (is_of_users or is_of_one):
                 found[name] = Finding(
                     f"server {name} fails tasks: {len(failed)} of the last {len(tasks)}, of "
                     f"{len(jobs)} jobs"

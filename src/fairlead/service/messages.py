@@ -505,7 +505,7 @@ class TaskOnServer(BaseModel):
 
 
 class FoundServer(ServerView):
-    """A server, and the first 200 tasks on it."""
+    """A server, and the first 100 tasks on it."""
 
     running: list[TaskOnServer]
 

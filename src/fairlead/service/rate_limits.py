@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from time import monotonic
@@ -17,6 +19,8 @@ LARGEST_BODY = 10 * 2**20
 BODY_A_REQUEST = 16 * 1024
 ANSWER_A_REQUEST = 64 * 1024
 STATE_SECONDS_A_REQUEST = 0.001  # of the thread that all callers share
+QUESTION_SECONDS_A_REQUEST = 0.01  # of another thread, which answers a question
+QUESTIONS_AT_ONCE = 1  # of a caller that wait for a lock that all callers share
 WORKER_FACTOR = 4.0  # a worker's token may ask more often than a user's
 AT_ONCE = {"user": 4, "worker": 64, "admin": 1000}  # requests of a caller in the state's queue
 
@@ -39,16 +43,26 @@ class Allowance:
         self._is_limited = role != "admin"
         self._left, self._since = self._burst, monotonic()
         self.at_once = asyncio.Semaphore(AT_ONCE[role])
+        self.questions = asyncio.Semaphore(QUESTIONS_AT_ONCE)
 
     def take(self) -> None:
         """Count a request; raise `HTTPException` until the rate admits it."""
-        now = monotonic()
-        self._left = min(self._burst, self._left + (now - self._since) * self._rate)
-        self._since = now
+        self._refill()
         if self._is_limited and self._left < 1:
             wait = str(int((1 - self._left) / self._rate) + 1)
             raise HTTPException(429, "too many requests", {"Retry-After": wait})
         self._left -= 1
+
+    def _refill(self) -> None:
+        now = monotonic()
+        self._left = min(self._burst, self._left + (now - self._since) * self._rate)
+        self._since = now
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether the caller has to wait."""
+        self._refill()
+        return self._is_limited and self._left < 0
 
     def check(self) -> None:
         """Raise `FullError` if other requests have spent the allowance meanwhile."""
@@ -59,6 +73,28 @@ class Allowance:
         """Count bytes of a request and of its answer, and time of the state's thread."""
         self._left -= body / BODY_A_REQUEST + answer / ANSWER_A_REQUEST
         self._left -= seconds / STATE_SECONDS_A_REQUEST
+
+
+@asynccontextmanager
+async def in_turn(lock: asyncio.Lock) -> AsyncIterator[None]:
+    """Hold a lock for a question of the current caller, which is charged for its time.
+
+    Only one question of each caller waits for the lock, so one with many delays only these.
+    """
+    caller = CALLER.get()
+    if caller is None:
+        async with lock:
+            yield
+        return
+    async with caller.questions:
+        caller.check()
+        async with lock:
+            began = monotonic()
+            try:
+                yield
+            finally:
+                part = STATE_SECONDS_A_REQUEST / QUESTION_SECONDS_A_REQUEST
+                caller.charge(seconds=part * (monotonic() - began))
 
 
 CALLER: ContextVar[Allowance | None] = ContextVar("CALLER", default=None)

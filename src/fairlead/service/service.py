@@ -43,6 +43,7 @@ from fairlead.service.messages import (
     UnavailableError,
     WhatIfRequest,
 )
+from fairlead.service.rate_limits import in_turn
 from fairlead.service.service_state import RESOURCES, ServiceState
 from fairlead.service.webhook import Receiver, Webhook
 
@@ -55,7 +56,7 @@ SHARES_PATIENCE = 0.15  # seconds that an explanation waits for shares
 DELETE_SECONDS = 3600.0  # between deletions of old jobs
 LISTED = 1000  # ended jobs in an answer
 ATTEMPTS_LISTED = 100
-TASKS_OF_SERVER = 200  # listed
+TASKS_OF_SERVER = 100  # listed
 VIEWS_AT_ONCE = 2000  # waiting and running jobs in an answer, described in one transaction
 PENDING_TASKS = 1_000_000  # waiting tasks of one user
 LIVE_BYTES = 256 * 2**20  # of the requests of one user's waiting and running jobs
@@ -94,6 +95,7 @@ class Service:
         self.metrics = MetricsPage(self.state_thread)
         self.workers = Workers(self.state_thread, journal, settings.silent, settings.grace)
         self.sessions = self.workers.sessions
+        journal.notices.has_receiver = settings.receiver is not None
         self.webhook = Webhook(journal.notices, settings.receiver)
         wake = self.webhook.wake_up.set
         self.history = History(self.state_thread, journal, settings.thresholds, wake)
@@ -137,8 +139,7 @@ class Service:
         self.wake()
         for task in self._background:
             task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+        await asyncio.gather(*self._background, return_exceptions=True)
         await asyncio.to_thread(self.state_thread.stop)
 
     # Jobs
@@ -273,7 +274,7 @@ class Service:
         """Return a page of the wanted jobs in order, and how many there are."""
         if caller.role == "user":
             wanted = wanted._replace(user=caller.subject)
-        async with self._search_lock:
+        async with in_turn(self._search_lock):
             if wanted.state in ENDED_STATES or wanted.state == "ended":
                 state = None if wanted.state == "ended" else wanted.state
                 terms = wanted._asdict() | {"state": state, "offset": offset, "limit": limit}
@@ -437,7 +438,9 @@ class Service:
 
         await self._view(job, caller)  # it is there, and the caller's
         runs = await self.state_thread.run(read)
-        ended = await asyncio.to_thread(self.journal.jobs.last_attempts_of, job, ATTEMPTS_LISTED)
+        async with in_turn(self._search_lock):
+            read_ended = self.journal.jobs.last_attempts_of
+            ended = await asyncio.to_thread(read_ended, job, ATTEMPTS_LISTED)
         return {"attempts": runs + ended}
 
     def _ended_attempt(self, job: int, index: int, attempt: int | None) -> tuple[TaskKey, str]:
@@ -544,7 +547,7 @@ class Service:
 
     async def what_if(self, request: WhatIfRequest) -> dict[str, Any]:
         """Return users' shares, starts and stops with changes of the state, which are undone."""
-        async with self._what_if_lock:  # a caller with many questions delays only these
+        async with in_turn(self._what_if_lock):
             if request.policy is None:
                 trial = await self.state_thread.run(
                     lambda tx: try_changes(tx.state, request, tx.now)
@@ -577,7 +580,7 @@ class Service:
 
     def _deliver(self, effects: Effects, ended: Sequence[int]) -> None:
         self.sessions.deliver(effects.starts, effects.stops)
-        if ended:
+        if any(job.notify for job in effects.ended):
             self.webhook.wake_up.set()
         for job in ended:
             if (event := self._waiting.get(job)) is not None:

@@ -12,10 +12,10 @@ import base64
 import hmac
 import logging
 import os
-import re
 import secrets
 from contextlib import suppress
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from time import monotonic, time
 
@@ -30,7 +30,8 @@ SEND_SECONDS = 10.0  # for the receiver to answer
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 600.0  # before a notice is sent again
 CHECK_SECONDS = 60.0
 PREFIX = "whsec_"
-SECRET = re.compile(rf"{PREFIX}[A-Za-z0-9+/]{{32,}}={{0,2}}")
+LEAST_KEY = 24  # bytes
+DELETE_SECONDS = 3600.0  # between deletions of old notices
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def check_url(text: str) -> None:
         url = httpx.URL(text)
     except httpx.InvalidURL as fault:
         raise InputError(f"is no URL: {fault}", "--notify") from None
-    if url.scheme not in ("http", "https") or not url.host:
+    if url.scheme not in ("http", "https") or not url.host or not 0 < (url.port or 443) < 65536:
         raise InputError(f"must be an http or https URL, not {text!r:.80}", "--notify")
 
 
@@ -78,7 +79,11 @@ def read_secret(path: Path) -> str:
         found = path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as fault:
         raise InputError(getattr(fault, "strerror", None) or str(fault), "", str(path)) from None
-    if not SECRET.fullmatch(found):
+    try:
+        key = base64.b64decode(found.removeprefix(PREFIX), validate=True)
+    except ValueError:
+        key = b""
+    if not found.startswith(PREFIX) or len(key) < LEAST_KEY:
         raise InputError(
             f"must hold a webhook's secret: {PREFIX} and at least 24 bytes in base64", "", str(path)
         )
@@ -92,17 +97,21 @@ class Webhook:
         self._notices, self._receiver = notices, receiver
         self.wake_up = asyncio.Event()
         self._again: dict[str, tuple[float, float]] = {}  # by notice: when, and the pause before
+        self._accepted: set[str] = set()  # notices that are still in the journal
+        self._delete_at = -inf
         self._is_failing = False
 
     async def run(self) -> None:
         """Send notices for ever; without a receiver, only delete old ones."""
         async with httpx.AsyncClient(timeout=SEND_SECONDS, follow_redirects=False) as client:
             while True:
+                pause = CHECK_SECONDS
                 try:
                     pause = await self._send_due(client)
                 except (sql.exc.SQLAlchemyError, OSError) as fault:
                     LOG.warning("notices cannot be read", extra={"fault": str(fault)})
-                    pause = CHECK_SECONDS
+                except Exception:  # a defect, after which other notices may be sent
+                    LOG.exception("sending notices failed unexpectedly")
                 with suppress(TimeoutError):
                     async with asyncio.timeout(pause):
                         await self.wake_up.wait()
@@ -110,15 +119,19 @@ class Webhook:
 
     async def _send_due(self, client: httpx.AsyncClient) -> float:
         """Send notices until none is due; return the seconds until the next may be."""
-        if dropped := await asyncio.to_thread(self._notices.delete_old, time()):
-            LOG.warning("no webhook accepted some notices", extra={"notices": dropped})
+        if monotonic() >= self._delete_at:
+            self._delete_at = monotonic() + DELETE_SECONDS
+            if dropped := await asyncio.to_thread(self._notices.delete_old, time()):
+                LOG.warning("no webhook accepted some notices", extra={"notices": dropped})
         if self._receiver is None:
-            return CHECK_SECONDS
+            return DELETE_SECONDS
+        for notice_id in list(self._accepted):  # that could not be deleted
+            await self._forget(notice_id)
         while True:
             now = monotonic()
             waiting = {id_ for id_, (again, _) in self._again.items() if again > now}
             oldest = await asyncio.to_thread(self._notices.first_of_each)
-            due = [notice for notice in oldest if notice.id not in waiting]
+            due = [n for n in oldest if n.id not in waiting and n.id not in self._accepted]
             self._again = {n.id: self._again[n.id] for n in oldest if n.id in self._again}
             if not due:
                 soonest = min((again for again, _ in self._again.values()), default=now + 3600)
@@ -140,7 +153,8 @@ class Webhook:
             fault = str(error) or type(error).__name__
         if not fault:
             self._again.pop(notice.id, None)
-            await asyncio.to_thread(self._notices.delete, notice.id)
+            self._accepted.add(notice.id)
+            await self._forget(notice.id)
         else:
             _, before = self._again.get(notice.id, (0.0, FIRST_PAUSE / 2))
             pause = min(2 * before, LONGEST_PAUSE)
@@ -151,3 +165,11 @@ class Webhook:
                 LOG.warning("the webhook takes no notices", extra={"fault": fault})
             else:
                 LOG.info("the webhook takes notices again")
+
+    async def _forget(self, notice: str) -> None:
+        """Delete an accepted notice; if that fails, it is deleted later and not sent again."""
+        try:
+            await asyncio.to_thread(self._notices.delete, notice)
+            self._accepted.discard(notice)
+        except (sql.exc.SQLAlchemyError, OSError) as fault:
+            LOG.warning("a notice cannot be deleted", extra={"fault": str(fault)})

@@ -127,12 +127,20 @@ class Access:
     _allowances: OrderedDict[tuple[str, str], Allowance] = field(default_factory=OrderedDict)
 
     def caller(self, scope: Scope) -> Token:
+        """Return the caller of a request, and count the request.
+
+        Callers that have to wait get an `HTTPException`, too.
+        """
+        found = self.identify(scope)
+        self.allowance(found).take()
+        return found
+
+    def identify(self, scope: Scope) -> Token:
         """Return the caller of a request.
 
         A token is valid from any address. Without one, the Unix account is the caller: on the Unix
         socket any account that can reach it; on TCP only root and the service's own account, and
-        only if no token was ever added. Other callers, and callers that have to wait, get an
-        `HTTPException`.
+        only if no token was ever added. Other callers get an `HTTPException`.
         """
         headers = dict(scope["headers"])
         if monotonic() - self._read > TOKENS_AGE:
@@ -148,7 +156,6 @@ class Access:
             found = scope["state"]["caller"]
         else:
             found = self._local(scope["state"].get("peer"), headers)
-        self.allowance(found).take()
         return found
 
     def allowance(self, caller: Token) -> Allowance:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from hashlib import sha256
 from typing import Annotated, Any
 
@@ -30,7 +31,7 @@ from fairlead.service._job_search import JobFilter
 from fairlead.service._metrics_page import CONTENT_TYPE
 from fairlead.service.bounds import INTERRUPTED
 from fairlead.service.http._pages import PAGE_FILES, pages
-from fairlead.service.http.access import Access, Gate
+from fairlead.service.http.access import Access, Gate, Receive, Scope, Send
 from fairlead.service.journal.samples import KEPT_SECONDS
 from fairlead.service.journal.tokens import Token
 from fairlead.service.messages import MOST_INTEGER, Name
@@ -83,8 +84,8 @@ def application(service: Service, limits: Limits, *, version: str = "0") -> Fast
         docs_url=None,  # see `pages`
         redoc_url=None,
     )
-    api.state.service = service
-    api.add_middleware(Gate, access=Access(service, limits))
+    api.state.service, api.state.access = service, Access(service, limits)
+    api.add_middleware(Gate, access=api.state.access)
     api.add_exception_handler(FairleadError, _refused)
     api.add_exception_handler(RequestValidationError, _invalid)
     api.include_router(router, responses=REFUSALS)
@@ -306,9 +307,9 @@ async def search_servers(
     text: Annotated[str, Query(max_length=200)] = "",
     state: messages.StateOfServer | None = None,
     offset: Annotated[int, Query(ge=0, le=MOST_INTEGER)] = 0,
-    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    limit: Annotated[int, Query(ge=1, le=50)] = 20,
 ) -> Response:
-    """Search servers by name, with the first 200 tasks on each."""
+    """Search servers by name, with the first 100 tasks on each."""
     return _json(await service.find_servers(caller, text, state, offset, limit))
 
 
@@ -371,12 +372,40 @@ async def overview(service: Served, caller: User) -> Response:
     return _json(await service.overview.latest() | alerts)
 
 
+class _Stream(StreamingResponse):
+    """Server-sent events, whose caller may have a few at a time."""
+
+    def __init__(self, events: AsyncIterator[bytes], closed: Callable[[], None]) -> None:
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        super().__init__(events, media_type="text/event-stream", headers=headers)
+        self._closed = closed
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._closed()
+
+
 @router.get("/v1/live", response_class=StreamingResponse, tags=["shares"])
-async def live(service: Served, caller: User) -> Response:
+async def live(request: Request, service: Served, caller: User) -> Response:
     """Stream the overview as server-sent events, each time that it changes."""
-    events = service.overview.stream(caller.name, lambda: {"alerts": service.alerts_for(caller)})
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(events, media_type="text/event-stream", headers=headers)
+    access: Access = request.app.state.access
+    overview = service.overview
+
+    def admit(sent: int) -> bool:
+        try:
+            access.identify(request.scope)  # its token may have been removed
+        except HTTPException as fault:
+            raise messages.DeniedError(str(fault.detail)) from None
+        allowance = access.allowance(caller)
+        allowance.charge(answer=sent)
+        return not allowance.is_spent
+
+    overview.open_stream(caller.name)
+    request.state.is_free = True  # as each event is charged when it is sent
+    events = overview.events(lambda: {"alerts": service.alerts_for(caller)}, admit)
+    return _Stream(events, partial(overview.close_stream, caller.name))
 
 
 @router.post("/v1/what-if", response_model=messages.WhatIfView, tags=["shares"])

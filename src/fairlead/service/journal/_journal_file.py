@@ -116,7 +116,7 @@ notices = sql.Table(  # that wait to be sent to a webhook
     TABLES,
     sql.Column("id", sql.Text, primary_key=True),
     sql.Column("user", sql.Text, nullable=False, index=True),  # whose job it is about; else empty
-    sql.Column("made", sql.Float, nullable=False),
+    sql.Column("made", sql.Float, nullable=False, index=True),
     sql.Column("body", sql.LargeBinary, nullable=False),
 )
 LATER_TABLES = (share_hours, cluster_samples, share_samples, notices)  # earlier journals lack them
@@ -165,6 +165,7 @@ def open_engine(path: Path, read_only: bool, outlives_machine: bool) -> sql.Engi
         synced = "FULL" if outlives_machine else "OFF"
         for pragma in ("journal_mode = WAL", f"synchronous = {synced}", f"busy_timeout = {BUSY}"):
             connection.execute(f"PRAGMA {pragma}")
+        connection.create_function("casefold", 1, str.casefold, deterministic=True)
 
     return engine
 

@@ -11,7 +11,7 @@ import logging
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,9 +20,11 @@ from zlib import crc32
 
 import sqlalchemy as sql
 from pydantic_core import from_json
+from sqlalchemy.dialects import sqlite
 
 from fairlead.errors import InputError
 from fairlead.garbage_collection import garbage_collection_paused
+from fairlead.service.alerts import Alert
 from fairlead.service.jobs import Effects, Running, TaskKey
 from fairlead.service.journal import _journal_file as journal_file
 from fairlead.service.journal._journal_file import (
@@ -51,6 +53,7 @@ EARLIER = (
     "that version once and stop it; then fairlead simulate and fairlead trace convert read what "
     "happened, and fairlead serve begins another journal (--db)"
 )
+ALERTS = "alerts"  # the key of the present alerts
 ANSWERS_AGE = 86400.0  # seconds for which idempotency keys are kept
 EVENTS_AT_ONCE = 500  # few enough to stay in the processor's cache
 NEWEST_SNAPSHOTS = 2  # kept for recovery
@@ -294,12 +297,24 @@ class Journal:
         except (sql.exc.SQLAlchemyError, OSError) as fault:
             raise _unwritten(fault) from None
 
-    def add_alert(self, content: Mapping[str, Any], now: float) -> None:
-        """Add a notice of an alert, for the webhook."""
+    def add_alerts(self, changes: Iterable[tuple[str, Alert, float]], present: bytes) -> None:
+        """Write changes of alerts as notices, each with its time, and the present alerts."""
         try:
-            self.notices.add_alert(content, now)
+            with self._engine.begin() as connection:
+                for what, alert, now in changes:
+                    content = {"type": what, "alert": alert._asdict()}
+                    self.notices.insert_alert(connection, alert.user, content, now)
+                kept = sqlite.insert(meta).values(key=ALERTS, value=present.decode())
+                new = {"value": kept.excluded.value}
+                connection.execute(kept.on_conflict_do_update(["key"], set_=new))
         except (sql.exc.SQLAlchemyError, OSError) as fault:
             raise _unwritten(fault) from None
+
+    def kept_alerts(self) -> bytes:
+        """Return the alerts that were present at the last sample; empty if there was none."""
+        with self._engine.connect() as connection:
+            found = connection.scalar(sql.select(meta.c.value).where(meta.c.key == ALERTS))
+        return (found or "").encode()
 
     def size(self) -> int:
         """Return the bytes of the journal's file and of its write-ahead log."""

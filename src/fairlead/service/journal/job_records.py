@@ -185,12 +185,13 @@ class JobRecords:
             return sql.func.json_extract(rows.c.view, f"$.{name}")
 
         chosen = sql.select(rows.c.id, rows.c.ended, rows.c.view, sql.func.count().over())
-        chosen = chosen.where(sql.func.json_valid(rows.c.view))
+        is_sound = sql.case((sql.func.json_valid(rows.c.view), sql.func.json_type(rows.c.view)))
+        chosen = chosen.where(is_sound == "object")
         if state is not None:
             chosen = chosen.where(field("state") == state)
         if text:
             has_text = [
-                sql.func.instr(sql.func.lower(column), text.lower()) > 0
+                sql.func.instr(sql.func.casefold(column), text.casefold()) > 0
                 for column in (rows.c.user, sql.func.coalesce(field("name"), ""))
             ]
             chosen = chosen.where(sql.or_(*has_text, sql.cast(rows.c.id, sql.Text) == text))
@@ -200,8 +201,15 @@ class JobRecords:
         order = [key.desc(), rows.c.id.desc()] if descending else [key, rows.c.id]
         with self._engine.connect() as connection:
             found = connection.execute(chosen.order_by(*order).offset(offset).limit(limit)).all()
-        views = [short_view(from_json(row.view)) | {"ended": row.ended} for row in found]
-        return views, found[0][3] if found else 0
+            number = found[0][3] if found else 0
+            if offset and not found:
+                every = chosen.with_only_columns(sql.func.count())
+                number = int(connection.scalar(every) or 0)
+        views = []
+        for row in found:
+            if (outcome := _outcome(row.id, row.view)) is not None:
+                views.append(short_view(outcome) | {"ended": row.ended})
+        return views, number
 
     def outcomes(self, ids: Iterable[int]) -> dict[int, tuple[str, str]]:
         """Return user and final state of those jobs that have ended."""
@@ -315,7 +323,7 @@ def _checked(job: int, found: object, digest: int | None) -> dict[str, Any] | No
     return whole if isinstance(whole, dict) and isinstance(whole.get("command"), list) else None
 
 
-def _outcome(job: int, written: bytes) -> dict[str, Any] | None:
+def _outcome(job: int, written: bytes | str) -> dict[str, Any] | None:
     """Return the view of an ended job, or None if it cannot be read."""
     try:
         view = from_json(written)

@@ -38,9 +38,12 @@ class Notices:
 
     def __init__(self, engine: sql.Engine) -> None:
         self._engine = engine
+        self.has_receiver = False  # without one no notices are written
 
     def insert_ends(self, connection: sql.Connection, ended: Sequence[Job], now: float) -> None:
         """Write notices of ended jobs that asked for it, within a commit."""
+        if not self.has_receiver:
+            return
         by_user: dict[str, list[bytes]] = defaultdict(list)
         for job in ended:
             if job.notify:
@@ -49,10 +52,12 @@ class Notices:
         for user, bodies in by_user.items():
             _insert(connection, user, bodies, now)
 
-    def add_alert(self, content: Mapping[str, Any], now: float) -> None:
-        """Write a notice of an alert."""
-        with self._engine.begin() as connection:
-            _insert(connection, "", [to_json(content)], now)
+    def insert_alert(
+        self, connection: sql.Connection, user: str, content: Mapping[str, Any], now: float
+    ) -> None:
+        """Write a notice of an alert, among those of the user that it is about."""
+        if self.has_receiver:
+            _insert(connection, user, [to_json(content)], now)
 
     def first_of_each(self) -> list[Notice]:
         """Return the oldest notice of each user, and of alerts."""

@@ -7,6 +7,7 @@ eight days, and in each slot only the shares of the users with the largest ones.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import sqlalchemy as sql
@@ -53,7 +54,8 @@ class Samples:
         oldest = slot - KEPT_SECONDS // SLOT_SECONDS
         with self._engine.begin() as connection:
             for table in (cluster_samples, share_samples):
-                is_replaced = (table.c.slot == slot) | (table.c.slot < oldest)
+                # Later ones are there if the clock was wrong.
+                is_replaced = (table.c.slot >= slot) | (table.c.slot < oldest)
                 connection.execute(sql.delete(table).where(is_replaced))
             figures = to_json(cluster._asdict())
             connection.execute(sql.insert(cluster_samples).values(slot=slot, figures=figures))
@@ -67,7 +69,11 @@ class Samples:
         )
         with self._engine.connect() as connection:
             rows = connection.execute(chosen.order_by(cluster_samples.c.slot)).all()
-        return [(row.slot * SLOT_SECONDS, ClusterSample(**from_json(row.figures))) for row in rows]
+        found = []
+        for row in rows:
+            with suppress(ValueError, TypeError):  # a damaged row
+                found.append((row.slot * SLOT_SECONDS, ClusterSample(**from_json(row.figures))))
+        return found
 
     def cluster_over_time(self, since: float, now: float) -> dict[str, Any]:
         """Return means of the samples of a period in at most 300 equal steps; null without any."""
