@@ -18,10 +18,6 @@ LIBRARIES = ROOT / "src/fairlead/service/http/page/libraries"
 FILES = (
     "lit-html/LICENSE",
     "lit-html/lit-html.js",
-    "lit-html/directive.js",
-    "lit-html/directive-helpers.js",
-    "lit-html/directives/live.js",
-    "lit-html/directives/repeat.js",
     "uplot/LICENSE",
     "uplot/dist/uPlot.iife.min.js",
     "uplot/dist/uPlot.min.css",

@@ -11,6 +11,7 @@ import pytest
 from access_checks import check_access
 from playwright.sync_api import Page, expect
 
+from fairlead.service.journal.event_journal import Journal
 from live_cluster import Cluster, until
 
 Opened = Callable[..., Page]
@@ -103,7 +104,7 @@ def test_an_operator_drains_and_changes_a_weight(
     page.goto(f"{guarded.url}/#/user/bo")
     page.get_by_role("button", name="Change the weight").click()
     page.get_by_role("spinbutton").fill("2.5")
-    page.get_by_role("dialog").get_by_role("button", name="Change").click()
+    page.keyboard.press("Enter")
     expect(page.locator(".tiles")).to_contain_text("2.5")
     page.get_by_role("button", name="Change the weight").click()
     page.get_by_role("spinbutton").fill("1e300")
@@ -128,18 +129,22 @@ def test_a_keyboard_suffices(cluster: Cluster, open_page: Opened) -> None:
     page = open_page(cluster.url)
     expect(page.locator("#view h1")).to_be_visible()
     page.keyboard.press("Tab")
-    page.keyboard.press("Enter")  # skip to the contents
     page.goto(f"{cluster.url}/#/jobs")
     expect(page.locator("#view h1")).to_have_text("Jobs")
+    page.locator("#skip").focus()
+    page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.id") == "view"
+    expect(page.locator("#view h1")).to_have_text("Jobs")
     for _ in range(30):
         page.keyboard.press("Tab")
         if page.evaluate("document.activeElement.textContent") == "user":
             break
     page.keyboard.press("Enter")
-    expect(page.get_by_role("columnheader", name="user")).to_have_attribute(
-        "aria-sort", "ascending"
-    )
+    heading = page.get_by_role("columnheader", name="user")
+    expect(heading).to_have_attribute("aria-sort", "ascending")
+    page.wait_for_timeout(500)
+    page.keyboard.press("Enter")  # the focus is still there
+    expect(heading).to_have_attribute("aria-sort", "descending")
 
 
 def test_a_hundred_thousand_jobs_are_searched(own_cluster: Cluster, open_page: Opened) -> None:
@@ -161,4 +166,80 @@ def test_a_hundred_thousand_jobs_are_searched(own_cluster: Cluster, open_page: O
     page.goto(f"{own_cluster.url}/#/jobs?offset=99950&descending=false")
     expect(page.locator("tbody tr").last).to_contain_text("job 99999")
     expect(page.get_by_role("button", name="Later")).to_be_disabled()
+    check_access(page)
+
+
+def test_a_removed_token_is_told(open_page: Opened, own_cluster: Cluster) -> None:
+    done = own_cluster.run("token", "add", "eve", "--db", str(own_cluster.db))
+    page = open_page(own_cluster.url)
+    expect(page.locator("#verdict")).to_contain_text("Who are you?")
+    sign_in(page, done.stdout.strip())
+    expect(page.locator("#who")).to_have_text("eve")
+    own_cluster.run("token", "remove", "eve", "--db", str(own_cluster.db))
+    expect(page.locator("#verdict")).to_contain_text("This token is not let in")
+    expect(page.locator("#let-in")).to_be_visible()
+    expect(page.locator("#seen")).to_be_hidden()
+
+
+def test_what_is_typed_stays(cluster: Cluster, open_page: Opened) -> None:
+    """Also while the list is asked for again, as jobs come."""
+    page = open_page(cluster.url, "#/jobs")
+    expect(page.locator(".pager")).to_be_visible()
+    field = page.get_by_label("Text in name")
+    field.press_sequentially("hello")
+    with page.expect_response("**/v1/jobs/search**"):
+        cluster.run("submit", "--user", "tim", "--count", "2", "--", "sleep", "20")
+    page.wait_for_timeout(300)
+    expect(field).to_have_value("hello")
+
+
+def test_a_held_job_that_runs_is_released(own_cluster: Cluster, open_page: Opened) -> None:
+    own_cluster.start_worker("a", cpu=4)
+    done = own_cluster.run(
+        "submit", "--user", "hal", "--count", "90", "--cpu", "2", "--", "sleep", "60"
+    )
+    job = done.stdout.strip()
+    until(lambda: "running" in own_cluster.run("jobs").stdout)
+    page = open_page(own_cluster.url, f"#/job/{job}")
+    for button, words in (
+        ("Hold", "held: no more of its tasks start"),
+        ("Release", "of its tasks wait"),
+    ):
+        page.get_by_role("button", name=button).click()
+        page.get_by_role("dialog").get_by_role("button", name=button).click()
+        expect(page.locator(".lead")).to_contain_text(words)
+    expect(page.get_by_role("button", name="Hold")).to_be_visible()
+
+
+def test_addresses_that_name_nothing(cluster: Cluster, open_page: Opened) -> None:
+    page = open_page(cluster.url, "#/job/%E0%A4%A")
+    expect(page.locator("#view h1")).to_have_text("There is no such view")
+    for address, words in (
+        ("constructor", "There is no such view"),
+        ("what-if", "What if?"),
+        ("jobs?offset=5000&x=1&state=bogus", "Jobs"),
+        ("servers?state=x", "Servers"),
+        ("", "Overview"),
+    ):
+        page.goto(f"{cluster.url}/#/{address}")
+        expect(page.locator("#view h1")).to_have_text(words)
+        expect(page.locator("#notice")).to_have_text("")
+    for address in ("job/abc", "job/999999", "user/nobody"):
+        page.goto(f"{cluster.url}/#/{address}")
+        expect(page.locator("#notice")).to_contain_text("there is no")
+
+
+def test_many_alerts_are_folded(own_cluster: Cluster, open_page: Opened) -> None:
+    """The journal has the alerts of the last sample."""
+    journal = Journal(own_cluster.db, shared=True)
+    present = [["never-runs", str(k), f"job {k} never runs", 1.0, "ana"] for k in range(9)]
+    journal.add_alerts([], json.dumps({"alerts": present, "debts": {}}).encode())
+    journal.close()
+    own_cluster.kill("service")
+    own_cluster.start_again("service")
+    until(own_cluster.is_ready)
+    page = open_page(own_cluster.url, width=400)
+    expect(page.locator("#alerts > div > ul > li")).to_have_count(3)
+    page.locator("#alerts summary").click()
+    expect(page.get_by_role("link", name="Job 8")).to_have_attribute("href", "#/job/8")
     check_access(page)

@@ -31,7 +31,10 @@ def plainly(jobs: list[dict[str, Any]], query: dict[str, Any]) -> list[str]:
         job
         for job in jobs
         if query["user"] in (None, job["user"])
-        and query["state"] in ("live", "ended", job["state"])
+        and (
+            query["state"] in ("live", "ended", job["state"])
+            or (query["state"] == "held" and job["held"])
+        )
         and (text in (job["name"] or "").casefold() or text in job["user"] or text == job["id"])
     ]
     found.sort(key=lambda job: int(job["id"]), reverse=query["descending"])

@@ -53,7 +53,7 @@ def find_live(jobs: Sequence[Job], wanted: JobFilter) -> list[int]:
         job
         for job in jobs
         if (wanted.user is None or job.user == wanted.user)
-        and wanted.state in ("live", job.state)
+        and (wanted.state in ("live", job.state) or (wanted.state == "held" and job.held))
         and (
             not text
             or text in (job.name or "").casefold()

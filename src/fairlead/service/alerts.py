@@ -126,7 +126,9 @@ class Alerts:
         """Begin with the alerts that `to_json` gave, if any."""
         self._present: dict[tuple[str, str], Alert] = {}
         self.debts = Debts(thresholds)
-        with suppress(ValueError, TypeError, LookupError, AttributeError):  # of an earlier version, or damaged
+        with suppress(
+            ValueError, TypeError, LookupError, AttributeError
+        ):  # of an earlier version, or damaged
             found = from_json(kept)
             self._present = {(row[0], row[1]): Alert(*row) for row in found["alerts"]}
             self.debts.by_user = {user: UserDebt(*row) for user, row in found["debts"].items()}

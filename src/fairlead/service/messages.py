@@ -354,8 +354,8 @@ class WhenView(BaseModel):
 class JobView(BaseModel):
     """A job as it is now, or as it ended. Times are seconds since 1970.
 
-    `command` is present in the answer for a single job. For an ended job, `shortened` names
-    the fields of which only the first entries are kept.
+    A `held` job may still run tasks. `command` is present in the answer for a single job. For an
+    ended job, `shortened` names the fields of which only the first entries are kept.
     """
 
     id: str
@@ -363,6 +363,7 @@ class JobView(BaseModel):
     name: str | None = None
     command: list[str] | None = None
     state: JobState
+    held: bool = False
     tasks: int
     attempts: int
     server: str | None

@@ -345,6 +345,7 @@ def job_view(job: Job) -> dict[str, Any]:
         "user": job.user,
         "name": job.name,
         "state": job.state,
+        "held": job.held,
         "tasks": job.tasks,
         "attempts": job.attempts,
         "server": job.server,

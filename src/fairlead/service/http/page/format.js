@@ -3,7 +3,7 @@
 export const count = (n) => n.toLocaleString("en");
 export const counted = (n, noun) => `${count(n)} ${noun}${n === 1 ? "" : "s"}`;
 export const percent = (part) => `${Number((100 * part).toPrecision(3))} %`;
-export const amount = (n) => (Math.round(100 * n) / 100).toLocaleString("en");
+export const amount = (n) => (n < 1 ? Number(n.toPrecision(3)) : Math.round(100 * n) / 100).toLocaleString("en", { maximumFractionDigits: 9 });
 export const moment = (seconds) => new Date(1000 * seconds).toLocaleString();
 
 const UNITS = { cpu: "cores", memory: "GiB", gpu: "GPUs" };

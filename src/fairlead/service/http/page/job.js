@@ -1,7 +1,7 @@
 // One job: why it waits, when it starts, its attempts and its output.
 
 import { html } from "./libraries/lit-html/lit-html.js";
-import { ask, change } from "./api.js";
+import { ask, change, Refused } from "./api.js";
 import { amounts, count, duration, moment, start } from "./format.js";
 import { confirm, table, userLink } from "./parts.js";
 
@@ -15,11 +15,12 @@ export default class JobView {
   output = null;
 
   constructor([id]) {
-    this.id = id;
-    this.title = `Job ${id}`;
+    this.id = id || "";
+    this.title = `Job ${this.id}`;
   }
 
   async load() {
+    if (!/^[1-9][0-9]{0,17}$/.test(this.id)) throw new Refused(404, `there is no job ${this.id}`);
     const path = `/v1/jobs/${encodeURIComponent(this.id)}`;
     const [job, why, when, attempts] = await Promise.all([ask(path), ask(`${path}/explain`), ask(`${path}/when`), ask(`${path}/attempts`)]);
     Object.assign(this, { job, why, when, attempts: attempts.attempts });
@@ -63,7 +64,7 @@ export default class JobView {
       if (await confirm(question, label)) await act(() => change("POST", `${path}/${action}`));
     };
     return html`<p class="actions">
-      ${this.job.state === "held"
+      ${this.job.held
         ? html`<button @click=${() => asked(`Release job ${this.id}?`, "Release", "release")}>Release</button>`
         : html`<button @click=${() => asked(`Hold job ${this.id}? Its waiting tasks do not start.`, "Hold", "hold")}>Hold</button>`}
       <button class="grave" @click=${() => asked(`Cancel job ${this.id}? Its running tasks are stopped.`, "Cancel the job", "cancel")}>Cancel</button></p>`;
@@ -108,7 +109,8 @@ function sentence(job) {
   const status = job.exit_status ? ` Its exit status is ${job.exit_status}.` : "";
   const reason = job.reason && job.reason !== job.state ? ` ${job.reason}.` : "";
   const tasks = job.tasks > 1 ? ` ${count(waiting)} of its tasks wait, ${count(job.running)} run, ${count(job.ended_tasks)} have ended.` : "";
-  return `It is ${job.state}.${tasks}${status}${reason}${ended}`;
+  const held = job.held && job.state === "running" ? ", and held: no more of its tasks start" : "";
+  return `It is ${job.state}${held}.${tasks}${status}${reason}${ended}`;
 }
 
 function facts(job) {

@@ -34,26 +34,47 @@ const page = {
     await load();
   },
 };
-let view = null, stop = new AbortController(), loaded = 0, timer = 0, isLost = false;
+let view = null, stop = new AbortController(), loaded = 0, timer = 0, isLost = false, shownPath = null;
 
 function notify(text) {
   at("notice").textContent = text;
 }
 
+class MissingView {
+  title = "No such view";
+
+  async load() {}
+
+  show() {
+    return html`<h1>There is no such view</h1><p><a href="#/">Overview</a></p>`;
+  }
+}
+
+// The path of the address, its parts, and its query; no parts if they are no text.
 function address() {
   const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
-  const [name, ...rest] = path.split("/").map(decodeURIComponent);
-  return [name, rest, Object.fromEntries(new URLSearchParams(query))];
+  let parts = [];
+  try {
+    parts = path.split("/").map(decodeURIComponent);
+  } catch {
+    // a wrong escape, as somebody typed the address
+  }
+  return { path, parts, query: Object.fromEntries(new URLSearchParams(query)) };
 }
 
 function open() {
-  const [name, rest, query] = address();
-  view = new (VIEWS[name] || OverviewView)(rest, query);
+  const { path, parts: [name, ...rest], query } = address();
+  const before = view, isSame = path === shownPath;
+  view = new (Object.hasOwn(VIEWS, name ?? "?") ? VIEWS[name] : MissingView)(rest, query);
+  shownPath = path;
   notify("");
   document.title = `${view.title} - fairlead on ${location.host}`;
+  if (isSame) view.found = before.found; // rows stay, and with them the focus, until others come
   draw();
-  at("view").focus({ preventScroll: true });
-  window.scrollTo(0, 0);
+  if (!isSame) {
+    at("view").focus({ preventScroll: true });
+    window.scrollTo(0, 0);
+  }
   load();
 }
 
@@ -64,22 +85,26 @@ function loadSoon() {
 
 async function load() {
   const asked = view;
+  let hasFailed = false;
   clearTimeout(timer);
   timer = 0;
   loaded = Date.now();
   try {
     await asked.load(page);
+    hasFailed = false;
   } catch (fault) {
-    if (fault.wantsToken) letIn(fault);
-    else if (fault.status) notify(`${fault.message}.`);
+    if (fault.wantsToken) return letIn(fault);
+    hasFailed = true;
+    if (asked === view) notify(fault.status ? `${fault.message}.` : "This view could not be loaded: the service does not answer.");
   }
+  if (!hasFailed && at("notice").textContent.startsWith("This view could not")) notify("");
   if (asked !== view) return;
   draw();
   if (view.isGrowing && !stop.signal.aborted) loadSoon();
 }
 
 function draw() {
-  const [name] = address();
+  const { parts: [name] } = address();
   render(NAV.map(([path, text]) => html`<a href=${`#/${path}`} aria-current=${path === name ? "page" : "false"}>${text}</a>`), at("nav"));
   const { overview } = page;
   if (overview && !isLost) {
@@ -99,6 +124,7 @@ function say(text, kind = "") {
 
 function letIn(fault) {
   stop.abort();
+  page.overview = null;
   at("let-in").hidden = false;
   at("seen").hidden = true;
   say(hasToken() ? `This token is not let in: ${fault.message}.` : "Who are you? Enter your token.", hasToken() ? "fails" : "");
@@ -115,7 +141,8 @@ async function connect() {
       at("seen").hidden = false;
       at("who").textContent = page.who.subject || page.who.role;
       at("sign-out").hidden = !hasToken();
-      if (!view) open();
+      if (view) load();
+      else open();
       await follow("/v1/live", hear, signal);
     } catch (fault) {
       if (signal.aborted) return;
@@ -146,6 +173,10 @@ at("sign-out").addEventListener("click", () => {
   location.reload();
 });
 document.addEventListener("visibilitychange", () => (document.hidden ? stop.abort() : connect()));
+at("skip").addEventListener("click", (event) => {
+  event.preventDefault(); // an address names a view
+  at("view").focus();
+});
 window.addEventListener("hashchange", open);
 at("place").textContent = location.host;
 connect();

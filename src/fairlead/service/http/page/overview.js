@@ -8,6 +8,7 @@ import { bar, table, tiles, used, userLink } from "./parts.js";
 
 const PERIODS = [["day", 86400], ["week", 7 * 86400]];
 const OVER_TIME_SECONDS = 60; // between questions for figures over time
+const ALERTS = 3; // shown at once
 const SERVER_STATES = ["ready", "drained", "unreachable", "lost"];
 
 export default class OverviewView {
@@ -18,10 +19,10 @@ export default class OverviewView {
 
   async load() {
     if (Date.now() - this.asked < 1000 * OVER_TIME_SECONDS) return;
-    this.asked = Date.now();
     const seconds = this.period;
     const [cluster, shares] = await Promise.all([ask("/v1/cluster/over-time", { seconds }), ask("/v1/shares/over-time", { seconds })]);
     this.overTime = { cluster, shares };
+    this.asked = Date.now();
   }
 
   show({ overview, reload }) {
@@ -89,4 +90,14 @@ export const sharesChart = (user, times, top = null) => chart(user.user, {
   series: [{ label: "holds", values: user.held, colour: "--series-1" }, { label: "fair", values: user.fair, colour: "--ink", dash: true }],
 });
 
-export const alertsOf = (alerts) => html`<ul>${alerts.map((alert) => html`<li>${alert.text} <span class="small">since ${moment(alert.since)}</span></li>`)}</ul>`;
+const alertList = (alerts) => html`<ul>${alerts.map((alert) => html`<li>${alert.text} <span class="small">since ${moment(alert.since)}</span> ${alertLink(alert)}</li>`)}</ul>`;
+
+export const alertsOf = (alerts) => html`${alertList(alerts.slice(0, ALERTS))}
+  ${alerts.length > ALERTS ? html`<details><summary>${count(alerts.length - ALERTS)} more</summary>${alertList(alerts.slice(ALERTS))}</details>` : ""}`;
+
+function alertLink({ kind, about }) {
+  if (kind === "never-runs") return html`<a href=${`#/job/${about}`}>Job ${about}</a>`;
+  if (kind === "owed") return userLink(about);
+  if (kind === "failing-server") return html`<a href=${`#/servers?text=${encodeURIComponent(about)}`}>${about}</a>`;
+  return "";
+}

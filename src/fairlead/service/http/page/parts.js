@@ -38,14 +38,15 @@ export const jobColumns = [
 
 export const jobRow = (job) => html`<tr>
   <th scope="row">${jobLink(job.id)}</th><td>${userLink(job.user)}</td><td>${job.name || ""}</td>
-  <td class=${job.state === "failed" ? "bad" : ""}>${job.state}</td><td class="num">${count(job.tasks)}</td>
+  <td class=${job.state === "failed" ? "bad" : ""}>${job.state}${job.held && job.state !== "held" ? ", held" : ""}</td><td class="num">${count(job.tasks)}</td>
   <td class="num">${count(job.running)}</td><td>${amounts(job.demand)}</td><td>${moment(job.submitted)}</td></tr>`;
 
 export function pager(offset, limit, found, go) {
   const last = Math.min(offset + limit, found);
+  const shown = offset < found ? `${count(offset + 1)} to ${count(last)} of ${count(found)}` : found ? `none here, ${count(found)} in all` : "none";
   return html`<nav class="pager" aria-label="Pages">
-    <button ?disabled=${offset <= 0} @click=${() => go(Math.max(0, offset - limit))}>Earlier</button>
-    <span aria-live="polite">${found ? `${count(offset + 1)} to ${count(last)} of ${count(found)}` : "none"}</span>
+    <button ?disabled=${offset <= 0} @click=${() => go(Math.max(0, Math.min(offset, found) - limit))}>Earlier</button>
+    <span aria-live="polite">${shown}</span>
     <button ?disabled=${last >= found} @click=${() => go(offset + limit)}>Later</button></nav>`;
 }
 
@@ -62,6 +63,7 @@ export function confirm(question, action, fields = []) {
   }));
   dialog.returnValue = "";
   dialog.showModal();
+  dialog.querySelector(fields.length ? ".fields input" : "[value=no]").focus();
   return new Promise((resolve) => {
     dialog.addEventListener("close", () => {
       const values = Object.fromEntries(new FormData(dialog.querySelector("form")));

@@ -1,7 +1,6 @@
 // Servers one by one: what runs on each, and its drain.
 
 import { html } from "./libraries/lit-html/lit-html.js";
-import { live } from "./libraries/lit-html/directives/live.js";
 import { ask, change } from "./api.js";
 import { amounts, count, duration, unit } from "./format.js";
 import { confirm, jobLink, pager, used, userLink } from "./parts.js";
@@ -15,7 +14,9 @@ export default class ServersView {
   found = null;
 
   constructor(_, query) {
-    this.query = { text: "", state: "", offset: "0", ...query };
+    this.query = { text: "", state: "", offset: "0" };
+    for (const name of Object.keys(this.query)) this.query[name] = query[name] ?? this.query[name];
+    if (!STATES.includes(this.query.state)) this.query.state = "";
   }
 
   async load() {
@@ -32,7 +33,7 @@ export default class ServersView {
       <form class="filters" @submit=${search} role="search">
         <label>State <select name="state" @change=${(event) => event.target.form.requestSubmit()}>
           ${STATES.map((state) => html`<option value=${state} ?selected=${this.query.state === state}>${state || "any"}</option>`)}</select></label>
-        <label>Text in its name <input name="text" type="search" .value=${live(this.query.text)}></label><button>Search</button></form>
+        <label>Text in its name <input name="text" type="search" .value=${this.query.text}></label><button>Search</button></form>
       ${this.found ? html`${pager(Number(this.query.offset), LIMIT, this.found.found, (offset) => set({ offset: String(offset) }))}
         ${this.found.servers.map((server) => this.server(server, page))}` : ""}`;
   }

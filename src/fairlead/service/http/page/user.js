@@ -1,10 +1,11 @@
 // One user: what it holds and is owed, over time, and its jobs.
 
 import { html } from "./libraries/lit-html/lit-html.js";
-import { ask, change, Refused } from "./api.js";
+import { ask, change } from "./api.js";
 import { amount, count, difference, percent } from "./format.js";
 import { sharesChart } from "./overview.js";
 import { confirm, jobColumns, jobRow, table, tiles } from "./parts.js";
+import { quoted } from "./what-if.js";
 
 const WEEK = 7 * 86400;
 const JOBS = 20;
@@ -38,7 +39,7 @@ export default class UserView {
       <p class=${`opening ${kind}`}><span>${words}: ${percent(user.held)} of the cluster, where ${percent(user.fair)} is fair (${difference(user.held, user.fair)}).</span></p>
       ${tiles([["running tasks", count(user.running)], ["waiting tasks", count(user.pending)], ["weight", amount(user.weight)], ...(user.queue ? [["queue", user.queue]] : [])])}
       ${page.who.role === "admin" ? html`<p class="actions"><button @click=${() => this.setWeight(page)}>Change the weight</button>
-        <a href=${`#/what-if?weights=${encodeURIComponent(`${user.name}=${2 * user.weight}`)}`}>What if its weight were ${amount(2 * user.weight)}?</a></p>` : ""}
+        <a href=${`#/what-if?weights=${encodeURIComponent(`${quoted(user.name)}=${2 * user.weight}`)}`}>What if its weight were ${amount(2 * user.weight)}?</a></p>` : ""}
       <section><h2>The last week</h2>${this.owed()}${sharesChart(this.overTime.users[0], this.overTime.times)}</section>
       ${this.jobs ? html`<section><h2>Jobs</h2><p>The newest that wait or run; <a href=${`#/jobs?user=${encodeURIComponent(user.name)}`}>all ${count(this.jobs.found)}</a>, and <a href=${`#/jobs?state=ended&user=${encodeURIComponent(user.name)}`}>ended ones</a>.</p>
         ${table("Jobs of the user", jobColumns, this.jobs.jobs.map(jobRow))}</section>` : ""}`;

@@ -9,11 +9,13 @@ const FIELDS = [
   ["policy", "Policy", "ps-dsf/best-fit"],
   ["weights", "Weights", "ana=2, bo=0.5"],
   ["like", "More servers like these", "node3=8"],
-  ["drain", "Servers to drain", "node1, node2"],
-  ["remove", "Servers to remove", "node4"],
+  ["drained", "Servers to drain", "node1, node2"],
+  ["removed", "Servers to remove", "node4"], // an input named remove would hide the form's method
   ["quotas", "Quotas", "bo=gpu:4"],
 ];
-const words = (text) => text.split(",").map((word) => word.trim()).filter(Boolean);
+// Words between commas; a word with commas stands in double quotes.
+const words = (text) => (text.match(/(?:"[^"]*"|[^,"])+/g) || []).map((word) => word.replaceAll('"', "").trim()).filter(Boolean);
+export const quoted = (name) => (name.includes(",") ? `"${name}"` : name);
 
 function pairs(text, label, read) {
   return Object.fromEntries(words(text).map((word) => {
@@ -45,14 +47,16 @@ export default class WhatIfView {
         ...(text("policy") ? { policy: text("policy") } : {}),
         weights: pairs(text("weights"), "Weights", Number),
         like: pairs(text("like"), "More servers", Number),
-        drain: words(text("drain")),
-        remove: words(text("remove")),
+        drain: words(text("drained")),
+        remove: words(text("removed")),
         quotas: pairs(text("quotas"), "Quotas", resources),
       });
       this.fault = "";
     } catch (fault) {
       if (fault.wantsToken) throw fault;
-      this.fault = fault.message;
+      const [place, ...rest] = fault.message.split(": ");
+      const field = FIELDS.find(([name]) => place.split(".")[0] === name);
+      this.fault = field && rest.length ? `${field[1]}, ${place.split(".").slice(1).join(".")}: ${rest.join(": ")}` : fault.message;
     }
   }
 
