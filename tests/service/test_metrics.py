@@ -205,6 +205,7 @@ async def test_only_people_with_a_token_may_read(ask: Asked) -> None:
 
 @served
 async def test_shares_are_kept_for_a_while(ask: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    await ask.service.overview.latest()  # it asks for shares, too
     asked, answer = [], SharesQuestion.answer
 
     def slow(question: SharesQuestion) -> Any:

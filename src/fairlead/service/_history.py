@@ -48,7 +48,7 @@ class Sample:
         return ClusterSample(waiting, running, used, capacity, journal)
 
 
-class History:
+class StateHistory:
     """Samples the state every minute; its methods are for the event loop's thread."""
 
     def __init__(

@@ -66,7 +66,7 @@ def find_live(jobs: Sequence[Job], wanted: JobFilter) -> list[int]:
     return [job.id for job in found]
 
 
-class FoundJobs:
+class RecentSearches:
     """Ids that searches found, so that pages that repeat a search cost little.
 
     A search is repeated after 30 times as long as it took.

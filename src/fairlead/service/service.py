@@ -21,8 +21,8 @@ from fairlead.formats.queue_file import QueueFile
 from fairlead.model.queues import JOBS
 from fairlead.model.quotas import in_words
 from fairlead.scheduler.live_shares import SharesQuestion
-from fairlead.service._history import History
-from fairlead.service._job_search import ENDED_STATES, FoundJobs, JobFilter, find_live
+from fairlead.service._history import StateHistory
+from fairlead.service._job_search import ENDED_STATES, JobFilter, RecentSearches, find_live
 from fairlead.service._metrics_page import MetricsPage
 from fairlead.service._overview import Overview
 from fairlead.service._start_forecasts import LEARN_SECONDS, StartForecasts, expected_in_words
@@ -98,12 +98,12 @@ class Service:
         journal.notices.has_receiver = settings.receiver is not None
         self.webhook = Webhook(journal.notices, settings.receiver)
         wake = self.webhook.wake_up.set
-        self.history = History(self.state_thread, journal, settings.thresholds, wake)
+        self.history = StateHistory(self.state_thread, journal, settings.thresholds, wake)
         self.start_forecasts = StartForecasts(journal)
         self.overview = Overview(self.state_thread, self.shares)
         self._shares_lock, self._what_if_lock = asyncio.Lock(), asyncio.Lock()
         self._search_lock = asyncio.Lock()
-        self.found_jobs = FoundJobs()
+        self._searches = RecentSearches()
         self._shares: dict[str, Any] = {}
         self._shares_since = -inf  # when the state was copied for them
         self._shares_task: asyncio.Task[dict[str, Any]] | None = None
@@ -280,12 +280,12 @@ class Service:
                 terms = wanted._asdict() | {"state": state, "offset": offset, "limit": limit}
                 rows, found = await asyncio.to_thread(self.journal.jobs.search_ended, **terms)
                 return {"jobs": rows, "found": found}
-            ids = self.found_jobs.ids(wanted)
+            ids = self._searches.ids(wanted)
             if ids is None:
                 began = monotonic()
                 live = await self.state_thread.run(lambda tx: list(tx.state.jobs.values()))
                 ids = await asyncio.to_thread(find_live, live, wanted)
-                self.found_jobs.keep(wanted, ids, monotonic() - began)
+                self._searches.keep(wanted, ids, monotonic() - began)
 
         def read(tx: Transaction) -> list[dict[str, Any]]:
             part = (tx.state.jobs.get(job) for job in ids[offset : offset + limit])
