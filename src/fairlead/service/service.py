@@ -327,7 +327,8 @@ class Service:
             if group is None:
                 return _explanation(view, "all of its tasks have started")
             why = tx.state.scheduler.explain(group, tx.now)
-            is_soon = sum(tx.state.running.values()) <= MOST_RUNNING
+            is_behind = tx.state.unplaced
+            is_soon = not is_behind and sum(tx.state.running.values()) <= MOST_RUNNING
             expected: dict[str, Any] = {}
             if is_soon and not why.starts:
                 expected = self.start_forecasts.expect(tx.state, job, tx.now)

@@ -47,6 +47,7 @@ MOST_QUANTA = 2**61  # of a limit
 MOST_RESOURCES = 64  # of all servers; the scheduler's tables have a column for each
 MOST_DRAINED = 10_000  # names of drained servers that were lost; the oldest are forgotten
 FORECAST_ENDS = 5000  # ends of tasks that a forecast simulates, in 0.1 s
+FORECAST_STARTS = 10_000  # starts; more wait for a place only while the scheduler is behind
 GANG = "gang lost a task"
 CHANGEABLE = ("demand", "where", "priority", "time_limit")
 
@@ -430,10 +431,10 @@ class ServiceState:
         """Return when the first waiting task of a job starts if no job comes and no task fails.
 
         Tasks last as long as is estimated from `run_times`, if given, and at most until their time
-        limits; held and dependent jobs stay so. It simulates at most `FORECAST_ENDS` ends on the
-        scheduler, and undoes them.
+        limits; held and dependent jobs stay so. It simulates at most `FORECAST_ENDS` ends and
+        `FORECAST_STARTS` starts on the scheduler, and undoes them.
         """
-        mine, n = self.job(job).entries, 0
+        mine, n, left = self.job(job).entries, 0, FORECAST_STARTS
         runs = [run for server in self.servers.values() for run in server.running.values()]
         estimates = None if run_times is None else run_times.estimates(runs, now)
         ends: list[tuple[float, int, str, str]] = []
@@ -446,7 +447,9 @@ class ServiceState:
         endless = len(runs) - len(ends)
         with self.scheduler.what_if():
             while True:
-                for start in self.scheduler.place(now):
+                placed = self.scheduler.place(now, left)
+                left -= len(placed)
+                for start in placed:
                     if start.group in mine:
                         user = freed_by.get(start.server, "")
                         return StartForecast(now, now, endless, n, start.server, user)
@@ -456,6 +459,8 @@ class ServiceState:
                         endless += 1
                     else:
                         heappush(ends, (now + lasts, start.task, start.server, entry.job.user))
+                if not left:
+                    n = FORECAST_ENDS  # as if they were simulated
                 if not ends or n >= FORECAST_ENDS:
                     return StartForecast(None, now, endless, n)
                 now = max(now, ends[0][0])
