@@ -169,6 +169,8 @@ async def test_slow_shares_do_not_delay_an_explanation(
         await released.wait()
         return {}
 
+    await ask.service.overview.latest()
+    monkeypatch.setattr(ask.service, "_shares", {})  # those of the summary
     monkeypatch.setattr(ask.service, "shares", shares)
     await ask.join("a", cpu=1)
     await ask.submit({}, {})
