@@ -1,7 +1,6 @@
 """A summary of the cluster for the live page, of the same size for any number of servers.
 
-It is computed while somebody asks for it, and not more often than every few seconds, for all
-callers together. Servers are read some at a time, so that no other request waits long.
+It is computed at a caller's request, at most every few seconds, for all callers together. Servers are read some at a time, so that no other request waits long.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from fairlead.service.messages import DeniedError, FullError, UnavailableError
 
 LOG = logging.getLogger("fairlead.service")
 FRESH_SECONDS = 2.0  # for which a summary is kept
-WARM_SECONDS = 60.0  # between summaries that nobody asked for, so that a new page has one at once
+WARM_SECONDS = 60.0  # between summaries without a request, so that a new page has one at once
 BUSY_PART = 30  # computing summaries takes at most 1/30 of the time
 SERVERS_AT_ONCE = 4000  # in one transaction, which takes some 20 ms
 MOST_GROUPS = 100
@@ -107,7 +106,7 @@ class Overview:
         Raises `UnavailableError` if it could not be computed.
         """
         if self._computing is None and monotonic() >= self._fresh_until:
-            # In a context of its own: no caller is charged for all others.
+            # In a new context, so that no caller is charged for all others.
             computing = asyncio.get_running_loop().create_task(self._compute(), context=Context())
             self._computing = computing
         if self._computing is not None:

@@ -64,7 +64,7 @@ class Thresholds:
 
 
 class UserDebt(NamedTuple):
-    """What a user was owed since it last held its fair share, in hours of the whole cluster.
+    """The debt to a user since it last held its fair share, in hours of the whole cluster.
 
     `exceeded` is the time since which that is above the threshold.
     """
@@ -145,8 +145,8 @@ class Alerts:
     ) -> tuple[list[Alert], list[Alert]]:
         """Replace the alerts of a kind by findings by subject; return those raised and cleared.
 
-        Of a kind at most ten alerts about a user are kept, and a hundred about no user: those that
-        were there before, then new ones.
+        Keep at most ten alerts of a kind about a user, and a hundred about no user: earlier ones
+        first.
         """
         others = {key: alert for key, alert in self._present.items() if key[0] != kind}
         before = {about: alert for (k, about), alert in self._present.items() if k == kind}
@@ -190,7 +190,7 @@ class FailingServers:
         self._last: dict[str, deque[EndedTask]] = defaultdict(lambda: deque(maxlen=LAST_TASKS))
 
     def add(self, attempts: Iterable[EndedAttempt], stopped: Collection[str]) -> None:
-        """Add tasks that ended, without those that were stopped for one of some reasons."""
+        """Add ended tasks, except tasks with one of the reasons `stopped`."""
         for attempt in attempts:
             if attempt.status is not None and attempt.reason not in stopped:
                 failed = attempt.status != 0

@@ -495,7 +495,7 @@ class ServerView(BaseModel):
 
 
 class TaskOnServer(BaseModel):
-    """A running task; a user's token gets `job`, `index` and `name` of its own tasks only."""
+    """A running task; a user gets `job`, `index` and `name` of its own tasks only."""
 
     user: str
     demand: dict[str, float]

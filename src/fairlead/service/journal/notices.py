@@ -73,14 +73,14 @@ class Notices:
             connection.execute(sql.delete(notices).where(notices.c.id == notice))
 
     def delete_old(self, now: float) -> int:
-        """Delete notices that nobody accepted for three days; return their number."""
+        """Delete notices that were not accepted for three days; return their number."""
         old = notices.c.made < now - KEPT_SECONDS
         with self._engine.begin() as connection:
             return int(connection.execute(sql.delete(notices).where(old)).rowcount)
 
 
 def _insert(connection: sql.Connection, user: str, bodies: Sequence[bytes], now: float) -> None:
-    """Write notices of a user, as many as it may have."""
+    """Write notices of a user, up to the limit."""
     its = sql.select(sql.func.count()).where(notices.c.user == user)
     room = max(MOST_NOTICES - int(connection.scalar(its) or 0), 0)
     if len(bodies) > room:

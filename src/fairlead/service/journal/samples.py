@@ -47,7 +47,7 @@ class Samples:
         self._engine = engine
 
     def add(self, time: float, cluster: ClusterSample, shares: Iterable[UserShare]) -> None:
-        """Replace the sample of a time's slot, in Unix seconds; delete those that are too old."""
+        """Replace the sample of a time's slot, in Unix seconds; delete old samples."""
         slot = int(time // SLOT_SECONDS)
         largest = sorted(shares, key=lambda row: max(row.held, row.fair), reverse=True)
         rows = [{"slot": slot, **row._asdict()} for row in largest[:KEPT_USERS]]
