@@ -1,6 +1,7 @@
 """A summary of the cluster for the live page, of the same size for any number of servers.
 
-It is computed at a caller's request, at most every few seconds, for all callers together. Servers are read some at a time, so that no other request waits long.
+It is computed at a caller's request, at most every few seconds, for all callers together. Some
+servers are read at a time, so that no other request waits long.
 """
 
 from __future__ import annotations
