@@ -78,6 +78,7 @@ async def asked(
     service = Service(journal, settings)
     app = application(service, limits)
     async with app.router.lifespan_context(app):
+        await service.overview.latest()  # the first summary, which asks for shares
         transport = httpx.ASGITransport(as_root_on_tcp(app))
         async with httpx.AsyncClient(transport=transport, base_url=f"http://{host}") as http:
             yield Asked(service, http)
