@@ -125,7 +125,7 @@ def test_a_lost_service_is_noticed_and_found_again(own_cluster: Cluster, open_pa
 
 def test_a_keyboard_suffices(cluster: Cluster, open_page: Opened) -> None:
     """Focus stays on a heading although the list is asked for again."""
-    cluster.run("submit", "--user", "eve", "--name", "a", "--", "sleep", "20")
+    cluster.run("submit", "--chdir", "/tmp", "--user", "eve", "--name", "a", "--", "sleep", "20")
     page = open_page(cluster.url)
     expect(page.locator("#view h1")).to_be_visible()
     page.keyboard.press("Tab")
@@ -188,7 +188,9 @@ def test_what_is_typed_stays(cluster: Cluster, open_page: Opened) -> None:
     field = page.get_by_label("Text in name")
     field.press_sequentially("hello")
     with page.expect_response("**/v1/jobs/search**"):
-        cluster.run("submit", "--user", "tim", "--count", "2", "--", "sleep", "20")
+        cluster.run(
+            "submit", "--chdir", "/tmp", "--user", "tim", "--count", "2", "--", "sleep", "20"
+        )
     page.wait_for_timeout(300)
     expect(field).to_have_value("hello")
 

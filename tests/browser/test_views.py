@@ -18,7 +18,7 @@ VIEWS = ("", "#/jobs", "#/servers", "#/what-if?weights=eve%3D2", "#/user/eve")
 
 
 def submit(cluster: Cluster, *words: str) -> str:
-    done = cluster.run("submit", *words)
+    done = cluster.run("submit", "--chdir", "/tmp", *words)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
