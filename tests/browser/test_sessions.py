@@ -198,7 +198,18 @@ def test_what_is_typed_stays(cluster: Cluster, open_page: Opened) -> None:
 def test_a_held_job_that_runs_is_released(own_cluster: Cluster, open_page: Opened) -> None:
     own_cluster.start_worker("a", cpu=4)
     done = own_cluster.run(
-        "submit", "--user", "hal", "--count", "90", "--cpu", "2", "--", "sleep", "60"
+        "submit",
+        "--chdir",
+        "/tmp",
+        "--user",
+        "hal",
+        "--count",
+        "90",
+        "--cpu",
+        "2",
+        "--",
+        "sleep",
+        "60",
     )
     job = done.stdout.strip()
     until(lambda: "running" in own_cluster.run("jobs").stdout)
