@@ -495,7 +495,7 @@ class ServerView(BaseModel):
 
 
 class TaskOnServer(BaseModel):
-    """A running task; a user gets `job`, `index` and `name` of its own tasks only."""
+    """A running task; `job`, `index` and `name` are absent from other users' tasks."""
 
     user: str
     demand: dict[str, float]
