@@ -11,7 +11,10 @@ import pytest
 from asked_service import Asked, served
 from fairlead.report.live import forecast_text
 from fairlead.service import _start_forecasts, run_times, start_intervals
+from fairlead.service import service as service_module
+from fairlead.service._start_forecasts import StartForecasts
 from fairlead.service._state_thread import Transaction
+from fairlead.service.journal.event_journal import FORECASTS
 from fairlead.service.start_intervals import KEPT, LEAST, MOST_ASKED, StartIntervals
 
 
@@ -58,6 +61,61 @@ def test_the_first_forecast_of_a_job_counts_and_others_are_forgotten() -> None:
         intervals.drop(job)
         intervals.start(job, 9000.0)
     assert intervals.interval(1000.0) == pytest.approx((1000.0, 1000.0))
+
+
+def test_intervals_follow_a_load_that_changes() -> None:
+    """From the middle on jobs wait three times as long as the past says, and less surely."""
+    rng = random.Random(1)
+    intervals, inside = StartIntervals(), []
+    for job in range(4000):
+        late = job >= 2000
+        waited = 10_000.0 * math.exp(rng.gauss(1.1 * late, 0.3 + 0.3 * late))
+        found = intervals.interval(10_000.0)
+        if found is not None and job >= 2100:
+            inside.append(found[0] <= waited <= found[1])
+        intervals.ask(job, 0.0, 10_000.0)
+        intervals.start(job, waited)
+    assert 0.77 <= sum(inside) / len(inside) <= 0.83
+
+
+def test_a_job_that_waits_beyond_its_interval_counts_at_once_and_once() -> None:
+    rng = random.Random(1)
+    intervals = StartIntervals()
+    for job in range(100):
+        intervals.ask(job, 0.0, 1000.0)
+        intervals.start(job, rng.uniform(500.0, 1500.0))
+    before = intervals.interval(1000.0)
+    assert before is not None
+    for job in range(100, 110):
+        intervals.ask(job, 0.0, 1000.0)
+    later = before[1] + 1.0
+    intervals.ask(200, later, 1000.0)
+    wider = intervals.interval(1000.0)
+    assert wider is not None
+    assert wider[1] > before[1]
+    intervals.ask(201, later + 1.0, 1000.0)
+    assert intervals.interval(1000.0) == wider
+
+
+def test_what_was_learnt_is_kept() -> None:
+    rng = random.Random(1)
+    intervals = StartIntervals()
+    for job in range(100):
+        intervals.ask(job, 0.0, 1000.0)
+        intervals.start(job, rng.uniform(500.0, 5000.0))
+    again = StartIntervals(intervals.to_json())
+    found, expected = again.interval(1000.0), intervals.interval(1000.0)
+    assert expected is not None
+    assert found == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "kept", ["", "x", "[]", "{}", '{"past": [[1]], "beyond": [0, 0]}',
+             '{"past": [[NaN, 1]], "beyond": [0, 0]}', '{"past": [[1, 1]], "beyond": [0]}']
+)  # fmt: skip
+def test_a_damaged_text_is_as_if_there_were_none(kept: str) -> None:
+    assert StartIntervals(kept).interval(1.0) is None
+    assert len(StartIntervals(kept)._past) == 0
 
 
 def test_memory_of_forecasts_is_bounded() -> None:
@@ -112,6 +170,25 @@ def test_an_expected_start_is_said_with_its_interval() -> None:
     assert "if tasks use their time limits and no other job comes" in text
     text = forecast_text(view | {"earliest": 1000.0, "latest": 8200.0}, 1000.0)
     assert "four times in five within 2 h" in text
+
+
+@served
+async def test_forecasts_are_kept_in_the_journal(
+    ask: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service_module, "LEARN_SECONDS", 0.01)
+    monkeypatch.setattr(service_module, "KEEP_SECONDS", 0.0)
+    service = ask.service
+    task = asyncio.create_task(service._forecast_starts())
+    for job in range(30):
+        service.start_forecasts.intervals.ask(job, 0.0, 100.0)
+        service.start_forecasts.intervals.start(job, 110.0)
+    expected = service.start_forecasts.intervals.to_json()
+    async with asyncio.timeout(20):
+        while service.journal.kept(FORECASTS) != expected:
+            await asyncio.sleep(0.01)
+    task.cancel()
+    assert StartForecasts(service.journal).intervals.to_json() == expected
 
 
 @served

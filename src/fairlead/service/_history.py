@@ -17,7 +17,7 @@ from fairlead.service._state_thread import StateThread, Transaction
 from fairlead.service.alerts import Alert, Alerts, FailingServers, Finding, ShortShare, Thresholds
 from fairlead.service.bounds import INTERRUPTED, PREEMPTED
 from fairlead.service.jobs import Effects
-from fairlead.service.journal.event_journal import Journal, JournalError
+from fairlead.service.journal.event_journal import ALERTS, Journal, JournalError
 from fairlead.service.journal.samples import ClusterSample, UserShare
 from fairlead.service.journal.share_records import SECONDS_PER_HOUR, ShareHours
 from fairlead.service.rate_limits import in_turn
@@ -60,7 +60,7 @@ class StateHistory:
     ) -> None:
         self.state_thread, self.journal = state_thread, journal
         self.pause = SAMPLE_SECONDS
-        self.alerts = Alerts(thresholds, journal.kept_alerts())
+        self.alerts = Alerts(thresholds, journal.kept(ALERTS).encode())
         self._failing = FailingServers()
         self._changed = changed  # called when notices were written
         self._unwritten: deque[tuple[str, Alert, float]] = deque(maxlen=MOST_UNWRITTEN)

@@ -9,12 +9,13 @@ from typing import Any
 
 from fairlead.scheduler.explanation import duration
 from fairlead.service.jobs import Effects, StartForecast
-from fairlead.service.journal.event_journal import Journal
+from fairlead.service.journal.event_journal import FORECASTS, Journal
 from fairlead.service.run_times import RunTimes
 from fairlead.service.service_state import FORECAST_ENDS, ServiceState
 from fairlead.service.start_intervals import StartIntervals
 
 LEARN_SECONDS = 60.0  # between forecasts that are noted, and that their jobs have waited before
+KEEP_SECONDS = 600.0  # between writes of what was learnt
 NEWEST = 1000  # jobs of which one is forecast
 ATTEMPTS = 10_000  # whose run times are read at the start
 
@@ -23,7 +24,8 @@ class StartForecasts:
     """Run times and starts so far, and forecasts from them; for the state's thread."""
 
     def __init__(self, journal: Journal) -> None:
-        self.run_times, self.intervals = RunTimes(), StartIntervals()
+        self.run_times = RunTimes()
+        self.intervals = StartIntervals(journal.kept(FORECASTS))
         for attempt in journal.jobs.latest_attempts(ATTEMPTS):
             self.run_times.add(attempt)
 

@@ -25,13 +25,18 @@ from fairlead.service._history import StateHistory
 from fairlead.service._job_search import ENDED_STATES, JobFilter, RecentSearches, find_live
 from fairlead.service._metrics_page import MetricsPage
 from fairlead.service._overview import Overview
-from fairlead.service._start_forecasts import LEARN_SECONDS, StartForecasts, expected_in_words
+from fairlead.service._start_forecasts import (
+    KEEP_SECONDS,
+    LEARN_SECONDS,
+    StartForecasts,
+    expected_in_words,
+)
 from fairlead.service._state_thread import StateThread, Transaction
 from fairlead.service._what_if import read_trial, trial_in_fork, try_changes
 from fairlead.service._workers import Workers
 from fairlead.service.alerts import Thresholds
 from fairlead.service.jobs import Effects, Job, Server, TaskKey
-from fairlead.service.journal.event_journal import Journal, JournalError
+from fairlead.service.journal.event_journal import FORECASTS, Journal, JournalError
 from fairlead.service.journal.job_records import DAMAGED, LISTED_BYTES, job_view
 from fairlead.service.journal.tokens import Token
 from fairlead.service.messages import (
@@ -388,15 +393,24 @@ class Service:
         return await self.state_thread.run(forecast)
 
     async def _forecast_starts(self) -> None:
-        """Note the forecast of a waiting job each minute, to learn how forecasts come true."""
+        """Note the forecast of a waiting job each minute, to learn how forecasts come true.
 
-        def note(tx: Transaction) -> None:
+        What was learnt is kept in the journal.
+        """
+
+        def note(tx: Transaction) -> str:
             self.start_forecasts.note_one(tx.state, tx.now)
+            return self.start_forecasts.intervals.to_json()
 
+        kept, kept_at = "", monotonic()
         while True:
             await asyncio.sleep(LEARN_SECONDS)
-            with suppress(UnavailableError):
-                await self.state_thread.run(note)
+            with suppress(UnavailableError, JournalError):
+                learnt = await self.state_thread.run(note)
+                if learnt != kept and monotonic() > kept_at + KEEP_SECONDS:
+                    kept_at = monotonic()
+                    await asyncio.to_thread(self.journal.keep, FORECASTS, learnt)
+                    kept = learnt
 
     async def logs(
         self, job: int, caller: Token, index: int, attempt: int | None, stream: str, offset: int

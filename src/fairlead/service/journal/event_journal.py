@@ -54,6 +54,7 @@ EARLIER = (
     "happened, and fairlead serve begins another journal (--db)"
 )
 ALERTS = "alerts"  # the key of the present alerts
+FORECASTS = "forecasts"  # the key of what was learnt from forecasts
 ANSWERS_AGE = 86400.0  # seconds for which idempotency keys are kept
 EVENTS_AT_ONCE = 500  # few enough to stay in the processor's cache
 NEWEST_SNAPSHOTS = 2  # kept for recovery
@@ -304,17 +305,22 @@ class Journal:
                 for what, alert, now in changes:
                     content = {"type": what, "alert": alert._asdict()}
                     self.notices.insert_alert(connection, alert.user, content, now)
-                kept = sqlite.insert(meta).values(key=ALERTS, value=present.decode())
-                new = {"value": kept.excluded.value}
-                connection.execute(kept.on_conflict_do_update(["key"], set_=new))
+                _keep(connection, ALERTS, present.decode())
         except (sql.exc.SQLAlchemyError, OSError) as fault:
             raise _unwritten(fault) from None
 
-    def kept_alerts(self) -> bytes:
-        """Return the alerts that were present at the last sample; empty if there was none."""
+    def keep(self, key: str, value: str) -> None:
+        """Keep a text under a key, such as `FORECASTS`, instead of an earlier one."""
+        try:
+            with self._engine.begin() as connection:
+                _keep(connection, key, value)
+        except (sql.exc.SQLAlchemyError, OSError) as fault:
+            raise _unwritten(fault) from None
+
+    def kept(self, key: str) -> str:
+        """Return the text that is kept under a key; empty if there is none."""
         with self._engine.connect() as connection:
-            found = connection.scalar(sql.select(meta.c.value).where(meta.c.key == ALERTS))
-        return (found or "").encode()
+            return connection.scalar(sql.select(meta.c.value).where(meta.c.key == key)) or ""
 
     def size(self) -> int:
         """Return the bytes of the journal's file and of its write-ahead log."""
@@ -482,6 +488,12 @@ def _unreadable(fault: sql.exc.DBAPIError, path: Path) -> InputError:
     elif "malformed" in why or "disk image" in why:
         why = f"is damaged: {why}"
     return InputError(why, "", str(path))
+
+
+def _keep(connection: sql.Connection, key: str, value: str) -> None:
+    kept = sqlite.insert(meta).values(key=key, value=value)
+    new = {"value": kept.excluded.value}
+    connection.execute(kept.on_conflict_do_update(["key"], set_=new))
 
 
 def _unwritten(fault: Exception) -> JournalError:
