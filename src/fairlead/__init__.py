@@ -17,6 +17,7 @@ __version__ = "0.1.0"
 TYPE_CHECKING = False  # as in `typing`, which takes longer to import than all that is here
 if TYPE_CHECKING:
     from fairlead.formats.problem_file import load
+    from fairlead.mechanisms.added import mechanism
     from fairlead.mechanisms.catalogue import solve
     from fairlead.mechanisms.dynamic_drf import DynamicDRF
     from fairlead.model.allocation import Allocation, Certificate
@@ -36,6 +37,7 @@ else:
         "DynamicDRF": "fairlead.mechanisms.dynamic_drf",
         "fill": "fairlead.simulation.filling",
         "load": "fairlead.formats.problem_file",
+        "mechanism": "fairlead.mechanisms.added",
         "Scheduler": "fairlead.scheduler.scheduler",
         "simulate": "fairlead.simulation.simulate",
         "solve": "fairlead.mechanisms.catalogue",
@@ -64,6 +66,7 @@ __all__ = [
     "audit",
     "fill",
     "load",
+    "mechanism",
     "simulate",
     "solve",
 ]

@@ -101,10 +101,37 @@ def how_to_install(extra: str) -> str:
 class CertificateError(FairleadError):
     """An answer that violates its certificate by more than the tolerance.
 
+    Parameters
+    ----------
+    message : str
+    answer : Allocation, optional
+        The answer, of active users and merged servers as the mechanism was given them.
+    violation : float, optional
+        By how much its condition is missed.
+
+    Examples
+    --------
     >>> print(CertificateError("ps-dsf: no certified answer was found"))
     ps-dsf: no certified answer was found
     """
 
+    def __init__(self, message: str, answer: object = None, violation: float | None = None) -> None:
+        self.answer = answer
+        self.violation = violation
+        super().__init__(message)
+
 
 class NoConvergenceError(CertificateError):
     """A solver that stopped with large residuals: the numbers differ too much in size for it."""
+
+
+def fault_of(function: object, name: str, fault: Exception) -> FairleadError:
+    """Return an exception of a function of the caller's as one line with the place in its file."""
+    code = getattr(function, "__code__", None)
+    place, frame = "", fault.__traceback__
+    while frame is not None and code is not None:
+        if frame.tb_frame.f_code.co_filename == code.co_filename:
+            place = f" ({code.co_filename}, line {frame.tb_lineno})"
+        frame = frame.tb_next
+    what = f"{type(fault).__name__}: {fault}".replace("\n", " ")
+    return FairleadError(f"{name}: {what}{place}")

@@ -19,6 +19,7 @@ from fairlead.cli.options import (
     read_problem,
     title_of,
 )
+from fairlead.cli.own_code import mechanism_of
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import check_report, complain, show, stages_bar
 from fairlead.errors import InputError
@@ -44,8 +45,8 @@ def audit(
             "-m",
             "--mechanism",
             metavar="MECHANISM",
-            help="Mechanism to audit; with an allocation or a dump, the one of the fair shares. "
-            "[default: ps-dsf]",
+            help="Mechanism to audit, or FILE.py:NAME; with an allocation or a dump, the one of "
+            "the fair shares. [default: ps-dsf]",
         ),
     ] = None,
     allocation: Annotated[
@@ -140,7 +141,7 @@ def audit(
         from fairlead.properties.witness_files import check_folder
 
         check_folder(save_witness)
-    names = list(dict.fromkeys(mechanism or ()))
+    names = list(dict.fromkeys(map(mechanism_of, mechanism or ())))
     options = given_options(alpha, score)
     _check_names(names, properties, options)
     if lenient and allocation is None and not kubernetes:

@@ -17,6 +17,7 @@ from fairlead.cli.options import (
     read_problem,
     title_of,
 )
+from fairlead.cli.own_code import mechanism_of
 from fairlead.cli.parameters import Option
 from fairlead.cli.streams import check_report, complain, progress_bar, show
 from fairlead.errors import CertificateError, FairleadError, InputError, RefusalError
@@ -38,7 +39,12 @@ def allocate(
     file: ProblemFile,
     mechanism: Annotated[
         str,
-        Option("-m", "--mechanism", metavar="MECHANISM", help="One of `fairlead mechanisms`."),
+        Option(
+            "-m",
+            "--mechanism",
+            metavar="MECHANISM",
+            help="One of `fairlead mechanisms`, or FILE.py:NAME for your own.",
+        ),
     ] = DEFAULT_MECHANISM,
     alpha: Alpha = None,
     score: Score = None,
@@ -55,6 +61,7 @@ def allocate(
     from fairlead.mechanisms.catalogue import find_mechanism, solve
 
     options = given_options(alpha, score)
+    mechanism = mechanism_of(mechanism)
     find_mechanism(mechanism).refuse_unknown_options(options)
     check_report(report, file)
     problem, left_out = read_problem(file, skip_unplaceable)
@@ -72,8 +79,8 @@ def compare(
             "-m",
             "--mechanism",
             metavar="MECHANISM",
-            help="Mechanism to compare; may be repeated. [default: all of divisible tasks that "
-            "accept the problem]",
+            help="Mechanism to compare, perhaps FILE.py:NAME; may be repeated. [default: all of "
+            "divisible tasks that accept the problem]",
         ),
     ] = None,
     alpha: Alpha = None,
@@ -90,7 +97,7 @@ def compare(
     """
     from fairlead.mechanisms.catalogue import COMPARED, find_mechanism
 
-    asked = list(dict.fromkeys(mechanism or ()))
+    asked = list(dict.fromkeys(map(mechanism_of, mechanism or ())))
     for name in asked:
         find_mechanism(name)
     options = given_options(alpha, score)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -29,6 +29,7 @@ from fairlead.cli.options import (
     plain_trace,
     read_any_trace,
 )
+from fairlead.cli.own_code import mechanism_of, policy_of
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import (
     StoppedError,
@@ -38,12 +39,13 @@ from fairlead.cli.streams import (
     replay_bars,
     show,
 )
-from fairlead.errors import InputError
+from fairlead.errors import InputError, RefusalError
 
 if TYPE_CHECKING:
     from fairlead.executors.executor import Executor
     from fairlead.model.workload import Workload
     from fairlead.report.document import Block
+    from fairlead.simulation.planned_runs import NamedRule, PlannedRun
     from fairlead.simulation.simulate import Outcome
     from fairlead.simulation.waiting_job import WaitingJob
 
@@ -67,7 +69,8 @@ def simulate(
             help=(
                 "CRITERION/SELECTION, such as drf/best-fit, ps-dsf/joint or easy/first-fit, with "
                 "/residual or /oblivious where that has a meaning; slots:S; with /over-share or "
-                "/over-quota for preemption; or recorded, the starts in the trace. May be repeated."
+                "/over-quota for preemption; FILE.py:NAME for a rule of your own; or recorded, the "
+                "starts in the trace. May be repeated."
             ),
         ),
     ],
@@ -124,7 +127,8 @@ def simulate(
         str,
         Option(
             metavar="MECHANISM",
-            help="Mechanism of the fair shares, for the fairness error: drfh, tsf or ps-dsf.",
+            help="Mechanism of the fair shares, for the fairness error: drfh, tsf, ps-dsf, or "
+            "FILE.py:NAME.",
         ),
     ] = "drfh",
     preempt: Preempt = "never",
@@ -177,8 +181,11 @@ def simulate(
 
     # Check names and files before a long trace is read.
     forms = Forms(preempt, half_life, reserve, spare)
-    policy = [forms.added_to(name) for name in policy]
-    planned = plan_runs(policy, what_if or (), dedicated)
+    policies = [
+        forms.added_to(each) if isinstance(each, str) else each for each in map(policy_of, policy)
+    ]
+    planned = plan_runs(policies, what_if or (), dedicated)
+    fair = mechanism_of(fair)
     check_fair(fair)
     if until is not None and not 0 < until < inf:
         raise InputError(f"must be a positive number, not {until:g}", "until")
@@ -214,10 +221,10 @@ def simulate(
                 varied = with_load(plain_trace(varied), load)
             workloads[str(each)] = in_queues(plain_trace(varied), queues)
         with executor_on(ray, processes) as executor:
-            _study(workloads, policy, seeds, executor, options, as_json, report)
+            _study(workloads, policies, seeds, executor, options, as_json, report)
         return
     if explain is not None:
-        _check_explained([run.policy for run in planned if not run.dedicated])
+        _check_explained([run for run in planned if not run.dedicated])
     workload, found = read_any_trace(trace, machines, servers, cores, memory)
     if load is not None:
         from fairlead.traces.what_if import with_load
@@ -241,7 +248,7 @@ def simulate(
         with executor_on(ray, processes) as executor, replay_bars() as (on_progress, _):
             outcomes = simulate_policies(
                 workload,
-                policy,
+                policies,
                 folder=runs,
                 executor=executor,
                 seed=seed,
@@ -311,7 +318,7 @@ def _refuse_for_studies(runs: Path | None, explain: str | None, today: str | Non
 
 def _study(
     workloads: Mapping[str, Workload],
-    policies: list[str],
+    policies: Sequence[str | NamedRule],
     seeds: int | None,
     executor: Executor,
     options: Mapping[str, Any],
@@ -388,16 +395,18 @@ def _reason_block(why: WaitingJob | None, policy: str, user: str | None) -> Bloc
     return Section(f"Why {user} waits longest under {policy}", [Listing(lines)])
 
 
-def _check_explained(policies: list[str]) -> None:
-    """Raise InputError early for policies that cannot be explained."""
+def _check_explained(runs: list[PlannedRun]) -> None:
+    """Raise an error early for policies that cannot be explained."""
     from fairlead.model.run_log import RECORDED
     from fairlead.simulation.waiting_job import check_explained
 
-    replayed = [policy for policy in policies if policy != RECORDED]
+    replayed = [run for run in runs if run.policy != RECORDED]
     if not replayed:
         raise InputError("needs a policy that is replayed", "--explain")
-    for policy in replayed:
-        check_explained(policy)
+    for run in replayed:
+        if run.rule is not None:
+            raise RefusalError(run.policy, "a rule of one's own does not say why tasks wait")
+        check_explained(run.policy)
 
 
 def _explained(

@@ -1,6 +1,7 @@
 """The mechanisms of fair division, by paper: `catalogue` lists them by name and solves by one."""
 
 __all__ = [
+    "added",
     "catalogue",
     "drf",
     "dynamic_drf",

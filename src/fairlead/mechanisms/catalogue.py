@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -91,12 +92,14 @@ class Mechanism:
     # Optional features of a problem that the definition admits. All mechanisms admit weights per
     # user, weight 0, and zero demands.
     accepts: tuple[str, ...]
-    implementation: str  # ``module:function``, imported at the first use
+    # A function, or ``module:function``, which is imported at the first use.
+    implementation: str | Callable[..., Allocation]
     whole_tasks: bool = False
     options: tuple[str, ...] = ()  # keywords of the implementation, such as ``"alpha"``
     # Whether users that differ only in weight get tasks in proportion to weight, so that they can
     # be merged for solving.
     merges_users: bool = True
+    merges_groups: bool = True  # whether identical servers are solved as one group
     variant_of: str = ""  # the mechanism that represents it in comparisons
     time_shared: bool = False  # servers are shared by time (TDM), not divided by resource (RDM)
     # ``module:function`` that finds an approximate answer faster, from the answer to a similar
@@ -105,8 +108,9 @@ class Mechanism:
     refuted: tuple[Refutation, ...] = ()
 
     def load(self) -> Callable[..., Allocation]:
-        """Import the implementation."""
-        return _import(self.implementation)
+        """Return the implementation, imported if necessary."""
+        found = self.implementation
+        return _import(found) if isinstance(found, str) else found
 
     def load_continuation(self) -> Callable[[Problem, FloatArray], Allocation] | None:
         """Import the continuation, if there is one."""
@@ -338,7 +342,10 @@ CATALOGUE: dict[str, Mechanism] = {
     )
 }
 
-GROUP = "fairlead.mechanisms"  # of entry points: each names a `Mechanism` of another package
+_LOGGER = logging.getLogger("fairlead")
+ADDED: dict[str, Mechanism] = {}  # by `fairlead.mechanism`, in this process
+# Of entry points: each names a `Mechanism` of another package, or a function with that decorator.
+GROUP = "fairlead.mechanisms"
 
 # Mechanisms that `compare` shows side by side. Whole tasks beside fractions of tasks would show the
 # effect of rounding; variants are compared only on request.
@@ -351,37 +358,44 @@ def find_mechanism(name: str) -> Mechanism:
     if not isinstance(name, str):
         what = "a function" if callable(name) else f"of type {type(name).__name__}"
         raise InputError(
-            f"must be the name of a mechanism, such as 'ps-dsf', not {what}; to audit your own "
-            "function, call fairlead.audit(problem, function)",
+            f"must be the name of a mechanism, such as 'ps-dsf', not {what}; "
+            "@fairlead.mechanism(NAME) gives a function of your own a name",
             "mechanism",
         )
     row = known_mechanism(name)
     if row is None:
-        known = ", ".join([*CATALOGUE, *entry_points(group=GROUP).names])
+        known = ", ".join(dict.fromkeys([*CATALOGUE, *ADDED, *entry_points(group=GROUP).names]))
         raise InputError(f"no mechanism is named {name!r}; known: {known}", "mechanism")
     return row
 
 
 def known_mechanism(name: str) -> Mechanism | None:
     """Return the row of that name, of this package or another one; None if there is none."""
-    points = () if name in CATALOGUE else entry_points(group=GROUP, name=name)
-    return next(map(_load_row, points), CATALOGUE.get(name))
+    row = CATALOGUE.get(name) or ADDED.get(name)
+    return row or next(map(_load_row, entry_points(group=GROUP, name=name)), None)
 
 
 def all_mechanisms() -> list[Mechanism]:
-    """Return the rows of this package, then those of other packages' entry points."""
-    points = entry_points(group=GROUP)
-    added = [point for point in points if point.name not in CATALOGUE]
-    return [*CATALOGUE.values(), *map(_load_row, sorted(added, key=lambda point: point.name))]
+    """Return the rows of this package, then those that were added, by name."""
+    added = dict(ADDED)
+    for point in entry_points(group=GROUP):
+        if point.name not in CATALOGUE and point.name not in added:
+            try:
+                added[point.name] = _load_row(point)
+            except InputError as fault:
+                _LOGGER.warning("a mechanism of another package is left out: %s", fault)
+    return [*CATALOGUE.values(), *(added[name] for name in sorted(added))]
 
 
 def _load_row(point: EntryPoint) -> Mechanism:
     try:
-        row = point.load()
+        found = point.load()
     except Exception as fault:
         why = f"cannot be loaded: {type(fault).__name__}: {fault}".replace("\n", " ")
         raise InputError(why, f"{GROUP}: {point.value}") from None
-    if not isinstance(row, Mechanism) or row.name != point.name:
+    # A function has added its row by its decorator.
+    row = found if isinstance(found, Mechanism) else ADDED.get(point.name)
+    if row is None or row.name != point.name:
         raise InputError(f"must be a Mechanism named {point.name!r}", f"{GROUP}: {point.value}")
     return row
 
@@ -462,7 +476,8 @@ def _restrict_options(
 def _solve_merged(row: Mechanism, problem: Problem, options: dict[str, Any]) -> Allocation:
     """Solve with identical servers as one group, and users that differ only in weight as one."""
     row.refuse_unsupported(problem)
-    if row.whole_tasks or any(np.ndim(option) for option in options.values()):
+    is_table = any(np.ndim(option) for option in options.values())
+    if row.whole_tasks or not row.merges_groups or is_table:
         return _solve_certified(row, problem, options)
     grouped, group_index = merge_groups(problem)
     merged = grouped
@@ -491,6 +506,8 @@ def _solve_certified(row: Mechanism, problem: Problem, options: dict[str, Any]) 
         raise CertificateError(
             f"{allocation.mechanism}: the answer misses its condition by "
             f"{certificate.violation:.3g}, more than the tolerance of {certificate.tolerance:g} "
-            f"({certificate.condition})"
+            f"({certificate.condition})",
+            allocation,
+            certificate.violation,
         )
     return allocation

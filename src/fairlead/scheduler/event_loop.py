@@ -18,6 +18,7 @@ from mypy_extensions import i64
 from fairlead.scheduler._cycle import Cycle
 from fairlead.scheduler._entities import UNLIMITED, Member, Server, Task, TaskGroup, Terms
 from fairlead.scheduler._preemption import PreemptionRound
+from fairlead.scheduler._rule_cycle import RuleCycle
 from fairlead.scheduler.selection.round_robin import Offers
 
 JOIN, LEAVE = 0, 1  # as `model.workload` has them; 2 drains
@@ -229,6 +230,8 @@ class Replay:
         queue, is_gang, limit = state.queues[jobs.queue[job]], jobs.is_gang[job], jobs.limit[job]
         group = state.submit(queue, members, is_gang, Terms(self.now, limit=limit))
         self.first_task[group.id] = first
+        if isinstance(self.cycle, RuleCycle):
+            self.cycle.job_of[group.id] = job
         if job in self.groups:
             self.groups[job].append(group)
 

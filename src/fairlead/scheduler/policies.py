@@ -12,6 +12,7 @@ from fairlead.scheduler._entities import Counting
 from fairlead.scheduler._preemption import OVER_QUOTA, OVER_SHARE
 from fairlead.scheduler._reserving import ReservingCycle
 from fairlead.scheduler._rounds import Rounds
+from fairlead.scheduler._rule_cycle import RuleCycle
 from fairlead.scheduler._state import State
 from fairlead.scheduler.criteria.criterion import Criterion
 from fairlead.scheduler.criteria.drf import DominantShare
@@ -29,6 +30,7 @@ from fairlead.scheduler.criteria.residual import ResidualDominantShare, Residual
 from fairlead.scheduler.criteria.server_trees import ServerTreeCycle, TreeServerShare
 from fairlead.scheduler.criteria.slots import Slots, SlotShare
 from fairlead.scheduler.criteria.tsf import TaskShare
+from fairlead.scheduler.own_rules import Rule, ServiceTime
 from fairlead.scheduler.random_order import RandomOrder
 from fairlead.scheduler.selection.best_fit import BestFit
 from fairlead.scheduler.selection.best_fit_first import BestFitFirst, BestFitFirstCycle
@@ -256,6 +258,30 @@ class Policy:
         state = State(counting, criterion, selection, is_last_of_equals, rounds, spared)
         cycle = make_cycle(state, is_strict)
         return ReservingCycle(cycle, self.reserves) if self.reserves else cycle
+
+
+class OwnPolicy(Policy):
+    """A rule of one's own under a name."""
+
+    def __init__(self, name: str, rule: Rule) -> None:
+        super().__init__(name, "own", "first-fit", (ServiceTime, FirstFit, RuleCycle))
+        self.rule = rule
+
+    def set_names(
+        self,
+        cycle: Cycle,
+        resources: Sequence[str],
+        quanta: Sequence[Fraction],
+        jobs: list[str],
+        servers: list[str],
+    ) -> None:
+        """Give its cycle names: of resources, with quanta per unit; jobs; and servers' groups."""
+        assert isinstance(cycle, RuleCycle)
+        cycle.set_rule(self.rule, self.name, resources, quanta, jobs, servers)
+
+    def __reduce__(self) -> tuple[Callable[[object], Policy], tuple[str]]:
+        """Refuse: processes are given the rule, and make the policy themselves."""
+        raise InputError("a rule of one's own has no name elsewhere", self.name)
 
 
 def parse_policy(name: object) -> Policy:

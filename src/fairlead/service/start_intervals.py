@@ -38,7 +38,9 @@ class StartIntervals:
     def __init__(self, kept: str = "") -> None:
         """Begin without forecasts, or with those of `to_json`."""
         self._asked: OrderedDict[int, Asked] = OrderedDict()
-        self._past: deque[tuple[float, float]] = deque(maxlen=KEPT)  # scale of expected; ratio
+        self._past: deque[tuple[float, float]] = deque(
+            maxlen=KEPT
+        )  # newest first: scale of expected; ratio
         self._beyond = [0.5 * (1.0 - PART)] * 2  # the part of ratios below and above an interval
         if kept:
             self._read(kept)
@@ -60,7 +62,7 @@ class StartIntervals:
         if asked is None:
             return
         waited, expected = now - asked.at, _scale(asked.expected)
-        self._past.append((expected, _scale(waited) - expected))
+        self._past.appendleft((expected, _scale(waited) - expected))
         if asked.interval is not None:
             self._adapt(0, is_missed=waited < asked.interval[0])
             self._adapt(1, is_missed=waited > asked.interval[1])
@@ -74,7 +76,7 @@ class StartIntervals:
         if len(self._past) < LEAST:
             return None
         here = _scale(expected)
-        past = sorted(reversed(self._past), key=lambda found: abs(found[0] - here))
+        past = sorted(self._past, key=lambda found: abs(found[0] - here))
         ratios = sorted(ratio for _, ratio in past[: max(LEAST, len(past) // ALIKE)])
         below, above = (int(part * (len(ratios) - 1)) for part in self._beyond)
         low, high = ratios[below], ratios[-1 - above]

@@ -16,6 +16,7 @@ from fairlead.errors import RefusalError
 from fairlead.model.cluster import BoolArray, IntArray
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Excerpt, Workload, excerpt
+from fairlead.scheduler.policies import Policy
 
 # Two remainders that differ by less are equal: they were added up in different order.
 _EQUAL = 1e-9
@@ -56,7 +57,7 @@ def dedicated_servers(workload: Workload) -> IntArray:
 
 def replay_dedicated(
     workload: Workload,
-    policy: str,
+    policy: str | Policy,
     replay: Callable[..., RunLog],
     *,
     on_progress: Callable[[int, float], None] | None = None,
@@ -91,8 +92,9 @@ def replay_dedicated(
     columns = [np.concatenate(column) for column in zip(*starts, strict=True)]
     order = np.argsort(columns[2], kind="stable")
     task, server, start, end, lost = (column[order] for column in columns)
+    name = policy if isinstance(policy, str) else policy.name
     return RunLog(
-        policy, task.astype(np.int32), server.astype(np.int32), start, end, lost, unplaceable
+        name, task.astype(np.int32), server.astype(np.int32), start, end, lost, unplaceable
     )
 
 

@@ -5,19 +5,25 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from hashlib import blake2b
+from importlib.metadata import entry_points
 from pathlib import Path
+from secrets import token_hex
+from typing import Any, NamedTuple
 
-from fairlead.errors import InputError
+from fairlead.errors import FairleadError, InputError
 from fairlead.formats.atomic_files import writing_faults
 from fairlead.formats.run_log_file import read_fingerprint
+from fairlead.model.arguments import several, text
 from fairlead.model.run_log import RECORDED
 from fairlead.model.workload import Workload
-from fairlead.scheduler.policies import PREEMPTION, parse_policy
+from fairlead.scheduler.own_rules import Rule
+from fairlead.scheduler.policies import PREEMPTION, OwnPolicy, Policy, parse_policy
 from fairlead.source_digest import digest_of_sources
 
+GROUP = "fairlead.policies"  # of entry points: each names a rule of another package
 _PLAIN = re.compile(r"[\w.=+-]+", re.ASCII)
 # The arrays of a workload that decide what a run does.
 _ARRAYS = (
@@ -42,6 +48,16 @@ _ARRAYS = (
 )
 
 
+class NamedRule(NamedTuple):
+    """A policy of one's own."""
+
+    name: str
+    rule: Rule
+
+
+Policies = str | Rule | Sequence[str | Rule | NamedRule] | Mapping[str, Rule]
+
+
 @dataclass(frozen=True)
 class PlannedRun:
     """A policy, and the change of the workload under which it runs."""
@@ -49,6 +65,12 @@ class PlannedRun:
     policy: str  # such as ``drf/best-fit``; or ``recorded``, the run that the trace records
     what_if: str = ""  # change made before (`fairlead.traces.what_if.change_workload`), if any
     dedicated: bool = False  # whether each user is alone on its own part of the servers
+    rule: Rule | None = None  # of a policy of one's own
+
+    @property
+    def chosen(self) -> str | Policy:
+        """The policy, for a replay."""
+        return self.policy if self.rule is None else OwnPolicy(self.policy, self.rule)
 
     @property
     def name(self) -> str:
@@ -66,8 +88,55 @@ class PlannedRun:
         return folder / f"{plain}.parquet"
 
 
+def policies_of(policies: Any) -> tuple[str | NamedRule, ...]:
+    """Return policies as names and named rules; raise InputError for anything else.
+
+    A rule that is given without a name has that of its function.
+    """
+    if isinstance(policies, str) or callable(policies):
+        policies = [policies]
+    if isinstance(policies, Mapping):
+        policies = [NamedRule(text(name, "policies"), rule) for name, rule in policies.items()]
+    found: list[str | NamedRule] = []
+    for k, given in enumerate(several(policies, "policies")):
+        each = NamedRule(getattr(given, "__name__", ""), given) if callable(given) else given
+        if isinstance(each, NamedRule):
+            _check_rule(each)
+        else:
+            each = _named(text(each, f"policies[{k}]"))
+        found.append(each)
+    return tuple(found)
+
+
+def _named(policy: str) -> str | NamedRule:
+    """Return the canonical name of a policy, or the rule that another package adds by that name."""
+    try:
+        return policy_name(policy)
+    except InputError:
+        for point in entry_points(group=GROUP, name=policy):
+            try:
+                return NamedRule(policy, point.load())
+            except Exception as fault:
+                why = f"cannot be loaded: {type(fault).__name__}: {fault}".replace("\n", " ")
+                raise InputError(why, f"{GROUP}: {point.value}") from None
+        raise
+
+
+def _check_rule(named: NamedRule) -> None:
+    """Raise InputError unless a rule is a function under a name of its own."""
+    if not callable(named.rule):
+        raise InputError(f"must be a function, not {named.rule!r:.60}", f"policies.{named.name}")
+    if not named.name or named.name == RECORDED or named.name != named.name.strip():
+        raise InputError(f"a rule cannot be named {named.name!r:.60}", "policies")
+    try:
+        parse_policy(named.name)
+    except FairleadError:
+        return
+    raise InputError(f"fairlead has a policy named {named.name!r}; name the rule", "policies")
+
+
 def plan_runs(
-    policies: Sequence[str], what_if: Sequence[str] = (), dedicated: bool = False
+    policies: Policies, what_if: Sequence[str] = (), dedicated: bool = False
 ) -> tuple[PlannedRun, ...]:
     """Return a run of every policy, then of the first one with each change, then dedicated.
 
@@ -82,30 +151,38 @@ def plan_runs(
     RefusalError
         When the parts of a policy have no meaning together.
     """
-    names = list(dict.fromkeys(policy_name(policy) for policy in policies))
-    if not names:
+    runs: dict[str, PlannedRun] = {}
+    for given in policies_of(policies):
+        run = PlannedRun(given) if isinstance(given, str) else PlannedRun(given[0], rule=given[1])
+        if runs.setdefault(run.name, run).rule is not run.rule:
+            raise InputError(f"two rules are named {run.name!r:.60}", "policies")
+    if not runs:
         raise InputError("name at least one policy, such as drf/best-fit", "policies")
-    first = next((name for name in names if name != RECORDED), "")
+    first = next((run for name, run in runs.items() if name != RECORDED), None)
     for asked, option in ((what_if, "what-if"), (dedicated, "dedicated")):
-        if asked and not first:
+        if asked and first is None:
             fault = f"a {RECORDED} run cannot be repeated: name a policy such as drf/best-fit, too"
             raise InputError(fault, option)
+    if first is None:
+        return tuple(runs.values())
     return (
-        *(PlannedRun(name) for name in names),
+        *runs.values(),
         *(_changed_run(first, change) for change in dict.fromkeys(what_if)),
-        *([PlannedRun(first, dedicated=True)] if dedicated else []),
+        *([replace(first, dedicated=True)] if dedicated else []),
     )
 
 
-def _changed_run(policy: str, change: str) -> PlannedRun:
+def _changed_run(run: PlannedRun, change: str) -> PlannedRun:
     """Return the run of a policy with a change; ``preempt:MODE`` is another policy."""
     kind, colon, mode = change.partition(":")
     if kind != "preempt" or not colon:
-        return PlannedRun(policy, what_if=change)
+        return replace(run, what_if=change)
+    if run.rule is not None:
+        raise InputError("a rule of one's own does not stop tasks", "what-if")
     if mode.partition(":")[0] not in PREEMPTION:
         fault = f"must be preempt:{' or preempt:'.join(PREEMPTION)}, not {change!r:.60}"
         raise InputError(fault, "what-if")
-    return PlannedRun(policy_name(f"{policy}/{mode}"))
+    return PlannedRun(policy_name(f"{run.policy}/{mode}"))
 
 
 def policy_name(policy: str) -> str:
@@ -145,9 +222,12 @@ def workload_digest(workload: Workload) -> str:
 def fingerprint(workload_digest: str, run: PlannedRun, *, seed: int, strict_fifo: bool) -> str:
     """Return a digest that is equal only for equal workloads, runs, options and sources.
 
-    The workload is the one before it is changed.
+    The workload is the one before it is changed. Of a rule of one's own it is equal to none, as
+    what decides its run cannot be compared.
     """
     parts = [digest_of_sources(), workload_digest, run.name, seed, strict_fifo]
+    if run.rule is not None:
+        parts.append(token_hex())
     return blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
 

@@ -24,7 +24,7 @@ from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
 from fairlead.scheduler.argument_checks import LARGEST, positive
 from fairlead.scheduler.event_loop import JobArrivals, Replay, ServerEvents
-from fairlead.scheduler.policies import REFUSE_SECONDS, Policy, parse_policy
+from fairlead.scheduler.policies import REFUSE_SECONDS, OwnPolicy, Policy, parse_policy
 from fairlead.scheduler.random_order import RandomOrder
 from fairlead.simulation._slots import in_slots
 
@@ -90,6 +90,11 @@ def replay(
         positive(refuse_seconds, "refuse_seconds"),
         largest,
     )
+    if isinstance(chosen, OwnPolicy):
+        cluster = workload.cluster
+        groups = np.repeat(np.array(cluster.groups, dtype=object), cluster.count).tolist()
+        jobs = workload.job_names.tolist()
+        chosen.set_names(cycle, cluster.resources, quanta.per_unit, jobs, groups)
     state = cycle.state
     for name, weight, parent in queues_of(workload):
         state.make_queue(name, ratio(weight), None if parent is None else state.queues[parent])

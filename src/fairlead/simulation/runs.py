@@ -23,6 +23,7 @@ from fairlead.simulation._slots import slots_caution
 from fairlead.simulation.journal_replay import is_of_requests, replay_journal
 from fairlead.simulation.planned_runs import (
     PlannedRun,
+    Policies,
     fingerprint,
     is_kept,
     open_folder,
@@ -75,13 +76,13 @@ class ReplayJob:
             return replay_journal(self.workload, self.run.policy, self.seed, on_progress)
         once = partial(replay, strict_fifo=self.strict_fifo, seed=self.seed)
         if self.run.dedicated:
-            return replay_dedicated(self.workload, self.run.policy, once, on_progress=on_progress)
-        return once(self.workload, self.run.policy, on_progress=on_progress)
+            return replay_dedicated(self.workload, self.run.chosen, once, on_progress=on_progress)
+        return once(self.workload, self.run.chosen, on_progress=on_progress)
 
 
 def run_policies(
     workload: Workload,
-    policies: Sequence[str],
+    policies: Policies,
     *,
     folder: Path | None = None,
     executor: Executor | None = None,
@@ -127,7 +128,8 @@ def run_policies(
     """
     seed = whole_number(seed, "seed", most=2**64 - 1)
     runs = plan_runs(policies, what_if, dedicated)
-    if isinstance(workload, JournalWorkload) and (what_if or dedicated):
+    has_rules = any(run.rule is not None for run in runs)
+    if isinstance(workload, JournalWorkload) and (what_if or dedicated or has_rules):
         workload = workload.as_trace()  # so that all runs are of one kind
     if any(run.policy == RECORDED for run in runs):
         check_recorded(workload)
@@ -136,7 +138,7 @@ def run_policies(
         for run in runs
     }
     replayed = [run for run in runs if run.policy != RECORDED]
-    _warn_of_policies(workload, [run.policy for run in replayed])
+    _warn_of_policies(workload, [run.policy for run in replayed if run.rule is None])
     finished: dict[str, FinishedRun] = {}
     marks: dict[str, str] = {}
     jobs: list[ReplayJob] = []

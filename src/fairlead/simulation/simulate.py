@@ -14,12 +14,14 @@ from fairlead.errors import InputError, ProblemError
 from fairlead.executors.executor import Executor
 from fairlead.executors.local_processes import Processes
 from fairlead.formats.queue_file import load_queues
+from fairlead.mechanisms.catalogue import CATALOGUE, known_mechanism
 from fairlead.model.arguments import file_name, number, switch, texts, whole_number
 from fairlead.model.queues import JOBS, TASKS
 from fairlead.model.quotas import check_cluster
 from fairlead.model.run_log import RECORDED, RunLog
 from fairlead.model.workload import Workload, first_seconds
 from fairlead.simulation.metrics.summary import Summary, summarise
+from fairlead.simulation.planned_runs import Policies, policies_of
 from fairlead.simulation.runs import (
     FinishedRun,
     Progress,
@@ -86,7 +88,7 @@ class Outcome:
 
 def simulate(
     trace: Workload | Path | str,
-    policies: str | Sequence[str],
+    policies: Policies,
     *,
     folder: Path | str | None = None,
     processes: int | None = None,
@@ -108,9 +110,11 @@ def simulate(
     ----------
     trace : Workload, Path or str
         A workload, or the file or folder of a trace of any known format.
-    policies : str or sequence of str
+    policies : str or callable, sequence of these, or mapping of str to callable
         One or several, such as ``drf/best-fit``, ``ps-dsf/joint/residual``, ``drf/rrr/oblivious``
-        or ``slots:14``; or ``recorded``, the run that the trace records.
+        or ``slots:14``; or ``recorded``, the run that the trace records. A function is a rule of
+        your own: it gets a `fairlead.scheduler.own_rules.ClusterView` and returns the group that
+        starts next, or None. It runs under its key, or its name.
     folder : Path or str, optional
         Keeps the log of every policy; runs that have finished there before are not repeated.
     processes : int, optional
@@ -135,7 +139,8 @@ def simulate(
         Seconds: only jobs submitted before are replayed, to their end; completion ratios are
         taken then.
     fair : str
-        Mechanism of the fair shares, for the fairness error: one of `FAIR`.
+        Mechanism of the fair shares, for the fairness error: one of `FAIR`, or one of your own
+        (`fairlead.mechanism`).
     queues : Path or str, optional
         A file with a tree of queues, to which the users belong.
     on_found : callable, optional
@@ -153,7 +158,9 @@ def simulate(
     ------
     InputError
         For an unusable trace, policy, change, number or folder, or ``recorded`` where the trace
-        does not record when its tasks started.
+        does not record when its tasks started; or a start that a rule may not make.
+    FairleadError
+        For an exception of a rule.
     RefusalError
         When the parts of a policy have no meaning together.
     KeyboardInterrupt
@@ -185,11 +192,19 @@ def simulate(
     >>> result = runs["drf/best-fit"].to_dict()
     >>> result["completed"], result["makespan"]
     (8, 30.0)
+
+    A rule that serves the user with the fewest running tasks:
+
+    >>> def fewest_tasks(view):
+    ...     groups = [group for group in view.waiting if view.fits(group)]
+    ...     return min(groups, key=lambda group: group.user.running, default=None)
+    >>> fairlead.simulate(workload, policies={"fewest": fewest_tasks}, processes=1)
+    {'fewest': <fewest: 8 starts, until 30 s>}
     """
     check_fair(fair)
     if processes is not None:
         processes = whole_number(processes, "processes", 1)
-    policies = _one_or_several(policies, "policies")
+    policies = policies_of(policies)
     if until is not None:
         until = number(until, "until")
     if isinstance(trace, Workload):
@@ -262,6 +277,8 @@ def with_recorded(
 
 
 def check_fair(name: str) -> None:
-    """Raise `InputError` unless the mechanism is one of `FAIR`."""
-    if name not in FAIR:
-        raise InputError(f"must be one of {', '.join(FAIR)}, not {name!r}", "fair")
+    """Raise `InputError` unless the mechanism is one of `FAIR`, or one that was added."""
+    is_added = isinstance(name, str) and name not in CATALOGUE and known_mechanism(name)
+    if name not in FAIR and not is_added:
+        known = f"must be one of {', '.join(FAIR)}, or a mechanism of your own"
+        raise InputError(f"{known}, not {name!r:.60}", "fair")

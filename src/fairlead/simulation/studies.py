@@ -19,6 +19,7 @@ from fairlead.model.arguments import whole_number
 from fairlead.model.cluster import FloatArray
 from fairlead.model.run_log import RECORDED
 from fairlead.model.workload import Workload
+from fairlead.simulation.planned_runs import NamedRule
 from fairlead.simulation.simulate import Outcome, simulate
 from fairlead.traces.resampling import WEEK, resampled
 
@@ -92,7 +93,7 @@ class Study:
 
 def study(
     traces: Mapping[str, Workload],
-    policies: Sequence[str],
+    policies: Sequence[str | NamedRule],
     *,
     seeds: int | None = None,
     executor: Executor | None = None,

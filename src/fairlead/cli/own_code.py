@@ -1,0 +1,74 @@
+"""Mechanisms and policies in a file of the user's: ``-m FILE.py:NAME``, ``-p FILE.py:NAME``."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fairlead.errors import InputError
+
+if TYPE_CHECKING:
+    from fairlead.simulation.planned_runs import NamedRule
+
+
+def mechanism_of(text: str) -> str:
+    """Return the name of a mechanism; one in a file is added to the catalogue.
+
+    A function without the decorator `fairlead.mechanism` is added by its own name.
+    """
+    if not _names_file(text):
+        return text
+    from fairlead.mechanisms.added import mechanism
+    from fairlead.mechanisms.catalogue import ADDED
+
+    file, name = _parts_of(text)
+    function = _load(file, name)
+    for row in ADDED.values():
+        if getattr(row.implementation, "args", ())[:1] == (function,):
+            return row.name
+    mechanism(name)(function)
+    return name
+
+
+def policy_of(text: str) -> str | NamedRule:
+    """Return a policy's name, or the rule in a file."""
+    if not _names_file(text):
+        return text
+    from fairlead.simulation.planned_runs import NamedRule
+
+    file, name = _parts_of(text)
+    return NamedRule(name, _load(file, name))
+
+
+def _names_file(text: str) -> bool:
+    return ".py:" in text
+
+
+def _parts_of(text: str) -> tuple[Path, str]:
+    file, _, name = text.rpartition(":")
+    return Path(file), name
+
+
+def _load(file: Path, name: str) -> Any:
+    """Run a file and return its function of that name; its folder is searched for imports."""
+    if not file.is_file():
+        raise InputError("there is no such file", "", str(file))
+    folder = str(file.resolve().parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    spec = spec_from_file_location(file.stem, file)
+    if spec is None or spec.loader is None:
+        raise InputError("is not a Python file", "", str(file))
+    module = module_from_spec(spec)
+    sys.modules.setdefault(file.stem, module)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as fault:
+        why = f"cannot be loaded: {type(fault).__name__}: {fault}".replace("\n", " ")
+        raise InputError(why, "", str(file)) from None
+    function = getattr(module, name, None)
+    if not callable(function):
+        raise InputError(f"has no function named {name!r:.60}", "", str(file))
+    return function

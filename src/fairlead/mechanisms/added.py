@@ -1,0 +1,190 @@
+"""Mechanisms of one's own: a function on a problem gets a name in the catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from inspect import getdoc, signature
+from typing import Any, TypeVar
+
+import numpy as np
+
+from fairlead.certificates.overuse import (
+    measure_misplacement,
+    measure_resource_overuse,
+    measure_time_overuse,
+)
+from fairlead.errors import CertificateError, FairleadError, InputError, fault_of
+from fairlead.mechanisms.catalogue import (
+    ADDED,
+    CATALOGUE,
+    CONSTRAINTS,
+    LIMITS,
+    QUEUES,
+    RATES,
+    RESOURCE_WEIGHTS,
+    Claim,
+    Mechanism,
+)
+from fairlead.model.allocation import Allocation, Certificate
+from fairlead.model.arguments import texts
+from fairlead.model.cluster import FloatArray
+from fairlead.model.frames import read_numbers, read_table
+from fairlead.model.names import check_name
+from fairlead.model.problem import Problem
+
+FEASIBLE = "no server is overused, and no task is misplaced or beyond its user's limit"
+WHOLE = f"{FEASIBLE}; all tasks are whole"
+TOLERANCE = 1e-6  # of functions that round their answers
+EVERYTHING = (CONSTRAINTS, LIMITS, RATES, RESOURCE_WEIGHTS, QUEUES)
+
+Divide = Callable[..., Any]
+Function = TypeVar("Function", bound=Divide)
+
+
+def mechanism(
+    name: str,
+    *,
+    summary: str = "",
+    paper: str = "",
+    proved: Sequence[str] = (),
+    accepts: Sequence[str] = EVERYTHING,
+    whole_tasks: bool = False,
+    time_shared: bool = False,
+) -> Callable[[Function], Function]:
+    """Return a decorator that adds a function to the mechanisms of this process.
+
+    `solve`, `compare`, `audit` and `simulate(fair=...)` know it by name then; the commands do if an
+    entry point of the group ``fairlead.mechanisms`` names the function, or as ``-m FILE.py:NAME``.
+
+    The function takes a `Problem`, and options as keywords. It returns the tasks of each user on
+    each group of servers, an (N, G) array or a labelled frame; or an `Allocation` with a
+    certificate of its own. An array is certified as feasible.
+
+    Parameters
+    ----------
+    name : str
+        A new name. A function that had it before is replaced.
+    summary : str
+        The idea in a line; the first line of the function's docstring when absent.
+    paper : str
+        Where it is defined.
+    proved : sequence of str
+        Properties that are proved, as an audit names them.
+    accepts : sequence of str
+        Optional features that its definition admits, as in `fairlead mechanisms`. A problem with
+        another one is refused. All when absent.
+    whole_tasks : bool
+        Whether it gives whole tasks.
+    time_shared : bool
+        Whether servers are shared by time (TDM), not divided by resource.
+
+    Raises
+    ------
+    InputError
+        For a name that this package uses, or an unknown feature.
+
+    Notes
+    -----
+    The function is given users with tasks and positive weight, and groups with servers; nothing is
+    merged. `solve` raises `CertificateError` where the answer is not feasible by more than 1e-6 of
+    a capacity or of a user's tasks.
+
+    Examples
+    --------
+    >>> import fairlead
+    >>> @fairlead.mechanism("even")
+    ... def even(problem):
+    ...     "Each user gets an equal part of every server."
+    ...     return problem.gamma / problem.n_users
+    >>> problem = fairlead.Problem.from_arrays([[9, 18]], [[1, 4], [3, 1]])
+    >>> fairlead.solve(problem, "even").user_tasks.tolist()
+    [2.25, 1.5]
+    """
+    if not isinstance(name, str) or not name or name != name.strip():
+        raise InputError(f"must be a name, not {name!r:.60}", "mechanism")
+    check_name(name, "mechanism")
+    if name in CATALOGUE:
+        raise InputError(f"fairlead has a mechanism named {name!r}; choose another name", "name")
+    features = texts(accepts, "accepts")
+    for feature in features:
+        if feature not in EVERYTHING:
+            known = f"knows no feature {feature!r:.60}; known: {', '.join(EVERYTHING)}"
+            raise InputError(known, "accepts")
+    claims = tuple(map(Claim, texts(proved, "proved")))
+
+    def add(function: Function) -> Function:
+        if not callable(function):
+            raise InputError(f"must be a function, not {function!r:.60}", f"mechanism {name}")
+        ADDED[name] = Mechanism(
+            name,
+            summary or (getdoc(function) or name).splitlines()[0],
+            paper=paper,
+            proved=claims,
+            accepts=features,
+            implementation=partial(_divide, function, name, time_shared, whole_tasks),
+            whole_tasks=whole_tasks,
+            options=tuple(signature(function).parameters)[1:],
+            merges_users=False,
+            merges_groups=False,
+            time_shared=time_shared,
+        )
+        return function
+
+    return add
+
+
+def _divide(
+    function: Divide,
+    name: str,
+    time_shared: bool,
+    whole_tasks: bool,
+    problem: Problem,
+    **options: Any,
+) -> Allocation:
+    """Return the answer of a function as an allocation.
+
+    Raises InputError for an unusable one, and FairleadError for an exception of the function.
+    """
+    place = f"the answer of {name}"
+    try:
+        answer = function(problem, **options)
+    except FairleadError:
+        raise
+    except Exception as fault:
+        raise fault_of(function, name, fault) from fault
+    if isinstance(answer, Allocation):
+        return _of_same_problem(replace(answer, mechanism=name), problem, time_shared)
+    table = read_table(answer, place).laid_out(problem.users.names, problem.cluster.groups)
+    tasks = read_numbers(table, place)
+    shape = problem.n_users, problem.n_groups
+    if tasks.shape != shape:
+        raise InputError(f"has shape {tasks.shape}, not {shape}, users by groups", place)
+    violation = _infeasibility(problem, tasks, time_shared)
+    if whole_tasks and np.isfinite(tasks).all():
+        violation = max(violation, float(np.abs(tasks - np.rint(tasks)).max(initial=0.0)))
+    condition = WHOLE if whole_tasks else FEASIBLE
+    return Allocation(problem, name, tasks, Certificate(condition, violation, TOLERANCE))
+
+
+def _of_same_problem(answer: Allocation, problem: Problem, time_shared: bool) -> Allocation:
+    """Return an allocation of the problem or of its pool; raise unless it is, and is feasible."""
+    solved = answer.problem
+    if solved is not problem:
+        groups = solved.cluster.groups
+        is_pool = groups == problem.pooled().cluster.groups
+        if solved.users.names != problem.users.names or not is_pool:
+            raise InputError(
+                "is an allocation of another problem", f"the answer of {answer.mechanism}"
+            )
+    violation = _infeasibility(solved, answer.tasks, time_shared)
+    if not violation <= TOLERANCE:
+        fault = f"{answer.mechanism}: the answer is not feasible, by {violation:.3g} ({FEASIBLE})"
+        raise CertificateError(fault, answer, violation)
+    return answer
+
+
+def _infeasibility(problem: Problem, tasks: FloatArray, time_shared: bool) -> float:
+    overuse = measure_time_overuse if time_shared else measure_resource_overuse
+    return max(measure_misplacement(problem, tasks), overuse(problem, tasks))

@@ -1,0 +1,188 @@
+"""A cycle that asks a rule of one's own what starts next, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from fairlead.errors import FairleadError, InputError, fault_of
+from fairlead.scheduler._cycle import Cycle, largest_first
+from fairlead.scheduler._entities import (
+    Gang,
+    Plan,
+    Queue,
+    Server,
+    Shape,
+    Task,
+    TaskGroup,
+    has_room,
+    limit_reached,
+)
+from fairlead.scheduler._state import State
+from fairlead.scheduler.own_rules import (
+    Choose,
+    ClusterView,
+    GroupView,
+    Rule,
+    ServerView,
+    ServiceTime,
+    Units,
+    UserView,
+)
+
+
+class RuleCycle(Cycle):
+    """Asks a rule for the next group, and perhaps its servers."""
+
+    def __init__(self, state: State, is_strict: bool) -> None:
+        super().__init__(state, is_strict)
+        assert isinstance(state.criterion, ServiceTime)
+        self.service = state.criterion
+        self.units = Units()
+        self.rule: Rule | None = None
+        self.name = ""
+        self.jobs: list[str] = []
+        self.server_groups: list[str] = []
+        self.view = ClusterView(self)
+        self.job_of: dict[int, int] = {}  # of groups, by id
+        self.groups: dict[int, GroupView] = {}
+        self.servers: dict[str, ServerView] = {}
+        self.choose: Choose | None = None
+
+    def set_rule(
+        self,
+        rule: Rule,
+        name: str,
+        resources: Sequence[str],
+        quanta: Sequence[Fraction],
+        jobs: list[str],
+        server_groups: list[str],
+    ) -> None:
+        """Set the rule, and names: of resources with quanta per unit, jobs, and servers' groups."""
+        self.rule, self.name = rule, name
+        self.units.names, self.units.quanta = list(resources), list(quanta)
+        self.jobs, self.server_groups = jobs, server_groups
+
+    def place_next(self, started: list[Task]) -> bool:
+        """Start what the rule returns; return whether it returned something."""
+        if len(self.view.users) < len(self.state.queues):
+            for queue in self.state.queues.values():
+                self.view.users[queue.name] = UserView(queue, self.service, self.units)
+        assert self.rule is not None
+        try:
+            choice = self.rule(self.view)
+        except FairleadError:
+            raise
+        except Exception as fault:
+            raise fault_of(self.rule, self.name, fault) from fault
+        if choice is None:
+            return False
+        servers: object = None
+        if isinstance(choice, tuple) and len(choice) == 2:
+            choice, servers = choice
+        if not isinstance(choice, GroupView):
+            self.refuse("must return None, a group, or a group and its servers", choice)
+            return False
+        self.start_chosen(choice, servers, started)
+        return True
+
+    def start_chosen(self, chosen: GroupView, servers: object, started: list[Task]) -> None:
+        group = chosen._group
+        if group.waiting == 0 or group.id not in self.state.groups:
+            self.refuse("returned a group without waiting tasks", chosen)
+        if limit_reached(group) is not None:
+            self.refuse("returned a group beyond a limit of its user", chosen)
+        if isinstance(servers, ServerView):
+            servers = [servers]
+        if servers is None:
+            servers = self.planned(chosen, None)
+            if servers is None:
+                self.refuse("returned a group without room", chosen)
+        if not isinstance(servers, list):
+            self.refuse("returned servers that are not a list", servers)
+            return
+        views: list[object] = servers
+        indices = self.indices(group)
+        if len(views) != len(indices):
+            self.refuse(f"returned {len(views):,} servers for {len(indices):,} tasks", chosen)
+        for index, view in zip(indices, views, strict=True):
+            server = view._server if isinstance(view, ServerView) else None
+            if server is None or server.name not in self.state.servers:
+                self.refuse("returned a server that is not there", view)
+                return
+            if not has_room(server, group.shape_of(index)):
+                self.refuse(f"returned {server.order}, a server without room for", chosen)
+            started.append(self.state.start(group, index, server, self.state.now))
+
+    def refuse(self, fault: str, what: object) -> None:
+        raise InputError(f"{fault}: {what!r:.100}", self.name)
+
+    def waiting_groups(self) -> list[GroupView]:
+        found: list[GroupView] = []
+        seen: set[Queue] = set()
+        for group in self.state.groups.values():
+            queue = group.waiting_list.queue
+            if group.waiting > 0 and not (self.is_strict and queue in seen):
+                seen.add(queue)
+                if limit_reached(group) is None:
+                    found.append(self.view_of(group))
+        return found
+
+    def view_of(self, group: TaskGroup) -> GroupView:
+        view = self.groups.get(group.id)
+        if view is None:
+            user = self.view.users[group.waiting_list.queue.name]
+            job = self.jobs[self.job_of[group.id]]
+            view = GroupView(group, job, user, self.service, self.units)
+            self.groups[group.id] = view
+        return view
+
+    def open_servers(self) -> list[ServerView]:
+        servers = [server for server in self.state.servers.values() if not server.is_draining]
+        return [self.server_view(server) for server in sorted(servers)]
+
+    def server_view(self, server: Server) -> ServerView:
+        view = self.servers.get(server.name)
+        if view is None or view._server is not server:
+            view = ServerView(server, self.units, self.server_groups[server.order])
+            self.servers[server.name] = view
+        return view
+
+    def indices(self, group: TaskGroup) -> list[int]:
+        """Return the indices of the tasks that start together, in the order of planning."""
+        if isinstance(group, Gang):
+            return largest_first(group, self.state.criterion.total)
+        return [group.first_index()]
+
+    def planned(
+        self,
+        view: GroupView,
+        choose: Choose | None,
+    ) -> list[ServerView] | None:
+        group = view._group
+        self.choose = choose
+        plan: Plan = []
+        if isinstance(group, Gang):
+            plan = self.plan_gang(group)
+        elif group.waiting > 0:
+            server = self.find(group.waiting_list.queue, group.shape)
+            if server is not None:
+                plan = [(group.first_index(), server)]
+        self.choose = None
+        return [self.server_view(server) for _, server in plan] if plan else None
+
+    def find(self, queue: Queue, shape: Shape) -> Server | None:  # noqa: ARG002 (as in the base)
+        """Return the server that the rule chooses, or the first one with room."""
+        choose = self.choose
+        if choose is None:
+            return self.state.selection.find(shape)
+        servers = [server for server in self.state.servers.values() if has_room(server, shape)]
+        if not servers:
+            return None
+        views = [self.server_view(server) for server in sorted(servers)]
+        chosen = choose(views, self.units.amounts(shape.demand))
+        for view in views:
+            if view is chosen:
+                return view._server
+        self.refuse("chose a server that was not offered", chosen)
+        return None

@@ -1,0 +1,135 @@
+"""Mechanisms and policies in a file of the user's: ``-m FILE.py:NAME``, ``-p FILE.py:NAME``."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Process = Callable[..., subprocess.CompletedProcess[str]]
+CODE = """
+import fairlead
+
+def even(problem):
+    "Each user gets an equal part of every server."
+    return problem.gamma / problem.n_users
+
+@fairlead.mechanism("half", summary="half of even")
+def halved(problem, part=0.5):
+    return part * even(problem)
+
+def greedy(problem):
+    return 2 * problem.gamma
+
+def broken(problem):
+    return problem.nothing
+
+def sjf(view):
+    "Shortest job first."
+    groups = [group for group in view.waiting if view.fits(group)]
+    return min(groups, key=lambda group: group.time_limit, default=None)
+
+def wrong(view):
+    return view.nothing
+
+number = 5
+"""
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> str:
+    path = tmp_path / "mine.py"
+    path.write_text(CODE)
+    return str(path)
+
+
+@pytest.fixture
+def day(tmp_path: Path) -> str:
+    from fairlead.traces.generator import generate_day
+    from fairlead.traces.parquet_trace import write_parquet
+
+    path = tmp_path / "day.parquet"
+    write_parquet(generate_day(servers=4, users=3, jobs=60, hours=60, seed=1), path)
+    return str(path)
+
+
+def test_a_mechanism_in_a_file_is_known_to_each_verb(
+    process: Process, mine: str, small: Path
+) -> None:
+    answer = json.loads(process("allocate", str(small), "-m", f"{mine}:even", "--json").stdout)
+    assert answer["mechanism"] == "even"
+    assert answer["certificate"]["holds"]
+    words = ("compare", str(small), "-m", f"{mine}:halved", "-m", "ps-dsf", "--json")
+    assert list(json.loads(process(*words).stdout)["mechanisms"]) == ["half", "ps-dsf"]
+    words = ("audit", str(small), "-m", f"{mine}:halved", "--property", "non-wastefulness")
+    done = process(*words)
+    assert done.returncode == 1
+    assert "half" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "fault"),
+    [
+        ("mine.py:broken", 2, "broken: AttributeError: 'Problem' object has no attribute"),
+        ("mine.py:greedy", 1, "greedy: the answer misses its condition by"),
+        ("mine.py:none", 2, "has no function named 'none'"),
+        ("mine.py:number", 2, "has no function named 'number'"),
+        ("other.py:even", 2, "there is no such file"),
+        ("bad.py:even", 2, "cannot be loaded: SyntaxError"),
+    ],
+)  # fmt: skip
+def test_a_fault_in_a_file_is_one_line(
+    process: Process, mine: str, small: Path, name: str, status: int, fault: str
+) -> None:
+    folder = Path(mine).parent
+    (folder / "bad.py").write_text("def even(")
+    done = process("allocate", str(small), "-m", f"{folder}/{name}")
+    assert done.returncode == status
+    assert fault in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_policy_and_fair_shares_in_a_file(process: Process, mine: str, day: str) -> None:
+    words = ("-p", f"{mine}:sjf", "-p", "drf/best-fit", "--fair", f"{mine}:even", "--json")
+    found = json.loads(process("simulate", day, *words).stdout)["policies"]
+    assert list(found) == ["sjf", "drf/best-fit"]
+    assert {f["fairness"]["mechanism"] for f in found.values()} == {"even"}
+    for words, fault in [
+        (("-p", f"{mine}:wrong"), "wrong: AttributeError"),
+        (("-p", f"{mine}:sjf", "--explain", "user-1"), "does not say why tasks wait"),
+        (("-p", f"{mine}:sjf", "--what-if", "preempt:over-share"), "does not stop tasks"),
+        (("-p", "drf/best-fit", "--fair", "drf"), "must be one of drfh, tsf, ps-dsf, or"),
+    ]:
+        done = process("simulate", day, *words)
+        assert done.returncode == 2
+        assert fault in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+def test_a_study_compares_rules_over_variations(process: Process, mine: str, day: str) -> None:
+    words = ("-p", "drf/best-fit", "-p", f"{mine}:sjf", "--seeds", "2", "--json")
+    assert json.loads(process("simulate", day, *words).stdout)["policies"] == [
+        "drf/best-fit",
+        "sjf",
+    ]
+
+
+def test_a_package_adds_a_policy_by_an_entry_point(process: Process, mine: str, day: str) -> None:
+    folder = Path(mine).parent
+    metadata = folder / "mine-1.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1\n")
+    points = "[fairlead.policies]\nmine/sjf = mine:sjf\nmine/lost = mine:lost\n"
+    points += "[fairlead.mechanisms]\nhalf = mine:halved\n"
+    (metadata / "entry_points.txt").write_text(points)
+    path = {"PYTHONPATH": str(folder)}
+    done = process("simulate", day, "-p", "mine/sjf", "--fair", "half", "--json", **path)
+    found = json.loads(done.stdout)["policies"]["mine/sjf"]
+    assert found["fairness"]["mechanism"] == "half"
+    done = process("simulate", day, "-p", "mine/lost", **path)
+    assert done.returncode == 2
+    assert "mine:lost: cannot be loaded" in done.stderr
+    assert "half: half of even" in process("mechanisms", **path).stdout

@@ -1,0 +1,254 @@
+"""Policies of one's own: rules in plain Python, beside compiled policies and by their effects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
+from math import floor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fairlead
+from effort import cases
+from fairlead.errors import FairleadError, InputError, RefusalError
+from fairlead.model.cluster import Cluster
+from fairlead.model.run_log import RunLog
+from fairlead.model.workload import Workload
+from fairlead.scheduler.own_rules import ClusterView, GroupView, ServerView
+from fairlead.scheduler.policies import OwnPolicy
+from fairlead.simulation.replay import replay
+from oracles.random_workloads import crowded_workload, odd_amounts_workload, random_workload
+
+Amounts = dict[str, float]
+
+
+def exact(amount: float) -> Fraction:
+    return Fraction(repr(amount))
+
+
+def score(group: GroupView, view: ClusterView) -> int:
+    """The dominant share of a group's user by weight, as a whole number."""
+    held, total = group.user.held, view.total
+    share = max((exact(held[r]) / exact(total[r]) for r in held if total[r] > 0), default=0)
+    return floor(share / exact(group.user.weight) * 2**64)
+
+
+def best_fit(view: ClusterView, servers: list[ServerView], demand: Amounts) -> ServerView:
+    """The server whose free amounts are most alike in shape to the task (docs/filling.md)."""
+    first = next(r for r in demand if demand[r] > 0)
+
+    def misfit(server: ServerView) -> float:
+        free, pool = server.free, view.total
+        return sum(
+            abs(demand[r] / demand[first] - free[r] / free[first]) * (pool[first] / pool[r])
+            for r in demand
+            if pool[r] > 0
+        )
+
+    return min(servers, key=misfit)
+
+
+def drf(view: ClusterView, *, is_best_fit: bool) -> object:
+    """drf/first-fit and drf/best-fit as rules."""
+    choose = partial(best_fit, view) if is_best_fit else None
+    order = list(view.users)
+    rows = sorted(view.waiting, key=lambda g: (score(g, view), order.index(g.user.name)))
+    for group in rows:
+        servers = view.plan(group, choose)
+        if servers is not None:
+            return group, servers
+    return None
+
+
+def assert_same_starts(log: RunLog, expected: RunLog) -> None:
+    for name in ("task", "server", "start", "end", "lost", "set_unplaceable"):
+        np.testing.assert_array_equal(getattr(log, name), getattr(expected, name), err_msg=name)
+
+
+@pytest.mark.parametrize("strict", [False, True], ids=["passed-over", "strict-fifo"])
+@pytest.mark.parametrize("fit", ["first-fit", "best-fit"])
+def test_a_policy_written_as_a_rule_starts_the_same_tasks(fit: str, strict: bool) -> None:
+    """With gangs, servers that come and go, and jobs that are withdrawn."""
+    rule = OwnPolicy("own", partial(drf, is_best_fit=fit == "best-fit"))
+    starts = 0
+    for seed in range(cases(15)):
+        for make in (random_workload, crowded_workload):
+            workload = make(seed)
+            log = replay(workload, rule, strict_fifo=strict)
+            assert_same_starts(log, replay(workload, f"drf/{fit}", strict_fifo=strict))
+            starts += len(log.task)
+    assert starts > 300
+
+
+def test_inexact_amounts_are_placed_as_by_the_scheduler() -> None:
+    def first(view: ClusterView) -> object:
+        return next((group for group in view.waiting if view.fits(group)), None)
+
+    for seed in range(cases(10)):
+        workload = odd_amounts_workload(seed)
+        alone = Workload.from_arrays(
+            workload.cluster, ["u"], job_user=np.zeros(workload.n_jobs, dtype=int),
+            job_submit=workload.job_submit, set_job=workload.set_job, set_tasks=workload.set_tasks,
+            shapes=workload.shapes, set_shape=workload.set_shape,
+            task_duration=workload.task_duration,
+        )  # fmt: skip
+        assert_same_starts(replay(alone, OwnPolicy("first", first)), replay(alone, "drf/first-fit"))
+
+
+def workload_of(rows: list[tuple[int, float, int, float]], **options: Any) -> Workload:
+    """Jobs of one task of one core on a server of 2 cores: user, submission, cores, seconds."""
+    cluster = Cluster(
+        ("g",), ("cpu",), np.array([[2.0]]), np.array([1], dtype=np.int64), ("",), ({},)
+    )
+    users, submits, cores, seconds = zip(*rows, strict=True)
+    return Workload.from_arrays(
+        cluster, ["ana", "bo"], job_user=users, job_submit=submits,
+        set_job=range(len(rows)), set_tasks=[1] * len(rows),
+        shapes=[[c] for c in cores], task_duration=seconds, **options,
+    )  # fmt: skip
+
+
+def test_the_shortest_job_goes_first() -> None:
+    def shortest(view: ClusterView) -> object:
+        fitting = [group for group in view.waiting if view.fits(group)]
+        return min(fitting, key=lambda group: group.time_limit, default=None)
+
+    rows = [(0, 0.0, 2, 5.0), (0, 1.0, 2, 9.0), (1, 2.0, 2, 3.0), (0, 3.0, 2, 6.0)]
+    workload = workload_of(rows, job_limit=[row[3] for row in rows])
+    runs = fairlead.simulate(workload, policies={"sjf": shortest}, processes=1)
+    assert list(runs) == ["sjf"]
+    assert runs["sjf"].log.task.tolist() == [0, 2, 3, 1]
+    assert runs["sjf"].log.start.tolist() == [0.0, 5.0, 8.0, 14.0]
+
+
+def test_used_amounts_count_running_and_ended_tasks() -> None:
+    seen = []
+
+    def look(view: ClusterView) -> object:
+        ana = view.users["ana"]
+        seen.append((view.now, ana.used["cpu"], ana.held["cpu"], ana.running, ana.waiting))
+        for group in view.waiting:
+            if view.fits(group):
+                return group
+        return None
+
+    workload = workload_of([(0, 0.0, 2, 5.0), (0, 2.0, 1, 4.0), (1, 3.0, 1, 1.0)])
+    fairlead.simulate(workload, policies=[look], processes=1)
+    assert seen == [
+        (0.0, 0.0, 0.0, 0, 1), (0.0, 0.0, 2.0, 1, 0), (2.0, 4.0, 2.0, 1, 1), (3.0, 6.0, 2.0, 1, 1),
+        (5.0, 10.0, 0.0, 0, 1), (5.0, 10.0, 1.0, 1, 0), (5.0, 10.0, 1.0, 1, 0),
+        (6.0, 11.0, 1.0, 1, 0), (9.0, 14.0, 0.0, 0, 0),
+    ]  # fmt: skip
+
+
+def test_a_view_names_what_it_shows() -> None:
+    views: list[GroupView] = []
+
+    def look(view: ClusterView) -> object:
+        for group in view.waiting:
+            views.append(group)
+            (server,) = view.servers
+            assert (server.group, server.number) == ("g", 0)
+            assert server.capacity == {"cpu": 2.0}
+            assert view.total == {"cpu": 2.0}
+            return group, server
+        return None
+
+    workload = workload_of([(1, 1.5, 2, 5.0)], job_names=["train"])
+    fairlead.simulate(workload, policies=[look], processes=1)
+    group = views[0]
+    assert (group.job, group.user.name, group.submitted) == ("train", "bo", 1.5)
+    assert (group.demand, group.is_gang, group.waiting) == ({"cpu": 2.0}, False, 0)
+    assert group.used == {"cpu": 10.0}
+
+
+@pytest.mark.parametrize(
+    ("answer", "fault"),
+    [
+        (lambda _: 1, "must return None, a group, or a group and its servers: 1"),
+        (lambda view: view.waiting[-1], "without room"),
+        (lambda view: (view.waiting[0], 5), "are not a list"),
+        (lambda view: (view.waiting[0], []), "0 servers for 1 task"),
+        (lambda view: (view.waiting[0], ["a"]), "a server that is not there"),
+        (lambda view: (view.waiting[1], view.servers), "without room for"),
+        (lambda view: view.plan(view.waiting[0], lambda *_: "x"), "not offered"),
+        (lambda view: view.waiting[9], r"wrong: IndexError: .*test_own_rules.py, line \d+"),
+    ],
+)  # fmt: skip
+def test_a_start_that_is_not_possible_is_one_line(
+    answer: Callable[[ClusterView], object], fault: str
+) -> None:
+    started: list[float] = []
+
+    def wrong(view: ClusterView) -> object:
+        if not started:
+            started.append(view.now)
+            return view.waiting[0]
+        return answer(view)
+
+    rows = [(0, 0.0, 1, 5.0), (0, 0.0, 1, 5.0), (1, 0.0, 2, 5.0), (1, 0.0, 2, 5.0)]
+    with pytest.raises(FairleadError, match=fault) as caught:
+        replay(workload_of(rows), OwnPolicy("wrong", wrong if "Index" not in fault else answer))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_group_that_has_started_cannot_start_again() -> None:
+    kept: list[GroupView] = []
+
+    def again(view: ClusterView) -> object:
+        kept.extend(view.waiting)
+        return kept[0]
+
+    with pytest.raises(InputError, match="without waiting tasks"):
+        replay(workload_of([(0, 0.0, 1, 5.0)]), OwnPolicy("again", again))
+
+
+def never(_: ClusterView) -> object:
+    return None
+
+
+def test_tasks_of_a_rule_that_starts_none_wait_for_ever() -> None:
+    runs = fairlead.simulate(workload_of([(0, 0.0, 1, 5.0)]), policies=never)
+    assert len(runs["never"].log.task) == 0
+
+
+def test_rules_run_in_processes_beside_named_policies_and_changes(tmp_path: Path) -> None:
+    workload = random_workload(4, gangs=False)
+    rule = partial(drf, is_best_fit=False)
+    policies: list[Any] = [("own", rule), "drf/first-fit"]
+    named = {"own": rule}
+    runs = fairlead.simulate(workload, named, what_if="weight:u0=3", dedicated=True, processes=2,
+                             folder=tmp_path)  # fmt: skip
+    assert list(runs) == ["own", "own, weight:u0=3", "own, dedicated"]
+    assert len(list(tmp_path.iterdir())) == 3
+    with pytest.raises(InputError, match=r"policies\[0\]"):
+        fairlead.simulate(workload, policies)
+    # What decides a run of a rule is not known, so it is not taken for done.
+    found: list[str] = []
+    fairlead.simulate(workload, named, folder=tmp_path, processes=1,
+                      on_found=lambda name, _: found.append(name))  # fmt: skip
+    assert found == []
+
+
+@pytest.mark.parametrize("name", ["drf/best-fit", "slots:3", "recorded", "", " x", "a\nb"])
+def test_a_rule_needs_a_name_of_its_own(name: str) -> None:
+    with pytest.raises(InputError):
+        fairlead.simulate(workload_of([(0, 0.0, 1, 5.0)]), policies={name: never})
+
+
+def test_a_rule_is_a_function() -> None:
+    policies: Any = {"x": "drf/best-fit"}
+    with pytest.raises(InputError, match="must be a function"):
+        fairlead.simulate(workload_of([(0, 0.0, 1, 5.0)]), policies=policies)
+
+
+def test_what_a_rule_does_not_serve_is_refused() -> None:
+    workload = workload_of([(0, 0.0, 1, 5.0)])
+    with pytest.raises(InputError, match="does not stop tasks"):
+        fairlead.simulate(workload, never, what_if="preempt:over-share")
+    with pytest.raises(RefusalError):
+        OwnPolicy("own", never).require_trees()
