@@ -30,8 +30,11 @@ def test_the_public_names() -> None:
         "RefusalError",
         "Scheduler",
         "audit",
+        "compare",
         "fill",
         "load",
+        "mechanism",
+        "mechanisms",
         "simulate",
         "solve",
     ]

@@ -16,9 +16,11 @@ __version__ = "0.1.0"
 
 TYPE_CHECKING = False  # as in `typing`, which takes longer to import than all that is here
 if TYPE_CHECKING:
+    from fairlead import mechanisms
     from fairlead.formats.problem_file import load
     from fairlead.mechanisms.added import mechanism
     from fairlead.mechanisms.catalogue import solve
+    from fairlead.mechanisms.comparison import compare
     from fairlead.mechanisms.dynamic_drf import DynamicDRF
     from fairlead.model.allocation import Allocation, Certificate
     from fairlead.model.problem import Problem
@@ -34,10 +36,12 @@ else:
         "Certificate": "fairlead.model.allocation",
         "Problem": "fairlead.model.problem",
         "audit": "fairlead.properties.audit",
+        "compare": "fairlead.mechanisms.comparison",
         "DynamicDRF": "fairlead.mechanisms.dynamic_drf",
         "fill": "fairlead.simulation.filling",
         "load": "fairlead.formats.problem_file",
         "mechanism": "fairlead.mechanisms.added",
+        "mechanisms": "fairlead",
         "Scheduler": "fairlead.scheduler.scheduler",
         "simulate": "fairlead.simulation.simulate",
         "solve": "fairlead.mechanisms.catalogue",
@@ -46,6 +50,8 @@ else:
     def __getattr__(name: str) -> object:
         if name not in _LATER:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if name == "mechanisms":
+            return import_module("fairlead.mechanisms")  # a package that can be called
         return getattr(import_module(_LATER[name]), name)
 
     def __dir__() -> list[str]:
@@ -64,9 +70,11 @@ __all__ = [
     "RefusalError",
     "Scheduler",
     "audit",
+    "compare",
     "fill",
     "load",
     "mechanism",
+    "mechanisms",
     "simulate",
     "solve",
 ]

@@ -22,6 +22,7 @@ from fairlead.cli.options import (
 from fairlead.cli.own_code import mechanism_of
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import check_report, complain, show, stages_bar
+from fairlead.cli.tables import TableFormat, check_format, table_text
 from fairlead.errors import InputError
 from fairlead.model.quantity import typed_number
 
@@ -112,6 +113,7 @@ def audit(
     alpha: Alpha = None,
     score: Score = None,
     as_json: AsJson = False,
+    form: TableFormat = None,
     report: ReportPath = None,
     save_witness: Annotated[
         Path | None,
@@ -141,6 +143,7 @@ def audit(
         from fairlead.properties.witness_files import check_folder
 
         check_folder(save_witness)
+    check_format(form, as_json)
     names = list(dict.fromkeys(map(mechanism_of, mechanism or ())))
     options = given_options(alpha, score)
     _check_names(names, properties, options)
@@ -204,7 +207,7 @@ def audit(
         )
     document = audit_document(found, title, left_out)
     try:
-        show(document, as_json, report)
+        show(document, as_json, report, table=table_text(found, form))
     finally:
         if save_witness is not None:
             _save_witnesses(found, save_witness)

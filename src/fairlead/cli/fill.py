@@ -19,6 +19,7 @@ from fairlead.cli.options import (
 )
 from fairlead.cli.parameters import Option
 from fairlead.cli.streams import progress_bar, show
+from fairlead.cli.tables import TableFormat, check_format, table_text
 from fairlead.errors import InputError
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def fill(
     ] = 1,
     ray: RayAddress = None,
     as_json: AsJson = False,
+    form: TableFormat = None,
     report: ReportPath = None,
     order: Annotated[
         Path | None,
@@ -71,6 +73,7 @@ def fill(
     """
     from fairlead.scheduler.policies import find_policy
 
+    check_format(form, as_json)
     policy = find_policy(criterion, select, residual)
     if trials > 1 and not policy.is_random:
         raise InputError(f"{policy.name} gives the same each time; it is for rrr", "--trials")
@@ -91,7 +94,8 @@ def fill(
     from fairlead.report.filling import filling_document
 
     document = filling_document(answer, title_of(file), left_out)
-    show(document, as_json, report, (order, placements))
+    table = table_text(answer.allocation, form)
+    show(document, as_json, report, (order, placements), table=table)
 
 
 def _check_outputs(

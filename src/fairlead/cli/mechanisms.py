@@ -20,12 +20,11 @@ from fairlead.cli.options import (
 from fairlead.cli.own_code import mechanism_of
 from fairlead.cli.parameters import Option
 from fairlead.cli.streams import check_report, complain, progress_bar, show
+from fairlead.cli.tables import TableFormat, check_format, table_text
 from fairlead.errors import CertificateError, FairleadError, InputError, RefusalError
 
 if TYPE_CHECKING:
     from fairlead.mechanisms.dynamic_run import DynamicRun
-    from fairlead.model.allocation import Allocation
-    from fairlead.model.problem import Problem
     from fairlead.model.verdict import Verdict
     from fairlead.report.document import Document
 
@@ -49,6 +48,7 @@ def allocate(
     alpha: Alpha = None,
     score: Score = None,
     as_json: AsJson = False,
+    form: TableFormat = None,
     report: ReportPath = None,
     skip_unplaceable: SkipUnplaceable = False,
 ) -> None:
@@ -60,6 +60,7 @@ def allocate(
     """
     from fairlead.mechanisms.catalogue import find_mechanism, solve
 
+    check_format(form, as_json)
     options = given_options(alpha, score)
     mechanism = mechanism_of(mechanism)
     find_mechanism(mechanism).refuse_unknown_options(options)
@@ -68,7 +69,8 @@ def allocate(
     allocation = solve(problem, mechanism, **options)
     from fairlead.report.allocation import allocation_document
 
-    show(allocation_document(allocation, title_of(file), left_out), as_json, report)
+    document = allocation_document(allocation, title_of(file), left_out)
+    show(document, as_json, report, table=table_text(allocation, form))
 
 
 def compare(
@@ -86,6 +88,7 @@ def compare(
     alpha: Alpha = None,
     score: Score = None,
     as_json: AsJson = False,
+    form: TableFormat = None,
     report: ReportPath = None,
     skip_unplaceable: SkipUnplaceable = False,
 ) -> None:
@@ -96,50 +99,32 @@ def compare(
       fairlead compare cluster.yaml -m drfh -m tsf -m ps-dsf
     """
     from fairlead.mechanisms.catalogue import COMPARED, find_mechanism
+    from fairlead.mechanisms.comparison import compare as compare_mechanisms
 
+    check_format(form, as_json)
     asked = list(dict.fromkeys(map(mechanism_of, mechanism or ())))
-    for name in asked:
-        find_mechanism(name)
+    rows = [find_mechanism(name) for name in asked or COMPARED]
     options = given_options(alpha, score)
-    names = asked or list(COMPARED)
     for option in options:
-        if not any(option in find_mechanism(name).options for name in names):
+        if not any(option in row.options for row in rows):
             raise InputError("none of these mechanisms takes it", f"--{option}")
     check_report(report, file)
     problem, left_out = read_problem(file, skip_unplaceable)
-    answers, refused, unproved = _solve_all(problem, names, options, explicit=bool(asked))
+    answers = compare_mechanisms(problem, asked or None, **options)
+    unproved = {
+        name: str(fault).removeprefix(f"{name}: ") for name, fault in answers.unproved.items()
+    }
     if not answers:
-        raise _no_answer(refused, unproved)
+        raise _no_answer(answers.refused, unproved)
     from fairlead.report.allocation import comparison_document
 
-    document = comparison_document(answers, refused | unproved, title_of(file), left_out)
-    show(document, as_json, report)
+    refused = answers.refused | unproved
+    document = comparison_document(answers, refused, title_of(file), left_out)
+    show(document, as_json, report, table=table_text(answers, form))
     if unproved:
         for name, reason in unproved.items():
             complain(f"{name}: {reason}")
         sys.exit(1)
-
-
-def _solve_all(
-    problem: Problem, names: list[str], options: dict[str, float | str], *, explicit: bool
-) -> tuple[dict[str, Allocation], dict[str, str], dict[str, str]]:
-    """Return answers, reasons of refusals, and reasons of failed proofs, by mechanism."""
-    from fairlead.mechanisms.catalogue import find_mechanism, solve
-
-    answers: dict[str, Allocation] = {}
-    refused: dict[str, str] = {}
-    unproved: dict[str, str] = {}
-    for name in names:
-        try:
-            taken = {o: v for o, v in options.items() if o in find_mechanism(name).options}
-            answers[name] = solve(problem, name, **taken)
-        except RefusalError as refusal:
-            if explicit:
-                raise
-            refused[name] = refusal.reason
-        except CertificateError as failure:
-            unproved[name] = str(failure).removeprefix(f"{name}: ")
-    return answers, refused, unproved
 
 
 def _no_answer(refused: dict[str, str], unproved: dict[str, str]) -> FairleadError:

@@ -39,6 +39,7 @@ from fairlead.cli.streams import (
     replay_bars,
     show,
 )
+from fairlead.cli.tables import TableFormat, check_format, table_text
 from fairlead.errors import InputError, RefusalError
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ def simulate(
         ),
     ],
     as_json: AsJson = False,
+    form: TableFormat = None,
     report: ReportPath = None,
     today: Annotated[
         str | None,
@@ -180,6 +182,7 @@ def simulate(
     from fairlead.simulation.simulate import check_fair
 
     # Check names and files before a long trace is read.
+    check_format(form, as_json)
     forms = Forms(preempt, half_life, reserve, spare)
     policies = [
         forms.added_to(each) if isinstance(each, str) else each for each in map(policy_of, policy)
@@ -200,7 +203,7 @@ def simulate(
     if runs is not None:
         check_folder(runs)
     if len(traces) > 1 or seeds is not None:
-        _refuse_for_studies(runs, explain, today)
+        _refuse_for_studies(runs, explain, today, form)
         options: dict[str, Any] = {
             "seed": seed,
             "strict_fifo": strict_fifo,
@@ -237,13 +240,14 @@ def simulate(
         check_recorded(workload, str(trace))
     from fairlead.model.workload import first_seconds
     from fairlead.simulation.runs import RunsInterrupted, resume_text
+    from fairlead.simulation.simulate import Outcomes
     from fairlead.simulation.simulate import simulate as simulate_policies
 
     if until is not None:
         # All counts are of the replayed part.
         until *= SECONDS_PER_HOUR
         workload = first_seconds(workload, until)
-    outcomes: dict[str, Outcome] = {}
+    outcomes = Outcomes()
     try:
         with executor_on(ray, processes) as executor, replay_bars() as (on_progress, _):
             outcomes = simulate_policies(
@@ -293,7 +297,7 @@ def simulate(
                 | _reasons(explain, reasons)
             ),
         )
-        show(document, as_json, report)
+        show(document, as_json, report, table=table_text(shown, form))
     except RunsInterrupted as interrupted:
         stopped = resume_text(interrupted.finished, interrupted.runs, interrupted.folder)
         raise StoppedError(f"interrupted; {stopped}") from None
@@ -308,9 +312,11 @@ def simulate(
         raise InputError(f"{unkept} of {len(outcomes)} runs could not be kept", "", str(runs))
 
 
-def _refuse_for_studies(runs: Path | None, explain: str | None, today: str | None) -> None:
+def _refuse_for_studies(
+    runs: Path | None, explain: str | None, today: str | None, form: str | None
+) -> None:
     """Raise InputError for options of a single replay."""
-    given = {"--runs": runs, "--explain": explain, "--today": today}
+    given = {"--runs": runs, "--explain": explain, "--today": today, "--format": form}
     for option, value in given.items():
         if value is not None:
             raise InputError("is for one trace without --seeds", option)

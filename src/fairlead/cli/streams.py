@@ -99,8 +99,11 @@ def show(
     as_json: bool,
     report: Path | None = None,
     *files: tuple[Path | None, str | None],
+    table: str | None = None,
 ) -> None:
     """Write a document to standard output, its page to `report`, and further texts to `files`.
+
+    `table` is written in place of the document, if it is given.
 
     A failed write prevents no other, as an answer may have taken hours.
     Raises ReaderGoneError when the reader of standard output has gone, and InputError when a file
@@ -113,7 +116,9 @@ def show(
         from fairlead.report.page import to_page
 
         page = to_page(document)
-    if as_json:
+    if table is not None:
+        text = table
+    elif as_json:
         text = document.to_json()
     else:
         from fairlead.report.terminal import to_terminal

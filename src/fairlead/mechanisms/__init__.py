@@ -1,8 +1,20 @@
-"""The mechanisms of fair division, by paper: `catalogue` lists them by name and solves by one."""
+"""The mechanisms of fair division, by paper: `catalogue` lists them by name and solves by one.
+
+The package can be called: ``fairlead.mechanisms()`` returns the catalogue as a table.
+
+>>> mechanisms()["name"][0]
+'drf'
+"""
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import Any
 
 __all__ = [
     "added",
     "catalogue",
+    "comparison",
     "drf",
     "dynamic_drf",
     "dynamic_run",
@@ -14,3 +26,15 @@ __all__ = [
     "queue_trees",
     "utility",
 ]
+
+
+class CallablePackage(ModuleType):
+    """A package that is a function, too."""
+
+    def __call__(self) -> Any:
+        """Return the mechanisms as a frame; see `comparison.catalogue_frame`."""
+        comparison = import_module("fairlead.mechanisms.comparison")  # which imports this package
+        return comparison.catalogue_frame()
+
+
+sys.modules[__name__].__class__ = CallablePackage

@@ -8,6 +8,7 @@ __all__ = [
     "frames",
     "holdings",
     "names",
+    "notebooks",
     "problem",
     "quanta",
     "quantity",

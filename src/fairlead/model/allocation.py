@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from fairlead.model.cluster import FloatArray, ReadOnlyArrays, sealed
+from fairlead.model.notebooks import Shown, labelled
 from fairlead.model.problem import Problem
 from fairlead.model.ties import first_largest_of_rows
 
@@ -60,8 +62,11 @@ class Certificate:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Allocation(ReadOnlyArrays):
+class Allocation(ReadOnlyArrays, Shown):
     """Tasks of each user on each group, with a certificate.
+
+    `to_frame` has a row for each user; ``to_frame("tasks")`` is the labelled table of tasks, users
+    by groups, which `fairlead.audit` takes, too. `plot` draws the users' dominant shares.
 
     Attributes
     ----------
@@ -91,6 +96,7 @@ class Allocation(ReadOnlyArrays):
     mechanism: str
     tasks: FloatArray
     certificate: Certificate
+    frames = ("users", "tasks")
 
     def __repr__(self) -> str:
         """Return a summary on one line; the arrays are in the fields."""
@@ -144,6 +150,18 @@ class Allocation(ReadOnlyArrays):
         share = np.zeros_like(self.problem.demand)
         np.divide(self.problem.demand, total[None, :], out=share, where=total[None, :] > 0)
         return share
+
+    def _columns(self, what: str) -> Mapping[str, Any]:
+        users, groups = self.problem.users.names, self.problem.cluster.groups
+        if what == "tasks":
+            return labelled(users, groups, self.tasks)
+        return {
+            "user": list(users),
+            "weight": self.problem.weight,
+            "tasks": self.user_tasks,
+            "dominant_resource": list(self.dominant_resource),
+            "dominant_share": self.dominant_share,
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """Return the allocation as plain values, in the documented JSON layout."""

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from fairlead.model.cluster import BoolArray, FloatArray
+from fairlead.model.notebooks import Shown
 from fairlead.model.workload import IndexArray, Workload
 
 # The policy name of the log of the trace itself, without a replay.
 RECORDED = "recorded"
 
 
-@dataclass(frozen=True, eq=False)
-class RunLog:
+@dataclass(frozen=True, eq=False, repr=False)
+class RunLog(Shown):
     """Every start of a task, in the order of the decisions: P starts, T tasks, K sets.
 
     A task that lost its server starts again. Tasks that still wait at the end have no start.
+    `to_frame` has a row for each start.
     """
+
+    frames = ("starts",)
 
     policy: str  # such as ``drf/best-fit``, or ``recorded``
     task: IndexArray  # (P,): the task that started, numbered as in the workload
@@ -29,6 +35,14 @@ class RunLog:
     lost: BoolArray  # (P,): whether the task was lost with its server
     # (K,): sets that could not run even on the empty cluster with all its servers.
     set_unplaceable: BoolArray
+
+    def __repr__(self) -> str:
+        """Return a summary on one line; the arrays are in the fields."""
+        return f"<RunLog of {self.policy}: {len(self.task):,} starts, until {self.makespan:,.0f} s>"
+
+    def _columns(self, what: str) -> Mapping[str, Any]:  # noqa: ARG002 (there is one table)
+        names = ("task", "server", "start", "end", "lost")
+        return {name: getattr(self, name) for name in names}
 
     @property
     def is_recorded(self) -> bool:

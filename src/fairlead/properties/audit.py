@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, overload
@@ -16,6 +16,7 @@ from fairlead.model.allocation import FORMAT_VERSION, Allocation
 from fairlead.model.arguments import text, whole_number
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.holdings import Holdings, IdleUser
+from fairlead.model.notebooks import Shown
 from fairlead.model.problem import Problem, check_problem
 from fairlead.model.quotas import Quotas, check_cluster, check_quotas, read_quotas
 from fairlead.model.reductions import active_part
@@ -69,8 +70,13 @@ PROPERTIES = tuple(AUDITED)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Audit(Sequence[Verdict]):
-    """The verdicts of an audit, by position or by name of the property."""
+class Audit(Sequence[Verdict], Shown):
+    """The verdicts of an audit, by position or by name of the property.
+
+    `to_frame` has a row for each property; `plot` draws held and due shares.
+    """
+
+    frames = ("properties",)
 
     subject: Subject  # without users that are due nothing and groups without a server
     whole: Subject  # with them
@@ -106,6 +112,16 @@ class Audit(Sequence[Verdict]):
         """Return the verdicts, one line each."""
         lines = (f"  {v.name}: {v.verdict}: {v.sentence}" for v in self.verdicts)
         return "\n".join((f"Audit of {self.subject.name}:", *lines))
+
+    def _columns(self, what: str) -> Mapping[str, Any]:  # noqa: ARG002 (there is one table)
+        rows = self.verdicts
+        return {
+            "property": [row.name for row in rows],
+            "verdict": [row.verdict for row in rows],
+            "applies": [row.applies for row in rows],
+            "searched": [row.searched for row in rows],
+            "sentence": [row.sentence for row in rows],
+        }
 
     def __len__(self) -> int:
         return len(self.verdicts)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from fairlead.garbage_collection import garbage_collection_paused
 from fairlead.model.allocation import Allocation, Certificate
 from fairlead.model.arguments import switch, whole_number
 from fairlead.model.cluster import FloatArray, IntArray
+from fairlead.model.notebooks import Shown, labelled
 from fairlead.model.problem import Problem, check_problem
 from fairlead.model.quanta import to_quanta
 from fairlead.model.quantity import ratio
@@ -28,8 +30,11 @@ HALVINGS = 60
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Filling:
+class Filling(Shown):
     """Whole tasks on servers, in the order in which they were placed.
+
+    `to_frame` has a row for each user; ``to_frame("tasks")`` the tasks of users by groups, and
+    ``to_frame("unused")`` the unused amounts of groups by resources.
 
     Attributes
     ----------
@@ -47,6 +52,7 @@ class Filling:
     policy: Policy
     tasks: IntArray
     order: IntArray
+    frames = ("users", "tasks", "unused")
 
     def __repr__(self) -> str:
         """Return a summary on one line."""
@@ -86,6 +92,15 @@ class Filling:
             self.policy.residual,
             self.order,
         )
+
+    def _columns(self, what: str) -> Mapping[str, Any]:
+        cluster, users = self.problem.cluster, self.problem.users.names
+        if what == "tasks":
+            return labelled(users, cluster.groups, self.tasks)
+        if what == "unused":
+            return labelled(cluster.groups, cluster.resources, self.unused, "group")
+        share = self.to_allocation().dominant_share
+        return {"user": list(users), "tasks": self.user_tasks, "dominant_share": share}
 
     def to_allocation(self) -> Allocation:
         """Return the tasks as an allocation, with the policy's name and the certificate."""

@@ -16,6 +16,7 @@ from fairlead.executors.local_processes import Processes
 from fairlead.formats.queue_file import load_queues
 from fairlead.mechanisms.catalogue import CATALOGUE, known_mechanism
 from fairlead.model.arguments import file_name, number, switch, texts, whole_number
+from fairlead.model.notebooks import Shown
 from fairlead.model.queues import JOBS, TASKS
 from fairlead.model.quotas import check_cluster
 from fairlead.model.run_log import RECORDED, RunLog
@@ -38,8 +39,12 @@ FAIR = ("drfh", "tsf", "ps-dsf")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Outcome:
+class Outcome(Shown):
     """A run of a policy, and its figures.
+
+    `to_frame` has a row for each user; ``to_frame("jobs")`` for each job, and
+    ``to_frame("starts")`` for each start of a task. Times are in seconds. `plot` draws
+    users' shares over time.
 
     Attributes
     ----------
@@ -61,6 +66,7 @@ class Outcome:
     path: Path | None = None
     until: float | None = None
     fair: str = FAIR[0]
+    frames = ("users", "jobs", "starts")
 
     @classmethod
     def of(cls, run: FinishedRun, until: float | None = None, fair: str = FAIR[0]) -> Outcome:
@@ -82,8 +88,65 @@ class Outcome:
         """Return the figures as plain values, for JSON."""
         return self.summary.to_dict() | {"unplaceable_jobs": list(self.unplaceable_jobs)}
 
+    def _columns(self, what: str) -> Mapping[str, Any]:
+        workload, log = self.workload, self.log
+        users = np.array(workload.users, dtype=object)
+        if what == "jobs":
+            jobs = self.summary.jobs
+            return {
+                "job": workload.job_names.tolist(),
+                "user": users[workload.job_user].tolist(),
+                "submitted": workload.job_submit,
+                "wait": jobs.wait,
+                "completion_time": jobs.completion,
+                "slowdown": jobs.slowdown,
+            }
+        if what == "starts":
+            job = np.repeat(workload.set_job, workload.set_tasks)[log.task]
+            return {
+                "job": workload.job_names[job].tolist(),
+                "user": users[workload.job_user[job]].tolist(),
+                "task": log.task,
+                "server": log.server,
+                "start": log.start,
+                "end": log.end,
+                "lost": log.lost,
+            }
+        rows = self.summary.to_dict()["users"]
+        names: Mapping[str, Any] = next(iter(rows.values()), {})
+        return {"user": list(rows)} | {c: [row[c] for row in rows.values()] for c in names}
+
     def __repr__(self) -> str:
         return f"<{self.name}: {len(self.log.task):,} starts, until {self.log.makespan:,.0f} s>"
+
+
+FIGURES = (
+    "tasks",
+    "completed",
+    "unplaceable",
+    "makespan",
+    "mean_wait",
+    "mean_completion_time",
+    "mean_slowdown",
+    "fairness_error",
+)
+
+
+class Outcomes(dict[str, Outcome], Shown):
+    """Outcomes by policy; `to_frame` has a row for each, and `plot` draws how long tasks wait."""
+
+    frames = ("policies",)
+
+    def __repr__(self) -> str:
+        """Return the outcomes, one line each."""
+        return "\n".join(map(repr, self.values())) or "<no outcome>"
+
+    def _columns(self, what: str) -> Mapping[str, Any]:  # noqa: ARG002 (there is one table)
+        rows = [outcome.to_dict() for outcome in self.values()]
+        columns = {figure: [row[figure] for row in rows] for figure in FIGURES}
+        resources = rows[0]["utilization"] if rows else ()
+        used = {f"used_{r}": [row["utilization"][r] for row in rows] for r in resources}
+        return {"policy": list(self)} | columns | used
 
 
 def simulate(
@@ -103,7 +166,7 @@ def simulate(
     queues: Path | str | None = None,
     on_found: Callable[[str, Path], None] | None = None,
     on_progress: Progress | None = None,
-) -> dict[str, Outcome]:
+) -> Outcomes:
     """Replay a trace under several policies, each in its own process.
 
     Parameters
@@ -152,7 +215,7 @@ def simulate(
     Returns
     -------
     dict of str to Outcome
-        By name, in the order of the policies.
+        By name, in the order of the policies; with a table and a picture of all.
 
     Raises
     ------
@@ -199,7 +262,7 @@ def simulate(
     ...     groups = [group for group in view.waiting if view.fits(group)]
     ...     return min(groups, key=lambda group: group.user.running, default=None)
     >>> fairlead.simulate(workload, policies={"fewest": fewest_tasks}, processes=1)
-    {'fewest': <fewest: 8 starts, until 30 s>}
+    <fewest: 8 starts, until 30 s>
     """
     check_fair(fair)
     if processes is not None:
@@ -232,7 +295,7 @@ def simulate(
         on_found=on_found,
         on_progress=on_progress,
     )
-    return {name: Outcome.of(run, until, fair) for name, run in runs.items()}
+    return Outcomes({name: Outcome.of(run, until, fair) for name, run in runs.items()})
 
 
 def with_queues(workload: Workload, path: Path | str) -> Workload:
@@ -265,15 +328,15 @@ def with_recorded(
     workload: Workload,
     until: float | None = None,
     fair: str = FAIR[0],
-) -> dict[str, Outcome]:
+) -> Outcomes:
     """Return outcomes with the recorded run, first if it is not among them.
 
     `workload` is the one before any change. Raises InputError when it has no start times.
     """
     if RECORDED in outcomes:
-        return dict(outcomes)
+        return Outcomes(outcomes)
     recorded = Outcome(RECORDED, workload, recorded_run(workload), None, until, fair)
-    return {RECORDED: recorded, **outcomes}
+    return Outcomes({RECORDED: recorded, **outcomes})
 
 
 def check_fair(name: str) -> None:

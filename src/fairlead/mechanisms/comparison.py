@@ -1,0 +1,127 @@
+"""One problem divided by several mechanisms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fairlead.errors import CertificateError, InputError, RefusalError
+from fairlead.mechanisms.catalogue import COMPARED, all_mechanisms, find_mechanism, solve
+from fairlead.model.allocation import Allocation
+from fairlead.model.arguments import texts
+from fairlead.model.notebooks import Shown, frame_of
+from fairlead.model.problem import Problem, check_problem
+
+
+class Allocations(dict[str, Allocation], Shown):
+    """Allocations of one problem by mechanism.
+
+    Attributes
+    ----------
+    refused : dict of str to str
+        Why a mechanism does not admit the problem.
+    unproved : dict of str to CertificateError
+        Mechanisms whose answer missed its condition.
+    """
+
+    frames = ("users", "mechanisms")
+
+    def __init__(self, answers: Mapping[str, Allocation]) -> None:
+        super().__init__(answers)
+        self.refused: dict[str, str] = {}
+        self.unproved: dict[str, CertificateError] = {}
+
+    def __repr__(self) -> str:
+        """Return a summary on one line."""
+        return f"<Allocations by {', '.join(self) or 'no mechanism'}>"
+
+    def _columns(self, what: str) -> Mapping[str, Any]:
+        answers = list(self.values())
+        if what == "users":
+            users = answers[0].problem.users.names if answers else ()
+            tasks = {name: answer.user_tasks for name, answer in self.items()}
+            return {"user" if "user" not in tasks else "user_": list(users)} | tasks
+        resources = answers[0].problem.cluster.resources if answers else ()
+        return {
+            "mechanism": list(self),
+            "tasks": [float(answer.tasks.sum()) for answer in answers],
+            "least_share": [float(answer.dominant_share.min(initial=1.0)) for answer in answers],
+            "violation": [answer.certificate.violation for answer in answers],
+            **{f"used_{r}": [answer.utilization[r] for answer in answers] for r in resources},
+        }
+
+
+def compare(
+    problem: Problem, mechanisms: Sequence[str] | None = None, **options: Any
+) -> Allocations:
+    """Divide the cluster by several mechanisms.
+
+    Parameters
+    ----------
+    problem : Problem
+    mechanisms : sequence of str, optional
+        Names from the catalogue, or of your own; when absent those of divisible tasks that admit
+        the problem.
+    **options
+        Of mechanisms, such as ``alpha``; each is given to those that take it.
+
+    Returns
+    -------
+    Allocations
+        By mechanism, in their order. Its ``refused`` names those that do not admit the problem, and
+        ``unproved`` those whose answer is not certified.
+
+    Raises
+    ------
+    InputError
+        For an unknown mechanism, or an option that none of them takes.
+    RefusalError
+        When a mechanism that was named does not admit the problem.
+
+    Examples
+    --------
+    >>> import fairlead
+    >>> problem = fairlead.Problem.from_arrays([[9, 18]], [[1, 4], [3, 1]])
+    >>> found = fairlead.compare(problem, ["drf", "proportional"])
+    >>> {name: allocation.user_tasks.round(3).tolist() for name, allocation in found.items()}
+    {'drf': [3.0, 2.0], 'proportional': [4.091, 1.636]}
+    """
+    check_problem(problem)
+    asked = None if mechanisms is None else texts(mechanisms, "mechanisms")
+    names = dict.fromkeys(COMPARED if asked is None else asked)
+    rows = {name: find_mechanism(name) for name in names}
+    for option in options:
+        if not any(option in row.options for row in rows.values()):
+            raise InputError("none of these mechanisms takes it", option)
+    found = Allocations({})
+    for name, row in rows.items():
+        taken = {option: value for option, value in options.items() if option in row.options}
+        try:
+            found[name] = solve(problem, name, **taken)
+        except RefusalError as refusal:
+            if asked is not None:
+                raise
+            found.refused[name] = refusal.reason
+        except CertificateError as failure:
+            found.unproved[name] = failure
+    return found
+
+
+def catalogue_frame() -> Any:
+    """Return the mechanisms as a frame: name, summary, paper, and what is proved.
+
+    >>> import fairlead
+    >>> "ps-dsf" in fairlead.mechanisms()["name"]
+    True
+    """
+    rows = all_mechanisms()
+    return frame_of(
+        {
+            "name": [row.name for row in rows],
+            "summary": [row.summary for row in rows],
+            "paper": [row.paper for row in rows],
+            "proved": [[claim.property for claim in row.proved] for row in rows],
+            "accepts": [list(row.accepts) for row in rows],
+            "whole_tasks": [row.whole_tasks for row in rows],
+        }
+    )

@@ -1,0 +1,61 @@
+"""What notebooks show of an answer: a line, a table, a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from fairlead.errors import InputError
+
+if TYPE_CHECKING:
+    import polars
+    from plotly.graph_objects import Figure
+
+    from fairlead.model.cluster import FloatArray, IntArray
+
+
+class Shown:
+    """Base of answers that are shown as a table, and drawn."""
+
+    frames: tuple[str, ...] = ("users",)  # what `to_frame` takes; the first is its default
+
+    def to_frame(self, what: str = "") -> polars.DataFrame:
+        """Return a table as a polars frame; its `to_pandas` gives one of pandas.
+
+        Raises InputError unless `what` is one of `frames`; the first is meant when it is absent.
+        """
+        if what and what not in self.frames:
+            known = f"must be one of {', '.join(self.frames)}, not {what!r:.60}"
+            raise InputError(known, "what")
+        return frame_of(self._columns(what or self.frames[0]))
+
+    def plot(self) -> Figure:
+        """Draw a picture as a figure of plotly, which is in the extra ``notebook``."""
+        figure: Figure = import_module("fairlead.report.plots").plot(self)  # draws what is below it
+        return figure
+
+    def _repr_html_(self) -> str:
+        """Return the summary and the first table, for notebooks."""
+        table = self.to_frame()._repr_html_()
+        return f"<pre>{escape(repr(self))}</pre>{table}"
+
+    def _columns(self, what: str) -> Mapping[str, Any]:
+        """Return the columns of a table by heading."""
+        raise NotImplementedError
+
+
+def frame_of(columns: Mapping[str, Any]) -> polars.DataFrame:
+    """Return columns as a frame."""
+    frame: polars.DataFrame = import_module("polars").DataFrame(dict(columns))  # slow to import
+    return frame
+
+
+def labelled(
+    rows: Sequence[str], columns: Sequence[str], values: FloatArray | IntArray, first: str = "user"
+) -> dict[str, Any]:
+    """Return a table with names of rows in its first column, which gets a name of its own."""
+    while first in columns:
+        first += "_"
+    return {first: list(rows)} | {name: values[:, k] for k, name in enumerate(columns)}

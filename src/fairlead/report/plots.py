@@ -1,0 +1,92 @@
+"""Pictures of answers as figures of plotly, for notebooks."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from fairlead.errors import FairleadError, InputError, how_to_install
+from fairlead.mechanisms.comparison import Allocations
+from fairlead.model.allocation import Allocation
+from fairlead.properties.audit import Audit
+from fairlead.report import charts
+from fairlead.report._allocation_figures import comparison_figure, share_figure, user_styles
+from fairlead.report._audit_figures import shares_figure as audit_figure
+from fairlead.report._fair_comparison import compare_with_fair
+from fairlead.report._simulation_figures import (
+    policy_styles,
+    shares_figure,
+    users_drawn,
+    waiting_figure,
+)
+from fairlead.simulation.filling import Filling
+from fairlead.simulation.simulate import Outcome, Outcomes
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+GREY = "#555555"  # legible on light and dark pages
+LEAST_HEIGHT, ROOM_FOR_TITLE = 280, 80  # pixels
+
+
+def plot(answer: object) -> Figure:
+    """Draw an answer.
+
+    Users' shares of an allocation, a filling or several allocations; held and due shares of an
+    audit; shares over time of a run; the waits under several policies.
+
+    Raises
+    ------
+    InputError
+        When there is nothing to draw, such as waits where no task started.
+    FairleadError
+        Without plotly.
+    """
+    try:
+        graph_objects = import_module("plotly.graph_objects")
+    except ImportError:
+        raise FairleadError(f"pictures need plotly: {how_to_install('notebook')}") from None
+    title, drawn = _figure_of(answer)
+    if drawn is None:
+        raise InputError("has nothing to draw", type(answer).__name__)
+    layout = _with_ink(drawn["layout"])
+    # A page of a report writes titles and legends beside its pictures.
+    layout |= {
+        "title": {"text": title, "font": {"size": 15}},
+        "template": "plotly_white",
+        "height": max(LEAST_HEIGHT, layout.get("height", 0) + ROOM_FOR_TITLE),
+        "margin": {"t": 60, "b": 50, "l": 60, "r": 20},
+    }
+    figure: Figure = graph_objects.Figure(_with_ink(drawn["data"]), layout)
+    return figure
+
+
+def _figure_of(answer: object) -> tuple[str, charts.Figure | None]:
+    """Return a title and a picture; None where there is nothing to draw."""
+    if isinstance(answer, Filling):
+        answer = answer.to_allocation()
+    if isinstance(answer, Allocation):
+        styles = user_styles([answer])
+        return f"Dominant shares under {answer.mechanism}", share_figure(answer, styles)
+    if isinstance(answer, Allocations):
+        return "Dominant shares", comparison_figure(answer) if answer else None
+    if isinstance(answer, Audit):
+        drawn = audit_figure(answer, compare_with_fair(answer))
+        return f"Held and due dominant shares, {answer.subject.name}", drawn
+    if isinstance(answer, Outcome):
+        users = users_drawn({answer.name: answer})
+        drawn = shares_figure(answer, users, answer.summary.until)
+        return f"Dominant shares over time under {answer.name}", drawn
+    if isinstance(answer, Outcomes):
+        styles_of = policy_styles(list(answer), next(iter(answer), ""))
+        return "Tasks that have waited at most as long", waiting_figure(answer, styles_of)
+    raise InputError(f"cannot draw a {type(answer).__name__}", "plot")
+
+
+def _with_ink(drawn: Any) -> Any:
+    """Replace the colour that a page of a report chooses by the reader's setting."""
+    if isinstance(drawn, dict):
+        return {key: _with_ink(value) for key, value in drawn.items() if key != "key"}
+    if isinstance(drawn, list):
+        return [_with_ink(value) for value in drawn]
+    return GREY if isinstance(drawn, str) and drawn == charts.INK else drawn

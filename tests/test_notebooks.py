@@ -1,0 +1,225 @@
+"""What notebooks show of answers: frames, lines, pictures; and the notebooks of the docs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import fairlead
+from fairlead.errors import CertificateError, FairleadError, InputError
+from fairlead.model.allocation import Allocation, Certificate
+from fairlead.simulation.simulate import Outcome
+from fairlead.traces.generator import generate_day
+from random_problems import random_problem
+
+
+@pytest.fixture(scope="module")
+def problem() -> fairlead.Problem:
+    return fairlead.Problem.from_arrays(
+        [[9, 18], [4, 4]], [[1, 4], [3, 1]], users=["ana", "bo"], groups=["big", "user"],
+        resources=["cpu", "memory"],
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def outcome() -> Outcome:
+    day = generate_day(servers=4, users=3, jobs=20, hours=2, seed=1)
+    return fairlead.simulate(day, "drf/best-fit", processes=1)["drf/best-fit"]
+
+
+def test_a_frame_of_an_allocation_has_a_row_for_each_user(problem: fairlead.Problem) -> None:
+    allocation = fairlead.solve(problem, "drfh")
+    frame = allocation.to_frame()
+    assert frame.columns == ["user", "weight", "tasks", "dominant_resource", "dominant_share"]
+    assert frame["user"].to_list() == ["ana", "bo"]
+    np.testing.assert_array_equal(frame["tasks"], allocation.user_tasks)
+    np.testing.assert_array_equal(frame["dominant_share"], allocation.dominant_share)
+
+
+def test_the_table_of_tasks_goes_in_again_in_any_order(problem: fairlead.Problem) -> None:
+    allocation = fairlead.solve(problem, "drfh")
+    table = allocation.to_frame("tasks")
+    assert table.columns == ["user_", "big", "user"]  # a group has the name of the first column
+    shuffled = table.reverse().select("user", "user_", "big")
+    for found in (table, shuffled):
+        verdicts = fairlead.audit(problem, found, properties=["feasibility"])
+        np.testing.assert_array_equal(verdicts.subject.tasks, allocation.tasks)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_frames_of_random_answers_have_their_numbers(seed: int) -> None:
+    problem = random_problem(np.random.default_rng(seed), 5, 3, 2)
+    allocation = fairlead.solve(problem, "tsf")
+    table = allocation.to_frame("tasks")
+    np.testing.assert_array_equal(table.drop("user").to_numpy(), allocation.tasks)
+    assert allocation.to_frame().height == problem.n_users
+
+
+def test_frames_of_a_filling(problem: fairlead.Problem) -> None:
+    filling = fairlead.fill(problem)
+    assert filling.to_frame()["tasks"].to_list() == filling.user_tasks.tolist()
+    np.testing.assert_array_equal(filling.to_frame("tasks").drop("user_"), filling.tasks)
+    unused = filling.to_frame("unused")
+    assert unused.columns == ["group", "cpu", "memory"]
+    np.testing.assert_array_equal(unused.drop("group"), filling.unused)
+
+
+def test_a_frame_of_an_audit_has_a_row_for_each_property(problem: fairlead.Problem) -> None:
+    found = fairlead.audit(problem, "drfh", lies=3)
+    frame = found.to_frame()
+    assert frame["property"].to_list() == [verdict.name for verdict in found]
+    assert frame["verdict"].to_list() == [verdict.verdict for verdict in found]
+
+
+def test_frames_of_runs(outcome: Outcome) -> None:
+    log = outcome.log.to_frame()
+    np.testing.assert_array_equal(log["start"], outcome.log.start)
+    starts = outcome.to_frame("starts")
+    assert starts.height == log.height
+    assert starts.drop("job", "user").equals(log)
+    waits = outcome.to_frame("jobs")
+    assert waits.height == outcome.workload.n_jobs
+    mean = waits["wait"].fill_nan(None).mean()
+    assert mean == pytest.approx(outcome.to_dict()["mean_wait"])
+    users = outcome.to_frame()
+    assert users["user"].to_list() == list(outcome.to_dict()["users"])
+
+
+def test_the_figures_of_runs_are_a_table() -> None:
+    day = generate_day(servers=4, users=3, jobs=20, hours=2, seed=1)
+    runs = fairlead.simulate(day, ["drf/best-fit", "slots:7"], processes=1)
+    frame = runs.to_frame()
+    assert frame["policy"].to_list() == ["drf/best-fit", "slots:7"]
+    assert frame["makespan"].to_list() == [runs[name].log.makespan for name in runs]
+    assert "used_cpu" in frame.columns
+    assert repr(runs).count("\n") == 1
+
+
+def test_several_mechanisms_are_compared_as_each_alone(problem: fairlead.Problem) -> None:
+    found = fairlead.compare(problem)
+    assert "drf-tasks" not in found
+    for name, allocation in found.items():
+        np.testing.assert_array_equal(allocation.tasks, fairlead.solve(problem, name).tasks)
+    assert found.to_frame().columns == ["user", *found]
+    assert found.to_frame("mechanisms")["mechanism"].to_list() == list(found)
+
+
+def test_a_comparison_names_what_it_left_out(problem: fairlead.Problem) -> None:
+    limited = fairlead.Problem.from_arrays([[4.0]], [[1.0], [2.0]], eligible=[[True], [True]],
+                                           task_limit=[1.0, np.inf])  # fmt: skip
+    found = fairlead.compare(limited)
+    assert "finite tasks" in found.refused["drf-per-server"]
+    with pytest.raises(fairlead.RefusalError):
+        fairlead.compare(limited, ["drf-per-server"])
+    with pytest.raises(InputError, match="none of these mechanisms takes it"):
+        fairlead.compare(problem, ["drfh"], alpha=2)
+    assert list(fairlead.compare(problem, ["drfh", "alpha-fair"], alpha=1)) == [
+        "drfh",
+        "alpha-fair",
+    ]
+
+
+def test_an_answer_without_proof_is_carried_by_its_error(problem: fairlead.Problem) -> None:
+    @fairlead.mechanism("too much")
+    def too_much(problem: fairlead.Problem) -> Any:
+        return 2 * problem.gamma
+
+    @fairlead.mechanism("unproved")
+    def unproved(problem: fairlead.Problem) -> Allocation:
+        return Allocation(problem, "x", 0 * problem.gamma, Certificate("c", 0.5, 1e-9))
+
+    with pytest.raises(CertificateError) as caught:
+        fairlead.solve(problem, "too much")
+    assert caught.value.violation == pytest.approx(2.0)  # 27 of 9 cores
+    assert isinstance(caught.value.answer, Allocation)
+    np.testing.assert_array_equal(caught.value.answer.tasks, 2 * problem.gamma)
+    found = fairlead.compare(problem, ["too much", "unproved", "drfh"])
+    assert list(found) == ["drfh"]
+    assert found.unproved["unproved"].violation == 0.5
+
+
+def test_the_catalogue_is_a_table() -> None:
+    frame = fairlead.mechanisms()
+    assert isinstance(frame, pl.DataFrame)
+    (row,) = frame.filter(pl.col("name") == "ps-dsf").to_dicts()
+    assert "sharing-incentive" in row["proved"]
+    assert not row["whole_tasks"]
+
+
+def test_notebooks_show_a_line_and_a_table(problem: fairlead.Problem, outcome: Outcome) -> None:
+    shown = [
+        fairlead.solve(problem, "drfh"), fairlead.fill(problem), fairlead.compare(problem),
+        fairlead.audit(problem, "drfh", lies=3), outcome, outcome.log,
+    ]  # fmt: skip
+    for answer in shown:
+        text = answer._repr_html_()
+        assert "<table" in text
+        assert "&lt;" in text or "Audit of" in text
+        assert repr(answer).count("\n") <= 12
+
+
+def test_names_in_notebooks_are_text() -> None:
+    problem = fairlead.Problem.from_arrays([[4.0]], [[1.0]], users=["<img src=x>"])
+    assert "<img" not in fairlead.solve(problem, "drf")._repr_html_()
+
+
+def test_pictures_are_figures_of_plotly(problem: fairlead.Problem, outcome: Outcome) -> None:
+    from plotly.graph_objects import Figure
+
+    day = generate_day(servers=4, users=3, jobs=20, hours=2, seed=1)
+    runs = fairlead.simulate(day, ["drf/best-fit", "slots:7"], processes=1)
+    allocation = fairlead.solve(problem, "drfh")
+    drawn = allocation.plot()
+    assert isinstance(drawn, Figure)
+    shares = sorted(x for trace in drawn.data for x in trace.x or ())
+    assert any(np.isclose(shares, allocation.dominant_share.max()))
+    for answer in (
+        fairlead.fill(problem), fairlead.compare(problem), outcome, runs,
+        fairlead.audit(problem, "drfh", lies=3),
+    ):  # fmt: skip
+        figure = answer.plot()
+        assert len(figure.data) > 0
+        assert "themed" not in figure.to_json()
+    with pytest.raises(InputError, match="cannot draw a RunLog"):
+        outcome.log.plot()
+
+
+def test_without_plotly_a_picture_says_how_to_get_it(
+    problem: fairlead.Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "plotly.graph_objects", None)
+    with pytest.raises(FairleadError, match="notebook"):
+        fairlead.solve(problem, "drfh").plot()
+
+
+def test_an_unknown_table_is_refused(problem: fairlead.Problem) -> None:
+    with pytest.raises(InputError, match="must be one of users, tasks"):
+        fairlead.solve(problem, "drfh").to_frame("servers")
+
+
+NOTEBOOKS = sorted((Path(__file__).parents[1] / "docs" / "notebooks").glob("*.ipynb"))
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nbclient = pytest.importorskip("nbclient")
+    import nbformat
+
+    # IPython and its kernel write only here.
+    for name in ("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR", "JUPYTER_CONFIG_DIR"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    book = nbformat.read(path, as_version=4)
+    assert all(not cell.get("outputs") for cell in book.cells)
+    done = nbclient.NotebookClient(
+        book, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
+    ).execute()
+    assert any(cell.get("outputs") for cell in done.cells)
+
+
+def test_there_are_three_notebooks() -> None:
+    assert len(NOTEBOOKS) == 3
