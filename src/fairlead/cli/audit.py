@@ -66,6 +66,15 @@ def audit(
         list[str] | None,
         Option("--property", metavar="PROPERTY", help="Only this property; may be repeated."),
     ] = None,
+    max_under: Annotated[
+        str | None,
+        Option(
+            "--max-under",
+            metavar="20%",
+            help="Fail, too, if a user is further below its fair share (of a mechanism: its slice "
+            "of every server).",
+        ),
+    ] = None,
     queues: TreeFile = None,
     lies: Annotated[
         int | None,
@@ -144,6 +153,7 @@ def audit(
 
         check_folder(save_witness)
     check_format(form, as_json)
+    most = None if max_under is None else _part(max_under)
     names = list(dict.fromkeys(map(mechanism_of, mechanism or ())))
     options = given_options(alpha, score)
     _check_names(names, properties, options)
@@ -188,7 +198,7 @@ def audit(
     if queues is not None:
         problem, subject, quotas = _in_queues(problem, subject, queues)
     from fairlead.properties.audit import audit as find_verdicts
-    from fairlead.report.audit import audit_document
+    from fairlead.report.audit import audit_document, gate_of
 
     title = ", ".join(map(title_of, sources))
     with stages_bar() as on_progress:
@@ -205,14 +215,26 @@ def audit(
             on_progress=on_progress,
             **options,
         )
-    document = audit_document(found, title, left_out)
+    gate = None if most is None else gate_of(found, most)
+    document = audit_document(found, title, left_out, gate)
     try:
         show(document, as_json, report, table=table_text(found, form))
     finally:
         if save_witness is not None:
             _save_witnesses(found, save_witness)
-    if not found.holds:
+    if not found.holds or (gate is not None and not gate.holds):
         sys.exit(1)
+
+
+def _part(text: str) -> float:
+    """Read ``20%`` or ``0.2`` as a part of one."""
+    try:
+        part = typed_number(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
+    except ValueError:
+        part = -1.0
+    if not 0.0 <= part <= 1.0:
+        raise InputError(f"must be a part such as 20% or 0.2, not {text!r:.60}", "--max-under")
+    return part
 
 
 def _in_queues(problem: Problem, subject: Any, path: Path) -> tuple[Problem, Any, Quotas]:

@@ -18,7 +18,7 @@ from fairlead.cli.options import (
     title_of,
 )
 from fairlead.cli.own_code import mechanism_of
-from fairlead.cli.parameters import Option
+from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import check_report, complain, progress_bar, show
 from fairlead.cli.tables import TableFormat, check_format, table_text
 from fairlead.errors import CertificateError, FairleadError, InputError, RefusalError
@@ -50,15 +50,26 @@ def allocate(
     as_json: AsJson = False,
     form: TableFormat = None,
     report: ReportPath = None,
+    what_if: Annotated[
+        list[str] | None,
+        Option(
+            "--what-if",
+            metavar="CHANGE",
+            help="Also with servers:GROUP+NUMBER, servers:GROUP-NUMBER, weight:USER=NUMBER or "
+            "tasks:USER=NUMBER. May be repeated, for one change at a time.",
+        ),
+    ] = None,
     skip_unplaceable: SkipUnplaceable = False,
 ) -> None:
     """Divide the cluster by one mechanism: each user's tasks and servers, and the proof.
 
     \b
-    Example:
+    Examples:
       fairlead allocate cluster.yaml -m ps-dsf --report shares.html
+      fairlead allocate cluster.yaml --what-if servers:big+8 --what-if weight:ana=3
     """
     from fairlead.mechanisms.catalogue import find_mechanism, solve
+    from fairlead.model.problem_changes import change_problem
 
     check_format(form, as_json)
     options = given_options(alpha, score)
@@ -66,15 +77,29 @@ def allocate(
     find_mechanism(mechanism).refuse_unknown_options(options)
     check_report(report, file)
     problem, left_out = read_problem(file, skip_unplaceable)
+    changed = {text: change_problem(problem, text) for text in what_if or ()}
     allocation = solve(problem, mechanism, **options)
-    from fairlead.report.allocation import allocation_document
+    if changed:
+        from fairlead.report.changes import what_if_document
 
-    document = allocation_document(allocation, title_of(file), left_out)
+        answers = {text: solve(other, mechanism, **options) for text, other in changed.items()}
+        document = what_if_document(allocation, answers, title_of(file), left_out)
+    else:
+        from fairlead.report.allocation import allocation_document
+
+        document = allocation_document(allocation, title_of(file), left_out)
     show(document, as_json, report, table=table_text(allocation, form))
 
 
 def compare(
-    file: ProblemFile,
+    files: Annotated[
+        list[str],
+        Argument(
+            metavar="FILE [AFTER]",
+            help="Problem file, YAML or JSON; - reads standard input. With a second one: who gains "
+            "and who loses.",
+        ),
+    ],
     mechanism: Annotated[
         list[str] | None,
         Option(
@@ -92,11 +117,14 @@ def compare(
     report: ReportPath = None,
     skip_unplaceable: SkipUnplaceable = False,
 ) -> None:
-    """Divide the cluster by several mechanisms and show the shares side by side.
+    """Divide the cluster by several mechanisms side by side, or two clusters by one.
+
+    With two files: who gains and who loses by the differences of the second one.
 
     \b
-    Example:
+    Examples:
       fairlead compare cluster.yaml -m drfh -m tsf -m ps-dsf
+      fairlead compare before.yaml after.yaml -m ps-dsf
     """
     from fairlead.mechanisms.catalogue import COMPARED, find_mechanism
     from fairlead.mechanisms.comparison import compare as compare_mechanisms
@@ -108,7 +136,13 @@ def compare(
     for option in options:
         if not any(option in row.options for row in rows):
             raise InputError("none of these mechanisms takes it", f"--{option}")
-    check_report(report, file)
+    for file in files:
+        check_report(report, file)
+    if len(files) > 1:
+        document, table = _compare_files(files, asked, options, form, skip_unplaceable)
+        show(document, as_json, report, table=table)
+        return
+    file = files[0]
     problem, left_out = read_problem(file, skip_unplaceable)
     answers = compare_mechanisms(problem, asked or None, **options)
     unproved = {
@@ -125,6 +159,33 @@ def compare(
         for name, reason in unproved.items():
             complain(f"{name}: {reason}")
         sys.exit(1)
+
+
+def _compare_files(
+    files: list[str],
+    mechanisms: list[str],
+    options: dict[str, float | str],
+    form: str | None,
+    skip_unplaceable: bool,
+) -> tuple[Document, str | None]:
+    """Return the document and the table of two problem files, divided by one mechanism."""
+    from fairlead.mechanisms.problem_comparison import compare_problems
+    from fairlead.report.changes import comparison_of_problems
+
+    if len(files) > 2:
+        raise InputError(f"takes one file or two, not {len(files):,}", "compare")
+    if len(mechanisms) > 1:
+        raise InputError("two files are compared by one mechanism", "-m")
+    if files.count("-") > 1:
+        raise InputError("standard input can be read once only", "-")
+    before, after = (read_problem(file, skip_unplaceable)[0] for file in files)
+    mechanism = mechanisms[0] if mechanisms else DEFAULT_MECHANISM
+    try:
+        found = compare_problems(before, after, mechanism, **options)
+    except InputError as error:
+        raise error.within(error.source or files[1]) from None
+    titles = title_of(files[0]), title_of(files[1])
+    return comparison_of_problems(found, titles), table_text(found, form)
 
 
 def _no_answer(refused: dict[str, str], unproved: dict[str, str]) -> FairleadError:

@@ -21,6 +21,7 @@ __all__ = [
     "fair_share",
     "max_min",
     "pdrf",
+    "problem_comparison",
     "proportional",
     "psdsf",
     "queue_trees",

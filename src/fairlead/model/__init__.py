@@ -10,6 +10,7 @@ __all__ = [
     "names",
     "notebooks",
     "problem",
+    "problem_changes",
     "quanta",
     "quantity",
     "queues",

@@ -3,6 +3,7 @@
 __all__ = [
     "allocation",
     "audit",
+    "changes",
     "charts",
     "document",
     "dynamic",
@@ -10,6 +11,7 @@ __all__ = [
     "live",
     "numbers",
     "page",
+    "plots",
     "simulation",
     "terminal",
     "trace",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from math import isfinite
+from typing import Any
 
 import numpy as np
 
@@ -53,7 +55,54 @@ NAMED = 5
 OF_HOLDINGS = frozenset((feasibility.NAME, efficiency.WASTE, sharing.NAME, envy.NAME))
 
 
-def audit_document(audit: Audit, title: str, left_out: Sequence[str] = ()) -> Document:
+@dataclass(frozen=True)
+class Gate:
+    """Whether no user is further below its due share than a limit."""
+
+    most: float  # relative, such as .2
+    user: str  # the one furthest below its due; empty if none is below
+    under: float  # how far it is, relative; NaN if a number is missing
+    due: str  # name of the due shares
+
+    @property
+    def holds(self) -> bool:
+        """Whether the furthest is within the limit; not where a number is missing."""
+        return self.under <= self.most
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values, for JSON."""
+        under = None if np.isnan(self.under) else self.under
+        values = {"most": self.most, "user": self.user, "under": under}
+        return values | {"due": self.due, "holds": self.holds}
+
+    def statement(self) -> Statement:
+        """Return it as a finding."""
+        limit = f"at most {percent(self.most)} below the {self.due}"
+        sentence = f"no user is below the {self.due}"
+        if self.user:
+            by = "by an unknown part" if np.isnan(self.under) else f"by {percent(self.under)}"
+            sentence = f"{self.user} is furthest below, {by}"
+        finding = "holds" if self.holds else "fails"
+        return Statement(HOLDS if self.holds else FAILS, sentence, limit, finding)
+
+
+def gate_of(audit: Audit, most: float) -> Gate:
+    """Compare the user furthest below its due share with a limit."""
+    comparison = compare_with_fair(audit)
+    below = -comparison.off
+    names = audit.subject.problem.users.names
+    missing = np.flatnonzero(np.isnan(below))
+    if len(missing):
+        return Gate(most, names[missing[0]], np.nan, comparison.due_name)
+    n = int(np.argmax(below))
+    if below[n] < UNCHANGED:
+        return Gate(most, "", 0.0, comparison.due_name)
+    return Gate(most, names[n], float(below[n]), comparison.due_name)
+
+
+def audit_document(
+    audit: Audit, title: str, left_out: Sequence[str] = (), gate: Gate | None = None
+) -> Document:
     """Show which properties hold, each with its witness, and each user's holdings and due share.
 
     Parameters
@@ -63,6 +112,8 @@ def audit_document(audit: Audit, title: str, left_out: Sequence[str] = ()) -> Do
         Name of the divided problem, such as its file's.
     left_out : sequence of str
         Users that were left out because they fit no server, and why.
+    gate : Gate, optional
+        Shown beside the properties.
 
     Returns
     -------
@@ -78,7 +129,13 @@ def audit_document(audit: Audit, title: str, left_out: Sequence[str] = ()) -> Do
     verdicts = sorted(audit, key=lambda verdict: not verdict.applies)
     blocks: list[Block] = [
         _shares(audit, comparison),
-        Section("Property by property", [_statement(audit, verdict) for verdict in verdicts]),
+        Section(
+            "Property by property",
+            [
+                *(_statement(audit, verdict) for verdict in verdicts),
+                *([] if gate is None else [gate.statement()]),
+            ],
+        ),
         Section("Holdings and due shares", list(_over_and_under(audit, comparison))),
     ]
     if comparison.envies.any():
@@ -97,7 +154,7 @@ def audit_document(audit: Audit, title: str, left_out: Sequence[str] = ()) -> Do
         f"audit of {subject.name}: {size_of(audit.whole.given)}, {resources}{one_pool}",
         _verdict(audit, comparison),
         blocks,
-        audit.to_dict,
+        lambda: audit.to_dict() | ({} if gate is None else {"max_under": gate.to_dict()}),
         left_out,
     )
 

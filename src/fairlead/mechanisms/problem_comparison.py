@@ -1,0 +1,178 @@
+"""One mechanism on two problems: who gains, who loses, and by which differences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fairlead.errors import CertificateError, ProblemError, RefusalError
+from fairlead.mechanisms.catalogue import solve
+from fairlead.model.allocation import Allocation
+from fairlead.model.cluster import FloatArray
+from fairlead.model.notebooks import Shown
+from fairlead.model.problem import Problem
+from fairlead.model.problem_changes import Difference, TwoProblems
+
+MOST_REASONS = 12  # differences, each of which takes a solution
+UNCHANGED = 1e-6  # relative changes up to this are rounding
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What one difference alone would change, from the first problem."""
+
+    difference: Difference
+    # Relative change of each user's tasks that it changes, by name; infinite from nothing.
+    gains: Mapping[str, float]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ProblemComparison(Shown):
+    """Allocations of two problems by one mechanism.
+
+    Attributes
+    ----------
+    before, after : Allocation
+    differences : tuple of Difference
+    effects : tuple of Effect
+        Of each difference by itself, where it has a meaning by itself; empty for more than 12, and
+        with trees of queues. They need not add up.
+    """
+
+    before: Allocation
+    after: Allocation
+    differences: tuple[Difference, ...]
+    effects: tuple[Effect, ...]
+    frames = ("users",)
+
+    @property
+    def users(self) -> list[str]:
+        """Names of the users of either problem."""
+        return list(
+            dict.fromkeys([*self.before.problem.users.names, *self.after.problem.users.names])
+        )
+
+    @property
+    def gains(self) -> dict[str, float]:
+        """The relative change of each user's tasks; of dominant shares where demands differ.
+
+        Of users of both problems; infinite for one that had nothing.
+        """
+        changed = {d.name for d in self.differences if d.kind == "user" and "demand of " in d.text}
+        return _gains(self.before, self.after, changed)
+
+    def reasons(self, user: str) -> list[tuple[Difference, float]]:
+        """Return the differences that alone change a user's tasks, the largest effect first."""
+        found = [(e.difference, e.gains[user]) for e in self.effects if user in e.gains]
+        return sorted(found, key=lambda reason: -abs(reason[1]))
+
+    def __repr__(self) -> str:
+        """Return a summary on one line."""
+        more = sum(gain > UNCHANGED for gain in self.gains.values())
+        less = sum(gain < -UNCHANGED for gain in self.gains.values())
+        return (
+            f"<{self.before.mechanism} on two problems with {len(self.differences)} differences: "
+            f"{more} users gain, {less} lose>"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the comparison as plain values, for JSON; an infinite gain is None."""
+        gains, tasks, shares = self.gains, self._table("user_tasks"), self._table("dominant_share")
+        return {
+            "fairlead": 1,
+            "mechanism": self.before.mechanism,
+            "differences": [d.text for d in self.differences],
+            "users": [
+                {
+                    "name": name,
+                    "tasks": [_plain(part) for part in tasks[name]],
+                    "dominant_share": [_plain(part) for part in shares[name]],
+                    "gain": _plain(gains.get(name, np.nan)),
+                    "reasons": [
+                        {"difference": difference.text, "gain": _plain(gain)}
+                        for difference, gain in self.reasons(name)
+                    ],
+                }
+                for name in self.users
+            ],
+            "before": self.before.to_dict(),
+            "after": self.after.to_dict(),
+        }
+
+    def _columns(self, what: str) -> Mapping[str, Any]:  # noqa: ARG002 (there is one table)
+        tasks, shares, gains = self._table("user_tasks"), self._table("dominant_share"), self.gains
+        names = self.users
+        return {
+            "user": names,
+            "tasks_before": [tasks[name][0] for name in names],
+            "tasks_after": [tasks[name][1] for name in names],
+            "share_before": [shares[name][0] for name in names],
+            "share_after": [shares[name][1] for name in names],
+            "gain": [gains.get(name, np.nan) for name in names],
+        }
+
+    def _table(self, column: str) -> dict[str, tuple[float, float]]:
+        """Return a number of each user before and after; NaN where there is no such user."""
+        sides = [
+            dict(zip(side.problem.users.names, getattr(side, column).tolist(), strict=True))
+            for side in (self.before, self.after)
+        ]
+        return {n: (sides[0].get(n, np.nan), sides[1].get(n, np.nan)) for n in self.users}
+
+
+def compare_problems(
+    before: Problem, after: Problem, mechanism: str = "ps-dsf", **options: Any
+) -> ProblemComparison:
+    """Divide two problems by one mechanism, and find which differences change what.
+
+    Raises ProblemError when a resource has two units, and else as `solve`. Costs two solutions, and
+    one for each of at most 12 differences.
+
+    Examples
+    --------
+    >>> import fairlead
+    >>> one = fairlead.Problem.from_arrays([[4.0]], [[1.0], [1.0]], users=["ana", "bo"])
+    >>> two = fairlead.Problem.from_arrays([[4.0]], [[1.0], [1.0]], users=["ana", "bo"],
+    ...     weight=[1, 3])
+    >>> found = compare_problems(one, two)
+    >>> found.gains, [difference.text for difference, _ in found.reasons("ana")]
+    ({'ana': -0.5, 'bo': 0.5}, ['bo: weight 1 to 3'])
+    """
+    both = TwoProblems(before, after)
+    first, second = (solve(problem, mechanism, **options) for problem in (before, after))
+    differences = tuple(both.differences())
+    effects: list[Effect] = []
+    has_trees = before.users.queues is not None or after.users.queues is not None
+    if len(differences) <= MOST_REASONS and not has_trees:
+        for difference in differences:
+            try:
+                alone = solve(both.with_one(difference), mechanism, **options)
+            except (ProblemError, RefusalError, CertificateError):
+                continue  # it has no meaning without the others
+            gains = _gains(first, alone, set())
+            felt = {name: gain for name, gain in gains.items() if abs(gain) > UNCHANGED}
+            effects.append(Effect(difference, felt))
+    return ProblemComparison(first, second, differences, tuple(effects))
+
+
+def _gains(before: Allocation, after: Allocation, by_share: set[str]) -> dict[str, float]:
+    def numbers(side: Allocation) -> dict[str, tuple[float, float]]:
+        tasks: FloatArray = side.user_tasks
+        rows = zip(side.problem.users.names, tasks.tolist(), side.dominant_share.tolist(),
+                   strict=True)  # fmt: skip
+        return {name: (held, share) for name, held, share in rows}
+
+    old, new = numbers(before), numbers(after)
+    found = {}
+    for name in old:
+        if name in new:
+            a, b = (side[name][1 if name in by_share else 0] for side in (old, new))
+            found[name] = b / a - 1.0 if a > 0 else np.inf if b > 0 else 0.0
+    return found
+
+
+def _plain(number: float) -> float | None:
+    return float(number) if np.isfinite(number) else None

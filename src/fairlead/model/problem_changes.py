@@ -1,0 +1,273 @@
+"""Changes of a problem: one that is written as a text, and the differences of two problems."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fairlead.errors import InputError, ProblemError
+from fairlead.model.problem import Problem
+from fairlead.model.quantity import typed_number
+
+FORMS = "weight:USER=NUMBER, tasks:USER=NUMBER, servers:GROUP+NUMBER or servers:GROUP-NUMBER"
+_SERVERS = re.compile(r"(.+)([+-])([0-9]{1,10})", re.DOTALL)
+_MOST_NAMED = 10
+
+
+def change_problem(problem: Problem, change: str) -> Problem:
+    """Return the problem with one change.
+
+    Parameters
+    ----------
+    problem : Problem
+    change : str
+        ``weight:USER=NUMBER``, also of a queue; ``tasks:USER=NUMBER``, ``inf`` for no limit;
+        ``servers:GROUP+NUMBER`` or ``servers:GROUP-NUMBER``. A name may hold any of the signs.
+
+    Raises
+    ------
+    InputError
+        For another form, an unknown name or a number out of range.
+
+    Examples
+    --------
+    >>> import fairlead
+    >>> problem = fairlead.Problem.from_arrays([[4.0]], [[1.0]], groups=["a"], users=["ana"])
+    >>> change_problem(problem, "servers:a+2").count.tolist()
+    [3]
+    """
+    kind, _, rest = change.partition(":")
+    try:
+        if kind in ("weight", "tasks"):
+            return _with_number(problem, kind, rest)
+        if kind == "servers":
+            return _with_servers(problem, rest)
+        raise InputError(f"must be {FORMS}")
+    except InputError as error:
+        raise InputError(error.fault, f"what-if {change!r:.80}") from None
+
+
+def _with_number(problem: Problem, kind: str, rest: str) -> Problem:
+    name, equals, text = rest.rpartition("=")
+    if not equals:
+        raise InputError(f"must be {kind}:USER=NUMBER, such as {kind}:ana=3")
+    users, queues = problem.users, problem.users.queues
+    try:
+        number = typed_number(text)
+    except ValueError:
+        raise InputError(f"{text!r:.60} is not a number") from None
+    if kind == "weight" and queues is not None and name in queues.names:
+        return problem.in_tree(queues.with_weight(name, number))
+    n = _position(name, users.names, "user")
+    if kind == "weight" and users.resource_weight is not None:
+        raise InputError("the problem has weights per resource")
+    column = "weight" if kind == "weight" else "task_limit"
+    values = getattr(users, column).copy()
+    values[n] = number
+    return rebuilt(problem, **{column: values})
+
+
+def _with_servers(problem: Problem, rest: str) -> Problem:
+    parts = _SERVERS.fullmatch(rest)
+    if parts is None:
+        raise InputError("must be servers:GROUP+NUMBER or servers:GROUP-NUMBER")
+    g = _position(parts[1], problem.cluster.groups, "group")
+    count = problem.count.copy()
+    more = int(parts[3]) if parts[2] == "+" else -int(parts[3])
+    if count[g] + more < 0:
+        raise InputError(f"{parts[1]} has {count[g]:,} servers")
+    count[g] += more
+    return rebuilt(problem, count=count)
+
+
+def _position(name: str, known: Sequence[str], what: str) -> int:
+    if name not in known:
+        some = ", ".join(known[:_MOST_NAMED]) + (", ..." if len(known) > _MOST_NAMED else "")
+        raise InputError(f"no {what} is named {name!r:.60}; known: {some}")
+    return known.index(name)
+
+
+def rebuilt(problem: Problem, **columns: Any) -> Problem:
+    """Return a problem with other columns, such as ``count``, checked like any new problem."""
+    cluster, users = problem.cluster, problem.users
+    weight = users.weight if users.resource_weight is None else users.resource_weight
+    given = {
+        "count": cluster.count, "weight": weight, "eligible": users.eligible,
+        "task_limit": users.task_limit, "rates": users.rates, "resources": cluster.resources,
+        "units": cluster.units, "groups": cluster.groups, "users": users.names,
+        "labels": cluster.labels,
+    }  # fmt: skip
+    found = Problem.from_arrays(cluster.capacity, users.demand, **given | columns)
+    return found if users.queues is None else found.in_tree(users.queues)
+
+
+@dataclass(frozen=True)
+class _Group:
+    capacity: Mapping[str, float]
+    count: int
+    labels: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class _User:
+    demand: Mapping[str, float]
+    weight: Mapping[str, float] | float
+    task_limit: float
+    eligible: Mapping[str, bool]  # by group
+    rates: Mapping[str, float] | None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A group of servers or a user that two problems have differently."""
+
+    kind: str  # "group" or "user"
+    name: str
+    text: str  # in words
+
+
+class TwoProblems:
+    """Two problems whose groups and users are compared by name.
+
+    Raises ProblemError when a resource has two units.
+    """
+
+    def __init__(self, before: Problem, after: Problem) -> None:
+        self.before, self.after = before, after
+        self._units = dict(zip(before.cluster.resources, before.cluster.units, strict=True))
+        for resource, unit in zip(after.cluster.resources, after.cluster.units, strict=True):
+            if self._units.setdefault(resource, unit) != unit:
+                both = f"{self._units[resource] or 'none'} and {unit or 'none'}"
+                raise ProblemError(f"the problems have the units {both}", f"resources.{resource}")
+        self._groups = [_groups_of(problem) for problem in (before, after)]
+        self._users = [_users_of(problem) for problem in (before, after)]
+
+    def differences(self) -> list[Difference]:
+        """Return all differences of groups, then of users, in the order of names."""
+        found = []
+        for kind, (old, new) in (("group", self._groups), ("user", self._users)):
+            for name in [*old, *(name for name in new if name not in old)]:
+                text = _in_words(kind, name, old.get(name), new.get(name))
+                if text:
+                    found.append(Difference(kind, name, text))
+        return found
+
+    def with_one(self, difference: Difference) -> Problem:
+        """Return the first problem with one difference; ProblemError where it has no meaning."""
+        groups, users = dict(self._groups[0]), dict(self._users[0])
+        is_group = difference.kind == "group"
+        table: dict[str, Any] = groups if is_group else users
+        new: Mapping[str, Any] = self._groups[1] if is_group else self._users[1]
+        if difference.name in new:
+            table[difference.name] = new[difference.name]
+        else:
+            del table[difference.name]
+        return self._built(groups, users)
+
+    def _built(self, groups: dict[str, _Group], users: dict[str, _User]) -> Problem:
+        resources = list(self._units)
+        has_rates = any(user.rates is not None for user in users.values())
+        weights: Any = [user.weight for user in users.values()]
+        if any(isinstance(weight, Mapping) for weight in weights):
+            weights = [
+                [w.get(r, 1.0) if isinstance(w, Mapping) else w for r in resources] for w in weights
+            ]
+        return Problem.from_arrays(
+            [[group.capacity.get(r, 0.0) for r in resources] for group in groups.values()],
+            [[user.demand.get(r, 0.0) for r in resources] for user in users.values()],
+            count=[group.count for group in groups.values()],
+            weight=weights,
+            eligible=[
+                [self._may_run(name, user, g) for g in groups] for name, user in users.items()
+            ],
+            task_limit=[user.task_limit for user in users.values()],
+            rates=[[(user.rates or {}).get(g, 0.0) for g in groups] for user in users.values()]
+            if has_rates
+            else None,
+            resources=resources,
+            units=list(self._units.values()),
+            groups=list(groups),
+            users=list(users),
+            labels=[group.labels for group in groups.values()],
+        )
+
+    def _may_run(self, name: str, user: _User, group: str) -> bool:
+        """Return whether a user may run on a group, which its own problem may not have."""
+        for known in (user, *(table[name] for table in self._users if name in table)):
+            if group in known.eligible:
+                return known.eligible[group]
+        return all(user.eligible.values())
+
+
+def _groups_of(problem: Problem) -> dict[str, _Group]:
+    cluster = problem.cluster
+    rows = zip(cluster.groups, cluster.capacity.tolist(), cluster.count.tolist(), cluster.labels,
+               strict=True)  # fmt: skip
+    return {
+        name: _Group(dict(zip(cluster.resources, amounts, strict=True)), count, dict(labels))
+        for name, amounts, count, labels in rows
+    }
+
+
+def _users_of(problem: Problem) -> dict[str, _User]:
+    users, cluster = problem.users, problem.cluster
+
+    def by_group(table: Any, n: int) -> dict[str, Any]:
+        return dict(zip(cluster.groups, table[n].tolist(), strict=True))
+
+    def weight(n: int) -> Mapping[str, float] | float:
+        if users.resource_weight is None:
+            return float(users.weight[n])
+        return dict(zip(cluster.resources, users.resource_weight[n].tolist(), strict=True))
+
+    return {
+        name: _User(
+            dict(zip(cluster.resources, users.demand[n].tolist(), strict=True)),
+            weight(n),
+            float(users.task_limit[n]),
+            by_group(users.eligible, n),
+            None if users.rates is None else by_group(users.rates, n),
+        )
+        for n, name in enumerate(users.names)
+    }
+
+
+def _in_words(kind: str, name: str, old: Any, new: Any) -> str:
+    """Describe a difference; empty if there is none."""
+    if new is None:
+        return f"without {name}"
+    if old is None:
+        return f"{new.count:,} servers {name}" if kind == "group" else f"new user {name}"
+    parts = []
+    if kind == "group":
+        if old.count != new.count:
+            parts.append(f"{old.count:,} to {new.count:,} servers")
+        parts += _amounts("", old.capacity, new.capacity)
+        if old.labels != new.labels:
+            parts.append("labels")
+    else:
+        if old.weight != new.weight:
+            numbers = isinstance(old.weight, float) and isinstance(new.weight, float)
+            parts.append(f"weight {old.weight:g} to {new.weight:g}" if numbers else "weights")
+        parts += _amounts("demand of ", old.demand, new.demand)
+        if old.task_limit != new.task_limit:
+            parts.append(f"{_limit(old.task_limit)} to {_limit(new.task_limit)} tasks")
+        if any(old.eligible[g] != new.eligible[g] for g in old.eligible if g in new.eligible):
+            parts.append("where it may run")
+        if old.rates != new.rates:
+            parts.append("rates")
+    return f"{name}: {', '.join(parts)}" if parts else ""
+
+
+def _amounts(what: str, old: Mapping[str, float], new: Mapping[str, float]) -> list[str]:
+    names = dict.fromkeys([*old, *new])
+    changed = [(r, old.get(r, 0.0), new.get(r, 0.0)) for r in names]
+    return [f"{what}{r} {a:g} to {b:g}" for r, a, b in changed if a != b]
+
+
+def _limit(tasks: float) -> str:
+    return f"{tasks:g}" if np.isfinite(tasks) else "any number of"

@@ -1,0 +1,146 @@
+"""Documents of a changed problem: who gains, who loses, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from fairlead.mechanisms.problem_comparison import UNCHANGED, ProblemComparison
+from fairlead.model.allocation import Allocation
+from fairlead.report._allocation_figures import comparison_figure, user_styles
+from fairlead.report.allocation import share_picture, size_of, verdict_of
+from fairlead.report.document import (
+    FAILS,
+    HOLDS,
+    Block,
+    Content,
+    Document,
+    Listing,
+    Picture,
+    Section,
+    Statement,
+    Table,
+    figure,
+    numbers,
+    table_of,
+    words,
+)
+from fairlead.report.numbers import change, counted, named, number, percent
+
+NAMED = 3  # users in a sentence
+REASONS = 3  # of a user
+AS_IT_IS = "as it is"
+
+
+def comparison_of_problems(found: ProblemComparison, titles: tuple[str, str]) -> Document:
+    """Show who gains and who loses between two problems, and which differences do it."""
+    gains, rows = found.gains, found.to_frame().rows(named=True)
+    shown: list[list[Content]] = []
+    for row in rows:
+        name = row["user"]
+        reasons = [f"{d.text} ({_change(gain)})" for d, gain in found.reasons(name)[:REASONS]]
+        tasks = [figure(row["tasks_before"]), figure(row["tasks_after"])]
+        shown.append([name, *tasks, _change(gains.get(name, np.nan)), "; ".join(reasons)])
+    columns = [*words("user"), *numbers("before", "after", "change"), *words("why")]
+    note = (
+        "before, after: tasks. why: what each difference alone would do; together they may do more "
+        "or less."
+    )
+    blocks: list[Block] = [
+        table_of("Tasks of every user before and after", columns, shown, each="user", note=note)
+    ]
+    texts = [difference.text for difference in found.differences]
+    blocks.append(Listing(texts or ["none"], "differences"))
+    return Document(
+        " and ".join(titles),
+        "who gains and who loses",
+        f"{size_of(found.before.problem)}, then {size_of(found.after.problem)}, divided by "
+        f"{found.before.mechanism}",
+        _balance(gains),
+        blocks,
+        found.to_dict,
+    )
+
+
+def what_if_document(
+    allocation: Allocation,
+    changed: Mapping[str, Allocation],
+    title: str,
+    left_out: Sequence[str] = (),
+) -> Document:
+    """Show an answer beside those to the problem with a change each."""
+    answers = {AS_IT_IS: allocation, **changed}
+    names = allocation.problem.users.names
+    held = allocation.user_tasks
+
+    def row(n: int) -> list[Content]:
+        cells: list[Content] = [names[n], number(float(held[n]))]
+        for answer in changed.values():
+            tasks = float(answer.user_tasks[n])
+            cells.append(f"{number(tasks)} ({_change(_gain(float(held[n]), tasks))})")
+        return cells
+
+    foot: list[list[Content]] = [
+        [f"{name} used", *(percent(answer.utilization[name]) for answer in answers.values())]
+        for name in allocation.problem.cluster.resources
+    ]
+    columns = [*words("tasks"), *numbers(*answers)]
+    table = Table(
+        "Tasks of every user with each change",
+        columns,
+        len(names),
+        row,
+        size=allocation.dominant_share,
+        each="user",
+        foot=foot,
+    )
+    about = "Dominant share of every user with each change; tasks are in the table below"
+    styles = user_styles([allocation])
+    lines = []
+    for text, answer in changed.items():
+        pairs = zip(names, held.tolist(), answer.user_tasks.tolist(), strict=True)
+        gains = {name: _gain(a, b) for name, a, b in pairs}
+        lines.append(f"{text}: {_balance(gains).sentence}")
+    return Document(
+        title,
+        "what if",
+        f"{size_of(allocation.problem)}, divided by {allocation.mechanism}, "
+        f"with {counted(len(changed), 'change')} one by one",
+        verdict_of(allocation),
+        [
+            Picture("", lambda: comparison_figure(answers), about),
+            Listing(lines, "with a change"),
+            Section("Users with each change", [table]),
+            Section("As it is", [share_picture(allocation, styles)], page_only=True),
+        ],
+        lambda: (
+            allocation.to_dict()
+            | {"what_if": {text: answer.to_dict() for text, answer in changed.items()}}
+        ),
+        left_out,
+    )
+
+
+def _change(gain: float) -> str:
+    if np.isnan(gain):
+        return "–"
+    return "from nothing" if np.isinf(gain) else change(gain)
+
+
+def _gain(before: float, after: float) -> float:
+    return after / before - 1.0 if before > 0 else np.inf if after > 0 else 0.0
+
+
+def _balance(gains: Mapping[str, float]) -> Statement:
+    """Name those who gain and lose most."""
+    order = sorted(gains, key=lambda name: gains[name])
+    losing = [name for name in order if gains[name] < -UNCHANGED]
+    gaining = [name for name in reversed(order) if gains[name] > UNCHANGED]
+    parts = []
+    for who, verb in ((losing, "lose"), (gaining, "gain")):
+        if who:
+            shown = named([f"{name} ({_change(gains[name])})" for name in who], NAMED)
+            parts.append(f"{counted(len(who), 'user')} {verb}{'s' * (len(who) == 1)}: {shown}")
+    sentence = "; ".join(parts) or "no user gains or loses"
+    return Statement(FAILS if losing else HOLDS, f"{sentence[0].upper()}{sentence[1:]}.")

@@ -1,0 +1,109 @@
+"""The published schemas of JSON answers: answers fit them, and damaged ones do not."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from small_problems import SMALL, answer_of
+
+from fairlead.cli.main import run
+from fairlead.traces.generator import generate_day
+from fairlead.traces.parquet_trace import write_parquet
+
+SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
+ANSWERS = {
+    "allocate": ["allocate", "small.yaml", "--what-if", "servers:high-cpu+2"],
+    "compare": ["compare", "small.yaml"],
+    "compare-two-files": ["compare", "small.yaml", "after.yaml"],
+    "audit": ["audit", "small.yaml", "-m", "drfh", "--lies", "3", "--max-under", "50%"],
+    "fill": ["fill", "small.yaml", "--select", "rrr", "--trials", "3"],
+    "simulate": ["simulate", "day.parquet", "-p", "drf/best-fit"],
+}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("small.yaml").write_text(SMALL)
+    Path("after.yaml").write_text(SMALL.replace("ana, ", "ana, weight: 3, "))
+    write_parquet(generate_day(servers=4, users=3, jobs=20, hours=2, seed=1), Path("day.parquet"))
+
+
+def test_each_answer_has_a_schema() -> None:
+    assert {path.stem for path in SCHEMAS.glob("*.json")} == set(ANSWERS)
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_an_answer_fits_its_schema_and_a_damaged_one_does_not(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schema = json.loads((SCHEMAS / f"{name}.json").read_text())
+    Draft202012Validator.check_schema(schema)
+    validator = Draft202012Validator(schema)
+    answer: dict[str, Any] = answer_of(ANSWERS[name], capsys, is_quiet=False)
+    validator.validate(answer)
+    for key in schema["required"]:
+        damaged = copy.deepcopy(answer)
+        del damaged[key]
+        assert not validator.is_valid(damaged), key
+        damaged[key] = "text" if not isinstance(answer[key], str) else 5
+        assert not validator.is_valid(damaged), key
+
+
+def test_a_gate_fails_when_a_user_is_too_far_below(capsys: pytest.CaptureFixture[str]) -> None:
+    """ana holds half of her fair tasks: 50 % below."""
+    assert run(["allocate", "small.yaml", "-m", "drfh", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    for user in answer["users"]:
+        if user["name"] == "ana":
+            user["servers"] = {name: tasks / 2 for name, tasks in user["servers"].items()}
+            user["tasks"] /= 2
+    Path("held.json").write_text(json.dumps(answer))
+    words = ["audit", "small.yaml", "--allocation", "held.json", "-m", "drfh",
+             "--property", "feasibility", "--max-under"]  # fmt: skip
+    found = answer_of([*words, "49.9%"], capsys, status=1)["max_under"]
+    assert (found["user"], found["holds"]) == ("ana", False)
+    assert found["under"] == pytest.approx(0.5)
+    assert answer_of([*words, "0.501"], capsys)["max_under"]["holds"]
+    assert run([*words, "20%"]) == 1
+    assert "ana is furthest below, by 50.00 %" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("part", ["20", "-1%", "x", "101%", "nan", ""])
+def test_an_unusable_limit_is_one_line(part: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["audit", "small.yaml", f"--max-under={part}"]) == 2
+    assert "must be a part such as 20%" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "fault"),
+    [
+        (["compare", "small.yaml", "after.yaml", "small.yaml"], "takes one file or two, not 3"),
+        (["compare", "small.yaml", "after.yaml", "-m", "drf", "-m", "tsf"], "by one mechanism"),
+        (["compare", "-", "-"], "once only"),
+        (["compare", "small.yaml", "none.yaml"], "none.yaml"),
+        (["allocate", "small.yaml", "--what-if", "servers:x+1"], "no group is named 'x'"),
+    ],
+)
+def test_wrong_words_are_one_line(
+    words: list[str], fault: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(words) == 2
+    error = capsys.readouterr().err
+    assert fault in error
+    assert error.count("\n") == 1
+
+
+def test_pages_show_who_gains(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "out.html"
+    assert run(["compare", "small.yaml", "after.yaml", "--report", str(page)]) == 0
+    assert "ana: weight 1 to 3" in page.read_text()
+    words = ["allocate", "small.yaml", "--what-if", "weight:ana=3", "--report", str(page)]
+    assert run(words) == 0
+    assert "weight:ana=3" in page.read_text()
+    capsys.readouterr()

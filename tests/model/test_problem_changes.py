@@ -1,0 +1,142 @@
+"""Changes of problems, and the comparison of two: who gains, who loses, and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fairlead
+from fairlead.errors import InputError, ProblemError
+from fairlead.mechanisms.problem_comparison import compare_problems
+from fairlead.model.problem_changes import TwoProblems, change_problem
+from random_problems import random_problem
+
+
+@pytest.fixture
+def problem() -> fairlead.Problem:
+    return fairlead.Problem.from_arrays(
+        [[4.0, 8.0], [8.0, 4.0]], [[1.0, 2.0], [2.0, 1.0]], count=[2, 3], users=["ana", "bo"],
+        groups=["a", "b+1"], resources=["cpu", "memory"], task_limit=[np.inf, 5.0],
+        eligible=[[True, True], [False, True]],
+    )  # fmt: skip
+
+
+def test_a_change_is_one_number(problem: fairlead.Problem) -> None:
+    assert change_problem(problem, "weight:bo=2.5").weight.tolist() == [1.0, 2.5]
+    assert change_problem(problem, "tasks:ana=7").task_limit.tolist() == [7.0, 5.0]
+    assert change_problem(problem, "tasks:bo=inf").task_limit.tolist() == [np.inf, np.inf]
+    assert change_problem(problem, "servers:b+1+4").count.tolist() == [2, 7]
+    assert change_problem(problem, "servers:a-2").count.tolist() == [0, 3]
+    changed = change_problem(problem, "servers:a+1")
+    assert changed.users.eligible.tolist() == problem.users.eligible.tolist()
+    assert problem.count.tolist() == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ("weight:cy=2", "no user is named 'cy'; known: ana, bo"),
+        ("weight:ana", "must be weight:USER=NUMBER"),
+        ("weight:ana=x", "'x' is not a number"),
+        ("weight:ana=nan", "weight"),
+        ("weight:ana=-1", "weight"),
+        ("tasks:ana=-1", "tasks"),
+        ("servers:a-3", "a has 2 servers"),
+        ("servers:c+3", "no group is named 'c'"),
+        ("servers:a", "must be servers:GROUP"),
+        ("gpus:a+3", "must be weight:USER=NUMBER, tasks:"),
+        ("", "must be weight:USER=NUMBER, tasks:"),
+        ("servers:a+9999999999", ""),
+    ],
+)
+def test_an_impossible_change_is_refused(
+    problem: fairlead.Problem, change: str, fault: str
+) -> None:
+    if change == "servers:a+9999999999":
+        assert change_problem(problem, change).count[0] == 10**10 + 1
+        return
+    with pytest.raises(InputError) as caught:
+        change_problem(problem, change)
+    assert fault in str(caught.value)
+
+
+def test_a_queue_has_a_weight_too(problem: fairlead.Problem) -> None:
+    tree = problem.with_queues([{"name": "team"}], ["team", None])
+    changed = change_problem(tree, "weight:team=3")
+    assert changed.users.queues is not None
+    assert changed.users.queues.weight.tolist() == [3.0]
+    more = change_problem(tree, "servers:a+1")
+    assert more.users.queues is not None
+    # Reasons are left out, as a difference alone may have no place in a tree.
+    found = compare_problems(tree, more, "drfh")
+    assert found.effects == ()
+    assert [difference.text for difference in found.differences] == ["a: 2 to 3 servers"]
+
+
+def test_all_differences_together_are_the_second_problem() -> None:
+    """Each difference of random problems, applied after the others, gives the second one."""
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        before, after = (random_problem(rng, 4, 3, 2) for _ in range(2))
+        here = before
+        while found := TwoProblems(here, after).differences():
+            here = TwoProblems(here, after).with_one(found[0])
+        for name in ("capacity", "count"):
+            np.testing.assert_array_equal(getattr(here.cluster, name), getattr(after.cluster, name))
+        for name in ("demand", "weight", "task_limit", "eligible"):
+            np.testing.assert_array_equal(getattr(here.users, name), getattr(after.users, name))
+
+
+def test_differences_are_said_in_words(problem: fairlead.Problem) -> None:
+    after = fairlead.Problem.from_arrays(
+        [[8.0, 6.0], [1.0, 1.0]], [[2.0, 2.0], [1.0, 1.0]], count=[5, 1], users=["bo", "cy"],
+        groups=["b+1", "c"], resources=["cpu", "memory"], weight=[3.0, 1.0],
+    )  # fmt: skip
+    texts = [difference.text for difference in TwoProblems(problem, after).differences()]
+    assert texts == [
+        "without a",
+        "b+1: 3 to 5 servers, memory 4 to 6",
+        "1 servers c",
+        "without ana",
+        "bo: weight 1 to 3, demand of memory 1 to 2, 5 to any number of tasks",
+        "new user cy",
+    ]
+
+
+def test_effects_are_those_of_each_difference_alone(problem: fairlead.Problem) -> None:
+    after = change_problem(change_problem(problem, "weight:bo=4"), "servers:a+3")
+    found = compare_problems(problem, after, "drfh")
+    first, second = (fairlead.solve(p, "drfh").user_tasks for p in (problem, after))
+    assert list(found.gains.values()) == pytest.approx(second / first - 1)
+    for change, text in [
+        ("servers:a+3", "a: 2 to 5 servers"),
+        ("weight:bo=4", "bo: weight 1 to 4"),
+    ]:
+        alone = fairlead.solve(change_problem(problem, change), "drfh").user_tasks / first - 1
+        (effect,) = [effect for effect in found.effects if effect.difference.text == text]
+        expected = {name: gain for name, gain in zip(("ana", "bo"), alone, strict=True)
+                    if abs(gain) > 1e-6}  # fmt: skip
+        assert dict(effect.gains) == pytest.approx(expected)
+
+
+def test_users_who_come_and_go_have_no_gain(problem: fairlead.Problem) -> None:
+    alone = fairlead.Problem.from_arrays([[4.0, 8.0]], [[1.0, 2.0]], users=["cy"], groups=["a"],
+                                         resources=["cpu", "memory"])  # fmt: skip
+    found = compare_problems(problem, alone, "drfh")
+    assert found.gains == {}
+    rows: list[dict[str, Any]] = found.to_dict()["users"]
+    assert [row["name"] for row in rows] == ["ana", "bo", "cy"]
+    assert rows[2]["tasks"][0] is None
+    assert rows[0]["tasks"][1] is None
+    assert rows[2]["gain"] is None
+
+
+def test_two_units_of_a_resource_are_refused() -> None:
+    one, two = (
+        fairlead.Problem.from_arrays([[4.0]], [[1.0]], resources=["memory"], units=[unit])
+        for unit in ("GiB", "MiB")
+    )
+    with pytest.raises(ProblemError, match="units GiB and MiB"):
+        compare_problems(one, two)
