@@ -17,7 +17,7 @@ TESTS_OF_LOOPS := $(addprefix tests/,solvers/test_stair_stack.py solvers/test_tu
 # Tests start hundreds of processes; each would compile all of the source again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup built wheels demo test test-plain test-deep test-wheel test-traces test-ray test-page test-newest test-oldest soak traces-named tried lock check site bench peers clean
+.PHONY: help setup built wheels demo test test-plain test-deep test-wheel test-traces test-ray test-page test-slurm test-newest test-oldest soak traces-named tried lock check site bench peers clean
 
 help:  ## Show the targets.
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1  \2/p' "$(ROOT)/Makefile"
@@ -78,6 +78,9 @@ test-ray: built  ## Run the tests that start a Ray cluster on this machine.
 
 test-page: built  ## Run the tests of the live page in Chromium (Debian: apt install chromium).
 	$(IN_ROOT) .venv/bin/python -m pytest -o addopts=-q tests/browser
+
+test-slurm: built  ## Run the tests with a real Slurm on this machine, as root (Debian: apt install slurmctld slurmd slurmdbd mariadb-server munge).
+	$(IN_ROOT) .venv/bin/python -m pytest -o addopts=-q tests/slurm
 
 traces-named:
 	@test -d "$(TRACES)" || { echo "say where the logs are: make test-traces TRACES=FOLDER (docs/traces.md)" >&2; exit 1; }

@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import heapq
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "examples" / "logs"
 METACENTRUM = FOLDER / "metacentrum.swf.gz"
 LAB = FOLDER / "lab.swf"
 OPENB = FOLDER / "openb"
+SLURM = FOLDER / "slurm"
 GOOGLE = FOLDER / "google-2011"
 JOB_EVENTS = GOOGLE / "job_events"
 
@@ -29,13 +31,14 @@ START = 1356998400  # 2013-01-01
 
 def write_all(folder: Path) -> None:
     """Write all small logs into a folder."""
-    for name in ("openb", *(f"google-2011/{table}" for table in _GOOGLE_TABLES)):
+    for name in ("openb", "slurm", *(f"google-2011/{table}" for table in _GOOGLE_TABLES)):
         (folder / name).mkdir(parents=True, exist_ok=True)
     for path, text in {
         **metacentrum(seed=1),
         "lab.swf": lab(seed=2),
         **openb(seed=3),
         **google(seed=4),
+        **slurm(seed=5),
     }.items():
         data = text.encode()
         whole = gzip.compress(data, mtime=0) if path.endswith(".gz") else data
@@ -345,6 +348,59 @@ def google(seed: int, jobs: int = 120, machines: int = 40, parts: int = 2) -> di
             name = f"google-2011/{table}/part-{part:05}-of-{of:05}.csv.gz"
             files[name] = "".join(f"{row}\n" for _, row in piece)
     return files
+
+
+def slurm(seed: int, jobs: int = 120) -> dict[str, str]:
+    """Return the output of ``sacct --parsable2`` and ``scontrol show node`` of six nodes."""
+    rng = np.random.default_rng(seed)
+    cpu_nodes, gpu_nodes = [f"n{k:02}" for k in range(1, 5)], ["g1", "g2"]
+    nodes = []
+    for name in (*cpu_nodes, *gpu_nodes):
+        gpus = ",gres/gpu=4" if name in gpu_nodes else ""
+        partition = "gpu" if gpus else "main"
+        nodes.append(
+            f"NodeName={name} Arch=x86_64\n   CPUTot=32 RealMemory=131072\n"
+            f"   Partitions={partition}\n   CfgTRES=cpu=32,mem=128G,billing=32{gpus}\n"
+        )
+    fit = np.array([[32.0, 128.0, 4.0 * (name in gpu_nodes)] for name in (*cpu_nodes, *gpu_nodes)])
+    hosts, is_gpu = _Hosts(fit[:, 0], fit[:, 1]), fit[:, 2] > 0
+    rows, submit = [], 1_735_725_600.0  # 2025-01-01T10:00:00
+    heading = "JobID|User|Account|Partition|Submit|Start|End|State|AllocTRES|NNodes|NodeList"
+    users = (("ana", "lab"), ("bo", "lab"), ("cy", "ml"), ("dee", "ml"))
+    for job in range(1, jobs + 1):
+        submit += round(float(rng.exponential(300)))
+        user, account = users[int(rng.integers(4))]
+        on_gpu, count = account == "ml" and rng.random() < 0.6, 1 if rng.random() < 0.8 else 2
+        cores, memory = int(rng.choice([1, 4, 8, 16])), int(rng.choice([2, 8, 32]))
+        run, limit = max(1, round(float(rng.exponential(5000)))), int(rng.choice([1, 6, 24, 72]))
+        name = f"{job}_{rng.integers(1, 9)}" if rng.random() < 0.1 else str(job)
+        partition = "gpu" if on_gpu else "main"
+        if rng.random() < 0.05:
+            tail = f"None|{_slurm_time(submit + 60)}|CANCELLED by 1000||{count}|None assigned"
+            came = _slurm_time(submit)
+            rows.append(f"{name}|{user}|{account}|{partition}|{came}|{tail}|UNLIMITED")
+            continue
+        allowed = is_gpu if on_gpu else ~is_gpu
+        start, chosen = hosts.start(submit, run, [(cores, memory, allowed)] * count)
+        gpus = f",gres/gpu={count}" if on_gpu else ""
+        tres = f"cpu={cores * count}{gpus},mem={memory * count}G,node={count}"
+        states = ["COMPLETED"] * 16 + ["FAILED"] * 2 + ["TIMEOUT", "CANCELLED by 1001"]
+        state = states[int(rng.integers(len(states)))]
+        names = ",".join((*cpu_nodes, *gpu_nodes)[host] for host in sorted(chosen))
+        times = "|".join(map(_slurm_time, (submit, start, start + run)))
+        days, hours = divmod(limit, 24)
+        text = f"{days}-{hours:02}:00:00" if days else f"{hours:02}:00:00"
+        about = f"{state}|{tres}|{count}|{names}"
+        rows.append(f"{name}|{user}|{account}|{partition}|{times}|{about}|{text}")
+        rows.append(f"{name}.batch||{account}||{times}|{about}|")
+    return {
+        "slurm/sacct.txt": "\n".join((f"{heading}|Timelimit", *rows)) + "\n",
+        "slurm/nodes.txt": "\n".join(nodes),
+    }
+
+
+def _slurm_time(seconds: float) -> str:
+    return datetime.fromtimestamp(round(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 if __name__ == "__main__":

@@ -122,6 +122,41 @@ def test_any_file_may_be_gzipped_or_have_a_byte_order_mark(
     assert_equal(replace(workload, origin=""), replace(plain, origin=""))
 
 
+OWN_FORMAT = """
+from fairlead.traces.readers import TraceFormat
+from fairlead.traces.generator import generate_day
+
+def recognises(path, first):
+    return first == "my format"
+
+def read(path, machines, on_progress):
+    return generate_day(servers=machines.servers or 2, users=2, jobs=5, hours=1, seed=1)
+
+FORMAT = TraceFormat("my own log", recognises, read)
+"""
+
+
+def test_another_package_adds_a_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my_format.py").write_text(OWN_FORMAT)
+    metadata = tmp_path / "my_format-1.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: my-format\nVersion: 1\n")
+    point = metadata / "entry_points.txt"
+    point.write_text("[fairlead.traces]\nmine = my_format:FORMAT\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    log = tmp_path / "log"
+    log.write_bytes(gzip.compress(b"my format\n1 2 3\n"))
+    workload, found = read_workload(log, MachineOptions(servers=3))
+    assert found == "my own log"
+    assert workload.n_servers == 3
+    log.write_text("another format\n")
+    with pytest.raises(InputError, match="is no trace"):
+        read_workload(log)
+    point.write_text("[fairlead.traces]\nmine = my_format:NOTHING\n")
+    with pytest.raises(InputError, match="my_format:NOTHING: cannot be used: AttributeError"):
+        read_workload(log)
+
+
 @pytest.mark.parametrize("number", range(6))
 def test_a_table_that_is_there_twice_is_refused(tmp_path: Path, number: int) -> None:
     folder = a_csv_trace(tmp_path / "trace")

@@ -22,4 +22,4 @@ def test_examples_equal_the_generator(tmp_path: Path) -> None:
         for path in small_logs.FOLDER.rglob("*.*")
     }
     assert written == kept
-    assert len(kept) == 13
+    assert len(kept) == 15

@@ -16,7 +16,7 @@ from fairlead.cli.streams import complain, progress_bar
 from fairlead.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from fairlead.executors.executor import Executor
     from fairlead.model.problem import Problem
@@ -120,7 +120,8 @@ MachineFile = Annotated[
         metavar="FILE",
         help=(
             "Machine file of a MetaCentrum log, by default x.swf.machines beside x.swf.gz; openb's "
-            "table of nodes, by default the one beside the pods."
+            "table of nodes, by default the one beside the pods; for a sacct table the output of "
+            "scontrol show node."
         ),
     ),
 ]
@@ -129,17 +130,33 @@ ServersOfLog = Annotated[
     Option(
         "--servers",
         metavar="N",
-        help="For a plain SWF log: number of servers; else one pool of MaxProcs.",
+        help="For a plain SWF log, else one pool of MaxProcs, or a sacct table: number of servers.",
     ),
 ]
 CoresOfServer = Annotated[
-    int | None, Option("--cores", metavar="K", help="For a plain SWF log: cores of each server.")
+    int | None, Option("--cores", metavar="K", help="For these: cores of each server.")
 ]
 MemoryOfServer = Annotated[
     float | None,
     Option(
-        "--memory", metavar="GIB", help="For a plain SWF log: GiB of each server; else ignored."
+        "--memory", metavar="GIB", help="For these: GiB of each server; else memory is ignored."
     ),
+]
+UserFrom = Annotated[
+    str | None,
+    Option(
+        "--user-from",
+        metavar="COLUMN",
+        help="For a sacct table: the column that names users, such as account. [default: user]",
+    ),
+]
+Exclude = Annotated[
+    list[str] | None,
+    Option("--exclude", metavar="USER", help="Leave out this user's jobs. May be repeated."),
+]
+Weights = Annotated[
+    Path | None,
+    Option("--weights", metavar="FILE", help="YAML or JSON with weights of users: {ana: 2}."),
 ]
 RayAddress = Annotated[
     str | None,
@@ -177,13 +194,28 @@ def read_any_trace(
     servers: int | None,
     cores: int | None,
     memory: float | None,
+    user_from: str | None = None,
+    exclude: Sequence[str] = (),
+    weights: Path | None = None,
 ) -> tuple[Workload, str]:
-    """Read a trace of any format under a progress bar; return it and the name of its format."""
+    """Read a trace of any format under a progress bar; return it and the name of its format.
+
+    It is without the users `exclude`, and has the weights of a file.
+    """
     from fairlead.traces.readers import MachineOptions, read_workload
 
-    given = MachineOptions(machines, servers, cores, memory)
+    given = MachineOptions(machines, servers, cores, memory, user_from)
     with progress_bar(f"Reading {trace.name}") as report:
-        return read_workload(trace, given, on_progress=report)
+        workload, found = read_workload(trace, given, on_progress=report)
+    if exclude or weights is not None:
+        from fairlead.traces.chosen_users import with_weights, without_users
+
+        workload = plain_trace(workload)
+        if exclude:
+            workload = without_users(workload, exclude)
+        if weights is not None:
+            workload = with_weights(workload, weights)
+    return workload, found
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fairlead.cli.options import (
     AsJson,
     CoresOfServer,
+    Exclude,
     Forms,
     HalfLife,
     MachineFile,
@@ -24,6 +25,8 @@ from fairlead.cli.options import (
     Spare,
     StrictFifo,
     TreeFile,
+    UserFrom,
+    Weights,
     executor_on,
     in_queues,
     plain_trace,
@@ -166,6 +169,9 @@ def simulate(
     servers: ServersOfLog = None,
     cores: CoresOfServer = None,
     memory: MemoryOfServer = None,
+    user_from: UserFrom = None,
+    exclude: Exclude = None,
+    weights: Weights = None,
 ) -> None:
     """Replay a trace under several policies, and compare the outcomes.
 
@@ -217,7 +223,9 @@ def simulate(
         for each in traces:
             if str(each) in workloads:
                 raise InputError("is given twice", "", str(each))
-            varied, _ = read_any_trace(each, machines, servers, cores, memory)
+            varied, _ = read_any_trace(
+                each, machines, servers, cores, memory, user_from, exclude or (), weights
+            )
             if load is not None:
                 from fairlead.traces.what_if import with_load
 
@@ -228,7 +236,9 @@ def simulate(
         return
     if explain is not None:
         _check_explained([run for run in planned if not run.dedicated])
-    workload, found = read_any_trace(trace, machines, servers, cores, memory)
+    workload, found = read_any_trace(
+        trace, machines, servers, cores, memory, user_from, exclude or (), weights
+    )
     if load is not None:
         from fairlead.traces.what_if import with_load
 

@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 from fairlead.cli.options import (
     AsJson,
     CoresOfServer,
+    Exclude,
     MachineFile,
     MemoryOfServer,
     ServersOfLog,
+    UserFrom,
+    Weights,
     read_any_trace,
 )
 from fairlead.cli.parameters import Argument, Option
@@ -39,20 +42,21 @@ def info(
     servers: ServersOfLog = None,
     cores: CoresOfServer = None,
     memory: MemoryOfServer = None,
+    user_from: UserFrom = None,
     as_json: AsJson = False,
 ) -> None:
     """Describe a trace: machines by class, users, jobs, tasks, demands, durations.
 
     The content decides the format: a trace of this project (Parquet, or a folder of CSV files), a
     MetaCentrum log with its machine file, any log in Standard Workload Format, openb's table of
-    pods beside its table of nodes, a folder of Google's tables of 2011, or the journal of a
-    fairlead serve.
+    pods beside its table of nodes, a folder of Google's tables of 2011, the output of Slurm's
+    sacct --parsable2, or the journal of a fairlead serve.
 
     \b
     Example:
       fairlead trace info examples/logs/metacentrum.swf.gz
     """
-    workload, found = read_any_trace(trace, machines, servers, cores, memory)
+    workload, found = read_any_trace(trace, machines, servers, cores, memory, user_from)
     from fairlead.traces.trace_summary import summarize
 
     figures = {"fairlead": 1, "trace": str(trace), "format": found, **summarize(workload)}
@@ -82,6 +86,9 @@ def convert(
     servers: ServersOfLog = None,
     cores: CoresOfServer = None,
     memory: MemoryOfServer = None,
+    user_from: UserFrom = None,
+    exclude: Exclude = None,
+    weights: Weights = None,
     as_json: AsJson = False,
 ) -> None:
     """Convert a trace into this project's format, or a batch log into a problem file.
@@ -97,14 +104,23 @@ def convert(
     """
     if _is_trace(output):
         _check_trace_output(output, [log, *([machines] if machines else [])])
-        workload, found = read_any_trace(log, machines, servers, cores, memory)
+        workload, found = read_any_trace(
+            log, machines, servers, cores, memory, user_from, exclude or (), weights
+        )
         _write_trace(workload, output)
         _show_written(workload, output, as_json, format=found)
         return
     if not _is_problem(output):
         fault = f"{WAYS_TO_WRITE_A_TRACE}; a problem file as OUT.yaml, OUT.json or - "
         raise InputError(f"{fault}(standard output)", "", str(output))
-    for name, value in (("--servers", servers), ("--cores", cores), ("--memory", memory)):
+    for name, value in (
+        ("--servers", servers),
+        ("--cores", cores),
+        ("--memory", memory),
+        ("--user-from", user_from),
+        ("--exclude", exclude),
+        ("--weights", weights),
+    ):
         if value is not None:
             raise InputError("is for traces, not for a problem file", name)
     _convert_to_problem(log, output, machines, as_json)

@@ -14,7 +14,7 @@ from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import FloatArray
 from fairlead.model.notebooks import Shown
 from fairlead.model.problem import Problem
-from fairlead.model.problem_changes import Difference, TwoProblems
+from fairlead.model.problem_changes import ProblemDifference, TwoProblems
 
 MOST_REASONS = 12  # differences, each of which takes a solution
 UNCHANGED = 1e-6  # relative changes up to this are rounding
@@ -24,7 +24,7 @@ UNCHANGED = 1e-6  # relative changes up to this are rounding
 class Effect:
     """What one difference alone would change, from the first problem."""
 
-    difference: Difference
+    difference: ProblemDifference
     # Relative change of each user's tasks that it changes, by name; infinite from nothing.
     gains: Mapping[str, float]
 
@@ -36,7 +36,7 @@ class ProblemComparison(Shown):
     Attributes
     ----------
     before, after : Allocation
-    differences : tuple of Difference
+    differences : tuple of ProblemDifference
     effects : tuple of Effect
         Of each difference by itself, where it has a meaning by itself; empty for more than 12, and
         with trees of queues. They need not add up.
@@ -44,7 +44,7 @@ class ProblemComparison(Shown):
 
     before: Allocation
     after: Allocation
-    differences: tuple[Difference, ...]
+    differences: tuple[ProblemDifference, ...]
     effects: tuple[Effect, ...]
     frames = ("users",)
 
@@ -64,7 +64,7 @@ class ProblemComparison(Shown):
         changed = {d.name for d in self.differences if d.kind == "user" and "demand of " in d.text}
         return _gains(self.before, self.after, changed)
 
-    def reasons(self, user: str) -> list[tuple[Difference, float]]:
+    def reasons(self, user: str) -> list[tuple[ProblemDifference, float]]:
         """Return the differences that alone change a user's tasks, the largest effect first."""
         found = [(e.difference, e.gains[user]) for e in self.effects if user in e.gains]
         return sorted(found, key=lambda reason: -abs(reason[1]))

@@ -122,7 +122,7 @@ class _User:
 
 
 @dataclass(frozen=True)
-class Difference:
+class ProblemDifference:
     """A group of servers or a user that two problems have differently."""
 
     kind: str  # "group" or "user"
@@ -146,17 +146,17 @@ class TwoProblems:
         self._groups = [_groups_of(problem) for problem in (before, after)]
         self._users = [_users_of(problem) for problem in (before, after)]
 
-    def differences(self) -> list[Difference]:
+    def differences(self) -> list[ProblemDifference]:
         """Return all differences of groups, then of users, in the order of names."""
         found = []
         for kind, (old, new) in (("group", self._groups), ("user", self._users)):
             for name in [*old, *(name for name in new if name not in old)]:
                 text = _in_words(kind, name, old.get(name), new.get(name))
                 if text:
-                    found.append(Difference(kind, name, text))
+                    found.append(ProblemDifference(kind, name, text))
         return found
 
-    def with_one(self, difference: Difference) -> Problem:
+    def with_one(self, difference: ProblemDifference) -> Problem:
         """Return the first problem with one difference; ProblemError where it has no meaning."""
         groups, users = dict(self._groups[0]), dict(self._users[0])
         is_group = difference.kind == "group"

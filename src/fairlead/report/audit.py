@@ -56,7 +56,7 @@ OF_HOLDINGS = frozenset((feasibility.NAME, efficiency.WASTE, sharing.NAME, envy.
 
 
 @dataclass(frozen=True)
-class Gate:
+class ShareGate:
     """Whether no user is further below its due share than a limit."""
 
     most: float  # relative, such as .2
@@ -86,22 +86,22 @@ class Gate:
         return Statement(HOLDS if self.holds else FAILS, sentence, limit, finding)
 
 
-def gate_of(audit: Audit, most: float) -> Gate:
+def gate_of(audit: Audit, most: float) -> ShareGate:
     """Compare the user furthest below its due share with a limit."""
     comparison = compare_with_fair(audit)
     below = -comparison.off
     names = audit.subject.problem.users.names
     missing = np.flatnonzero(np.isnan(below))
     if len(missing):
-        return Gate(most, names[missing[0]], np.nan, comparison.due_name)
+        return ShareGate(most, names[missing[0]], np.nan, comparison.due_name)
     n = int(np.argmax(below))
     if below[n] < UNCHANGED:
-        return Gate(most, "", 0.0, comparison.due_name)
-    return Gate(most, names[n], float(below[n]), comparison.due_name)
+        return ShareGate(most, "", 0.0, comparison.due_name)
+    return ShareGate(most, names[n], float(below[n]), comparison.due_name)
 
 
 def audit_document(
-    audit: Audit, title: str, left_out: Sequence[str] = (), gate: Gate | None = None
+    audit: Audit, title: str, left_out: Sequence[str] = (), gate: ShareGate | None = None
 ) -> Document:
     """Show which properties hold, each with its witness, and each user's holdings and due share.
 
@@ -112,7 +112,7 @@ def audit_document(
         Name of the divided problem, such as its file's.
     left_out : sequence of str
         Users that were left out because they fit no server, and why.
-    gate : Gate, optional
+    gate : ShareGate, optional
         Shown beside the properties.
 
     Returns

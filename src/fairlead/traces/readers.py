@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.metadata import entry_points
 from pathlib import Path
 
 from fairlead.errors import InputError, how_to_install
@@ -16,6 +18,7 @@ from fairlead.traces._csv_tables import split_row
 from fairlead.traces._openb import POD_TABLES, table_of
 from fairlead.traces._stored_files import SUFFIXES, ProgressReport, read_lines
 from fairlead.traces._swf import COMMENT
+from fairlead.traces.slurm import is_sacct
 
 PARQUET = "Parquet trace"
 CSV_FOLDER = "CSV trace"
@@ -24,7 +27,9 @@ SWF = "SWF log"
 OPENB = "openb tables"
 GOOGLE = "Google tables"
 JOURNAL = "journal of a service"
+SLURM = "sacct table"
 
+GROUP = "fairlead.traces"  # of entry points: each names a `TraceFormat`
 PARQUET_MAGIC, SQLITE_MAGIC = b"PAR1", b"SQLite format 3\0"
 MARKER_OF_CSV_FOLDER = "trace.json"
 GOOGLE_TABLES = ("task_events", "machine_events")
@@ -33,7 +38,7 @@ SWF_COLUMNS, METACENTRUM_COLUMNS = 18, 21
 _WANTED = (
     "a Parquet or CSV trace of this project, a log in Standard Workload Format (18 columns, or 21 "
     "as MetaCentrum has them), openb's table of pods, a folder of Google's tables of 2011, the "
-    "journal of fairlead serve"
+    "journal of fairlead serve, the output of Slurm's sacct --parsable2"
 )
 _BY_COMMAS = {
     6: "looks like a table of Google's trace; name the folder that holds task_events",
@@ -47,15 +52,26 @@ _BY_COMMAS = {
 
 @dataclass(frozen=True, slots=True)
 class MachineOptions:
-    """Options about machines, for formats that leave them open."""
+    """Options about machines and users, for formats that leave them open."""
 
     machines: Path | None = None  # a file beside the log that lists them
     servers: int | None = None
     cores: int | None = None  # of each server
     memory: float | None = None  # GiB of each server
+    user_from: str | None = None  # the column that names users
 
 
 NO_OPTIONS = MachineOptions()
+
+
+@dataclass(frozen=True)
+class TraceFormat:
+    """A format of another package, named by an entry point of the group ``fairlead.traces``."""
+
+    name: str
+    # Whether it can read a path whose first line is given; the line is empty for a folder.
+    recognises: Callable[[Path, str], bool]
+    read: Callable[[Path, MachineOptions, ProgressReport | None], Workload]
 
 
 @dataclass(frozen=True)
@@ -76,6 +92,12 @@ READERS = {
     OPENB: Reader("_openb", "read_openb_beside", ("machines",)),
     GOOGLE: Reader("google", "read_google"),
     JOURNAL: Reader("journal_trace", "read_journal"),
+    SLURM: Reader(
+        "slurm",
+        "read_slurm",
+        ("machines", "servers", "cores", "memory", "user_from"),
+        "a sacct table",
+    ),
 }
 
 
@@ -108,7 +130,13 @@ def read_workload(
         For a file of no known format, a fault of its content, or options that its format does not
         have. It names the file and the row.
     """
-    found = detect_format(path)
+    try:
+        found = detect_format(path)
+    except InputError:
+        added = _added_format(path)
+        if added is None:
+            raise
+        return added.read(path, machines, on_progress), added.name
     reader = READERS[found]
     _refuse_ignored(found, reader, machines)
     given = {name: getattr(machines, name) for name in reader.takes}
@@ -120,14 +148,36 @@ def read_workload(
         raise InputError(needs, "", str(path)) from None
 
 
+def _added_format(path: Path) -> TraceFormat | None:
+    """Return a format of another package that recognises a path; None without one."""
+    first = ""
+    if not path.exists():
+        return None
+    if path.is_file():
+        try:
+            with closing(read_lines(path)) as lines:
+                first = next((line for _, line in lines if line), "")
+        except InputError:
+            return None  # of no known form
+    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+        try:
+            added = point.load()
+            if added.recognises(path, first):
+                return TraceFormat(str(added.name), added.recognises, added.read)
+        except Exception as fault:
+            why = f"cannot be used: {type(fault).__name__}: {fault}".replace("\n", " ")
+            raise InputError(why, f"{GROUP}: {point.value}") from None
+    return None
+
+
 def _refuse_ignored(found: str, reader: Reader, machines: MachineOptions) -> None:
     if machines.machines is not None and "machines" not in reader.takes:
         raise InputError(f"this was read as {found}, which has no machine file", "--machines")
-    for name in ("servers", "cores", "memory"):
+    for name in ("servers", "cores", "memory", "user_from"):
         if getattr(machines, name) is not None and name not in reader.takes:
             known = (other.called for other in READERS.values() if name in other.takes)
             fault = f"is for {' or '.join(known)}, and this was read as {found}"
-            raise InputError(fault, f"--{name}")
+            raise InputError(fault, f"--{name.replace('_', '-')}")
 
 
 def detect_format(path: Path) -> str:
@@ -183,6 +233,8 @@ def _format_of_text(path: Path) -> str:
         for row, line in lines:
             if not line:
                 continue
+            if is_sacct(line):
+                return SLURM
             if line.startswith(COMMENT):
                 comments = True
                 continue

@@ -1,0 +1,302 @@
+"""Slurm's accounting: the output of ``sacct --parsable2``, and of its nodes.
+
+A row of a job is a gang of as many tasks as it had nodes, with its allocated amounts divided among
+them; a row of a step says nothing more and is left out. Each job of an array is a job. The rows
+``7+0`` and ``7+1`` of a heterogeneous job are one gang. Jobs that never started, or still ran, are
+left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from itertools import repeat
+from math import inf
+from pathlib import Path
+from typing import NamedTuple
+
+from fairlead.errors import InputError
+from fairlead.model.cluster import Cluster
+from fairlead.model.workload import Workload
+from fairlead.traces._job_collector import JobCollector, Place, check_given
+from fairlead.traces._stored_files import ProgressReport, faults_within, read_lines, show
+from fairlead.traces.slurm_nodes import NodeTable, amounts_of, host_names, read_nodes
+
+RESOURCES, UNITS = ("cpu", "memory", "gpu"), ("cores", "GiB", "")
+NEEDED = ("jobid", "user", "submit", "start", "end", "state")
+TRES = ("alloctres", "reqtres")
+USERS = ("user", "account", "partition", "qos", "group", "wckey")
+ABSENT = frozenset({"", "unknown", "none", "n/a", "(null)"})
+NO_LIMIT = frozenset({*ABSENT, "unlimited", "infinite", "partition_limit", "invalid"})
+
+STEPS = "rows of steps left out, as their jobs hold them"
+NEVER_RAN = "jobs left out, as they never ran"
+STILL_RAN = "jobs left out, as they had not ended"
+EARLIER_RUNS = "earlier runs of requeued jobs, left out"
+ROUNDED_UP = "jobs that ended in the second of their start, taken as half a second"
+NO_USER = "jobs whose user is not known; they are one user"
+NO_LIMIT_NAMED = "jobs with the time limit of their partition, which is not known"
+UNKNOWN_PARTITION = "jobs of a partition that no node has; they may run everywhere"
+NO_SERVER = "jobs whose nodes are not known"
+HALF_SECOND = 0.5  # times are whole seconds
+_DURATION = re.compile(r"(?:(\d{1,7})-)?(?:(\d{1,7}):)?(\d{1,7}):(\d{1,7}(?:\.\d+)?)")
+_DAYS_AND_HOURS = re.compile(r"(\d{1,7})-(\d{1,7})")
+
+
+class Row(NamedTuple):
+    """A job, or a part of a heterogeneous one; times are seconds by the cluster's clock."""
+
+    row: int
+    job: str
+    user: str
+    submit: float
+    start: float
+    seconds: float
+    limit: float
+    amounts: Mapping[str, float]
+    nodes: int
+    hosts: str
+    partition: str
+
+
+def is_sacct(line: str) -> bool:
+    """Return whether a line is the heading of the output of ``sacct --parsable2``."""
+    names = {name.strip().lower() for name in line.split("|")}
+    return {"jobid", "state"} <= names and len(names) > 2
+
+
+def read_slurm(
+    path: Path,
+    *,
+    machines: Path | None = None,
+    servers: int | None = None,
+    cores: int | None = None,
+    memory: float | None = None,
+    user_from: str | None = None,
+    on_progress: ProgressReport | None = None,
+) -> Workload:
+    """Read an accounting table as a workload with recorded starts. O(rows).
+
+    Needs the columns JobID, User, Submit, Start, End and State, one of AllocTRES and ReqTRES, and
+    takes Timelimit, NNodes, NodeList and Partition; others are ignored.
+
+    Parameters
+    ----------
+    path : Path
+    machines : Path, optional
+        Output of ``scontrol show node`` or ``sinfo -N -o "%N|%c|%m|%G|%P"``; jobs run on nodes of
+        their partition.
+    servers, cores, memory : optional
+        Equal servers instead, with `memory` in GiB, as many GPUs as the largest task holds.
+    user_from : str, optional
+        The column that names users: one of `USERS`; ``user`` when absent.
+    """
+    check_given(servers, cores, memory)
+    if machines is None and servers is None:
+        fault = "names no servers; give --machines FILE with the output of scontrol show node, or "
+        raise InputError(f"{fault}--servers and --cores", "", str(path))
+    if machines is not None and servers is not None:
+        raise InputError("cannot be given with --machines", "--servers")
+    if user_from is not None and user_from not in USERS:
+        raise InputError(f"must be one of {', '.join(USERS)}, not {user_from!r:.60}", "--user-from")
+    collected = JobCollector()
+    rows = _last_rows(_rows_of(path, user_from or "user", collected.notes, on_progress), collected)
+    if machines is not None:
+        table = read_nodes(machines)
+    else:
+        assert servers is not None
+        assert cores is not None
+        most = max((row.amounts.get("gpu", 0.0) / row.nodes for row in rows), default=0.0)
+        table = NodeTable.equal(servers, cores, memory, most)
+    used = [r for r, name in enumerate(RESOURCES) if table.has(name)]
+    for parts in _jobs_of(rows):
+        with faults_within(str(path), f"row {parts[0].row}"):
+            _collect(parts, table, used, collected)
+    cluster = Cluster(
+        groups=table.groups,
+        resources=tuple(RESOURCES[r] for r in used),
+        capacity=table.capacity[:, used],
+        count=table.count,
+        units=tuple(UNITS[r] for r in used),
+        labels=table.labels,
+    )
+    numbers = {number: number for number in range(int(table.count.sum()))}
+    with faults_within(str(path)):
+        return collected.workload(
+            cluster, f"sacct table {path.name}", from_first=True, server_numbers=numbers
+        )
+
+
+def _rows_of(
+    path: Path, user_column: str, notes: Counter[str], on_progress: ProgressReport | None
+) -> Iterator[Row]:
+    source = str(path)
+    names: list[str] = []
+    for number, line in read_lines(path, on_progress):
+        if not line:
+            continue
+        fields = line.split("|")
+        if not names:
+            names = [name.strip().lower() for name in fields]
+            for name in (*NEEDED, user_column):
+                if name not in names:
+                    fault = f"has no column {name}; ask sacct for it with --format"
+                    raise InputError(fault, f"row {number}", source)
+            if not set(TRES) & set(names):
+                fault = "has neither AllocTRES nor ReqTRES; ask sacct for one with --format"
+                raise InputError(fault, f"row {number}", source)
+            continue
+        if len(fields) != len(names):
+            fault = f"has {len(fields)} columns, where the heading has {len(names)}"
+            raise InputError(f"{fault}; names of jobs may hold a |", f"row {number}", source)
+        values = dict(zip(names, map(str.strip, fields), strict=True))
+        with faults_within(source, f"row {number}"):
+            row = _row_of(number, values, user_column, notes)
+        if row is not None:
+            yield row
+
+
+def _row_of(
+    number: int, values: Mapping[str, str], user_column: str, notes: Counter[str]
+) -> Row | None:
+    """Return a row of a job that ran and ended; None for another one, which is counted."""
+    job = values["jobid"]
+    if not job:
+        raise InputError("column jobid: is empty")
+    if "." in job:
+        notes[STEPS] += 1
+        return None
+    times = {name: _time(values[name], name) for name in ("submit", "start", "end")}
+    start, end = times["start"], times["end"]
+    state = values["state"].partition(" ")[0].upper()
+    held = next((values[name] for name in TRES if values.get(name)), "")
+    if start is None or (end is not None and end < start) or not held:
+        notes[NEVER_RAN] += 1
+        return None
+    if end is None or state in ("RUNNING", "SUSPENDED", "COMPLETING"):
+        notes[STILL_RAN] += 1
+        return None
+    submit = times["submit"]
+    if submit is None:
+        raise InputError("column submit: is not known")
+    amounts = amounts_of(held)
+    notes[ROUNDED_UP] += end == start
+    nodes = int(amounts.get("node", 0) or _whole(values.get("nnodes", ""), "nnodes") or 1)
+    user = values[user_column]
+    notes[NO_USER] += not user
+    limit = values.get("timelimit", "")
+    notes[NO_LIMIT_NAMED] += limit.lower() == "partition_limit"
+    return Row(
+        number,
+        job,
+        user or "unknown",
+        min(submit, start),  # a requeued job may start before its last submission
+        start,
+        end - start or HALF_SECOND,
+        inf if limit.lower() in NO_LIMIT else _seconds(limit),
+        amounts,
+        max(nodes, 1),
+        values.get("nodelist", ""),
+        values.get("partition", ""),
+    )
+
+
+def _last_rows(rows: Iterator[Row], collected: JobCollector) -> list[Row]:
+    """Return the last row of each job: ``--duplicates`` lists all runs of a requeued one."""
+    found: dict[str, Row] = {}
+    for row in rows:
+        collected.notes[EARLIER_RUNS] += row.job in found
+        found[row.job] = row
+    return list(found.values())
+
+
+def _jobs_of(rows: list[Row]) -> list[list[Row]]:
+    """Return the rows of each job; a heterogeneous one has several."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row.job.partition("+")[0], []).append(row)
+    return list(found.values())
+
+
+def _collect(parts: list[Row], table: NodeTable, used: list[int], collected: JobCollector) -> None:
+    first = parts[0]
+    collected.refuse_beyond(sum(part.nodes for part in parts), "column nnodes")
+    tasks = sum(part.nodes for part in parts)
+    limit = min(part.limit for part in parts)
+    name = first.job.partition("+")[0]
+    collected.add_job(name, first.user, first.submit, gang=tasks > 1, limit=limit)
+    for part in parts:
+        place = _place(part, table, collected.notes)
+        hosts = [table.numbers.get(name, -1) for name in host_names(part.hosts)]
+        if len(hosts) != part.nodes:
+            collected.notes[NO_SERVER] += 1
+            hosts = [-1] * part.nodes
+        begin = 0
+        for shape, count in _shares(part, used):
+            collected.add_tasks(
+                shape, place, repeat(part.seconds, count), start=part.start,
+                servers=hosts[begin : begin + count],
+            )  # fmt: skip
+            begin += count
+
+
+def _shares(part: Row, used: list[int]) -> list[tuple[tuple[float, ...], int]]:
+    """Divide a job's amounts among its nodes: whole cores and GPUs, the larger shares first."""
+    shares: Counter[tuple[float, ...]] = Counter()
+    for node in range(part.nodes):
+        amounts = []
+        for r in used:
+            whole = part.amounts.get(RESOURCES[r], 0.0)
+            if RESOURCES[r] == "memory" or not whole.is_integer():
+                amounts.append(whole / part.nodes)
+            else:
+                each, more = divmod(int(whole), part.nodes)
+                amounts.append(float(each + (node < more)))
+        shares[tuple(amounts)] += 1
+    return list(shares.items())
+
+
+def _place(part: Row, table: NodeTable, notes: Counter[str]) -> Place:
+    """Return the groups of servers of a job's partitions; all where none has it."""
+    names = set(part.partition.split(",")) if part.partition else set()
+    place = tuple(bool(names & of_group) for of_group in table.partitions)
+    if any(place):
+        return place
+    notes[UNKNOWN_PARTITION] += bool(names) and any(table.partitions)
+    return (True,) * len(table.partitions)
+
+
+def _time(text: str, column: str) -> float | None:
+    """Return seconds of a time such as ``2025-01-31T08:00:00``, or of seconds since 1970."""
+    if text.lower() in ABSENT:
+        return None
+    try:
+        if text.isascii() and text.isdigit():
+            return float(text)
+        return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+    except (ValueError, OverflowError):
+        raise InputError(f"column {column}: {show(text)} is not a time") from None
+
+
+def _seconds(text: str) -> float:
+    """Return seconds of ``D-HH:MM:SS``, ``HH:MM:SS``, ``MM:SS``, ``D-HH`` or minutes."""
+    if (parts := _DURATION.fullmatch(text)) is not None:
+        days, hours, minutes, seconds = (float(part or 0) for part in parts.groups())
+        if parts[1] and not parts[2]:  # D-HH:MM
+            hours, minutes, seconds = minutes, seconds, 0.0
+        return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+    if (parts := _DAYS_AND_HOURS.fullmatch(text)) is not None:
+        return (float(parts[1]) * 24 + float(parts[2])) * 3600
+    if text.isascii() and text.isdigit() and len(text) < 10:
+        return float(text) * 60
+    raise InputError(f"column timelimit: {show(text)} is not a time limit")
+
+
+def _whole(text: str, column: str) -> int:
+    if text.lower() in ABSENT:
+        return 0
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise InputError(f"column {column}: {show(text)} is not a whole number")
+    return int(text)

@@ -1,0 +1,225 @@
+"""Slurm's nodes, amounts and lists of hosts.
+
+Nodes are read from the output of ``scontrol show node`` (blocks, or a line each with ``-o``), or of
+``sinfo -N -o "%N|%c|%m|%G|%P"`` with its heading.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from fairlead.errors import InputError
+from fairlead.model.cluster import FloatArray, IntArray
+from fairlead.traces._stored_files import faults_within, read_lines, show
+
+MIB_PER_GIB = 1024.0
+# In GiB; Slurm's amounts of memory are binary, and of MiB without a suffix.
+_MEMORY = {"": 2**-10, "K": 2**-20, "M": 2**-10, "G": 1.0, "T": 2**10, "P": 2**20}
+_AMOUNT = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)([KMGTP]?)(?:i?B|[nc])?", re.IGNORECASE)
+_GRES = re.compile(r"gpu(?::[^:,()]+)?(?::(\d{1,6}))?(?:\([^)]*\))?")
+_RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
+MOST_HOSTS = 1_000_000
+SINFO = {"nodelist": "name", "cpus": "cpu", "memory": "memory", "gres": "gres",
+         "partition": "partition", "avail_features": "features"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class NodeTable:
+    """Nodes in groups of equal ones.
+
+    `numbers` has the server of each name; `partitions` those of each group, empty where nodes name
+    none.
+    """
+
+    groups: tuple[str, ...]
+    capacity: FloatArray  # (G, 3): cores, GiB, GPUs of one node
+    count: IntArray  # (G,)
+    partitions: tuple[frozenset[str], ...]
+    labels: tuple[Mapping[str, str], ...]
+    numbers: Mapping[str, int]
+
+    @classmethod
+    def equal(cls, servers: int, cores: int, memory: float | None, gpus: float) -> NodeTable:
+        """Return equal nodes without names; memory counts if it is given."""
+        amounts = [float(cores), -1.0 if memory is None else memory, gpus]
+        count = np.array([servers], dtype=np.int64)
+        return cls(("server",), np.array([amounts]), count, (frozenset(),), ({},), {})
+
+    def has(self, resource: str) -> bool:
+        """Return whether some node has the resource, or cores, which always count."""
+        column = ("cpu", "memory", "gpu").index(resource)
+        return resource == "cpu" or bool((self.capacity[:, column] > 0).any())
+
+
+@dataclass(frozen=True)
+class _Node:
+    amounts: tuple[float, float, float]
+    partitions: frozenset[str]
+    features: str
+
+
+def read_nodes(path: Path) -> NodeTable:
+    """Read a list of nodes; equal ones, by amounts, partitions and features, are a group."""
+    lines = list(read_lines(path))
+    content = [(row, line) for row, line in lines if line]
+    if not content:
+        raise InputError("is empty", "", str(path))
+    if content[0][1].startswith("NodeName="):
+        nodes = _nodes_of_scontrol(content, str(path))
+    elif "|" in content[0][1]:
+        nodes = _nodes_of_sinfo(content, str(path))
+    else:
+        fault = "is no output of scontrol show node, nor of sinfo -N -o '%N|%c|%m|%G|%P'"
+        raise InputError(fault, f"row {content[0][0]}", str(path))
+    kinds: dict[_Node, list[str]] = {}
+    for name, node in nodes.items():
+        kinds.setdefault(node, []).append(name)
+    numbers = {name: k for k, name in enumerate(name for names in kinds.values() for name in names)}
+    labels = [{feature: "yes" for feature in node.features.split(",") if feature} for node in kinds]
+    return NodeTable(
+        tuple(_group_name(names) for names in kinds.values()),
+        np.array([node.amounts for node in kinds]),
+        np.array([len(names) for names in kinds.values()], dtype=np.int64),
+        tuple(node.partitions for node in kinds),
+        tuple(labels),
+        numbers,
+    )
+
+
+def _group_name(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]}..{names[-1]}"
+
+
+def _nodes_of_scontrol(content: list[tuple[int, str]], source: str) -> dict[str, _Node]:
+    """Read blocks of ``Key=value``; a value may hold blanks, and is then cut at the first."""
+    blocks: list[tuple[int, dict[str, str]]] = []
+    for row, line in content:
+        pairs = dict(pair.split("=", 1) for pair in line.split() if "=" in pair)
+        if line.startswith("NodeName="):
+            blocks.append((row, pairs))
+        else:
+            blocks[-1][1].update(pairs)
+    nodes = {}
+    for row, pairs in blocks:
+        with faults_within(source, f"row {row}"):
+            configured = amounts_of(pairs.get("CfgTRES", ""))
+            cpus = configured.get("cpu") or _number(pairs.get("CPUTot", ""), "CPUTot")
+            mib = _number(pairs.get("RealMemory", "0"), "RealMemory")
+            gpus = configured.get("gpu") or _gpus_of(pairs.get("Gres", ""))
+            nodes[pairs["NodeName"]] = _Node(
+                (cpus, configured.get("memory") or mib / MIB_PER_GIB, gpus),
+                _names(pairs.get("Partitions", "")),
+                pairs.get("AvailableFeatures", "").replace("(null)", ""),
+            )
+    return nodes
+
+
+def _nodes_of_sinfo(content: list[tuple[int, str]], source: str) -> dict[str, _Node]:
+    """Read a row for each node and partition."""
+    heading = [SINFO.get(name.strip().lower(), "") for name in content[0][1].split("|")]
+    for needed in ("name", "cpu", "memory"):
+        if needed not in heading:
+            raise InputError("needs the columns %N, %c and %m", f"row {content[0][0]}", source)
+    nodes: dict[str, _Node] = {}
+    for row, line in content[1:]:
+        fields = line.split("|")
+        with faults_within(source, f"row {row}"):
+            if len(fields) != len(heading):
+                raise InputError(f"has {len(fields)} columns, not {len(heading)}")
+            values = dict(zip(heading, map(str.strip, fields), strict=True))
+            cpus = _number(values["cpu"].rstrip("+"), "%c")
+            mib = _number(values["memory"].rstrip("+"), "%m")
+            partitions = _names(values.get("partition", "").replace("*", ""))
+            for name in host_names(values["name"]):
+                known = nodes.get(name)
+                nodes[name] = _Node(
+                    (cpus, mib / MIB_PER_GIB, _gpus_of(values.get("gres", ""))),
+                    partitions if known is None else partitions | known.partitions,
+                    values.get("features", "").replace("(null)", ""),
+                )
+    return nodes
+
+
+def amounts_of(tres: str) -> dict[str, float]:
+    """Return amounts of ``cpu=4,mem=16G,node=2,gres/gpu=1``; other resources are left out."""
+    found: dict[str, float] = {}
+    for pair in tres.split(","):
+        name, equals, text = pair.partition("=")
+        name = {"mem": "memory", "gres/gpu": "gpu"}.get(name, name)
+        if equals and name in ("cpu", "memory", "gpu", "node"):
+            parts = _AMOUNT.fullmatch(text)
+            if parts is None:
+                raise InputError(f"{show(pair)} is not an amount")
+            suffix = parts[2].upper()
+            scale = _MEMORY[suffix] if name == "memory" else {"": 1.0, "K": 1000.0}.get(suffix, 0.0)
+            if not scale:
+                raise InputError(f"{show(pair)} is not an amount")
+            found[name] = float(parts[1]) * scale
+    return found
+
+
+def host_names(text: str) -> list[str]:
+    """Return the names of a list of hosts: ``gpu[01-03,07],login``."""
+    if not text or text.lower() in ("none assigned", "none", "(null)"):
+        return []
+    found: list[str] = []
+    for part in _split(text):
+        found += _expanded(part)
+        if len(found) > MOST_HOSTS:
+            raise InputError(f"{show(text)} has more than {MOST_HOSTS:,} hosts")
+    return found
+
+
+def _split(text: str) -> Iterator[str]:
+    """Split a list of hosts at the commas outside of brackets."""
+    depth = begin = 0
+    for k, sign in enumerate(text):
+        depth += (sign == "[") - (sign == "]")
+        if sign == "," and depth == 0:
+            yield text[begin:k]
+            begin = k + 1
+    yield text[begin:]
+
+
+def _expanded(name: str) -> list[str]:
+    """Return the names that a name with brackets stands for."""
+    before, bracket, rest = name.partition("[")
+    if not bracket:
+        return [name]
+    inner, _, after = rest.partition("]")
+    found: list[str] = []
+    for part in inner.split(","):
+        bounds = _RANGE.fullmatch(part)
+        if bounds is None:
+            raise InputError(f"{show(name)} is not a list of hosts")
+        first, last = bounds[1], bounds[2] or bounds[1]
+        if int(last) - int(first) >= MOST_HOSTS:
+            raise InputError(f"{show(name)} has more than {MOST_HOSTS:,} hosts")
+        numbers = range(int(first), int(last) + 1)
+        found += [f"{before}{number:0{len(first)}}{after}" for number in numbers]
+    return [each for name in found for each in _expanded(name)] if "[" in after else found
+
+
+def _gpus_of(gres: str) -> float:
+    """Return the GPUs of ``gpu:a100:4(S:0-1),shard:8``."""
+    counts = Counter[str]()
+    for part in re.split(r",(?![^(]*\))", gres):
+        if (found := _GRES.fullmatch(part)) is not None:
+            counts["gpu"] += int(found[1] or 1)
+    return float(counts["gpu"])
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(name for name in text.split(",") if name and name != "(null)")
+
+
+def _number(text: str, column: str) -> float:
+    if not (text.isascii() and text.isdigit() and len(text) < 16):
+        raise InputError(f"{column}: {show(text)} is not a whole number")
+    return float(text)

@@ -1,0 +1,260 @@
+"""Slurm's accounting, read as a trace: each field of a few rows written by hand, and each fault."""
+
+# ruff: noqa: E501 (rows of tables)
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fairlead.cli.main import run
+from fairlead.errors import InputError
+from fairlead.model.workload import Workload
+from fairlead.traces import slurm
+from fairlead.traces.readers import SLURM, MachineOptions, read_workload
+from fairlead.traces.slurm_nodes import amounts_of, host_names, read_nodes
+
+HEADING = "JobID|User|Account|Partition|Submit|Start|End|State|ReqTRES|AllocTRES|NNodes|NodeList|Timelimit"
+ROWS = """\
+7|ana|lab|main|2025-01-01T10:00:00|2025-01-01T10:01:00|2025-01-01T10:03:00|COMPLETED|x|billing=4,cpu=4,mem=8G,node=1|1|n1|01:00:00
+7.batch||lab||2025-01-01T10:01:00|2025-01-01T10:01:00|2025-01-01T10:03:00|COMPLETED||cpu=4,mem=8G,node=1|1|n1|
+8|bo|lab|main|2025-01-01T10:00:10|2025-01-01T10:02:00|2025-01-01T11:02:00|CANCELLED by 1000||cpu=5,mem=6G,node=2|2|n[1-2]|2-00:00:00
+9_1|bo|ml|gpu|2025-01-01T10:00:20|2025-01-01T10:00:20|2025-01-01T10:00:20|FAILED||cpu=1,gres/gpu=2,gres/gpu:a100=2,mem=512M,node=1|1|g1|UNLIMITED
+9_2|bo|ml|gpu|2025-01-01T10:00:20|None|2025-01-01T10:00:30|CANCELLED by 7||cpu=1,mem=1G|1|None assigned|UNLIMITED
+9_[3-8]|bo|ml|gpu|2025-01-01T10:00:20|Unknown|Unknown|PENDING|cpu=1,mem=1G||1|None assigned|UNLIMITED
+10|cy|ml|other|2025-01-01T10:00:30|2025-01-01T10:01:30|Unknown|RUNNING||cpu=1,mem=1G|1|n1|10
+11|cy|ml|other|2025-01-01T10:00:40|2025-01-01T10:01:40|2025-01-01T10:01:50|NODE_FAIL||cpu=1,mem=1G,node=1|1|n1|10
+11|cy|ml|other|2025-01-01T10:00:40|2025-01-01T10:02:40|2025-01-01T10:02:50|COMPLETED||cpu=2,mem=1G,node=1|1|n2|10
+12+0|ana|lab|main|2025-01-01T10:00:50|2025-01-01T10:05:00|2025-01-01T10:06:00|COMPLETED||cpu=1,mem=1G,node=1|1|n1|Partition_Limit
+12+1|ana|lab|gpu|2025-01-01T10:00:50|2025-01-01T10:05:00|2025-01-01T10:06:00|COMPLETED||cpu=1,gres/gpu=1,mem=2G,node=1|1|g1|Partition_Limit
+"""
+NODES = """\
+NodeName=n1 Arch=x86_64 CoresPerSocket=8
+   CPUAlloc=0 CPUTot=16 CPULoad=0.10
+   AvailableFeatures=fast,ib
+   Gres=(null)
+   RealMemory=32768 AllocMem=0
+   Partitions=main,long
+   CfgTRES=cpu=16,mem=32G,billing=16
+
+NodeName=n2 Arch=x86_64
+   CPUTot=16
+   AvailableFeatures=fast,ib
+   RealMemory=32768
+   Partitions=main,long
+   CfgTRES=cpu=16,mem=32G,billing=16
+
+NodeName=g1
+   CPUTot=8
+   Gres=gpu:a100:4(S:0-1),shard:8
+   RealMemory=16384
+   Partitions=gpu
+   CfgTRES=
+"""
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    table, nodes = tmp_path / "sacct.txt", tmp_path / "nodes.txt"
+    table.write_text(f"{HEADING}\n{ROWS}")
+    nodes.write_text(NODES)
+    return table, nodes
+
+
+def read(files: tuple[Path, Path], **options: str) -> Workload:
+    given = MachineOptions(machines=files[1], **options)  # type: ignore[arg-type]
+    workload, found = read_workload(files[0], given)
+    assert found == SLURM
+    return workload
+
+
+def test_each_job_is_what_its_row_says(files: tuple[Path, Path]) -> None:
+    workload = read(files)
+    cluster = workload.cluster
+    assert cluster.groups == ("n1..n2", "g1")
+    assert cluster.resources == ("cpu", "memory", "gpu")
+    assert cluster.capacity.tolist() == [[16, 32, 0], [8, 16, 4]]
+    assert cluster.count.tolist() == [2, 1]
+    assert dict(cluster.labels[0]) == {"fast": "yes", "ib": "yes"}
+    assert workload.job_names.tolist() == ["7", "8", "9_1", "11", "12"]
+    assert workload.users == ("ana", "bo", "cy")
+    assert workload.job_user.tolist() == [0, 1, 1, 2, 0]
+    assert workload.job_submit.tolist() == [0, 10, 20, 40, 50]
+    assert workload.job_limit.tolist() == [3600, 172_800, np.inf, 600, np.inf]
+    assert workload.job_gang.tolist() == [False, True, False, False, True]
+    shapes = workload.shapes[workload.set_shape].tolist()
+    assert workload.set_tasks.tolist() == [1, 1, 1, 1, 1, 1, 1]
+    assert shapes == [[4, 8, 0], [3, 3, 0], [2, 3, 0], [1, 0.5, 2], [2, 1, 0], [1, 1, 0], [1, 2, 1]]
+    assert workload.task_start.tolist() == [60, 120, 120, 20, 160, 300, 300]
+    assert workload.task_duration.tolist() == [120, 3600, 3600, 0.5, 10, 60, 60]
+    assert workload.task_server.tolist() == [0, 0, 1, 2, 1, 0, 2]
+    places = workload.places[workload.set_place].tolist()
+    both = [True, True]
+    assert places == [[True, False]] * 3 + [[False, True], both, [True, False], [False, True]]
+
+
+def test_what_is_left_out_is_counted(files: tuple[Path, Path]) -> None:
+    notes = read(files).notes
+    assert notes[slurm.STEPS] == 1
+    assert notes[slurm.NEVER_RAN] == 2
+    assert notes[slurm.STILL_RAN] == 1
+    assert notes[slurm.EARLIER_RUNS] == 1
+    assert notes[slurm.ROUNDED_UP] == 1
+    assert notes[slurm.UNKNOWN_PARTITION] == 1
+    assert notes[slurm.NO_LIMIT_NAMED] == 2
+
+
+def test_users_may_be_accounts(files: tuple[Path, Path]) -> None:
+    workload = read(files, user_from="account")
+    assert workload.users == ("lab", "ml")
+    with pytest.raises(InputError, match="must be one of user, account"):
+        read(files, user_from="jobname")
+    with pytest.raises(InputError, match="has no column qos"):
+        read(files, user_from="qos")
+
+
+def test_servers_may_be_given_instead(files: tuple[Path, Path]) -> None:
+    given = MachineOptions(servers=3, cores=16, memory=64.0)
+    workload = read_workload(files[0], given)[0]
+    assert workload.cluster.capacity.tolist() == [[16, 64, 2]]
+    assert workload.cluster.count.tolist() == [3]
+    assert workload.places.all()
+    assert (workload.task_server == -1).all()
+    with pytest.raises(InputError, match="names no servers"):
+        read_workload(files[0])
+    both = MachineOptions(machines=files[1], servers=3, cores=16)
+    with pytest.raises(InputError, match="cannot be given with --machines"):
+        read_workload(files[0], both)
+
+
+def test_columns_may_come_in_any_order_with_other_times(files: tuple[Path, Path]) -> None:
+    """As with SLURM_TIME_FORMAT=%s; a heading of --parsable ends with a bar, as its rows do."""
+    files[0].write_text(
+        "State|End|Start|Submit|User|JobID|AllocTRES|\n"
+        "COMPLETED|1735725780|1735725660|1735725600|ana|7|cpu=2,mem=1G|\n"
+    )
+    workload = read(files)
+    assert (workload.task_start.tolist(), workload.task_duration.tolist()) == ([60], [120])
+    assert np.isinf(workload.job_limit[0])
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("1-02:03:04", 93_784), ("02:03:04", 7384), ("03:04", 184), ("5", 300), ("1-02", 93_600),
+        ("UNLIMITED", np.inf), ("", np.inf), ("365-00:00:00", 31_536_000), ("1-02:03", 93_780),
+        ("00:00:00.5", 0.5),
+    ],
+)  # fmt: skip
+def test_time_limits(files: tuple[Path, Path], text: str, seconds: float) -> None:
+    files[0].write_text(f"{HEADING}\n{ROWS.splitlines()[0].rpartition('|')[0]}|{text}\n")
+    assert read(files).job_limit.tolist() == [seconds]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ("|Submit|", "|Sent|", "row 1: has no column submit"),
+        ("|ReqTRES|AllocTRES|", "|A|B|", "row 1: has neither AllocTRES nor ReqTRES"),
+        ("7|ana|lab", "7|ana|la|b", "row 2: has 14 columns, where the heading has 13"),
+        ("7|ana", "|ana", "row 2: column jobid: is empty"),
+        ("2025-01-01T10:01:00|2025-01-01T10:03", "yesterday|2025-01-01T10:03", "row 2: column start"),
+        ("|01:00:00", "|soon", "row 2: column timelimit: 'soon' is not a time limit"),
+        ("mem=8G", "mem=8Q", "row 2: 'mem=8Q' is not an amount"),
+        ("cpu=4,mem=8G,node=1|1", "cpu=4,mem=8G|one", "row 2: column nnodes: 'one'"),
+        ("n[1-2]", "n[1-x]", "row 4: 'n[1-x]' is not a list of hosts"),
+        ("n[1-2]", "n[1-9999999]", "has more than 1,000,000 hosts"),
+    ],
+)  # fmt: skip
+def test_a_fault_names_its_row(files: tuple[Path, Path], old: str, new: str, fault: str) -> None:
+    text = files[0].read_text()
+    assert old in text
+    files[0].write_text(text.replace(old, new, 1))
+    with pytest.raises(InputError) as caught:
+        read(files)
+    assert fault in str(caught.value)
+    assert str(files[0]) in str(caught.value)
+
+
+def test_nodes_of_sinfo(tmp_path: Path) -> None:
+    path = tmp_path / "sinfo.txt"
+    path.write_text(
+        "NODELIST|CPUS|MEMORY|GRES|PARTITION\n"
+        "n[01-02]|16|32768|(null)|main*\nn01|16|32768|(null)|long\ng1|8+|16384+|gpu:a100:4(S:0-1)|gpu\n"
+    )
+    table = read_nodes(path)
+    assert table.groups == ("n01", "n02", "g1")  # n02 is in one partition only
+    assert table.capacity.tolist() == [[16, 32, 0], [16, 32, 0], [8, 16, 4]]
+    assert table.partitions == (
+        frozenset({"main", "long"}),
+        frozenset({"main"}),
+        frozenset({"gpu"}),
+    )
+    assert table.numbers == {"n01": 0, "n02": 1, "g1": 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("", "is empty"), ("hello", "is no output of scontrol"),
+        ("NODELIST|CPUS\nn1|2", "needs the columns"),
+        ("NODELIST|CPUS|MEMORY\nn1|2", "row 2: has 2 columns, not 3"),
+        ("NODELIST|CPUS|MEMORY\nn1|two|3", "row 2: %c: 'two' is not a whole number"),
+        ("NodeName=n1 CPUTot=x RealMemory=1", "row 1: CPUTot: 'x' is not a whole number"),
+    ],
+)  # fmt: skip
+def test_unusable_nodes_are_refused(tmp_path: Path, text: str, fault: str) -> None:
+    path = tmp_path / "nodes.txt"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        read_nodes(path)
+    assert fault in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("n1", ["n1"]), ("n[1-3]", ["n1", "n2", "n3"]), ("n[08-10]", ["n08", "n09", "n10"]),
+        ("a[1,3],b", ["a1", "a3", "b"]), ("r[1-2]n[1-2]", ["r1n1", "r1n2", "r2n1", "r2n2"]),
+        ("None assigned", []), ("", []), ("x[1]-ib", ["x1-ib"]),
+    ],
+)  # fmt: skip
+def test_lists_of_hosts(text: str, names: list[str]) -> None:
+    assert host_names(text) == names
+
+
+def test_amounts_of_memory_are_binary() -> None:
+    assert amounts_of("mem=1024M")["memory"] == amounts_of("mem=1G")["memory"] == 1.0
+    assert amounts_of("mem=1T")["memory"] == 1024.0
+    assert amounts_of("mem=1024")["memory"] == 1.0
+    assert amounts_of("mem=1536Mc")["memory"] == 1.5
+    assert amounts_of("license/x=3,energy=5,cpu=2") == {"cpu": 2.0}
+
+
+def test_a_trace_without_some_users_and_with_other_weights(
+    files: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    weights, out = tmp_path / "weights.yaml", tmp_path / "out.parquet"
+    weights.write_text("{ana: 3}")
+    words = ["trace", "convert", str(files[0]), "--machines", str(files[1]), "-o", str(out)]
+    assert run([*words, "--exclude", "bo", "--weights", str(weights)]) == 0
+    workload = read_workload(out)[0]
+    assert workload.users == ("ana", "cy")
+    assert workload.weight.tolist() == [3, 1]
+    assert workload.job_names.tolist() == ["7", "11", "12"]
+    capsys.readouterr()
+    for more, fault in [
+        (["--exclude", "dee"], "--exclude: there is no user 'dee'"),
+        (["--exclude", "ana", "--exclude", "bo", "--exclude", "cy"], "--exclude: leaves no job"),
+    ]:
+        assert run([*words, *more]) == 2
+        assert fault in capsys.readouterr().err
+    for text, fault in [("{dee: 1}", "dee: there is no user"), ("[1]", "must be a mapping"),
+                        ("{ana: -1}", "weights.yaml"), ("{ana: x}", "ana")]:  # fmt: skip
+        weights.write_text(text)
+        assert run([*words, "--weights", str(weights)]) == 2
+        error = capsys.readouterr().err
+        assert fault in error
+        assert error.count("\n") == 1
