@@ -26,7 +26,7 @@ from fairlead_papers import entries as catalogue
 from fairlead_papers import setting as setting_module
 from fairlead_papers.entries import CATALOGUE
 from fairlead_papers.reproduction import DIFFERS, VERDICTS, PrintedClaim, Reproduction
-from fairlead_papers.setting import Setting
+from fairlead_papers.setting import Parameter, Setting
 
 Capture = pytest.CaptureFixture[str]
 KEYS = list(CATALOGUE)
@@ -35,22 +35,16 @@ PAPERS = list(dict.fromkeys(entry.paper.key for entry in CATALOGUE.values()))
 
 # How much of each is tried here; that verdicts hold of more is tested with the papers.
 FEW = {
-    "setting": {"QUICK_SERVERS": 60, "QUICK_USERS": 10},
-    "drfh._drfh_examples": {"QUICK_PROBLEMS": 3},
-    "psdsf._compared_properties": {"QUICK_PROBLEMS": 3},
-    "psdsf._theorem_and_lemma": {
-        "QUICK_PROBLEMS_OF_LEMMA_1": 5,
-        "QUICK_PROBLEMS_OF_THEOREM_1": 5,
-    },
+    "setting": {"SERVERS_OF_DAY": 60, "USERS_OF_DAY": 10},
+    "drfh._drfh_examples": {"PROBLEMS": 3},
+    "psdsf._compared_properties": {"PROBLEMS": 3},
+    "psdsf._theorem_and_lemma": {"PROBLEMS_OF_LEMMA_1": 5, "PROBLEMS_OF_THEOREM_1": 5},
     "psdsf.four_classes": {"LEAVES": 20.0, "COMES_BACK": 40.0, "END": 60.0},
-    "private_clouds._trials_of_schedulers": {"TRIALS": 20, "QUICKLY_DRAWN": 20},
-    "pdrf._runs_of_formula": {"QUICK_RUNS": 20},
-    "dynamic._dynamic_properties": {"QUICK_SEQUENCES": 5},
-    "dynamic._full_knowledge": {"QUICK_SEQUENCES": 5},
-    "dynamic._solvers_compared": {
-        "QUICK_SEQUENCES_OF_THEOREM_1": 5,
-        "QUICK_SEQUENCES_OF_ALGORITHM_1": 10,
-    },
+    "private_clouds._trials_of_schedulers": {"TRIALS": 20, "DRAWN_TRIALS": 20},
+    "pdrf._runs_of_formula": {"RUNS_OF_ROW": 20},
+    "dynamic._dynamic_properties": {"SEQUENCES": 5},
+    "dynamic._full_knowledge": {"SEQUENCES": 5},
+    "dynamic._solvers_compared": {"SEQUENCES_OF_THEOREM_1": 5, "SEQUENCES_OF_ALGORITHM_1": 10},
 }
 
 
@@ -61,7 +55,11 @@ def few() -> Iterator[None]:
         for name, sizes in FEW.items():
             module = import_module(f"fairlead_papers.{name}")
             for size, value in sizes.items():
-                patch.setattr(module, size, value)
+                usual = getattr(module, size)
+                if isinstance(usual, Parameter):
+                    patch.setattr(module, size, usual._replace(quick=value))
+                else:
+                    patch.setattr(module, size, value)
         yield
 
 
@@ -334,3 +332,47 @@ def test_what_this_command_ran_is_not_said_to_be_found(tmp_path: Path, capsys: C
 def test_refusals(arguments: list[str], said: str, capsys: Capture) -> None:
     assert run(["reproduce", *arguments]) == 2
     assert only_line(capsys).startswith(f"fairlead: {said}")
+
+
+def test_a_parameter_changes_the_experiment(capsys: Capture) -> None:
+    status, answer = answer_of(capsys, "drfh/figure-4", "--set", "servers=50")
+    assert status == 0
+    assert answer["set"] == {"servers": 50}
+    assert answer["reproductions"]["drfh/figure-4"]["setting"].startswith("50 servers with")
+    status, answer = answer_of(capsys, "dynamic/theorem-1", "--set", "sequences=3")
+    assert "3" in answer["reproductions"]["dynamic/theorem-1"]["setting"]
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("servers", "must be NAME=NUMBER"), ("users=3", "no parameter 'users'; known: servers"),
+        ("servers=0", "from 1 to 10,000"), ("servers=10001", "from 1 to 10,000"),
+        ("servers=1e3", "from 1 to 10,000"), ("servers=-1", "from 1 to 10,000"),
+    ],
+)  # fmt: skip
+def test_a_wrong_parameter_is_one_line(capsys: Capture, text: str, fault: str) -> None:
+    assert run(["reproduce", "drfh/figure-4", "--set", text]) == 2
+    error = capsys.readouterr().err
+    assert fault in error
+    assert error.count("\n") == 1
+
+
+def test_all_parameters_are_listed(capsys: Capture) -> None:
+    assert run(["reproduce", "--list", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    text = json.dumps(listed)
+    for entry in CATALOGUE.values():
+        for parameter in entry.parameters:
+            assert f'"{parameter.name}"' in text
+    assert sum(len(entry.parameters) > 0 for entry in CATALOGUE.values()) > 15
+
+
+def test_kept_findings_of_other_parameters_are_not_read(tmp_path: Path, capsys: Capture) -> None:
+    for servers in (50, 60):
+        _, answer = answer_of(
+            capsys, "drfh/figure-4", "--set", f"servers={servers}", "--runs", tmp_path
+        )
+        setting = answer["reproductions"]["drfh/figure-4"]["setting"]
+        assert setting.startswith(f"{servers} servers")
+    assert len(list(tmp_path.iterdir())) == 2

@@ -46,7 +46,7 @@ _ALONE = {
 
 def catalogue_document(entries: Sequence[Entry]) -> Document:
     """List what can be reproduced."""
-    columns = words("name", "paper", "what it shows", "the paper's reading", "takes")
+    columns = words("name", "paper", "what it shows", "the paper's reading", "takes", "--set")
     rows = [
         [
             entry.key,
@@ -54,6 +54,7 @@ def catalogue_document(entries: Sequence[Entry]) -> Document:
             entry.shows,
             entry.printed,
             entry.takes,
+            ", ".join(f"{p.name}={p.default}" for p in entry.parameters),
         ]
         for entry in entries
     ]
@@ -64,6 +65,9 @@ def catalogue_document(entries: Sequence[Entry]) -> Document:
             "shows": entry.shows,
             "printed": entry.printed,
             "takes": entry.takes,
+            "parameters": {
+                p.name: {"default": p.default, "most": p.most} for p in entry.parameters
+            },
         }
         for entry in entries
     }

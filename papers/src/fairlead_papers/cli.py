@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,8 +13,8 @@ from fairlead.cli.streams import StoppedError, complain, replay_bars, show
 from fairlead.errors import InputError
 
 if TYPE_CHECKING:
-    from fairlead.executors.executor import Executor
     from fairlead_papers.reproduction import Entry, Reproduction
+    from fairlead_papers.setting import Setting
 
 NOTHING_KEPT = "interrupted; nothing is kept (finished runs are, with --runs FOLDER)"
 
@@ -37,6 +38,14 @@ def reproduce(
         bool,
         Option("--quick", help="Small days and few trials: a minute or two for everything."),
     ] = False,
+    set_: Annotated[
+        list[str] | None,
+        Option(
+            "--set",
+            metavar="NAME=NUMBER",
+            help="Change a parameter of the experiment, as --list shows them; may be repeated.",
+        ),
+    ] = None,
     runs: Annotated[
         Path | None,
         Option(
@@ -60,16 +69,18 @@ def reproduce(
 
     \b
     Example:
-      fairlead reproduce drfh/figure-4
+      fairlead reproduce drfh/figure-4 --set servers=1000
     """  # noqa: D301 (the help formatter reads \b as "keep these lines")
-    from fairlead_papers.entries import find_entries
+    from fairlead_papers.entries import find_entries, parameters_of
 
     entries = find_entries(what or ())
+    changed = parameters_of(entries, set_ or ())
     if list_:
         for option, given in (
             ("--runs", runs),
             ("--processes", processes),
             ("--ray", ray),
+            ("--set", set_),
         ):
             if given is not None:
                 raise InputError("has no effect beside --list, which computes nothing", option)
@@ -78,16 +89,18 @@ def reproduce(
         show(catalogue_document(entries), as_json)
         return
     from fairlead.simulation.runs import RunsInterrupted
+    from fairlead_papers.setting import Setting
 
     found: dict[str, tuple[Entry, Reproduction]] = {}
     try:
         with executor_on(ray, processes) as executor:
-            _reproduce_all(entries, found, seed, quick, runs, executor)
+            _reproduce_all(entries, found, Setting(seed, quick, changed, runs, executor))
         from fairlead_papers._reproduction_document import reproductions_document
 
         def values() -> dict[str, Any]:
             figures = {key: reproduction.to_dict() for key, (_, reproduction) in found.items()}
-            return {"fairlead": 1, "seed": seed, "quick": quick, "reproductions": figures}
+            options = {"seed": seed, "quick": quick, "set": changed}
+            return {"fairlead": 1, **options, "reproductions": figures}
 
         document = reproductions_document(found, details=bool(what), values=values)
         show(document, as_json)
@@ -102,6 +115,8 @@ def reproduce(
         raise StoppedError(NOTHING_KEPT if runs is None else kept) from None
     from fairlead_papers.reproduction import DIFFERS
 
+    if changed:
+        return  # other numbers than the paper's are to differ
     if any(r.verdict == DIFFERS and not entry.known_to_differ for entry, r in found.values()):
         sys.exit(1)
 
@@ -109,25 +124,13 @@ def reproduce(
 def _reproduce_all(
     entries: list[Entry],
     found: dict[str, tuple[Entry, Reproduction]],
-    seed: int,
-    quick: bool,
-    runs: Path | None,
-    executor: Executor,
+    setting: Setting,
 ) -> None:
     """Fill in the findings, entry by entry."""
     from fairlead_papers.entries import reproduce as reproduce_entry
-    from fairlead_papers.setting import Setting
 
     with replay_bars() as (on_progress, on_step):
-        setting = Setting(
-            seed=seed,
-            quick=quick,
-            folder=runs,
-            executor=executor,
-            on_found=_say_found,
-            on_progress=on_progress,
-            on_step=on_step,
-        )
+        setting = replace(setting, on_found=_say_found, on_progress=on_progress, on_step=on_step)
         for k, entry in enumerate(entries):
             if on_step is not None and len(entries) > 1:
                 on_step("tables and figures", k, len(entries))

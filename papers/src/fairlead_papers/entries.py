@@ -60,6 +60,28 @@ def find_entries(names: Sequence[str]) -> list[Entry]:
     return [entry for entry in CATALOGUE.values() if entry.key in wanted]
 
 
+def parameters_of(entries: Sequence[Entry], given: Sequence[str]) -> dict[str, int]:
+    """Read ``NAME=NUMBER`` texts; raise InputError for a parameter that no entry has."""
+    known: dict[str, int] = {}  # to the most of any
+    for entry in entries:
+        for parameter in entry.parameters:
+            known[parameter.name] = max(known.get(parameter.name, 0), parameter.most)
+    found = {}
+    for text in given:
+        name, equals, number = text.partition("=")
+        if not equals:
+            raise InputError(f"must be NAME=NUMBER, not {text!r:.60}", "--set")
+        if name not in known:
+            has = f"known: {', '.join(known)}" if known else "these have none"
+            raise InputError(f"there is no parameter {name!r:.60}; {has}", "--set")
+        is_number = number.isascii() and number.isdigit() and len(number) < 10
+        if not is_number or not 1 <= int(number) <= known[name]:
+            fault = f"{name} must be a whole number from 1 to {known[name]:,}, not {number!r:.60}"
+            raise InputError(fault, "--set")
+        found[name] = int(number)
+    return found
+
+
 def reproduce(entry: Entry, setting: Setting) -> Reproduction:
     """Compute a table or figure, or read it from the setting's folder, which keeps it.
 
@@ -72,8 +94,11 @@ def reproduce(entry: Entry, setting: Setting) -> Reproduction:
     if kept is not None:
         return kept
     reproduction = entry.compute(setting)
+    options = "".join(f" --set {name}={number}" for name, number in setting.given.items())
     if setting.quick:
-        reproduction = _with_quick_commands(reproduction)
+        options += " --quick"
+    if options:
+        reproduction = _with_options(reproduction, options)
     try:
         keep(entry, setting, reproduction)
     except InputError as fault:
@@ -81,10 +106,10 @@ def reproduce(entry: Entry, setting: Setting) -> Reproduction:
     return reproduction
 
 
-def _with_quick_commands(reproduction: Reproduction) -> Reproduction:
-    """Add to commands the options with which the numbers were found in few trials."""
+def _with_options(reproduction: Reproduction, options: str) -> Reproduction:
+    """Add to commands the options with which the numbers were found."""
     findings = tuple(
-        replace(f, command=f"{f.command} --quick" if f.command.startswith(_AGAIN) else f.command)
+        replace(f, command=f"{f.command}{options}" if f.command.startswith(_AGAIN) else f.command)
         for f in reproduction.findings
     )
     return replace(reproduction, findings=findings)
@@ -119,4 +144,9 @@ def _path_of(entry: Entry, setting: Setting) -> Path | None:
     if setting.folder is None:
         return None
     quick = "-quick" if setting.quick else ""
-    return setting.folder / f"{entry.key.replace('/', '_')}{quick}-seed-{setting.seed}.json"
+    own = {parameter.name for parameter in entry.parameters}
+    changed = "".join(
+        f"-{name}-{number}" for name, number in sorted(setting.given.items()) if name in own
+    )
+    name = f"{entry.key.replace('/', '_')}{quick}{changed}-seed-{setting.seed}.json"
+    return setting.folder / name

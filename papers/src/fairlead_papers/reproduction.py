@@ -8,7 +8,7 @@ from math import isfinite
 from typing import Any, TypeAlias
 
 from fairlead.simulation.metrics.summary import plain
-from fairlead_papers.setting import Setting
+from fairlead_papers.setting import Parameter, Setting
 
 EQUAL = "equal"
 WITHIN = "within its interval"
@@ -142,13 +142,16 @@ class Paper:
         printed: str,
         takes: str,
         known_to_differ: bool = False,
+        parameters: tuple[Parameter, ...] = (),
     ) -> Callable[[Compute], Compute]:
         """Register the function below as what computes a table or figure; see `Entry`."""
         key = f"{self.key}/{part}"
 
         def register(compute: Compute) -> Compute:
             assert key not in ENTRIES, f"{key} is registered twice"
-            ENTRIES[key] = Entry(key, self, number, shows, printed, compute, takes, known_to_differ)
+            ENTRIES[key] = Entry(
+                key, self, number, shows, printed, compute, takes, known_to_differ, parameters
+            )
             return compute
 
         return register
@@ -167,6 +170,7 @@ class Entry:
     takes: str  # how long that is on two processors, roughly
     # Whether it is on record, with its reason, that ours is not the paper's.
     known_to_differ: bool = False
+    parameters: tuple[Parameter, ...] = ()  # what may be changed
 
     @property
     def place(self) -> tuple[int, str]:

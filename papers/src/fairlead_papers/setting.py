@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -27,12 +27,29 @@ FIVE_MINUTES = 288
 Shared = TypeVar("Shared")
 
 
+class Parameter(NamedTuple):
+    """A number of an experiment that may be changed."""
+
+    name: str
+    default: int
+    quick: int  # with `Setting.quick`
+    most: int = 1_000_000
+
+
+SERVERS_OF_DAY = Parameter("servers", SERVERS, QUICK_SERVERS, 100_000)
+USERS_OF_DAY = Parameter("users", USERS, QUICK_USERS, 10_000)
+OF_DAY = (SERVERS_OF_DAY, USERS_OF_DAY)
+
+
 @dataclass(frozen=True, eq=False)
 class Setting:
     """What all reproductions of one command share."""
 
     seed: int = 0  # of all that is random
     quick: bool = False  # whether a small day takes the place of the paper's
+    given: Mapping[str, int] = field(
+        default_factory=dict
+    )  # of parameters, in place of the defaults
     folder: Path | None = None  # where runs are kept, to go on after an interruption
     executor: Executor = field(default_factory=Processes)  # does pieces of work, several at a time
     # Called with the name and the file of each run that had finished before.
@@ -44,10 +61,15 @@ class Setting:
     _summaries: dict[str, Summary] = field(default_factory=dict)
     _shared: dict[Callable[..., Any], Any] = field(default_factory=dict)
 
+    def value(self, parameter: Parameter) -> int:
+        """Return the number of a parameter."""
+        usual = parameter.quick if self.quick else parameter.default
+        return self.given.get(parameter.name, usual)
+
     @cached_property
     def day(self) -> Workload:
         """The generated day that takes the place of the 24 hours of Google's trace."""
-        servers, users = (QUICK_SERVERS, QUICK_USERS) if self.quick else (SERVERS, USERS)
+        servers, users = self.value(SERVERS_OF_DAY), self.value(USERS_OF_DAY)
         return generate_day(servers, users=users, seed=self.seed)
 
     @property
@@ -57,13 +79,14 @@ class Setting:
         return (
             f"A generated day of {day.n_jobs:,} jobs with {day.n_tasks:,} tasks of {day.n_users:,} "
             f"users on {day.n_servers:,} servers drawn from Table I, seed {self.seed}"
-            f"{' (quick: not the 2,000 servers of the paper)' if self.quick else ''}."
+            f"{'' if day.n_servers == SERVERS else ' (not the 2,000 servers of the paper)'}."
         )
 
     @property
     def seed_text(self) -> str:
-        """Describe the seed, and whether runs are quick."""
-        return f"seed {self.seed}{' (quick)' if self.quick else ''}"
+        """Describe the seed, whether runs are quick, and given parameters."""
+        changed = "".join(f", {name} {number:,}" for name, number in self.given.items())
+        return f"seed {self.seed}{' (quick)' if self.quick else ''}{changed}"
 
     def generators(self, count: int) -> list[np.random.Generator]:
         """Return a generator for each of several pieces of work, which are the same alone."""
@@ -113,7 +136,9 @@ class Setting:
         if self.folder is not None:
             # Runs of another day are kept beside these, not replaced by them.
             open_folder(self.folder)
-            folder = self.folder / f"day-{self.day.n_servers}-seed-{self.seed}"
+            day = self.day
+            users = "" if day.n_users in (USERS, QUICK_USERS) else f"-users-{day.n_users}"
+            folder = self.folder / f"day-{day.n_servers}{users}-seed-{self.seed}"
         return run_policies(
             self.day,
             policies,

@@ -284,8 +284,8 @@ FIGURE_4_DURATION = (10.0, 50.0)
 _FIGURE_4_TASKS = 12_000
 
 
-def figure_4(seed: int = 0) -> Workload:
-    """Return the script of Fig. 4: three users who come and go, on 100 servers.
+def figure_4(seed: int = 0, servers: int = 100) -> Workload:
+    """Return the script of Fig. 4: three users who come and go, on 100 servers or others alike.
 
     The servers are `fairlead.traces.google_park.figure_4_park`; the seed is that of the durations.
     User 1 comes at 0 s, user 2 at 200 s, user 3 at 500 s; user 1 leaves at 1080 s, the others at
@@ -297,16 +297,17 @@ def figure_4(seed: int = 0) -> Workload:
     """
     rng = np.random.default_rng(seed)
     n_users = len(FIGURE_4_USERS)
+    tasks = -(-_FIGURE_4_TASKS * servers // 100)
     return Workload.from_arrays(
-        figure_4_park(),
+        figure_4_park(servers),
         [f"user-{n + 1}" for n in range(n_users)],
         job_names=[f"job of user-{n + 1}" for n in range(n_users)],
         job_user=np.arange(n_users),
         job_submit=[submit for _, _, submit in FIGURE_4_USERS],
         job_cancel=[FIGURE_4_LEAVES] + [FIGURE_4_ENDS] * (n_users - 1),
         set_job=np.arange(n_users),
-        set_tasks=np.full(n_users, _FIGURE_4_TASKS),
+        set_tasks=np.full(n_users, tasks),
         shapes=[(cpu, memory) for cpu, memory, _ in FIGURE_4_USERS],
-        task_duration=rng.uniform(*FIGURE_4_DURATION, size=n_users * _FIGURE_4_TASKS),
+        task_duration=rng.uniform(*FIGURE_4_DURATION, size=n_users * tasks),
         origin=f"script of Fig. 4 of Wang, Liang and Li 2014, seed {seed}",
     )

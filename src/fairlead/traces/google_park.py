@@ -71,13 +71,18 @@ def scale_park(servers: int = SERVERS) -> Cluster:
     return _cluster(counts)
 
 
-def figure_4_park() -> Cluster:
+def figure_4_park(servers: int = 100) -> Cluster:
     """Return the 100 servers of Fig. 4, which have 52.75 CPU and 51.37 memory in all.
 
     With the trace's own memory sizes (0.4995, 0.2493, 0.749 and 0.1241; Table I prints two digits)
-    that is 51.32 memory.
+    that is 51.32 memory. Another number of servers is divided in the same proportions; the largest
+    remainders are rounded up.
     """
-    return _cluster(np.array(FIGURE_4_COUNTS, dtype=np.int64))
+    _check(servers)
+    due = np.array(FIGURE_4_COUNTS, dtype=np.float64) * servers / sum(FIGURE_4_COUNTS)
+    counts = np.floor(due + 1e-9).astype(np.int64)
+    counts[np.argsort(counts - due, kind="stable")[: servers - int(counts.sum())]] += 1
+    return _cluster(counts)
 
 
 def _counts() -> IntArray:

@@ -15,7 +15,7 @@ from fairlead.report.numbers import number
 from fairlead.traces.google_park import SERVERS, TABLE_I, draw_park
 from fairlead_papers.drfh import PAPER
 from fairlead_papers.reproduction import Finding, PrintedClaim, Reading, Reproduction, TextTable
-from fairlead_papers.setting import Setting
+from fairlead_papers.setting import Parameter, Setting
 from fairlead_papers.surveys.random_problems import Distribution
 from fairlead_papers.violations import Count, Place, count_violations, in_words
 
@@ -93,7 +93,7 @@ def _readings(how: str, ours: FloatArray, printed: FloatArray) -> list[Reading]:
     ]
 
 
-DRAWN = 2_000
+DRAWN = Parameter("servers", 2_000, quick=2_000, most=1_000_000)
 # A draw is doubted if fewer than one in a thousand of draws are as far from the table.
 DOUBTED = 1e-3
 # Classes with fewer servers expected are taken together, as the test asks.
@@ -106,20 +106,22 @@ FEWEST_EXPECTED = 5.0
     "the servers of one of Google's clusters, from which those of the other figures are drawn",
     "ten classes of servers, 53 % of them with half of the CPU and memory of the largest",
     "a second",
+    parameters=(DRAWN,),
 )
 def reproduce_table_1(setting: Setting) -> Reproduction:
-    """Draw the 2,000 servers of the later figures, and set them beside the table."""
+    """Draw the servers of the later figures, and set them beside the table."""
     rng = np.random.default_rng(setting.seed)
-    cluster = draw_park(DRAWN, rng)
+    servers = setting.value(DRAWN)
+    cluster = draw_park(servers, rng)
     drawn = counts_by_class(cluster.capacity, cluster.count)
     printed = np.array([count for count, _, _ in TABLE_I])
     classes = [f"{cpu:.2f} CPU, {memory:.2f} memory" for _, cpu, memory in TABLE_I]
-    expected = [f"{count * DRAWN / SERVERS:.1f}" for count in printed.tolist()]
+    expected = [f"{count * servers / SERVERS:.1f}" for count in printed.tolist()]
     columns = (classes, map(str, printed.tolist()), expected, map(str, drawn.tolist()))
     rows = list(zip(*columns, strict=True))
     total = (cluster.capacity * cluster.count[:, None]).sum(axis=0).tolist()
     return Reproduction(
-        setting=f"{DRAWN:,} servers drawn from the table's {SERVERS:,}, seed {setting.seed}: "
+        setting=f"{servers:,} servers drawn from the table's {SERVERS:,}, seed {setting.seed}: "
         f"{total[0]:,.1f} CPU and {total[1]:,.1f} memory in all, in largest servers.",
         claims=judge_draw(drawn, printed),
         findings=(
@@ -170,8 +172,8 @@ PROVED = (
     "bottleneck-fairness",
     "population-monotonicity",
 )
-PROBLEMS, QUICK_PROBLEMS = 300, 20
-LIES, QUICK_LIES = 60, 10
+PROBLEMS = Parameter("problems", 300, quick=20)
+LIES = Parameter("lies", 60, quick=10)
 # The paper's premises: positive demands, and tasks that may run on any server.
 LOOK = Distribution(constrained=0.0)
 
@@ -183,10 +185,14 @@ LOOK = Distribution(constrained=0.0)
     "envy-free, Pareto optimal, truthful; DRF on one server, fair on one resource and at one "
     "bottleneck; nobody loses when others leave",
     "half a minute",
+    parameters=(
+        PROBLEMS,
+        LIES,
+    ),
 )
 def reproduce_section_4(setting: Setting) -> Reproduction:
     """Search random problems for violations of proved properties; half a minute."""
-    problems, lies = (QUICK_PROBLEMS, QUICK_LIES) if setting.quick else (PROBLEMS, LIES)
+    problems, lies = setting.value(PROBLEMS), setting.value(LIES)
     counts = count_violations(setting, (DRFH,), (*PROVED, SHARING), LOOK, problems, lies)
     unlike_servers = Problem.from_arrays([[1, 20], [30, 1]], [[1, 1], [1, 5]])
     short = audit(unlike_servers, DRFH, properties=(SHARING,))[0]

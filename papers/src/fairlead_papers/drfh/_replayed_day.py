@@ -14,7 +14,7 @@ from fairlead.simulation.metrics.summary import Summary
 from fairlead.simulation.metrics.task_outcomes import JobTimes
 from fairlead_papers.drfh import PAPER
 from fairlead_papers.reproduction import PrintedClaim, Reading, Reproduction, TextTable
-from fairlead_papers.setting import DAY, Setting
+from fairlead_papers.setting import DAY, OF_DAY, Setting
 
 BEST_FIT = "drf/best-fit"
 # Slots of the largest server, and the shares of CPU and memory that are used.
@@ -42,6 +42,7 @@ NOTE_OF_TABLE_2 = (
     "14 slots of the largest server give the highest overall use: 43.9 % of the CPU, 28.0 % of the"
     " memory",
     "a minute or two",
+    parameters=OF_DAY,
 )
 def reproduce_table_2(setting: Setting) -> Reproduction:
     """Replay the day under five sizes of slots, and under Best-Fit; a minute or two."""
@@ -132,6 +133,7 @@ NOTE_OF_FIGURE_5 = (
     "use of CPU and memory over the day, Best-Fit, First-Fit and Slots",
     "Best-Fit uses more than First-Fit at all times, and both use much more than Slots",
     "half a minute",
+    parameters=OF_DAY,
 )
 def reproduce_figure_5(setting: Setting) -> Reproduction:
     """Replay the day under Best-Fit, First-Fit and 14 slots; half a minute."""
@@ -218,6 +220,7 @@ NOTE_OF_FIGURE_6 = (
     "no improvement for small jobs, a significant one for jobs of more tasks; generally the larger"
     " the job, the more",
     "half a minute",
+    parameters=OF_DAY,
 )
 def reproduce_figure_6(setting: Setting) -> Reproduction:
     """Replay the day under Best-Fit and 14 slots, and compare the jobs that both complete."""
@@ -337,6 +340,7 @@ NOTE_OF_FIGURE_7 = (
     "under Best-Fit and not under Slots",
     "half a minute",
     known_to_differ=True,
+    parameters=OF_DAY,
 )
 def reproduce_figure_7(setting: Setting) -> Reproduction:
     """Replay the day under Best-Fit and 14 slots, and compare users."""
@@ -447,6 +451,7 @@ NOTE_OF_FIGURE_8 = (
     "part of each user's tasks that is completed in a day, sharing and on dedicated clouds",
     "only 2 % of the users see fewer tasks finished when sharing, and those only slightly",
     "half a minute",
+    parameters=OF_DAY,
 )
 def reproduce_figure_8(setting: Setting) -> Reproduction:
     """Replay the day with all users sharing, and with each alone on its part of the servers."""

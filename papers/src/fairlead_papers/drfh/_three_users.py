@@ -15,7 +15,7 @@ from fairlead.simulation.replay import replay
 from fairlead.traces.generator import FIGURE_4_DURATION, FIGURE_4_ENDS, figure_4
 from fairlead_papers.drfh import PAPER
 from fairlead_papers.reproduction import PrintedClaim, Reading, Reproduction, TextTable
-from fairlead_papers.setting import Setting
+from fairlead_papers.setting import Parameter, Setting
 
 POLICY = "drf/best-fit"
 CPU, MEMORY = 0, 1
@@ -72,6 +72,9 @@ def share_series(workload: Workload, log: RunLog, edges: FloatArray) -> ShareSer
     return ShareSeries(edges, np.stack(series))
 
 
+SERVERS = Parameter("servers", 100, quick=100, most=10_000)
+
+
 @PAPER.reproduces(
     "figure-4",
     "Figure 4",
@@ -79,10 +82,12 @@ def share_series(workload: Workload, log: RunLog, edges: FloatArray) -> ShareSer
     "user 1 alone holds 40 % of the CPU and 62 % of the memory; two users hold 44 % each of their "
     "dominant resources, three hold 26 %; after user 1 has left the others hold the same",
     "a second",
+    parameters=(SERVERS,),
 )
 def reproduce(setting: Setting) -> Reproduction:
     """Replay the script of Fig. 4 under best-fit; a second."""
-    workload = figure_4(setting.seed)
+    servers = setting.value(SERVERS)
+    workload = figure_4(setting.seed, servers)
     log = replay(workload, POLICY, seed=setting.seed)
     until = FIGURE_4_ENDS + 2 * SETTLES
     fine = share_series(workload, log, np.arange(0.0, until + 1e-9, SECONDS_PER_BIN))
@@ -91,8 +96,8 @@ def reproduce(setting: Setting) -> Reproduction:
     capacity = workload.cluster.total_capacity
     return Reproduction(
         setting=(
-            f"100 servers with {capacity[CPU]:.2f} CPU and {capacity[MEMORY]:.2f} memory, policy "
-            f"{POLICY}, seed {setting.seed}; means from {SETTLES:g} s after each change."
+            f"{servers:,} servers with {capacity[CPU]:.2f} CPU and {capacity[MEMORY]:.2f} memory, "
+            f"policy {POLICY}, seed {setting.seed}; means from {SETTLES:g} s after each change."
         ),
         readings=_readings(settled),
         claims=_claims(settled),

@@ -16,10 +16,10 @@ from fairlead.report.numbers import number
 from fairlead_papers.dynamic import PAPER
 from fairlead_papers.dynamic._agent_sequences import divide, draw_demands
 from fairlead_papers.reproduction import Finding, PrintedClaim, Reproduction, TextTable
-from fairlead_papers.setting import Setting
+from fairlead_papers.setting import Parameter, Setting
 
-SEQUENCES, QUICK_SEQUENCES = 300, 25
-LIES, QUICK_LIES = 100, 30
+SEQUENCES = Parameter("sequences", 300, quick=25)
+LIES = Parameter("lies", 100, quick=30)
 AGENTS = 9
 TOLERANCE = 1e-12
 # In the order of the paper, with what it calls them.
@@ -50,10 +50,14 @@ NOTE = (
     "it gives sharing incentive, dynamic envy-freeness and dynamic Pareto optimality, and is "
     "strategy-proof",
     "half a minute",
+    parameters=(
+        SEQUENCES,
+        LIES,
+    ),
 )
 def reproduce(setting: Setting) -> Reproduction:
     """Check properties and lemmas on random sequences; twenty seconds or so."""
-    sequences, lies = (QUICK_SEQUENCES, QUICK_LIES) if setting.quick else (SEQUENCES, LIES)
+    sequences, lies = setting.value(SEQUENCES), setting.value(LIES)
     failing = partial(_failing, lies, setting.seed)
     each = setting.do_all("sequences, each with its lies", failing, range(sequences))
     fails = Counter(chain.from_iterable(each))

@@ -24,7 +24,7 @@ from fairlead_papers.dynamic.competitive_ratio import (
     worst_case_max_sum,
 )
 from fairlead_papers.reproduction import Finding, PrintedClaim, Reading, Reproduction, TextTable
-from fairlead_papers.setting import Setting
+from fairlead_papers.setting import Parameter, Setting
 
 RESOURCES_OF_SUMS = range(2, 9)
 # What agents want of the resources that are not theirs; the paper's numbers are limits.
@@ -203,7 +203,7 @@ RESOURCES = range(2, 11)
 # What agents want of the resources that are not theirs; the paper's numbers are limits.
 ROUNDING = 1e-9
 # Sequences for each number of resources, and the most agents in one.
-SEQUENCES, QUICK_SEQUENCES = 150, 20
+SEQUENCES = Parameter("sequences", 150, quick=20)
 AGENTS = 40
 # Agents of each kind in the longer sequences: this many times the paper's m.
 LONGER = 20
@@ -240,10 +240,11 @@ class Worst:
     "the least share beside that of DRF with full knowledge, at the worst step",
     "at least ceil(k/m)/k of it, and at most (m+1)/(m²+1) in the worst case: nearly 1/m",
     "half a minute",
+    parameters=(SEQUENCES,),
 )
 def reproduce_theorem_2(setting: Setting) -> Reproduction:
     """Let the instance, longer ones and random sequences arrive; half a minute."""
-    sequences = QUICK_SEQUENCES if setting.quick else SEQUENCES
+    sequences = setting.value(SEQUENCES)
     worst_of = partial(_worst, setting.seed, sequences)
     each = setting.do_all("numbers of resources", worst_of, RESOURCES)
     found = dict(zip(RESOURCES, each, strict=True))

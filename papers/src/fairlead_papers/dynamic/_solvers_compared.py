@@ -13,7 +13,7 @@ from fairlead.report.numbers import percent
 from fairlead_papers.dynamic import PAPER
 from fairlead_papers.dynamic._agent_sequences import divide, draw_demands
 from fairlead_papers.reproduction import Finding, PrintedClaim, Reproduction, TextTable
-from fairlead_papers.setting import Setting
+from fairlead_papers.setting import Parameter, Setting
 
 OURS = "stack"
 OTHERS = {
@@ -21,7 +21,7 @@ OTHERS = {
     "water": "water-filling",
     "halving": "Algorithm 1, put right",
 }
-SEQUENCES_OF_THEOREM_1, QUICK_SEQUENCES_OF_THEOREM_1 = 400, 40
+SEQUENCES_OF_THEOREM_1 = Parameter("sequences", 400, quick=40)
 AGENTS_OF_THEOREM_1 = 12
 # The linear programme's own tolerance is not far below.
 TOLERANCE_OF_THEOREM_1 = 1e-8
@@ -38,10 +38,11 @@ NOTE_OF_THEOREM_1 = (
     "ways to find dynamic DRF, on random sequences",
     "the linear programme, water-filling and an algorithm of O(k) a step find the same",
     "half a minute",
+    parameters=(SEQUENCES_OF_THEOREM_1,),
 )
 def reproduce_theorem_1(setting: Setting) -> Reproduction:
     """Divide among random sequences in four ways; ten seconds or so."""
-    sequences = QUICK_SEQUENCES_OF_THEOREM_1 if setting.quick else SEQUENCES_OF_THEOREM_1
+    sequences = setting.value(SEQUENCES_OF_THEOREM_1)
     each = setting.do_all("sequences, in four ways", _divide_in_ways, setting.generators(sequences))
     violation = [missed for missed, _ in each]
     farthest = {name: np.array([apart[name] for _, apart in each]) for name in OTHERS}
@@ -103,7 +104,7 @@ def judge_ways(apart: Mapping[str, FloatArray], violation: FloatArray) -> tuple[
     return (*agree, proved)
 
 
-SEQUENCES_OF_ALGORITHM_1, QUICK_SEQUENCES_OF_ALGORITHM_1 = 400, 60
+SEQUENCES_OF_ALGORITHM_1 = Parameter("sequences", 400, quick=60)
 AGENTS_OF_ALGORITHM_1 = 10
 # Of shares, against floating point.
 TOLERANCE_OF_ALGORITHM_1 = 1e-9
@@ -154,10 +155,11 @@ def printed_algorithm_1(
     "it finds the dynamic DRF solution",
     "ten seconds",
     known_to_differ=True,
+    parameters=(SEQUENCES_OF_ALGORITHM_1,),
 )
 def reproduce_algorithm_1(setting: Setting) -> Reproduction:
     """Run the algorithm on random sequences beside ours; ten seconds or so."""
-    sequences = QUICK_SEQUENCES_OF_ALGORITHM_1 if setting.quick else SEQUENCES_OF_ALGORITHM_1
+    sequences = setting.value(SEQUENCES_OF_ALGORITHM_1)
     each = setting.do_all(
         "sequences, by Algorithm 1", _follow_algorithm, setting.generators(sequences)
     )

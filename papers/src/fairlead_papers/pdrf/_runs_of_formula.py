@@ -14,7 +14,7 @@ from fairlead.model.problem import Problem
 from fairlead.model.quanta import to_whole_pool
 from fairlead.solvers.level_bisection import serve_by_turns, top_up
 from fairlead_papers.reproduction import Reading
-from fairlead_papers.setting import Setting
+from fairlead_papers.setting import Parameter, Setting
 
 N_USERS = 1_000
 RUNS = 1_000
@@ -56,7 +56,7 @@ UNLIKELY = ROWS[-1]
 LIKELIER = replace(UNLIKELY, reserves=(500_000, 1_000_000))
 
 
-QUICK_RUNS = 100
+RUNS_OF_ROW = Parameter("runs", RUNS, quick=100)
 DIGIT = 0.001
 # 95 % of a normal distribution are within this many standard deviations.
 NORMAL = 1.96
@@ -146,7 +146,7 @@ def count_table_2(setting: Setting) -> list[Counted]:
 
 def runs_text(counted: list[Counted], setting: Setting) -> str:
     """Describe the runs."""
-    quickly = f" (quick: not the {RUNS:,} of the paper)" if setting.quick else ""
+    quickly = "" if counted[0].runs == RUNS else f" (not the {RUNS:,} of the paper)"
     return (
         f"{counted[0].runs:,} runs{quickly} of each row with {N_USERS:,} users, demands and "
         f"reserves whole and uniform, seed {setting.seed}. Counted are users that PDRF's formula "
@@ -158,7 +158,7 @@ def runs_text(counted: list[Counted], setting: Setting) -> str:
 
 def _count_rows(table: int, setting: Setting) -> list[Counted]:
     places = [k for k, row in enumerate(ALL_ROWS) if row.table == table]
-    count = partial(_count, setting.seed, QUICK_RUNS if setting.quick else RUNS)
+    count = partial(_count, setting.seed, setting.value(RUNS_OF_ROW))
     return setting.do_all(f"rows of Table {table}", count, places)
 
 

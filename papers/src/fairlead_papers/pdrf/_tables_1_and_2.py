@@ -10,6 +10,7 @@ from fairlead_papers.pdrf._runs_of_formula import (
     MOST_UNDER,
     N_USERS,
     ROWS,
+    RUNS_OF_ROW,
     Counted,
     PrintedRow,
     Sample,
@@ -221,6 +222,7 @@ HEADINGS = (
     "users that PDRF gives less or more than DRF does, 10 resources, three ranges of demands",
     "47 % of 1,000 users have one task too few; at most 0.7 have too many, by at most 2",
     "ten seconds",
+    parameters=(RUNS_OF_ROW,),
 )
 def reproduce_table_1(setting: Setting) -> Reproduction:
     """Compare PDRF with DRF for ten resources; ten seconds."""
@@ -240,6 +242,7 @@ def reproduce_table_1(setting: Setting) -> Reproduction:
     "41 or 42 % of 1,000 users have one task too few; 50 and 84 have too many, by at most 3 and 32",
     "ten seconds",
     known_to_differ=True,
+    parameters=(RUNS_OF_ROW,),
 )
 def reproduce_table_2(setting: Setting) -> Reproduction:
     """Compare PDRF with DRF for two resources and wide intervals of demands; ten seconds."""

@@ -12,6 +12,7 @@ from fairlead.simulation.filling import fill
 from fairlead_papers.private_clouds import PAPER
 from fairlead_papers.private_clouds._trials_of_schedulers import (
     BF_DRF,
+    DRAWN_TRIALS,
     DRF,
     PLACES,
     PS_DSF,
@@ -294,6 +295,7 @@ NOTE = (
     "DRF and TSF in rounds run 22.48 and 22.4 tasks, PS-DSF 41.08 in rounds and 41 jointly, "
     "rPS-DSF 42",
     "two seconds",
+    parameters=(DRAWN_TRIALS,),
 )
 def reproduce_table_2(setting: Setting) -> Reproduction:
     """Fill by each scheduler, and show the tasks; two seconds, for all four tables."""
@@ -316,6 +318,7 @@ def reproduce_table_2(setting: Setting) -> Reproduction:
     "how far those tasks vary over 200 trials",
     "sample deviations are up to 2.31 under DRF and TSF, and at most 1 under PS-DSF",
     "two seconds",
+    parameters=(DRAWN_TRIALS,),
 )
 def reproduce_table_3(setting: Setting) -> Reproduction:
     """Show the sample standard deviations of the tasks."""
@@ -336,6 +339,7 @@ def reproduce_table_3(setting: Setting) -> Reproduction:
     "what is left unused of two resources on two servers under six schedulers",
     "DRF and TSF leave 62.6 and 62.8 of 100 units, the others at most 10",
     "two seconds",
+    parameters=(DRAWN_TRIALS,),
 )
 def reproduce_table_4(setting: Setting) -> Reproduction:
     """Show the unused amounts."""
@@ -356,6 +360,7 @@ def reproduce_table_4(setting: Setting) -> Reproduction:
     "how far what is unused varies over 200 trials",
     "sample deviations are 11.09 and 10.99 under DRF and TSF; PS-DSF's are Table III's",
     "two seconds",
+    parameters=(DRAWN_TRIALS,),
 )
 def reproduce_table_5(setting: Setting) -> Reproduction:
     """Show the sample standard deviations of the unused amounts."""

@@ -16,7 +16,7 @@ from fairlead.model.problem import Problem
 from fairlead.scheduler.policies import find_policy
 from fairlead.simulation.trials import Trials, TrialSummary, run_trials
 from fairlead_papers.reproduction import Reading
-from fairlead_papers.setting import Setting
+from fairlead_papers.setting import Parameter, Setting
 
 TRIALS = 200
 # Of tasks: user and server. Of unused amounts: server and resource.
@@ -107,7 +107,8 @@ def least_unused_sd(tasks_sd: FloatArray) -> FloatArray:
 
 
 # Of servers drawn for each task: more than the paper's, so that chance is mostly the paper's.
-DRAWN, QUICKLY_DRAWN = 2_000, 200
+DRAWN = 2_000
+DRAWN_TRIALS = Parameter("trials", DRAWN, quick=200)
 USERS = SERVERS = RESOURCES = range(2)
 DIGIT = 0.01
 # 95 % of a normal distribution are within this many standard deviations.
@@ -158,7 +159,7 @@ def kesidis_problem() -> Problem:
 
 def run_study(setting: Setting) -> Study:
     """Fill the two servers by each scheduler, 200 times if it is random; seconds."""
-    n_drawn = QUICKLY_DRAWN if setting.quick else DRAWN
+    n_drawn = setting.value(DRAWN_TRIALS)
     residual = PrintedTrials(RRR_RESIDUAL, "ps-dsf", "rrr", True, (), 0.0, ())
     outcomes = {row.name: _outcome(_run(row, setting)) for row in (*ROWS, residual)}
     # Streams of their own: a trial more of one scheduler changes nothing of another.

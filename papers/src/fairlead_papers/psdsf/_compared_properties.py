@@ -14,12 +14,12 @@ from fairlead.report.numbers import number, percent
 from fairlead_papers.psdsf import PAPER
 from fairlead_papers.psdsf._two_servers import example_of_figure_1
 from fairlead_papers.reproduction import Finding, PrintedClaim, Reproduction, TextTable
-from fairlead_papers.setting import Setting
+from fairlead_papers.setting import Parameter, Setting
 from fairlead_papers.surveys.random_problems import Distribution
 from fairlead_papers.violations import Count, Place, count_violations, in_words
 
-PROBLEMS, QUICK_PROBLEMS = 300, 10
-LIES, QUICK_LIES = 60, 10
+PROBLEMS = Parameter("problems", 300, quick=10)
+LIES = Parameter("lies", 60, quick=10)
 LOOK = Distribution(constrained=0.4)
 # Mechanisms of the table's columns; the last one is PS-DSF's again, where its asterisks hold.
 CALLED = {
@@ -61,10 +61,14 @@ NOTE = (
     "is strategy-proof and Pareto optimal under TDM only, the others are always",
     "three minutes",
     known_to_differ=True,
+    parameters=(
+        PROBLEMS,
+        LIES,
+    ),
 )
 def reproduce(setting: Setting) -> Reproduction:
     """Search for violations on random problems, and show a witness of each blank; two minutes."""
-    problems, lies = (QUICK_PROBLEMS, QUICK_LIES) if setting.quick else (PROBLEMS, LIES)
+    problems, lies = setting.value(PROBLEMS), setting.value(LIES)
     wanted = (*TABLE, *ALSO_OF_PS_DSF)
     counts = count_violations(setting, tuple(CALLED), wanted, LOOK, problems, lies)
     witnesses = severities(setting.seed)

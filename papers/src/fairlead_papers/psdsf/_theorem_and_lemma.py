@@ -17,10 +17,10 @@ from fairlead.report.numbers import number, percent
 from fairlead_papers.psdsf import PAPER
 from fairlead_papers.psdsf._two_servers import largest_gain
 from fairlead_papers.reproduction import Finding, PrintedClaim, Reproduction, TextTable
-from fairlead_papers.setting import Setting
+from fairlead_papers.setting import Parameter, Setting
 from fairlead_papers.surveys.random_problems import Distribution
 
-PROBLEMS_OF_THEOREM_1, QUICK_PROBLEMS_OF_THEOREM_1 = 200, 25
+PROBLEMS_OF_THEOREM_1 = Parameter("problems", 200, quick=25)
 MECHANISMS = {"ps-dsf": "PS-DSF", "tsf": "TSF", "drfh": "C-DRFH"}
 DISTRIBUTION = Distribution(constrained=0.4)
 # Below the first a bottleneck is missed, or a gain is, by rounding; above the second it is no
@@ -53,10 +53,11 @@ class Judged:
     "bottlenecks for everybody everywhere, and the definition, on random problems",
     "an answer is PS-DSF if and only if every user has a bottleneck on every server it may use",
     "ten seconds",
+    parameters=(PROBLEMS_OF_THEOREM_1,),
 )
 def reproduce_theorem_1(setting: Setting) -> Reproduction:
     """Ask both of the answers to random problems; ten seconds or so."""
-    problems = QUICK_PROBLEMS_OF_THEOREM_1 if setting.quick else PROBLEMS_OF_THEOREM_1
+    problems = setting.value(PROBLEMS_OF_THEOREM_1)
     what = "problems, by condition and by definition"
     each = setting.do_all(what, _judge_answers, setting.generators(problems))
     judged = list(chain.from_iterable(each))
@@ -160,7 +161,7 @@ def _theorem_table(judged: list[Judged]) -> TextTable:
 
 
 MECHANISM = "ps-dsf"
-PROBLEMS_OF_LEMMA_1, QUICK_PROBLEMS_OF_LEMMA_1 = 400, 40
+PROBLEMS_OF_LEMMA_1 = Parameter("problems", 400, quick=40)
 LIES_OF_EACH = 4
 # Changes of tasks below the first, relative, are rounding; losses above the second are none.
 OWN_ROUNDING, LOSS = 1e-7, 1e-4
@@ -195,10 +196,11 @@ class Told:
     "no lie lowers the tasks of others without lowering the liar's own",
     "half a minute",
     known_to_differ=True,
+    parameters=(PROBLEMS_OF_LEMMA_1,),
 )
 def reproduce_lemma_1(setting: Setting) -> Reproduction:
     """Search random problems for lies that refute the lemma; half a minute."""
-    problems = QUICK_PROBLEMS_OF_LEMMA_1 if setting.quick else PROBLEMS_OF_LEMMA_1
+    problems = setting.value(PROBLEMS_OF_LEMMA_1)
     each = setting.do_all("problems that users lie on", _lies_on, setting.generators(problems))
     told = list(chain.from_iterable(each))
     problem, lie = claims_a_server_in_vain()
