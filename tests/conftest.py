@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import HealthCheck, settings
 
 import small_logs
 from effort import cases
+from fairlead.mechanisms.catalogue import ADDED
 
 settings.register_profile(
     "fairlead",
@@ -81,6 +83,15 @@ def _log(name: str) -> object:
 
 
 metacentrum_log, openb_folder, job_events = map(_log, LOGS)
+
+
+@pytest.fixture(autouse=True)
+def added_mechanisms() -> Iterator[None]:
+    """Forget the mechanisms that a test added."""
+    before = dict(ADDED)
+    yield
+    ADDED.clear()
+    ADDED.update(before)
 
 
 @pytest.fixture

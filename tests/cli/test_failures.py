@@ -15,7 +15,7 @@ from small_problems import SMALL, only_line
 
 from fairlead.cli.main import run
 from fairlead.errors import CertificateError, RefusalError
-from fairlead.mechanisms import catalogue
+from fairlead.mechanisms import catalogue, comparison
 
 Process = subprocess.CompletedProcess[str]
 
@@ -23,7 +23,10 @@ Process = subprocess.CompletedProcess[str]
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["allocate", "FILE", "--foo"], "no such option: --foo (see fairlead allocate --help)"),
+        (
+            ["allocate", "FILE", "--foo"],
+            "no such option: --foo; did you mean --format? (see fairlead allocate --help)",
+        ),
         (["allocate"], "missing argument"),
         (["allocate", "FILE", "-m"], "requires an argument"),
         (["divide"], "no such command 'divide'"),
@@ -67,7 +70,8 @@ def fail_proof(_problem: object, name: str) -> None:
 def test_an_unproved_answer_is_exit_1_and_not_shown(
     small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(catalogue, "solve", fail_proof)
+    for module in (catalogue, comparison):
+        monkeypatch.setattr(module, "solve", fail_proof)
     assert run(["allocate", str(small), "-m", "drfh"]) == 1
     assert "drfh: the answer misses its condition by far" in only_line(capsys)
     assert run(["compare", str(small), "-m", "drfh"]) == 1
@@ -79,7 +83,7 @@ def test_one_unproved_answer_of_several_is_exit_1(
 ) -> None:
     solve = catalogue.solve
     monkeypatch.setattr(
-        catalogue,
+        comparison,
         "solve",
         lambda problem, name: (fail_proof if name == "tsf" else solve)(problem, name),
     )
@@ -95,7 +99,7 @@ def test_a_problem_that_every_mechanism_refuses_is_exit_2(
     def refuse(_problem: object, name: str) -> None:
         raise RefusalError(name, "not this")
 
-    monkeypatch.setattr(catalogue, "solve", refuse)
+    monkeypatch.setattr(comparison, "solve", refuse)
     assert run(["compare", str(small)]) == 2
     assert "no mechanism accepts this problem (drf: not this;" in only_line(capsys)
 

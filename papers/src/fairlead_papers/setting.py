@@ -137,7 +137,7 @@ class Setting:
             # Runs of another day are kept beside these, not replaced by them.
             open_folder(self.folder)
             day = self.day
-            users = "" if day.n_users in (USERS, QUICK_USERS) else f"-users-{day.n_users}"
+            users = f"-users-{day.n_users}" if USERS_OF_DAY.name in self.given else ""
             folder = self.folder / f"day-{day.n_servers}{users}-seed-{self.seed}"
         return run_policies(
             self.day,
