@@ -88,7 +88,7 @@ def test_it_lists_what_there_is(capsys: Capture) -> None:
     listed = json.loads(capsys.readouterr().out)["catalogue"]
     assert list(listed) == KEYS
     for row in listed.values():
-        assert set(row) == {"paper", "number", "shows", "printed", "takes"}
+        assert set(row) == {"paper", "number", "shows", "printed", "takes", "parameters"}
 
 
 @pytest.mark.parametrize("key", KEYS)

@@ -1,4 +1,4 @@
-"""Takes away what Linux has beyond macOS, from every Python process that has this folder on its path.
+"""Takes away what Linux has beyond macOS, from each Python process with this folder on its path.
 
 `make test-portable` runs the tests of the library, the simulator and the clients so.
 """
