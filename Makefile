@@ -17,7 +17,7 @@ TESTS_OF_LOOPS := $(addprefix tests/,solvers/test_stair_stack.py solvers/test_tu
 # Tests start hundreds of processes; each would compile all of the source again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup built wheels demo test test-plain test-deep test-wheel test-traces test-ray test-page test-slurm test-newest test-oldest soak traces-named tried lock check site bench peers clean
+.PHONY: help setup built wheels demo test test-plain test-deep test-wheel test-traces test-ray test-page test-portable test-slurm test-newest test-oldest soak traces-named tried lock check site bench peers clean
 
 help:  ## Show the targets.
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1  \2/p' "$(ROOT)/Makefile"
@@ -78,6 +78,11 @@ test-ray: built  ## Run the tests that start a Ray cluster on this machine.
 
 test-page: built  ## Run the tests of the live page in Chromium (Debian: apt install chromium).
 	$(IN_ROOT) .venv/bin/python -m pytest -o addopts=-q tests/browser
+
+test-portable: built  ## Run the tests of the library, the simulator and the clients without what only Linux has.
+	$(IN_ROOT) PYTHONPATH="$$PWD/tests/without_linux" .venv/bin/python $(PYTEST) -p no:cacheprovider tests \
+		--ignore=tests/packaging --ignore=tests/service --ignore=tests/docs/test_peers_table.py \
+		-k "not imports_no and not import_neither and not modules_are_imported"
 
 test-slurm: built  ## Run the tests with a real Slurm on this machine, as root (Debian: apt install slurmctld slurmd slurmdbd mariadb-server munge).
 	$(IN_ROOT) .venv/bin/python -m pytest -o addopts=-q tests/slurm

@@ -12,10 +12,11 @@ import sys
 import time
 from contextlib import suppress
 from importlib import import_module
+from types import SimpleNamespace
 
 ONLY_LINUX = {
     os: (
-        *("sched_getaffinity", "sched_setaffinity", "pidfd_open", "memfd_create", "O_TMPFILE"),
+        *("sched_getaffinity", "sched_setaffinity", "pidfd_open", "memfd_create"),
         *("copy_file_range", "splice", "setresuid", "setresgid", "getresuid", "posix_fadvise"),
         *("setns", "unshare", "eventfd", "getrandom", "preadv", "pwritev", "waitid"),
     ),
@@ -28,8 +29,11 @@ CHOOSING = ("asyncio", "ctypes.util", "multiprocessing", "polars", "psutil", "sc
             "subprocess", "tempfile", "urllib.request", "uuid", "webbrowser")  # fmt: skip
 
 for name in CHOOSING:
-    with suppress(ImportError):
+    with suppress(Exception):
         import_module(name)
+with suppress(ImportError):  # it would look for the libraries of macOS whenever it is asked
+    threadpoolctl = import_module("threadpoolctl")
+    threadpoolctl.sys = SimpleNamespace(**{**vars(sys), "platform": sys.platform})
 for module, names in ONLY_LINUX.items():
     for name in names:
         if hasattr(module, name):

@@ -91,7 +91,7 @@ def convert(
     weights: Weights = None,
     as_json: AsJson = False,
 ) -> None:
-    """Convert a trace into this project's format, or a batch log into a problem file.
+    """Convert a trace into this project's format, or a log or a dump into a problem file.
 
     A trace keeps every job with its arrival and duration. In a problem file each user's task is one
     node of the user's median job, restricted to a group of servers if at least half of the jobs
@@ -214,12 +214,32 @@ def generate(
     _show_written(workload, output, as_json)
 
 
+def _dump_to_problem(path: Path, output: Path, as_json: bool) -> None:
+    """Write the problem of a Kubernetes dump: users are namespaces, equal nodes are a group."""
+    from fairlead.formats.kubernetes import read_kubernetes
+    from fairlead.formats.problem_file import dump
+    from fairlead.model.reductions import merge_groups
+
+    problem = merge_groups(read_kubernetes(path).problem)[0]
+    dump(problem, output)
+    servers = int(problem.count.sum())
+    if as_json:
+        sizes = {"users": problem.n_users, "groups": problem.n_groups, "servers": servers}
+        emit(json.dumps({"fairlead": 1, "output": str(output), **sizes}, indent=2) + "\n")
+        return
+    text = f"{problem.n_users:,} users, {servers:,} servers in {problem.n_groups:,} groups\n"
+    if str(output) == "-":
+        sys.stderr.write(text)
+    else:
+        emit(f"{text}wrote {output}\n")
+
+
 def _convert_to_problem(log: Path, output: Path, machines: Path | None, as_json: bool) -> None:
     from fairlead.formats.problem_file import dump
     from fairlead.traces.metacentrum import machine_file_beside, read_jobs
     from fairlead.traces.metacentrum_machines import read_machines
     from fairlead.traces.problem_from_log import problem_from_jobs
-    from fairlead.traces.readers import METACENTRUM, detect_format
+    from fairlead.traces.readers import KUBERNETES, METACENTRUM, detect_format
 
     machine_file = machines if machines is not None else machine_file_beside(log)
     to_standard_output = str(output) == "-"
@@ -228,8 +248,14 @@ def _convert_to_problem(log: Path, output: Path, machines: Path | None, as_json:
     if not to_standard_output:
         _check_place(output, (log, machine_file))
     found = detect_format(log)
+    if found == KUBERNETES:
+        _dump_to_problem(log, output, as_json)
+        return
     if found != METACENTRUM:
-        fault = f"a problem file is made of a MetaCentrum log, and this was read as {found}; "
+        fault = (
+            f"a problem file is made of a MetaCentrum log or a Kubernetes dump, and this was read "
+            f"as {found}; "
+        )
         raise InputError(f"{fault}{WAYS_TO_WRITE_A_TRACE}", "", str(log))
     if not machine_file.exists():
         fault = "there is no such machine file; name one with --machines"

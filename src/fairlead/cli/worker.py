@@ -6,6 +6,7 @@ import logging
 import os
 import re
 import socket
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -91,6 +92,8 @@ def worker(
     Example:
       fairlead worker --server http://10.0.0.1:8400 --label gpu=A100
     """
+    if sys.platform != "linux":
+        raise InputError("a worker needs Linux; all other commands run here, too", "worker")
     _need("h11", "psutil")
     import asyncio
 

@@ -9,6 +9,7 @@ __all__ = [
     "documents",
     "file_faults",
     "kubernetes",
+    "kubernetes_runs",
     "order_file",
     "parquet_file",
     "problem_file",

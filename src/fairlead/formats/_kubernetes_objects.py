@@ -144,7 +144,7 @@ class _DumpReading:
         of_pods = [item for item in items if item.kind == POD_KIND]
         for item in of_nodes:
             with faults.collected(item.source):
-                node = _node(item.content, item.place)
+                node = node_of(item.content, item.place)
                 if node.name in self.nodes:
                     raise InputError("repeats the name of an earlier node", item.place)
                 self.nodes[node.name] = node
@@ -253,7 +253,7 @@ class _DumpReading:
         return user if user.isprintable() else ""
 
 
-def _node(item: Mapping[str, Any], place: str) -> Node:
+def node_of(item: Mapping[str, Any], place: str) -> Node:
     found = check_object(NODE, item, place)
     metadata, status = found["metadata"], found.get("status") or {}
     key, amounts = "allocatable", status.get("allocatable")

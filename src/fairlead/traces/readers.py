@@ -18,6 +18,7 @@ from fairlead.traces._csv_tables import split_row
 from fairlead.traces._openb import POD_TABLES, table_of
 from fairlead.traces._stored_files import SUFFIXES, ProgressReport, read_lines
 from fairlead.traces._swf import COMMENT
+from fairlead.traces.kubernetes_pods import is_kubernetes_dump
 from fairlead.traces.slurm import is_sacct
 
 PARQUET = "Parquet trace"
@@ -28,6 +29,7 @@ OPENB = "openb tables"
 GOOGLE = "Google tables"
 JOURNAL = "journal of a service"
 SLURM = "sacct table"
+KUBERNETES = "Kubernetes dump"
 
 GROUP = "fairlead.traces"  # of entry points: each names a `TraceFormat`
 PARQUET_MAGIC, SQLITE_MAGIC = b"PAR1", b"SQLite format 3\0"
@@ -38,7 +40,8 @@ SWF_COLUMNS, METACENTRUM_COLUMNS = 18, 21
 _WANTED = (
     "a Parquet or CSV trace of this project, a log in Standard Workload Format (18 columns, or 21 "
     "as MetaCentrum has them), openb's table of pods, a folder of Google's tables of 2011, the "
-    "journal of fairlead serve, the output of Slurm's sacct --parsable2"
+    "journal of fairlead serve, the output of Slurm's sacct --parsable2, the output of "
+    "kubectl get nodes,pods -A -o json"
 )
 _BY_COMMAS = {
     6: "looks like a table of Google's trace; name the folder that holds task_events",
@@ -92,6 +95,7 @@ READERS = {
     OPENB: Reader("_openb", "read_openb_beside", ("machines",)),
     GOOGLE: Reader("google", "read_google"),
     JOURNAL: Reader("journal_trace", "read_journal"),
+    KUBERNETES: Reader("kubernetes_pods", "read_pods", ("user_from",), "a Kubernetes dump"),
     SLURM: Reader(
         "slurm",
         "read_slurm",
@@ -235,6 +239,8 @@ def _format_of_text(path: Path) -> str:
                 continue
             if is_sacct(line):
                 return SLURM
+            if not comments and is_kubernetes_dump(line):
+                return KUBERNETES
             if line.startswith(COMMENT):
                 comments = True
                 continue

@@ -1,0 +1,180 @@
+"""Read when the pods of a Kubernetes dump ran: those that ended, and where.
+
+A pod ran from its ``startTime`` to the end of its last container. Kubernetes deletes ended pods
+after a while, so that a dump has the latest ones only.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fairlead.errors import InputError
+from fairlead.formats._kubernetes_objects import (
+    BY_NAMESPACE,
+    NODE_KIND,
+    Node,
+    UserRule,
+    node_of,
+    read_items,
+)
+from fairlead.formats._kubernetes_placement import NodeChoice
+from fairlead.formats._kubernetes_requests import PODS, effective_request, unit_of
+from fairlead.formats._kubernetes_shapes import POD, check_object
+from fairlead.formats._placement import NamedGroups
+from fairlead.formats.file_faults import RowFaults, text_of
+from fairlead.model.cluster import BoolArray, Cluster
+from fairlead.model.quantity import show
+
+STILL_RUNS = "pods left out, as they had not ended"
+NEVER_RAN = "pods left out, as they never started"
+WITHOUT_REQUEST = "pods left out, as they request nothing"
+GONE_NODE = "pods whose node is not in the dump"
+
+
+class PodRun(NamedTuple):
+    """A pod that ran; times are seconds since 1970."""
+
+    place: str  # key path in the file
+    name: str  # with its namespace
+    user: str
+    submitted: float
+    started: float
+    ended: float
+    amounts: tuple[float, ...]  # by resource of the cluster
+    allowed: BoolArray  # (G,) bool: nodes where it may run
+    node: int  # -1 if it is not in the dump
+
+
+@dataclass(frozen=True)
+class PodRuns:
+    """Ended pods and all nodes; `notes` counts what was left out."""
+
+    cluster: Cluster
+    runs: list[PodRun]
+    notes: Counter[str]
+
+
+def read_pod_runs(path: Path, user_from: str = BY_NAMESPACE) -> PodRuns:
+    """Read the ended pods of the output of ``kubectl get nodes,pods -A -o json``.
+
+    Users are namespaces, or by ``label:KEY`` the values of a label. Raises InputError for a file
+    that is no dump, or a malformed node or pod. O(file + pods times nodes).
+    """
+    rule, faults = UserRule.parse(user_from), RowFaults(lenient=False)
+    try:
+        items = read_items([path], faults)
+        nodes: dict[str, Node] = {}
+        for item in items:
+            if item.kind == NODE_KIND:
+                node = node_of(item.content, item.place)
+                nodes[node.name] = node
+        if not nodes:
+            raise InputError("holds no nodes")
+        placement = NamedGroups(list(nodes), [node.labels for node in nodes.values()])
+        choice = NodeChoice(placement, [node.taints for node in nodes.values()])
+        notes: Counter[str] = Counter()
+        found = [
+            run
+            for item in items
+            if item.kind != NODE_KIND
+            and (run := _run_of(item.content, item.place, rule, notes)) is not None
+        ]
+        resources = list(dict.fromkeys(name for run in found for name in run.request))
+        sizes = {name: unit_of(name) for name in resources}
+        runs = []
+        for run in found:
+            amounts = tuple(run.request.get(name, 0) / sizes[name][1] for name in resources)
+            where = placement.index.get(run.node, -1)
+            notes[GONE_NODE] += where < 0
+            allowed = choice.allowed(run.spec, run.place)
+            if where >= 0:
+                allowed = allowed.copy()
+                allowed[where] = True
+            elif not allowed.any():
+                allowed = np.ones(len(nodes), dtype=bool)
+            runs.append(PodRun(run.place, run.name, run.user, *run.times, amounts, allowed, where))
+        if not runs:
+            left = "; ".join(f"{what}: {count:,}" for what, count in notes.items() if count)
+            raise InputError(f"holds no pod that ended{f' ({left})' if left else ''}")
+        capacity = [
+            [node.allocatable.get(name, 0) / sizes[name][1] for name in resources]
+            for node in nodes.values()
+        ]
+        cluster = Cluster(
+            groups=tuple(nodes),
+            resources=tuple(resources),
+            capacity=np.array(capacity),
+            count=np.ones(len(nodes), dtype=np.int64),
+            units=tuple(sizes[name][0] for name in resources),
+            labels=tuple(node.labels for node in nodes.values()),
+        )
+        return PodRuns(cluster, runs, notes)
+    except InputError as error:
+        raise (error if error.source else error.within(str(path))) from None
+
+
+class _Run(NamedTuple):
+    place: str
+    name: str
+    user: str
+    times: tuple[float, float, float]
+    request: Mapping[str, int]
+    spec: Any
+    node: str
+
+
+def _run_of(
+    content: Mapping[str, Any], place: str, rule: UserRule, notes: Counter[str]
+) -> _Run | None:
+    """Return a pod that ended; None for another one, which is counted."""
+    found = check_object(POD, content, place)
+    metadata, status = found["metadata"], content.get("status") or {}
+    namespace = metadata.get("namespace") or "default"
+    name = f"{text_of(namespace, place)}/{text_of(metadata['name'], place)}"
+    started = _time(status.get("startTime"), f"{place}.status.startTime")
+    if started is None:
+        notes[NEVER_RAN] += 1
+        return None
+    ends = [
+        _time(_at(each, "state", "terminated", "finishedAt"), f"{place}.status.{key}[{k}]")
+        for key in ("containerStatuses",)
+        for k, each in enumerate(status.get(key) or [])
+    ]
+    ended = [end for end in ends if end is not None]
+    if not ends or len(ended) < len(ends):
+        notes[STILL_RUNS] += 1
+        return None
+    request = {r: a for r, a in effective_request(found["spec"], place).items() if a and r != PODS}
+    if not request:
+        notes[WITHOUT_REQUEST] += 1
+        return None
+    labels = metadata.get("labels") or {}
+    created = _time(_at(content, "metadata", "creationTimestamp"), f"{place}.metadata")
+    times = min(started, started if created is None else created), started, max(ended)
+    node = found["spec"].get("nodeName") or ""
+    return _Run(place, name, rule.user(namespace, labels), times, request, found["spec"], node)
+
+
+def _at(found: object, *keys: str) -> object:
+    """Return the value below keys; None where there is none."""
+    for key in keys:
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return found
+
+
+def _time(text: object, place: str) -> float | None:
+    if text is None:
+        return None
+    try:
+        if not isinstance(text, str):
+            raise ValueError
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        raise InputError(f"{show(text)} is not a time", place) from None

@@ -1,0 +1,91 @@
+"""The pods of a Kubernetes dump as a trace: a job of one task for each pod that ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from fairlead.formats.kubernetes_runs import read_pod_runs
+from fairlead.model.cluster import BoolArray, Cluster
+from fairlead.model.workload import Workload
+from fairlead.traces._job_collector import JobCollector
+from fairlead.traces._stored_files import ProgressReport, faults_within
+
+HALF_SECOND = 0.5  # times are whole seconds
+
+
+def is_kubernetes_dump(line: str) -> bool:
+    """Return whether the first line of a file may be that of a dump: JSON, or YAML of objects."""
+    return line.startswith("{") or line.startswith(("apiVersion:", "kind:"))
+
+
+def read_pods(
+    path: Path,
+    *,
+    user_from: str | None = None,
+    on_progress: ProgressReport | None = None,  # noqa: ARG001 (the file is read at once)
+) -> Workload:
+    """Read the ended pods of ``kubectl get nodes,pods -A -o json`` as a workload.
+
+    A pod is a job of one task that takes its requests on one node; where it may run follows from
+    selectors, affinity to nodes, and taints. It was submitted when it was created. Nodes are groups
+    of one, or of equal ones. Users are namespaces, or ``label:KEY``.
+    """
+    found = read_pod_runs(path, user_from or "namespace")
+    cluster, group_of, server_of = _in_groups(found.cluster, [run.allowed for run in found.runs])
+    collected = JobCollector()
+    collected.notes.update(found.notes)
+    for run in found.runs:
+        with faults_within(str(path), run.place):
+            collected.add_job(run.name, run.user, run.submitted)
+            place = tuple(bool(run.allowed[nodes].any()) for nodes in group_of)
+            collected.add_tasks(
+                run.amounts,
+                place,
+                (run.ended - run.started or HALF_SECOND,),
+                start=run.started,
+                servers=[server_of[run.node] if run.node >= 0 else -1],
+            )
+    numbers = {number: number for number in range(int(cluster.count.sum()))}
+    with faults_within(str(path)):
+        return collected.workload(
+            cluster, f"pods of {path.name}", from_first=True, server_numbers=numbers
+        )
+
+
+def _in_groups(
+    cluster: Cluster, allowed: list[BoolArray]
+) -> tuple[Cluster, list[list[int]], list[int]]:
+    """Return nodes in groups of equal ones: the cluster, nodes of each group, servers of nodes.
+
+    Equal nodes have equal amounts and labels, and are open to the same pods.
+    """
+    open_to = np.unique(np.array(allowed), axis=0).T
+    groups: dict[object, list[int]] = {}
+    for g, amounts in enumerate(cluster.capacity.tolist()):
+        key = (tuple(amounts), open_to[g].tobytes())
+        groups.setdefault(key, []).append(g)
+    members = list(groups.values())
+    server_of = [0] * len(cluster.groups)
+    for number, g in enumerate(g for nodes in members for g in nodes):
+        server_of[g] = number
+    first = [nodes[0] for nodes in members]
+    names = [
+        cluster.groups[nodes[0]]
+        if len(nodes) == 1
+        else f"{cluster.groups[nodes[0]]}..{cluster.groups[nodes[-1]]}"
+        for nodes in members
+    ]
+    return (
+        Cluster(
+            groups=tuple(names),
+            resources=cluster.resources,
+            capacity=cluster.capacity[first],
+            count=np.array([len(nodes) for nodes in members], dtype=np.int64),
+            units=cluster.units,
+            labels=tuple(cluster.labels[g] for g in first),
+        ),
+        members,
+        server_of,
+    )

@@ -1,0 +1,129 @@
+"""The ended pods of a Kubernetes dump, read as a trace; its present, as a problem file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlead import load
+from fairlead.cli.main import run
+from fairlead.errors import InputError
+from fairlead.formats import kubernetes_runs
+from fairlead.traces import kubernetes_pods
+from fairlead.traces.readers import KUBERNETES, MachineOptions, read_workload
+from kubernetes_dumps import node, pod
+
+
+def ended(
+    name: str,
+    requests: dict[str, str],
+    *,
+    created: str,
+    started: str,
+    ended: list[str],
+    **more: Any,
+) -> dict[str, Any]:
+    """A pod that ended; times are minutes and seconds of an hour."""
+    made: dict[str, Any] = pod(name, requests, **more)
+    made["metadata"]["creationTimestamp"] = f"2025-01-01T10:{created}Z"
+    made["status"] = {
+        "phase": "Succeeded",
+        "startTime": f"2025-01-01T10:{started}Z",
+        "containerStatuses": [
+            {"state": {"terminated": {"finishedAt": f"2025-01-01T10:{end}Z"}}} for end in ended
+        ],
+    }
+    return made
+
+
+def write(path: Path, *items: dict[str, Any]) -> Path:
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, indent=1))
+    return path
+
+
+@pytest.fixture
+def dump(tmp_path: Path) -> Path:
+    nodes = [node("n1"), node("n2"), node("g1", labels={"gpu": "yes"})]
+    train = {"cpu": "2", "memory": "1Gi"}
+    selector = {"gpu": "yes"}
+    pods = [
+        ended("a", train, created="00:00", started="00:10", ended=["05:00"], on="n2",
+              namespace="research"),
+        ended("b", {"cpu": "500m"}, created="00:05", started="01:00", ended=["02:00", "03:00"],
+              on="g1", namespace="web"),
+        ended("c", train, created="00:20", started="00:30", ended=["00:30"], on="gone",
+              namespace="web"),
+        ended("d", train, created="00:30", started="01:00", ended=[], on="n1"),
+        ended("e", {}, created="00:30", started="01:00", ended=["02:00"], on="n1"),
+        pod("f", train, on="n1", namespace="research"),
+    ]  # fmt: skip
+    pods[1]["spec"]["nodeSelector"] = selector
+    pods[2]["metadata"]["labels"] = {"team": "x"}
+    return write(tmp_path / "dump.json", *nodes, *pods)
+
+
+def test_each_job_is_a_pod_that_ended(dump: Path) -> None:
+    workload, found = read_workload(dump)
+    assert found == KUBERNETES
+    assert workload.cluster.resources == ("cpu", "memory")
+    assert sorted(workload.cluster.count.tolist()) == [1, 2]
+    assert workload.job_names.tolist() == ["research/a", "web/b", "web/c"]
+    assert workload.users == ("research", "web")
+    assert workload.job_submit.tolist() == [0, 5, 20]
+    assert workload.task_start.tolist() == [10, 60, 30]
+    assert workload.task_duration.tolist() == [290, 120, kubernetes_pods.HALF_SECOND]
+    assert workload.shapes[workload.set_shape].tolist() == [[2, 1], [0.5, 0], [2, 1]]
+    servers = [name for name, k in zip(workload.cluster.groups, workload.cluster.count, strict=True)
+               for _ in range(k)]  # fmt: skip
+    assert servers[workload.task_server[0]] == "n1..n2"
+    assert servers[workload.task_server[1]] == "g1"
+    assert workload.task_server[2] == -1
+    places = workload.places[workload.set_place]
+    assert places[0].all()
+    assert [workload.cluster.groups[g] for g in places[1].nonzero()[0]] == ["g1"]
+
+
+def test_what_is_left_out_is_counted(dump: Path) -> None:
+    notes = read_workload(dump)[0].notes
+    assert notes[kubernetes_runs.STILL_RUNS] == 1
+    assert notes[kubernetes_runs.WITHOUT_REQUEST] == 1
+    assert notes[kubernetes_runs.GONE_NODE] == 1
+    assert notes[kubernetes_runs.NEVER_RAN] == 1
+
+
+def test_users_may_be_labels(dump: Path) -> None:
+    workload = read_workload(dump, MachineOptions(user_from="label:team"))[0]
+    assert workload.users == ("namespace:research", "namespace:web", "x")
+
+
+def test_a_dump_without_ended_pods_says_so(tmp_path: Path) -> None:
+    path = write(tmp_path / "dump.json", node("n1"), pod("f", {"cpu": "1"}, on="n1"))
+    with pytest.raises(InputError, match="holds no pod that ended"):
+        read_workload(path)
+    with pytest.raises(InputError, match="holds no nodes"):
+        read_workload(write(tmp_path / "pods.json", pod("f", {"cpu": "1"})))
+
+
+def test_a_wrong_time_names_its_place(tmp_path: Path) -> None:
+    made = ended("a", {"cpu": "1"}, created="00:00", started="00:10", ended=["x"], on="n1")
+    path = write(tmp_path / "dump.json", node("n1"), made)
+    with pytest.raises(InputError, match=r"containerStatuses.*is not a time"):
+        read_workload(path)
+
+
+def test_the_present_becomes_a_problem_file(
+    dump: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "cluster.yaml"
+    assert run(["trace", "convert", str(dump), "-o", str(out)]) == 0
+    assert "wrote" in capsys.readouterr().out
+    problem = load(out)
+    assert problem.users.names == ("research",)
+    assert int(problem.count.sum()) == 3
+    assert problem.task_limit.tolist() == [1.0]
+    trace = tmp_path / "pods.parquet"
+    assert run(["trace", "convert", str(dump), "-o", str(trace)]) == 0
+    assert read_workload(trace)[0].n_jobs == 3
