@@ -421,7 +421,7 @@ def _check_explained(runs: list[PlannedRun]) -> None:
         raise InputError("needs a policy that is replayed", "--explain")
     for run in replayed:
         if run.rule is not None:
-            raise RefusalError(run.policy, "a rule of one's own does not say why tasks wait")
+            raise RefusalError(run.policy, "a user-defined rule does not say why tasks wait")
         check_explained(run.policy)
 
 

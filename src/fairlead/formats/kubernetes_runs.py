@@ -1,4 +1,4 @@
-"""Read when the pods of a Kubernetes dump ran: those that ended, and where.
+"""Read the ended pods of a Kubernetes dump: their times, requests and nodes.
 
 A pod ran from its ``startTime`` to the end of its last container. Kubernetes deletes ended pods
 after a while, so that a dump has the latest ones only.

@@ -1,4 +1,4 @@
-"""Mechanisms of one's own: a function on a problem gets a name in the catalogue."""
+"""User-defined mechanisms: functions from a problem to tasks, by name in the catalogue."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def mechanism(
     entry point of the group ``fairlead.mechanisms`` names the function, or as ``-m FILE.py:NAME``.
 
     The function takes a `Problem`, and options as keywords. It returns the tasks of each user on
-    each group of servers, an (N, G) array or a labelled frame; or an `Allocation` with a
-    certificate of its own. An array is certified as feasible.
+    each group of servers, an (N, G) array or a labelled frame; or an `Allocation` with
+    its own certificate. An array is certified as feasible.
 
     Parameters
     ----------

@@ -55,7 +55,7 @@ def frame_of(columns: Mapping[str, Any]) -> polars.DataFrame:
 def labelled(
     rows: Sequence[str], columns: Sequence[str], values: FloatArray | IntArray, first: str = "user"
 ) -> dict[str, Any]:
-    """Return a table with names of rows in its first column, which gets a name of its own."""
+    """Return a table with names of rows in its first column, which gets an unused name."""
     while first in columns:
         first += "_"
     return {first: list(rows)} | {name: values[:, k] for k, name in enumerate(columns)}

@@ -4,7 +4,7 @@ Plain typed Python, compiled by mypyc where there is a C compiler.
 
 - `scheduler`: the public class.
 - `policies`: policies by name; `random_order`: random orders of servers.
-- `event_loop`: the core of replays; `own_rules`: policies of one's own in them.
+- `event_loop`: the core of replays; `own_rules`: user-defined policies in them.
 - `explanation`, `live_shares`: answers about waiting tasks and about shares.
 - `argument_checks`: checks of arguments.
 - `build`: whether the modules are compiled.

@@ -1,4 +1,4 @@
-"""A cycle that asks a rule of one's own what starts next, and where."""
+"""A cycle that asks a user-defined rule for the next start and its server."""
 
 from __future__ import annotations
 

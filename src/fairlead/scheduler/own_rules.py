@@ -1,7 +1,7 @@
-"""Policies of one's own: a rule in plain Python chooses what starts next, and where.
+"""User-defined policies: a rule in plain Python chooses the next start and its server.
 
-The rule sees the state through views: who waits and since when, what each user holds and has used,
-and what fits where. It is called until it returns None, after each event of a replay.
+The rule sees the state through views: waiting groups and their times, amounts that users hold and
+have used, and servers with room. It is called until it returns None, after each event of a replay.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class UsedTime:
 class ServiceTime(Criterion):
     """Counts the amounts times seconds that groups and queues have used; it ranks none."""
 
-    measure = "a rule of one's own"
+    measure = "a user-defined rule"
 
     def __init__(self, width: i64) -> None:
         super().__init__(width)
@@ -238,7 +238,7 @@ Choose = Callable[[list[ServerView], Amounts], object]
 
 
 class ClusterView:
-    """What a rule sees of the state.
+    """The state as a rule sees it.
 
     Attributes
     ----------

@@ -261,7 +261,7 @@ class Policy:
 
 
 class OwnPolicy(Policy):
-    """A rule of one's own under a name."""
+    """A user-defined rule under a name."""
 
     def __init__(self, name: str, rule: Rule) -> None:
         super().__init__(name, "own", "first-fit", (ServiceTime, FirstFit, RuleCycle))
@@ -275,13 +275,13 @@ class OwnPolicy(Policy):
         jobs: list[str],
         servers: list[str],
     ) -> None:
-        """Give its cycle names: of resources, with quanta per unit; jobs; and servers' groups."""
+        """Set the names in its cycle: resources, with quanta per unit; jobs; groups of servers."""
         assert isinstance(cycle, RuleCycle)
         cycle.set_rule(self.rule, self.name, resources, quanta, jobs, servers)
 
     def __reduce__(self) -> tuple[Callable[[object], Policy], tuple[str]]:
         """Refuse: processes are given the rule, and make the policy themselves."""
-        raise InputError("a rule of one's own has no name elsewhere", self.name)
+        raise InputError("a user-defined rule has no name elsewhere", self.name)
 
 
 def parse_policy(name: object) -> Policy:

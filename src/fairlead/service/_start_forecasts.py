@@ -15,7 +15,7 @@ from fairlead.service.service_state import FORECAST_ENDS, ServiceState
 from fairlead.service.start_intervals import StartIntervals
 
 LEARN_SECONDS = 60.0  # between forecasts that are noted, and that their jobs have waited before
-KEEP_SECONDS = 600.0  # between writes of what was learnt
+KEEP_SECONDS = 600.0  # between writes of past forecasts
 NEWEST = 1000  # jobs of which one is forecast
 ATTEMPTS = 10_000  # whose run times are read at the start
 

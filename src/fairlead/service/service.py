@@ -395,7 +395,7 @@ class Service:
     async def _forecast_starts(self) -> None:
         """Note the forecast of a waiting job each minute, to learn how forecasts come true.
 
-        What was learnt is kept in the journal.
+        The past forecasts are kept in the journal.
         """
 
         def note(tx: Transaction) -> str:

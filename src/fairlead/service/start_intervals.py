@@ -83,7 +83,7 @@ class StartIntervals:
         return max(0.0, _seconds(here + low)), max(0.0, _seconds(here + high))
 
     def to_json(self) -> str:
-        """Return what was learnt."""
+        """Return the past forecasts and the parts beyond intervals."""
         past = [[round(scale, 4), round(ratio, 4)] for scale, ratio in self._past]
         return json.dumps({"beyond": self._beyond, "past": past})
 

@@ -49,7 +49,7 @@ _ARRAYS = (
 
 
 class NamedRule(NamedTuple):
-    """A policy of one's own."""
+    """A user-defined policy."""
 
     name: str
     rule: Rule
@@ -65,7 +65,7 @@ class PlannedRun:
     policy: str  # such as ``drf/best-fit``; or ``recorded``, the run that the trace records
     what_if: str = ""  # change made before (`fairlead.traces.what_if.change_workload`), if any
     dedicated: bool = False  # whether each user is alone on its own part of the servers
-    rule: Rule | None = None  # of a policy of one's own
+    rule: Rule | None = None  # of a user-defined policy
 
     @property
     def chosen(self) -> str | Policy:
@@ -123,7 +123,7 @@ def _named(policy: str) -> str | NamedRule:
 
 
 def _check_rule(named: NamedRule) -> None:
-    """Raise InputError unless a rule is a function under a name of its own."""
+    """Raise InputError unless a rule is a function under an unused name."""
     if not callable(named.rule):
         raise InputError(f"must be a function, not {named.rule!r:.60}", f"policies.{named.name}")
     if not named.name or named.name == RECORDED or named.name != named.name.strip():
@@ -178,7 +178,7 @@ def _changed_run(run: PlannedRun, change: str) -> PlannedRun:
     if kind != "preempt" or not colon:
         return replace(run, what_if=change)
     if run.rule is not None:
-        raise InputError("a rule of one's own does not stop tasks", "what-if")
+        raise InputError("a user-defined rule does not stop tasks", "what-if")
     if mode.partition(":")[0] not in PREEMPTION:
         fault = f"must be preempt:{' or preempt:'.join(PREEMPTION)}, not {change!r:.60}"
         raise InputError(fault, "what-if")
@@ -222,7 +222,7 @@ def workload_digest(workload: Workload) -> str:
 def fingerprint(workload_digest: str, run: PlannedRun, *, seed: int, strict_fifo: bool) -> str:
     """Return a digest that is equal only for equal workloads, runs, options and sources.
 
-    The workload is the one before it is changed. Of a rule of one's own it is equal to none, as
+    The workload is the one before it is changed. Of a user-defined rule it is equal to none, as
     what decides its run cannot be compared.
     """
     parts = [digest_of_sources(), workload_digest, run.name, seed, strict_fifo]

@@ -54,7 +54,7 @@ EARLIER = (
     "happened, and fairlead serve begins another journal (--db)"
 )
 ALERTS = "alerts"  # the key of the present alerts
-FORECASTS = "forecasts"  # the key of what was learnt from forecasts
+FORECASTS = "forecasts"  # the key of past forecasts
 ANSWERS_AGE = 86400.0  # seconds for which idempotency keys are kept
 EVENTS_AT_ONCE = 500  # few enough to stay in the processor's cache
 NEWEST_SNAPSHOTS = 2  # kept for recovery
