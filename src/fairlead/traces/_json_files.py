@@ -1,0 +1,102 @@
+"""JSON files as they are stored, plain or compressed, and checks of their values.
+
+A JSON text is parsed whole, so it takes memory by its length. Faults name the key path of a value,
+such as ``jobs[3].res``.
+"""
+
+from __future__ import annotations
+
+from math import isfinite
+from pathlib import Path
+
+from fairlead.errors import InputError
+from fairlead.formats.documents import parse_json
+from fairlead.model.names import check_name
+from fairlead.traces._stored_files import ProgressReport, faults_of_reading, open_stored, show
+
+# A parsed text takes some ten times its bytes, which is 10 GB for these.
+LARGEST_JSON = 2**30
+BYTES_PER_READ = 2**20
+
+
+def read_json(path: Path, on_progress: ProgressReport | None = None) -> object:
+    """Return the values of a JSON file; raise InputError, which names the file, for other text."""
+    source = str(path)
+    pieces, length = list[bytes](), 0
+    with faults_of_reading(source, lambda: 1), open_stored(path) as (stream, stored, size):
+        while piece := stream.read(BYTES_PER_READ):
+            pieces.append(piece)
+            length += len(piece)
+            if length > LARGEST_JSON:
+                raise InputError(f"is larger than {LARGEST_JSON // 2**20} MiB", "", source)
+            if on_progress is not None:
+                on_progress(stored.tell(), size)
+        if on_progress is not None:
+            on_progress(size, size)
+    try:
+        return parse_json(b"".join(pieces).decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise InputError("is not JSON in UTF-8", "", source) from None
+    except InputError as error:
+        raise error.within(source) from None
+
+
+def start_of_text(path: Path, length: int) -> str:
+    """Return at most the first `length` bytes of a file as text, without its byte order mark."""
+    with faults_of_reading(str(path), lambda: 1), open_stored(path) as (stream, _, _):
+        return stream.read(length).decode("utf-8-sig", errors="replace")
+
+
+def mapping(value: object, place: str) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise InputError(f"must be an object, not {show(value)}", place)
+    return value
+
+
+def sequence(value: object, place: str) -> list[object]:
+    if not isinstance(value, list):
+        raise InputError(f"must be an array, not {show(value)}", place)
+    return value
+
+
+def field(values: dict[str, object], name: str, place: str) -> object:
+    """Return a field that must be there."""
+    if name not in values:
+        raise InputError(f"has no {name!r}", place)
+    return values[name]
+
+
+def text(value: object, place: str) -> str:
+    """Return a text that is not empty, for a name; a whole number counts as its digits."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    if not isinstance(value, str) or not value:
+        raise InputError(f"must be a text that is not empty, not {show(value)}", place)
+    return check_name(value, place)
+
+
+def real(value: object, place: str) -> float:
+    """Return a finite number."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except OverflowError:  # a whole number of hundreds of digits
+            number = float("inf")
+        if isfinite(number):
+            return number
+    raise InputError(f"must be a number, not {show(value)}", place)
+
+
+def positive(value: object, place: str) -> float:
+    number = real(value, place)
+    if number <= 0:
+        raise InputError(f"must be a positive number, not {show(value)}", place)
+    return number
+
+
+def whole(value: object, place: str, *, least: int = 0) -> int:
+    """Return a whole number from `least`; 3.0 is one."""
+    number = real(value, place)
+    if not number.is_integer() or number < least:
+        raise InputError(f"must be a whole number from {least}, not {show(value)}", place)
+    return int(number)
