@@ -1,0 +1,231 @@
+"""Traces of Gavel: jobs of deep learning, each with a type, a number of steps and of GPUs.
+
+Source: github.com/stanford-futuredata/gavel, ``scheduler/traces`` and ``parse_trace``. A row has
+ten columns separated by tabs, or nine without the working directory. A job's scale factor is its
+number of workers, and a worker of Gavel is one GPU: the job is a gang of as many tasks of one GPU.
+A task may run on any server; these are equal ones given by options, as the trace names none.
+
+A row states steps, not seconds. A duration is the steps divided by the steps a second that a file
+of throughputs, such as Gavel's ``simulation_throughputs.json``, states for the job's type and
+scale factor when it runs alone. Workloads here have one duration for all servers, so one GPU type
+counts: V100, by which Gavel draws the steps, or the only type of the file. Jobs with a throughput
+of 0, which do not fit into the memory of that GPU, are left out and counted.
+
+Gavel has no users. It shares GPUs among jobs by their priority weights, so each job is a user of
+its own with this weight. Jobs are named by their position in the trace, as Gavel numbers them.
+Deadlines (the column SLO) are counted and not used. Starts are unknown, as nothing ran yet.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import repeat
+from math import isfinite
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from fairlead.errors import InputError
+from fairlead.model.cluster import Cluster
+from fairlead.model.workload import Workload
+from fairlead.traces import _json_files as json_files
+from fairlead.traces._job_collector import JobCollector, check_given
+from fairlead.traces._stored_files import ProgressReport, faults_within, listed, read_lines, show
+
+COLUMNS = (
+    "job_type",
+    "command",
+    "working_directory",
+    "num_steps_arg",
+    "needs_data_dir",
+    "total_steps",
+    "scale_factor",
+    "priority_weight",
+    "SLO",
+    "arrival_time",
+)
+WITHOUT_DIRECTORY = tuple(name for name in COLUMNS if name != "working_directory")
+REFERENCE = "v100"
+ALONE = "null"  # the key of a job's throughput without another one on its GPU
+ONE_GPU = (1.0,)
+ANYWHERE = (True,)
+LARGEST_NUMBER = 1e15
+
+TOO_LARGE = "jobs left out, as they do not run on this GPU (a throughput of 0)"
+DEADLINE = "jobs with a deadline (SLO), which is not used"
+
+
+class Row(NamedTuple):
+    """A job of a trace."""
+
+    job_type: str
+    steps: int
+    gpus: int
+    weight: float
+    deadline: float  # negative if none
+    arrival: float  # seconds
+
+
+class Throughputs(NamedTuple):
+    """Steps a second of each job type and scale factor on one GPU type, running alone."""
+
+    path: Path
+    gpu: str
+    of: dict[str, object]
+
+
+def is_gavel(line: str) -> bool:
+    """Return whether a line is a row of a trace of Gavel, with nine or ten columns."""
+    try:
+        values = _values_of(line, _columns_of(line))
+        numbers = [float(values[name]) for name in COLUMNS[5:]]
+    except (InputError, ValueError):
+        return False
+    return values["needs_data_dir"] in ("0", "1") and all(map(isfinite, numbers))
+
+
+def read_gavel(
+    path: Path,
+    *,
+    machines: Path | None = None,
+    servers: int | None = None,
+    cores: int | None = None,
+    on_progress: ProgressReport | None = None,
+) -> Workload:
+    """Read a trace of Gavel; times count from the first arrival. O(GPUs of all jobs).
+
+    Parameters
+    ----------
+    path : Path
+    machines : Path
+        JSON file of throughputs: GPU types, each with keys ``('job type', scale factor)``.
+    servers : int
+    cores : int
+        GPUs of each server; the trace has no other resource.
+    """
+    check_given(servers, cores)
+    if machines is None:
+        fault = "states steps and no durations; give --machines FILE with Gavel's throughputs"
+        raise InputError(fault, "", str(path))
+    if servers is None or cores is None:
+        fault = "names no servers; give --servers, and --cores for the GPUs of each"
+        raise InputError(fault, "", str(path))
+    throughputs = _read_throughputs(machines)
+    cluster = Cluster(
+        groups=(throughputs.gpu,),
+        resources=("gpu",),
+        capacity=np.array([[float(cores)]]),
+        count=np.array([servers]),
+        units=("GPUs",),
+        labels=({"gpu": throughputs.gpu},),
+    )
+    collected, weight_of = JobCollector(), dict[str, float]()
+    names: tuple[str, ...] = ()
+    position = 0
+    for number, line in read_lines(path, on_progress):
+        if not line:
+            continue
+        with faults_within(str(path), f"row {number}"):
+            names = names or _columns_of(line)
+            row = _row_of(_values_of(line, names))
+            name = f"job-{position}"
+            if _collect(row, name, throughputs, collected):
+                weight_of[name] = row.weight
+        position += 1
+    with faults_within(str(path)):
+        workload = collected.workload(cluster, f"Gavel trace {path.name}", from_first=True)
+    return replace(workload, weight=np.array([weight_of[name] for name in workload.users]))
+
+
+def _read_throughputs(path: Path) -> Throughputs:
+    with faults_within(str(path)):
+        types = json_files.mapping(json_files.read_json(path), "")
+        gpu = next(iter(types)) if len(types) == 1 else REFERENCE
+        if gpu not in types:
+            found = listed(list(types), 5)
+            fault = f"has no GPU type {REFERENCE!r} but {found or 'none'}; keep one type in it"
+            raise InputError(fault)
+        json_files.text(gpu, "GPU type")
+        return Throughputs(path, gpu, json_files.mapping(types[gpu], gpu))
+
+
+def _collect(row: Row, name: str, throughputs: Throughputs, collected: JobCollector) -> bool:
+    """Add a job; return False for one that does not run, which is counted."""
+    throughput = _throughput(row, throughputs)
+    if not throughput:
+        collected.notes[TOO_LARGE] += 1
+        return False
+    duration = row.steps / throughput
+    if not 0 < duration < LARGEST_NUMBER:
+        raise InputError(f"{row.steps} steps at {throughput:g} steps/s are not a usable duration")
+    collected.notes[DEADLINE] += row.deadline >= 0
+    collected.refuse_beyond(row.gpus, "column scale_factor")
+    collected.add_job(name, name, row.arrival, gang=row.gpus > 1)
+    collected.add_tasks(ONE_GPU, ANYWHERE, repeat(duration, row.gpus))
+    return True
+
+
+def _throughput(row: Row, throughputs: Throughputs) -> float:
+    key = repr((row.job_type, row.gpus))
+    place = f"{throughputs.gpu}.{key}"
+    if key not in throughputs.of:
+        fault = f"{throughputs.path.name} has no throughput of {show(key)} on {throughputs.gpu}"
+        raise InputError(fault)
+    with faults_within(str(throughputs.path)):
+        of_pairs = json_files.mapping(throughputs.of[key], place)
+        throughput = json_files.real(json_files.field(of_pairs, ALONE, place), f"{place}.{ALONE}")
+        if throughput < 0:
+            raise InputError(f"must not be negative, as {throughput:g} is", f"{place}.{ALONE}")
+    return throughput
+
+
+def _columns_of(line: str) -> tuple[str, ...]:
+    """Return the names of a row's columns; raise InputError for another number of them."""
+    found = line.count("\t") + 1
+    for names in (COLUMNS, WITHOUT_DIRECTORY):
+        if found == len(names):
+            return names
+    wanted = f"{len(WITHOUT_DIRECTORY)} or {len(COLUMNS)}"
+    raise InputError(f"has {found} columns separated by tabs, not {wanted}")
+
+
+def _values_of(line: str, names: tuple[str, ...]) -> dict[str, str]:
+    """Return the values of a row by column."""
+    values = line.split("\t")
+    if len(values) != len(names):
+        fault = f"has {len(values)} columns separated by tabs, where the first row has"
+        raise InputError(f"{fault} {len(names)}")
+    return dict(zip(names, map(str.strip, values), strict=True))
+
+
+def _row_of(values: dict[str, str]) -> Row:
+    weight = _number(values, "priority_weight")
+    if weight <= 0:
+        raise InputError(f"column priority_weight: must be positive, not {weight:g}")
+    return Row(
+        values["job_type"],
+        _whole(values, "total_steps"),
+        _whole(values, "scale_factor"),
+        weight,
+        _number(values, "SLO"),
+        _number(values, "arrival_time"),
+    )
+
+
+def _number(values: dict[str, str], column: str) -> float:
+    try:
+        number = float(values[column])
+    except ValueError:
+        number = float("nan")
+    if not abs(number) < LARGEST_NUMBER:
+        raise InputError(f"column {column}: {show(values[column])} is not a usable number")
+    return number
+
+
+def _whole(values: dict[str, str], column: str) -> int:
+    number = _number(values, column)
+    if not number.is_integer() or number < 1:
+        fault = f"must be a whole number from 1, not {show(values[column])}"
+        raise InputError(f"column {column}: {fault}")
+    return int(number)
