@@ -1,0 +1,162 @@
+"""Alibaba's trace of 2025: instances that serve recommendation models (DLRM) on two kinds of nodes.
+
+Source: github.com/alibaba/clusterdata, cluster-trace-gpu-v2025, a table of instances. An instance
+is a job of one task; its user is its application (``app_name``). It takes the cores, memory and
+GPUs that it requests.
+
+The trace names no nodes. They are given in the form of openb's table of nodes, Alibaba's trace of
+2023. An instance of role HN (heterogeneous GPU node) may run on nodes with GPUs, one of role CN
+(CPU node) on nodes without; on all nodes, if each has GPUs.
+
+An instance arrives at its creation and lasts from being scheduled to its deletion. Times before or
+after the trace are empty in it: such instances are cut at its start, second 0, and at its end, the
+latest time of the table, and counted. Instances that were never scheduled, that end before they
+start or that ask for nothing are left out. Nodes have no disk and no share of a network card here,
+so requests of these are ignored; limits of instances per node are counted and not used.
+"""
+
+from __future__ import annotations
+
+from math import nan
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fairlead.errors import InputError
+from fairlead.model.workload import Workload
+from fairlead.traces._csv_tables import ROW, Block, TraceColumn, read_blocks
+from fairlead.traces._job_collector import JobCollector, Place
+from fairlead.traces._openb import _cluster as cluster_of_nodes
+from fairlead.traces._stored_files import ProgressReport, faults_within
+
+if TYPE_CHECKING:
+    import polars as pl
+
+COLUMNS = (
+    TraceColumn("instance_sn"),
+    TraceColumn("role"),
+    TraceColumn("app_name"),
+    TraceColumn("cpu_request", "real"),
+    TraceColumn("cpu_limit", "real"),
+    TraceColumn("gpu_request", "whole"),
+    TraceColumn("gpu_limit", "whole"),
+    TraceColumn("rdma_request", "real"),
+    TraceColumn("rdma_limit", "real"),
+    TraceColumn("memory_request", "real"),
+    TraceColumn("memory_limit", "real"),
+    TraceColumn("disk_request", "real"),
+    TraceColumn("disk_limit", "real"),
+    TraceColumn("max_instance_per_node", "whole", least=-1),
+    TraceColumn("creation_time", "real", optional=True),
+    TraceColumn("scheduled_time", "real", optional=True),
+    TraceColumn("deletion_time", "real", optional=True),
+)
+TIMES = ("creation_time", "scheduled_time", "deletion_time")
+USED = (ROW, "instance_sn", "role", "app_name", "cpu_request", "memory_request", "gpu_request")
+OWN_COLUMNS = frozenset({"instance_sn", "app_name", "max_instance_per_node"})
+CPU_ROLE, GPU_ROLE = "CN", "HN"
+HALF_SECOND = 0.5  # times are whole seconds
+
+CREATED_BEFORE = "instances created before the trace, which arrive at its start"
+DELETED_AFTER = "instances not deleted in the trace, which end with it"
+NEVER_SCHEDULED = "instances left out, as they were never scheduled"
+NO_LIFE = "instances left out, as they end before they start"
+NO_DEMAND = "instances left out, as they ask for nothing"
+NO_START = "instances scheduled before they were created, whose start is taken as unknown"
+ROUNDED_UP = "instances that ended in the second of their start, taken as half a second"
+DENSITY = "instances of an application with a limit per node, which is not used"
+
+
+def is_dlrm(line: str) -> bool:
+    """Return whether a line is the header of the table of instances."""
+    return {name.strip() for name in line.split(",")} >= OWN_COLUMNS
+
+
+def read_dlrm(
+    path: Path, *, machines: Path | None = None, on_progress: ProgressReport | None = None
+) -> Workload:
+    """Read a table of instances with recorded starts. O(instances + nodes).
+
+    Parameters
+    ----------
+    path : Path
+    machines : Path
+        A table of nodes with the columns ``sn``, ``cpu_milli``, ``memory_mib``, ``gpu`` and
+        ``model`` (of the GPUs), a row for each node.
+    """
+    import polars as pl
+
+    if machines is None:
+        fault = "names no nodes; give --machines FILE with a table like openb's of nodes"
+        raise InputError(fault, "", str(path))
+    cluster = cluster_of_nodes(machines)
+    with_gpus = [bool(gpus) for gpus in cluster.capacity[:, cluster.resources.index("gpu")]]
+    places = {
+        GPU_ROLE: tuple(with_gpus),
+        CPU_ROLE: (True,) * len(with_gpus) if all(with_gpus) else tuple(not g for g in with_gpus),
+    }
+    collected, frames = JobCollector(), list[pl.DataFrame]()
+    for block in read_blocks(path, COLUMNS, header=True, on_progress=on_progress):
+        _refuse(block, any(with_gpus), machines)
+        frames.append(block.frame.select(*USED, "max_instance_per_node", *TIMES))
+    if frames:
+        _collect(pl.concat(frames), str(path), places, collected)
+    with faults_within(str(path)):
+        return collected.workload(cluster, f"DLRM instances {path.name}", from_first=True)
+
+
+def _refuse(block: Block, gpus: bool, machines: Path) -> None:
+    """Refuse rows of an unknown role, or of one that no node serves."""
+    role = block.frame["role"]
+    known = role.is_in([CPU_ROLE, GPU_ROLE])
+    block.refuse(~known, f"is neither {CPU_ROLE} nor {GPU_ROLE}", "role")
+    on_cpu = (role == CPU_ROLE) & (block.frame["gpu_request"] > 0)
+    block.refuse(on_cpu, f"asks for GPUs, and its role is {CPU_ROLE}", "instance_sn")
+    if not gpus:
+        fault = f"needs a node with GPUs, and {machines.name} has none"
+        block.refuse(role == GPU_ROLE, fault, "instance_sn")
+
+
+def _collect(
+    frame: pl.DataFrame, source: str, places: dict[str, Place], collected: JobCollector
+) -> None:
+    import polars as pl
+
+    created, scheduled, deleted = (frame[name] for name in TIMES)
+    last = frame.select(pl.max_horizontal(*TIMES).max()).item()
+    if last is None:
+        raise InputError("names no time, so the length of the trace is not known", "", source)
+    frame = frame.with_columns(
+        before=created.is_null(),
+        after=deleted.is_null(),
+        submit=created.fill_null(0.0),
+        # Without both times an instance ran before the trace began.
+        start=pl.when(created.is_null()).then(scheduled.fill_null(0.0)).otherwise(scheduled),
+        end=deleted.fill_null(last),
+    )
+    frame = frame.filter(_usable(frame, collected))
+    notes = collected.notes
+    notes[CREATED_BEFORE] += int(frame["before"].sum())
+    notes[DELETED_AFTER] += int(frame["after"].sum())
+    notes[NO_START] += int((frame["start"] < frame["submit"]).sum())
+    notes[ROUNDED_UP] += int((frame["start"] == frame["end"]).sum())
+    notes[DENSITY] += int((frame["max_instance_per_node"] > 0).sum())
+    for row in frame.iter_rows(named=True):
+        start = row["start"]
+        with faults_within(source, f"row {row[ROW]}"):
+            collected.add_job(row["instance_sn"], row["app_name"], row["submit"])
+        collected.add_tasks(
+            (row["cpu_request"], row["memory_request"], float(row["gpu_request"])),
+            places[row["role"]],
+            (row["end"] - start or HALF_SECOND,),
+            start=start if start >= row["submit"] else nan,
+        )
+
+
+def _usable(frame: pl.DataFrame, collected: JobCollector) -> pl.Series:
+    """Return flags of the instances that can run again; count the others by reason."""
+    scheduled = frame["start"].is_not_null()
+    lives = (frame["end"] >= frame["start"]).fill_null(True)
+    asks = (frame["cpu_request"] + frame["memory_request"] + frame["gpu_request"]) > 0
+    for reason, keeps in ((NEVER_SCHEDULED, scheduled), (NO_LIFE, lives), (NO_DEMAND, asks)):
+        collected.notes[reason] += int((~keeps).sum())
+    return scheduled & lives & asks
