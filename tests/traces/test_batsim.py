@@ -165,7 +165,7 @@ def sequence_of(path: Path, profiles: dict[str, object]) -> Workload:
         ([[]], "profiles.s.seq[0]: must be a text"),
         ([], "profiles.s.seq: is empty"),
         ("t", "profiles.s.seq: must be an array"),
-        (["huge", "huge"], "profiles.s: lasts for ever"),
+        (["huge", "huge"], "profiles.s: its delays and repeats give no finite duration"),
     ],
 )
 def test_an_unusable_sequence_is_refused(path: Path, seq: object, fault: str) -> None:

@@ -187,6 +187,16 @@ def test_a_duration_that_is_too_long_is_refused(trace: Path) -> None:
         read(trace)
 
 
+def test_more_gpus_than_a_workload_has_tasks_are_refused(trace: Path) -> None:
+    trace.write_text("\t".join((*ROWS[0][:6], "60000000", *ROWS[0][7:])))
+    machines = trace.parent / "throughputs.json"
+    key = "('Net (batch size 16)', 60000000)"
+    machines.write_text(json.dumps({"v100": {key: {"null": 1}}}))
+    with pytest.raises(InputError) as caught:
+        read(trace)
+    assert str(caught.value).startswith(f"{trace}: row 1: column scale_factor: 60,000,000 make")
+
+
 def test_rows_have_nine_or_ten_columns(trace: Path) -> None:
     trace.write_text("\t".join(ROWS[0][3:]))
     with pytest.raises(InputError) as caught:

@@ -48,12 +48,14 @@ def start_of_text(path: Path, length: int) -> str:
 
 
 def mapping(value: object, place: str) -> dict[str, object]:
+    """Return an object's values by key."""
     if not isinstance(value, dict):
         raise InputError(f"must be an object, not {show(value)}", place)
     return value
 
 
 def sequence(value: object, place: str) -> list[object]:
+    """Return an array's values."""
     if not isinstance(value, list):
         raise InputError(f"must be an array, not {show(value)}", place)
     return value
@@ -88,6 +90,7 @@ def real(value: object, place: str) -> float:
 
 
 def positive(value: object, place: str) -> float:
+    """Return a finite number above 0."""
     number = real(value, place)
     if number <= 0:
         raise InputError(f"must be a positive number, not {show(value)}", place)

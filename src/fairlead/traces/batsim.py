@@ -187,5 +187,5 @@ class _ProfileDurations:
             parts.append(part)
         duration = times * sum(parts)
         if not isfinite(duration):
-            raise InputError("lasts for ever", here)
+            raise InputError("its delays and repeats give no finite duration", here)
         return duration
