@@ -72,7 +72,7 @@ def read_openb(pods: Path, nodes: Path, *, on_progress: ProgressReport | None = 
     restricts a pod to nodes of the models it lists. Its node is unknown. Nodes that are alike in
     cores, memory, GPUs and their model are a group.
     """
-    cluster = _cluster(nodes)
+    cluster = cluster_of_nodes(nodes)
     models = [label.get("gpu", "") for label in cluster.labels]
     collected = JobCollector()
     for block in read_blocks(pods, POD_COLUMNS, header=True, on_progress=on_progress):
@@ -112,7 +112,7 @@ def _only_table(folder: Path, pattern: str, what: str, remedy: str) -> Path:
     raise InputError(fault, "", str(folder))
 
 
-def _cluster(nodes: Path) -> Cluster:
+def cluster_of_nodes(nodes: Path) -> Cluster:
     """Group equal nodes, in order of their first."""
     groups: dict[tuple[float, float, float, str], int] = {}
     names: set[str] = set()

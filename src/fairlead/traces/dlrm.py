@@ -25,7 +25,7 @@ from fairlead.errors import InputError
 from fairlead.model.workload import Workload
 from fairlead.traces._csv_tables import ROW, Block, TraceColumn, read_blocks
 from fairlead.traces._job_collector import JobCollector, Place
-from fairlead.traces._openb import _cluster as cluster_of_nodes
+from fairlead.traces._openb import cluster_of_nodes
 from fairlead.traces._stored_files import ProgressReport, faults_within
 
 if TYPE_CHECKING:

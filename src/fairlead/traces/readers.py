@@ -18,6 +18,9 @@ from fairlead.traces._csv_tables import split_row
 from fairlead.traces._openb import POD_TABLES, table_of
 from fairlead.traces._stored_files import SUFFIXES, ProgressReport, read_lines
 from fairlead.traces._swf import COMMENT
+from fairlead.traces.batsim import is_batsim
+from fairlead.traces.dlrm import is_dlrm
+from fairlead.traces.gavel import is_gavel
 from fairlead.traces.kubernetes_pods import is_kubernetes_dump
 from fairlead.traces.slurm import is_sacct
 
@@ -30,6 +33,9 @@ GOOGLE = "Google tables"
 JOURNAL = "journal of a service"
 SLURM = "sacct table"
 KUBERNETES = "Kubernetes dump"
+BATSIM = "Batsim workload"
+GAVEL = "Gavel trace"
+DLRM = "DLRM table"
 
 GROUP = "fairlead.traces"  # of entry points: each names a `TraceFormat`
 PARQUET_MAGIC, SQLITE_MAGIC = b"PAR1", b"SQLite format 3\0"
@@ -41,7 +47,8 @@ _WANTED = (
     "a Parquet or CSV trace of this project, a log in Standard Workload Format (18 columns, or 21 "
     "as MetaCentrum has them), openb's table of pods, a folder of Google's tables of 2011, the "
     "journal of fairlead serve, the output of Slurm's sacct --parsable2, the output of "
-    "kubectl get nodes,pods -A -o json"
+    "kubectl get nodes,pods -A -o json, a workload of Batsim, a trace of Gavel, or the table of "
+    "Alibaba's DLRM instances"
 )
 _BY_COMMAS = {
     6: "looks like a table of Google's trace; name the folder that holds task_events",
@@ -96,6 +103,9 @@ READERS = {
     GOOGLE: Reader("google", "read_google"),
     JOURNAL: Reader("journal_trace", "read_journal"),
     KUBERNETES: Reader("kubernetes_pods", "read_pods", ("user_from",), "a Kubernetes dump"),
+    BATSIM: Reader("batsim", "read_batsim", ("servers", "cores"), "a Batsim workload"),
+    GAVEL: Reader("gavel", "read_gavel", ("machines", "servers", "cores"), "a Gavel trace"),
+    DLRM: Reader("dlrm", "read_dlrm", ("machines",)),
     SLURM: Reader(
         "slurm",
         "read_slurm",
@@ -231,6 +241,15 @@ def _format_of_folder(path: Path) -> str:
     raise InputError(f"is a folder of no trace; wanted: {_WANTED}", "", str(path))
 
 
+def _format_of_first_line(path: Path, line: str) -> str:
+    """Return the format that the first line of a file decides; empty if none does."""
+    if line.startswith("{") and not _is_csv_folder(path.parent) and is_batsim(path):
+        return BATSIM
+    if is_kubernetes_dump(line):
+        return KUBERNETES
+    return GAVEL if is_gavel(line) else DLRM if is_dlrm(line) else ""
+
+
 def _format_of_text(path: Path) -> str:
     source, comments = str(path), False
     with closing(read_lines(path, comment=COMMENT)) as lines:
@@ -239,8 +258,8 @@ def _format_of_text(path: Path) -> str:
                 continue
             if is_sacct(line):
                 return SLURM
-            if not comments and is_kubernetes_dump(line):
-                return KUBERNETES
+            if not comments and (found := _format_of_first_line(path, line)):
+                return found
             if line.startswith(COMMENT):
                 comments = True
                 continue
