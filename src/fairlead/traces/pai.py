@@ -1,0 +1,389 @@
+"""Alibaba's PAI trace of 2020: jobs of machine learning on a cluster with GPUs of several types.
+
+Source: github.com/alibaba/clusterdata, cluster-trace-gpu-v2020, and Q. Weng et al., "MLaaS in the
+Wild", NSDI 2022. The folder has four tables without headings: jobs, their tasks (roles such as
+``ps`` and ``worker``), the instances of the tasks, and the machines.
+
+1. An instance is a task of the project, with the amounts that its PAI task plans. The instances of
+   all PAI tasks of a job are one gang if all of them ran at one moment. The trace does not mark
+   gangs, but instances that never ran together cannot have been one.
+2. An instance may run on the machines of the ``gpu_type`` of its PAI task, or everywhere if the
+   task names none. That is the type that was assigned; the trace has the wanted one elsewhere.
+3. Left out are instances that never started, had not ended or are not described, and earlier runs
+   of a worker. Failed instances count, as they held their amounts.
+4. The servers are the machines of ``pai_machine_spec.csv``. They are there all the time.
+
+A job is submitted at its ``start_time``, which the publishers define as its submission. Its
+instances start later. An unknown time is empty or 0.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from fairlead.errors import InputError
+from fairlead.model.cluster import Cluster
+from fairlead.model.workload import Workload
+from fairlead.traces._csv_tables import ROW, Block, TraceColumn, read_blocks
+from fairlead.traces._job_collector import LARGEST_POOL
+from fairlead.traces._stored_files import ProgressReport, faults_within, stored_as
+from fairlead.traces.google_tables import Progress
+
+if TYPE_CHECKING:
+    import polars as pl
+
+JOB_TABLE, TASK_TABLE = "pai_job_table.csv", "pai_task_table.csv"
+INSTANCE_TABLE, MACHINE_TABLE = "pai_instance_table.csv", "pai_machine_spec.csv"
+TABLES = "pai_*_table.*"
+
+JOB_COLUMNS = (
+    TraceColumn("job_name"),
+    TraceColumn("inst_id", optional=True),
+    TraceColumn("user", optional=True),
+    TraceColumn("status", optional=True),
+    TraceColumn("start_time", "real", optional=True),
+    TraceColumn("end_time", "real", optional=True),
+)
+TASK_COLUMNS = (
+    TraceColumn("job_name"),
+    TraceColumn("task_name", optional=True),
+    TraceColumn("inst_num", "real", optional=True),
+    TraceColumn("status", optional=True),
+    TraceColumn("start_time", "real", optional=True),
+    TraceColumn("end_time", "real", optional=True),
+    TraceColumn("plan_cpu", "real", optional=True),
+    TraceColumn("plan_mem", "real", optional=True),
+    TraceColumn("plan_gpu", "real", optional=True),
+    TraceColumn("gpu_type", optional=True),
+)
+INSTANCE_COLUMNS = (
+    TraceColumn("job_name"),
+    TraceColumn("task_name", optional=True),
+    TraceColumn("inst_name", optional=True),
+    TraceColumn("worker_name", optional=True),
+    TraceColumn("inst_id", optional=True),
+    TraceColumn("status", optional=True),
+    TraceColumn("start_time", "real", optional=True),
+    TraceColumn("end_time", "real", optional=True),
+    TraceColumn("machine", optional=True),
+)
+MACHINE_COLUMNS = (
+    TraceColumn("machine"),
+    TraceColumn("gpu_type"),
+    TraceColumn("cap_cpu", "real"),
+    TraceColumn("cap_mem", "real"),
+    TraceColumn("cap_gpu", "real"),
+)
+RESOURCES, UNITS = ("cpu", "memory", "gpu"), ("cores", "GiB", "GPUs")
+PERCENT = 100
+NO_GPU = "CPU"  # the type of machines without GPUs
+HALF_SECOND = 0.5  # times are whole seconds
+
+NEVER_RAN = "instances left out, as they never started"
+NOT_ENDED = "instances left out, as they had not ended"
+NO_LIFE = "instances left out, as they end before they start"
+NO_TASK = "instances left out, as no row describes their task"
+NO_JOB = "instances left out, as no row describes their job"
+NO_INSTANCE = "jobs left out, as none of their instances is usable"
+NO_DEMAND = "instances left out, as their task plans nothing"
+EARLIER_RUNS = "earlier runs of workers, left out; the last one is the work"
+JOBS_AGAIN = "rows of a job again, left out"
+TASKS_AGAIN = "rows of a task again, left out"
+ROUNDED_UP = "instances that ended in the second of their start, taken as half a second"
+FAILED = "instances that failed; their time is taken as the work"
+UNKNOWN_TYPE = "instances of a GPU type that no machine has; they may run everywhere"
+NO_SERVER = "instances whose machine is not known"
+NOT_TOGETHER = "jobs whose instances never all ran at one moment; they are no gang"
+NO_SUBMISSION = "jobs whose submission is not known, taken as their first start"
+LATE_SUBMISSION = "jobs submitted after their first start, which is taken instead"
+NO_USER = "jobs whose user is not known; they are one user"
+
+
+class Machines(NamedTuple):
+    """The machines as groups of servers."""
+
+    cluster: Cluster
+    types: list[str]  # (G,) GPU type of each group
+    numbers: pl.DataFrame  # of columns `machine` and `server`, the server's number
+
+
+def is_pai(folder: Path) -> bool:
+    """Return whether a folder holds tables of the PAI trace, unpacked or not."""
+    return folder.is_dir() and any(folder.glob(TABLES))
+
+
+def read_pai(
+    path: Path, *, machines: Path | None = None, on_progress: ProgressReport | None = None
+) -> Workload:
+    """Read a folder of PAI tables as a workload with recorded starts and servers. O(rows).
+
+    Parameters
+    ----------
+    path : Path
+        Folder of ``pai_job_table.csv``, ``pai_task_table.csv``, ``pai_instance_table.csv`` and
+        ``pai_machine_spec.csv``, plain or compressed. Other files of it are ignored.
+    machines : Path, optional
+        The table of machines, if it is elsewhere.
+    """
+    names = (JOB_TABLE, TASK_TABLE, INSTANCE_TABLE)
+    job_table, task_table, instance_table = tables = [_table(path, name) for name in names]
+    spec = machines or _table(path, MACHINE_TABLE)
+    progress = Progress(on_progress, tables)
+    notes: Counter[str] = Counter()
+    servers = _read_machines(spec)
+    jobs = _read_jobs(job_table, notes, progress)
+    tasks = _read_tasks(task_table, jobs, notes, progress)
+    places, tasks = _places(tasks, servers.types)
+    instances = _read_instances(instance_table, tasks, servers.numbers, notes, progress)
+    if not len(instances):
+        left = [f"{what}: {count:,}" for what, count in sorted(notes.items()) if count]
+        why = f" ({'; '.join(left)})" if left else ""
+        raise InputError(f"holds no instance that ran{why}", "", str(instance_table))
+    _note_instances(instances, notes)
+    with faults_within(str(path)):
+        return _workload(instances, jobs, servers.cluster, places, notes, path.name)
+
+
+def _table(folder: Path, name: str) -> Path:
+    path = stored_as(folder, name)
+    if not path.exists():
+        archive = folder / name.replace(".csv", ".tar.gz")
+        remedy = f"unpack {archive.name}" if archive.exists() else "the trace needs this table"
+        raise InputError(f"is not there; {remedy}", "", str(path))
+    return path
+
+
+def _read_machines(path: Path) -> Machines:
+    """Group equal machines, in order of their first."""
+    import polars as pl
+
+    groups: dict[tuple[str, float, float, float], list[str]] = {}
+    names: set[str] = set()
+    for block in read_blocks(path, MACHINE_COLUMNS):
+        for name in ("cap_cpu", "cap_mem", "cap_gpu"):
+            _refuse_beyond(block, name)
+        nothing = (block.frame["cap_cpu"] + block.frame["cap_mem"]) <= 0
+        block.refuse(nothing, "has no CPU and no memory", "machine")
+        for row, name, *key in block.frame.select(
+            ROW, *(column.name for column in MACHINE_COLUMNS)
+        ).iter_rows():
+            if name in names:
+                raise InputError(f"duplicate machine {name!r}", f"row {row}", block.source)
+            names.add(name)
+            groups.setdefault((key[0], key[1], key[2], key[3]), []).append(name)
+    if not groups:
+        raise InputError("holds no machine", "", str(path))
+    in_order = [name for members in groups.values() for name in members]
+    cluster = Cluster(
+        # Such as 2xT4-96c-512g.
+        groups=tuple(
+            f"{'cpu' if kind == NO_GPU else f'{gpu:g}x{kind}'}-{cpu:g}c-{memory:g}g"
+            for kind, cpu, memory, gpu in groups
+        ),
+        resources=RESOURCES,
+        capacity=np.array([key[1:] for key in groups]),
+        count=np.array([len(members) for members in groups.values()]),
+        units=UNITS,
+        labels=tuple({} if kind == NO_GPU else {"gpu": kind} for kind, *_ in groups),
+    )
+    numbers = pl.DataFrame({"machine": in_order}).with_row_index("server")
+    return Machines(cluster, [kind for kind, *_ in groups], numbers)
+
+
+def _refuse_beyond(block: Block, column: str) -> None:
+    wrong = (block.frame[column] > LARGEST_POOL).fill_null(False)
+    block.refuse(wrong, f"is more than {LARGEST_POOL:,}", column)
+
+
+def _read_jobs(path: Path, notes: Counter[str], progress: Progress) -> pl.DataFrame:
+    """Return a row of each job: its number `job`, name, user and submission, null if unknown."""
+    import polars as pl
+
+    known = pl.when(pl.col("start_time") > 0).then("start_time").alias("submit")
+    rows = [
+        block.frame.select("job_name", "user", known)
+        for block in read_blocks(path, JOB_COLUMNS, on_progress=progress.report_bytes)
+    ]
+    if not rows:
+        raise InputError("holds no job", "", str(path))
+    every = pl.concat(rows)
+    jobs = every.unique("job_name", keep="first", maintain_order=True)
+    notes[JOBS_AGAIN] += len(every) - len(jobs)
+    return jobs.with_row_index("job")
+
+
+def _read_tasks(
+    path: Path, jobs: pl.DataFrame, notes: Counter[str], progress: Progress
+) -> pl.DataFrame:
+    """Return a row of each PAI task: its number `task`, names, job, amounts and GPU type."""
+    import polars as pl
+
+    numbers = jobs.select("job_name", "job")
+    rows: list[pl.DataFrame] = []
+    for block in read_blocks(path, TASK_COLUMNS, on_progress=progress.report_bytes):
+        for name in ("plan_cpu", "plan_mem", "plan_gpu"):
+            _refuse_beyond(block, name)
+        rows.append(
+            block.frame.select(
+                "job_name",
+                "task_name",
+                "gpu_type",
+                cpu=pl.col("plan_cpu").fill_null(0.0) / PERCENT,
+                memory=pl.col("plan_mem").fill_null(0.0),
+                gpu=pl.col("plan_gpu").fill_null(0.0) / PERCENT,
+            ).join(numbers, on="job_name", how="left", maintain_order="left")
+        )
+    if not rows:
+        raise InputError("holds no task", "", str(path))
+    every = pl.concat(rows)
+    tasks = every.unique(["job_name", "task_name"], keep="first", maintain_order=True)
+    notes[TASKS_AGAIN] += len(every) - len(tasks)
+    return tasks.with_row_index("task")
+
+
+def _places(tasks: pl.DataFrame, types: list[str]) -> tuple[list[list[bool]], pl.DataFrame]:
+    """Return the distinct places, everywhere first, and the tasks with the number of theirs."""
+    import polars as pl
+
+    places = [[True] * len(types)]
+    number: dict[str, int] = {}
+    for kind in tasks["gpu_type"].drop_nulls().unique(maintain_order=True):
+        if kind in types:
+            number[kind] = len(places)
+            places.append([kind == of_group for of_group in types])
+    known = pl.DataFrame(
+        {"gpu_type": list(number), "place": list(number.values())},
+        schema={"gpu_type": pl.String, "place": pl.Int32},
+    )
+    placed = tasks.join(known, on="gpu_type", how="left", maintain_order="left")
+    return places, placed.with_columns(
+        pl.col("place").fill_null(0),
+        unknown_type=pl.col("gpu_type").is_not_null() & pl.col("place").is_null(),
+    ).drop("gpu_type")
+
+
+def _read_instances(
+    path: Path,
+    tasks: pl.DataFrame,
+    servers: pl.DataFrame,
+    notes: Counter[str],
+    progress: Progress,
+) -> pl.DataFrame:
+    """Return the instances that can run again, in order of the table; count the others."""
+    import polars as pl
+
+    # A worker's name has 60 characters; its hash tells the workers of one task apart.
+    worker = pl.when(pl.col("worker_name").is_not_null()).then(pl.col("worker_name").hash())
+    usable = (
+        (NEVER_RAN, pl.col("start_time") > 0),
+        (NOT_ENDED, pl.col("end_time") > 0),
+        (NO_LIFE, pl.col("end_time") >= pl.col("start_time")),
+        (NO_TASK, pl.col("task").is_not_null()),
+        (NO_JOB, pl.col("job").is_not_null()),
+        (NO_DEMAND, pl.col("cpu") + pl.col("memory") + pl.col("gpu") > 0),
+    )
+    rows: list[pl.DataFrame] = []
+    for block in read_blocks(path, INSTANCE_COLUMNS, on_progress=progress.report_bytes):
+        frame = block.frame.join(
+            tasks, on=["job_name", "task_name"], how="left", nulls_equal=True, maintain_order="left"
+        ).join(servers, on="machine", how="left", maintain_order="left")
+        for reason, condition in usable:
+            kept = frame.filter(condition)
+            notes[reason] += len(frame) - len(kept)
+            frame = kept
+        rows.append(
+            frame.select(
+                ROW, "job", "task", "cpu", "memory", "gpu", "place", "unknown_type",
+                worker.alias("worker"),
+                pl.col("start_time").alias("start"),
+                pl.col("end_time").alias("end"),
+                pl.col("server").cast(pl.Int32).fill_null(-1),
+                (pl.col("status") == "Failed").fill_null(False).alias("failed"),
+            )
+        )  # fmt: skip
+    if not rows:
+        raise InputError("holds no instance", "", str(path))
+    every = pl.concat(rows)
+    named = every.filter(pl.col("worker").is_not_null()).sort("start", ROW)
+    last = named.unique(["task", "worker"], keep="last", maintain_order=True)
+    notes[EARLIER_RUNS] += len(named) - len(last)
+    return pl.concat([last, every.filter(pl.col("worker").is_null())]).sort(ROW)
+
+
+def _note_instances(instances: pl.DataFrame, notes: Counter[str]) -> None:
+    notes[ROUNDED_UP] += int((instances["start"] == instances["end"]).sum())
+    notes[FAILED] += int(instances["failed"].sum())
+    notes[UNKNOWN_TYPE] += int(instances["unknown_type"].sum())
+    notes[NO_SERVER] += int((instances["server"] < 0).sum())
+
+
+def _jobs_that_ran(
+    instances: pl.DataFrame, jobs: pl.DataFrame, notes: Counter[str]
+) -> pl.DataFrame:
+    """Return the jobs by submission, with `gang`; jobs of one instant keep the table's order."""
+    import polars as pl
+
+    ran = instances.group_by("job").agg(
+        pl.len().alias("tasks"),
+        pl.col("start").min().alias("first"),
+        (pl.col("start").max() < pl.col("end").min()).alias("together"),
+    )
+    found = jobs.join(ran, on="job", how="inner")
+    notes[NO_INSTANCE] += len(jobs) - len(found)
+    several, together = found["tasks"] > 1, found["together"]
+    notes[NOT_TOGETHER] += int((several & ~together).sum())
+    notes[NO_SUBMISSION] += found["submit"].null_count()
+    notes[LATE_SUBMISSION] += int((found["submit"] > found["first"]).sum())
+    notes[NO_USER] += found["user"].null_count()
+    return found.with_columns(
+        pl.min_horizontal("submit", "first").alias("submit"),
+        pl.col("user").fill_null("unknown"),
+        (several & together).alias("gang"),
+    ).sort("submit", "job")
+
+
+def _workload(
+    instances: pl.DataFrame,
+    jobs: pl.DataFrame,
+    cluster: Cluster,
+    places: list[list[bool]],
+    notes: Counter[str],
+    name: str,
+) -> Workload:
+    import polars as pl
+
+    end, rounded_up = pl.col("end"), pl.col("start") + HALF_SECOND
+    instances = instances.with_columns(
+        end=pl.when(end > pl.col("start")).then(end).otherwise(rounded_up)
+    )
+    jobs = _jobs_that_ran(instances, jobs, notes).with_row_index("position")
+    tasks = instances.join(jobs.select("job", "position"), on="job", how="inner")
+    tasks = tasks.sort("position", "task", ROW)
+    opens = (tasks["task"] != tasks["task"].shift(1)).fill_null(True)
+    sets = tasks.filter(opens)
+    first = float(jobs["submit"][0])
+    begins = np.flatnonzero(opens.to_numpy())
+    users = jobs["user"].unique(maintain_order=True).to_list()
+    number = {user: n for n, user in enumerate(users)}
+    return Workload.from_arrays(
+        cluster,
+        users,
+        job_names=jobs["job_name"].to_numpy().astype(np.str_),
+        job_user=[number[user] for user in jobs["user"].to_list()],
+        job_submit=jobs["submit"].to_numpy() - first,
+        job_gang=jobs["gang"].to_numpy(),
+        set_job=sets["position"].to_numpy(),
+        set_tasks=np.diff(begins, append=len(tasks)),
+        shapes=sets.select(RESOURCES).to_numpy(),
+        places=places,
+        set_place=sets["place"].to_numpy(),
+        task_duration=(tasks["end"] - tasks["start"]).to_numpy(),
+        task_start=tasks["start"].to_numpy() - first,
+        task_server=tasks["server"].to_numpy(),
+        origin=f"PAI tables {name}, time from second {first:.15g} of their clock",
+        notes={what: count for what, count in sorted(notes.items()) if count},
+    )

@@ -1,0 +1,287 @@
+"""Alibaba's PAI trace: each field of a few rows written by hand, each note and each fault."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fairlead.errors import InputError
+from fairlead.traces import pai
+from fairlead.traces.pai import is_pai, read_pai
+
+# j2 comes first by time; j1 is a gang; the instances of j3 follow one another.
+JOBS = """\
+j1,i1,ana,Terminated,1000.0,1300.0
+j2,i2,bo,Terminated,900.0,1200.0
+j3,i3,,Failed,1100.0,1200.0
+j4,i4,bo,Running,1150.0,
+j5,i5,ana,Terminated,,
+j6,i6,ana,Terminated,1400.0,1450.0
+j6,i6,dee,Terminated,1200.0,1450.0
+j7,i7,cy,Waiting,1500.0,0
+"""
+TASKS = """\
+j1,ps,1.0,Terminated,1010.0,1300.0,600.0,29.296875,,T4
+j1,worker,2.0,Terminated,1010.0,1300.0,400.0,10.0,50.0,T4
+j2,tensorflow,1.0,Terminated,905.0,1200.0,100.0,8.0,100.0,P100
+j3,tensorflow,2.0,Failed,1105.0,1200.0,200.0,4.0,25.0,
+j4,tensorflow,1.0,Running,1160.0,,200.0,4.0,25.0,T4
+j5,evaluator,1.0,Terminated,1300.0,1301.0,,,200.0,A9
+j6,worker,1.0,Terminated,1390.0,1450.0,100.0,1.0,0.0,CPU
+j6,worker,1.0,Terminated,1390.0,1450.0,999.0,1.0,0.0,CPU
+j6,idle,1.0,Terminated,1390.0,1450.0,,,,
+j8,worker,1.0,Terminated,1390.0,1450.0,100.0,1.0,0.0,CPU
+"""
+INSTANCES = """\
+j1,worker,a,w1,i1,Terminated,1020.0,1290.0,m2
+j1,ps,b,w2,i1,Terminated,1015.0,1300.0,m1
+j1,worker,c,w3,i1,Failed,1012.0,1013.0,m3
+j1,worker,c,w3,i1,Terminated,1025.0,1280.0,m1
+j2,tensorflow,d,w4,i2,Terminated,910.0,1200.0,m3
+j3,tensorflow,e,w5,i3,Failed,1110.0,1150.0,m4
+j3,tensorflow,f,,i3,Failed,1150.0,1150.0,
+j4,tensorflow,g,w6,i4,Running,1170.0,,m1
+j4,tensorflow,g,w7,i4,Running,1170.0,0.0,m1
+j4,tensorflow,g,w8,i4,Waiting,,,
+j4,tensorflow,g,w9,i4,Interrupted,1200.0,1100.0,m1
+j5,evaluator,h,w10,i5,Terminated,1300.0,1301.0,m9
+j6,worker,k,w11,i6,Terminated,1390.0,1450.0,m4
+j6,idle,k,w12,i6,Terminated,1390.0,1450.0,m4
+j6,ps,k,w13,i6,Terminated,1390.0,1450.0,m4
+j8,worker,k,w14,i8,Terminated,1390.0,1450.0,m4
+"""
+MACHINES = """\
+m1,T4,96,512,2
+m3,P100,64,512,2
+m2,T4,96,512,2
+m4,CPU,96,384,0
+"""
+TABLES = {
+    pai.JOB_TABLE: JOBS,
+    pai.TASK_TABLE: TASKS,
+    pai.INSTANCE_TABLE: INSTANCES,
+    pai.MACHINE_TABLE: MACHINES,
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in TABLES.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def test_machines_of_equal_capacity_are_a_group(folder: Path) -> None:
+    cluster = read_pai(folder).cluster
+    assert cluster.groups == ("2xT4-96c-512g", "2xP100-64c-512g", "cpu-96c-384g")
+    assert cluster.resources == ("cpu", "memory", "gpu")
+    assert cluster.units == ("cores", "GiB", "GPUs")
+    assert cluster.capacity.tolist() == [[96, 512, 2], [64, 512, 2], [96, 384, 0]]
+    assert cluster.count.tolist() == [2, 1, 1]
+    assert [dict(labels) for labels in cluster.labels] == [{"gpu": "T4"}, {"gpu": "P100"}, {}]
+
+
+def test_jobs_come_by_submission(folder: Path) -> None:
+    workload = read_pai(folder)
+    assert workload.job_names.tolist() == ["j2", "j1", "j3", "j5", "j6"]
+    assert workload.users == ("bo", "ana", "unknown")
+    assert workload.job_user.tolist() == [0, 1, 2, 1, 1]
+    assert workload.job_submit.tolist() == [0, 100, 200, 400, 490]
+    assert workload.job_gang.tolist() == [False, True, False, False, False]
+    assert np.isinf(workload.job_limit).all()
+    assert np.isinf(workload.job_cancel).all()
+    assert workload.weight.tolist() == [1, 1, 1]
+    assert workload.server_time.tolist() == []
+    assert "second 900 of their clock" in workload.origin
+
+
+def test_instances_are_tasks(folder: Path) -> None:
+    workload = read_pai(folder)
+    assert workload.set_job.tolist() == [0, 1, 1, 2, 3, 4]
+    assert workload.set_tasks.tolist() == [1, 1, 2, 2, 1, 1]
+    assert workload.shapes[workload.set_shape].tolist() == [
+        [1, 8, 1], [6, 29.296875, 0], [4, 10, 0.5], [2, 4, 0.25], [0, 0, 2], [1, 1, 0],
+    ]  # fmt: skip
+    everywhere, t4 = [True, True, True], [True, False, False]
+    assert workload.places[workload.set_place].tolist() == [
+        [False, True, False], t4, t4, everywhere, everywhere, [False, False, True],
+    ]  # fmt: skip
+    assert workload.task_start.tolist() == [10, 115, 120, 125, 210, 250, 400, 490]
+    assert workload.task_duration.tolist() == [290, 285, 270, 255, 40, 0.5, 1, 60]
+    assert workload.task_server.tolist() == [2, 0, 1, 0, 3, -1, -1, 3]
+
+
+def test_left_out_and_changed_rows_are_counted(folder: Path) -> None:
+    assert read_pai(folder).notes == {
+        pai.NEVER_RAN: 1,
+        pai.NOT_ENDED: 2,
+        pai.NO_LIFE: 1,
+        pai.NO_TASK: 1,
+        pai.NO_JOB: 1,
+        pai.NO_INSTANCE: 2,
+        pai.NO_DEMAND: 1,
+        pai.EARLIER_RUNS: 1,
+        pai.JOBS_AGAIN: 1,
+        pai.TASKS_AGAIN: 1,
+        pai.ROUNDED_UP: 1,
+        pai.FAILED: 2,
+        pai.UNKNOWN_TYPE: 1,
+        pai.NO_SERVER: 2,
+        pai.NOT_TOGETHER: 1,
+        pai.NO_SUBMISSION: 1,
+        pai.LATE_SUBMISSION: 1,
+        pai.NO_USER: 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("second", "gang"), [("1149.0,1160.0", True), ("1150.0,1160.0", False)]
+)  # fmt: skip
+def test_a_gang_ran_together_at_one_moment(folder: Path, second: str, gang: bool) -> None:
+    text = INSTANCES.replace("f,,i3,Failed,1150.0,1150.0", f"f,,i3,Failed,{second}")
+    (folder / pai.INSTANCE_TABLE).write_text(text)
+    workload = read_pai(folder)
+    assert workload.job_gang[2] == gang
+    assert workload.notes.get(pai.NOT_TOGETHER, 0) == (not gang)
+
+
+def test_instances_without_a_worker_are_all_kept(folder: Path) -> None:
+    """Only the name of a worker tells that two rows are runs of one."""
+    text = INSTANCES.replace("c,w3,i1", "c,,i1")
+    (folder / pai.INSTANCE_TABLE).write_text(text)
+    workload = read_pai(folder)
+    assert pai.EARLIER_RUNS not in workload.notes
+    assert workload.set_tasks.tolist() == [1, 1, 3, 2, 1, 1]
+
+
+def test_workers_of_two_tasks_may_share_a_name(folder: Path) -> None:
+    text = INSTANCES.replace("b,w2,i1", "b,w1,i1")
+    (folder / pai.INSTANCE_TABLE).write_text(text)
+    assert read_pai(folder).set_tasks.tolist() == [1, 1, 2, 2, 1, 1]
+
+
+def test_later_runs_count_whatever_their_row(folder: Path) -> None:
+    rows = INSTANCES.splitlines(keepends=True)
+    rows[2], rows[3] = rows[3], rows[2]
+    (folder / pai.INSTANCE_TABLE).write_text("".join(rows))
+    workload = read_pai(folder)
+    assert workload.task_start.tolist()[2:4] == [120, 125]
+    assert workload.notes[pai.EARLIER_RUNS] == 1
+
+
+def test_tables_may_be_read_in_several_blocks(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = read_pai(folder)
+    monkeypatch.setattr("fairlead.traces._csv_tables.BYTES_PER_BLOCK", 100)
+    monkeypatch.setattr("fairlead.traces._csv_tables.BYTES_PER_READ", 40)
+    parts = read_pai(folder)
+    assert parts.task_start.tolist() == whole.task_start.tolist()
+    assert parts.task_server.tolist() == whole.task_server.tolist()
+    assert parts.notes == whole.notes
+
+
+def test_tables_may_be_compressed_and_machines_elsewhere(folder: Path) -> None:
+    whole = read_pai(folder)
+    packed = folder / f"{pai.INSTANCE_TABLE}.gz"
+    packed.write_bytes(gzip.compress((folder / pai.INSTANCE_TABLE).read_bytes()))
+    (folder / pai.INSTANCE_TABLE).unlink()
+    elsewhere = (folder / pai.MACHINE_TABLE).rename(folder / "machines.csv")
+    elsewhere.write_text(MACHINES.replace("384", "256"))
+    workload = read_pai(folder, machines=elsewhere)
+    assert workload.task_start.tolist() == whole.task_start.tolist()
+    assert workload.cluster.capacity[2].tolist() == [96, 256, 0]
+
+
+def test_progress_ends_at_the_size_of_the_three_tables(folder: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    read_pai(folder, on_progress=lambda done, total: seen.append((done, total)))
+    total = len(JOBS) + len(TASKS) + len(INSTANCES)
+    assert {of for _, of in seen} == {total}
+    done = [done for done, _ in seen]
+    assert done == sorted(done)
+    assert done[-1] == total
+
+
+def test_a_folder_is_recognised_by_its_tables(tmp_path: Path) -> None:
+    assert not is_pai(tmp_path)
+    assert not is_pai(tmp_path / "absent")
+    (tmp_path / "openb_pod_list.csv").write_text("")
+    assert not is_pai(tmp_path)
+    (tmp_path / "pai_job_table.tar.gz").write_text("")
+    assert is_pai(tmp_path)
+    assert not is_pai(tmp_path / "pai_job_table.tar.gz")
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_missing_table_is_named(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    with pytest.raises(InputError) as caught:
+        read_pai(folder)
+    assert f"{folder / name}: is not there; the trace needs this table" in str(caught.value)
+    archive = name.replace(".csv", ".tar.gz")
+    (folder / archive).write_text("")
+    with pytest.raises(InputError, match=f"unpack {archive}"):
+        read_pai(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "fault"),
+    [
+        (pai.JOB_TABLE, "j2,i2", ",i2", "row 2: job_name: is empty"),
+        (pai.JOB_TABLE, "900.0", "soon", "row 2: start_time: 'soon' is not a number"),
+        (pai.JOB_TABLE, "900.0", "-900.0", "row 2: start_time: '-900.0' is less than 0"),
+        (pai.JOB_TABLE, "j3,i3,", "j3,i3", "row 3: 5 columns separated by commas, not 6"),
+        (pai.TASK_TABLE, "29.296875", "much", "row 1: plan_mem: 'much' is not a number"),
+        (pai.TASK_TABLE, "29.296875", "inf", "row 1: plan_mem: 'inf' is not a number"),
+        (pai.TASK_TABLE, "400.0", "1e12", "row 2: plan_cpu: '1e12' is more than 1,000,000,000"),
+        (pai.TASK_TABLE, "29.296875", "1e12", "row 1: plan_mem: '1e12' is more than"),
+        (pai.TASK_TABLE, "50.0", "1e12", "row 2: plan_gpu: '1e12' is more than"),
+        (pai.TASK_TABLE, "j1,ps", ",ps", "row 1: job_name: is empty"),
+        (pai.INSTANCE_TABLE, "1015.0", "x", "row 2: start_time: 'x' is not a number"),
+        (pai.INSTANCE_TABLE, "1300.0,m1", "x,m1", "row 2: end_time: 'x' is not a number"),
+        (pai.INSTANCE_TABLE, "j1,ps", ",ps", "row 2: job_name: is empty"),
+        (pai.MACHINE_TABLE, "m3,", "m1,", "row 2: duplicate machine 'm1'"),
+        (pai.MACHINE_TABLE, "m3,P100", "m3,", "row 2: gpu_type: is empty"),
+        (pai.MACHINE_TABLE, "64,512", "0,0", "row 2: machine: 'm3' has no CPU and no memory"),
+        (pai.MACHINE_TABLE, "64,512", "64,many", "row 2: cap_mem: 'many' is not a number"),
+        (pai.MACHINE_TABLE, "64,512", "1e12,512", "row 2: cap_cpu: '1e12' is more than"),
+        (pai.MACHINE_TABLE, "64,512", "64,1e12", "row 2: cap_mem: '1e12' is more than"),
+        (pai.MACHINE_TABLE, "64,512,2", "64,512,1e12", "row 2: cap_gpu: '1e12' is more than"),
+    ],
+)
+def test_a_fault_names_table_and_row(
+    folder: Path, name: str, old: str, new: str, fault: str
+) -> None:
+    text = TABLES[name]
+    assert old in text
+    (folder / name).write_text(text.replace(old, new, 1))
+    with pytest.raises(InputError) as caught:
+        read_pai(folder)
+    assert f"{folder / name}: {fault}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        (pai.JOB_TABLE, "holds no job"),
+        (pai.TASK_TABLE, "holds no task"),
+        (pai.INSTANCE_TABLE, "holds no instance"),
+        (pai.MACHINE_TABLE, "holds no machine"),
+    ],
+)
+def test_an_empty_table_is_refused(folder: Path, name: str, fault: str) -> None:
+    (folder / name).write_text("")
+    with pytest.raises(InputError) as caught:
+        read_pai(folder)
+    assert str(caught.value) == f"{folder / name}: {fault}"
+
+
+def test_a_trace_without_usable_instances_says_why(folder: Path) -> None:
+    (folder / pai.INSTANCE_TABLE).write_text("j4,tensorflow,g,w6,i4,Running,1170.0,,m1\n")
+    with pytest.raises(InputError, match=r"holds no instance that ran \(instances left out") as got:
+        read_pai(folder)
+    assert f"{pai.NOT_ENDED}: 1" in str(got.value)
