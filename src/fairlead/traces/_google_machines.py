@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -65,6 +65,7 @@ class GoogleMachines(NamedTuple):
     cluster: Cluster
     events: tuple[list[float], list[int], list[int]]  # time, event, server, as in `Workload`
     meets: BoolArray  # (G, conditions)
+    joined: tuple[list[float], list[int], list[int]]  # time, machine, server from then on
 
 
 class _MachineRow(NamedTuple):
@@ -84,7 +85,7 @@ def read_machines(
 
     Cost O(events + attributes + machines times conditions).
     """
-    history = _History(notes)
+    history = MachineHistory(notes)
     for block in read_parts(parts, MACHINE_EVENTS, progress):
         for time, machine, event, cpu, memory in block.frame.select(
             "time", "machine ID", "event type", "CPUs", "memory"
@@ -97,6 +98,15 @@ def read_machines(
     attributes = _read_attributes(
         attribute_parts, {c.attribute for c in conditions}, notes, progress
     )
+    return group_machines(history, attributes, conditions)
+
+
+def group_machines(
+    history: MachineHistory,
+    attributes: Mapping[int, Mapping[str, str]],
+    conditions: Sequence[Condition],
+) -> GoogleMachines:
+    """Group the servers of a history, of which there is one, at least."""
     groups: dict[tuple[float, float, tuple[bool, ...]], list[int]] = {}
     for number, server in enumerate(history.servers):
         of_machine = attributes.get(server.machine, {})
@@ -107,9 +117,11 @@ def read_machines(
         len(history.servers)
     )
     times, events, servers = history.events
+    since, machines, joined = history.joined
     return GoogleMachines(
         cluster=_cluster(groups),
         events=(times, events, [int(position[server]) for server in servers]),
+        joined=(since, machines, [int(position[server]) for server in joined]),
         meets=np.array([met for _, _, met in groups], dtype=bool).reshape(len(groups), -1),
     )
 
@@ -131,18 +143,20 @@ def _cluster(groups: dict[tuple[float, float, tuple[bool, ...]], list[int]]) -> 
     )
 
 
-class _History:
+class MachineHistory:
     """Tracks machines through additions, updates and removals."""
 
     def __init__(self, notes: Counter[str]) -> None:
         self.servers: dict[_MachineRow, int] = {}
         self.events: tuple[list[float], list[int], list[int]] = ([], [], [])
+        self.joined: tuple[list[float], list[int], list[int]] = ([], [], [])
         self._there: dict[int, _MachineRow] = {}
         self._notes = notes
 
     def add(
         self, time: float, machine: int, event: int, cpu: float | None, memory: float | None
     ) -> None:
+        """Add an event of 2011's numbers, at seconds from the trace's first moment."""
         present = self._there.get(machine)
         if event == MACHINE_REMOVE:
             if present is None:
@@ -165,6 +179,10 @@ class _History:
         known = server in self.servers
         number = self.servers.setdefault(server, len(self.servers))
         self._there[machine] = server
+        since, machines, numbers = self.joined
+        since.append(time)
+        machines.append(machine)
+        numbers.append(number)
         # Servers that are there from the first moment have no event of joining.
         if time > 0 or known:
             self._note(time, JOIN, number)

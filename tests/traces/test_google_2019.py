@@ -1,0 +1,361 @@
+"""Google's traces of 2019: each field of a few rows written by hand, each note and each fault."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fairlead.errors import InputError
+from fairlead.model.workload import JOIN, LEAVE
+from fairlead.traces import _google_machines, google, google_2019
+from fairlead.traces.google_2019 import is_google_2019, read_google_2019
+from fairlead.traces.google_2019_tables import COLLECTIONS, INSTANCES, MACHINES
+
+AFTER = 2**63 - 1
+SUBMIT, QUEUE, ENABLE, SCHEDULE, EVICT, FAIL, FINISH, KILL, LOST, PENDING, RUNNING = range(11)
+Record = dict[str, object]
+
+
+def at(seconds: float) -> str:
+    """Microseconds of the trace's own time, of which 600 s is the first moment."""
+    return str(round((600 + seconds) * 1e6))
+
+
+def event(
+    seconds: float | None, kind: int, collection: int, index: int = 0, **more: object
+) -> Record:
+    """An event of an instance as BigQuery exports it; without seconds it is before the trace."""
+    time = "0" if seconds is None else at(seconds)
+    return {
+        "time": time,
+        "type": str(kind),
+        "collection_id": str(collection),
+        "instance_index": str(index),
+        **more,
+    }
+
+
+def asks(cpus: float, memory: float) -> Record:
+    return {"resource_request": {"cpus": cpus, "memory": memory}}
+
+
+MACHINE_EVENTS: list[Record] = [
+    {"time": "0", "machine_id": "11", "type": "1", "capacity": {"cpus": 0.5, "memory": 0.25}},
+    {"time": "0", "machine_id": "12", "type": "1", "capacity": {"cpus": 1, "memory": 1.0}},
+    {"time": at(50), "machine_id": "11", "type": "3", "capacity": {"cpus": 0.5, "memory": 0.5}},
+    {"time": at(20), "machine_id": "13", "type": "1", "capacity": {"cpus": 0.5, "memory": 0.25}},
+    {"time": at(90), "machine_id": "13", "type": "2"},
+    {"time": at(95), "machine_id": "14", "type": "1"},
+    {"time": str(AFTER), "machine_id": "12", "type": "2"},
+]
+COLLECTION_EVENTS: list[Record] = [
+    {"time": at(5), "type": "0", "collection_id": "300", "user": "ana"},
+    {"time": at(9), "type": "3", "collection_id": "300", "user": "ana", "max_per_machine": 1},
+    {"time": "0", "type": "0", "collection_id": "200", "user": "bo", "max_per_switch": "0"},
+    {"time": at(7), "type": "0", "collection_id": "400", "max_per_machine": 0},
+    {"time": at(7), "type": "0", "collection_id": "500", "user": "cy",
+     "start_after_collection_ids": ["300"]},
+]  # fmt: skip
+INSTANCE_EVENTS: list[Record] = [
+    # Task 0 of job 300 was evicted and ran again; the rows are not in order.
+    event(70, FINISH, 300, 0, machine_id="11"),
+    event(10, SCHEDULE, 300, 0, machine_id="12"),
+    event(5, SUBMIT, 300, 0, **asks(0.1, 0.05)),
+    event(30, EVICT, 300, 0, machine_id="12"),
+    event(30, SUBMIT, 300, 0, **asks(0.0, 0.0)),
+    event(60, SCHEDULE, 300, 0, machine_id="11", **asks(0.2, 0.05)),
+    event(6, SUBMIT, 300, 1, constraint=[{"name": "x", "relation": "0"}], **asks(0.2, 0.05)),
+    event(40, SCHEDULE, 300, 1, machine_id="11"),
+    event(45, FAIL, 300, 1),
+    # Job 200 runs all the time; it is cut at both ends.
+    event(None, SUBMIT, 200, 0, **asks(0.25, 0.125)),
+    event(None, SCHEDULE, 200, 0, machine_id="12"),
+    {**event(0, KILL, 200, 0), "time": str(AFTER)},
+    # Job 400 has no known user, and runs on a machine that the trace does not list.
+    event(8, SUBMIT, 400, 0, **asks(0.5, 0.0)),
+    event(9, SCHEDULE, 400, 0, machine_id="-1"),
+    # Of job 500, one task runs in an alloc instance; others never run, ask for nothing, take no
+    # time or begin after the trace.
+    event(12, SUBMIT, 500, 0, **asks(0.1, 0.1)),
+    event(13, SCHEDULE, 500, 0, machine_id="13", alloc_collection_id="300", **asks(0.1, 0.1)),
+    event(14, KILL, 500, 0),
+    event(12, SUBMIT, 500, 1, **asks(0.1, 0.1)),
+    event(12, SCHEDULE, 500, 2, **asks(0.0, 0.0)),
+    event(15, SCHEDULE, 500, 3, **asks(0.1, 0.1)),
+    event(15, FINISH, 500, 3),
+    {**event(0, SCHEDULE, 500, 4, **asks(0.1, 0.1)), "time": str(AFTER)},
+    event(25, SCHEDULE, 500, 5, machine_id="13", alloc_collection_id="0", **asks(0.3, 0.1)),
+    event(100, LOST, 500, 5),
+    event(110, RUNNING, 999, 0),
+]
+TABLES = {
+    MACHINES: MACHINE_EVENTS,
+    COLLECTIONS: COLLECTION_EVENTS,
+    INSTANCES: INSTANCE_EVENTS,
+}
+
+
+def lines(records: Iterable[Record]) -> str:
+    return "".join(f"{json.dumps(record)}\n" for record in records)
+
+
+def first_file(folder: Path, table: str) -> Path:
+    return folder / f"{table}-000000000000.json"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for table, records in TABLES.items():
+        first_file(tmp_path, table).write_text(lines(records))
+    return tmp_path
+
+
+def test_machines_are_servers_that_come_and_go(folder: Path) -> None:
+    workload = read_google_2019(folder)
+    cluster = workload.cluster
+    assert cluster.resources == ("cpu", "memory")
+    assert cluster.capacity.tolist() == [[0.5, 0.25], [1, 1], [0.5, 0.5]]
+    assert cluster.count.tolist() == [2, 1, 1]
+    assert workload.server_time.tolist() == [20, 50, 50, 90]
+    assert workload.server_event.tolist() == [JOIN, LEAVE, JOIN, LEAVE]
+    assert workload.server.tolist() == [1, 0, 3, 1]
+
+
+def test_jobs_arrive_with_their_first_task_that_ran(folder: Path) -> None:
+    workload = read_google_2019(folder)
+    assert workload.job_names.tolist() == ["200", "300", "400", "500"]
+    assert workload.users == ("bo", "ana", "unknown", "cy")
+    assert workload.job_user.tolist() == [0, 1, 2, 3]
+    assert workload.job_submit.tolist() == [0, 5, 8, 25]
+    assert not workload.job_gang.any()
+    assert np.isinf(workload.job_limit).all()
+    assert np.isinf(workload.job_cancel).all()
+    assert workload.origin == f"Google's trace of 2019, {folder.name}"
+
+
+def test_tasks_are_their_last_attempts(folder: Path) -> None:
+    workload = read_google_2019(folder)
+    assert workload.set_job.tolist() == [0, 1, 2, 3]
+    assert workload.set_tasks.tolist() == [1, 2, 1, 1]
+    assert workload.shapes[workload.set_shape].tolist() == [
+        [0.25, 0.125], [0.2, 0.05], [0.5, 0], [0.3, 0.1],
+    ]  # fmt: skip
+    assert workload.places.all()
+    assert workload.task_start.tolist() == [0, 60, 40, 9, 25]
+    assert workload.task_duration.tolist() == [110, 10, 5, 101, 75]
+    # Machine 11 is server 0, and 3 from its update at 50 s; 12 is 2, 13 is 1.
+    assert workload.task_server.tolist() == [2, 3, 0, -1, 1]
+
+
+def test_left_out_and_changed_rows_are_counted(folder: Path) -> None:
+    assert read_google_2019(folder).notes == {
+        google_2019.IN_ALLOC: 1,
+        google_2019.CONSTRAINED: 1,
+        google_2019.NO_SERVER: 1,
+        google_2019.NO_USER: 1,
+        google_2019.SPREAD: 1,
+        google_2019.AFTER_OTHERS: 1,
+        google_2019.AFTER_END: 1,
+        google.NEVER_RAN: 3,
+        google.NO_REQUEST: 1,
+        google.NO_TIME: 1,
+        google.EARLIER_ATTEMPTS: 1,
+        google.STILL_RUNNING: 2,
+        google.RAN_BEFORE: 1,
+        google.LAST_ATTEMPT.format("failed"): 1,
+        google.LAST_ATTEMPT.format("lost"): 1,
+        _google_machines.NO_CAPACITY: 1,
+    }
+
+
+def test_an_end_at_a_later_begin_is_of_the_attempt_before(folder: Path) -> None:
+    records = [
+        event(1, SCHEDULE, 1, **asks(0.1, 0.1)),
+        event(5, SCHEDULE, 1),
+        event(5, EVICT, 1),
+        event(9, FINISH, 1),
+    ]
+    first_file(folder, INSTANCES).write_text(lines(records))
+    workload = read_google_2019(folder)
+    assert (workload.task_start.tolist(), workload.task_duration.tolist()) == ([5], [4])
+
+
+def flat(records: list[Record]) -> list[dict[str, str]]:
+    """Return records with the fields of inner ones in columns such as ``capacity_cpus``."""
+    rows: list[dict[str, str]] = []
+    for record in records:
+        row: dict[str, str] = {}
+        for name, value in record.items():
+            if isinstance(value, dict):
+                row |= {f"{name}_{inner}": str(field) for inner, field in value.items()}
+            else:
+                row[name] = "[x]" if isinstance(value, list) else str(value)
+        rows.append(row)
+    return rows
+
+
+@pytest.mark.parametrize("dotted", [False, True])
+def test_tables_may_be_csv(folder: Path, dotted: bool) -> None:
+    whole = read_google_2019(folder)
+    for table, records in TABLES.items():
+        first_file(folder, table).unlink()
+        rows = flat(records)
+        names = sorted({name for row in rows for name in row})
+        text = "".join(",".join(row.get(name, "") for name in names) + "\n" for row in rows)
+        heading = ",".join(names)
+        if dotted:
+            for inner in ("cpus", "memory"):
+                heading = heading.replace(f"_{inner}", f".{inner}")
+        (folder / f"{table}.csv").write_text(f"{heading}\n{text}")
+    workload = read_google_2019(folder)
+    assert workload.notes == whole.notes
+    assert workload.task_start.tolist() == whole.task_start.tolist()
+    assert workload.task_server.tolist() == whole.task_server.tolist()
+    assert workload.shapes.tolist() == whole.shapes.tolist()
+    assert workload.users == whole.users
+
+
+def test_tables_may_be_folders_of_compressed_parts(folder: Path) -> None:
+    whole = read_google_2019(folder)
+    for table, records in TABLES.items():
+        first_file(folder, table).unlink()
+        (folder / table).mkdir()
+        for k, part in enumerate((records[:3], records[3:])):
+            packed = gzip.compress(lines(part).encode())
+            (folder / table / f"{table}-00000000000{k}.json.gz").write_bytes(packed)
+    assert is_google_2019(folder)
+    workload = read_google_2019(folder)
+    assert workload.notes == whole.notes
+    assert workload.task_start.tolist() == whole.task_start.tolist()
+
+
+def test_progress_ends_at_the_size_of_all_files(folder: Path) -> None:
+    first_file(folder, INSTANCES).write_text(lines(INSTANCE_EVENTS) + "\n" * 8191)
+    seen: list[tuple[int, int]] = []
+    read_google_2019(folder, on_progress=lambda done, total: seen.append((done, total)))
+    total = sum(path.stat().st_size for path in folder.iterdir())
+    assert {of for _, of in seen} == {total}
+    done = [done for done, _ in seen]
+    assert done == sorted(done)
+    assert done[-1] == total
+    assert done.count(total) == 1
+
+
+def test_a_folder_is_recognised_by_its_files(tmp_path: Path) -> None:
+    assert not is_google_2019(tmp_path)
+    assert not is_google_2019(tmp_path / "absent")
+    (tmp_path / "machine_events").mkdir()
+    (tmp_path / "machine_events" / "part-00000-of-00001.csv.gz").write_text("")  # of 2011
+    (tmp_path / "machine_events.schema.json").write_text("")
+    (tmp_path / "instance_events.md").write_text("")
+    assert not is_google_2019(tmp_path)
+    part = tmp_path / "machine_events" / "machine_events-000000000000.json.gz"
+    part.write_text("")
+    assert is_google_2019(tmp_path)
+    assert not is_google_2019(part)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_missing_table_is_named(folder: Path, table: str) -> None:
+    first_file(folder, table).unlink()
+    with pytest.raises(InputError) as caught:
+        read_google_2019(folder)
+    assert f"{folder}: has no {table}-000000000000.json.gz or the like" in str(caught.value)
+
+
+def test_a_part_given_twice_is_refused(folder: Path) -> None:
+    (folder / "machine_events-000000000000.csv").write_text("")
+    with pytest.raises(InputError, match=r"\.json: is there twice, also as .*\.csv"):
+        read_google_2019(folder)
+
+
+GOOD = {
+    "time": "600000000", "type": "3", "collection_id": "300", "instance_index": "0",
+    "resource_request": {"cpus": 0.5, "memory": 0.5},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"time": None}, "column time: is not given"),
+        ({"time": "1e3"}, "column time: '1e3' is not a whole number"),
+        ({"time": True}, "column time: 'True' is not a whole number"),
+        ({"time": 1.5}, "column time: '1.5' is not a whole number"),
+        ({"time": "-1"}, "column time: '-1' is not from 0 to"),
+        ({"type": "11"}, "column type: '11' is not from 0 to 10"),
+        ({"collection_id": ""}, "column collection_id: is not given"),
+        ({"instance_index": "x"}, "column instance_index: 'x' is not a whole number"),
+        ({"machine_id": -2}, "column machine_id: '-2' is not from -1 to"),
+        ({"resource_request": 5}, "column resource_request: '5' is not a record"),
+        ({"resource_request": {"cpus": "1_0"}}, "column resource_request.cpus: '1_0' is not a num"),
+        ({"resource_request": {"cpus": float("nan")}}, "resource_request.cpus: 'nan' is not a num"),
+        ({"resource_request": {"memory": "1e999"}}, "resource_request.memory: '1e999' is not a"),
+        ({"resource_request": {"cpus": 10**400}}, "column resource_request.cpus: '1000"),
+        ({"resource_request": {"cpus": True}}, "column resource_request.cpus: 'True' is not a num"),
+        ({"resource_request": {"cpus": -0.5}}, "column resource_request.cpus: '-0.5' is not from"),
+        ({"resource_request": {"cpus": 1e12}}, "is not from 0 to 1000000000"),
+    ],
+)  # fmt: skip
+def test_a_fault_names_file_row_and_column(folder: Path, change: Record, fault: str) -> None:
+    path = first_file(folder, INSTANCES)
+    path.write_text("\n" + lines([GOOD, {**GOOD, **change}]))
+    with pytest.raises(InputError) as caught:
+        read_google_2019(folder)
+    assert f"{path}: row 3: " in str(caught.value)
+    assert fault in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ('{"time": 1', "row 1: is not JSON"),
+        ('{"time": ' + "[" * 100_000, "row 1: is not JSON"),
+        ("{}\n[1]", "row 1: column time: is not given"),
+        (json.dumps(GOOD) + "\n[1]", "row 2: is not a JSON record"),
+        ("hello", "row 1: has no column time, and is no JSON record"),
+        ('"time', "row 1: is not CSV"),
+        ("time,type,collection_id,instance_index\n1,2,3", "row 2: has 3 columns, where the head"),
+        ('time,type,collection_id,instance_index\n1,2,3,"4', "row 2: is not CSV"),
+        ("time,type,collection_id,instance_index\n1,x,3,4", "row 2: column type: 'x' is not"),
+        ("", "holds no event"),
+    ],
+)
+def test_text_in_another_form_is_refused(folder: Path, text: str, fault: str) -> None:
+    path = first_file(folder, INSTANCES)
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        read_google_2019(folder)
+    assert f"{path}: {fault}" in str(caught.value)
+
+
+def test_numbers_of_csv_may_be_quoted_or_end_with_a_zero(folder: Path) -> None:
+    """pandas writes whole numbers as 4.0 where some are absent."""
+    path = first_file(folder, INSTANCES)
+    path.write_text(
+        "time,type,collection_id,instance_index,machine_id,resource_request.cpus\n"
+        '600000000.0,3,"300",0.0,12.0,2.5e-1\n601000000,6,300,0,,\n'
+    )
+    workload = read_google_2019(folder)
+    assert workload.shapes.tolist() == [[0.25, 0]]
+    assert workload.task_server.tolist() == [2]
+    assert workload.task_duration.tolist() == [1]
+
+
+def test_machines_of_no_known_capacity_are_refused(folder: Path) -> None:
+    first_file(folder, MACHINES).write_text('{"time": "0", "machine_id": "1", "type": "1"}\n')
+    with pytest.raises(InputError, match="holds no machine of known capacity"):
+        read_google_2019(folder)
+
+
+def test_a_trace_without_tasks_that_ran_says_why(folder: Path) -> None:
+    first_file(folder, INSTANCES).write_text(lines([event(1, SUBMIT, 300, **asks(1, 1))]))
+    with pytest.raises(InputError, match=r"holds no task that ran \(") as caught:
+        read_google_2019(folder)
+    assert f"{google.NEVER_RAN}: 1" in str(caught.value)
+    assert str(folder) in str(caught.value)
