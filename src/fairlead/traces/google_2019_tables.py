@@ -19,7 +19,7 @@ from pathlib import Path
 from fairlead.errors import InputError
 from fairlead.traces._csv_tables import TraceColumn, split_row
 from fairlead.traces._job_collector import LARGEST_POOL
-from fairlead.traces._stored_files import faults_within, read_lines, show
+from fairlead.traces._stored_files import read_lines, show
 from fairlead.traces.google_tables import AFTER_TRACE, Progress
 
 Value = int | float | str | bool | None
@@ -61,6 +61,7 @@ MACHINE_COLUMNS = (
 )
 
 _FILE = r"(-\d+)?\.(json|jsonl|ndjson|csv)(\.(gz|bz2|xz|zip))?"
+_LONGEST_WHOLE = 20
 _WHOLE = re.compile(r"(-?\d{1,19})(?:\.0+)?")
 _REAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 
@@ -95,7 +96,7 @@ def _stem(path: Path) -> str:
 def read_rows(
     parts: Sequence[Path], columns: Sequence[TraceColumn], progress: Progress
 ) -> Iterator[tuple[Value, ...]]:
-    """Yield the values of `columns` of all rows, None where absent; O(rows), some 6 us each.
+    """Yield the values of `columns` of all rows, None where absent; O(rows), some 15 us each.
 
     A flag is whether a list has an entry. Raises InputError, which names file, row and column, for
     a file that is damaged or is neither JSON lines nor CSV, and a field that is absent, no number
@@ -118,14 +119,16 @@ def _rows_of(
     for number, line in read_lines(path, report):
         if not line:
             continue
-        with faults_within(source, f"row {number}"):
+        try:
             if fields is None:
                 if not line.startswith("{"):
                     fields = _fields_of_csv(line, columns)
                     continue
                 fields = _fields_of_json(columns)
-            values = fields(line)
-            yield tuple(map(_value, values, columns))
+            row = tuple(map(_value, fields(line), columns))
+        except InputError as error:
+            raise InputError(error.fault, f"row {number}", source) from None
+        yield row
     progress.report_bytes(size, size)
 
 
@@ -193,8 +196,12 @@ def _value(given: object, column: TraceColumn) -> Value:
 
 def _whole(given: object) -> int | None:
     if isinstance(given, str):
+        if not given.isascii():
+            return None
+        if given.isdigit() and len(given) < _LONGEST_WHOLE:  # most fields of JSON
+            return int(given)
         found = _WHOLE.fullmatch(given)
-        return int(found[1]) if found and given.isascii() else None
+        return int(found[1]) if found else None
     if isinstance(given, float):
         return int(given) if given.is_integer() else None
     return given if isinstance(given, int) and not isinstance(given, bool) else None
