@@ -195,6 +195,7 @@ def flat(records: list[Record]) -> list[dict[str, str]]:
                 row |= {f"{name}_{inner}": str(field) for inner, field in value.items()}
             else:
                 row[name] = "[x]" if isinstance(value, list) else str(value)
+        row.setdefault("constraint", "[]")
         rows.append(row)
     return rows
 
@@ -253,6 +254,7 @@ def test_a_folder_is_recognised_by_its_files(tmp_path: Path) -> None:
     (tmp_path / "machine_events" / "part-00000-of-00001.csv.gz").write_text("")  # of 2011
     (tmp_path / "machine_events.schema.json").write_text("")
     (tmp_path / "instance_events.md").write_text("")
+    (tmp_path / "instance_events.json").mkdir()
     assert not is_google_2019(tmp_path)
     part = tmp_path / "machine_events" / "machine_events-000000000000.json.gz"
     part.write_text("")
@@ -287,6 +289,7 @@ GOOD = {
         ({"time": "1e3"}, "column time: '1e3' is not a whole number"),
         ({"time": True}, "column time: 'True' is not a whole number"),
         ({"time": 1.5}, "column time: '1.5' is not a whole number"),
+        ({"time": "1.5"}, "column time: '1.5' is not a whole number"),
         ({"time": "-1"}, "column time: '-1' is not from 0 to"),
         ({"type": "11"}, "column type: '11' is not from 0 to 10"),
         ({"collection_id": ""}, "column collection_id: is not given"),

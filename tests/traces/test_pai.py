@@ -148,6 +148,22 @@ def test_a_gang_ran_together_at_one_moment(folder: Path, second: str, gang: bool
     assert workload.notes.get(pai.NOT_TOGETHER, 0) == (not gang)
 
 
+def test_a_time_of_0_is_unknown(folder: Path) -> None:
+    (folder / pai.JOB_TABLE).write_text(JOBS.replace("Terminated,,", "Terminated,0.0,0.0"))
+    started = INSTANCES.replace("j1,ps,b,w2,i1,Terminated,1015.0", "j1,ps,b,w2,i1,Terminated,0.0")
+    (folder / pai.INSTANCE_TABLE).write_text(started)
+    workload = read_pai(folder)
+    assert workload.job_submit.tolist() == [0, 100, 200, 400, 490]
+    assert workload.notes[pai.NO_SUBMISSION] == 1
+    assert workload.notes[pai.NEVER_RAN] == 2
+
+
+def test_tasks_without_a_name_have_their_instances(folder: Path) -> None:
+    for name in (pai.TASK_TABLE, pai.INSTANCE_TABLE):
+        (folder / name).write_text(TABLES[name].replace("j2,tensorflow", "j2,"))
+    assert read_pai(folder).job_names.tolist()[0] == "j2"
+
+
 def test_instances_without_a_worker_are_all_kept(folder: Path) -> None:
     """Only the name of a worker tells that two rows are runs of one."""
     text = INSTANCES.replace("c,w3,i1", "c,,i1")
