@@ -181,13 +181,13 @@ def test_unusable_outputs(tmp_path: Path, capsys: Capture) -> None:
 
 
 @pytest.mark.parametrize("output", ["x.yml", "-"])
-def test_problem_files_are_made_of_metacentrum_logs_alone(
+def test_problem_files_are_made_of_some_formats_alone(
     tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, output: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x").write_text(PLAIN_SWF)
     line = refused(capsys, "convert", "x", "-o", output)
-    said = "a problem file is made of a MetaCentrum log, and this was read as SWF log"
+    said = "a problem file is made of a MetaCentrum log or a Kubernetes dump, and this was read"
     assert line.startswith(f"x: {said}")
 
 

@@ -21,7 +21,9 @@ from fairlead.traces._swf import COMMENT
 from fairlead.traces.batsim import is_batsim
 from fairlead.traces.dlrm import is_dlrm
 from fairlead.traces.gavel import is_gavel
+from fairlead.traces.google_2019_tables import is_google_2019
 from fairlead.traces.kubernetes_pods import is_kubernetes_dump
+from fairlead.traces.pai import is_pai
 from fairlead.traces.slurm import is_sacct
 
 PARQUET = "Parquet trace"
@@ -36,6 +38,8 @@ KUBERNETES = "Kubernetes dump"
 BATSIM = "Batsim workload"
 GAVEL = "Gavel trace"
 DLRM = "DLRM table"
+PAI = "PAI tables"
+GOOGLE_2019 = "Google tables of 2019"
 
 GROUP = "fairlead.traces"  # of entry points: each names a `TraceFormat`
 PARQUET_MAGIC, SQLITE_MAGIC = b"PAR1", b"SQLite format 3\0"
@@ -47,8 +51,8 @@ _WANTED = (
     "a Parquet or CSV trace of this project, a log in Standard Workload Format (18 columns, or 21 "
     "as MetaCentrum has them), openb's table of pods, a folder of Google's tables of 2011, the "
     "journal of fairlead serve, the output of Slurm's sacct --parsable2, the output of "
-    "kubectl get nodes,pods -A -o json, a workload of Batsim, a trace of Gavel, or the table of "
-    "Alibaba's DLRM instances"
+    "kubectl get nodes,pods -A -o json, a workload of Batsim, a trace of Gavel, the table of "
+    "Alibaba's DLRM instances, a folder of its PAI tables, a folder of Google's tables of 2019"
 )
 _BY_COMMAS = {
     6: "looks like a table of Google's trace; name the folder that holds task_events",
@@ -106,6 +110,8 @@ READERS = {
     BATSIM: Reader("batsim", "read_batsim", ("servers", "cores"), "a Batsim workload"),
     GAVEL: Reader("gavel", "read_gavel", ("machines", "servers", "cores"), "a Gavel trace"),
     DLRM: Reader("dlrm", "read_dlrm", ("machines",)),
+    PAI: Reader("pai", "read_pai", ("machines",)),
+    GOOGLE_2019: Reader("google_2019", "read_google_2019"),
     SLURM: Reader(
         "slurm",
         "read_slurm",
@@ -227,8 +233,12 @@ def _is_csv_folder(path: Path) -> bool:
 def _format_of_folder(path: Path) -> str:
     if _is_csv_folder(path):
         return CSV_FOLDER
+    if is_google_2019(path):
+        return GOOGLE_2019
     if any((path / table).is_dir() for table in GOOGLE_TABLES):
         return GOOGLE
+    if is_pai(path):
+        return PAI
     if any(path.glob(POD_TABLES)):
         return OPENB
     if (path / "job_events").is_dir() or any(path.glob("part-*-of-*.csv*")):
@@ -243,7 +253,9 @@ def _format_of_folder(path: Path) -> str:
 
 def _format_of_first_line(path: Path, line: str) -> str:
     """Return the format that the first line of a file decides; empty if none does."""
-    if line.startswith("{") and not _is_csv_folder(path.parent) and is_batsim(path):
+    if line.startswith("{") and _is_csv_folder(path.parent):
+        return ""
+    if line.startswith("{") and is_batsim(path):
         return BATSIM
     if is_kubernetes_dump(line):
         return KUBERNETES
