@@ -31,6 +31,8 @@ CHOOSING = ("asyncio", "ctypes.util", "multiprocessing", "polars", "psutil", "sc
 for name in CHOOSING:
     with suppress(Exception):
         import_module(name)
+with suppress(Exception):  # as there
+    import_module("multiprocessing").set_start_method("spawn")
 with suppress(ImportError):  # it would look for the libraries of macOS whenever it is asked
     threadpoolctl = import_module("threadpoolctl")
     threadpoolctl.sys = SimpleNamespace(**{**vars(sys), "platform": sys.platform})

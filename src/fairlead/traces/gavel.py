@@ -56,7 +56,7 @@ TOO_LARGE = "jobs left out, as they do not run on this GPU (a throughput of 0)"
 DEADLINE = "jobs with a deadline (SLO), which is not used"
 
 
-class Row(NamedTuple):
+class GavelRow(NamedTuple):
     """A job of a trace."""
 
     job_type: str
@@ -150,7 +150,7 @@ def _read_throughputs(path: Path) -> Throughputs:
         return Throughputs(path, gpu, json_files.mapping(types[gpu], gpu))
 
 
-def _collect(row: Row, name: str, throughputs: Throughputs, collected: JobCollector) -> bool:
+def _collect(row: GavelRow, name: str, throughputs: Throughputs, collected: JobCollector) -> bool:
     """Add a job; return False for one that does not run, which is counted."""
     throughput = _throughput(row, throughputs)
     if not throughput:
@@ -166,7 +166,7 @@ def _collect(row: Row, name: str, throughputs: Throughputs, collected: JobCollec
     return True
 
 
-def _throughput(row: Row, throughputs: Throughputs) -> float:
+def _throughput(row: GavelRow, throughputs: Throughputs) -> float:
     key = repr((row.job_type, row.gpus))
     place = f"{throughputs.gpu}.{key}"
     if key not in throughputs.of:
@@ -199,11 +199,11 @@ def _values_of(line: str, names: tuple[str, ...]) -> dict[str, str]:
     return dict(zip(names, map(str.strip, values), strict=True))
 
 
-def _row_of(values: dict[str, str]) -> Row:
+def _row_of(values: dict[str, str]) -> GavelRow:
     weight = _number(values, "priority_weight")
     if weight <= 0:
         raise InputError(f"column priority_weight: must be positive, not {weight:g}")
-    return Row(
+    return GavelRow(
         values["job_type"],
         _whole(values, "total_steps"),
         _whole(values, "scale_factor"),

@@ -103,7 +103,7 @@ LATE_SUBMISSION = "jobs submitted after their first start, which is taken instea
 NO_USER = "jobs whose user is not known; they are one user"
 
 
-class Machines(NamedTuple):
+class PaiMachines(NamedTuple):
     """The machines as groups of servers."""
 
     cluster: Cluster
@@ -157,7 +157,7 @@ def _table(folder: Path, name: str) -> Path:
     return path
 
 
-def _read_machines(path: Path) -> Machines:
+def _read_machines(path: Path) -> PaiMachines:
     """Group equal machines, in order of their first."""
     import polars as pl
 
@@ -191,7 +191,7 @@ def _read_machines(path: Path) -> Machines:
         labels=tuple({} if kind == NO_GPU else {"gpu": kind} for kind, *_ in groups),
     )
     numbers = pl.DataFrame({"machine": in_order}).with_row_index("server")
-    return Machines(cluster, [kind for kind, *_ in groups], numbers)
+    return PaiMachines(cluster, [kind for kind, *_ in groups], numbers)
 
 
 def _refuse_beyond(block: Block, column: str) -> None:

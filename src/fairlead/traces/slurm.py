@@ -45,7 +45,7 @@ _DURATION = re.compile(r"(?:(\d{1,7})-)?(?:(\d{1,7}):)?(\d{1,7}):(\d{1,7}(?:\.\d
 _DAYS_AND_HOURS = re.compile(r"(\d{1,7})-(\d{1,7})")
 
 
-class Row(NamedTuple):
+class SlurmRow(NamedTuple):
     """A job, or a part of a heterogeneous one; times are seconds by the cluster's clock."""
 
     row: int
@@ -131,7 +131,7 @@ def read_slurm(
 
 def _rows_of(
     path: Path, user_column: str, notes: Counter[str], on_progress: ProgressReport | None
-) -> Iterator[Row]:
+) -> Iterator[SlurmRow]:
     source = str(path)
     names: list[str] = []
     for number, line in read_lines(path, on_progress):
@@ -160,7 +160,7 @@ def _rows_of(
 
 def _row_of(
     number: int, values: Mapping[str, str], user_column: str, notes: Counter[str]
-) -> Row | None:
+) -> SlurmRow | None:
     """Return a row of a job that ran and ended; None for another one, which is counted."""
     job = values["jobid"]
     if not job:
@@ -188,7 +188,7 @@ def _row_of(
     notes[NO_USER] += not user
     limit = values.get("timelimit", "")
     notes[NO_LIMIT_NAMED] += limit.lower() == "partition_limit"
-    return Row(
+    return SlurmRow(
         number,
         job,
         user or "unknown",
@@ -203,24 +203,26 @@ def _row_of(
     )
 
 
-def _last_rows(rows: Iterator[Row], collected: JobCollector) -> list[Row]:
+def _last_rows(rows: Iterator[SlurmRow], collected: JobCollector) -> list[SlurmRow]:
     """Return the last row of each job: ``--duplicates`` lists all runs of a requeued one."""
-    found: dict[str, Row] = {}
+    found: dict[str, SlurmRow] = {}
     for row in rows:
         collected.notes[EARLIER_RUNS] += row.job in found
         found[row.job] = row
     return list(found.values())
 
 
-def _jobs_of(rows: list[Row]) -> list[list[Row]]:
+def _jobs_of(rows: list[SlurmRow]) -> list[list[SlurmRow]]:
     """Return the rows of each job; a heterogeneous one has several."""
-    found: dict[str, list[Row]] = {}
+    found: dict[str, list[SlurmRow]] = {}
     for row in rows:
         found.setdefault(row.job.partition("+")[0], []).append(row)
     return list(found.values())
 
 
-def _collect(parts: list[Row], table: NodeTable, used: list[int], collected: JobCollector) -> None:
+def _collect(
+    parts: list[SlurmRow], table: NodeTable, used: list[int], collected: JobCollector
+) -> None:
     first = parts[0]
     collected.refuse_beyond(sum(part.nodes for part in parts), "column nnodes")
     tasks = sum(part.nodes for part in parts)
@@ -242,7 +244,7 @@ def _collect(parts: list[Row], table: NodeTable, used: list[int], collected: Job
             begin += count
 
 
-def _shares(part: Row, used: list[int]) -> list[tuple[tuple[float, ...], int]]:
+def _shares(part: SlurmRow, used: list[int]) -> list[tuple[tuple[float, ...], int]]:
     """Divide a job's amounts among its nodes: whole cores and GPUs, the larger shares first."""
     shares: Counter[tuple[float, ...]] = Counter()
     for node in range(part.nodes):
@@ -258,7 +260,7 @@ def _shares(part: Row, used: list[int]) -> list[tuple[tuple[float, ...], int]]:
     return list(shares.items())
 
 
-def _place(part: Row, table: NodeTable, notes: Counter[str]) -> Place:
+def _place(part: SlurmRow, table: NodeTable, notes: Counter[str]) -> Place:
     """Return the groups of servers of a job's partitions; all where none has it."""
     names = set(part.partition.split(",")) if part.partition else set()
     place = tuple(bool(names & of_group) for of_group in table.partitions)
