@@ -1,0 +1,217 @@
+"""SenseTime's Helios traces of 2020: jobs of four clusters of servers with GPUs, run by Slurm.
+
+Source: github.com/S-Lab-System-Group/HeliosData. Each cluster is a folder with ``cluster_log.csv``,
+a row for each job, and ``cluster_gpu_number.csv``, the GPUs of each virtual cluster by day.
+
+- **Task and gang.** A row is a job. It is a gang of as many tasks as it had nodes; its cores and
+  GPUs are divided among them in whole numbers, the larger shares first. Jobs without GPUs count.
+- **Where it may run.** On all servers. The servers of a virtual cluster were its own, but they
+  moved between virtual clusters from day to day, and the log names no server of a job.
+- **Left out.** Jobs that never ran, had not ended, end before they start, or ask for nothing.
+- **Servers.** Equal ones, by options: the trace lists no cores and no servers. A server has 8 GPUs,
+  as those of all four clusters, or those of the largest task if it has more. The column ``total``
+  of ``cluster_gpu_number.csv``, divided by 8, is the number of servers of a day.
+
+A job has one run, from ``start_time`` to ``end_time``. The columns ``duration`` and ``queue`` are
+differences of its times, and are not read. Times are those of the cluster's clock.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import repeat
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fairlead.errors import InputError
+from fairlead.model.cluster import Cluster
+from fairlead.model.workload import Workload
+from fairlead.traces._csv_tables import ROW, Block, TraceColumn, read_blocks
+from fairlead.traces._job_collector import LARGEST_POOL, JobCollector, check_given
+from fairlead.traces._stored_files import (
+    ProgressReport,
+    faults_within,
+    listed,
+    read_lines,
+)
+
+if TYPE_CHECKING:
+    import polars as pl
+
+JOB_LOGS = "cluster_log*.csv*"
+MARKS = frozenset({"job_id", "vc", "gpu_num", "cpu_num", "node_num"})
+TIMES = ("submit_time", "start_time", "end_time")
+COLUMNS = (
+    TraceColumn("job_id"),
+    TraceColumn("user", optional=True),
+    TraceColumn("vc", optional=True),
+    TraceColumn("jobname", optional=True),  # in some versions of the log
+    TraceColumn("gpu_num", "whole", most=LARGEST_POOL),
+    TraceColumn("cpu_num", "whole", most=LARGEST_POOL),
+    TraceColumn("node_num", "whole", most=LARGEST_POOL),
+    TraceColumn("state"),
+    *(TraceColumn(name, optional=True) for name in TIMES),
+    TraceColumn("duration", optional=True),
+    TraceColumn("queue", optional=True),
+)
+USERS = ("user", "vc")
+ABSENT = ("none", "unknown", "nat", "null")
+TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
+GPUS_PER_SERVER = 8
+
+NEVER_RAN = "jobs left out, as they never ran"
+STILL_RAN = "jobs left out, as they had not ended"
+BACKWARDS = "jobs left out, as they end before they start"
+NO_DEMAND = "jobs left out, as they ask for nothing"
+ROUNDED_UP = "jobs that ended in the second of their start, taken as half a second"
+EARLY_START = "jobs that started before their submission, taken as submitted at their start"
+NO_USER = "jobs whose user is not known; they are one user"
+NO_NODES = "jobs of 0 nodes, taken as one task"
+FEWER_TASKS = "jobs of more nodes than cores or GPUs, taken as so many tasks"
+HALF_SECOND = 0.5  # times are whole seconds
+
+
+def is_helios(line: str) -> bool:
+    """Return whether a line is the heading of ``cluster_log.csv``."""
+    return {name.strip().lower() for name in line.split(",")} >= MARKS
+
+
+def is_helios_folder(path: Path) -> bool:
+    """Return whether a folder holds the log of a Helios cluster."""
+    return any(path.glob(JOB_LOGS))
+
+
+def read_helios(
+    path: Path,
+    *,
+    servers: int | None = None,
+    cores: int | None = None,
+    user_from: str | None = None,
+    on_progress: ProgressReport | None = None,
+) -> Workload:
+    """Read the log of a Helios cluster as a workload with recorded starts. O(tasks).
+
+    Parameters
+    ----------
+    path : Path
+        The folder of a cluster, or its ``cluster_log.csv``, plain or compressed.
+    servers, cores : int
+        Equal servers: their number, and the cores of each. A server has `GPUS_PER_SERVER` GPUs, or
+        those of the largest task if it has more.
+    user_from : str, optional
+        The column that names users: one of `USERS`; ``user`` when absent, ``vc`` for virtual
+        clusters.
+    on_progress : callable, optional
+        Called now and then with (bytes read, bytes in all).
+    """
+    check_given(servers, cores)
+    log = _only_log(path) if path.is_dir() else path
+    if servers is None or cores is None:
+        raise InputError("names no servers; give --servers and --cores", "", str(log))
+    if user_from is not None and user_from not in USERS:
+        raise InputError(f"must be one of {', '.join(USERS)}, not {user_from!r:.60}", "--user-from")
+    collected = JobCollector()
+    gpus = float(GPUS_PER_SERVER)
+    for block in read_blocks(log, _columns(log), header=True, on_progress=on_progress):
+        gpus = max(gpus, _collect(block, user_from or "user", collected))
+    cluster = Cluster(
+        groups=("server",),
+        resources=("cpu", "gpu"),
+        capacity=np.array([[float(cores), gpus]]),
+        count=np.array([servers], dtype=np.int64),
+        units=("cores", "GPUs"),
+        labels=({},),
+    )
+    with faults_within(str(log)):
+        return collected.workload(cluster, f"Helios log {log.name}", from_first=True)
+
+
+def _only_log(folder: Path) -> Path:
+    found = sorted(folder.glob(JOB_LOGS))
+    if len(found) == 1:
+        return found[0]
+    names = listed([path.name for path in found], 5)
+    fault = f"has {len(found)} files {JOB_LOGS}{': ' if found else ''}{names}; name one of them"
+    raise InputError(fault, "", str(folder))
+
+
+def _columns(path: Path) -> list[TraceColumn]:
+    """Return the columns of the log, with the names of jobs if its heading has them."""
+    with closing(read_lines(path)) as lines:
+        _, heading = next(lines, (1, ""))
+    named = "jobname" in heading.split(",")
+    return [column for column in COLUMNS if named or column.name != "jobname"]
+
+
+def _collect(block: Block, user_column: str, collected: JobCollector) -> float:
+    """Collect the jobs of a block, and return the GPUs of its largest task."""
+    frame = block.frame.with_columns([_seconds(block, name) for name in TIMES])
+    kept = frame.filter(_usable(frame, collected.notes))
+    most = 0.0
+    for row in kept.iter_rows(named=True):
+        with faults_within(block.source, f"row {row[ROW]}"):
+            submit, start, user = row["submit_time"], row["start_time"], row[user_column]
+            if submit is None:
+                raise InputError("submit_time: is not known")
+            nodes = _tasks(row["cpu_num"], row["gpu_num"], row["node_num"], collected.notes)
+            collected.refuse_beyond(nodes, "node_num")
+            collected.notes[NO_USER] += user is None
+            collected.notes[EARLY_START] += start < submit
+            collected.notes[ROUNDED_UP] += row["end_time"] == start
+            collected.add_job(
+                row["job_id"], user or "unknown", float(min(submit, start)), gang=nodes > 1
+            )
+        seconds = float(row["end_time"] - start) or HALF_SECOND
+        for shape, count in _divided(row["cpu_num"], row["gpu_num"], nodes):
+            collected.add_tasks(shape, (True,), repeat(seconds, count), start=float(start))
+            most = max(most, shape[1])
+    return most
+
+
+def _seconds(block: Block, name: str) -> pl.Series:
+    """Return a column of times as seconds since 1970, null where a time is absent."""
+    texts = block.frame[name]
+    given = texts.is_not_null() & ~texts.str.to_lowercase().is_in(ABSENT).fill_null(False)
+    times = texts.str.to_datetime(TIME_FORMAT, strict=False)
+    block.refuse(given & times.is_null(), "is not a time such as 2020-06-09 18:41:01", name)
+    return times.dt.epoch("s").alias(name)
+
+
+def _usable(frame: pl.DataFrame, notes: Counter[str]) -> pl.Series:
+    """Return flags of the jobs that can run again; count each other one by its first reason."""
+    running = frame["state"].str.to_uppercase().is_in(["RUNNING", "SUSPENDED", "PENDING"])
+    reasons = (
+        (NEVER_RAN, frame["start_time"].is_null()),
+        (STILL_RAN, running | frame["end_time"].is_null()),
+        (BACKWARDS, (frame["end_time"] < frame["start_time"]).fill_null(False)),
+        (NO_DEMAND, frame["gpu_num"] + frame["cpu_num"] == 0),
+    )
+    left = frame["state"].is_not_null()
+    for reason, applies in reasons:
+        notes[reason] += int((left & applies).sum())
+        left &= ~applies
+    return left
+
+
+def _tasks(cores: int, gpus: int, nodes: int, notes: Counter[str]) -> int:
+    """Return the number of tasks of a job: one for each node, as far as each takes something."""
+    notes[NO_NODES] += nodes == 0
+    notes[FEWER_TASKS] += nodes > max(cores, gpus)
+    return min(max(nodes, 1), max(cores, gpus))
+
+
+def _divided(cores: int, gpus: int, tasks: int) -> Iterator[tuple[tuple[float, float], int]]:
+    """Yield the shapes of a job's tasks, with the number of tasks of each; larger ones first.
+
+    The first ``cores % tasks`` tasks have a core more than the others, and so it is with GPUs.
+    """
+    begin = 0
+    for end in sorted({cores % tasks, gpus % tasks, tasks} - {0}):
+        core_share = cores // tasks + (begin < cores % tasks)
+        gpu_share = gpus // tasks + (begin < gpus % tasks)
+        yield (float(core_share), float(gpu_share)), end - begin
+        begin = end

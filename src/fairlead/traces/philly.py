@@ -1,0 +1,357 @@
+"""Microsoft's Philly traces of 2017: training jobs of deep learning on servers with GPUs.
+
+Source: github.com/msr-fiddle/philly-traces. ``cluster_job_log`` is a JSON list of jobs, each with
+its attempts; ``cluster_machine_list`` is a table of servers.
+
+- **Task and gang.** A job runs again after a fault or a preemption, and each run is an attempt. A
+  job counts once, with its last attempt: that one belongs to the job's status, its GPUs are held at
+  the end, and attempts may differ in servers and GPUs. Its share on each server is a task, which
+  takes that server's GPUs; several are a gang. The log names no cores and no memory.
+- **Where it may run.** On all servers: the log names no demanded kind of GPU, and a virtual cluster
+  is a share of all servers, not a part of them.
+- **Left out.** Earlier attempts, and jobs that never ran, still ran when the log was taken, or
+  whose last attempt has no start, ends before its start, or lists no GPU.
+- **Servers.** The table beside the log. It contradicts the log (issue 8 of the repository: a job
+  ran on eight GPUs of a server listed with two). Each attempt is evidence, also one left out: a
+  server has at least the GPUs that attempts used on it.
+
+Times are those of the cluster's clock; across a change to winter time an hour is there twice.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from datetime import UTC, datetime
+from itertools import chain, repeat
+from pathlib import Path
+from typing import Final, NamedTuple, NotRequired
+
+import numpy as np
+from pydantic import TypeAdapter, ValidationError
+from typing_extensions import TypedDict
+
+from fairlead.errors import InputError
+from fairlead.formats.file_faults import key_path
+from fairlead.model.cluster import Cluster
+from fairlead.model.names import check_name
+from fairlead.model.workload import Workload
+from fairlead.traces._job_collector import JobCollector
+from fairlead.traces._json_list import ListItem, read_items
+from fairlead.traces._stored_files import ProgressReport, faults_within, listed, read_lines, show
+
+JOB_LOGS, MACHINE_LISTS = "cluster_job_log*", "cluster_machine_list*"
+MACHINE_COLUMNS = ("machineid", "number of gpus", "single gpu mem")
+MOST_GPUS = 1_000_000  # of a server
+USERS = ("user", "vc")
+ABSENT = frozenset({"", "none", "null"})
+
+NEVER_RAN = "jobs left out, as they have no attempt"
+NO_START = "jobs left out, as their last attempt has no start"
+STILL_RAN = "jobs left out, as they had not ended"
+BACKWARDS = "jobs left out, as their last attempt ends before it starts"
+NO_GPU = "jobs left out, as their last attempt lists no GPU"
+EARLIER_ATTEMPTS = "earlier attempts of jobs, left out"
+ROUNDED_UP = "jobs that ended in the second of their start, taken as half a second"
+EARLY_START = "jobs that started before their submission, taken as submitted at their start"
+NO_USER = "jobs whose user is not known; they are one user"
+MORE_GPUS = "servers on which attempts used more GPUs than listed; they have as many"
+NOT_LISTED = "servers that are not listed; they have the GPUs that attempts used"
+HALF_SECOND = 0.5  # times are whole seconds
+
+_KINDS: Final = {"dict_type": "a mapping", "list_type": "a list", "string_type": "text"}
+
+
+class _Share(TypedDict):
+    ip: str
+    gpus: list[str]
+
+
+class _Attempt(TypedDict):
+    start_time: NotRequired[str | None]
+    end_time: NotRequired[str | None]
+    detail: list[_Share]
+
+
+class _Record(TypedDict):
+    jobid: str
+    submitted_time: NotRequired[str | None]
+    user: NotRequired[str | None]
+    vc: NotRequired[str | None]
+    attempts: list[_Attempt]
+
+
+_RECORD: Final = TypeAdapter(_Record)
+
+
+class _Machine(NamedTuple):
+    gpus: int
+    memory: str  # of each GPU, such as 24GB; empty if unknown
+
+
+class _Job(NamedTuple):
+    """A job to keep, with times in seconds by the cluster's clock."""
+
+    place: str
+    name: str
+    user: str
+    submit: float
+    start: float
+    seconds: float
+    gpus: Mapping[int, int]  # of each server, by its number in the log's order
+
+
+class _UsedServers:
+    """The servers that attempts used, numbered in order of the log, and their GPUs."""
+
+    def __init__(self) -> None:
+        self.gpus: dict[str, set[str]] = {}
+        self._numbers: dict[str, int] = {}
+
+    def add(self, server: str, gpus: Iterable[str]) -> int:
+        """Count these GPUs to a server, and return its number."""
+        self.gpus.setdefault(server, set()).update(gpus)
+        return self._numbers.setdefault(server, len(self._numbers))
+
+
+def is_philly_log(path: Path) -> bool:
+    """Return whether a file is a JSON list that begins with a job of a Philly trace."""
+    try:
+        with closing(read_items(path)) as items:
+            first = next(items, None)
+    except InputError:
+        return False
+    job = None if first is None else first.value
+    return isinstance(job, dict) and {"jobid", "attempts"} <= job.keys()
+
+
+def is_philly_folder(path: Path) -> bool:
+    """Return whether a folder holds the log of a Philly trace."""
+    return any(path.glob(JOB_LOGS))
+
+
+def read_philly(
+    path: Path,
+    *,
+    machines: Path | None = None,
+    user_from: str | None = None,
+    on_progress: ProgressReport | None = None,
+) -> Workload:
+    """Read a Philly trace as a workload with recorded starts and servers. O(attempts).
+
+    Parameters
+    ----------
+    path : Path
+        The folder of the trace, or its ``cluster_job_log``, plain or compressed.
+    machines : Path, optional
+        The table of servers; ``cluster_machine_list`` beside the log when absent.
+    user_from : str, optional
+        The key that names users: one of `USERS`; ``user`` when absent, ``vc`` for virtual clusters.
+    on_progress : callable, optional
+        Called now and then with (bytes read, bytes in all).
+    """
+    if user_from is not None and user_from not in USERS:
+        raise InputError(f"must be one of {', '.join(USERS)}, not {user_from!r:.60}", "--user-from")
+    folder = path if path.is_dir() else path.parent
+    log = _only_file(folder, JOB_LOGS, "name one of them") if path.is_dir() else path
+    table = machines or _only_file(folder, MACHINE_LISTS, "name one with --machines")
+    known = _read_machines(table)
+    collected = JobCollector()
+    used = _UsedServers()
+    jobs: list[_Job] = []
+    for number, item in enumerate(read_items(log, on_progress)):
+        record = _checked(item, number, str(log))
+        place = f"row {item.row}, job {show(record['jobid'])}"
+        with faults_within(str(log), place):
+            job = _job_of(record, place, user_from or "user", used, collected.notes)
+        if job is not None:
+            jobs.append(job)
+    cluster, numbers = _cluster(_corrected(known, used, collected.notes), used)
+    everywhere = (True,) * len(cluster.groups)
+    for job in jobs:
+        with faults_within(str(log), job.place):
+            collected.add_job(job.name, job.user, job.submit, gang=len(job.gpus) > 1)
+        for gpus, servers in _servers_by_share(job.gpus).items():
+            collected.add_tasks(
+                (float(gpus),), everywhere, repeat(job.seconds, len(servers)), start=job.start,
+                servers=servers,
+            )  # fmt: skip
+    with faults_within(str(log)):
+        return collected.workload(
+            cluster, f"Philly trace {log.name}", from_first=True, server_numbers=numbers
+        )
+
+
+def _only_file(folder: Path, pattern: str, remedy: str) -> Path:
+    found = sorted(folder.glob(pattern))
+    if len(found) == 1:
+        return found[0]
+    names = listed([path.name for path in found], 5)
+    colon = ": " if found else ""
+    name = pattern.rstrip("*")
+    raise InputError(f"has {len(found)} files {name}{colon}{names}; {remedy}", "", str(folder))
+
+
+def _read_machines(path: Path) -> dict[str, _Machine]:
+    """Read the table of servers; its header and fields have blanks behind their commas."""
+    source = str(path)
+    found: dict[str, _Machine] = {}
+    header: tuple[str, ...] = ()
+    for row, line in read_lines(path):
+        fields = tuple(field.strip() for field in line.split(","))
+        if not line:
+            continue
+        if not header:
+            header = tuple(field.lower() for field in fields)
+            if header != MACHINE_COLUMNS:
+                fault = f"the header is {show(line)}; it must be {','.join(MACHINE_COLUMNS)!r}"
+                raise InputError(fault, f"row {row}", source)
+            continue
+        with faults_within(source, f"row {row}"):
+            if len(fields) != len(header):
+                raise InputError(f"has {len(fields)} columns, not {len(header)}")
+            name, number, memory = fields
+            if not name:
+                raise InputError("machineId: is empty")
+            if name in found:
+                raise InputError(f"duplicate server {name!r}")
+            gpus = int(number) if number.isascii() and number.isdigit() and len(number) < 8 else 0
+            if not 0 < gpus <= MOST_GPUS:
+                fault = f"number of GPUs: {show(number)} is no number from 1 to {MOST_GPUS:,}"
+                raise InputError(fault)
+            found[name] = _Machine(gpus, check_name(memory, "single GPU mem"))
+    if not found:
+        raise InputError("lists no server", "", source)
+    return found
+
+
+def _checked(item: ListItem, number: int, source: str) -> _Record:
+    """Return an item of the list as a job, or raise InputError with its row and number."""
+    try:
+        return _RECORD.validate_python(item.value, strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        location, kind = list(first["loc"]), first["type"]
+        if kind == "missing":
+            fault = f"the key {location.pop()!r} is missing"
+        else:
+            wanted = _KINDS.get(kind, "text in UTF-8")
+            fault = f"must be {wanted}, not {show(first['input'])}"
+        place = f"row {item.row}, {key_path(location, f'jobs[{number}]')}"
+        raise InputError(fault, place, source) from None
+
+
+def _job_of(
+    record: _Record, place: str, user_key: str, used: _UsedServers, notes: Counter[str]
+) -> _Job | None:
+    """Return a job that ran and ended; None for another one, which is counted."""
+    attempts = record["attempts"]
+    if not record["jobid"]:
+        raise InputError("jobid: is empty")
+    check_name(record["jobid"], "jobid")
+    shares: dict[int, int] = {}  # of the last attempt
+    for number, attempt in enumerate(attempts):
+        shares = _shares(attempt, number, used)
+    if not attempts:
+        notes[NEVER_RAN] += 1
+        return None
+    start = _time(attempts[-1].get("start_time"), "start_time")
+    end = _time(attempts[-1].get("end_time"), "end_time")
+    if start is None or end is None or end < start or not shares:
+        notes[_why_left_out(start, end)] += 1
+        return None
+    submit = _time(record.get("submitted_time"), "submitted_time")
+    if submit is None:
+        raise InputError("submitted_time: is not known")
+    user = (record.get("user") if user_key == "user" else record.get("vc")) or ""
+    check_name(user, user_key)
+    notes[NO_USER] += not user
+    notes[EARLIER_ATTEMPTS] += len(attempts) - 1
+    notes[ROUNDED_UP] += end == start
+    notes[EARLY_START] += start < submit
+    return _Job(
+        place,
+        record["jobid"],
+        user or "unknown",
+        min(submit, start),
+        start,
+        end - start or HALF_SECOND,
+        shares,
+    )
+
+
+def _shares(attempt: _Attempt, number: int, used: _UsedServers) -> dict[int, int]:
+    """Return the number of GPUs of an attempt on each server, by the server's number."""
+    gpus: dict[int, set[str]] = {}
+    for share in attempt["detail"]:
+        if not share["ip"]:
+            raise InputError(f"attempts[{number}]: an ip is empty")
+        if share["gpus"]:
+            gpus.setdefault(used.add(share["ip"], share["gpus"]), set()).update(share["gpus"])
+    return {server: len(names) for server, names in gpus.items()}
+
+
+def _why_left_out(start: float | None, end: float | None) -> str:
+    if start is None:
+        return NO_START
+    if end is None:
+        return STILL_RAN
+    return BACKWARDS if end < start else NO_GPU
+
+
+def _time(text: str | None, key: str) -> float | None:
+    """Return seconds of a time such as ``2017-10-07 01:12:09``; None for none."""
+    if text is None or text.strip().lower() in ABSENT:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        found = None
+    if found is None or found.tzinfo is not None:
+        raise InputError(f"{key}: {show(text)} is not a time such as 2017-10-07 01:12:09")
+    return found.replace(tzinfo=UTC).timestamp()
+
+
+def _corrected(
+    known: Mapping[str, _Machine], used: _UsedServers, notes: Counter[str]
+) -> dict[str, _Machine]:
+    """Return the servers with at least the GPUs that attempts used on them.
+
+    The memory of a corrected server's GPUs is not known: its row is wrong.
+    """
+    servers = dict(known)
+    for name, gpus in used.gpus.items():
+        if name not in known:
+            notes[NOT_LISTED] += 1
+        elif len(gpus) > known[name].gpus:
+            notes[MORE_GPUS] += 1
+        else:
+            continue
+        servers[name] = _Machine(len(gpus), "")
+    return servers
+
+
+def _cluster(servers: Mapping[str, _Machine], used: _UsedServers) -> tuple[Cluster, dict[int, int]]:
+    """Group equal servers; also return the cluster's numbers of servers by those of the log."""
+    names_of: dict[_Machine, list[str]] = {}
+    for name, machine in servers.items():
+        names_of.setdefault(machine, []).append(name)
+    in_order = {name: k for k, name in enumerate(chain.from_iterable(names_of.values()))}
+    cluster = Cluster(
+        groups=tuple(f"{gpus}x{memory or 'unknown'}" for gpus, memory in names_of),  # as 8x24GB
+        resources=("gpu",),
+        capacity=np.array([[float(machine.gpus)] for machine in names_of]),
+        count=np.array([len(names) for names in names_of.values()], dtype=np.int64),
+        units=("GPUs",),
+        labels=tuple({"gpu_memory": memory} if memory else {} for _, memory in names_of),
+    )
+    return cluster, {number: in_order[name] for number, name in enumerate(used.gpus)}
+
+
+def _servers_by_share(gpus: Mapping[int, int]) -> dict[int, list[int]]:
+    """Return the servers of a job's tasks by the GPUs of a task."""
+    found: dict[int, list[int]] = {}
+    for server, share in gpus.items():
+        found.setdefault(share, []).append(server)
+    return found
