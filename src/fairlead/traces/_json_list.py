@@ -21,6 +21,7 @@ from fairlead.traces._stored_files import (
 
 BYTES_PER_READ = 2**18
 LONGEST_ITEM = LONGEST_ROW
+LONGEST_TOKEN = 16  # the end of a block may cut a word, an escape or an exponent
 _BLANKS: Final = re.compile(r"[ \t\r\n]*")
 _DECODER: Final = json.JSONDecoder()
 _TRUNCATED: Final = "ends before its list does (truncated?)"
@@ -96,27 +97,26 @@ class _Reader:
 
     def read_item(self) -> object:
         """Move behind the value that begins here, and return it."""
-        fault_before = -1
         while True:
             try:
                 value, end = _DECODER.raw_decode(self._text, self._at)
             except json.JSONDecodeError as error:
-                # A fault that further text does not move is no effect of the end of a block.
-                fault_here = error.pos - self._at
-                fault = _TRUNCATED if self._is_at_end(error) else self._named(error)
-                row = self.row + self._text.count("\n", self._at, error.pos)
                 if len(self._text) - self._at > LONGEST_ITEM:
                     raise InputError(f"an item is longer than {LONGEST_ITEM} characters") from None
-                if fault_here == fault_before or not self._read_block():
+                cut = error.msg.startswith("Unterminated") or error.pos >= len(self._text.rstrip())
+                near_end = cut or len(self._text) - error.pos <= LONGEST_TOKEN
+                row = self.row + self._text.count("\n", self._at, error.pos)
+                fault = _TRUNCATED if cut else self._named(error)
+                if not near_end or not self._read_block():
                     self.row = row
                     raise InputError(fault) from None
-                fault_before = fault_here
             except (ValueError, RecursionError) as error:
                 raise json_fault(error) from None
             else:
                 # A number at the end of a block may go on in the next one.
-                if end < len(self._text) or not self._read_block():
-                    self._move(end)
+                length, is_near_end = end - self._at, end + LONGEST_TOKEN > len(self._text)
+                if not (is_near_end and self._read_block()):
+                    self._move(self._at + length)
                     item: object = value
                     return item
 
@@ -134,10 +134,6 @@ class _Reader:
     def _move(self, to: int) -> None:
         self.row += self._text.count("\n", self._at, to)
         self._at = to
-
-    def _is_at_end(self, error: json.JSONDecodeError) -> bool:
-        unterminated = error.msg.startswith("Unterminated")
-        return unterminated or error.pos >= len(self._text.rstrip())
 
     def _named(self, error: json.JSONDecodeError) -> str:
         here = show(self._text[error.pos : error.pos + 40])

@@ -29,6 +29,7 @@ import numpy as np
 
 from fairlead.errors import InputError
 from fairlead.model.cluster import Cluster
+from fairlead.model.names import check_name
 from fairlead.model.workload import Workload
 from fairlead.traces._csv_tables import ROW, Block, TraceColumn, read_blocks
 from fairlead.traces._job_collector import LARGEST_POOL, JobCollector, check_given
@@ -159,6 +160,8 @@ def _collect(block: Block, user_column: str, collected: JobCollector) -> float:
                 raise InputError("submit_time: is not known")
             nodes = _tasks(row["cpu_num"], row["gpu_num"], row["node_num"], collected.notes)
             collected.refuse_beyond(nodes, "node_num")
+            check_name(row["job_id"], "job_id")
+            check_name(user or "", user_column)
             collected.notes[NO_USER] += user is None
             collected.notes[EARLY_START] += start < submit
             collected.notes[ROUNDED_UP] += row["end_time"] == start

@@ -1,0 +1,362 @@
+"""Philly's traces: each field of a few jobs written by hand, each note, and each fault."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tracemalloc
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fairlead.errors import InputError
+from fairlead.model.workload import Workload
+from fairlead.traces import _json_list, philly
+from fairlead.traces._json_list import read_items
+from fairlead.traces.philly import is_philly_folder, is_philly_log, read_philly
+
+MACHINES = """\
+machineId, number of GPUs, single GPU mem
+m1,8, 24GB
+m2,2, 12GB
+m3,8, 24GB
+m4,2, 12GB
+"""
+
+
+def attempt(start: str | None, end: str | None, **servers: int) -> dict[str, Any]:
+    """Return a run on so many GPUs of each server; times are those of 2017-10-07."""
+    detail = [{"ip": name, "gpus": [f"gpu{k}" for k in range(n)]} for name, n in servers.items()]
+    times = (time and f"2017-10-07 {time}" for time in (start, end))
+    return {**dict(zip(("start_time", "end_time"), times, strict=True)), "detail": detail}
+
+
+def job(name: str, submitted: str, *attempts: dict[str, Any], **other: Any) -> dict[str, Any]:
+    return {
+        "status": "Pass",
+        "vc": "vc1",
+        "jobid": name,
+        "attempts": list(attempts),
+        "submitted_time": f"2017-10-07 {submitted}",
+        "user": "ana",
+        **other,
+    }
+
+
+JOBS = [
+    job("a1", "10:00:00", attempt("10:01:00", "10:03:00", m1=1)),
+    job(
+        "a2",
+        "10:00:10",
+        attempt("10:02:00", "10:05:00", m1=2),
+        attempt("10:06:00", "10:16:00", m3=8, m1=4, m5=8),
+        user="bo",
+        vc="vc2",
+        status="Failed",
+    ),
+    job("a3", "10:00:20", attempt("10:07:00", "10:07:00", m4=4), user=None, status="Killed"),
+    job("a4", "10:00:30"),
+    job("a5", "10:00:40", attempt("10:08:00", None, m1=1)),
+    job("a6", "10:00:50", attempt(None, "10:09:00", m1=1)),
+    job("a7", "10:01:00", attempt("10:10:00", "10:09:59", m1=1)),
+    job("a8", "10:01:10", attempt("10:10:00", "10:11:00"), attempt("10:12:00", "10:13:00", m1=0)),
+    job("a9", "10:01:30", attempt("10:01:20", "10:02:20", m2=2)),
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "cluster_machine_list").write_text(MACHINES)
+    (tmp_path / "cluster_job_log").write_text(json.dumps(JOBS, indent=4))
+    return tmp_path
+
+
+def read_jobs(folder: Path, *jobs: dict[str, Any], **options: Any) -> Workload:
+    (folder / "cluster_job_log").write_text(json.dumps(jobs))
+    return read_philly(folder, **options)
+
+
+def fault_of(folder: Path, **options: Any) -> str:
+    with pytest.raises(InputError) as caught:
+        read_philly(folder, **options)
+    return str(caught.value)
+
+
+def test_a_job_is_its_last_attempt(folder: Path) -> None:
+    workload = read_philly(folder)
+    assert workload.job_names.tolist() == ["a1", "a2", "a3", "a9"]
+    assert workload.users == ("ana", "bo", "unknown")
+    assert workload.job_user.tolist() == [0, 1, 2, 0]
+    assert workload.job_submit.tolist() == [0, 10, 20, 80]
+    assert workload.job_gang.tolist() == [False, True, False, False]
+    assert np.isinf(workload.job_limit).all()
+    assert workload.set_job.tolist() == [0, 1, 1, 2, 3]
+    assert workload.set_tasks.tolist() == [1, 2, 1, 1, 1]
+    assert workload.shapes[workload.set_shape].tolist() == [[1], [8], [4], [4], [2]]
+    assert workload.task_start.tolist() == [60, 360, 360, 360, 420, 80]
+    assert workload.task_duration.tolist() == [120, 600, 600, 600, 0.5, 60]
+    assert workload.places.all()
+
+
+def test_servers_have_the_gpus_that_attempts_used(folder: Path) -> None:
+    workload = read_philly(folder)
+    cluster = workload.cluster
+    assert cluster.resources == ("gpu",)
+    assert cluster.units == ("GPUs",)
+    assert cluster.groups == ("8x24GB", "2x12GB", "4xunknown", "8xunknown")
+    assert cluster.capacity.tolist() == [[8], [2], [4], [8]]
+    assert cluster.count.tolist() == [2, 1, 1, 1]  # m1 and m3, m2, m4, m5
+    assert [dict(labels) for labels in cluster.labels] == [
+        {"gpu_memory": "24GB"},
+        {"gpu_memory": "12GB"},
+        {},
+        {},
+    ]
+    assert workload.task_server.tolist() == [0, 1, 4, 0, 3, 2]
+    assert workload.notes[philly.MORE_GPUS] == 1
+    assert workload.notes[philly.NOT_LISTED] == 1
+
+
+def test_attempts_left_out_show_the_gpus_of_servers(folder: Path) -> None:
+    """Different attempts may use different GPUs of a server."""
+    first, still_running = attempt("10:00:00", "10:01:00", m2=1), attempt("10:00:00", None, m2=3)
+    first["detail"][0]["gpus"] = ["gpu7"]
+    kept = job("a1", "10:00:00", first, attempt("10:02:00", "10:03:00", m1=1))
+    workload = read_jobs(folder, kept, job("a2", "10:00:00", still_running))
+    assert workload.job_names.tolist() == ["a1"]
+    assert dict(zip(workload.cluster.groups, workload.cluster.capacity[:, 0], strict=True)) == {
+        "8x24GB": 8, "2x12GB": 2, "4xunknown": 4,
+    }  # fmt: skip
+
+
+def test_a_server_named_twice_is_one_task(folder: Path) -> None:
+    run = attempt("10:00:00", "10:01:00", m1=2)
+    run["detail"].append({"ip": "m1", "gpus": ["gpu1", "gpu5"]})
+    workload = read_jobs(folder, job("a1", "10:00:00", run))
+    assert workload.shapes[workload.set_shape].tolist() == [[3]]
+    assert workload.set_tasks.tolist() == [1]
+    assert not workload.job_gang[0]
+
+
+def test_jobs_left_out_and_repaired_are_counted(folder: Path) -> None:
+    assert read_philly(folder).notes == {
+        philly.NEVER_RAN: 1,
+        philly.STILL_RAN: 1,
+        philly.NO_START: 1,
+        philly.BACKWARDS: 1,
+        philly.NO_GPU: 1,
+        philly.EARLIER_ATTEMPTS: 1,
+        philly.ROUNDED_UP: 1,
+        philly.EARLY_START: 1,
+        philly.NO_USER: 1,
+        philly.MORE_GPUS: 1,
+        philly.NOT_LISTED: 1,
+    }
+
+
+def test_users_may_be_virtual_clusters(folder: Path) -> None:
+    workload = read_philly(folder, user_from="vc")
+    assert workload.users == ("vc1", "vc2")
+    assert workload.job_user.tolist() == [0, 1, 0, 0]
+    assert fault_of(folder, user_from="status") == (
+        "--user-from: must be one of user, vc, not 'status'"
+    )
+
+
+@pytest.mark.parametrize("absent", ["", "None", None])
+def test_an_absent_time_has_several_forms(folder: Path, absent: str | None) -> None:
+    ended = job("a1", "10:00:00", attempt("10:00:00", "10:01:00", m1=1))
+    running = job("a2", "10:00:00", attempt("10:00:00", None, m1=1))
+    running["attempts"][0]["end_time"] = absent
+    workload = read_jobs(folder, ended, running)
+    assert workload.job_names.tolist() == ["a1"]
+    assert workload.notes == {philly.STILL_RAN: 1}
+
+
+def test_the_servers_may_be_in_another_file(folder: Path) -> None:
+    other = folder / "other.csv"
+    other.write_text("machineId,number of GPUs,single GPU mem\nm1,16,48GB\n")
+    (folder / "cluster_machine_list").unlink()
+    one = job("a1", "10:00:00", attempt("10:00:00", "10:01:00", m1=1))
+    workload = read_jobs(folder, one, machines=other)
+    assert workload.cluster.groups == ("16x48GB",)
+    assert "has 0 files cluster_machine_list; name one with --machines" in fault_of(folder)
+
+
+def test_the_log_may_be_named_and_compressed(folder: Path) -> None:
+    plain = read_philly(folder)
+    log = folder / "cluster_job_log"
+    reports: list[tuple[int, int]] = []
+    named = read_philly(log, on_progress=lambda read, size: reports.append((read, size)))
+    assert named.task_start.tolist() == plain.task_start.tolist()
+    assert reports[-1] == (log.stat().st_size, log.stat().st_size)
+    content = log.read_bytes()
+    log.unlink()
+    (folder / "cluster_job_log.gz").write_bytes(gzip.compress(b"\xef\xbb\xbf" + content))
+    packed = read_philly(folder)
+    assert packed.job_names.tolist() == plain.job_names.tolist()
+    log.write_bytes(content)
+    assert "has 2 files cluster_job_log: cluster_job_log, cluster_job_log.gz" in fault_of(folder)
+
+
+def test_a_log_is_recognised_by_its_first_job(folder: Path) -> None:
+    assert is_philly_folder(folder)
+    assert is_philly_log(folder / "cluster_job_log")
+    assert not is_philly_log(folder / "cluster_machine_list")
+    assert not is_philly_log(folder / "absent")
+    other = folder / "other"
+    other.mkdir()
+    assert not is_philly_folder(other)
+    for text in ("", "[]", "[1]", '[{"jobid": "a1"}]', '{"jobid": "a1", "attempts": []}'):
+        (other / "list.json").write_text(text)
+        assert not is_philly_log(other / "list.json")
+    (other / "list.json").write_text('[{"jobid": "a1", "attempts": []}')
+    assert is_philly_log(other / "list.json")  # its fault is found when it is read
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ('"a1"', "7", "row 2, jobs[0].jobid: must be text, not '7'"),
+        ('"jobid": "a1"', '"id": "a1"', "row 2, jobs[0]: the key 'jobid' is missing"),
+        ('"a1"', '""', "row 2, job '': jobid: is empty"),
+        ('"a1"', r'"a\u001b1"', "row 2, job 'a\\x1b1': must not have control"),
+        ('"ana"', r'"\ud800"', "row 2, job 'a1': must not have control characters: '\\ud800'"),
+        ('"a2"', '"a1"', "row 23, job 'a1': duplicate job 'a1'"),
+        ("2017-10-07 10:01:00", "soon", "row 2, job 'a1': start_time: 'soon' is not a time"),
+        ("10:03:00", "10:03:00+02:00", "row 2, job 'a1': end_time: '2017-10-07 10:03:00+02:00' is"),
+        ("2017-10-07 10:00:00", "None", "row 2, job 'a1': submitted_time: is not known"),
+        ('"m3"', '""', "row 23, job 'a2': attempts[1]: an ip is empty"),
+        ('"gpu0"', "0", "row 2, jobs[0].attempts[0].detail[0].gpus[0]: must be text, not '0'"),
+        ('"detail"', '"details"', "row 2, jobs[0].attempts[0]: the key 'detail' is missing"),
+        ('"attempts": []', '"attempts": {}', "jobs[3].attempts: must be a list"),
+        ('"ana"', '"ana', "is not JSON"),
+        ('"vc": "vc1"', '"vc" "vc1"', "row 4: is not JSON: expecting ':' delimiter"),
+    ],
+)
+def test_a_fault_names_its_job(folder: Path, old: str, new: str, fault: str) -> None:
+    log = folder / "cluster_job_log"
+    text = log.read_text()
+    assert old in text
+    log.write_text(text.replace(old, new, 1))
+    found = fault_of(folder)
+    assert found.startswith(f"{log}: row ")
+    assert fault in found
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("", "lists no server"),
+        (MACHINES.splitlines()[0], "lists no server"),
+        ("m1,8,24GB\n", "row 1: the header is 'm1,8,24GB'; it must be"),
+        (f"{MACHINES}m5,8\n", "row 6: has 2 columns, not 3"),
+        (f"{MACHINES}m1,8,24GB\n", "row 6: duplicate server 'm1'"),
+        (f"{MACHINES}\n,8,24GB\n", "row 7: machineId: is empty"),
+        (f"{MACHINES}m5,many,24GB\n", "row 6: number of GPUs: 'many' is no number from 1"),
+        (f"{MACHINES}m5,0,24GB\n", "row 6: number of GPUs: '0' is no number from 1"),
+        (f"{MACHINES}m5,9999999,24GB\n", "row 6: number of GPUs: '9999999' is no number from 1"),
+        (f"{MACHINES}m5,8,24\x07GB\n", "row 6: must not have control characters"),
+    ],
+)
+def test_unusable_servers_are_refused(folder: Path, text: str, fault: str) -> None:
+    table = folder / "cluster_machine_list"
+    table.write_text(text)
+    assert fault_of(folder).startswith(f"{table}: {fault}")
+
+
+def test_a_log_without_a_usable_job_is_refused(folder: Path) -> None:
+    with pytest.raises(InputError, match=r"holds no job that ever ran \(jobs left out, as they"):
+        read_jobs(folder, job("a4", "10:00:30"))
+
+
+def write_jobs(folder: Path, n_jobs: int) -> Path:
+    """Write jobs of three attempts on a server each, and the 500 servers."""
+    rows = "".join(f"m{k},8, 24GB\n" for k in range(500))
+    (folder / "cluster_machine_list").write_text(f"{MACHINES.splitlines()[0]}\n{rows}")
+    runs = [attempt("10:00:00", "11:00:00", m1=8) for _ in range(3)]
+    text = json.dumps(job("NAME", "09:00:00", *runs, user="USER"), indent=4).replace("m1", "SERVER")
+    log = folder / "cluster_job_log"
+    with log.open("w") as file:
+        for k in range(n_jobs):
+            one = text.replace("NAME", f"application_{k}").replace("USER", f"u{k % 300}")
+            file.write(f"{',' if k else '['}\n{one.replace('SERVER', f'm{k % 500}')}")
+        file.write("\n]\n")
+    return log
+
+
+def test_a_log_of_real_size_is_read_in_seconds(tmp_path: Path) -> None:
+    n_jobs = 100_000
+    write_jobs(tmp_path, n_jobs)
+    begin = perf_counter()
+    workload = read_philly(tmp_path)
+    took = perf_counter() - begin
+    assert len(workload.job_names) == n_jobs
+    assert workload.notes == {philly.EARLIER_ATTEMPTS: 2 * n_jobs}
+    assert took < 60  # some 3 seconds on an idle machine
+
+
+def test_the_text_of_a_log_is_never_in_memory(tmp_path: Path) -> None:
+    log = write_jobs(tmp_path, 10_000)
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in read_items(log)) == 10_000
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 2_000_000 < log.stat().st_size / 5
+
+
+@pytest.mark.parametrize("block", [1, 2, 7, 64, 1000])
+def test_items_go_on_from_block_to_block(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    monkeypatch.setattr(_json_list, "BYTES_PER_READ", block)
+    items = [{"a": [1, 2.5, None]}, "häß, [}]", 1234, -1.5, [[]], True, {"b": "x" * 50}]
+    path = tmp_path / "list.json"
+    path.write_text(json.dumps(items, indent=1, ensure_ascii=False) + "\n\n")
+    found = list(read_items(path))
+    assert [item.value for item in found] == items
+    assert [item.row for item in found] == [2, 9, 10, 11, 12, 15, 16]
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        (b"", "row 1: is no JSON list"),
+        (b"\n{}", "row 2: is no JSON list"),
+        (b"[1", "row 1: ends before its list does"),
+        (b"[1,\n", "row 2: ends before its list does"),
+        (b'[\n{"a": "b', "row 2: ends before its list does"),
+        (b'[\n{"a":\n1', "row 3: ends before its list does"),
+        (b"[1 2]", "row 1: an item of the list must be followed by a comma or ]"),
+        (b"[1]\n[2]", "row 2: holds more than one JSON list"),
+        (b"[1,]", "row 1: is not JSON: expecting value, at ']'"),
+        (b'[{"a":\n!}' + b" " * 300_000 + b"]", "row 2: is not JSON: expecting value, at '!"),
+        (b'[\n"\xff"]', "row 2: not text in UTF-8"),
+        (b"[" + b"[" * 100_000, "row 1: is nested too deeply"),
+        (b"[" + b"1" * 5000 + b"]", "row 1: holds a whole number of thousands of digits"),
+        (b"\x1f\x8b123456789", "the gzip file is damaged"),
+    ],
+)
+def test_unusable_lists_are_refused(tmp_path: Path, text: bytes, fault: str) -> None:
+    path = tmp_path / "list.json"
+    path.write_bytes(text)
+    with pytest.raises(InputError) as caught:
+        list(read_items(path))
+    assert str(caught.value).startswith(str(path))
+    assert fault in str(caught.value)
+
+
+def test_an_item_without_an_end_is_refused_early(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_json_list, "LONGEST_ITEM", 1000)
+    monkeypatch.setattr(_json_list, "BYTES_PER_READ", 100)
+    path = tmp_path / "list.json"
+    path.write_text(f"[[{'1,' * 100_000}")
+    with pytest.raises(InputError, match="an item is longer than 1000 characters"):
+        list(read_items(path))
