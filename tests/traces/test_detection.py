@@ -25,6 +25,8 @@ FILES = {
     readers.KUBERNETES: json.dumps({"apiVersion": "v1", "kind": "List", "items": []}, indent=1),
     readers.GAVEL: GAVEL_ROW,
     readers.DLRM: DLRM_HEADING,
+    readers.PHILLY: '[{"status": "Pass", "vc": "v", "jobid": "a", "attempts": []}]',
+    readers.HELIOS: "job_id,user,vc,jobname,gpu_num,cpu_num,node_num,state,submit_time\n",
     readers.SLURM: "JobID|User|State\n",
     readers.SWF: "; MaxProcs: 8\n" + " ".join(["1"] * 18) + "\n",
 }
@@ -55,6 +57,8 @@ def test_a_dump_in_yaml_is_known(tmp_path: Path) -> None:
         (["machine_events/part-00000-of-00001.csv.gz"], readers.GOOGLE),
         (["openb_pod_list.csv"], readers.OPENB),
         (["trace.json"], readers.CSV_FOLDER),
+        (["cluster_job_log", "cluster_machine_list"], readers.PHILLY),
+        (["cluster_log.csv"], readers.HELIOS),
     ],
 )
 def test_a_folder_is_known_by_its_files(tmp_path: Path, files: list[str], name: str) -> None:

@@ -22,8 +22,10 @@ from fairlead.traces.batsim import is_batsim
 from fairlead.traces.dlrm import is_dlrm
 from fairlead.traces.gavel import is_gavel
 from fairlead.traces.google_2019_tables import is_google_2019
+from fairlead.traces.helios import is_helios, is_helios_folder
 from fairlead.traces.kubernetes_pods import is_kubernetes_dump
 from fairlead.traces.pai import is_pai
+from fairlead.traces.philly import is_philly_folder, is_philly_log
 from fairlead.traces.slurm import is_sacct
 
 PARQUET = "Parquet trace"
@@ -40,6 +42,8 @@ GAVEL = "Gavel trace"
 DLRM = "DLRM table"
 PAI = "PAI tables"
 GOOGLE_2019 = "Google tables of 2019"
+PHILLY = "Philly trace"
+HELIOS = "Helios trace"
 
 GROUP = "fairlead.traces"  # of entry points: each names a `TraceFormat`
 PARQUET_MAGIC, SQLITE_MAGIC = b"PAR1", b"SQLite format 3\0"
@@ -52,7 +56,8 @@ _WANTED = (
     "as MetaCentrum has them), openb's table of pods, a folder of Google's tables of 2011, the "
     "journal of fairlead serve, the output of Slurm's sacct --parsable2, the output of "
     "kubectl get nodes,pods -A -o json, a workload of Batsim, a trace of Gavel, the table of "
-    "Alibaba's DLRM instances, a folder of its PAI tables, a folder of Google's tables of 2019"
+    "Alibaba's DLRM instances, a folder of its PAI tables, a folder of Google's tables of 2019, "
+    "a trace of Philly or Helios"
 )
 _BY_COMMAS = {
     6: "looks like a table of Google's trace; name the folder that holds task_events",
@@ -110,6 +115,8 @@ READERS = {
     BATSIM: Reader("batsim", "read_batsim", ("servers", "cores"), "a Batsim workload"),
     GAVEL: Reader("gavel", "read_gavel", ("machines", "servers", "cores"), "a Gavel trace"),
     DLRM: Reader("dlrm", "read_dlrm", ("machines",)),
+    PHILLY: Reader("philly", "read_philly", ("machines", "user_from"), "a Philly trace"),
+    HELIOS: Reader("helios", "read_helios", ("servers", "cores", "user_from"), "a Helios trace"),
     PAI: Reader("pai", "read_pai", ("machines",)),
     GOOGLE_2019: Reader("google_2019", "read_google_2019"),
     SLURM: Reader(
@@ -237,8 +244,9 @@ def _format_of_folder(path: Path) -> str:
         return GOOGLE_2019
     if any((path / table).is_dir() for table in GOOGLE_TABLES):
         return GOOGLE
-    if is_pai(path):
-        return PAI
+    for recognises, name in ((is_pai, PAI), (is_philly_folder, PHILLY), (is_helios_folder, HELIOS)):
+        if recognises(path):
+            return name
     if any(path.glob(POD_TABLES)):
         return OPENB
     if (path / "job_events").is_dir() or any(path.glob("part-*-of-*.csv*")):
@@ -259,7 +267,10 @@ def _format_of_first_line(path: Path, line: str) -> str:
         return BATSIM
     if is_kubernetes_dump(line):
         return KUBERNETES
-    return GAVEL if is_gavel(line) else DLRM if is_dlrm(line) else ""
+    if line.startswith("[") and is_philly_log(path):
+        return PHILLY
+    by_line = ((is_gavel, GAVEL), (is_dlrm, DLRM), (is_helios, HELIOS))
+    return next((name for recognises, name in by_line if recognises(line)), "")
 
 
 def _format_of_text(path: Path) -> str:
