@@ -109,6 +109,16 @@ def test_rows_left_out_and_repaired_are_counted(log: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("asked", "tasks", "fewer"),
+    [("3,1,3", 3, 0), ("1,3,3", 3, 0), ("1,2,3", 2, 1), ("2,1,3", 2, 1), ("0,1,9", 1, 1)],
+)
+def test_each_task_takes_something(log: Path, asked: str, tasks: int, fewer: int) -> None:
+    workload = read_rows(log, row(1, asked, "COMPLETED", "18:00:00", "18:01:00", "18:03:00"))
+    assert len(workload.task_start) == tasks
+    assert workload.notes.get(helios.FEWER_TASKS, 0) == fewer
+
+
 @pytest.mark.parametrize("absent", ["None", "Unknown", "NaT", ""])
 def test_an_absent_time_has_several_forms(log: Path, absent: str) -> None:
     times = ",".join(("2020-06-09 18:00:00", absent, "2020-06-09 18:01:00"))

@@ -72,7 +72,7 @@ ROUNDED_UP = "jobs that ended in the second of their start, taken as half a seco
 EARLY_START = "jobs that started before their submission, taken as submitted at their start"
 NO_USER = "jobs whose user is not known; they are one user"
 NO_NODES = "jobs of 0 nodes, taken as one task"
-FEWER_TASKS = "jobs of more nodes than cores or GPUs, taken as so many tasks"
+FEWER_TASKS = "jobs of more nodes than cores and than GPUs, taken as fewer tasks"
 HALF_SECOND = 0.5  # times are whole seconds
 
 

@@ -4,9 +4,9 @@ Source: github.com/msr-fiddle/philly-traces. ``cluster_job_log`` is a JSON list 
 its attempts; ``cluster_machine_list`` is a table of servers.
 
 - **Task and gang.** A job runs again after a fault or a preemption, and each run is an attempt. A
-  job counts once, with its last attempt: that one belongs to the job's status, its GPUs are held at
-  the end, and attempts may differ in servers and GPUs. Its share on each server is a task, which
-  takes that server's GPUs; several are a gang. The log names no cores and no memory.
+  job counts once, with its last attempt: the job's status is that attempt's, and attempts differ in
+  servers and GPUs. Its GPUs on each server are a task; several tasks are a gang. The wait until its
+  start includes earlier attempts. The log names no cores and no memory.
 - **Where it may run.** On all servers: the log names no demanded kind of GPU, and a virtual cluster
   is a share of all servers, not a part of them.
 - **Left out.** Earlier attempts, and jobs that never ran, still ran when the log was taken, or
