@@ -49,8 +49,10 @@ def info(
 
     The content decides the format: a trace of this project (Parquet, or a folder of CSV files), a
     MetaCentrum log with its machine file, any log in Standard Workload Format, openb's table of
-    pods beside its table of nodes, a folder of Google's tables of 2011, the output of Slurm's
-    sacct --parsable2, or the journal of a fairlead serve.
+    pods beside its table of nodes, a folder of Google's tables of 2011 or 2019, of PAI, Philly or
+    Helios, the output of Slurm's sacct --parsable2 or of kubectl get nodes,pods -A -o json, a
+    workload of Batsim, a trace of Gavel, the table of Alibaba's DLRM instances, or the journal of a
+    fairlead serve.
 
     \b
     Example:

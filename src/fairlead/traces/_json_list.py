@@ -41,12 +41,12 @@ def read_items(
     file and row, for a file that cannot be read or is damaged, and for other text. Memory O(item).
     """
     source = str(path)
-    reader: _Reader | None = None
+    reader: _ItemReader | None = None
     with (
         faults_of_reading(source, lambda: 1 if reader is None else reader.row),
         open_stored(path) as (stream, stored, size),
     ):
-        reader = _Reader(stream)
+        reader = _ItemReader(stream)
         if reader.next_sign() != "[":
             raise InputError("is no JSON list")
         reader.skip_sign()
@@ -71,7 +71,7 @@ def read_items(
             progress(size, size)
 
 
-class _Reader:
+class _ItemReader:
     """The text of a stream, of which only a few blocks are in memory."""
 
     def __init__(self, stream: BinaryIO) -> None:

@@ -230,7 +230,8 @@ def detect_format(path: Path) -> str:
         return JOURNAL
     if not start:
         raise InputError("is empty", "", source)
-    return _format_of_text(path)
+    # Its JSON may be one line of any length.
+    return PHILLY if is_philly_log(path) else _format_of_text(path)
 
 
 def _is_csv_folder(path: Path) -> bool:
@@ -267,8 +268,6 @@ def _format_of_first_line(path: Path, line: str) -> str:
         return BATSIM
     if is_kubernetes_dump(line):
         return KUBERNETES
-    if line.startswith("[") and is_philly_log(path):
-        return PHILLY
     by_line = ((is_gavel, GAVEL), (is_dlrm, DLRM), (is_helios, HELIOS))
     return next((name for recognises, name in by_line if recognises(line)), "")
 
