@@ -71,7 +71,11 @@ def test_a_gate_fails_when_a_user_is_too_far_below(capsys: pytest.CaptureFixture
     assert found["under"] == pytest.approx(0.5)
     assert answer_of([*words, "0.501"], capsys)["max_under"]["holds"]
     assert run([*words, "20%"]) == 1
-    assert "ana is furthest below, by 50.00 %" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "ana is furthest below, by 50.00 %" in shown
+    assert "ana is more than 20.00 % below its due share" in shown
+    assert run([*words, "20%", "--format", "csv"]) == 1
+    assert capsys.readouterr().out.splitlines()[-1].startswith("max-under,fails,true,0,")
 
 
 @pytest.mark.parametrize("part", ["20", "-1%", "x", "101%", "nan", ""])

@@ -58,6 +58,14 @@ def test_latex_is_a_table_with_escaped_text(
     assert not any("b_o" in line for line in lines)
 
 
+def test_changes_are_columns(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["allocate", str(small), "-m", "drfh", "--what-if", "weight:ana=3", "--format", "csv"]
+    assert run(words) == 0
+    ana, bo = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    assert float(ana["weight:ana=3"]) > float(ana["tasks"])
+    assert float(bo["weight:ana=3"]) < float(bo["tasks"])
+
+
 def test_an_unknown_format_is_one_line(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["allocate", str(small), "--format", "html"]) == 2
     assert "must be csv or latex, not 'html'" in only_line(capsys)

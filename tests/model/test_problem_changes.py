@@ -121,6 +121,21 @@ def test_effects_are_those_of_each_difference_alone(problem: fairlead.Problem) -
         assert dict(effect.gains) == pytest.approx(expected)
 
 
+def test_shares_are_compared_where_a_demand_differs(problem: fairlead.Problem) -> None:
+    """In the effects of each difference, too: tasks of other sizes are not alike."""
+    users = problem.users
+    after = fairlead.Problem.from_arrays(
+        problem.cluster.capacity, [[1.0, 2.0], [4.0, 2.0]], count=problem.count,
+        eligible=users.eligible, users=users.names, groups=problem.cluster.groups,
+        resources=problem.cluster.resources, task_limit=users.task_limit,
+    )  # fmt: skip
+    found = compare_problems(problem, after, "drfh")
+    shares = [fairlead.solve(p, "drfh").dominant_share[1] for p in (problem, after)]
+    assert found.gains["bo"] == pytest.approx(shares[1] / shares[0] - 1)
+    ((_, reason),) = found.reasons("bo")
+    assert reason == pytest.approx(found.gains["bo"])
+
+
 def test_users_who_come_and_go_have_no_gain(problem: fairlead.Problem) -> None:
     alone = fairlead.Problem.from_arrays([[4.0, 8.0]], [[1.0, 2.0]], users=["cy"], groups=["a"],
                                          resources=["cpu", "memory"])  # fmt: skip

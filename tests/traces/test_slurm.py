@@ -225,6 +225,56 @@ def test_lists_of_hosts(text: str, names: list[str]) -> None:
     assert host_names(text) == names
 
 
+@pytest.mark.parametrize(
+    ("gres", "gpus"),
+    [
+        ("gpu:a100:4(S:0-1),shard:8", 4), ("gpu:4", 4), ("gpu:4(S:0)", 4), ("gpu", 1),
+        ("gpu:4,craynetwork:1", 4), ("gpu:a100:2,gpu:v100:3", 5), ("gpu:a100", 1), ("(null)", 0),
+        ("shard:4", 0), ("gpu:2g.10gb:3(S:0,1)", 3),
+    ],
+)  # fmt: skip
+def test_gpus_of_nodes(tmp_path: Path, gres: str, gpus: float) -> None:
+    path = tmp_path / "nodes.txt"
+    path.write_text(f"NODELIST|CPUS|MEMORY|GRES|PARTITION\nn1|2|1024|{gres}|main\n")
+    assert read_nodes(path).capacity.tolist() == [[2, 1, gpus]]
+
+
+def test_gpus_by_type_are_summed_where_no_total_is_named() -> None:
+    assert amounts_of("cpu=8,gres/gpu:a100=1,gres/gpu:v100=2") == {"cpu": 8, "gpu": 3}
+    assert amounts_of("gres/gpu=2,gres/gpu:a100=2") == {"gpu": 2}
+
+
+def test_a_job_that_was_cancelled_while_it_waited_never_ran(files: tuple[Path, Path]) -> None:
+    """Slurm gives it a start, at its end, and no allocated amounts."""
+    time = "2025-01-01T10:00:00"
+    row = f"20|ana|lab|main|{time}|{time}|{time}|CANCELLED by 5|cpu=4,mem=1G||4|None assigned|"
+    files[0].write_text(f"{HEADING}\n{ROWS}{row}\n")
+    workload = read(files)
+    assert "20" not in workload.job_names.tolist()
+    assert workload.notes[slurm.NEVER_RAN] == 3
+
+
+def test_a_job_on_a_node_that_is_not_listed_is_counted(files: tuple[Path, Path]) -> None:
+    files[0].write_text(files[0].read_text().replace("|n[1-2]|", "|n[2-3]|"))
+    workload = read(files)
+    assert workload.task_server.tolist()[:3] == [0, 1, -1]
+    assert workload.notes[slurm.NO_SERVER] == 1
+
+
+def test_a_time_zone_is_refused(files: tuple[Path, Path]) -> None:
+    files[0].write_text(files[0].read_text().replace("10:01:00|", "10:01:00+01:00|", 1))
+    with pytest.raises(InputError, match="has a time zone"):
+        read(files)
+
+
+@pytest.mark.parametrize("text", ["7|ana|1|2|3\n", "JobID,User,State\n7,ana,x\n", "JobID  User\n"])
+def test_another_form_of_sacct_is_told(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "sacct.txt"
+    path.write_text(text)
+    with pytest.raises(InputError, match="needs --parsable2 and its heading"):
+        read_workload(path)
+
+
 def test_amounts_of_memory_are_binary() -> None:
     assert amounts_of("mem=1024M")["memory"] == amounts_of("mem=1G")["memory"] == 1.0
     assert amounts_of("mem=1T")["memory"] == 1024.0
@@ -237,7 +287,7 @@ def test_a_trace_without_some_users_and_with_other_weights(
     files: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     weights, out = tmp_path / "weights.yaml", tmp_path / "out.parquet"
-    weights.write_text("{ana: 3}")
+    weights.write_text("{ana: 3, bo: 7}")
     words = ["trace", "convert", str(files[0]), "--machines", str(files[1]), "-o", str(out)]
     assert run([*words, "--exclude", "bo", "--weights", str(weights)]) == 0
     workload = read_workload(out)[0]
@@ -252,7 +302,7 @@ def test_a_trace_without_some_users_and_with_other_weights(
         assert run([*words, *more]) == 2
         assert fault in capsys.readouterr().err
     for text, fault in [("{dee: 1}", "dee: there is no user"), ("[1]", "must be a mapping"),
-                        ("{ana: -1}", "weights.yaml"), ("{ana: x}", "ana")]:  # fmt: skip
+                        ("{ana: -1}", "weights.yaml: ana: must be a number from 0"), ("{ana: x}", "ana")]:  # fmt: skip
         weights.write_text(text)
         assert run([*words, "--weights", str(weights)]) == 2
         error = capsys.readouterr().err

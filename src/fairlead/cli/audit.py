@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from fairlead.model.problem import Problem
     from fairlead.model.quotas import Quotas
     from fairlead.properties.audit import Audit
+    from fairlead.report.audit import ShareGate
 
 DEFAULT_MECHANISM = "ps-dsf"
 LIES = 200
@@ -218,12 +219,18 @@ def audit(
     gate = None if most is None else gate_of(found, most)
     document = audit_document(found, title, left_out, gate)
     try:
-        show(document, as_json, report, table=table_text(found, form))
+        rows = [] if gate is None else [_row_of(gate)]
+        show(document, as_json, report, table=table_text(found, form, rows))
     finally:
         if save_witness is not None:
             _save_witnesses(found, save_witness)
     if not found.holds or (gate is not None and not gate.holds):
         sys.exit(1)
+
+
+def _row_of(gate: ShareGate) -> tuple[object, ...]:
+    """Return the gate as a row below the properties."""
+    return "max-under", "holds" if gate.holds else "fails", True, 0, gate.sentence
 
 
 def _part(text: str) -> float:

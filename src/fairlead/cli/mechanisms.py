@@ -20,7 +20,7 @@ from fairlead.cli.options import (
 from fairlead.cli.own_code import mechanism_of
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import check_report, complain, progress_bar, show
-from fairlead.cli.tables import TableFormat, check_format, table_text
+from fairlead.cli.tables import TableFormat, check_format, frame_text, table_text
 from fairlead.errors import CertificateError, FairleadError, InputError, RefusalError
 
 if TYPE_CHECKING:
@@ -88,7 +88,11 @@ def allocate(
         from fairlead.report.allocation import allocation_document
 
         document = allocation_document(allocation, title_of(file), left_out)
-    show(document, as_json, report, table=table_text(allocation, form))
+    table = table_text(allocation, form)
+    if form is not None and changed:
+        columns = {text: answer.user_tasks for text, answer in answers.items()}
+        table = frame_text(allocation.to_frame().with_columns(**columns), form)
+    show(document, as_json, report, table=table)
 
 
 def compare(

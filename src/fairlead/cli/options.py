@@ -121,7 +121,7 @@ MachineFile = Annotated[
         help=(
             "Machine file of a MetaCentrum log, by default x.swf.machines beside x.swf.gz; openb's "
             "table of nodes, by default the one beside the pods; for a sacct table the output of "
-            "scontrol show node."
+            "scontrol show node, or of sinfo -N (docs/traces.md)."
         ),
     ),
 ]
@@ -211,10 +211,10 @@ def read_any_trace(
         from fairlead.traces.chosen_users import with_weights, without_users
 
         workload = plain_trace(workload)
+        if weights is not None:  # first, as the file may name those that are left out
+            workload = with_weights(workload, weights)
         if exclude:
             workload = without_users(workload, exclude)
-        if weights is not None:
-            workload = with_weights(workload, weights)
     return workload, found
 
 

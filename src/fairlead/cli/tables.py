@@ -8,6 +8,10 @@ from fairlead.cli.parameters import Option
 from fairlead.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import polars
+
     from fairlead.model.notebooks import Shown
 
 FORMATS = ("csv", "latex")
@@ -25,15 +29,23 @@ def check_format(form: str | None, as_json: bool) -> None:
         raise InputError("cannot be given with --json", "--format")
 
 
-def table_text(answer: Shown, form: str | None) -> str | None:
-    """Return the main table of an answer as text; None without a format."""
-    if form is None:
-        return None
-    frame = answer.to_frame()
+def table_text(
+    answer: Shown, form: str | None, rows: Sequence[tuple[object, ...]] = ()
+) -> str | None:
+    """Return the main table of an answer, and further rows, as text; None without a format."""
+    return None if form is None else frame_text(answer.to_frame(), form, rows)
+
+
+def frame_text(frame: polars.DataFrame, form: str, rows: Sequence[tuple[object, ...]] = ()) -> str:
+    """Return a frame, and further rows, as text in a format."""
+    if rows:
+        frame = frame.vstack(type(frame)(rows, schema=frame.schema, orient="row"))
     if form == "csv":
         return frame.write_csv()
     from tabulate import tabulate
 
-    rows = frame.fill_nan(None).rows()
-    text = tabulate(rows, frame.columns, tablefmt="latex_booktabs", floatfmt=".4g", missingval="--")
+    cells = frame.fill_nan(None).rows()
+    text = tabulate(
+        cells, frame.columns, tablefmt="latex_booktabs", floatfmt=".4g", missingval="--"
+    )
     return f"{text}\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,8 +61,7 @@ class ProblemComparison(Shown):
 
         Of users of both problems; infinite for one that had nothing.
         """
-        changed = {d.name for d in self.differences if d.kind == "user" and "demand of " in d.text}
-        return _gains(self.before, self.after, changed)
+        return _gains(self.before, self.after, _with_other_demands(self.differences))
 
     def reasons(self, user: str) -> list[tuple[ProblemDifference, float]]:
         """Return the differences that alone change a user's tasks, the largest effect first."""
@@ -144,6 +143,7 @@ def compare_problems(
     both = TwoProblems(before, after)
     first, second = (solve(problem, mechanism, **options) for problem in (before, after))
     differences = tuple(both.differences())
+    by_share = _with_other_demands(differences)
     effects: list[Effect] = []
     has_trees = before.users.queues is not None or after.users.queues is not None
     if len(differences) <= MOST_REASONS and not has_trees:
@@ -152,10 +152,15 @@ def compare_problems(
                 alone = solve(both.with_one(difference), mechanism, **options)
             except (ProblemError, RefusalError, CertificateError):
                 continue  # it has no meaning without the others
-            gains = _gains(first, alone, set())
+            gains = _gains(first, alone, by_share)
             felt = {name: gain for name, gain in gains.items() if abs(gain) > UNCHANGED}
             effects.append(Effect(difference, felt))
     return ProblemComparison(first, second, differences, tuple(effects))
+
+
+def _with_other_demands(differences: Sequence[ProblemDifference]) -> set[str]:
+    """Return the users whose demand differs: their tasks are not alike, so shares are compared."""
+    return {each.name for each in differences if each.kind == "user" and "demand of " in each.text}
 
 
 def _gains(before: Allocation, after: Allocation, by_share: set[str]) -> dict[str, float]:

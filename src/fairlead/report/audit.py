@@ -78,12 +78,16 @@ class ShareGate:
     def statement(self) -> Statement:
         """Return it as a finding."""
         limit = f"at most {percent(self.most)} below the {self.due}"
-        sentence = f"no user is below the {self.due}"
-        if self.user:
-            by = "by an unknown part" if np.isnan(self.under) else f"by {percent(self.under)}"
-            sentence = f"{self.user} is furthest below, {by}"
         finding = "holds" if self.holds else "fails"
-        return Statement(HOLDS if self.holds else FAILS, sentence, limit, finding)
+        return Statement(HOLDS if self.holds else FAILS, self.sentence, limit, finding)
+
+    @property
+    def sentence(self) -> str:
+        """The finding in words."""
+        if not self.user:
+            return f"no user is below the {self.due}"
+        by = "by an unknown part" if np.isnan(self.under) else f"by {percent(self.under)}"
+        return f"{self.user} is furthest below, {by}"
 
 
 def gate_of(audit: Audit, most: float) -> ShareGate:
@@ -152,7 +156,7 @@ def audit_document(
         title,
         f"audit of {subject.name}",
         f"audit of {subject.name}: {size_of(audit.whole.given)}, {resources}{one_pool}",
-        _verdict(audit, comparison),
+        _verdict(audit, comparison, gate),
         blocks,
         lambda: audit.to_dict() | ({} if gate is None else {"max_under": gate.to_dict()}),
         left_out,
@@ -184,7 +188,7 @@ def _beyond_verdicts(audit: Audit) -> Iterator[Listing]:
             yield Listing(lines, f"{heading} {counted(len(lines), noun)}", kind)
 
 
-def _verdict(audit: Audit, comparison: FairComparison) -> Statement:
+def _verdict(audit: Audit, comparison: FairComparison, gate: ShareGate | None = None) -> Statement:
     """Name the properties that fail, and count the users that are worse off."""
     names = audit.subject.problem.users.names
     fail = [verdict.name for verdict in audit if verdict.verdict == "fails"]
@@ -194,6 +198,8 @@ def _verdict(audit: Audit, comparison: FairComparison) -> Statement:
         text = f"{len(fail)} of {len(audit)} properties fail: {', '.join(fail)}"
     elif unknown:
         text += f"; not decided: {', '.join(unknown)}"
+    if gate is not None and not gate.holds:
+        text += f"; {gate.user} is more than {percent(gate.most)} below its due share"
     counts = []
     if audit.fair is not None:
         by = f"below the fair share by {audit.fair.mechanism}"
@@ -209,7 +215,8 @@ def _verdict(audit: Audit, comparison: FairComparison) -> Statement:
         counts.append(_count_of(names, comparison.envies, "envious"))
     decided = any(verdict.verdict == "holds" for verdict in audit)
     is_open = bool(OF_HOLDINGS.intersection(unknown)) or not decided
-    kind = FAILS if not audit.holds else UNKNOWN if is_open else HOLDS
+    is_refused = not audit.holds or (gate is not None and not gate.holds)
+    kind = FAILS if is_refused else UNKNOWN if is_open else HOLDS
     listed = "; ".join(counts)
     return Statement(kind, f"{text}. Users {listed}." if counts else f"{text}.")
 

@@ -44,8 +44,8 @@ def comparison_of_problems(found: ProblemComparison, titles: tuple[str, str]) ->
         shown.append([name, *tasks, _change(gains.get(name, np.nan)), "; ".join(reasons)])
     columns = [*words("user"), *numbers("before", "after", "change"), *words("why")]
     note = (
-        "before, after: tasks. why: what each difference alone would do; together they may do more "
-        "or less."
+        "before, after: tasks. change: of tasks; of the dominant share where a user's demand "
+        "differs. why: the effect of each difference alone; together they may do more or less."
     )
     blocks: list[Block] = [
         table_of("Tasks of every user before and after", columns, shown, each="user", note=note)

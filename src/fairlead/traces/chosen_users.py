@@ -55,7 +55,10 @@ def with_weights(workload: Workload, path: Path) -> Workload:
             raise InputError("must be a mapping of users to weights")
         weight = workload.weight.copy()
         for name, value in keyed_by_text(found, "weights").items():
-            weight[_position(name, workload.users, name)] = number_at(value, name)
+            number = number_at(value, name)
+            if number < 0:
+                raise InputError(f"must be a number from 0, not {number:g}", name)
+            weight[_position(name, workload.users, name)] = number
         return replace(workload, weight=check_weights(weight, workload.n_users))
     except (InputError, ProblemError) as error:
         raise InputError(error.fault, error.place, source) from None

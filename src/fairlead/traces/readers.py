@@ -299,6 +299,11 @@ def _format_of_text(path: Path) -> str:
             if _is_csv_folder(path.parent):
                 fault = "is a part of a CSV trace; name the folder that holds it"
                 raise InputError(fault, "", source)
+            if "jobid" in line.lower() or line.count("|") > 3:
+                fault = (
+                    "looks like a table of sacct, which needs --parsable2 and its heading, with "
+                )
+                raise InputError(f"{fault}the columns JobID and State", f"row {row}", source)
             fault = f"{blanks} columns separated by blanks, {commas} by commas: is no trace"
             fault = _BY_COMMAS.get(commas, f"{fault}; wanted: {_WANTED}")
             raise InputError(fault, f"row {row}", source)

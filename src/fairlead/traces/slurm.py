@@ -39,7 +39,7 @@ ROUNDED_UP = "jobs that ended in the second of their start, taken as half a seco
 NO_USER = "jobs whose user is not known; they are one user"
 NO_LIMIT_NAMED = "jobs with the time limit of their partition, which is not known"
 UNKNOWN_PARTITION = "jobs of a partition that no node has; they may run everywhere"
-NO_SERVER = "jobs whose nodes are not known"
+NO_SERVER = "jobs whose nodes are not known, or not among the machines"
 HALF_SECOND = 0.5  # times are whole seconds
 _DURATION = re.compile(r"(?:(\d{1,7})-)?(?:(\d{1,7}):)?(\d{1,7}):(\d{1,7}(?:\.\d+)?)")
 _DAYS_AND_HOURS = re.compile(r"(\d{1,7})-(\d{1,7})")
@@ -171,8 +171,8 @@ def _row_of(
     times = {name: _time(values[name], name) for name in ("submit", "start", "end")}
     start, end = times["start"], times["end"]
     state = values["state"].partition(" ")[0].upper()
-    held = next((values[name] for name in TRES if values.get(name)), "")
-    if start is None or (end is not None and end < start) or not held:
+    held = values["alloctres"] if "alloctres" in values else values["reqtres"]
+    if start is None or (end is not None and end < start) or (not held and end is not None):
         notes[NEVER_RAN] += 1
         return None
     if end is None or state in ("RUNNING", "SUSPENDED", "COMPLETING"):
@@ -233,8 +233,8 @@ def _collect(
         place = _place(part, table, collected.notes)
         hosts = [table.numbers.get(name, -1) for name in host_names(part.hosts)]
         if len(hosts) != part.nodes:
-            collected.notes[NO_SERVER] += 1
             hosts = [-1] * part.nodes
+        collected.notes[NO_SERVER] += -1 in hosts
         begin = 0
         for shape, count in _shares(part, used):
             collected.add_tasks(
@@ -277,7 +277,11 @@ def _time(text: str, column: str) -> float | None:
     try:
         if text.isascii() and text.isdigit():
             return float(text)
-        return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+        found = datetime.fromisoformat(text)
+        if found.tzinfo is not None:
+            fault = "has a time zone; let SLURM_TIME_FORMAT be standard, or %s for all times"
+            raise InputError(f"column {column}: {show(text)} {fault}")
+        return found.replace(tzinfo=UTC).timestamp()
     except (ValueError, OverflowError):
         raise InputError(f"column {column}: {show(text)} is not a time") from None
 

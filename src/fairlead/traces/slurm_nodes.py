@@ -7,7 +7,6 @@ Nodes are read from the output of ``scontrol show node`` (blocks, or a line each
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,6 @@ MIB_PER_GIB = 1024.0
 # In GiB; Slurm's amounts of memory are binary, and of MiB without a suffix.
 _MEMORY = {"": 2**-10, "K": 2**-20, "M": 2**-10, "G": 1.0, "T": 2**10, "P": 2**20}
 _AMOUNT = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)([KMGTP]?)(?:i?B|[nc])?", re.IGNORECASE)
-_GRES = re.compile(r"gpu(?::[^:,()]+)?(?::(\d{1,6}))?(?:\([^)]*\))?")
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 MOST_HOSTS = 1_000_000
 SINFO = {"nodelist": "name", "cpus": "cpu", "memory": "memory", "gres": "gres",
@@ -147,11 +145,16 @@ def _nodes_of_sinfo(content: list[tuple[int, str]], source: str) -> dict[str, _N
 
 
 def amounts_of(tres: str) -> dict[str, float]:
-    """Return amounts of ``cpu=4,mem=16G,node=2,gres/gpu=1``; other resources are left out."""
+    """Return amounts of ``cpu=4,mem=16G,node=2,gres/gpu=1``; other resources are left out.
+
+    GPUs by type (``gres/gpu:a100=1``) are summed where their total is not named.
+    """
     found: dict[str, float] = {}
+    typed = 0.0
     for pair in tres.split(","):
         name, equals, text = pair.partition("=")
-        name = {"mem": "memory", "gres/gpu": "gpu"}.get(name, name)
+        is_typed = name.startswith("gres/gpu:")
+        name = "gpu" if is_typed else {"mem": "memory", "gres/gpu": "gpu"}.get(name, name)
         if equals and name in ("cpu", "memory", "gpu", "node"):
             parts = _AMOUNT.fullmatch(text)
             if parts is None:
@@ -160,7 +163,13 @@ def amounts_of(tres: str) -> dict[str, float]:
             scale = _MEMORY[suffix] if name == "memory" else {"": 1.0, "K": 1000.0}.get(suffix, 0.0)
             if not scale:
                 raise InputError(f"{show(pair)} is not an amount")
-            found[name] = float(parts[1]) * scale
+            amount = float(parts[1]) * scale
+            if is_typed:
+                typed += amount
+            else:
+                found[name] = amount
+    if typed:
+        found.setdefault("gpu", typed)
     return found
 
 
@@ -207,12 +216,14 @@ def _expanded(name: str) -> list[str]:
 
 
 def _gpus_of(gres: str) -> float:
-    """Return the GPUs of ``gpu:a100:4(S:0-1),shard:8``."""
-    counts = Counter[str]()
+    """Return the GPUs of ``gpu:a100:4(S:0-1),shard:8``, of ``gpu:4`` or of ``gpu``."""
+    gpus = 0
     for part in re.split(r",(?![^(]*\))", gres):
-        if (found := _GRES.fullmatch(part)) is not None:
-            counts["gpu"] += int(found[1] or 1)
-    return float(counts["gpu"])
+        name, *more = part.partition("(")[0].split(":")
+        if name == "gpu":
+            count = more[-1] if more else ""
+            gpus += int(count) if count.isascii() and count.isdigit() and len(count) < 7 else 1
+    return float(gpus)
 
 
 def _names(text: str) -> frozenset[str]:
