@@ -382,6 +382,7 @@ def _figures(
     too_large = workload.set_too_large
     jobs = list(dict.fromkeys(workload.set_job[too_large].tolist()))
     figures: dict[str, Any] = {
+        "notes": dict(workload.notes),
         "policies": {name: outcome.to_dict() for name, outcome in outcomes.items()},
         "too_large": {
             "tasks": int(workload.set_tasks[too_large].sum()),

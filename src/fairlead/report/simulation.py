@@ -66,6 +66,7 @@ from fairlead.simulation.simulate import Outcome
 
 JOBS_NAMED = 8
 LONGEST_WAITS = 10
+ROUNDED = 9  # digits of cluster-hours, beyond which they are rounding
 PICTURES_OF_RESOURCES = 12
 ROUNDING = 1e-6  # smaller excess of use over capacity is rounding
 
@@ -191,6 +192,9 @@ def _blocks(
     if runs.sharing is not None:
         yield _sharing(runs.sharing)
     yield from reasons
+    if notes := runs.baseline.workload.notes:
+        lines = [f"{what}: {count:,}" for what, count in notes.items()]
+        yield Listing(lines, "when the trace was read", "warning")
     yield Section("Over time", lambda: _over_time(runs, styles), page_only=True)
     yield Section("Jobs and tasks", lambda: _distributions(runs, styles), page_only=True)
 
@@ -354,6 +358,7 @@ def _users(
 ) -> Iterator[Block]:
     """Show the longest waits, and gains and losses of users."""
     yield from _waits(found)
+    yield from _owed(found)
     if not runs.others:
         return
     ratios = ratios_figure(runs.others, styles)
@@ -403,6 +408,39 @@ def _waits(found: Mapping[str, Figures]) -> Iterator[Table]:
         each="user",
         rest="with shorter or equal waits",
         on_terminal=LONGEST_WAITS,
+    )
+
+
+def _owed(found: Mapping[str, Figures]) -> Iterator[Table]:
+    """List what users were owed under each policy, the most first."""
+    first = next(iter(found.values()))["users"]
+    if not all("owed_cluster_hours" in user for user in first.values()):
+        return
+    owed = {u: [f["users"][u]["owed_cluster_hours"] for f in found.values()] for u in first}
+    most = {u: max((o for o in row if o is not None), default=0.0) for u, row in owed.items()}
+    listed = sorted((u for u in first if any(owed[u])), key=lambda u: -most[u])
+    if not listed:
+        return
+
+    def row(k: int) -> list[Content]:
+        user = listed[k]
+        return [
+            short_name(user),
+            *(figure(hours and round(hours, ROUNDED)) for hours in owed[user]),
+        ]
+
+    yield Table(
+        "Cluster-hours that each user was owed under each policy",
+        [*words("owed cluster-hours"), *numbers(*map(short_name, found))],
+        len(listed),
+        row,
+        each="user",
+        rest="with less",
+        on_terminal=LONGEST_WAITS,
+        note=(
+            "owed: the fair share less the held one, over the time until the last submission, in "
+            "hours of the whole cluster; a user below 0 held more."
+        ),
     )
 
 
