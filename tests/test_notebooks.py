@@ -136,10 +136,12 @@ def test_an_answer_without_proof_is_carried_by_its_error(problem: fairlead.Probl
     with pytest.raises(CertificateError) as caught:
         fairlead.solve(problem, "too much")
     assert caught.value.violation == pytest.approx(2.0)  # 27 of 9 cores
+    assert "gives 27 cpu of big, which has 9" in str(caught.value)
     assert isinstance(caught.value.answer, Allocation)
     np.testing.assert_array_equal(caught.value.answer.tasks, 2 * problem.gamma)
     found = fairlead.compare(problem, ["too much", "unproved", "drfh"])
     assert list(found) == ["drfh"]
+    assert repr(found) == "<Allocations by drfh (2 not proved)>"
     assert found.unproved["unproved"].violation == 0.5
 
 
@@ -223,3 +225,43 @@ def test_a_notebook_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_there_are_three_notebooks() -> None:
     assert len(NOTEBOOKS) == 3
+
+
+@pytest.mark.parametrize(
+    ("tasks", "fault"),
+    [
+        ([[np.nan, 0], [0, 0]], "ana no number of tasks on a"),
+        ([[-1, 0], [0, 0]], "ana a negative number of tasks on a: -1"),
+        ([[0, 1], [0, 0]], "ana tasks, where it may not or cannot run, on b: 1"),
+        ([[0, 0], [3, 0]], "bo 3 tasks, of 2 that it has"),
+        ([[5, 0], [0, 0]], "5 r1 of a, which has 4"),
+    ],
+)
+def test_a_fault_of_an_answer_is_named(tasks: list[list[float]], fault: str) -> None:
+    problem = fairlead.Problem.from_arrays(
+        [[4.0], [4.0]], [[1.0], [1.0]], users=["ana", "bo"], groups=["a", "b"],
+        eligible=[[True, False], [True, True]], task_limit=[np.inf, 2.0],
+    )  # fmt: skip
+    fairlead.mechanism("wrong")(lambda _: tasks)
+    with pytest.raises(CertificateError, match=fault):
+        fairlead.solve(problem, "wrong")
+
+
+def test_a_mechanism_needs_a_name(problem: fairlead.Problem) -> None:
+    def even(problem: fairlead.Problem) -> Any:
+        return problem.gamma / problem.n_users
+
+    decorate: Any = fairlead.mechanism
+    with pytest.raises(InputError, match=r'write @fairlead.mechanism\("even"\)'):
+        decorate(even)
+    functions: Any = [even]
+    with pytest.raises(InputError, match="gives a function of your own a name"):
+        fairlead.compare(problem, functions)
+    with pytest.raises(InputError, match="did you mean 'ps-dsf'"):
+        fairlead.solve(problem, "psdsf")
+
+    def boom(problem: fairlead.Problem) -> Any:
+        return problem.nothing  # type: ignore[attr-defined]
+
+    with pytest.raises(FairleadError, match="boom: AttributeError"):
+        fairlead.audit(problem, boom)

@@ -62,7 +62,7 @@ def test_a_mechanism_in_a_file_is_known_to_each_verb(
     answer = json.loads(process("allocate", str(small), "-m", f"{mine}:even", "--json").stdout)
     assert answer["mechanism"] == "even"
     assert answer["certificate"]["holds"]
-    words = ("compare", str(small), "-m", f"{mine}:halved", "-m", "ps-dsf", "--json")
+    words = ("compare", str(small), "-m", f"{mine}:half", "-m", "ps-dsf", "--json")
     assert list(json.loads(process(*words).stdout)["mechanisms"]) == ["half", "ps-dsf"]
     words = ("audit", str(small), "-m", f"{mine}:halved", "--property", "non-wastefulness")
     done = process(*words)
@@ -74,8 +74,8 @@ def test_a_mechanism_in_a_file_is_known_to_each_verb(
     ("name", "status", "fault"),
     [
         ("mine.py:broken", 2, "broken: AttributeError: 'Problem' object has no attribute"),
-        ("mine.py:greedy", 1, "greedy: the answer misses its condition by"),
-        ("mine.py:none", 2, "has no function named 'none'"),
+        ("mine.py:greedy", 1, "greedy: gives "),
+        ("mine.py:none", 2, "no function named 'none'; it has even, halved, greedy, broken, sjf"),
         ("mine.py:number", 2, "has no function named 'number'"),
         ("other.py:even", 2, "there is no such file"),
         ("bad.py:even", 2, "cannot be loaded: SyntaxError"),
@@ -101,6 +101,7 @@ def test_a_policy_and_fair_shares_in_a_file(process: Process, mine: str, day: st
         (("-p", f"{mine}:wrong"), "wrong: AttributeError"),
         (("-p", f"{mine}:sjf", "--explain", "user-1"), "does not say why tasks wait"),
         (("-p", f"{mine}:sjf", "--what-if", "preempt:over-share"), "does not stop tasks"),
+        (("-p", f"{mine}:sjf", "--preempt", "over-share"), "takes no --preempt"),
         (("-p", "drf/best-fit", "--fair", "drf"), "must be one of drfh, tsf, ps-dsf, or"),
     ]:
         done = process("simulate", day, *words)

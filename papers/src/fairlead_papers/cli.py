@@ -65,7 +65,7 @@ def reproduce(
 
     Each gets a verdict (equal, within its interval, same shape, or differs) and a reason. Errors
     and gaps of a paper are listed, each with a command that shows it. The exit status is 1 if a
-    verdict is "differs" and that is not on record (papers/docs/reproducing.md).
+    verdict is "differs" and that is not on record (papers/docs/reproducing.md), but for --set.
 
     \b
     Example:

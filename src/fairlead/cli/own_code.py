@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from fairlead.errors import InputError
@@ -24,7 +26,10 @@ def mechanism_of(text: str) -> str:
     from fairlead.mechanisms.catalogue import ADDED
 
     file, name = _parts_of(text)
-    function = _load(file, name)
+    before = set(ADDED)
+    function = _load(file, name, lambda: name in ADDED and name not in before)
+    if function is None:
+        return name  # that of its decorator
     for row in ADDED.values():
         if getattr(row.implementation, "args", ())[:1] == (function,):
             return row.name
@@ -51,8 +56,11 @@ def _parts_of(text: str) -> tuple[Path, str]:
     return Path(file), name
 
 
-def _load(file: Path, name: str) -> Any:
-    """Run a file and return its function of that name; its folder is searched for imports."""
+def _load(file: Path, name: str, is_known: Callable[[], bool] = lambda: False) -> Any:
+    """Run a file and return its function of that name; its folder is searched for imports.
+
+    None without such a function, if the name is known after the run.
+    """
     if not file.is_file():
         raise InputError("there is no such file", "", str(file))
     folder = str(file.resolve().parent)
@@ -69,6 +77,15 @@ def _load(file: Path, name: str) -> Any:
         why = f"cannot be loaded: {type(fault).__name__}: {fault}".replace("\n", " ")
         raise InputError(why, "", str(file)) from None
     function = getattr(module, name, None)
+    if not callable(function) and is_known():
+        return None
     if not callable(function):
-        raise InputError(f"has no function named {name!r:.60}", "", str(file))
+        has = [key for key, value in vars(module).items() if _is_of(module, key, value)]
+        known = f"; it has {', '.join(has)}" if has else ""
+        raise InputError(f"has no function named {name!r:.60}{known}", "", str(file))
     return function
+
+
+def _is_of(module: ModuleType, key: str, value: object) -> bool:
+    """Return whether a value is a function that a module defines for others."""
+    return callable(value) and getattr(value, "__module__", "") == module.__name__ and key[0] != "_"

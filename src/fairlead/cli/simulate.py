@@ -190,6 +190,9 @@ def simulate(
     # Check names and files before a long trace is read.
     check_format(form, as_json)
     forms = Forms(preempt, half_life, reserve, spare)
+    if forms.is_any and any(".py:" in name for name in policy):
+        fault = "a user-defined rule takes no --preempt, --half-life, --reserve or --spare"
+        raise InputError(f"{fault}; put these into the names of the other policies", "--policy")
     policies = [
         forms.added_to(each) if isinstance(each, str) else each for each in map(policy_of, policy)
     ]

@@ -36,6 +36,7 @@ from fairlead.model.problem import Problem
 
 FEASIBLE = "no server is overused, and no task is misplaced or beyond its user's limit"
 WHOLE = f"{FEASIBLE}; all tasks are whole"
+ONLY_FEASIBLE = frozenset({FEASIBLE, WHOLE})
 TOLERANCE = 1e-6  # of functions that round their answers
 EVERYTHING = (CONSTRAINTS, LIMITS, RATES, RESOURCE_WEIGHTS, QUEUES)
 
@@ -102,6 +103,9 @@ def mechanism(
     >>> fairlead.solve(problem, "even").user_tasks.tolist()
     [2.25, 1.5]
     """
+    if callable(name):
+        example = f'@fairlead.mechanism("{getattr(name, "__name__", "name")}")'
+        raise InputError(f"needs a name: write {example}", "mechanism")
     if not isinstance(name, str) or not name or name != name.strip():
         raise InputError(f"must be a name, not {name!r:.60}", "mechanism")
     check_name(name, "mechanism")
@@ -165,7 +169,38 @@ def _divide(
     if whole_tasks and np.isfinite(tasks).all():
         violation = max(violation, float(np.abs(tasks - np.rint(tasks)).max(initial=0.0)))
     condition = WHOLE if whole_tasks else FEASIBLE
+    if not violation <= TOLERANCE:
+        why = f"{name}: {_fault_in(problem, tasks, time_shared)}"
+        certificate = Certificate(condition, violation, TOLERANCE)
+        raise CertificateError(why, Allocation(problem, name, tasks, certificate), violation)
     return Allocation(problem, name, tasks, Certificate(condition, violation, TOLERANCE))
+
+
+def _fault_in(problem: Problem, tasks: FloatArray, time_shared: bool) -> str:
+    """Name the first fault of an answer that is not feasible, or has parts of tasks."""
+    users, groups = problem.users.names, problem.cluster.groups
+    for wrong, what in (
+        (~np.isfinite(tasks), "no number of tasks"),
+        (tasks < 0, "a negative number of tasks"),
+        (~problem.runnable & (tasks > 0), "tasks, where it may not or cannot run,"),
+    ):
+        if wrong.any():
+            n, g = np.argwhere(wrong)[0]
+            return f"gives {users[n]} {what} on {groups[g]}: {tasks[n, g]:g}"
+    held = tasks.sum(axis=1)
+    beyond = np.flatnonzero(held > problem.task_limit * (1 + TOLERANCE))
+    if len(beyond):
+        n = beyond[0]
+        return f"gives {users[n]} {held[n]:g} tasks, of {problem.task_limit[n]:g} that it has"
+    if time_shared:
+        return "gives more than all of the time of a group"
+    usage, capacity = tasks.T @ problem.demand, problem.group_capacity
+    over = np.argwhere(usage > capacity * (1 + TOLERANCE))
+    if len(over):
+        g, r = over[0]
+        resource = problem.cluster.resources[r]
+        return f"gives {usage[g, r]:g} {resource} of {groups[g]}, which has {capacity[g, r]:g}"
+    return "gives parts of tasks, where they are to be whole"
 
 
 def _of_same_problem(answer: Allocation, problem: Problem, time_shared: bool) -> Allocation:

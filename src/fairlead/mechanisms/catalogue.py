@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from fairlead.errors import CertificateError, InputError, RefusalError
+from fairlead.formats.file_faults import did_you_mean
 from fairlead.model.allocation import Allocation, Certificate
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.problem import Problem, check_problem
@@ -365,7 +366,9 @@ def find_mechanism(name: str) -> Mechanism:
     row = known_mechanism(name)
     if row is None:
         known = ", ".join(dict.fromkeys([*CATALOGUE, *ADDED, *entry_points(group=GROUP).names]))
-        raise InputError(f"no mechanism is named {name!r}; known: {known}", "mechanism")
+        near = did_you_mean(name, [*CATALOGUE, *ADDED])
+        fault = f"no mechanism is named {name!r:.60}{near}; known: {known}"
+        raise InputError(fault, "mechanism")
     return row
 
 

@@ -33,7 +33,10 @@ class Allocations(dict[str, Allocation], Shown):
 
     def __repr__(self) -> str:
         """Return a summary on one line."""
-        return f"<Allocations by {', '.join(self) or 'no mechanism'}>"
+        lost = [f"{len(self.unproved)} not proved"] if self.unproved else []
+        lost += [f"{len(self.refused)} refused"] if self.refused else []
+        more = f" ({', '.join(lost)})" if lost else ""
+        return f"<Allocations by {', '.join(self) or 'no mechanism'}{more}>"
 
     def _columns(self, what: str) -> Mapping[str, Any]:
         answers = list(self.values())
@@ -87,6 +90,9 @@ def compare(
     {'drf': [3.0, 2.0], 'proportional': [4.091, 1.636]}
     """
     check_problem(problem)
+    for given in mechanisms if isinstance(mechanisms, list | tuple) else ():
+        if callable(given):
+            find_mechanism(given)  # says how to name it
     asked = None if mechanisms is None else texts(mechanisms, "mechanisms")
     names = dict.fromkeys(COMPARED if asked is None else asked)
     rows = {name: find_mechanism(name) for name in names}

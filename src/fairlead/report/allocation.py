@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from fairlead.mechanisms.added import ONLY_FEASIBLE
 from fairlead.mechanisms.catalogue import known_mechanism
-from fairlead.model.allocation import Allocation
+from fairlead.model.allocation import Allocation, Certificate
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.problem import Problem
 from fairlead.model.ties import largest_first
@@ -137,7 +138,9 @@ def size_of(problem: Problem) -> str:
 
 def verdict_of(allocation: Allocation) -> Statement:
     """Describe the least and largest shares, and the fullest resource, in a sentence."""
-    proved = "Proved" if allocation.certificate.holds else "NOT PROVED"
+    condition = allocation.certificate.condition
+    proved = "Feasible, nothing more is proved" if condition in ONLY_FEASIBLE else "Proved"
+    proved = proved if allocation.certificate.holds else "NOT PROVED"
     kind = HOLDS if allocation.certificate.holds else FAILS
     due = ~allocation.problem.due_nothing
     if not due.any():
@@ -390,6 +393,12 @@ def _all_of(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else "each"
 
 
+def _proof_of(certificate: Certificate) -> str:
+    if not certificate.holds:
+        return "FAILS"
+    return "feasible" if certificate.condition in ONLY_FEASIBLE else "holds"
+
+
 def _side_by_side(answers: Mapping[str, Allocation]) -> list[Block]:
     """Tabulate tasks by user and mechanism, with totals of each mechanism."""
     allocations = list(answers.values())
@@ -409,7 +418,7 @@ def _side_by_side(answers: Mapping[str, Allocation]) -> list[Block]:
         cells = (percent(float(summary(share))) if len(share) else "–" for share in per_weight)
         foot.append([label, *cells])
     foot.append(["violation", *(f"{a.certificate.violation:.1g}" for a in allocations)])
-    foot.append(["proof", *("holds" if a.certificate.holds else "FAILS" for a in allocations)])
+    foot.append(["proof", *(_proof_of(a.certificate) for a in allocations)])
     explanation = (
         "share: dominant share of the whole cluster, divided by the user's weight. violation: "
         "how far the answer misses the condition that proves it, relative. A bar compares a number "

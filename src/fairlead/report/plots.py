@@ -58,6 +58,10 @@ def plot(answer: object) -> Figure:
         "margin": {"t": 60, "b": 50, "l": 60, "r": 20},
     }
     figure: Figure = graph_objects.Figure(_with_ink(drawn["data"]), layout)
+    over_time = isinstance(answer, Outcome)
+    waits = isinstance(answer, Outcomes)
+    figure.update_xaxes(title="wait" if waits else "time" if over_time else "dominant share")
+    figure.update_yaxes(title="tasks" if waits else "dominant share" if over_time else "")
     return figure
 
 
@@ -79,7 +83,7 @@ def _figure_of(answer: object) -> tuple[str, charts.Figure | None]:
         return f"Dominant shares over time under {answer.name}", drawn
     if isinstance(answer, Outcomes):
         styles_of = policy_styles(list(answer), next(iter(answer), ""))
-        return "Tasks that have waited at most as long", waiting_figure(answer, styles_of)
+        return "Part of tasks with at most this wait", waiting_figure(answer, styles_of)
     raise InputError(f"cannot draw a {type(answer).__name__}", "plot")
 
 

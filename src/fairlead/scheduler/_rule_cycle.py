@@ -81,7 +81,7 @@ class RuleCycle(Cycle):
         if isinstance(choice, tuple) and len(choice) == 2:
             choice, servers = choice
         if not isinstance(choice, GroupView):
-            self.refuse("must return None, a group, or a group and its servers", choice)
+            self.refuse("must return None, a group, or a tuple of a group and its servers", choice)
             return False
         self.start_chosen(choice, servers, started)
         return True
@@ -111,11 +111,11 @@ class RuleCycle(Cycle):
                 self.refuse("returned a server that is not there", view)
                 return
             if not has_room(server, group.shape_of(index)):
-                self.refuse(f"returned {server.order}, a server without room for", chosen)
+                self.refuse(f"returned {view!r:.60} without room for", chosen)
             started.append(self.state.start(group, index, server, self.state.now))
 
     def refuse(self, fault: str, what: object) -> None:
-        raise InputError(f"{fault}: {what!r:.100}", self.name)
+        raise InputError(f"{fault}: {what!r:.100} (at {self.state.now:g} s)", self.name)
 
     def waiting_groups(self) -> list[GroupView]:
         found: list[GroupView] = []

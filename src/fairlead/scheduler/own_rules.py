@@ -187,7 +187,7 @@ class GroupView:
     submitted : float
         Seconds.
     time_limit : float
-        Declared longest run of a task in seconds; infinite without one.
+        Declared longest run of a task in seconds; infinite where the trace has none.
     is_gang : bool
         Whether all its tasks start together.
     demand : dict of str to float
@@ -231,7 +231,8 @@ class GroupView:
         return used_amounts(time, self._criterion, self._units)
 
     def __repr__(self) -> str:
-        return f"<{self.waiting:,} waiting tasks of {self.job} of {self.user.name}>"
+        tasks = "task" if self.waiting == 1 else "tasks"
+        return f"<{self.waiting:,} waiting {tasks} of job {self.job} of {self.user.name}>"
 
 
 Choose = Callable[[list[ServerView], Amounts], object]

@@ -144,9 +144,10 @@ class Outcomes(dict[str, Outcome], Shown):
     def _columns(self, what: str) -> Mapping[str, Any]:  # noqa: ARG002 (there is one table)
         rows = [outcome.to_dict() for outcome in self.values()]
         columns = {figure: [row[figure] for row in rows] for figure in FIGURES}
-        resources = rows[0]["utilization"] if rows else ()
-        used = {f"used_{r}": [row["utilization"][r] for row in rows] for r in resources}
-        return {"policy": list(self)} | columns | used
+        # As the tables: while jobs arrive. Over the makespan, a late task would hide differences.
+        used = [row["horizon"]["utilization"] for row in rows]
+        columns |= {f"used_{r}": [row[r] for row in used] for r in (used[0] if used else ())}
+        return {"policy": list(self)} | columns
 
 
 def simulate(
@@ -197,7 +198,7 @@ def simulate(
         Whether to run that policy once more with each user alone on its own part of the
         servers, named ``drf/best-fit, dedicated``.
     perfect_estimates : bool
-        Whether starts are reserved by the durations of tasks instead of the users' time limits.
+        Whether time limits are the true durations of jobs, for reserved starts and for rules.
     until : float, optional
         Seconds: only jobs submitted before are replayed, to their end; completion ratios are
         taken then.

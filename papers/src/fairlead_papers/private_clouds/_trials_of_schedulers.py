@@ -108,7 +108,7 @@ def least_unused_sd(tasks_sd: FloatArray) -> FloatArray:
 
 # Of servers drawn for each task: more than the paper's, so that chance is mostly the paper's.
 DRAWN = 2_000
-DRAWN_TRIALS = Parameter("trials", DRAWN, quick=200)
+DRAWN_TRIALS = Parameter("drawn-trials", DRAWN, quick=200)
 USERS = SERVERS = RESOURCES = range(2)
 DIGIT = 0.01
 # 95 % of a normal distribution are within this many standard deviations.
@@ -143,7 +143,7 @@ class Study:
     @property
     def text(self) -> str:
         """Describe the runs."""
-        quickly = " (quick)" if self.drawn_trials < DRAWN else ""
+        quickly = "" if self.drawn_trials == DRAWN else f" (usually {DRAWN:,})"
         return (
             "Two users with tasks of (5, 1) and (1, 5) on servers of (100, 30) and (30, 100), "
             f"{self.trials} trials of each scheduler that is random, and {self.drawn_trials:,}"
