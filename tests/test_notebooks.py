@@ -259,9 +259,3 @@ def test_a_mechanism_needs_a_name(problem: fairlead.Problem) -> None:
         fairlead.compare(problem, functions)
     with pytest.raises(InputError, match="did you mean 'ps-dsf'"):
         fairlead.solve(problem, "psdsf")
-
-    def boom(problem: fairlead.Problem) -> Any:
-        return problem.nothing  # type: ignore[attr-defined]
-
-    with pytest.raises(FairleadError, match="boom: AttributeError"):
-        fairlead.audit(problem, boom)

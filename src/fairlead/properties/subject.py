@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fairlead.errors import FairleadError, InputError, fault_of
+from fairlead.errors import InputError
 from fairlead.mechanisms.catalogue import CONSTRAINTS, find_mechanism, known_mechanism, solve
 from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import FloatArray, IntArray
@@ -90,10 +90,6 @@ def subject_of(problem: Problem, subject: str | Answer | Rule, **options: Any) -
             except InputError as error:
                 asked = f"{name}, called for {counted(other.n_users, 'user')}"
                 raise InputError(f"{error.place} {error.fault}".lstrip(), asked) from None
-            except FairleadError:
-                raise
-            except Exception as fault:
-                raise fault_of(rule, name, fault) from fault
 
         holdings = ask(problem)
         return Subject(
