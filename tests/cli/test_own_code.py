@@ -79,6 +79,7 @@ def test_a_mechanism_in_a_file_is_known_to_each_verb(
         ("mine.py:number", 2, "has no function named 'number'"),
         ("other.py:even", 2, "there is no such file"),
         ("bad.py:even", 2, "cannot be loaded: SyntaxError"),
+        ("exits.py:even", 2, "cannot be loaded: SystemExit: 3"),
     ],
 )  # fmt: skip
 def test_a_fault_in_a_file_is_one_line(
@@ -86,6 +87,7 @@ def test_a_fault_in_a_file_is_one_line(
 ) -> None:
     folder = Path(mine).parent
     (folder / "bad.py").write_text("def even(")
+    (folder / "exits.py").write_text("raise SystemExit(3)")
     done = process("allocate", str(small), "-m", f"{folder}/{name}")
     assert done.returncode == status
     assert fault in done.stderr
@@ -97,6 +99,9 @@ def test_a_policy_and_fair_shares_in_a_file(process: Process, mine: str, day: st
     found = json.loads(process("simulate", day, *words).stdout)["policies"]
     assert list(found) == ["sjf", "drf/best-fit"]
     assert {f["fairness"]["mechanism"] for f in found.values()} == {"even"}
+    done = process("explain", day, "job-0", "--policy", f"{mine}:sjf")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "does not say why tasks wait" in done.stderr
     for words, fault in [
         (("-p", f"{mine}:wrong"), "wrong: AttributeError"),
         (("-p", f"{mine}:sjf", "--explain", "user-1"), "does not say why tasks wait"),

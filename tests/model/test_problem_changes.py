@@ -29,6 +29,7 @@ def test_a_change_is_one_number(problem: fairlead.Problem) -> None:
     assert change_problem(problem, "tasks:bo=inf").task_limit.tolist() == [np.inf, np.inf]
     assert change_problem(problem, "servers:b+1+4").count.tolist() == [2, 7]
     assert change_problem(problem, "servers:a-2").count.tolist() == [0, 3]
+    assert change_problem(problem, "servers:a+9999999999").count.tolist() == [10**10 + 1, 3]
     changed = change_problem(problem, "servers:a+1")
     assert changed.users.eligible.tolist() == problem.users.eligible.tolist()
     assert problem.count.tolist() == [2, 3]
@@ -48,15 +49,11 @@ def test_a_change_is_one_number(problem: fairlead.Problem) -> None:
         ("servers:a", "must be servers:GROUP"),
         ("gpus:a+3", "must be weight:USER=NUMBER, tasks:"),
         ("", "must be weight:USER=NUMBER, tasks:"),
-        ("servers:a+9999999999", ""),
     ],
 )
 def test_an_impossible_change_is_refused(
     problem: fairlead.Problem, change: str, fault: str
 ) -> None:
-    if change == "servers:a+9999999999":
-        assert change_problem(problem, change).count[0] == 10**10 + 1
-        return
     with pytest.raises(InputError) as caught:
         change_problem(problem, change)
     assert fault in str(caught.value)

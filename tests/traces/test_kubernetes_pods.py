@@ -114,6 +114,15 @@ def test_a_wrong_time_names_its_place(tmp_path: Path) -> None:
         read_workload(path)
 
 
+@pytest.mark.parametrize("statuses", [5, "x", {"a": 1}])
+def test_malformed_statuses_name_their_place(tmp_path: Path, statuses: object) -> None:
+    made = ended("a", {"cpu": "1"}, created="00:00", started="00:10", ended=["01:00"], on="n1")
+    made["status"]["containerStatuses"] = statuses
+    path = write(tmp_path / "dump.json", node("n1"), made)
+    with pytest.raises(InputError, match="containerStatuses: must be a list"):
+        read_workload(path)
+
+
 def test_the_present_becomes_a_problem_file(
     dump: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

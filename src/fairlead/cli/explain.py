@@ -20,6 +20,7 @@ from fairlead.cli.options import (
     read_any_trace,
     seconds_of,
 )
+from fairlead.cli.own_code import policy_of
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import (
     WIDTH_OF_PIPE,
@@ -29,7 +30,7 @@ from fairlead.cli.streams import (
     progress_bar,
     terminal_width,
 )
-from fairlead.errors import InputError
+from fairlead.errors import InputError, RefusalError
 
 if TYPE_CHECKING:
     from fairlead.simulation.waiting_job import WaitingJob
@@ -104,6 +105,8 @@ def explain(
     from fairlead.simulation.waiting_job import check_explained, explain_job, middle_of_wait
 
     seconds = None if at is None else seconds_of(at)
+    if not isinstance(policy_of(policy), str):
+        raise RefusalError(policy, "a user-defined rule does not say why tasks wait")
     check_explained(policy)
     workload, _ = read_any_trace(trace, machines, servers, cores, memory)
     workload = in_queues(workload, queues)

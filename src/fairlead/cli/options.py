@@ -211,7 +211,7 @@ def read_any_trace(
         from fairlead.traces.chosen_users import with_weights, without_users
 
         workload = plain_trace(workload)
-        if weights is not None:  # first, as the file may name those that are left out
+        if weights is not None:  # before users are excluded, whom the file may name
             workload = with_weights(workload, weights)
         if exclude:
             workload = without_users(workload, exclude)

@@ -73,7 +73,7 @@ def _load(file: Path, name: str, is_known: Callable[[], bool] = lambda: False) -
     sys.modules.setdefault(file.stem, module)
     try:
         spec.loader.exec_module(module)
-    except Exception as fault:
+    except (Exception, SystemExit) as fault:
         why = f"cannot be loaded: {type(fault).__name__}: {fault}".replace("\n", " ")
         raise InputError(why, "", str(file)) from None
     function = getattr(module, name, None)

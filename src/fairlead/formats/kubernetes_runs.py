@@ -54,7 +54,7 @@ class PodRun(NamedTuple):
 
 @dataclass(frozen=True)
 class PodRuns:
-    """Ended pods and all nodes; `notes` counts what was left out."""
+    """Ended pods and all nodes; `notes` counts the pods that were left out."""
 
     cluster: Cluster
     runs: list[PodRun]
@@ -142,10 +142,12 @@ def _run_of(
     if started is None:
         notes[NEVER_RAN] += 1
         return None
+    containers, where = status.get("containerStatuses") or [], f"{place}.status.containerStatuses"
+    if not isinstance(containers, list):
+        raise InputError(f"must be a list, not {show(containers)}", where)
     ends = [
-        _time(_at(each, "state", "terminated", "finishedAt"), f"{place}.status.{key}[{k}]")
-        for key in ("containerStatuses",)
-        for k, each in enumerate(status.get(key) or [])
+        _time(_at(each, "state", "terminated", "finishedAt"), f"{where}[{k}]")
+        for k, each in enumerate(containers)
     ]
     ended = [end for end in ends if end is not None]
     if not ends or len(ended) < len(ends):

@@ -379,7 +379,7 @@ def known_mechanism(name: str) -> Mechanism | None:
 
 
 def all_mechanisms() -> list[Mechanism]:
-    """Return the rows of this package, then those that were added, by name."""
+    """Return the rows of this package, then the added rows in the order of their names."""
     added = dict(ADDED)
     for point in entry_points(group=GROUP):
         if point.name not in CATALOGUE and point.name not in added:

@@ -66,13 +66,13 @@ def compare(
         Names from the catalogue, or of your own; when absent those of divisible tasks that admit
         the problem.
     **options
-        Of mechanisms, such as ``alpha``; each is given to those that take it.
+        Of mechanisms, such as ``alpha``; a mechanism gets the ones that it takes.
 
     Returns
     -------
     Allocations
-        By mechanism, in their order. Its ``refused`` names those that do not admit the problem, and
-        ``unproved`` those whose answer is not certified.
+        By mechanism, in their order. ``refused`` has the mechanisms that do not admit the problem,
+        and ``unproved`` the ones without a certified answer.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def compare(
 
 
 def catalogue_frame() -> Any:
-    """Return the mechanisms as a frame: name, summary, paper, and what is proved.
+    """Return the mechanisms as a frame of names, summaries, papers and proved properties.
 
     >>> import fairlead
     >>> "ps-dsf" in fairlead.mechanisms()["name"]

@@ -33,7 +33,9 @@ class Shown:
 
     def plot(self) -> Figure:
         """Draw a picture as a figure of plotly, which is in the extra ``notebook``."""
-        figure: Figure = import_module("fairlead.report.plots").plot(self)  # draws what is below it
+        figure: Figure = import_module("fairlead.report.plots").plot(
+            self
+        )  # which imports this package
         return figure
 
     def _repr_html_(self) -> str:

@@ -70,7 +70,7 @@ AFTER_OTHERS = "jobs that start after others, which is ignored"
 
 
 class Collections(NamedTuple):
-    """What the collection events say of collections, by their numbers."""
+    """Users and limits of collections, by number."""
 
     users: dict[int, str]
     spread: set[int]  # with a limit of instances on a machine or switch
