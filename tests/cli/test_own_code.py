@@ -64,6 +64,9 @@ def test_a_mechanism_in_a_file_is_known_to_each_verb(
     assert answer["certificate"]["holds"]
     words = ("compare", str(small), "-m", f"{mine}:half", "-m", "ps-dsf", "--json")
     assert list(json.loads(process(*words).stdout)["mechanisms"]) == ["half", "ps-dsf"]
+    # The file runs twice, and adds the mechanism again.
+    words = ("compare", str(small), "-m", f"{mine}:even", "-m", f"{mine}:half", "--json")
+    assert list(json.loads(process(*words).stdout)["mechanisms"]) == ["even", "half"]
     words = ("audit", str(small), "-m", f"{mine}:halved", "--property", "non-wastefulness")
     done = process(*words)
     assert done.returncode == 1

@@ -46,7 +46,9 @@ def write(path: Path, *items: dict[str, Any]) -> Path:
 
 @pytest.fixture
 def dump(tmp_path: Path) -> Path:
-    nodes = [node("n1"), node("n2"), node("g1", labels={"gpu": "yes"})]
+    zones = ({"zone": "a", "host": name} for name in ("n1", "n2"))
+    nodes = [node("n1", labels=next(zones)), node("n2", labels=next(zones))]
+    nodes.append(node("g1", labels={"gpu": "yes"}))
     train = {"cpu": "2", "memory": "1Gi"}
     selector = {"gpu": "yes"}
     pods = [
@@ -70,6 +72,8 @@ def test_each_job_is_a_pod_that_ended(dump: Path) -> None:
     assert found == KUBERNETES
     assert workload.cluster.resources == ("cpu", "memory")
     assert sorted(workload.cluster.count.tolist()) == [1, 2]
+    labels = dict(zip(workload.cluster.groups, map(dict, workload.cluster.labels), strict=True))
+    assert labels == {"n1..n2": {"zone": "a"}, "g1": {"gpu": "yes"}}
     assert workload.job_names.tolist() == ["research/a", "web/b", "web/c"]
     assert workload.users == ("research", "web")
     assert workload.job_submit.tolist() == [0, 5, 20]

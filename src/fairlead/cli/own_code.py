@@ -26,8 +26,8 @@ def mechanism_of(text: str) -> str:
     from fairlead.mechanisms.catalogue import ADDED
 
     file, name = _parts_of(text)
-    before = set(ADDED)
-    function = _load(file, name, lambda: name in ADDED and name not in before)
+    before = ADDED.get(name)
+    function = _load(file, name, lambda: ADDED.get(name) is not before)
     if function is None:
         return name  # that of its decorator
     for row in ADDED.values():

@@ -59,7 +59,7 @@ def _in_groups(
 ) -> tuple[Cluster, list[list[int]], list[int]]:
     """Return nodes in groups of equal ones: the cluster, nodes of each group, servers of nodes.
 
-    Equal nodes have equal amounts and labels, and are open to the same pods.
+    Equal nodes have equal amounts, and are open to the same pods. A group has their common labels.
     """
     open_to = np.unique(np.array(allowed), axis=0).T
     groups: dict[object, list[int]] = {}
@@ -84,7 +84,10 @@ def _in_groups(
             capacity=cluster.capacity[first],
             count=np.array([len(nodes) for nodes in members], dtype=np.int64),
             units=cluster.units,
-            labels=tuple(cluster.labels[g] for g in first),
+            labels=tuple(
+                dict(set.intersection(*(set(cluster.labels[g].items()) for g in nodes)))
+                for nodes in members
+            ),
         ),
         members,
         server_of,
