@@ -90,6 +90,7 @@ class Task(NamedTuple):
     server: Server
     since: float = 0.0
     booked: float = 0.0  # when the scheduler learned of it
+    devices: dict[int, list[int]] | None = None  # their numbers, by resource
 
     @property
     def end(self) -> float:
@@ -132,6 +133,8 @@ class Choosing:
     now: Fraction
     refuse_seconds: Fraction
     taker: tuple[Queue, Server] | None  # the offer under way
+    device: dict[int, int]  # quanta of a device, by resources that come in devices
+    beside: Reservation | None = None  # that the tasks of the last plan must not delay
     here: Server | None = None  # the server that is divided as a pool, under ps-dsf in trees
     declined: dict[tuple[int, object], Fraction]  # by queue and server: until when
     freed: set[tuple[int, object]]  # declined offers of servers that have more to offer since
@@ -191,7 +194,60 @@ class Choosing:
         if server.draining or not self.may(group, index, server):
             return False
         demand = self.demand(group, index)
-        return all(f >= d for f, d in zip(self.free(server), demand, strict=True) if d > 0)
+        if not all(f >= d for f, d in zip(self.free(server), demand, strict=True) if d > 0):
+            return False
+        return self.have_room(demand, self.free_devices(server, self.tasks()))
+
+    # Devices
+
+    def free_devices(self, server: Server, tasks: list[Task]) -> dict[int, list[int]]:
+        """The free amount of each device, by resource; those that are not there have nothing."""
+        found = {}
+        for r, unit in ({} if self.slots else self.device).items():
+            free = [unit * (k < server.capacity[r] // unit) for k in range(64)]
+            for task in tasks:
+                if task.server is server:
+                    for number in (task.devices or {}).get(r, []):
+                        free[number] -= min(self.demand(task.group, task.index)[r], unit)
+            found[r] = free
+        return found
+
+    def have_room(self, demand: list[int], devices: dict[int, list[int]]) -> bool:
+        for r, free in devices.items():
+            unit, asked = self.device[r], demand[r]
+            if 0 < asked < unit and max(free) < asked:
+                return False
+            if asked >= unit and sum(amount >= unit for amount in free) < asked // unit:
+                return False
+        return True
+
+    def devices_of(
+        self, group: Group, index: int, server: Server, held: Reservation | None = None
+    ) -> dict[int, list[int]]:
+        """The fullest device with room for a part, or whole ones in order; beside `held`."""
+        found, demand = {}, self.demand(group, index)
+        for r, free in self.devices_now(group, server, held).items():
+            unit, asked = self.device[r], demand[r]
+            numbers = range(len(free))
+            if 0 < asked < unit:
+                fitting = [k for k in numbers if free[k] >= asked]
+                found[r] = [min(fitting, key=lambda k: free[k], default=0)]
+            elif asked:
+                whole = sorted(numbers, key=lambda k: free[k] < unit)
+                found[r] = whole[: asked // unit]
+        return found
+
+    def devices_now(
+        self, group: Group, server: Server, held: Reservation | None
+    ) -> dict[int, list[int]]:
+        """The free amounts of devices, now and, where a task is not over by then, beside `held`."""
+        now = self.free_devices(server, self.tasks())
+        if held is None or float(self.now) + group.limit <= held.at:
+            return now
+        then = self.free_devices(server, [*self.at(held.at), *held.tasks])
+        if not any(task.server is server for task in held.tasks):
+            return now
+        return {r: [min(pair) for pair in zip(now[r], then[r], strict=True)] for r in now}
 
     # The next queue, and its server
 
@@ -276,7 +332,8 @@ class Choosing:
                 server = first if given else self.choose(group, index, held)
                 if server is None or not self.fits(group, index, server):
                     return []
-                self.trial.append(Task(-1, group, index, server, float(self.now)))
+                of = self.devices_of(group, index, server, held)
+                self.trial.append(Task(-1, group, index, server, float(self.now), devices=of))
             return [(t.group, t.index, t.server) for t in self.trial]
         finally:
             self.trial = []
@@ -521,11 +578,12 @@ class Choosing:
 
     def oldest_plan(self):
         """Fifo: nothing passes over the first; easy: what delays it by its reservation does not."""
-        groups = self.by_submission()
+        groups, self.beside = self.by_submission(), None
         if not groups or (plan := self.plan(groups[0])) or self.criterion == "fifo":
             return plan if groups else []
         held = self.reservation(groups[0])
         plans = (self.plan(group, held=held) for group in groups[1:])
+        self.beside = held
         return next((plan for plan in plans if plan), [])
 
     # Easy: one reservation, and who goes first
@@ -541,9 +599,12 @@ class Choosing:
             running, self.running = self.running, dict(enumerate(self.at(end)))
             try:
                 if plan := self.plan(group):
-                    return Reservation(end, [Task(-1, *task) for task in plan])
+                    for task in plan:
+                        of = self.devices_of(*task)
+                        self.trial.append(Task(-1, *task, devices=of))
+                    return Reservation(end, self.trial)
             finally:
-                self.running = running
+                self.running, self.trial = running, []
         return Reservation(inf, [])
 
     def delays_nobody(self, group: Group, index: int, server: Server, held: Reservation) -> bool:
@@ -554,7 +615,9 @@ class Choosing:
         demand = self.demand(group, index)
         rows = [self.demand(t.group, t.index) for t in there] + [demand]
         columns = zip(demand, server.capacity, *rows, strict=True)
-        return all(c >= sum(column) for d, c, *column in columns if d > 0)
+        if not all(c >= sum(column) for d, c, *column in columns if d > 0):
+            return False
+        return self.have_room(demand, self.devices_now(group, server, held))
 
     def round_order(self) -> list[Server]:
         """A fresh order of all servers that are there."""

@@ -47,7 +47,7 @@ class Scheduler(Choosing):
 
     def __init__(
         self, resources, policy, quanta=None, seed=0, *, strict_fifo=False, largest=None,
-        refuse_seconds=5.0,
+        refuse_seconds=5.0, devices=(),
     ) -> None:  # fmt: skip
         if isinstance(resources, str) or not isinstance(resources, Sequence) or not resources:
             raise InputError("must be a list of names", "resources")
@@ -74,6 +74,8 @@ class Scheduler(Choosing):
         if any(r in (quanta or {}) and not q for r, q in zip(self.resources, given, strict=True)):
             raise InputError("must be positive", "quanta")
         self.quanta = [q or QUANTUM for q in given]
+        numbers = [self.resources.index(name) for name in devices]
+        self.device = {r: int(1 / self.quanta[r]) for r in numbers}
         self.largest = None if largest is None else self.count(largest, "largest")
         self.random = np.random.default_rng(whole(seed, 0, "seed"))
         self.servers: dict[str, Server] = {}
@@ -94,7 +96,7 @@ class Scheduler(Choosing):
         if name_of(name, "server") in self.servers:
             raise InputError(f"there is a server {name!r}", "server")
         order = self.joined if order is None else whole(order, -LARGEST, "order")
-        amounts = self.count(capacity, "capacity")
+        amounts = self.of_devices(self.count(capacity, "capacity"), of_task=False)
         server = Server(name, (order, self.joined), amounts, labels_of(labels))
         self.refuse_overflow([*self.servers.values(), server])
         self.servers[name] = server
@@ -104,6 +106,7 @@ class Scheduler(Choosing):
         """Change the given parts; running tasks go on, also on an overcommitted server."""
         server = found(self.servers, name, "server")
         amounts = server.capacity if capacity is None else self.count(capacity, "capacity")
+        self.of_devices(amounts, of_task=False)
         labels = server.labels if labels is None else labels_of(labels)
         changed = Server(name, server.place, amounts, labels)
         self.refuse_overflow([changed if s is server else s for s in self.servers.values()])
@@ -208,7 +211,7 @@ class Scheduler(Choosing):
             raise InputError("has queues below it; submit to one of these", "queue")
         where, shapes = predicate(where), []
         for demand, tasks, *own in members:
-            amounts = self.count(demand, "demand")
+            amounts = self.of_devices(self.count(demand, "demand"), of_task=True)
             if not any(amounts):
                 raise InputError("takes nothing", "demand")
             shapes.append((amounts, whole(tasks, 1, "tasks"), predicate(own[0]) if own else where))
@@ -298,8 +301,11 @@ class Scheduler(Choosing):
                 group.returned.remove(index)
             else:
                 group.fresh += 1
+            of = self.devices_of(group, index, server, self.beside)
             attempt = group.starts[index] = group.starts.get(index, 0) + 1
-            self.running[self.ids] = Task(self.ids, group, index, server, since, float(self.now))
+            self.running[self.ids] = Task(
+                self.ids, group, index, server, since, float(self.now), of
+            )
             placed.append(
                 Placement(self.ids, group.id, group.queue.name, server.name, attempt, index)
             )
@@ -318,6 +324,18 @@ class Scheduler(Choosing):
         while len(placed) < most and (plan := next_plan()):
             placed += self.start(plan, float(moment))
         return placed
+
+    def devices(self, task) -> dict[str, list[int]]:
+        of = found(self.running, task, "task").devices
+        return {self.resources[r]: numbers for r, numbers in of.items()}
+
+    def of_devices(self, amounts: list[int], *, of_task: bool) -> list[int]:
+        """Servers have whole devices, at most 64; tasks take parts of one, or whole ones."""
+        for r, unit in self.device.items():
+            is_part = of_task and amounts[r] < unit
+            if (amounts[r] % unit and not is_part) or (not of_task and amounts[r] > 64 * unit):
+                raise InputError("must be whole devices", self.resources[r])
+        return amounts
 
     def check(self) -> None:
         self.refuse_overflow(self.servers.values())

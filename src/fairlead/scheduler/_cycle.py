@@ -30,6 +30,7 @@ from fairlead.scheduler._entities import (
     Task,
     TaskGroup,
     add_to,
+    choose_devices,
     has_room,
     limit_reached,
     placement_of,
@@ -96,32 +97,46 @@ class Cycle:
         if server.is_freed:
             state.freed.tighten()
 
-    def book_plan(self, group: TaskGroup, plan: Plan, started: list[Task]) -> None:
-        for index, server in plan:
-            started.append(self.state.start(group, index, server, self.state.now))
+    def book_plan(
+        self,
+        group: TaskGroup,
+        plan: Plan,
+        started: list[Task],
+        devices: list[vec[i64]] | None = None,
+    ) -> None:
+        for k, (index, server) in enumerate(plan):
+            on = None if devices is None else devices[k]
+            started.append(self.state.start(group, index, server, self.state.now, on))
 
     def plan_gang(self, gang: Gang) -> Plan:
         """Return the server of each waiting task of a gang; empty if not all fit."""
         plan: Plan = []
+        taken: list[vec[i64]] = []
         indices = largest_first(gang, self.state.criterion.total)
         for index in indices:
             shape = gang.shape_of(index)
             server = self.find_for_gang(gang, shape, plan)
             if server is None:
                 break
-            self.hold(gang, shape, server, 1)
+            devices = self.choose_devices(server, shape)
+            self.hold(gang, shape, server, devices, 1)
             plan.append((index, server))
-        for index, server in plan:
-            self.hold(gang, gang.shape_of(index), server, -1)
+            taken.append(devices)
+        for (index, server), devices in zip(plan, taken, strict=True):
+            self.hold(gang, gang.shape_of(index), server, devices, -1)
         return plan if len(plan) == len(indices) else []
 
     def find_for_gang(self, gang: Gang, shape: Shape, plan: Plan) -> Server | None:  # noqa: ARG002
         """Return the server for the next task of a gang; `plan` has those of earlier tasks."""
         return self.find(gang.waiting_list.queue, shape)
 
-    def hold(self, gang: Gang, shape: Shape, server: Server, sign: i64) -> None:
+    def choose_devices(self, server: Server, shape: Shape) -> vec[i64]:
+        """Return the columns of the devices for a task on a server."""
+        return choose_devices(shape, server.free)
+
+    def hold(self, gang: Gang, shape: Shape, server: Server, devices: vec[i64], sign: i64) -> None:
         """Take the amounts of a planned task of a gang from its server (1), or return them (-1)."""
-        self.state.take(server, shape, sign)
+        self.state.take(server, shape, devices, sign)
         add_to(
             gang.waiting_list.queue.held, shape.demand, sign
         )  # the choice of the next server may depend on it

@@ -2,6 +2,8 @@
 
 Amounts are whole quanta, one number per resource (R). A policy may count them in other units (W
 numbers): ``slots:N`` counts slots first, and amounts only of resources that are not in a slot.
+Amounts of servers have more columns where resources come in devices (`_devices`): whether a task
+fits is a comparison of the first C.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ from typing import TYPE_CHECKING, Final
 
 from librt.vecs import vec
 from mypy_extensions import i64, mypyc_attr
+
+from fairlead.scheduler._devices import MOST_DEVICES, NO_DEVICES, DeviceColumns, with_columns
 
 if TYPE_CHECKING:
     from fairlead.scheduler.selection.best_fit import Lot
@@ -60,6 +64,30 @@ def add_to(amounts: vec[i64], demand: vec[i64], sign: i64) -> None:
     """Add a demand to amounts (1), or subtract it (-1)."""
     for r in range(len(demand)):
         amounts[r] += sign * demand[r]
+
+
+def take_from(free: vec[i64], shape: Shape, devices: vec[i64], sign: i64) -> None:
+    """Take a task with some devices from the amounts of a server (1), or return it (-1)."""
+    add_to(free, shape.demand, -sign)
+    for columns in shape.by_device:
+        columns.take(shape.demand[columns.resource], devices, free, sign)
+
+
+def choose_devices(shape: Shape, free: vec[i64]) -> vec[i64]:
+    """Return the columns of the devices that a task takes of the free amounts of a server."""
+    if not shape.by_device:
+        return NO_DEVICES
+    found: list[i64] = []
+    for columns in shape.by_device:
+        found += columns.choose(shape.demand[columns.resource], free)
+    return vec[i64](found)
+
+
+def hold_on(server: Server, shape: Shape) -> vec[i64]:
+    """Take a task from a server for a while; return its devices, which `take_from` returns."""
+    devices = choose_devices(shape, server.free)
+    take_from(server.free, shape, devices, 1)
+    return devices
 
 
 def larger(amounts: list[int], others: list[int]) -> list[int]:
@@ -111,8 +139,9 @@ class Server:
         self.order = order  # its position in the order of servers, as given
         self.joined = joined  # number of servers that joined before it
         self.given = given  # (R,) capacity in quanta
-        self.capacity = vec[i64](given)  # (W,) capacity as the policy counts it
-        # (W,) capacity that no task holds; negative where tasks were assumed to run.
+        # Capacity as the policy counts it: W amounts, then the columns of devices.
+        self.capacity = vec[i64](given)
+        # Capacity that no task holds, likewise; negative where tasks were assumed to run.
         self.free = self.capacity[:]
         self.labels = labels
         self.kind: i64 = 0  # the number of its kind
@@ -129,14 +158,22 @@ class Server:
 class Shape:
     """The demand and the constraint of a task; tasks of one shape fit on the same servers."""
 
-    def __init__(self, given: vec[i64], demand: vec[i64], constraint: Constraint) -> None:
+    def __init__(
+        self,
+        given: vec[i64],
+        demand: vec[i64],
+        constraint: Constraint,
+        devices: list[DeviceColumns],
+    ) -> None:
         self.given = given  # (R,) demand in quanta
         self.constraint = constraint
         self.key = (tuple([int(amount) for amount in given]), constraint)
         self.groups: i64 = 0  # number of groups with this shape
         self.demand = demand  # (W,) demand as the policy counts it
-        # (W,) what a server must have free: the demand; `NOT_TAKEN` of a resource not taken.
+        # (C,) what a server must have free: the demand; `NOT_TAKEN` of a resource not taken.
         self.need = demand
+        self.devices = devices  # of all resources
+        self.by_device = [columns for columns in devices if demand[columns.resource] > 0]
         self.lead: i64 = 0  # the first demanded resource
         self.wanted = vec[float]()  # (W,) demand over that of the first resource
         # The share of one running task, where a queue's share is a sum (`criteria.tsf`); negative
@@ -156,7 +193,13 @@ class Shape:
     def count_as(self, demand: vec[i64]) -> None:
         """Set the demand in other units, such as slots after servers changed."""
         self.demand = demand
-        self.need = vec[i64]([amount if amount > 0 else NOT_TAKEN for amount in demand])
+        need = [amount if amount > 0 else NOT_TAKEN for amount in demand]
+        for columns in self.devices:
+            asked = demand[columns.resource]
+            is_part = columns.is_part(asked)
+            need.append(asked if is_part and asked > 0 else NOT_TAKEN)
+            need.append(NOT_TAKEN if is_part else asked // columns.unit)
+        self.need = vec[i64](need)
         self.lead = 0
         while demand[self.lead] <= 0:
             self.lead += 1
@@ -167,12 +210,24 @@ class Shape:
 class Counting:
     """The units in which a policy counts amounts: here quanta, as given."""
 
-    def __init__(self, resources: i64) -> None:
+    def __init__(self, resources: i64, units: dict[int, int] | None = None) -> None:
+        """`units` are the quanta of one device, by resources that come in devices."""
         self.resources = resources
         self.width = resources  # the number of amounts
+        self.devices: list[DeviceColumns] = []
+        by_device = sorted((units or {}).items())
+        first = resources + 2 * len(by_device)
+        for k, (resource, unit) in enumerate(by_device):
+            at = first + k * MOST_DEVICES
+            self.devices.append(DeviceColumns(resource, unit, resources + 2 * k, at))
+
+    @property
+    def compared(self) -> i64:
+        """The number of columns that decide whether a task fits (C)."""
+        return self.width + 2 * len(self.devices)
 
     def of_server(self, given: list[int]) -> vec[i64]:
-        return vec[i64](given)
+        return with_columns(vec[i64](given), self.devices)
 
     def of_task(self, given: vec[i64]) -> vec[i64]:
         return given
@@ -182,10 +237,19 @@ class Counting:
         return False
 
     def names(self, resources: list[str]) -> list[str]:
-        return resources
+        """Return the names of all columns that are compared."""
+        names = resources[:]
+        for columns in self.devices:
+            name = resources[columns.resource]
+            names += [f"{name} of one device", f"whole {name} devices"]
+        return names
 
     def units(self, quanta: list[Fraction]) -> list[Fraction]:
-        return quanta
+        """Return the units of all columns that are compared."""
+        units = quanta[:]
+        for columns in self.devices:
+            units += [quanta[columns.resource], Fraction(1)]
+        return units
 
     def fitting_amount(self, shape: Shape, free: vec[i64], r: i64, least: int) -> int:
         """Return the largest demand of one resource that would fit, if the others fit; else 0.
@@ -197,6 +261,9 @@ class Counting:
         for other in range(self.width):
             if other != r and free[other] < shape.need[other]:
                 return 0
+        for columns in self.devices:
+            if columns.resource == r:
+                return columns.fitting_amount(free, least)
         return int(free[r])
 
 
@@ -374,6 +441,16 @@ class Task:
         self.since = since  # time of its start, in seconds
         self.is_running = False
         self.is_stopping = False  # whether it holds its amounts only until it has stopped
+        self.devices = NO_DEVICES  # the columns of its devices on its server
+
+    def set_devices(self, columns: list[int]) -> None:
+        self.devices = vec[i64](columns)
+
+    def device_numbers(self) -> dict[int, list[int]]:
+        """Return the numbers of its devices on its server, by resource."""
+        return {
+            int(columns.resource): columns.numbers(self.devices) for columns in self.shape.by_device
+        }
 
     @property
     def expected_end(self) -> float:

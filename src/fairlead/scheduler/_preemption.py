@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from librt.vecs import vec
 from mypy_extensions import i64
 
 from fairlead.errors import InputError
@@ -35,8 +36,13 @@ from fairlead.scheduler._entities import (
     Shape,
     Task,
     TaskGroup,
+    add_to,
+    choose_devices,
+    fits,
     limit_reached,
     path_of,
+    take_from,
+    zeros,
 )
 from fairlead.scheduler._waiting import first_groups
 from fairlead.scheduler.criteria.criterion import ONE, ONE_BITS, weighted
@@ -113,8 +119,7 @@ class PreemptionRound:
         # What queues and quotas hold, without tasks that are to stop.
         self.held: dict[Queue, list[int]] = {}
         self.of_quota: dict[Quota, list[int]] = {}
-        # (W,) what tasks hold on each server that are to stop.
-        self.ending: dict[str, list[int]] = {}
+        self.ending: dict[str, list[Task]] = {}  # tasks that are to stop, by server
         self.children: dict[Queue, list[Queue]] = {}
         # By queue: the two children with the largest scores, and the inner ones.
         self.compared: dict[Queue, list[Queue]] = {}
@@ -167,9 +172,17 @@ class PreemptionRound:
 
     def count_stopping(self, task: Task) -> None:
         self.count(task, -1)
-        ending = self.ending.setdefault(task.server.name, [0] * int(self.width))
-        for r in range(self.width):
-            ending[r] += int(task.shape.demand[r])
+        self.ending.setdefault(task.server.name, []).append(task)
+
+    def free_on(self, server: Server) -> vec[i64]:
+        """Return the free amounts of a server when the tasks that are to stop have stopped."""
+        ending = self.ending.get(server.name)
+        if ending is None:
+            return server.free
+        free = server.free[:]
+        for task in ending:
+            take_from(free, task.shape, task.devices, -1)
+        return free
 
     def count(self, task: Task, sign: int) -> None:
         """Add what a task holds to its queues and quotas (1), or subtract it (-1)."""
@@ -284,9 +297,11 @@ class PreemptionRound:
             return None
         if not taker.chosen and all(server.name not in self.ending for _, server in plan):
             return None  # it fits now: that is for `place`
-        return self.book(group, plan, taker.chosen)
+        return self.book(group, plan, taker.devices, taker.chosen)
 
-    def book(self, group: TaskGroup, plan: Plan, chosen: list[Victim]) -> Preempted | None:
+    def book(
+        self, group: TaskGroup, plan: Plan, devices: list[vec[i64]], chosen: list[Victim]
+    ) -> Preempted | None:
         state = self.state
         if isinstance(group, Gang) and group.is_parked:
             state.unpark_gang(group)
@@ -296,7 +311,7 @@ class PreemptionRound:
             state.mark_stopping(task)
             self.victims.pop(task.server.name, None)
         starts: list[Task] = []
-        self.cycle.book_plan(group, plan, starts)
+        self.cycle.book_plan(group, plan, starts, devices)
         for task in starts:
             self.count(task, 1)
         return Preempted(starts, victims)
@@ -381,10 +396,11 @@ class Taker:
             for r in range(self.width):
                 self.asked[r] += int(demand[r])
         self.plan: Plan = []
+        self.devices: list[vec[i64]] = []  # of each task of the plan
         self.chosen: list[Victim] = []
         self.losses = Losses()
-        # (W,) free amounts of the servers of the plan and of victims, after both.
-        self.free: dict[str, list[int]] = {}
+        # Free amounts of the servers of the plan and of victims, after both.
+        self.free: dict[str, vec[i64]] = {}
         self.scores: dict[Queue, int] = {}  # of the queues of victims; see `score_of`
         # By the child of a common queue above that takes: its score afterwards.
         self.score_after: dict[Queue, int] = {}
@@ -435,7 +451,7 @@ class Taker:
         bounds: list[tuple[int, int, int]] = []
         for k, server in enumerate(self.round.servers):
             if may_hold(server, shape):
-                if is_enough(self.free_on(server), shape):
+                if fits(shape.need, self.free_on(server)):
                     best = server
                     break
                 if self.round.victims_on(server):
@@ -458,8 +474,11 @@ class Taker:
             return False
         for victim in best_victims:
             self.add(victim)
+        free = self.own_free(best)
+        devices = choose_devices(shape, free)
+        take_from(free, shape, devices, 1)
         self.plan.append((index, best))
-        take_from(self.own_free(best), shape)
+        self.devices.append(devices)
         return True
 
     def least_key(self, server: Server) -> tuple[int, int]:
@@ -487,27 +506,21 @@ class Taker:
             common += 1
         return common if common < min(len(theirs), len(self.path)) else -1
 
-    def free_on(self, server: Server) -> list[int]:
+    def free_on(self, server: Server) -> vec[i64]:
+        """Return the free amounts of a server, which must not be changed."""
         found = self.free.get(server.name)
-        if found is None:
-            found = [int(amount) for amount in server.free]
-            ending = self.round.ending.get(server.name)
-            if ending is not None:
-                found = [amount + more for amount, more in zip(found, ending, strict=True)]
-        return found
+        return self.round.free_on(server) if found is None else found
 
-    def own_free(self, server: Server) -> list[int]:
+    def own_free(self, server: Server) -> vec[i64]:
         if server.name not in self.free:
-            self.free[server.name] = self.free_on(server)
+            self.free[server.name] = self.free_on(server)[:]
         return self.free[server.name]
 
     def add(self, victim: Victim) -> None:
         self.chosen.append(victim)
         self.losses.add(victim, 1)
         for task in victim.tasks:
-            free = self.own_free(task.server)
-            for r in range(self.width):
-                free[r] += int(task.shape.demand[r])
+            take_from(self.own_free(task.server), task.shape, task.devices, -1)
 
     def find_victims(self, server: Server, shape: Shape) -> list[Victim]:
         """Return victims on a server that make room for a task; empty if there are none.
@@ -537,15 +550,15 @@ class Taker:
                 continue
             found.append(victim)
             free_up(free, victim, server, 1)
-            if is_enough(free, shape):
+            if fits(shape.need, free):
                 break
         for victim in found:
             self.losses.add(victim, -1)
-        if not is_enough(free, shape):
+        if not fits(shape.need, free):
             return []
         for victim in sorted(found, key=loss_of, reverse=True):
             free_up(free, victim, server, -1)
-            if is_enough(free, shape):
+            if fits(shape.need, free):
                 found.remove(victim)
             else:
                 free_up(free, victim, server, 1)
@@ -553,13 +566,15 @@ class Taker:
 
     def part_freed(self, victim: Victim, server: Server, shape: Shape) -> int:
         """Return the part of what a task lacks that a victim frees, of each resource the least."""
-        freed = [0] * int(self.width)
-        free_up(freed, victim, server, 1)
+        freed = zeros(self.width)
+        for task in victim.tasks:
+            if task.server is server:
+                add_to(freed, task.shape.demand, 1)
         free, part = self.free_on(server), 2 * ONE
         for r in range(self.width):
-            lacking = int(shape.demand[r]) - free[r]
+            lacking = int(shape.demand[r]) - int(free[r])
             if shape.demand[r] > 0 and lacking > 0:
-                part = min(part, freed[r] * ONE // lacking)
+                part = min(part, int(freed[r]) * ONE // lacking)
         return part
 
     def is_allowed(self, victim: Victim, server: Server) -> bool:
@@ -642,17 +657,16 @@ class Taker:
         for index, server in self.plan:
             planned.setdefault(server.name, []).append(self.group.shape_of(index))
         for victim in sorted(self.chosen, key=loss_of, reverse=True):
-            is_needed = False
+            is_needed = False  # without it, planned tasks would hold more than there is
             for server in {task.server.name: task.server for task in victim.tasks}.values():
                 free = self.own_free(server)[:]
                 free_up(free, victim, server, -1)
                 for shape in planned.get(server.name, []):
-                    for r in range(self.width):
-                        is_needed = is_needed or (shape.demand[r] > 0 and free[r] < 0)
+                    is_needed = is_needed or is_overcommitted(free, shape)
             if not is_needed:
                 self.chosen.remove(victim)
                 for task in victim.tasks:
-                    take_from(self.own_free(task.server), task.shape)
+                    take_from(self.own_free(task.server), task.shape, task.devices, 1)
 
 
 def goes_after(other: Queue, score: int, node: Queue, mine: int) -> bool:
@@ -703,32 +717,32 @@ def may_hold(server: Server, shape: Shape) -> bool:
     return True
 
 
-def is_enough(free: list[int], shape: Shape) -> bool:
-    for r in range(len(free)):
-        if shape.demand[r] > 0 and free[r] < int(shape.demand[r]):
-            return False
-    return True
+def is_overcommitted(free: vec[i64], shape: Shape) -> bool:
+    """Return whether less than nothing is free of a resource, or of a device, that a task takes."""
+    for r in range(len(shape.demand)):
+        if shape.demand[r] > 0 and free[r] < 0:
+            return True
+    for columns in shape.by_device:
+        for column in range(columns.first, columns.end):
+            if free[column] < 0:
+                return True
+    return False
 
 
-def take_from(free: list[int], shape: Shape) -> None:
-    for r in range(len(free)):
-        free[r] -= int(shape.demand[r])
-
-
-def free_up(free: list[int], victim: Victim, server: Server, sign: int) -> None:
+def free_up(free: vec[i64], victim: Victim, server: Server, sign: i64) -> None:
     """Add what a victim holds on a server to free amounts (1), or subtract it (-1)."""
     for task in victim.tasks:
         if task.server is server:
-            for r in range(len(free)):
-                free[r] += sign * int(task.shape.demand[r])
+            take_from(free, task.shape, task.devices, -sign)
 
 
-def helps(victim: Victim, server: Server, shape: Shape, free: list[int]) -> bool:
+def helps(victim: Victim, server: Server, shape: Shape, free: vec[i64]) -> bool:
     """Return whether a victim frees a resource that a task lacks on a server."""
+    lacking = [r for r in range(len(shape.demand)) if free[r] < shape.need[r]]
+    for columns in shape.by_device:
+        if not columns.has_room(shape.demand[columns.resource], free):
+            lacking.append(columns.resource)
     for task in victim.tasks:
-        if task.server is server:
-            for r in range(len(free)):
-                is_lacking = shape.demand[r] > 0 and free[r] < int(shape.demand[r])
-                if is_lacking and task.shape.demand[r] > 0:
-                    return True
+        if task.server is server and any(task.shape.demand[r] > 0 for r in lacking):
+            return True
     return False

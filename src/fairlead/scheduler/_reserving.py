@@ -20,6 +20,7 @@ from librt.vecs import vec
 from mypy_extensions import i64
 
 from fairlead.scheduler._cycle import Cycle, largest_first
+from fairlead.scheduler._devices import settle
 from fairlead.scheduler._entities import (
     UNLIMITED,
     Gang,
@@ -31,7 +32,9 @@ from fairlead.scheduler._entities import (
     TaskGroup,
     add_to,
     has_room,
+    hold_on,
     limit_reached,
+    take_from,
 )
 from fairlead.scheduler._shortage import FittingTogether, count_fitting, fit_together
 from fairlead.scheduler._state import PlannedStart, State
@@ -101,12 +104,10 @@ class ReservingCycle(Cycle):
             held = state.reserved[at]
             others = state.reserved[:at] + state.reserved[at + 1 :]
             others = [other for other in others if self.has_servers(other)]
-            plan = self.plan_now(held.group, others)
-            if not plan and self.is_due_now(held):
-                plan = held.plan
+            start = self.plan_now(held.group, others) or self.plan_due(held)
             planned: list[PlannedStart] = []
-            if plan:
-                self.start_plan(held.group, plan, started)
+            if start is not None:
+                self.start_plan(start, started)
             else:
                 found = self.plan_later(held, others)
                 planned = [] if found is None else [found]
@@ -122,16 +123,16 @@ class ReservingCycle(Cycle):
             return sorted([index for index, _ in held.plan]) == group.indices()
         return held.plan[0][0] == group.first_index()
 
-    def start_plan(self, group: TaskGroup, plan: Plan, started: list[Task]) -> None:
+    def start_plan(self, start: PlannedStart, started: list[Task]) -> None:
+        group = start.group
         if isinstance(group, Gang) and group.is_parked:
             self.state.unpark_gang(group)
-        for index, server in plan:
-            started.append(self.state.start(group, index, server, self.state.now))
-            if server.is_freed:
-                self.state.freed.tighten()
+        self.book_plan(group, start.plan, started, start.devices)
+        if any(server.is_freed for _, server in start.plan):
+            self.state.freed.tighten()
 
-    def plan_now(self, group: TaskGroup, others: list[PlannedStart]) -> Plan:
-        """Return where a group starts now beside other reservations; empty if it does not fit."""
+    def plan_now(self, group: TaskGroup, others: list[PlannedStart]) -> PlannedStart | None:
+        """Return where a group starts now beside other reservations; None if it does not fit."""
         until = self.state.now + group.limit
         holds = self.hold_reserved(others, until)
         plan: Plan = []
@@ -142,31 +143,34 @@ class ReservingCycle(Cycle):
             server = self.find(group.waiting_list.queue, group.shape)
             if server is not None:
                 plan = [(group.first_index(), server)]
+        found = planned_start(group, plan, self.state.now) if plan else None
         self.release(holds)
-        return plan
+        return found
 
-    def is_due_now(self, held: PlannedStart) -> bool:
-        """Return whether a reserved time has come, and the reserved servers have room."""
+    def plan_due(self, held: PlannedStart) -> PlannedStart | None:
+        """Return the start now of a reservation whose time has come, if its servers have room."""
         if held.at > self.state.now or not self.has_servers(held):
-            return False
-        taken: list[tuple[Server, Shape]] = []
+            return None
+        taken: list[tuple[Server, Shape, vec[i64]]] = []
         for index, server in held.plan:
             shape = held.group.shape_of(index)
             if has_room(server, shape):
-                add_to(server.free, shape.demand, -1)
-                taken.append((server, shape))
-        for server, shape in taken:
-            add_to(server.free, shape.demand, 1)
-        return len(taken) == len(held.plan)
+                taken.append((server, shape, hold_on(server, shape)))
+        for server, shape, devices in taken:
+            take_from(server.free, shape, devices, -1)
+        if len(taken) < len(held.plan):
+            return None
+        return PlannedStart(held.group, held.plan, held.at, [devices for _, _, devices in taken])
 
     def plan_later(self, held: PlannedStart, others: list[PlannedStart]) -> PlannedStart | None:
         """Return an earlier start if there is one, or the same one if that is possible still."""
         at = max(held.at, self.state.now)
         beside = [other for other in others if other.at <= held.at] if at > held.at else others
-        is_possible = self.is_possible(PlannedStart(held.group, held.plan, at), beside)
+        same = PlannedStart(held.group, held.plan, at, held.devices)
+        is_possible = self.is_possible(same, beside)
         found = self.find_start(held.group, others, at if is_possible else UNLIMITED)
         if found is None and is_possible:
-            return PlannedStart(held.group, held.plan, at)
+            return same
         return found
 
     def is_possible(self, held: PlannedStart, others: list[PlannedStart]) -> bool:
@@ -226,7 +230,7 @@ class ReservingCycle(Cycle):
         for _, _, task in self.state.ends:
             free = last.get(task.server.name)
             if free is not None:
-                add_to(free, task.shape.demand, 1)
+                take_from(free, task.shape, task.devices, -1)
         return last
 
     def fits_at_last(self, group: TaskGroup, last: dict[str, vec[i64]]) -> bool:
@@ -272,7 +276,7 @@ class ReservingCycle(Cycle):
                 task = ends[at][2]
                 at += 1
                 if not task.server.is_draining:
-                    changed.append(Step(time, task.server, task.shape.demand, 1))
+                    changed.append(Step(time, task.server, task.shape, task.devices, -1))
                     touched[task.server.name] = task.server
             while following < len(steps) and steps[following].time <= time:
                 step = steps[following]
@@ -282,31 +286,30 @@ class ReservingCycle(Cycle):
             for step in changed[done:]:
                 if is_gang:
                     fitting.count(step.server, -1)
-                add_to(step.server.free, step.demand, step.sign)
+                step.apply(step.server.free)
                 if is_gang:
                     fitting.count(step.server, 1)
             done = len(changed)
             if not is_gang or fitting.is_enough():
-                plan = self.plan_at(group, time, list(touched.values()), timeline)
-                if plan:
-                    found = PlannedStart(group, plan, time)
+                found = self.plan_at(group, time, list(touched.values()), timeline)
         for step in changed:
-            add_to(step.server.free, step.demand, -step.sign)
+            step.undo(step.server.free)
         return found
 
     def plan_at(
         self, group: TaskGroup, time: float, touched: list[Server], timeline: Timeline
-    ) -> Plan:
-        """Return where a group starts at a time, to which the free amounts were changed."""
+    ) -> PlannedStart | None:
+        """Return the start of a group at a time, to which the free amounts were changed."""
         servers = open_servers(self.state) if isinstance(group, Gang) else touched
         reserved = list(timeline.servers.values())
         free = [server.free for server in reserved]
         for server in reserved:
             server.free = timeline.least(server, time, time + group.limit)
         plan = self.plan_on(group, servers)
+        found = planned_start(group, plan, time) if plan else None
         for server, amounts in zip(reserved, free, strict=True):
             server.free = amounts
-        return plan
+        return found
 
     def plan_on(self, group: TaskGroup, servers: list[Server]) -> Plan:
         """Return where a group starts among some servers; a gang of one shape on the first ones."""
@@ -323,15 +326,16 @@ class ReservingCycle(Cycle):
                     fitting = min(rest, count_fitting(group.shape, server.free))
                     plan += [(indices[len(plan) + k], server) for k in range(fitting)]
             return plan if len(plan) == len(indices) else []
+        taken: list[vec[i64]] = []
         for index in indices:
             shape = group.shape_of(index)
             server = selection.find_among(servers, shape)
             if server is None:
                 break
-            add_to(server.free, shape.demand, -1)
+            taken.append(hold_on(server, shape))
             plan.append((index, server))
-        for index, server in plan:
-            add_to(server.free, group.shape_of(index).demand, 1)
+        for (index, server), devices in zip(plan, taken, strict=True):
+            take_from(server.free, group.shape_of(index), devices, -1)
         return plan if len(plan) == len(indices) else []
 
     # Other groups
@@ -381,16 +385,20 @@ class ReservingCycle(Cycle):
             if is_any:
                 holds.append((server, held))
         for server, held in holds:
-            add_to(server.free, held, -1)
-            self.state.selection.change(server)
+            self.add_held(server, held, -1)
             self.held[server.name] = server
         return holds
 
     def release(self, holds: list[tuple[Server, vec[i64]]]) -> None:
         for server, held in holds:
-            add_to(server.free, held, 1)
-            self.state.selection.change(server)
+            self.add_held(server, held, 1)
             self.state.free_up(server)
+
+    def add_held(self, server: Server, held: vec[i64], sign: i64) -> None:
+        """Return what is held of a server (1), or take it (-1)."""
+        add_to(server.free, held, sign)
+        settle(server.free, self.state.counting.devices)
+        self.state.selection.change(server)
 
     # For explanations
 
@@ -431,6 +439,14 @@ class ReservingCycle(Cycle):
 
 def open_servers(state: State) -> list[Server]:
     return [server for server in state.servers.values() if not server.is_draining]
+
+
+def planned_start(group: TaskGroup, plan: Plan, at: float) -> PlannedStart:
+    """Return a start with the devices that its tasks take of the present free amounts, in order."""
+    devices = [hold_on(server, group.shape_of(index)) for index, server in plan]
+    for (index, server), taken in zip(plan, devices, strict=True):
+        take_from(server.free, group.shape_of(index), taken, -1)
+    return PlannedStart(group, plan, at, devices)
 
 
 def start_of(held: PlannedStart) -> float:

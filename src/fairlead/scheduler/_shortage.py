@@ -31,13 +31,13 @@ class Shortage:
     """The amounts that servers lack for a task of a shape."""
 
     def __init__(self, servers: Iterable[Server], shape: Shape, counting: Counting) -> None:
-        width = counting.width
+        width = counting.compared
         self.shape = shape
         self.counting = counting
         self.width = width
         self.open = 0  # allowed servers that do not drain
         self.fitting = 0  # open servers with room now
-        self.lacking = zeros(width)  # (W,) open servers with too little of each amount
+        self.lacking = zeros(width)  # (C,) open servers with too little of each amount
         # (R,) for each resource, the largest smaller demand with which the task would fit on some
         # server; 0 without one.
         self.less = [0] * int(counting.resources)
@@ -77,10 +77,11 @@ class Shortage:
                 return {}
         if not capacities:
             return {}
-        most = {int(r): max([int(c[r]) for c in capacities]) for r in range(self.width)}
+        width = self.counting.width
+        most = {int(r): max([int(c[r]) for c in capacities]) for r in range(width)}
         short_everywhere = [r for r in most if most[r] < int(need[r])]
         fewest = min([lacks(self.shape, capacity) for capacity in capacities], key=len)
-        return {r: most[r] for r in short_everywhere or fewest}
+        return {r: most[r] for r in short_everywhere or fewest if r < int(width)}
 
 
 def nearest_server(servers: Iterable[Server], shape: Shape) -> Server | None:
@@ -107,7 +108,7 @@ def lacking_part(shape: Shape, free: vec[i64]) -> int:
 
 
 def lacks(shape: Shape, amounts: vec[i64]) -> list[int]:
-    return [int(r) for r in range(len(amounts)) if amounts[r] < shape.need[r]]
+    return [int(r) for r in range(len(shape.need)) if amounts[r] < shape.need[r]]
 
 
 def fit_together(servers: Iterable[Server], shape: Shape, tasks: int) -> bool:
@@ -124,9 +125,11 @@ def fit_together(servers: Iterable[Server], shape: Shape, tasks: int) -> bool:
 def count_fitting(shape: Shape, amounts: vec[i64]) -> int:
     lead = shape.lead
     least = amounts[lead] // shape.demand[lead]
-    for r in range(len(amounts)):
+    for r in range(len(shape.demand)):
         if shape.demand[r] > 0:
             least = min(least, amounts[r] // shape.demand[r])
+    for columns in shape.by_device:
+        least = min(least, columns.count_fitting(shape.demand[columns.resource], amounts))
     return int(least)
 
 

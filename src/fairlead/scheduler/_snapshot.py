@@ -129,6 +129,7 @@ class TaskRow(TypedDict):
     attempt: int
     since: float
     stopping: NotRequired[bool]  # absent unless it is to stop
+    devices: NotRequired[list[int]]  # columns of its devices; absent without any
     expected_end: NotRequired[float]  # absent unless predicted
 
 
@@ -138,6 +139,7 @@ class ReservedRow(TypedDict):
     group: int
     plan: list[tuple[int, str]]
     at: float
+    devices: NotRequired[list[list[int]]]  # of each task; absent without any
 
 
 class RoundsRow(TypedDict):
@@ -157,7 +159,13 @@ class RoundsRow(TypedDict):
     now: tuple[int, int]
 
 
-class Settings(TypedDict):
+class DeviceSettings(TypedDict):
+    """The resources that come in devices; absent without any."""
+
+    devices: NotRequired[list[str]]
+
+
+class Settings(DeviceSettings):
     """The arguments of the scheduler; fractions are pairs of integers."""
 
     resources: list[str]
@@ -267,6 +275,7 @@ def restore_state(state: State, body: Body) -> None:
         ran = Task(task["id"], found, task["index"], place, task["attempt"], task["since"])
         if "expected_end" in task:
             ran = predicted(ran, task["expected_end"])
+        ran.set_devices(task.get("devices", []))
         state.book(ran, 0)
         if task.get("stopping", False):
             state.mark_stopping(ran)
@@ -277,7 +286,9 @@ def restore_state(state: State, body: Body) -> None:
         state.queues[queue["name"]].last_runs = queue.get("last_runs", [])
     for row in body.get("reserved", []):
         plan = [(index, state.servers[name]) for index, name in row["plan"]]
-        state.reserved.append(PlannedStart(state.groups[row["group"]], plan, row["at"]))
+        none: list[list[int]] = [[] for _ in plan]
+        devices = row.get("devices", none)
+        state.reserve(state.groups[row["group"]], plan, row["at"], devices)
     state.set_time(body["now"])
     state.ids, state.joined, state.added = body["ids"], body["joined"], body["added"]
     state.settled = body.get("settled", state.ids)
@@ -399,6 +410,8 @@ def task_row(task: Task) -> TaskRow:
     }
     if task.is_stopping:
         row["stopping"] = True
+    if task.devices:
+        row["devices"] = [int(column) for column in task.devices]
     if isinstance(task, PredictedTask):
         row["expected_end"] = task.expected_end
     return row
@@ -406,4 +419,7 @@ def task_row(task: Task) -> TaskRow:
 
 def reserved_row(held: PlannedStart) -> ReservedRow:
     plan = [(index, server.name) for index, server in held.plan]
-    return {"group": held.group.id, "plan": plan, "at": held.at}
+    row: ReservedRow = {"group": held.group.id, "plan": plan, "at": held.at}
+    if any(held.devices):
+        row["devices"] = [[int(column) for column in devices] for devices in held.devices]
+    return row

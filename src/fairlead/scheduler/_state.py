@@ -41,11 +41,13 @@ from fairlead.scheduler._entities import (
     Terms,
     WaitingList,
     add_to,
+    choose_devices,
     has_room,
     larger,
     path_of,
     predicted,
     sorted_by_serial,
+    take_from,
     zeros,
 )
 from fairlead.scheduler._kinds import Kinds
@@ -65,9 +67,10 @@ ExpectedEnd = tuple[float, int, Task]  # in seconds; the id of the task orders e
 class PlannedStart:
     """Waiting tasks that are to start together, at a time at the latest."""
 
-    def __init__(self, group: TaskGroup, plan: Plan, at: float) -> None:
+    def __init__(self, group: TaskGroup, plan: Plan, at: float, devices: list[vec[i64]]) -> None:
         self.group = group
         self.plan = plan
+        self.devices = devices  # of each task of the plan
         self.at = at  # in seconds
 
 
@@ -93,7 +96,7 @@ class State:
         rounds: Rounds,
         spared: int = -1,
     ) -> None:
-        width = counting.width
+        width, compared = counting.width, counting.compared
         self.counting = counting
         self.width = width  # the number of amounts that the policy counts
         self.criterion = criterion
@@ -113,7 +116,7 @@ class State:
         self.shapes: dict[tuple[tuple[int, ...], Constraint], Shape] = {}
         self.kinds = Kinds(spared)
         self.gangs_parked: dict[int, Gang] = {}  # all of them, by id
-        self.freed = FreedServers(width)
+        self.freed = FreedServers(compared)
         self.rounds = rounds  # of round-robin and offers
         # (R,) at least the capacity of all servers, or the amounts held there if those are more.
         self.used = [0] * int(counting.resources)
@@ -130,6 +133,11 @@ class State:
         queue.used = used
         queue.used_at = used_at
         self.is_stale = True
+
+    def reserve(self, group: TaskGroup, plan: Plan, at: float, devices: list[list[int]]) -> None:
+        """Add a reserved start, whose tasks have devices of these columns."""
+        taken = [vec[i64](columns) for columns in devices]
+        self.reserved.append(PlannedStart(group, plan, at, taken))
 
     def note_undo(self, inverse: partial[None]) -> None:
         """Note the inverse of an event, inside `WhatIf`."""
@@ -180,7 +188,7 @@ class State:
         server.capacity = self.counting.of_server(given)
         server.free = server.capacity[:]
         for task in self.running_on(server):
-            add_to(server.free, task.shape.demand, -1)
+            take_from(server.free, task.shape, task.devices, 1)
         server.labels = labels
         self.enter_indexes(server)
         self.follow_spared()
@@ -209,7 +217,7 @@ class State:
         for queue in self.queues.values():
             queue.held = zeros(self.width)
         for task in self.running.values():
-            add_to(task.server.free, task.shape.demand, -1)
+            take_from(task.server.free, task.shape, task.devices, 1)
             self.criterion.count_task(task, 1)
         for server in self.servers.values():
             self.enter_indexes(server)
@@ -311,7 +319,15 @@ class State:
 
     # Tasks
 
-    def start(self, group: TaskGroup, index: int, server: Server, since: float) -> Task:
+    def start(
+        self,
+        group: TaskGroup,
+        index: int,
+        server: Server,
+        since: float,
+        devices: vec[i64] | None = None,
+    ) -> Task:
+        """Start a task; on devices that are planned, or else on those that fit best."""
         was_returned = group.returned is not None and index in group.returned
         started = group.take(index)
         task = Task(self.ids, group, index, server, started + 1, since)
@@ -320,6 +336,7 @@ class State:
             if runs:
                 task = predicted(task, since + sum(runs) / len(runs))
         self.ids += 1
+        task.devices = choose_devices(task.shape, server.free) if devices is None else devices
         self.book(task, -1)
         if self.undo_steps is not None:
             self.undo_steps.append(partial(self.undo_start, task, was_returned))
@@ -389,7 +406,7 @@ class State:
         if group.tasks is None:
             group.tasks = {}
         group.tasks[task.id] = task
-        self.take(server, task.shape, 1)
+        self.take(server, task.shape, task.devices, 1)
         queue = group.waiting_list.queue
         self.count_tasks(queue, waiting, 1)
         self.criterion.count_task(task, 1)
@@ -430,14 +447,14 @@ class State:
         if waiting > 0:
             self.activate_group(group)
         self.rerank(queue)
-        self.take(server, task.shape, -1)
+        self.take(server, task.shape, task.devices, -1)
         self.free_up(server)
         if queue.is_limited:
             self.follow_limits(queue, may_start=True)
 
-    def take(self, server: Server, shape: Shape, sign: i64) -> None:
+    def take(self, server: Server, shape: Shape, devices: vec[i64], sign: i64) -> None:
         """Take a task's amounts from a server (1), or return them (-1)."""
-        add_to(server.free, shape.demand, -sign)
+        take_from(server.free, shape, devices, sign)
         if not server.is_draining:
             self.selection.change(server)
 
@@ -597,7 +614,8 @@ class State:
             shape = shapes.get(key) or self.shapes.get(key)
             if shape is None:
                 given = vec[i64](member.demand)
-                shape = Shape(given, self.counting.of_task(given), constraint)
+                counting = self.counting
+                shape = Shape(given, counting.of_task(given), constraint, counting.devices)
             shapes[key] = shape
             found.append(shape)
         return found

@@ -5,18 +5,28 @@ from __future__ import annotations
 from librt.vecs import vec
 from mypy_extensions import i64
 
-from fairlead.scheduler._entities import UNLIMITED, Server, add_to
+from fairlead.scheduler._devices import settle
+from fairlead.scheduler._entities import UNLIMITED, Server, Shape, take_from
 from fairlead.scheduler._state import PlannedStart, State
 
 
 class Step:
-    """Amounts of a server that are freed (1) or taken (-1) at a time."""
+    """A task that is taken from a server (1) or returned (-1) at a time."""
 
-    def __init__(self, time: float, server: Server, demand: vec[i64], sign: i64) -> None:
+    def __init__(
+        self, time: float, server: Server, shape: Shape, devices: vec[i64], sign: i64
+    ) -> None:
         self.time = time
         self.server = server
-        self.demand = demand
+        self.shape = shape
+        self.devices = devices
         self.sign = sign
+
+    def apply(self, free: vec[i64]) -> None:
+        take_from(free, self.shape, self.devices, self.sign)
+
+    def undo(self, free: vec[i64]) -> None:
+        take_from(free, self.shape, self.devices, -self.sign)
 
 
 class Timeline:
@@ -24,23 +34,24 @@ class Timeline:
 
     def __init__(self, state: State, reserved: list[PlannedStart]) -> None:
         self.now = state.now
+        self.devices = state.counting.devices
         self.servers: dict[str, Server] = {}
         self.steps: list[Step] = []  # of reserved tasks, by time
         for held in reserved:
-            for index, server in held.plan:
+            for (index, server), devices in zip(held.plan, held.devices, strict=True):
                 self.servers[server.name] = server
-                demand = held.group.shape_of(index).demand
-                self.steps.append(Step(held.at, server, demand, -1))
+                shape = held.group.shape_of(index)
+                self.steps.append(Step(held.at, server, shape, devices, 1))
                 end = held.at + held.group.limit
                 if end < UNLIMITED:
-                    self.steps.append(Step(end, server, demand, 1))
+                    self.steps.append(Step(end, server, shape, devices, -1))
         self.steps.sort(key=order_of)
         self.free = {name: server.free[:] for name, server in self.servers.items()}
         self.of_server: dict[str, list[Step]] = {}  # also of running tasks
         for name, server in self.servers.items():
             steps: list[Step] = []
             for end, _, task in state.ends_on.get(name, []):
-                steps.append(Step(max(end, self.now), server, task.shape.demand, 1))
+                steps.append(Step(max(end, self.now), server, task.shape, task.devices, -1))
             self.of_server[name] = steps
         for step in self.steps:
             self.of_server[step.server.name].append(step)
@@ -48,22 +59,23 @@ class Timeline:
             steps.sort(key=order_of)
 
     def least(self, server: Server, since: float, until: float) -> vec[i64]:
-        """Return (W,) the least free amounts of a server from a time on, and before another."""
+        """Return the least free amounts of a server from a time on, and before another."""
         free = self.free[server.name][:]
         steps = self.of_server[server.name]
         at = 0
         while at < len(steps) and steps[at].time <= since:
-            add_to(free, steps[at].demand, steps[at].sign)
+            steps[at].apply(free)
             at += 1
         least = free[:]
         while at < len(steps) and steps[at].time < until:
-            add_to(free, steps[at].demand, steps[at].sign)
+            steps[at].apply(free)
             at += 1
             for r in range(len(free)):
                 least[r] = min(least[r], free[r])
+        settle(least, self.devices)
         return least
 
 
 def order_of(step: Step) -> tuple[float, int]:
     """Return the order of steps: by time, and amounts are freed before others are taken."""
-    return (step.time, -int(step.sign))
+    return (step.time, int(step.sign))

@@ -11,6 +11,7 @@ from typing import Final
 from fairlead.errors import InputError
 from fairlead.model.names import check_name
 from fairlead.model.quantity import exact
+from fairlead.scheduler._devices import MOST_DEVICES
 from fairlead.scheduler._entities import ConstraintKey, Labels
 
 LARGEST: Final = 2**62  # the largest sum of quanta or tasks, so that nothing wraps
@@ -124,6 +125,37 @@ class Amounts:
             if quantum == 0:
                 raise InputError("must be positive", "quanta")
             self.quanta[r] = quantum
+        self.device: dict[int, int] = {}  # quanta of one device, by resources in devices
+
+    def set_devices(self, names: object) -> dict[int, int]:
+        """Return the quanta of one device, by the numbers of the named resources."""
+        for name in names_of(names, "devices") if names else []:
+            if name not in self.resources:
+                raise InputError(f"there is no resource {name!r:.60}", "devices")
+            r = self.resources.index(name)
+            unit = 1 / self.quanta[r]
+            if unit.denominator != 1:
+                raise InputError(f"one {name} must be a whole number of quanta", "devices")
+            self.device[r] = unit.numerator
+        return self.device
+
+    def count_server(self, amounts: object) -> list[int]:
+        """Return the capacity of a server in quanta; devices are whole."""
+        counted = self.count(amounts, "capacity")
+        for r, unit in self.device.items():
+            if counted[r] % unit or counted[r] // unit > MOST_DEVICES:
+                fault = f"must be a whole number of devices, at most {MOST_DEVICES}"
+                raise InputError(fault, f"capacity {self.resources[r]}")
+        return counted
+
+    def count_task(self, amounts: object) -> list[int]:
+        """Return the demand of a task in quanta; a part of one device, or whole devices."""
+        counted = self.count(amounts, "demand")
+        for r, unit in self.device.items():
+            if counted[r] > unit and counted[r] % unit:
+                fault = "must be a part of one device, or a whole number of devices"
+                raise InputError(fault, f"demand {self.resources[r]}")
+        return counted
 
     def by_resource(self, amounts: object, what: str) -> dict[int, Fraction]:
         """Return the given amounts by the number of the resource."""

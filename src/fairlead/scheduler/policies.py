@@ -230,10 +230,12 @@ class Policy:
         is_strict: bool = False,
         refuse_seconds: Fraction = REFUSE_SECONDS,
         largest: list[int] | None = None,
+        devices: dict[int, int] | None = None,
     ) -> Cycle:
         """Return the cycle of a scheduler without servers and queues.
 
         `order` is for round-robin. `largest` (R,), in quanta, is the server that is cut into slots.
+        `devices` has the resources that come in devices, with the quanta of one; slots ignore it.
         """
         make_criterion, make_selection, make_cycle = self.row
         if self.spares and self.spares not in resources:
@@ -242,7 +244,7 @@ class Policy:
             raise InputError(fault, "policy")
         spared = resources.index(self.spares) if self.spares else -1
         many = len(resources)
-        counting = Slots(many, self.slots, largest) if self.slots else Counting(many)
+        counting = Slots(many, self.slots, largest) if self.slots else Counting(many, devices)
         width = counting.width
         criterion = make_criterion(width)
         criterion.half_life = self.half_life
@@ -250,7 +252,7 @@ class Policy:
             criterion.splits_by_limit = True
             criterion.keeps_ends = True
             criterion.predicts_runs = True
-        selection = make_selection(width, criterion.total)
+        selection = make_selection(counting.compared, criterion.total)
         if isinstance(criterion, SubmissionTime):
             criterion.selection = selection
         rounds = Rounds(order, refuse_seconds)

@@ -31,7 +31,12 @@ from fairlead.scheduler._entities import (
 )
 from fairlead.scheduler._explain import Explainer
 from fairlead.scheduler._preemption import PreemptionRound
-from fairlead.scheduler._snapshot import read_snapshot, restore_state, snapshot_of
+from fairlead.scheduler._snapshot import (
+    DeviceSettings,
+    read_snapshot,
+    restore_state,
+    snapshot_of,
+)
 from fairlead.scheduler._state import WhatIf
 from fairlead.scheduler.argument_checks import (
     LARGEST,
@@ -90,6 +95,9 @@ class Scheduler:
         that any server has, of those resources that all servers have.
     refuse_seconds : number
         Where demands are unknown: seconds until a queue is offered a declined server again.
+    devices : sequence of str
+        Resources that come in devices, such as GPUs, one unit each. A task takes a part of one
+        device of its server, or whole devices. Slots ignore it.
     """
 
     def __init__(
@@ -102,6 +110,7 @@ class Scheduler:
         strict_fifo: bool = False,
         largest: Mapping[str, SupportsFloat] | None = None,
         refuse_seconds: SupportsFloat = 5.0,
+        devices: Sequence[str] = (),
     ) -> None:
         self.resources = names_of(resources, "resources")
         self.policy = parse_policy(policy)
@@ -115,6 +124,7 @@ class Scheduler:
             self._is_strict,
             positive(refuse_seconds, "refuse_seconds"),
             self._largest,
+            self._amounts.set_devices(devices),
         )
         self._state = self._cycle.state
 
@@ -147,7 +157,7 @@ class Scheduler:
         if name_of(name, "server") in state.servers:
             raise InputError(f"there is a server {name!r:.60}", "server")
         place = state.joined if order is None else whole_number(order, "order", -LARGEST, LARGEST)
-        amounts = self._amounts.count(capacity, "capacity")
+        amounts = self._amounts.count_server(capacity)
         found = labels_of(labels)
         state.replace_used(self.resources, [0] * len(amounts), amounts)
         state.add_server(name, place, amounts, found)
@@ -162,7 +172,7 @@ class Scheduler:
         state = self._state
         server = self._server(name)
         given = server.given
-        amounts = given if capacity is None else self._amounts.count(capacity, "capacity")
+        amounts = given if capacity is None else self._amounts.count_server(capacity)
         found = server.labels if labels is None else labels_of(labels)
         held = state.held_on(server)
         state.replace_used(self.resources, larger(given, held), larger(amounts, held))
@@ -747,6 +757,8 @@ class Scheduler:
         O(servers, queues, groups and running tasks). See `restore`.
         """
         refuse = self._state.rounds.refuse_seconds
+        by_device = [self.resources[r] for r in self._amounts.device]
+        devices: DeviceSettings = {"devices": by_device} if by_device else {}
         return snapshot_of(
             self._state,
             {
@@ -757,6 +769,7 @@ class Scheduler:
                 "seed": self.seed,
                 "strict_fifo": self._is_strict,
                 "refuse_seconds": (refuse.numerator, refuse.denominator),
+                **devices,
             },
         )
 
@@ -792,6 +805,7 @@ class Scheduler:
                 strict_fifo=settings["strict_fifo"],
                 largest=largest,
                 refuse_seconds=Fraction(*settings["refuse_seconds"]),
+                devices=settings.get("devices", []),
             )
             restore_state(restored._state, body)
             return restored
@@ -801,6 +815,26 @@ class Scheduler:
         check_state(self._state, type(self).restore(self.snapshot())._state)
 
     # Lookups
+
+    def devices(self, task: int) -> dict[str, list[int]]:
+        """Return the devices of a running task: their numbers on its server, by resource.
+
+        Raises
+        ------
+        InputError
+            When no such task runs.
+
+        Examples
+        --------
+        >>> s = Scheduler(["gpu"], "drf/first-fit", devices=["gpu"])
+        >>> s.add_server("a", {"gpu": 4})
+        >>> s.add_queue("ana")
+        >>> _ = s.submit("ana", {"gpu": 0.5}), s.submit("ana", {"gpu": 2})
+        >>> [s.devices(start.task) for start in s.place()]
+        [{'gpu': [0]}, {'gpu': [1, 2]}]
+        """
+        found = self._task(task).device_numbers()
+        return {self.resources[r]: numbers for r, numbers in found.items()}
 
     def _server(self, name: object) -> Server:
         found = self._state.servers.get(name) if isinstance(name, str) else None
@@ -839,7 +873,7 @@ class Scheduler:
         return [counted[r] if r in given else -1 for r in range(len(counted))]
 
     def _member(self, demand: object, tasks: object, where: ConstraintKey) -> Member:
-        amounts = self._amounts.count(demand, "demand")
+        amounts = self._amounts.count_task(demand)
         if not any(amounts):
             raise InputError("takes nothing", "demand")
         return Member(amounts, whole_number(tasks, "tasks", 1, LARGEST), where)

@@ -53,7 +53,8 @@ class Criterion:
 
     def count_server(self, server: Server, sign: i64) -> None:
         """Count a server that joins (1) or leaves (-1)."""
-        add_to(self.total, server.capacity, sign)
+        for r in range(len(self.total)):
+            self.total[r] += sign * server.capacity[r]
         self.version += 1
         if sign > 0:
             self.servers[server.name] = server
@@ -204,7 +205,7 @@ def dominant_score(queue: Queue, demand: vec[i64], over: vec[i64]) -> int:
     held = queue.held
     scale, weight = scale_of(queue)
     most = 0
-    for r in range(len(demand)):
+    for r in range(min(len(demand), len(held))):
         if demand[r] > 0 and held[r] > 0 and over[r] > 0:
             most = max(most, (int(held[r]) * scale) // (int(over[r]) * weight))
     return most

@@ -15,6 +15,7 @@ from librt.vecs import vec
 from mypy_extensions import i64
 
 from fairlead.scheduler._cycle import largest_first, reason_without_room
+from fairlead.scheduler._devices import settle
 from fairlead.scheduler._entities import (
     MANY,
     UNLIMITED,
@@ -25,9 +26,11 @@ from fairlead.scheduler._entities import (
     Shape,
     Task,
     TaskGroup,
-    add_to,
+    choose_devices,
     fits,
+    hold_on,
     limit_reached,
+    take_from,
 )
 from fairlead.scheduler._shortage import FittingTogether
 from fairlead.scheduler._state import State, end_of
@@ -52,14 +55,31 @@ class ReservedStart:
 
     def has_spare(self, server: Server, shape: Shape) -> bool:
         """Return whether a task on a server leaves enough for the reserved tasks."""
-        spare = self.spare.get(server.name)
-        return spare is None or fits(shape.need, spare)
+        if server.name not in self.spare:
+            return True
+        return fits(shape.need, self.spare_on(server, shape))
 
-    def use(self, server: Server, shape: Shape, sign: i64) -> None:
+    def spare_on(self, server: Server, shape: Shape) -> vec[i64]:
+        """Return the amounts of a server that are spare until after that time.
+
+        A device must have room for a task both now and then.
+        """
+        spare = self.spare.get(server.name)
+        if spare is None:
+            return server.free
+        if not shape.by_device:
+            return spare
+        least = spare[:]
+        for r in range(len(least)):
+            least[r] = min(least[r], server.free[r])
+        settle(least, shape.by_device)
+        return least
+
+    def use(self, server: Server, shape: Shape, devices: vec[i64], sign: i64) -> None:
         """Count a task that still runs at that time (1), or uncount it (-1)."""
         spare = self.spare.get(server.name)
         if spare is not None:
-            add_to(spare, shape.demand, -sign)
+            take_from(spare, shape, devices, sign)
 
 
 class BackfillingTime(SubmissionTime):
@@ -141,7 +161,7 @@ class BackfillingCycle(SubmissionCycle):
 
     def reserve(self, group: TaskGroup) -> ReservedStart:
         state = self.state
-        released: list[tuple[Server, Shape]] = []
+        released: list[Task] = []
         fitting = FittingTogether(group, state.servers.values())
         held = ReservedStart(UNLIMITED)
         ends = state.ends
@@ -154,15 +174,15 @@ class BackfillingCycle(SubmissionCycle):
                 server = task.server
                 if not server.is_draining:
                     fitting.count(server, -1)
-                    add_to(server.free, task.shape.demand, 1)
+                    take_from(server.free, task.shape, task.devices, -1)
                     fitting.count(server, 1)
-                    released.append((server, task.shape))
+                    released.append(task)
                     touched[server.name] = server
                 at += 1
             if fitting.is_enough():
                 held = self.plan_at(group, time, list(touched.values()))
-        for server, shape in released:
-            add_to(server.free, shape.demand, -1)
+        for task in released:
+            take_from(task.server.free, task.shape, task.devices, 1)
         return held
 
     def plan_at(self, group: TaskGroup, time: float, touched: list[Server]) -> ReservedStart:
@@ -171,6 +191,7 @@ class BackfillingCycle(SubmissionCycle):
         held = ReservedStart(time)
         servers = touched
         shapes = [group.shape]
+        taken: list[vec[i64]] = []
         if isinstance(group, Gang):
             servers = [server for server in state.servers.values() if not server.is_draining]
             indices = largest_first(group, state.criterion.total)
@@ -179,12 +200,12 @@ class BackfillingCycle(SubmissionCycle):
             server = state.selection.find_among(servers, shape)
             if server is None:
                 break
-            add_to(server.free, shape.demand, -1)
+            taken.append(hold_on(server, shape))
             held.tasks.append((shape, server))
         for _, server in held.tasks:
             held.spare[server.name] = server.free[:]
-        for shape, server in held.tasks:
-            add_to(server.free, shape.demand, 1)
+        for (shape, server), devices in zip(held.tasks, taken, strict=True):
+            take_from(server.free, shape, devices, -1)
         return held if len(held.tasks) == len(shapes) else ReservedStart(UNLIMITED)
 
     # Groups that may pass
@@ -217,7 +238,15 @@ class BackfillingCycle(SubmissionCycle):
                         best_plan = plan
         if best is None:
             return False
-        self.book_plan(best, best_plan, started)
+        is_over = self.state.now + best.limit <= held.at
+        if is_over or not self.state.counting.devices:
+            self.book_plan(best, best_plan, started)
+            return True
+        for index, server in best_plan:
+            shape = best.shape_of(index)
+            devices = choose_devices(shape, held.spare_on(server, shape))
+            self.book_plan(best, [(index, server)], started, [devices])
+            held.use(server, shape, devices, 1)
         return True
 
     def plan_behind(self, group: TaskGroup, held: ReservedStart) -> Plan:
@@ -268,10 +297,14 @@ class BackfillingCycle(SubmissionCycle):
         first = super().find_for_gang(gang, shape, plan)
         return first if self.beside is None else self.find_beside(first, shape, self.beside)
 
-    def hold(self, gang: Gang, shape: Shape, server: Server, sign: i64) -> None:
-        super().hold(gang, shape, server, sign)
+    def choose_devices(self, server: Server, shape: Shape) -> vec[i64]:
+        free = server.free if self.beside is None else self.beside.spare_on(server, shape)
+        return choose_devices(shape, free)
+
+    def hold(self, gang: Gang, shape: Shape, server: Server, devices: vec[i64], sign: i64) -> None:
+        super().hold(gang, shape, server, devices, sign)
         if self.beside is not None:
-            self.beside.use(server, shape, sign)
+            self.beside.use(server, shape, devices, sign)
 
     def latest(self, group: TaskGroup) -> tuple[float, float]:
         """Return the latest submission in its queue up to a group, by which queues are merged."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from librt.vecs import vec
 from mypy_extensions import i64
 
 from fairlead.scheduler._cycle import Cycle, largest_first, reason_without_room
@@ -22,8 +23,9 @@ from fairlead.scheduler._entities import (
     Task,
     TaskGroup,
     WaitingList,
-    add_to,
+    hold_on,
     limit_reached,
+    take_from,
 )
 from fairlead.scheduler._shortage import fit_together
 from fairlead.scheduler._state import State
@@ -121,17 +123,16 @@ class SubmissionTime(Criterion):
         if self.idle_version != self.version:
             self.idle_version = self.version
             self.idle = [idle_copy(server) for server in self.open_servers()]
-        taken: list[tuple[Server, Shape]] = []
+        taken: list[tuple[Server, Shape, vec[i64]]] = []
         indices = largest_first(gang, self.total)
         for index in indices:
             shape = gang.shape_of(index)
             found = self.selection.find_among(self.idle, shape)
             if found is None:
                 break
-            add_to(found.free, shape.demand, -1)
-            taken.append((found, shape))
-        for found, shape in taken:
-            add_to(found.free, shape.demand, 1)
+            taken.append((found, shape, hold_on(found, shape)))
+        for found, shape, devices in taken:
+            take_from(found.free, shape, devices, -1)
         return len(taken) == len(indices)
 
     def open_servers(self) -> list[Server]:

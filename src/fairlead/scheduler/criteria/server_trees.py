@@ -44,7 +44,7 @@ class ServerTreeScores(TreeScores):
     def __init__(
         self, server: Server, width: i64, held_on: dict[Queue, vec[i64]], nexts: dict[Queue, Next]
     ) -> None:
-        super().__init__(server.capacity, width)
+        super().__init__(server.capacity[: int(width)], width)
         self.nexts = nexts
         self.counted: dict[Queue, vec[i64]] = {}  # (W,) what each queue counts with
         for leaf, (group, _) in nexts.items():

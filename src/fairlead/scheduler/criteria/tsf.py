@@ -32,7 +32,8 @@ class SummedShare(Criterion):
 
     def count_server(self, server: Server, sign: i64) -> None:
         super().count_server(server, sign)
-        key = (tuple([int(amount) for amount in server.capacity]), int(server.kind))
+        capacity = tuple([int(server.capacity[r]) for r in range(self.width)])
+        key = (capacity, int(server.kind))
         count = self.kinds.get(key, 0) + int(sign)
         if count:
             self.kinds[key] = count

@@ -107,8 +107,9 @@ class Lot:
 class Band:
     """Lots with similar ratios; their amounts are packed, so that a search reads them in order."""
 
-    def __init__(self, number: i64) -> None:
+    def __init__(self, number: i64, width: i64) -> None:
         self.number = number
+        self.width = width
         self.lots: list[Lot] = []
         self.kinds = vec[i64]()  # the kind of each lot's servers
         self.free = vec[i64]()  # the free amounts of each lot
@@ -116,7 +117,7 @@ class Band:
     def find(self, server: Server) -> Lot:
         """Return the lot of a server's kind and free amounts; create a missing one."""
         kinds, rows, kind, free = self.kinds, self.free, server.kind, server.free
-        width: i64 = len(free)
+        width = self.width
         at: i64 = 0
         for row in range(len(kinds)):
             r: i64 = 0
@@ -128,16 +129,15 @@ class Band:
         lot = Lot(self, len(kinds))
         self.lots.append(lot)
         self.kinds = append(kinds, kind)
-        for amount in free:
-            rows = append(rows, amount)
+        for r in range(width):
+            rows = append(rows, free[r])
         self.free = rows
         return lot
 
     def remove(self, lot: Lot) -> None:
         """Remove a lot; the last one takes its row."""
         last = self.lots.pop()
-        rows = self.free
-        width: i64 = len(rows) // len(self.kinds)
+        rows, width = self.free, self.width
         for r in range(width):
             rows[(lot.row + 1) * width - 1 - r] = rows[len(rows) - 1]
             rows, _amount = pop(rows)
@@ -202,13 +202,13 @@ class BestFit(Selection):
         for band in range(BANDS):
             edges = append(edges, float(band) / float(BANDS - band) / ratio)
         self.edges = append(edges, INFINITE)
-        self.bands = [Band(number) for number in range(BANDS)]
+        self.bands = [Band(number, self.width) for number in range(BANDS)]
         # For each band, an upper bound of the free amounts of its lots, packed.
         self.most = less_than_any(BANDS * self.width)
 
     def band_of(self, free: vec[i64]) -> i64:
         """Return the number of the band of some free amounts."""
-        if self.width < 2 or (free[0] <= 0 and free[1] <= 0):
+        if len(self.total) < 2 or (free[0] <= 0 and free[1] <= 0):
             return 0
         first = float(max(free[0], 0))
         other = float(max(free[1], 0)) * self.ratio
@@ -219,8 +219,8 @@ class BestFit(Selection):
         band = self.bands[self.band_of(server.free)]
         band.find(server).add(server)
         at = band.number * self.width
-        for amount in server.free:
-            self.most[at] = max(self.most[at], amount)
+        for r in range(self.width):
+            self.most[at] = max(self.most[at], server.free[r])
             at += 1
 
     def close(self, server: Server) -> None:
@@ -243,7 +243,7 @@ class BestFit(Selection):
         """Compute the scales, and perhaps make the bands anew, if the pool's total changed."""
         self.update_scales()
         total = self.total
-        if not self.has_new_scales or self.width < 2 or total[0] <= 0 or total[1] <= 0:
+        if not self.has_new_scales or len(total) < 2 or total[0] <= 0 or total[1] <= 0:
             return
         self.has_new_scales = False
         ratio = float(total[0]) / float(total[1])
@@ -261,7 +261,7 @@ class BestFit(Selection):
         wanted = 0.0
         scale = 0.0  # no bound
         up: i64 = 0
-        if self.width > 1 and shape.lead == 0 and self.total[1] > 0:
+        if len(self.total) > 1 and shape.lead == 0 and self.total[1] > 0:
             wanted = shape.wanted[1]
             scale = search.scale[1]
             up = self.band_of(shape.demand)

@@ -26,9 +26,9 @@ class Block:
         self.width = width
         self.servers = servers
         self.free = vec[i64]()  # the free amounts of each server, one after the other
-        self.most = vec[i64]()  # (W,) an upper bound of the free amounts of its servers
+        self.most = vec[i64]()  # (C,) an upper bound of the free amounts of its servers
         self.is_tight = False  # whether `most` is the maximum itself
-        self.capacity = vec[i64]()  # (W,) the largest capacity of any server
+        self.capacity = vec[i64]()  # (C,) the largest capacity of any server
         self.freed_at: i64 = 0  # number of searches before a server was last freed
         self.rebuild()
 
@@ -40,10 +40,9 @@ class Block:
             server = self.servers[slot]
             server.block = self
             server.slot = slot
-            for amount in server.free:
-                free = append(free, amount)
-            for amount in server.capacity:
-                capacity = append(capacity, amount)
+            for r in range(self.width):
+                free = append(free, server.free[r])
+                capacity = append(capacity, server.capacity[r])
         self.free = free
         self.capacity = largest_of(capacity, self.width)
         self.is_tight = False
@@ -60,13 +59,13 @@ class Block:
         free, most = self.free, self.most
         self.is_tight = False
         at = server.slot * self.width
-        for amount in server.free:
+        for r in range(self.width):
+            amount = server.free[r]
             if amount > free[at]:
                 self.freed_at = search
             free[at] = amount
+            most[r] = max(most[r], amount)
             at += 1
-        for r in range(self.width):
-            most[r] = max(most[r], server.free[r])
 
     def find(self, shape: Shape) -> Server | None:
         """Return the first server with room."""

@@ -43,7 +43,7 @@ class Pair:
         if self.score == 0:
             return
         scale, weight = scale_of(queue)
-        for r in range(len(amounts)):
+        for r in range(len(shape.demand)):
             if shape.demand[r] > 0:
                 enough = (int(queue.held[r]) * scale) // (self.score * weight) + 1
                 self.to_beat[r] = enough if enough < MOST else MOST + 1
@@ -62,8 +62,8 @@ class Joint(TaskCycle):
 
     def find_pair(self, queue: Queue, shape: Shape) -> Pair:
         """Return the server on which a queue's score with a task is least."""
-        width, admits, is_residual = self.state.width, shape.constraint.admits, self.is_residual
-        pair = Pair(width)
+        width, admits, is_residual = self.servers.width, shape.constraint.admits, self.is_residual
+        pair = Pair(self.state.width)
         to_beat = pair.to_beat
         need = shape.need[:]
         for block in self.servers.blocks:
@@ -86,7 +86,7 @@ class Joint(TaskCycle):
                 if pair.score == 0:
                     return pair
                 if is_residual:
-                    for k in range(width):
+                    for k in range(len(to_beat)):
                         need[k] = max(need[k], to_beat[k])
             if not is_roomy:
                 block.tighten()

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from mypy_extensions import i64
+
 from fairlead.model.quantity import exact
 from fairlead.scheduler._cycle import AHEAD, Candidate, TaskCycle
 from fairlead.scheduler._entities import (
@@ -216,7 +218,7 @@ class Offers(RoundRobin):
 
     def queue_for(self, server: Server) -> Queue | None:
         """2. Who: return the queue to which a server is offered."""
-        if server.is_draining or not has_any(server):
+        if server.is_draining or not has_any(server, self.state.width):
             return None
         state = self.state
         candidates: list[Candidate] = []
@@ -247,7 +249,7 @@ class Offers(RoundRobin):
         shapes = [gang.shape_of(index) for index in gang.indices()]
         demand = [sum([int(shape.demand[r]) for shape in shapes]) for r in range(self.state.width)]
         for server in self.state.servers.values():
-            rows = zip(demand, server.capacity, strict=True)
+            rows = zip(demand, server.capacity, strict=False)
             if all(amount <= capacity for amount, capacity in rows if amount > 0) and all(
                 shape.constraint.admits[server.kind] for shape in shapes
             ):
@@ -291,8 +293,8 @@ def any_fits(group: TaskGroup, server: Server) -> bool:
     return False
 
 
-def has_any(server: Server) -> bool:
-    for amount in server.free:  # noqa: SIM110 (a loop that is compiled)
-        if amount > 0:
+def has_any(server: Server, width: i64) -> bool:
+    for r in range(width):  # noqa: SIM110 (a loop that is compiled)
+        if server.free[r] > 0:
             return True
     return False

@@ -12,7 +12,7 @@ class Selection:
     """Chooses the server for a task among the open servers."""
 
     def __init__(self, width: i64, total: vec[i64]) -> None:
-        self.width = width
+        self.width = width  # the number of columns that decide whether a task fits (C)
         self.total = total  # (W,) the pool's total, which changes with the servers
 
     def open(self, server: Server) -> None:

@@ -1,0 +1,139 @@
+"""Devices: the scheduler beside the plain one, and what holds of the devices of running tasks."""
+
+from __future__ import annotations
+
+import pytest
+
+from effort import cases
+from fairlead.errors import InputError
+from fairlead.scheduler.scheduler import Scheduler
+from scheduler.random_life import POLICIES, RESOURCES, Both, ComparedLife
+
+OF_SERVER = [0, 1, 2, 4]
+OF_TASK = [0, 0.1, 0.3, 0.5, 0.6, 1 / 3, 0.1 + 0.2, 1, 1, 2, 3, 1.5]
+SEEDS = [0, 1, 3]  # each kind of amounts but huge ones, whose quanta are whole devices
+
+
+class DeviceLife(ComparedLife):
+    """A life in which the first resource comes in devices."""
+
+    def amounts(self, largest: float) -> dict[str, float]:
+        amounts = super().amounts(largest)
+        of = OF_SERVER if largest > 3 else OF_TASK
+        return {**amounts, RESOURCES[0]: self.random.choice(of)}
+
+    def tell(self) -> None:
+        super().tell()
+        for task in self.s.plain.running:
+            assert self.s.real.devices(task) == self.s.plain.devices(task), "\n".join(self.s.log)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_devices_are_taken_as_defined(policy: str) -> None:
+    placed = parts = 0
+    for seed in range(cases(6)):
+        both = Both(RESOURCES, policy, None, seed, devices=RESOURCES[:1])
+        life = DeviceLife(both, 4 * seed + SEEDS[seed % 3])
+        for _ in range(100):
+            life.tell()
+            parts += any(map(len, life.s.real.devices(t) or [[]]) for t in life.s.plain.running)
+        placed += len(life.tasks)
+    assert placed > 3 * cases(6)
+    assert parts
+
+
+def two_servers(policy: str) -> Scheduler:
+    s = Scheduler(["cpu", "gpu"], policy, devices=["gpu"])
+    for name in "ab":
+        s.add_server(name, {"cpu": 100, "gpu": 2})
+    s.add_queue("ana")
+    return s
+
+
+def test_parts_fill_one_device_after_the_other() -> None:
+    s = two_servers("drf/first-fit")
+    for part in (0.6, 0.5, 0.4, 0.5):
+        s.submit("ana", {"gpu": part})
+    starts = s.place()
+    assert [start.server for start in starts] == ["a"] * 4
+    assert [s.devices(start.task) for start in starts] == [{"gpu": [k]} for k in (0, 1, 0, 1)]
+
+
+def test_pieces_of_two_devices_hold_no_task() -> None:
+    s = two_servers("drf/first-fit")
+    s.submit("ana", {"gpu": 0.6}, 4)
+    assert len(s.place()) == 4
+    waits = s.submit("ana", {"gpu": 0.5})
+    assert s.place() == []
+    found = s.explain(waits)
+    assert found.held_by == "room"
+    assert found.lacking == {"gpu of one device": 2}
+    whole = s.submit("ana", {"gpu": 1})
+    assert s.explain(whole).lacking == {"gpu": 2, "whole gpu devices": 2}
+    assert s.place() == []
+
+
+@pytest.mark.parametrize("gpu", [1.5, 2.5])
+def test_a_task_takes_no_device_and_a_half(gpu: float) -> None:
+    s = two_servers("drf/first-fit")
+    with pytest.raises(InputError, match="a part of one device, or a whole number"):
+        s.submit("ana", {"gpu": gpu})
+    with pytest.raises(InputError, match="whole number of devices, at most 64"):
+        s.add_server("c", {"gpu": gpu})
+    with pytest.raises(InputError, match="at most 64"):
+        s.set_server("a", {"gpu": 65})
+
+
+@pytest.mark.parametrize("devices", [["disk"], "gpu", ["gpu", "gpu"], [1]])
+def test_wrong_names_of_devices_are_refused(devices: object) -> None:
+    with pytest.raises(InputError, match="devices"):
+        Scheduler(["cpu", "gpu"], "drf/first-fit", devices=devices)
+
+
+def test_a_quantum_divides_a_device() -> None:
+    with pytest.raises(InputError, match="whole number of quanta"):
+        Scheduler(["gpu"], "drf/first-fit", {"gpu": 0.3}, devices=["gpu"])
+
+
+def test_seven_sevenths_share_a_device() -> None:
+    s = Scheduler(["gpu"], "drf/best-fit", devices=["gpu"])
+    s.add_server("a", {"gpu": 1})
+    s.add_queue("ana")
+    s.submit("ana", {"gpu": 1 / 7}, 8)
+    assert len(s.place()) == 7
+
+
+def test_preemption_frees_one_device() -> None:
+    """Two tasks of .6 leave .8 free, but no device has .5: one of them has to stop."""
+    s = Scheduler(["gpu"], "drf/first-fit/over-share", devices=["gpu"])
+    s.add_server("a", {"gpu": 2})
+    for queue in ("ana", "bo"):
+        s.add_queue(queue)
+    s.submit("ana", {"gpu": 0.6}, 3)
+    first, second = s.place()
+    s.submit("bo", {"gpu": 0.5})
+    assert s.place() == []
+    ((starts, victims),) = s.preempt()
+    assert victims in ([second.task], [first.task])
+    assert s.devices(starts[0].task) == s.devices(victims[0])
+    s.check()
+
+
+def test_a_reserved_device_is_left() -> None:
+    """Ana's whole device is reserved; bo's part goes on the other, though that is emptier."""
+    s = Scheduler(["gpu"], "drf/first-fit/reserve", devices=["gpu"])
+    s.add_server("a", {"gpu": 2})
+    for queue in ("ana", "bo"):
+        s.add_queue(queue)
+    s.submit("bo", {"gpu": 0.5}, time_limit=10)
+    s.submit("bo", {"gpu": 0.6}, time_limit=100)
+    s.place(0.0)
+    group = s.submit("ana", {"gpu": 1}, time_limit=50, now=1.0)
+    s.place(1.0)
+    found = s.explain(group).reservation
+    assert found is not None
+    assert found.at == 10.0
+    s.submit("bo", {"gpu": 0.3}, time_limit=50, now=1.0)
+    (start,) = s.place(1.0)
+    assert s.devices(start.task) == {"gpu": [1]}
+    s.check()
