@@ -67,6 +67,7 @@ class PlainReplay:
             options["largest"] = self.amounts(cluster.capacity.max(axis=0) * on_all)
         per_unit = to_quanta(kinds_of(workload).problem).per_unit
         quanta = {r: 1 / units for r, units in zip(cluster.resources, per_unit, strict=True)}
+        options["devices"] = cluster.devices
         self.scheduler = make(list(cluster.resources), policy, quanta, **options)
         self.group_of = [g for g, k in enumerate(cluster.count.tolist()) for _ in range(k)]
         self.there: set[int] = set()
@@ -237,7 +238,7 @@ def plain_fill(problem: Problem, policy: str, seed: int = 0) -> list[tuple[int, 
     resources, users = list(problem.cluster.resources), problem.users.names
     per_unit = to_quanta(problem).per_unit
     quanta = {r: 1 / units for r, units in zip(resources, per_unit, strict=True)}
-    scheduler = Scheduler(resources, policy, quanta, seed)
+    scheduler = Scheduler(resources, policy, quanta, seed, devices=problem.cluster.devices)
 
     def amounts(row: Any) -> dict[str, float]:
         return dict(zip(resources, row.tolist(), strict=True))

@@ -45,7 +45,7 @@ _CONDITIONS = {
 
 # The score of a user; only shares of a server depend on the server.
 Score = Callable[[int, int], int]
-# Keys of servers for a user, by their groups and free amounts (R, K).
+# Keys of servers for a user, by their groups and free amounts (C, K).
 Keys = Callable[[int, IntArray, IntArray], FloatArray | BoolArray]
 
 
@@ -106,16 +106,21 @@ class Replay:
         # Capacity (R,) and number of the servers of each group.
         self.groups = list(zip(quanta.capacity.tolist(), problem.count.tolist(), strict=True))
         self.group = np.repeat(np.arange(problem.n_groups), problem.count)  # (S,) of each server
-        self.capacity = np.ascontiguousarray(quanta.capacity[self.group].T)  # (R, S)
-        self.free = self.capacity.copy()  # (R, S)
+        self.device = quanta.device
+        # (C, S): R amounts, then of each resource in devices the most on one device, and the number
+        # of wholly free ones.
+        self.capacity = self._with_devices(np.ascontiguousarray(quanta.capacity[self.group].T))
+        self.free = self.capacity.copy()  # (C, S)
         self.total = quanta.total(problem.count)  # (R,) of all servers
         self.left = np.array(self.total)  # (R,) free on all servers
         self.demand = quanta.demand  # (N, R) of a task
+        self.need = self._needs()  # (N, C) what a server must have free
         self.demanded = [  # each demanded resource with its amount
             [(r, amount) for r, amount in enumerate(row) if amount] for row in self.demand.tolist()
         ]
         self.eligible = problem.users.eligible
-        self.after = self._find_after()  # (R, P) free on each placement's server after it
+        self.has_devices = True  # whether each task found the devices that it takes
+        self.after = self._find_after()  # (C, P) free on each placement's server after it
         self.limit = np.floor(problem.task_limit)
         self.waits = self.limit > 0  # (N,) users with more tasks
         self.number = 0  # placements so far
@@ -124,21 +129,66 @@ class Replay:
         self.weight = [ratio(weight) if weight else (1, 1) for weight in weights]
         self.is_last = [weight == 0 for weight in weights]  # served after all other users
 
+    def _with_devices(self, capacity: IntArray) -> IntArray:
+        rows = [capacity]
+        for r, unit in self.device.items():
+            devices = capacity[r] // unit
+            rows.append(np.stack([np.minimum(devices, 1) * unit, devices]))
+        return np.concatenate(rows)
+
+    def _needs(self) -> IntArray:
+        columns = [self.demand]
+        for r, unit in self.device.items():
+            asked = self.demand[:, r]
+            parts, whole = np.where(asked < unit, asked, 0), asked // unit
+            columns.append(np.stack([parts, whole], axis=1))
+        return np.concatenate(columns, axis=1)
+
     def _find_after(self) -> IntArray:
+        after = self._amounts_after()
+        rows = [after, *(self._devices_after(r, unit) for r, unit in self.device.items())]
+        return np.concatenate(rows)
+
+    def _devices_after(self, r: int, unit: int) -> IntArray:
+        """Return (2, P) the most on one device and the wholly free ones, after each placement.
+
+        A part is taken of the fullest device with room, whole devices in order.
+        """
+        free: dict[int, list[int]] = {}
+        after = np.empty((2, len(self.users)), dtype=np.int64)
+        demand = self.demand[:, r].tolist()
+        for k, (user, server) in enumerate(self.pairs()):
+            devices = free.setdefault(server, [unit] * int(self.capacity[r, server] // unit))
+            asked = demand[user]
+            if asked >= unit:
+                taken = [d for d, amount in enumerate(devices) if amount == unit][: asked // unit]
+                self.has_devices &= len(taken) == asked // unit
+                for d in taken:
+                    devices[d] = 0
+            elif asked:
+                fitting = [(amount, d) for d, amount in enumerate(devices) if amount >= asked]
+                self.has_devices &= bool(fitting)
+                for _, d in sorted(fitting)[:1]:
+                    devices[d] -= asked
+            after[:, k] = max(devices, default=0), devices.count(unit)
+        return after
+
+    def _amounts_after(self) -> IntArray:
         by_server = np.argsort(self.servers, kind="stable")
         servers = self.servers[by_server]
         demand = self.demand[self.users[by_server]].T
         held = np.cumsum(demand, axis=1) - demand  # on this server and those before it
         held = held - held[:, np.searchsorted(servers, servers)] + demand
         after: IntArray = np.empty_like(held)
-        after[:, by_server] = self.capacity[:, servers] - held
+        after[:, by_server] = self.capacity[: len(held), servers] - held
         return after
 
     def is_possible(self) -> bool:
         """Return whether each task fits and is allowed on its server, within its user's limit."""
         tasks = np.bincount(self.users, minlength=len(self.limit))
         is_allowed = self.eligible[self.users, self.group[self.servers]]
-        return bool((tasks <= self.limit).all() and is_allowed.all() and (self.after >= 0).all())
+        is_within = (tasks <= self.limit).all() and (self.after >= 0).all()
+        return bool(is_within and is_allowed.all() and self.has_devices)
 
     def pairs(self) -> Iterator[tuple[int, int]]:
         """Return user and server of each placement."""
@@ -159,7 +209,7 @@ class Replay:
 
     def lacks_room(self, user: int, group: IntArray, free: IntArray) -> BoolArray:
         """Return whether a task of a user does not fit on servers, or may not run there."""
-        lacks: BoolArray = (free < self.demand[user][:, None]).any(axis=0)
+        lacks: BoolArray = (free < self.need[user][:, None]).any(axis=0)
         lacks |= ~self.eligible[user, group]
         return lacks
 
@@ -169,7 +219,7 @@ class Replay:
 
     def users_with_room(self, server: int) -> list[int]:
         """Return the users that have a task that fits on a server."""
-        fits = (self.demand <= self.free[:, server]).all(axis=1)
+        fits = (self.need <= self.free[:, server]).all(axis=1)
         may_run = self.eligible[:, self.group[server]]
         users: list[int] = np.flatnonzero(self.waits & fits & may_run).tolist()
         return users
@@ -236,7 +286,8 @@ class ResidualTaskShares:
 
     def __init__(self, replay: Replay) -> None:
         self.replay = replay
-        self.before = (replay.after + replay.demand[replay.users].T).T.tolist()
+        after = replay.after[: len(replay.total)]
+        self.before = (after + replay.demand[replay.users].T).T.tolist()
         self.after = replay.after.T.tolist()
         self.parts = [lcm(*(d for _, d in taken)) for taken in replay.demanded]
         taken = zip(replay.demanded, self.parts, strict=True)
@@ -315,7 +366,7 @@ def _shape_difference(
     """Return H, infinite where nothing of the first resource is free (`over`)."""
     h: FloatArray = np.where(over > 0, 0.0, np.inf)
     over = np.maximum(over, 1)
-    for r in range(len(free)):
+    for r in range(len(wanted)):
         h += abs(wanted[r] - free[r] / over) * scale[r]
     return h
 
@@ -460,7 +511,7 @@ class BestServers:
     def users_with_room(self) -> list[int]:
         """Return the users that have a task that fits on their best server."""
         replay = self.replay
-        fits = (replay.free[:, self.best] >= replay.demand.T).all(axis=0)
+        fits = (replay.free[:, self.best] >= replay.need.T).all(axis=0)
         may_run = replay.eligible[self.users, replay.group[self.best]]
         users: list[int] = np.flatnonzero(replay.waits & fits & may_run).tolist()
         return users

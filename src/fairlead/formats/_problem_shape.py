@@ -56,6 +56,7 @@ class ProblemDocument(TypedDict):
 
     fairlead: int
     resources: NotRequired[Any]
+    devices: NotRequired[list[Name]]
     servers: Annotated[list[ServerRow], FailFast(), Field(min_length=1)]
     users: Annotated[list[UserRow], FailFast(), Field(min_length=1)]
     queues: NotRequired[Annotated[list[QueueRow], FailFast()]]

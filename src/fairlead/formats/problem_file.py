@@ -9,6 +9,9 @@ The format is YAML or JSON, version 1::
     users:
       - {name: ana, demand: {cpu: 500m, memory: 2Gi}, weight: 2, servers: {gpu: T4}, tasks: 40}
 
+`devices: [gpu]` names resources that come in devices: servers have whole ones, and a task takes a
+part of one, or whole ones.
+
 There may be `queues`, each with a name, a weight and a parent; then users name their `queue`.
 A file is held to more than `Problem.from_arrays`: one whole task of each user must fit on one
 server that it may use, or the user must give a positive rate there. A user without tasks is idle.
@@ -43,6 +46,7 @@ from fairlead.formats.file_faults import keyed_by_text, text_of
 from fairlead.garbage_collection import garbage_collection_paused
 from fairlead.model.arguments import file_name, switch
 from fairlead.model.cluster import BoolArray, Cluster, FloatArray
+from fairlead.model.devices import device_names
 from fairlead.model.problem import LARGEST_COUNT, Problem
 from fairlead.model.quantity import read_number, show
 from fairlead.model.queues import TOP, Queues, read_queues
@@ -153,6 +157,7 @@ def _assemble(document: ProblemDocument, skip_unplaceable: bool) -> tuple[Proble
         count=np.array([_count(row, g) for g, row in enumerate(servers)], dtype=np.int64),
         units=tuple(resources.units.values()),
         labels=read_labels(servers),
+        devices=_devices(document, resources.names),
     )
     demand = resources.matrix(tables[1])
     weight = _weights(users, resources)
@@ -181,6 +186,7 @@ def _assemble(document: ProblemDocument, skip_unplaceable: bool) -> tuple[Proble
         groups=groups,
         users=[names[n] for n in keep],
         labels=cluster.labels,
+        devices=cluster.devices,
     )
     if queues is not None:
         problem = problem.in_tree(queues.of_users(keep))
@@ -197,6 +203,13 @@ def _names(rows: Sequence[ServerRow] | Sequence[UserRow], what: str) -> tuple[st
                 f"duplicate name {name!r}, already the name of {what}[{seen[name]}]", place
             )
     return tuple(seen)
+
+
+def _devices(document: ProblemDocument, resources: Sequence[str]) -> tuple[str, ...]:
+    names = document.get("devices", [])
+    for k, name in enumerate(names):
+        text_of(name, f"devices[{k}]")
+    return device_names([str(name) for name in names], resources)
 
 
 def _count(row: ServerRow, g: int) -> int:
@@ -300,6 +313,7 @@ def document_of(problem: Problem) -> dict[str, Any]:
     document = {
         "fairlead": FORMAT_VERSION,
         "resources": resources,
+        **({"devices": list(cluster.devices)} if cluster.devices else {}),
         "servers": [_server_row(problem, g) for g in range(problem.n_groups)],
     }
     queues = problem.users.queues

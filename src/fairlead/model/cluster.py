@@ -60,6 +60,7 @@ class Cluster(ReadOnlyArrays):
     count: IntArray  # (G,): servers in the group
     units: tuple[str, ...]  # length R; empty text for a resource without a unit
     labels: tuple[Mapping[str, str], ...]  # length G
+    devices: tuple[str, ...] = ()  # resources that come in devices, one unit each
 
     def __repr__(self) -> str:
         """Return a summary on one line; the arrays are in the fields."""

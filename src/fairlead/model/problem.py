@@ -21,6 +21,7 @@ from fairlead.model.cluster import (
     Users,
     sealed,
 )
+from fairlead.model.devices import check_devices, device_names
 from fairlead.model.frames import name_axis, read_numbers, read_switches, read_table
 from fairlead.model.quantity import LARGEST_AMOUNT, show
 from fairlead.model.queues import Queues, read_queues
@@ -84,6 +85,7 @@ class Problem(ReadOnlyArrays):
         groups: Sequence[str] | None = None,
         users: Sequence[str] | None = None,
         labels: Sequence[Mapping[str, str]] | None = None,
+        devices: Sequence[str] = (),
     ) -> Problem:
         """Build and validate a problem; O(N G R).
 
@@ -110,6 +112,9 @@ class Problem(ReadOnlyArrays):
             Names, by default ``r1, r2, ...``, no units, ``g1, ...`` and ``u1, ...``.
         labels : sequence of mappings, optional
             Labels of each group.
+        devices : sequence of str
+            Resources that come in devices, such as GPUs: servers have whole ones, and a task takes
+            a part of one, or whole ones. They count where whole tasks are placed.
 
         Raises
         ------
@@ -164,13 +169,15 @@ class Problem(ReadOnlyArrays):
             raise ProblemError(
                 f"has {demand_array.shape[1]} resources where capacity has {n_resources}", "demand"
             )
+        resource_names = _names(resources, n_resources, "r", "resources")
         cluster = Cluster(
             groups=_names(groups, n_groups, "g", "groups"),
-            resources=_names(resources, n_resources, "r", "resources"),
+            resources=resource_names,
             capacity=capacity_array,
             count=_count(counts.laid_out(groups), n_groups),
             units=_units(units, n_resources),
             labels=_labels(labels, n_groups),
+            devices=device_names(texts(devices, "devices"), resource_names),
         )
         weight_array, resource_weight = _weight(weight, n_users, n_resources)
         members = Users(
@@ -184,6 +191,7 @@ class Problem(ReadOnlyArrays):
         )
         problem = cls(cluster, members)
         _check_amounts(problem)
+        check_devices(cluster, demand_array, "servers[{}].capacity", "users[{}].demand")
         _check_placeable(problem)
         return problem
 

@@ -99,7 +99,7 @@ def rebuilt(problem: Problem, **columns: Any) -> Problem:
         "count": cluster.count, "weight": weight, "eligible": users.eligible,
         "task_limit": users.task_limit, "rates": users.rates, "resources": cluster.resources,
         "units": cluster.units, "groups": cluster.groups, "users": users.names,
-        "labels": cluster.labels,
+        "labels": cluster.labels, "devices": cluster.devices,
     }  # fmt: skip
     found = Problem.from_arrays(cluster.capacity, users.demand, **given | columns)
     return found if users.queues is None else found.in_tree(users.queues)
@@ -143,6 +143,8 @@ class TwoProblems:
             if self._units.setdefault(resource, unit) != unit:
                 both = f"{self._units[resource] or 'none'} and {unit or 'none'}"
                 raise ProblemError(f"the problems have the units {both}", f"resources.{resource}")
+        by_device = (*before.cluster.devices, *after.cluster.devices)
+        self._devices = tuple(dict.fromkeys(by_device))
         self._groups = [_groups_of(problem) for problem in (before, after)]
         self._users = [_users_of(problem) for problem in (before, after)]
 
@@ -193,6 +195,7 @@ class TwoProblems:
             groups=list(groups),
             users=list(users),
             labels=[group.labels for group in groups.values()],
+            devices=self._devices,
         )
 
     def _may_run(self, name: str, user: _User, group: str) -> bool:

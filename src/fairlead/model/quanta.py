@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairlead.model.cluster import FloatArray, IntArray
+from fairlead.model.devices import device_columns
 from fairlead.model.problem import Problem
 from fairlead.model.quantity import DECIMAL_DIGITS, exact, ratio
 
@@ -30,6 +31,8 @@ class Quanta:
     capacity: IntArray  # (G, R): of one server of each group
     demand: IntArray  # (N, R): of one task of each user; positive where the demand is
     per_unit: tuple[Fraction, ...]  # (R,): quanta per unit of the resource
+    # Quanta of one device, by the resources that come in devices.
+    device: dict[int, int]
     # Whether every amount is a whole number of quanta. If not, amounts are rounded down, positive
     # ones to at least one, so that equal amounts stay equal. The quantum is then the exact one,
     # doubled until the total and the largest task are at most 2**62.
@@ -44,13 +47,20 @@ class Quanta:
 
 def to_quanta(problem: Problem) -> Quanta:
     """Express capacities of single servers and demands of single tasks in whole quanta."""
+    by_device = device_columns(problem.cluster)
     columns = [
-        _column(problem.cluster.capacity[:, r], problem.count, problem.demand[:, r])
+        (_device_column if r in by_device else _column)(
+            problem.cluster.capacity[:, r], problem.count, problem.demand[:, r]
+        )
         for r in range(problem.n_resources)
     ]
     capacity, demand, per_unit, is_exact = zip(*columns, strict=True)
     return Quanta(
-        np.stack(capacity, axis=1), np.stack(demand, axis=1), tuple(per_unit), all(is_exact)
+        np.stack(capacity, axis=1),
+        np.stack(demand, axis=1),
+        tuple(per_unit),
+        {r: int(per_unit[r]) for r in by_device},
+        all(is_exact),
     )
 
 
@@ -72,6 +82,21 @@ def _column(
         np.array([counted[a] for a in amounts], dtype=np.int64) for amounts in (there, taken)
     ]
     return columns[0], columns[1], per_unit, not doubled
+
+
+def _device_column(
+    capacity: FloatArray, servers: IntArray, demand: FloatArray
+) -> tuple[IntArray, IntArray, Fraction, bool]:
+    """Return the same for a resource in devices: one device is a whole number of quanta."""
+    parts = {a: ratio(a) for a in demand.tolist()}
+    exactly = lcm(*(over for _, over in parts.values()))
+    devices = max(int(capacity.astype(np.int64) @ servers), int(np.ceil(demand.max())), 1)
+    unit = min(exactly, LARGEST_QUANTA // devices)
+    counted = {
+        a: max(number * unit // over, 1 if number else 0) for a, (number, over) in parts.items()
+    }
+    taken = np.array([counted[a] for a in demand.tolist()], dtype=np.int64)
+    return capacity.astype(np.int64) * unit, taken, Fraction(unit), unit == exactly
 
 
 # int64, or Python's integers in an array of objects.

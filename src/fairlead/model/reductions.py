@@ -51,6 +51,7 @@ def restrict(
         groups=[cluster.groups[k] for k in g],
         users=[members.names[k] for k in n],
         labels=[cluster.labels[k] for k in g],
+        devices=[name for name in cluster.devices if cluster.resources.index(name) in r],
     )
     return part if members.queues is None else part.in_tree(members.queues.of_users(n))
 

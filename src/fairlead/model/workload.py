@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fairlead.errors import InputError, ProblemError
 from fairlead.model.cluster import BoolArray, Cluster, FloatArray, IntArray
+from fairlead.model.devices import check_devices
 from fairlead.model.fitting import ROUNDING
 from fairlead.model.queues import Limits, Queues
 from fairlead.model.quotas import Quotas
@@ -167,6 +168,7 @@ class Workload:
             amounts(shapes, cluster.resources, "shapes"),
             _index_or_own(set_shape, n_sets, shapes, "shape"),
         )
+        check_devices(cluster, shape_rows, "groups[{}].capacity", "shapes[{}]")
         if places is None:
             places, set_place = np.ones((1, n_groups), dtype=bool), np.zeros(n_sets, dtype=np.int32)
         place_rows, place_of_set = shared(

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fairlead.errors import ProblemError
 from fairlead.model.cluster import BoolArray, Cluster, FloatArray
+from fairlead.model.devices import device_names
 from fairlead.model.names import check_name, check_names
 from fairlead.model.quantity import LARGEST_AMOUNT
 
@@ -120,6 +121,7 @@ def check_cluster(cluster: Cluster) -> None:
     for name, right in sizes.items():
         if not right:
             raise ProblemError("does not have one entry for each", name)
+    device_names(cluster.devices, cluster.resources)
     for g, labels in enumerate(cluster.labels):
         for key, value in labels.items():
             check_name(key, f"groups[{g}].labels")

@@ -136,7 +136,9 @@ def declared_problem(problem: Problem, lie: Lie) -> Problem:
     if rates is not None and lie.rates is not None:
         rates = rates.copy()
         rates[lie.user] = lie.rates
-    return Problem(problem.cluster, replace(users, demand=demand, eligible=eligible, rates=rates))
+    # A lie may ask for one device and a half, which only matters where tasks are placed.
+    cluster = replace(problem.cluster, devices=())
+    return Problem(cluster, replace(users, demand=demand, eligible=eligible, rates=rates))
 
 
 def usable_tasks(

@@ -16,7 +16,8 @@ from typing import Final
 from librt.vecs import append, vec
 from mypy_extensions import i64
 
-MOST_DEVICES: Final = 64  # of one resource on one server
+from fairlead.model.quantity import MOST_DEVICES
+
 NO_DEVICES: Final = vec[i64]()
 
 

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Final
 from librt.vecs import vec
 from mypy_extensions import i64, mypyc_attr
 
-from fairlead.scheduler._devices import MOST_DEVICES, NO_DEVICES, DeviceColumns, with_columns
+from fairlead.model.quantity import MOST_DEVICES
+from fairlead.scheduler._devices import NO_DEVICES, DeviceColumns, with_columns
 
 if TYPE_CHECKING:
     from fairlead.scheduler.selection.best_fit import Lot

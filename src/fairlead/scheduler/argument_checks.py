@@ -10,8 +10,7 @@ from typing import Final
 
 from fairlead.errors import InputError
 from fairlead.model.names import check_name
-from fairlead.model.quantity import exact
-from fairlead.scheduler._devices import MOST_DEVICES
+from fairlead.model.quantity import MOST_DEVICES, exact
 from fairlead.scheduler._entities import ConstraintKey, Labels
 
 LARGEST: Final = 2**62  # the largest sum of quanta or tasks, so that nothing wraps

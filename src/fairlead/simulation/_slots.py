@@ -52,6 +52,7 @@ def in_slots(kinds: Problem, slots: int) -> Problem:
             cluster,
             resources=(SLOT, *(cluster.resources[r] for r in rest)),
             units=("", *(cluster.units[r] for r in rest)),
+            devices=(),
             capacity=counted(capacity, floor, min),
         ),
         replace(kinds.users, demand=counted(demand, ceil, max)),

@@ -196,9 +196,10 @@ def _placements(
     problem: Problem, policy: Policy, seed: int | np.random.SeedSequence
 ) -> Iterator[tuple[list[int], list[int]]]:
     """Submit all tasks and place; yield users and servers in order, in portions."""
-    cycle = policy.make_cycle(list(problem.cluster.resources), RandomOrder(seed))
-    state = cycle.state
     quanta = to_quanta(problem)
+    resources, order = list(problem.cluster.resources), RandomOrder(seed)
+    cycle = policy.make_cycle(resources, order, devices=quanta.device)
+    state = cycle.state
     rows = zip(quanta.capacity.tolist(), problem.count.tolist(), strict=True)
     for group, (capacity, count) in enumerate(rows):
         for _ in range(count):

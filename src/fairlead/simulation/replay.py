@@ -15,6 +15,7 @@ import numpy as np
 from fairlead.garbage_collection import garbage_collection_paused
 from fairlead.model.arguments import switch
 from fairlead.model.cluster import BoolArray, IntArray, Users
+from fairlead.model.devices import fitting_by_device
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import Quanta, to_quanta
 from fairlead.model.quantity import ratio
@@ -89,6 +90,7 @@ def replay(
         switch(strict_fifo, "strict_fifo"),
         positive(refuse_seconds, "refuse_seconds"),
         largest,
+        quanta.device,
     )
     if isinstance(chosen, OwnPolicy):
         cluster = workload.cluster
@@ -271,7 +273,10 @@ def unplaceable_sets(workload: Workload, kinds: Kinds, slots: int = 0) -> BoolAr
     fit = np.zeros((problem.n_users, problem.n_groups), dtype=np.int64)
     for g, capacity in enumerate(quanta.capacity):
         taken = np.maximum(quanta.demand, 1)
-        tasks = np.where(quanta.demand > 0, capacity // taken, np.iinfo(np.int64).max)
+        tasks = capacity // taken
+        for r, unit in quanta.device.items():
+            tasks[:, r] = fitting_by_device(int(capacity[r]), quanta.demand[:, r], unit)
+        tasks[quanta.demand == 0] = np.iinfo(np.int64).max
         fit[:, g] = np.minimum(tasks.min(axis=1), enough)
     room = fit * problem.count
     too_large: BoolArray = (room * problem.users.eligible).sum(axis=1)[kinds.of_set] < np.where(

@@ -67,10 +67,9 @@ def read_openb(pods: Path, nodes: Path, *, on_progress: ProgressReport | None = 
     A pod is a job of one task. Its user is its quality of service, as the trace names no other. It
     arrives at its creation and runs from its scheduled time, its start, to its deletion; time
     counts from the first creation. A pod of several GPUs takes as many; one that shares a GPU takes
-    ``gpu_milli / 1000`` of one, and the GPUs of a node are one amount: two pods of 0.6 fit on a
-    node of two GPUs, and so does a third, which single devices would not admit. ``gpu_spec``
-    restricts a pod to nodes of the models it lists. Its node is unknown. Nodes that are alike in
-    cores, memory, GPUs and their model are a group.
+    ``gpu_milli / 1000`` of one: GPUs are counted by device. ``gpu_spec`` restricts a pod to nodes
+    of the models it lists. Its node is unknown. Nodes that are alike in cores, memory, GPUs and
+    their model are a group.
     """
     cluster = cluster_of_nodes(nodes)
     models = [label.get("gpu", "") for label in cluster.labels]
@@ -144,6 +143,7 @@ def cluster_of_nodes(nodes: Path) -> Cluster:
         count=np.array(list(groups.values())),
         units=UNITS,
         labels=tuple({"gpu": key[3]} if key[3] else {} for key in groups),
+        devices=("gpu",),
     )
 
 

@@ -16,6 +16,7 @@ import polars as pl
 from fairlead.errors import InputError, ProblemError
 from fairlead.formats.atomic_files import replaced_folder
 from fairlead.formats.documents import LARGEST_FILE, parse_json
+from fairlead.model.arguments import texts
 from fairlead.model.cluster import Cluster
 from fairlead.model.queues import Queues, read_limits, read_queues
 from fairlead.model.quotas import read_quotas
@@ -87,6 +88,8 @@ def write_folder(workload: Workload, path: Path) -> None:
             "origin": workload.origin,
             "notes": dict(workload.notes),
         }
+        if cluster.devices:
+            about["devices"] = list(cluster.devices)
         if workload.queues is not None:
             about["queues"] = workload.queues.rows()
         if workload.limits:
@@ -201,7 +204,7 @@ def read_folder(path: Path, *, on_progress: ProgressReport | None = None) -> Wor
     header, a malformed row, an unknown name, or tasks not in the order of their jobs.
     """
     about = _read_marker(stored_as(path, MARKER))
-    cluster = _read_servers(stored_as(path, SERVERS), about["resources"])
+    cluster = _read_servers(stored_as(path, SERVERS), about["resources"], about["devices"])
     users = _named(read_table(stored_as(path, USERS), USER_COLUMNS, more=QUEUE_COLUMNS), "user")
     names = users.frame["user"].to_list()
     jobs = _read_jobs(stored_as(path, JOBS), users.frame["user"])
@@ -249,12 +252,14 @@ def _read_marker(path: Path) -> dict[str, Any]:
             raise InputError("must be whole numbers by name", "notes")
         if not isinstance(about.get("queues", []), list):
             raise InputError("must be a list", "queues")
+        devices = texts(about.get("devices", []), "devices")
         limits = read_limits(about.get("limits", {}))
         quotas = read_quotas(about.get("quotas", {}))
     return {
         "resources": resources,
         "origin": str(about.get("origin", "")),
         "notes": notes,
+        "devices": devices,
         "queues": about.get("queues", []),
         "limits": limits,
         "quotas": quotas,
@@ -274,7 +279,7 @@ def _is_mapping_to(kind: type, found: object) -> bool:
     return isinstance(found, dict) and all(type(value) is kind for value in found.values())
 
 
-def _read_servers(path: Path, units: dict[str, str]) -> Cluster:
+def _read_servers(path: Path, units: dict[str, str], devices: tuple[str, ...]) -> Cluster:
     amounts = [TraceColumn(name, "real") for name in units]
     labels = TraceColumn("labels", optional=True)
     columns = (TraceColumn("group"), TraceColumn("count", "whole", least=1), *amounts, labels)
@@ -287,6 +292,7 @@ def _read_servers(path: Path, units: dict[str, str]) -> Cluster:
         count=frame["count"].to_numpy(),
         units=tuple(units.values()),
         labels=tuple(_labels(block, row) for row in range(len(frame))),
+        devices=devices,
     )
 
 

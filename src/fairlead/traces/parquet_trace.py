@@ -15,6 +15,7 @@ import polars as pl
 
 from fairlead.errors import InputError
 from fairlead.formats.parquet_file import ParquetKind, read_parquet_file, write_parquet_file
+from fairlead.model.arguments import texts
 from fairlead.model.cluster import Cluster
 from fairlead.model.quantity import show
 from fairlead.model.queues import read_limits, read_queues
@@ -69,6 +70,8 @@ def _header(workload: Workload) -> dict[str, Any]:
         tree["limits"] = workload.limits
     if workload.quotas:
         tree["quotas"] = workload.quotas
+    if cluster.devices:
+        tree["devices"] = list(cluster.devices)
     return tree | {
         "origin": workload.origin,
         "notes": dict(workload.notes),
@@ -143,6 +146,7 @@ def _workload(frame: pl.DataFrame, header: Mapping[str, Any]) -> Workload:
         count=np.array(_counts(header["groups"]), dtype=np.int64),
         units=tuple(header["units"]),
         labels=tuple(group["labels"] for group in header["groups"]),
+        devices=texts(header.get("devices", []), "devices"),
     )
     places = np.zeros((len(header["places"]), len(cluster.groups)), dtype=bool)
     for row, groups in enumerate(header["places"]):

@@ -1,0 +1,65 @@
+"""Resources that come in devices, such as GPUs: their names, and the amounts that they admit.
+
+One unit is one device. A server has whole devices; a task takes a part of one, or whole ones.
+Whole tasks are placed by devices (`fairlead.fill`, replays, the scheduler). A mechanism divides
+amounts, so it knows nothing of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fairlead.errors import ProblemError
+from fairlead.model.cluster import BoolArray, Cluster, FloatArray, IntArray
+from fairlead.model.quantity import MOST_DEVICES
+
+CAPACITY = f"must be a whole number of devices, at most {MOST_DEVICES}, not"
+DEMAND = "must be a part of one device, or a whole number of devices, not"
+
+
+def device_names(names: Sequence[str], resources: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of resources in devices; ProblemError for an unknown or repeated one."""
+    for k, name in enumerate(names):
+        if name not in resources or name in names[:k]:
+            known = ", ".join(resources)
+            fault = f"must be names of resources, each once, not {name!r:.60}; known: {known}"
+            raise ProblemError(fault, "devices")
+    return tuple(names)
+
+
+def device_columns(cluster: Cluster) -> list[int]:
+    """Return the indices of the resources that come in devices."""
+    return [cluster.resources.index(name) for name in cluster.devices]
+
+
+def check_devices(cluster: Cluster, demand: FloatArray, groups: str, rows: str) -> None:
+    """Raise ProblemError for a server without whole devices, or a task of one and a half.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    demand : (N, R) array
+        Amounts of a task.
+    groups, rows : str
+        The keys of an entry of each, with ``{}`` for its number, such as ``servers[{}].capacity``.
+    """
+    for r in device_columns(cluster):
+        capacity, asked = cluster.capacity[:, r], demand[:, r]
+        is_whole = (capacity == np.floor(capacity)) & (capacity <= MOST_DEVICES)
+        wrong: BoolArray = (asked > 1) & (asked != np.floor(asked))
+        for name, values, bad, fault in (
+            (groups, capacity, ~is_whole, CAPACITY),
+            (rows, asked, wrong, DEMAND),
+        ):
+            for row in np.flatnonzero(bad)[:1]:
+                place = f"{name.format(row)}.{cluster.resources[r]}"
+                raise ProblemError(f"{fault} {values[row]:g}", place)
+
+
+def fitting_by_device(capacity: int, demand: IntArray, unit: int) -> IntArray:
+    """Return (N,) the tasks that fit on the devices of an empty server; amounts are quanta."""
+    taken = np.maximum(demand, 1)
+    tasks: IntArray = np.where(demand < unit, capacity // unit * (unit // taken), capacity // taken)
+    return tasks

@@ -1,0 +1,183 @@
+"""Problems, fillings and replays whose GPUs come in devices."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+
+import fairlead
+from effort import cases
+from fairlead.certificates.filling_replay import certify_filling
+from fairlead.errors import ProblemError
+from fairlead.formats.problem_file import dump
+from fairlead.model.problem import Problem
+from fairlead.model.workload import Workload
+from fairlead.simulation.filling import fill_by
+from fairlead.simulation.replay import replay
+from fairlead.traces.csv_folder import read_folder, write_folder
+from fairlead.traces.parquet_trace import read_parquet, write_parquet
+from filling_problems import POLICIES
+from oracles.plain_replay import plain_fill, plain_replay
+
+TEXT = """
+fairlead: 1
+resources: [cpu, gpu]
+devices: [gpu]
+servers: [{name: a, count: 2, capacity: {cpu: 8, gpu: 2}}]
+users:
+  - {name: ana, demand: {cpu: 1, gpu: 0.6}}
+  - {name: bo, demand: {cpu: 1, gpu: 1}, tasks: 1}
+"""
+PARTS = [0.0, 0.1, 0.3, 0.4, 0.5, 0.6, 1 / 3, 0.1 + 0.2, 1.0, 1.0, 2.0]
+
+
+def read(tmp_path: Path, text: str) -> Problem:
+    (tmp_path / "problem.yaml").write_text(text)
+    return fairlead.load(tmp_path / "problem.yaml")
+
+
+def random_problem(seed: int) -> Problem:
+    random = Random(seed)
+    users, groups = random.randint(1, 5), random.randint(1, 3)
+    capacity = [[random.randint(3, 12), random.choice([0, 2, 2, 4])] for _ in range(groups)]
+    capacity[0][1] = 4
+    demand = [[random.choice([0.5, 1, 2]), random.choice(PARTS)] for _ in range(users)]
+    limits = [random.choice([np.inf, np.inf, 3]) for _ in range(users)]
+    return Problem.from_arrays(
+        capacity,
+        demand,
+        count=[random.randint(1, 3) for _ in range(groups)],
+        weight=[random.choice([1, 1, 2, 0.3]) for _ in range(users)],
+        task_limit=limits,
+        resources=["cpu", "gpu"],
+        devices=["gpu"],
+    )
+
+
+def random_workload(seed: int) -> Workload:
+    random = Random(seed)
+    jobs = 30
+    cluster = random_problem(seed).cluster
+    return Workload.from_arrays(
+        cluster,
+        ["ana", "bo", "cy"],
+        job_user=[random.randrange(3) for _ in range(jobs)],
+        job_submit=sorted(random.randrange(40) for _ in range(jobs)),
+        job_gang=[random.random() < 0.2 for _ in range(jobs)],
+        set_job=range(jobs),
+        set_tasks=[1 + k % 3 for k in range(jobs)],
+        shapes=[[random.choice([0.5, 1, 2]), random.choice(PARTS)] for _ in range(jobs)],
+        task_duration=[random.randint(1, 20) for k in range(jobs) for _ in range(1 + k % 3)],
+    )
+
+
+def test_a_file_names_devices_and_is_written_again(tmp_path: Path) -> None:
+    problem = read(tmp_path, TEXT)
+    assert problem.cluster.devices == ("gpu",)
+    dump(problem, tmp_path / "again.json")
+    assert fairlead.load(tmp_path / "again.json").cluster.devices == ("gpu",)
+    filled = fairlead.fill(problem, select="first-fit")
+    assert filled.tasks.tolist() == [[3], [1]]
+    assert filled.certificate.holds
+    as_one_amount = read(tmp_path, TEXT.replace("devices: [gpu]\n", ""))
+    assert fairlead.fill(as_one_amount, select="first-fit").tasks.tolist() == [[4], [1]]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ("gpu: 0.6", "gpu: 1.6", r"users\[0\].demand.gpu: must be a part of one device"),
+        ("gpu: 2}", "gpu: 1.5}", r"servers\[0\].capacity.gpu: must be a whole number of devices"),
+        ("gpu: 2}", "gpu: 65}", r"servers\[0\].capacity.gpu: .* at most 64, not 65"),
+        ("devices: [gpu]", "devices: [disk]", "devices: must be names of resources"),
+        ("devices: [gpu]", "devices: [gpu, gpu]", "devices: must be names of resources"),
+        ("devices: [gpu]", "devices: gpu", "devices: must be a list"),
+        ("devices: [gpu]", "devices: [1.5]", "devices"),
+    ],
+)
+def test_wrong_devices_are_one_fault(tmp_path: Path, old: str, new: str, fault: str) -> None:
+    with pytest.raises(fairlead.InputError, match=fault):
+        read(tmp_path, TEXT.replace(old, new))
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
+def test_a_filling_by_device_is_as_defined(policy: object) -> None:
+    for seed in range(cases(8)):
+        problem = random_problem(seed)
+        filled = fill_by(problem, policy, seed)
+        assert [tuple(row) for row in filled.order.tolist()] == plain_fill(
+            problem, policy.name, seed
+        )
+        assert filled.certificate.holds
+
+
+def test_a_filling_across_devices_is_no_answer() -> None:
+    """Three tasks of .6 on two devices fit as one amount only."""
+    problem = Problem.from_arrays([[3, 2]], [[1, 0.6]], resources=["cpu", "gpu"], devices=["gpu"])
+    plain = replace(problem, cluster=replace(problem.cluster, devices=()))
+    order = fairlead.fill(plain, select="first-fit").order
+    assert len(order) == 3
+    assert certify_filling(plain, "drf", "first-fit", False, order).holds
+    assert not certify_filling(problem, "drf", "first-fit", False, order).holds
+    assert certify_filling(problem, "drf", "first-fit", False, order[:2]).holds
+    assert not certify_filling(problem, "drf", "first-fit", False, order[:1]).holds
+
+
+@pytest.mark.parametrize(
+    "policy",
+    ["drf/best-fit", "tsf/first-fit", "ps-dsf/joint", "drf/rrr", "easy/first-fit", "easy/best-fit",
+     "fifo/best-fit", "drf/first-fit/over-share", "drf/best-fit/residual"],
+)  # fmt: skip
+def test_a_replay_by_device_is_as_defined(policy: str) -> None:
+    unlike = 0
+    for seed in range(cases(6)):
+        workload = random_workload(seed)
+        log = replay(workload, policy)
+        plain = plain_replay(workload, policy)
+        for name in ("task", "server", "start", "end", "lost", "set_unplaceable"):
+            np.testing.assert_array_equal(getattr(log, name), getattr(plain, name), err_msg=name)
+        merged = replace(workload, cluster=replace(workload.cluster, devices=()))
+        unlike += not np.array_equal(log.start, replay(merged, policy).start)
+    assert unlike
+
+
+def test_slots_ignore_devices() -> None:
+    workload = random_workload(1)
+    merged = replace(workload, cluster=replace(workload.cluster, devices=()))
+    log, other = (replay(each, "slots:4") for each in (workload, merged))
+    np.testing.assert_array_equal(log.start, other.start)
+
+
+def test_traces_keep_devices(tmp_path: Path) -> None:
+    workload = random_workload(2)
+    write_parquet(workload, tmp_path / "trace.parquet")
+    write_folder(workload, tmp_path / "folder")
+    for again in (read_parquet(tmp_path / "trace.parquet"), read_folder(tmp_path / "folder")):
+        assert again.cluster.devices == ("gpu",)
+
+
+def test_shapes_of_a_trace_are_checked() -> None:
+    workload = random_workload(3)
+    shapes = workload.shapes.copy()
+    shapes[0, 1] = 1.5
+    with pytest.raises(ProblemError, match=r"shapes\[0\].gpu: must be a part of one device"):
+        Workload.from_arrays(
+            workload.cluster,
+            workload.users,
+            job_user=[0],
+            job_submit=[0],
+            set_job=[0],
+            set_tasks=[1],
+            shapes=shapes[:1],
+            task_duration=[1],
+        )
+
+
+def test_a_mechanism_divides_devices_as_amounts(tmp_path: Path) -> None:
+    problem = read(tmp_path, TEXT)
+    answer = fairlead.solve(problem, "drfh")
+    assert answer.tasks.sum(axis=1)[0] == pytest.approx(5.0)
