@@ -20,6 +20,10 @@ DLRM_HEADING = (
     "memory_request,memory_limit,disk_request,disk_limit,max_instance_per_node,creation_time,"
     "scheduled_time,deletion_time\n"
 )
+FIT_HEADING = (
+    "id\tsubmit\twait\truntime\tcpus\tcputimeused\tusedmem\tcpusreq\twalltime\tmemreq\tstatus\tuser\t"
+    "group\tapplication\tqueue\tpartition\tprecjob\tthinktime\tDAG_name\tTask_ID\n"
+)
 FILES = {
     readers.BATSIM: json.dumps({"nb_res": 4, "jobs": [], "profiles": {}}, indent=1),
     readers.KUBERNETES: json.dumps({"apiVersion": "v1", "kind": "List", "items": []}, indent=1),
@@ -27,6 +31,7 @@ FILES = {
     readers.DLRM: DLRM_HEADING,
     readers.PHILLY: '[{"status": "Pass", "vc": "v", "jobid": "a", "attempts": []}]',
     readers.HELIOS: "job_id,user,vc,jobname,gpu_num,cpu_num,node_num,state,submit_time\n",
+    readers.FIT_WORKFLOWS: FIT_HEADING,
     readers.SLURM: "JobID|User|State\n",
     readers.SWF: "; MaxProcs: 8\n" + " ".join(["1"] * 18) + "\n",
 }

@@ -134,7 +134,7 @@ def test_specs_that_no_machine_meets(spec: str, fault: str) -> None:
 def test_read(tmp_path: Path) -> None:
     path = tmp_path / "machines"
     path.write_bytes(
-        b"; a comment\r\n0\tzewura\t20\t80\t1\t529426432\r\n\n1 zegox 48 12 1 94035968\n"
+        b"; a comment\r\n0\tzewura\t20\t80\t1\t529426432\r\n\n1 zegox 48 12 1 94035968 30\n"
     )
     assert read_machines(path).groups == (
         MachineGroup("zewura", 20, 80, 529426432 * 1024),
@@ -147,6 +147,7 @@ def test_read(tmp_path: Path) -> None:
     [
         (b"", "", "holds no machine"),
         (b"0\tzewura\t20\t80\t1\n", "row 1", "5 columns, not 6 (cluster id, name, "),
+        (b"0 a 1 1 1 1 30 9\n", "row 1", "8 columns, not 6"),
         (b"0\ta\t1\t1\t1\t1\n1\ta\t1\t1\t1\t1\n", "row 2", "duplicate name 'a'"),
         (b"0\ta\t0\t1\t1\t1\n", "row 1", "column 3 (nodes): '0' is not a positive"),
         (b"0\ta\t9\t1\t1\t1\n1\tb\t10000000\t1\t1\t1\n", "row 2", "column 3 (nodes): 10,000,000"),

@@ -119,7 +119,8 @@ MachineFile = Annotated[
         "--machines",
         metavar="FILE",
         help=(
-            "Machine file of a MetaCentrum log, by default x.swf.machines beside x.swf.gz; openb's "
+            "Machine file of a log of MetaCentrum or FIT, by default x.swf.machines beside "
+            "x.swf.gz; openb's "
             "table of nodes, by default the one beside the pods; for a sacct table the output of "
             "scontrol show node, or of sinfo -N (docs/traces.md)."
         ),

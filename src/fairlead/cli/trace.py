@@ -51,8 +51,8 @@ def info(
     MetaCentrum log with its machine file, any log in Standard Workload Format, openb's table of
     pods beside its table of nodes, a folder of Google's tables of 2011 or 2019, of PAI, Philly or
     Helios, the output of Slurm's sacct --parsable2 or of kubectl get nodes,pods -A -o json, a
-    workload of Batsim, a trace of Gavel, the table of Alibaba's DLRM instances, or the journal of a
-    fairlead serve.
+    workload of Batsim, a trace of Gavel, the table of Alibaba's DLRM instances, a log of FIT's
+    workflows with its machine file, or the journal of a fairlead serve.
 
     \b
     Example:

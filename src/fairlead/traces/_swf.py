@@ -130,11 +130,12 @@ def read_swf_workload(
     note_excerpt(header, jobs, collected.notes)
     with faults_within(str(path)):
         return collected.workload(
-            cluster, f"SWF log {path.name}", user_order=_number_in_name, first=start or 0.0
+            cluster, f"SWF log {path.name}", user_order=number_in_name, first=start or 0.0
         )
 
 
-def _number_in_name(user: str) -> int:
+def number_in_name(user: str) -> int:
+    """Return the number of ``user-7``, to sort users by; -1 without one."""
     number = user.removeprefix("user-")
     return int(number) if number.isdigit() else -1
 
@@ -243,7 +244,7 @@ def read_swf(
         if len(fields) != len(FIELDS) + extra_columns:
             expected = f"{len(FIELDS) + extra_columns} columns separated by blanks"
             raise InputError(f"not {expected} but {len(fields)}", f"row {row}", source)
-        yield _swf_row(row, fields, source)
+        yield swf_row(row, fields, source)
     if empty:
         raise InputError("holds no job", "", source)
 
@@ -311,7 +312,8 @@ def note_unused_columns(row: SwfRow, notes: Counter[str]) -> None:
     notes[UNUSED_COLUMNS["think_time"]] += row.think_time > 0
 
 
-def _swf_row(row: int, fields: list[str], source: str) -> SwfRow:
+def swf_row(row: int, fields: list[str], source: str) -> SwfRow:
+    """Convert the fields of a row; raise InputError for a field that is no usable number."""
     try:
         values = [float(field) for field in fields[: len(FIELDS)]]
     except ValueError:

@@ -81,6 +81,15 @@ def machine_file_beside(log: Path) -> Path:
     return plain.with_name(plain.name + ".machines")
 
 
+def machines_of(log: Path, machines: Path | None) -> Machines:
+    """Read the named machine file of a log, else the conventional one; InputError without it."""
+    machine_file = machine_file_beside(log) if machines is None else machines
+    if not machine_file.exists():
+        fault = "there is no such machine file; name one with --machines"
+        raise InputError(fault, "", str(machine_file))
+    return read_machines(machine_file)
+
+
 def read_metacentrum(
     path: Path, *, machines: Path | None = None, on_progress: ProgressReport | None = None
 ) -> Workload:
@@ -93,12 +102,8 @@ def read_metacentrum(
     nodes (``#excl``) asks for a whole node if all its possible nodes are equal, otherwise for the
     cores and memory that it names. Users are ``user-<id>`` by ascending id.
     """
-    machine_file = machine_file_beside(path) if machines is None else machines
-    if not machine_file.exists():
-        fault = "there is no such machine file; name one with --machines"
-        raise InputError(fault, "", str(machine_file))
-    park = read_machines(machine_file)
-    cluster = _cluster(park)
+    park = machines_of(path, machines)
+    cluster = cluster_of(park)
     reader = _Reader(park, cluster)
     start = latest = None
     jobs = 0
@@ -125,7 +130,8 @@ def read_metacentrum(
         )
 
 
-def _cluster(park: Machines) -> Cluster:
+def cluster_of(park: Machines) -> Cluster:
+    """Return the cluster of a machine file, with cores and GiB."""
     groups = park.groups
     return Cluster(
         groups=tuple(group.name for group in groups),

@@ -196,8 +196,9 @@ class Machines:
 def read_machines(path: Path) -> Machines:
     """Read a machine file: one cluster per row, six columns separated by tabs or blanks.
 
-    The columns are `MACHINE_COLUMNS`; the speed is not used. Raises InputError, which names file
-    and row, for a malformed row, a repeated name, or more than `MOST_SERVERS` nodes in all.
+    The columns are `MACHINE_COLUMNS`; the speed and a seventh column are not used. Raises
+    InputError, which names file and row, for a malformed row, a repeated name, or more than
+    `MOST_SERVERS` nodes in all.
     """
     source = str(path)
     groups: list[MachineGroup] = []
@@ -208,7 +209,7 @@ def read_machines(path: Path) -> Machines:
             continue
         place = f"row {row}"
         fields = line.split()
-        if len(fields) != len(MACHINE_COLUMNS):
+        if len(fields) not in (len(MACHINE_COLUMNS), len(MACHINE_COLUMNS) + 1):
             expected = f"{len(MACHINE_COLUMNS)} ({', '.join(MACHINE_COLUMNS)})"
             raise InputError(f"{len(fields)} columns, not {expected}", place, source)
         name = fields[1]

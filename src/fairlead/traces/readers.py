@@ -20,6 +20,7 @@ from fairlead.traces._stored_files import SUFFIXES, ProgressReport, read_lines
 from fairlead.traces._swf import COMMENT
 from fairlead.traces.batsim import is_batsim
 from fairlead.traces.dlrm import is_dlrm
+from fairlead.traces.fit_workflows import is_fit_workflows
 from fairlead.traces.gavel import is_gavel
 from fairlead.traces.google_2019_tables import is_google_2019
 from fairlead.traces.helios import is_helios, is_helios_folder
@@ -44,6 +45,7 @@ PAI = "PAI tables"
 GOOGLE_2019 = "Google tables of 2019"
 PHILLY = "Philly trace"
 HELIOS = "Helios trace"
+FIT_WORKFLOWS = "FIT workflows"
 
 GROUP = "fairlead.traces"  # of entry points: each names a `TraceFormat`
 PARQUET_MAGIC, SQLITE_MAGIC = b"PAR1", b"SQLite format 3\0"
@@ -57,7 +59,7 @@ _WANTED = (
     "journal of fairlead serve, the output of Slurm's sacct --parsable2, the output of "
     "kubectl get nodes,pods -A -o json, a workload of Batsim, a trace of Gavel, the table of "
     "Alibaba's DLRM instances, a folder of its PAI tables, a folder of Google's tables of 2019, "
-    "a trace of Philly or Helios"
+    "a trace of Philly or Helios, a log of FIT's workflows"
 )
 _BY_COMMAS = {
     6: "looks like a table of Google's trace; name the folder that holds task_events",
@@ -119,6 +121,7 @@ READERS = {
     HELIOS: Reader("helios", "read_helios", ("servers", "cores", "user_from"), "a Helios trace"),
     PAI: Reader("pai", "read_pai", ("machines",)),
     GOOGLE_2019: Reader("google_2019", "read_google_2019"),
+    FIT_WORKFLOWS: Reader("fit_workflows", "read_fit_workflows", ("machines",)),
     SLURM: Reader(
         "slurm",
         "read_slurm",
@@ -268,7 +271,12 @@ def _format_of_first_line(path: Path, line: str) -> str:
         return BATSIM
     if is_kubernetes_dump(line):
         return KUBERNETES
-    by_line = ((is_gavel, GAVEL), (is_dlrm, DLRM), (is_helios, HELIOS))
+    by_line = (
+        (is_gavel, GAVEL),
+        (is_dlrm, DLRM),
+        (is_helios, HELIOS),
+        (is_fit_workflows, FIT_WORKFLOWS),
+    )
     return next((name for recognises, name in by_line if recognises(line)), "")
 
 

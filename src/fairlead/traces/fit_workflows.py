@@ -1,0 +1,122 @@
+"""Logs of workflows named FIT, as published with the Alea simulator.
+
+Source: github.com/aleasimulator/alea, ``data-set/FIT``. A heading, then a job per row in 20 columns
+separated by tabs: those of the Standard Workload Format, the workflow and the task within it. The
+preceding job may be several, as ``1&2&3``: the jobs that must end first.
+
+A job is one task on one server. Its memory is that of the job in KiB: Alea takes it per node, and
+per core the largest jobs would exceed every server. Preceding jobs are counted and not used. The
+wait is 0 for all jobs, also for those that wait for others, so starts are unknown.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from fairlead.errors import InputError
+from fairlead.model.workload import Workload
+from fairlead.traces._job_collector import JobCollector
+from fairlead.traces._stored_files import ProgressReport, faults_within, read_lines, show
+from fairlead.traces._swf import (
+    FIELDS,
+    KIB_PER_GIB,
+    NEVER_RAN,
+    NO_MEMORY,
+    NO_PROCESSORS,
+    NO_SUBMISSION,
+    NO_USER,
+    UNKNOWN,
+    SwfRow,
+    note_unused_columns,
+    number_in_name,
+    swf_row,
+)
+from fairlead.traces.metacentrum import cluster_of, machines_of
+
+# The names of the last two columns differ among the logs.
+HEADING = (
+    "id submit wait runtime cpus cputimeused usedmem cpusreq walltime memreq status user group "
+    "application queue partition precjob thinktime"
+)
+N_COLUMNS = len(FIELDS) + 2
+PRECEDING = FIELDS.index("preceding job")
+_JOBS = re.compile(r"[0-9]{1,15}(?:&[0-9]{1,15})*")
+
+
+def is_fit_workflows(line: str) -> bool:
+    """Return whether a line is the heading of a log of workflows."""
+    return line.split("\t")[: len(FIELDS)] == HEADING.split()
+
+
+def read_fit_workflows(
+    path: Path, *, machines: Path | None = None, on_progress: ProgressReport | None = None
+) -> Workload:
+    """Read a log of workflows and its machine file; times count from the first submission. O(rows).
+
+    Parameters
+    ----------
+    path : Path
+    machines : Path, optional
+        As of MetaCentrum's logs; ``x.swf.machines`` beside ``x.swf`` when absent.
+    """
+    cluster = cluster_of(machines_of(path, machines))
+    anywhere = (True,) * len(cluster.groups)
+    collected = JobCollector()
+    jobs, preceding = set[int](), dict[int, int]()  # preceding jobs with the first row of each
+    for number, line in read_lines(path, on_progress):
+        if not line or (number == 1 and is_fit_workflows(line)):
+            continue
+        fields = line.split("\t")
+        with faults_within(str(path), f"row {number}"):
+            if len(fields) != N_COLUMNS:
+                raise InputError(f"{len(fields)} columns separated by tabs, not {N_COLUMNS}")
+            before = _preceding(fields[PRECEDING])
+            fields[PRECEDING] = str(before[0] if before else UNKNOWN)
+            row = swf_row(number, fields, str(path))
+            jobs.add(row.job)
+            for job in before:
+                preceding.setdefault(job, number)
+            if _is_usable(row, collected):
+                _collect(row, anywhere, collected)
+    for job, number in preceding.items():
+        if job not in jobs:
+            fault = f"column {PRECEDING + 1} (precjob): the log has no job {job}"
+            raise InputError(fault, f"row {number}", str(path))
+    with faults_within(str(path)):
+        return collected.workload(
+            cluster, f"FIT workflows {path.name}", user_order=number_in_name, from_first=True
+        )
+
+
+def _preceding(text: str) -> list[int]:
+    """Return the jobs that must end first."""
+    if text == str(UNKNOWN):
+        return []
+    if not _JOBS.fullmatch(text):
+        fault = f"{show(text)} is no list of jobs such as 1&2, nor {UNKNOWN}"
+        raise InputError(f"column {PRECEDING + 1} (precjob): {fault}")
+    return list(map(int, text.split("&")))
+
+
+def _is_usable(row: SwfRow, collected: JobCollector) -> bool:
+    """Return whether a job can run; count the others by reason."""
+    for reason, wrong in (
+        (NO_SUBMISSION, row.submit == UNKNOWN),
+        (NEVER_RAN, row.run <= 0),
+        (NO_PROCESSORS, row.cores_allocated <= 0),
+    ):
+        if wrong:
+            collected.notes[reason] += 1
+            return False
+    return True
+
+
+def _collect(row: SwfRow, anywhere: tuple[bool, ...], collected: JobCollector) -> None:
+    note_unused_columns(row, collected.notes)
+    collected.notes[NO_MEMORY] += row.memory_requested < 0
+    collected.notes[NO_USER] += row.user < 0
+    user = f"user-{row.user}" if row.user >= 0 else "user-unknown"
+    collected.add_job(str(row.job), user, row.submit, limit=row.walltime)
+    memory = max(row.memory_requested, 0.0) / KIB_PER_GIB
+    collected.add_tasks((float(row.cores_allocated), memory), anywhere, [row.run])
