@@ -64,6 +64,46 @@ def drf(view: ClusterView, *, is_best_fit: bool) -> object:
     return None
 
 
+def fifo(view: ClusterView) -> object:
+    """fifo/first-fit: no group passes the first one that fits on idle servers."""
+    group = next((group for group in view.waiting if view.fits_idle(group)), None)
+    servers = None if group is None else view.plan(group)
+    return None if servers is None else (group, servers)
+
+
+def joint(view: ClusterView) -> object:
+    """ps-dsf/joint: the least virtual dominant share of a user on a server with room."""
+    least: tuple[int, GroupView, list[ServerView]] | None = None
+    for name in view.users:
+        groups = (group for group in view.waiting if group.user.name == name)
+        found = next((pair for group in groups if (pair := best_pair(view, group))), None)
+        if found and (least is None or found[0] < least[0]):
+            least = found
+    return None if least is None else least[1:]
+
+
+def best_pair(
+    view: ClusterView, group: GroupView
+) -> tuple[int, GroupView, list[ServerView]] | None:
+    """The score of a group on its best server, the group, and its servers; None without room."""
+    scores: list[int] = []
+
+    def choose(servers: list[ServerView], demand: Amounts) -> ServerView:
+        best = min(servers, key=lambda server: share_on(server, group, demand))
+        scores.append(share_on(best, group, demand))
+        return best
+
+    servers = view.plan(group, choose)
+    return None if servers is None else (scores[0], group, servers)
+
+
+def share_on(server: ServerView, group: GroupView, demand: Amounts) -> int:
+    """The virtual dominant share of a group's user by weight, as a whole number."""
+    held, capacity = group.user.held, server.capacity
+    parts = (exact(held[r]) / exact(capacity[r]) for r in demand if demand[r] > 0)
+    return floor(max(parts) / exact(group.user.weight) * 2**64)
+
+
 def assert_same_starts(log: RunLog, expected: RunLog) -> None:
     for name in ("task", "server", "start", "end", "lost", "set_unplaceable"):
         np.testing.assert_array_equal(getattr(log, name), getattr(expected, name), err_msg=name)
@@ -82,6 +122,20 @@ def test_a_policy_written_as_a_rule_starts_the_same_tasks(fit: str, strict: bool
             assert_same_starts(log, replay(workload, f"drf/{fit}", strict_fifo=strict))
             starts += len(log.task)
     assert starts > 300
+
+
+@pytest.mark.parametrize(("rule", "policy"), [(fifo, "fifo/first-fit"), (joint, "ps-dsf/joint")])
+def test_fifo_and_ps_dsf_as_rules_start_the_same_tasks(
+    rule: Callable[[ClusterView], object], policy: str
+) -> None:
+    starts = 0
+    for seed in range(cases(30)):
+        for make in (random_workload, crowded_workload):
+            workload = make(seed)
+            log = replay(workload, OwnPolicy("own", rule))
+            assert_same_starts(log, replay(workload, policy))
+            starts += len(log.task)
+    assert starts > 600
 
 
 def test_inexact_amounts_are_placed_as_by_the_scheduler() -> None:

@@ -18,7 +18,9 @@ from fairlead.scheduler._entities import (
     has_room,
     limit_reached,
 )
+from fairlead.scheduler._shortage import fit_together
 from fairlead.scheduler._state import State
+from fairlead.scheduler.criteria.fifo import fits_among, idle_copy
 from fairlead.scheduler.own_rules import (
     Choose,
     ClusterView,
@@ -138,8 +140,20 @@ class RuleCycle(Cycle):
         return view
 
     def open_servers(self) -> list[ServerView]:
-        servers = [server for server in self.state.servers.values() if not server.is_draining]
-        return [self.server_view(server) for server in sorted(servers)]
+        return [self.server_view(server) for server in self.servers_to_use()]
+
+    def servers_to_use(self) -> list[Server]:
+        """Return the open servers in order."""
+        return sorted([s for s in self.state.servers.values() if not s.is_draining])
+
+    def fits_idle(self, group: TaskGroup) -> bool:
+        """Return whether idle servers have room for a task of a group, or for a whole gang."""
+        servers = self.servers_to_use()
+        if isinstance(group, Gang) and not group.is_alike():
+            idle = [idle_copy(server) for server in servers]
+            return fits_among(group, idle, self.state.selection, self.state.criterion.total)
+        tasks = int(group.waiting) if isinstance(group, Gang) else 1
+        return fit_together(servers, group.shape, tasks)
 
     def server_view(self, server: Server) -> ServerView:
         view = self.servers.get(server.name)

@@ -279,6 +279,13 @@ class ClusterView:
         """Return whether a task of a group, or all tasks of a gang, have room now."""
         return self._cycle.has_room_now(group._group)
 
+    def fits_idle(self, group: GroupView) -> bool:
+        """Return whether open servers, when idle, have room for its next task, or its whole gang.
+
+        O(servers).
+        """
+        return self._cycle.fits_idle(group._group)
+
     def plan(
         self,
         group: GroupView,

@@ -123,20 +123,25 @@ class SubmissionTime(Criterion):
         if self.idle_version != self.version:
             self.idle_version = self.version
             self.idle = [idle_copy(server) for server in self.open_servers()]
-        taken: list[tuple[Server, Shape, vec[i64]]] = []
-        indices = largest_first(gang, self.total)
-        for index in indices:
-            shape = gang.shape_of(index)
-            found = self.selection.find_among(self.idle, shape)
-            if found is None:
-                break
-            taken.append((found, shape, hold_on(found, shape)))
-        for found, shape, devices in taken:
-            take_from(found.free, shape, devices, -1)
-        return len(taken) == len(indices)
+        return fits_among(gang, self.idle, self.selection, self.total)
 
     def open_servers(self) -> list[Server]:
         return [server for server in self.servers.values() if not server.is_draining]
+
+
+def fits_among(gang: Gang, servers: list[Server], selection: Selection, total: vec[i64]) -> bool:
+    """Return whether a selection finds servers for all waiting tasks of a gang."""
+    taken: list[tuple[Server, Shape, vec[i64]]] = []
+    indices = largest_first(gang, total)
+    for index in indices:
+        shape = gang.shape_of(index)
+        found = selection.find_among(servers, shape)
+        if found is None:
+            break
+        taken.append((found, shape, hold_on(found, shape)))
+    for found, shape, devices in taken:
+        take_from(found.free, shape, devices, -1)
+    return len(taken) == len(indices)
 
 
 def idle_copy(server: Server) -> Server:
