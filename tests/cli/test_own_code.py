@@ -38,6 +38,27 @@ def wrong(view):
 number = 5
 """
 
+TALKS = """
+import fairlead
+print("loaded")
+
+def first(view):
+    print("a rule")
+    return next((group for group in view.waiting if view.fits(group)), None)
+
+def wrong(view):
+    return view.nothing
+
+def even(problem):
+    print("even")
+    return problem.gamma / problem.n_users
+
+@fairlead.mechanism("half")
+def halved(problem):
+    print("half")
+    return problem.gamma / problem.n_users / 2
+"""
+
 
 @pytest.fixture
 def mine(tmp_path: Path) -> str:
@@ -116,6 +137,31 @@ def test_a_policy_and_fair_shares_in_a_file(process: Process, mine: str, day: st
         assert done.returncode == 2
         assert fault in done.stderr
         assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_printed_text_does_not_spoil_the_answer(
+    process: Process, tmp_path: Path, day: str, processes: str
+) -> None:
+    path = tmp_path / "talks.py"
+    path.write_text(TALKS)
+    fair = ("--fair", f"{path}:even", "--json", "--processes", processes)
+    done = process("simulate", day, "-p", f"{path}:first", "-p", "drf/best-fit", *fair)
+    assert list(json.loads(done.stdout)["policies"]) == ["first", "drf/best-fit"]
+    assert {"loaded", "a rule", "even"} <= set(done.stderr.splitlines())
+    done = process("simulate", day, "-p", f"{path}:wrong", "--processes", processes)
+    assert (
+        f"({path}, line {TALKS[: TALKS.index('view.nothing')].count(chr(10)) + 1})" in done.stderr
+    )
+
+
+def test_a_mechanism_that_prints_gives_json(process: Process, tmp_path: Path, small: Path) -> None:
+    path = tmp_path / "talks.py"
+    path.write_text(TALKS)
+    for name in ("even", "half"):
+        done = process("allocate", str(small), "-m", f"{path}:{name}", "--json")
+        assert json.loads(done.stdout)["mechanism"] == name
+        assert {"loaded", name} <= set(done.stderr.splitlines())
 
 
 def test_a_study_compares_rules_over_variations(process: Process, mine: str, day: str) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
+from dataclasses import dataclass, replace
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -12,7 +14,26 @@ from typing import TYPE_CHECKING, Any
 from fairlead.errors import InputError
 
 if TYPE_CHECKING:
+    from types import CodeType
+
     from fairlead.simulation.planned_runs import NamedRule
+
+
+@dataclass(frozen=True)
+class _Apart:
+    """A function of the user's that prints to standard error: standard output has the answer."""
+
+    function: Callable[..., Any]
+
+    def __call__(self, *given: Any, **options: Any) -> Any:
+        with redirect_stdout(sys.stderr):
+            return self.function(*given, **options)
+
+    @property
+    def __code__(self) -> CodeType:
+        """That of the function, so that its faults name its file and line."""
+        code: CodeType = self.function.__code__
+        return code
 
 
 def mechanism_of(text: str) -> str:
@@ -28,13 +49,21 @@ def mechanism_of(text: str) -> str:
     file, name = _parts_of(text)
     before = ADDED.get(name)
     function = _load(file, name, lambda: ADDED.get(name) is not before)
-    if function is None:
-        return name  # that of its decorator
-    for row in ADDED.values():
-        if getattr(row.implementation, "args", ())[:1] == (function,):
-            return row.name
-    mechanism(name)(function)
+    if function is not None:  # None has the name of its decorator
+        same = (r.name for r in ADDED.values() if _function_of(r.implementation) is function)
+        found = next(same, None)
+        if found is None:
+            mechanism(name)(function)
+        name = found or name
+    for row in list(ADDED.values()):
+        if not isinstance(row.implementation, str | _Apart):
+            ADDED[row.name] = replace(row, implementation=_Apart(row.implementation))
     return name
+
+
+def _function_of(implementation: object) -> object:
+    """Return the user's function of an added mechanism; None if it is not known."""
+    return next(iter(getattr(implementation, "args", ())), None)
 
 
 def policy_of(text: str) -> str | NamedRule:
@@ -44,7 +73,7 @@ def policy_of(text: str) -> str | NamedRule:
     from fairlead.simulation.planned_runs import NamedRule
 
     file, name = _parts_of(text)
-    return NamedRule(name, _load(file, name))
+    return NamedRule(name, _Apart(_load(file, name)))
 
 
 def _names_file(text: str) -> bool:
@@ -72,7 +101,8 @@ def _load(file: Path, name: str, is_known: Callable[[], bool] = lambda: False) -
     module = module_from_spec(spec)
     sys.modules.setdefault(file.stem, module)
     try:
-        spec.loader.exec_module(module)
+        with redirect_stdout(sys.stderr):
+            spec.loader.exec_module(module)
     except (Exception, SystemExit) as fault:
         why = f"cannot be loaded: {type(fault).__name__}: {fault}".replace("\n", " ")
         raise InputError(why, "", str(file)) from None
