@@ -155,6 +155,25 @@ def test_printed_text_does_not_spoil_the_answer(
     )
 
 
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_rule_that_raises_ends_no_other_run(
+    process: Process, mine: str, day: str, tmp_path: Path, processes: str
+) -> None:
+    rules = ("-p", f"{mine}:wrong", "-p", "drf/best-fit", "-p", f"{mine}:sjf")
+    words = ("simulate", day, *rules, "--processes", processes, "--json")
+    line = CODE[: CODE.index("view.nothing")].count("\n") + 1
+    fault = f"wrong: AttributeError: 'ClusterView' object has no attribute 'nothing' ({mine}, line "
+    done = process(*words, "--runs", str(tmp_path / "runs"))
+    assert list(json.loads(done.stdout)["policies"]) == ["drf/best-fit", "sjf"]
+    assert (done.returncode, done.stderr) == (2, f"fairlead: {fault}{line})\n")
+    assert len(list((tmp_path / "runs").iterdir())) == 2
+    # A comparison with the rule that failed shows nothing.
+    for more in (("--today", "wrong"), ("--dedicated",)):
+        done = process(*words, *more)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr == f"fairlead: {fault}{line})\n"
+
+
 def test_a_mechanism_that_prints_gives_json(process: Process, tmp_path: Path, small: Path) -> None:
     path = tmp_path / "talks.py"
     path.write_text(TALKS)

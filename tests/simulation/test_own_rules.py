@@ -21,6 +21,7 @@ from fairlead.model.workload import Workload
 from fairlead.scheduler.own_rules import ClusterView, GroupView, ServerView
 from fairlead.scheduler.policies import OwnPolicy
 from fairlead.simulation.replay import replay
+from fairlead.simulation.runs import RunsFailedError
 from oracles.random_workloads import crowded_workload, odd_amounts_workload, random_workload
 
 Amounts = dict[str, float]
@@ -286,6 +287,18 @@ def test_rules_run_in_processes_beside_named_policies_and_changes(tmp_path: Path
     fairlead.simulate(workload, named, folder=tmp_path, processes=1,
                       on_found=lambda name, _: found.append(name))  # fmt: skip
     assert found == []
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_the_error_of_a_rule_has_the_other_runs(processes: int) -> None:
+    def wrong(view: ClusterView) -> object:
+        return view.waiting[9]
+
+    policies: Any = [wrong, "drf/best-fit"]
+    with pytest.raises(RunsFailedError, match="wrong: IndexError") as caught:
+        fairlead.simulate(workload_of([(0, 0.0, 1, 5.0)]), policies, processes=processes)
+    assert list(caught.value.finished) == ["drf/best-fit"]
+    assert len(caught.value.finished["drf/best-fit"].log.task) == 1
 
 
 @pytest.mark.parametrize("name", ["drf/best-fit", "slots:3", "recorded", "", " x", "a\nb"])

@@ -252,34 +252,41 @@ def simulate(
     if RECORDED in names or reference == RECORDED:
         check_recorded(workload, str(trace))
     from fairlead.model.workload import first_seconds
-    from fairlead.simulation.runs import RunsInterrupted, resume_text
-    from fairlead.simulation.simulate import Outcomes
+    from fairlead.simulation.runs import RunsFailedError, RunsInterrupted, resume_text
+    from fairlead.simulation.simulate import Outcome, Outcomes
     from fairlead.simulation.simulate import simulate as simulate_policies
 
     if until is not None:
         # All counts are of the replayed part.
         until *= SECONDS_PER_HOUR
         workload = first_seconds(workload, until)
-    outcomes = Outcomes()
+    outcomes, failed = Outcomes(), None
+    alone = (replayed, names[-1]) if dedicated else None
     try:
         with executor_on(ray, processes) as executor, replay_bars() as (on_progress, _):
-            outcomes = simulate_policies(
-                workload,
-                policies,
-                folder=runs,
-                executor=executor,
-                seed=seed,
-                strict_fifo=strict_fifo,
-                what_if=what_if or (),
-                dedicated=dedicated,
-                perfect_estimates=perfect_estimates,
-                until=until,
-                fair=fair,
-                on_found=_report_kept,
-                on_progress=on_progress,
-            )
+            try:
+                outcomes = simulate_policies(
+                    workload,
+                    policies,
+                    folder=runs,
+                    executor=executor,
+                    seed=seed,
+                    strict_fifo=strict_fifo,
+                    what_if=what_if or (),
+                    dedicated=dedicated,
+                    perfect_estimates=perfect_estimates,
+                    until=until,
+                    fair=fair,
+                    on_found=_report_kept,
+                    on_progress=on_progress,
+                )
+            except RunsFailedError as fault:
+                needed = {*(alone or ()), reference} - {None, RECORDED}
+                if not fault.finished or not needed <= fault.finished.keys():
+                    raise
+                failed, rest = fault, fault.finished.items()
+                outcomes = Outcomes({name: Outcome.of(run, until, fair) for name, run in rest})
         _report_repeated(workload, outcomes)
-        alone = (replayed, names[-1]) if dedicated else None
         reasons = {}
         if explain is not None:
             shared = {run.name: outcomes[run.name] for run in planned if not run.dedicated}
@@ -323,6 +330,8 @@ def simulate(
     unkept = sum(outcome.path is None for outcome in outcomes.values())
     if runs is not None and unkept:
         raise InputError(f"{unkept} of {len(outcomes)} runs could not be kept", "", str(runs))
+    if failed is not None:
+        raise failed
 
 
 def _refuse_for_studies(

@@ -61,6 +61,14 @@ class RunsInterrupted(KeyboardInterrupt):
         super().__init__(f"{len(finished)} of {runs} runs are finished and kept")
 
 
+class RunsFailedError(FairleadError):
+    """User-defined rules failed; `finished` has the other runs."""
+
+    def __init__(self, faults: Sequence[str], finished: dict[str, FinishedRun]) -> None:
+        self.finished = finished
+        super().__init__("; ".join(dict.fromkeys(faults)))
+
+
 @dataclass(frozen=True, eq=False)
 class ReplayJob:
     """One replay of the workload with the change of the run."""
@@ -78,6 +86,17 @@ class ReplayJob:
         if self.run.dedicated:
             return replay_dedicated(self.workload, self.run.chosen, once, on_progress=on_progress)
         return once(self.workload, self.run.chosen, on_progress=on_progress)
+
+    def replay_or_fault(
+        self, on_progress: Callable[[int, float], None] | None = None
+    ) -> RunLog | str:
+        """Replay it; return the fault of a user-defined rule, which ends no other run."""
+        try:
+            return self.replay(on_progress)
+        except FairleadError as fault:
+            if self.run.rule is None:
+                raise
+            return str(fault)
 
 
 def run_policies(
@@ -123,6 +142,8 @@ def run_policies(
         When the parts of a policy have no meaning together.
     RunsInterrupted
         When interrupted; finished runs are in the folder.
+    RunsFailedError
+        When rules raised exceptions or made impossible starts, after all other runs.
     FairleadError
         When a process was killed; finished runs are in the folder.
     """
@@ -142,6 +163,7 @@ def run_policies(
     finished: dict[str, FinishedRun] = {}
     marks: dict[str, str] = {}
     jobs: list[ReplayJob] = []
+    faults: list[str] = []
     if folder is not None:
         open_folder(folder)
         digest = workload_digest(workload)
@@ -170,7 +192,10 @@ def run_policies(
                 _LOGGER.warning("%s is finished, but not kept: %s", run.name, fault)
         finished[run.name] = FinishedRun(run, changed, log, path)
 
-    def finish_job(number: int, log: RunLog) -> None:
+    def finish_job(number: int, log: RunLog | str) -> None:
+        if isinstance(log, str):
+            faults.append(log)
+            return
         finish(jobs[number].run, log)
         report(number, jobs[number].workload.n_tasks, log.makespan)
 
@@ -192,7 +217,10 @@ def run_policies(
             if run.policy == RECORDED and run.name not in finished:
                 finish(run, recorded_run(workload))
         listener = None if on_progress is None else report
-        (executor or Processes()).do_all(ReplayJob.replay, jobs, finish_job, listener)
+        (executor or Processes()).do_all(ReplayJob.replay_or_fault, jobs, finish_job, listener)
+        if faults:
+            rest = {run.name: finished[run.name] for run in runs if run.name in finished}
+            raise RunsFailedError(faults, rest)
         if dedicated:
             shared, alone = finished[replayed[0].name], finished[runs[-1].name]
             warning = dedicated_caution(workload, shared.log, alone.log)

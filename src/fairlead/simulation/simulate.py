@@ -222,9 +222,10 @@ def simulate(
     ------
     InputError
         For an unusable trace, policy, change, number or folder, or ``recorded`` where the trace
-        does not record when its tasks started; or a start that a rule may not make.
-    FairleadError
-        For an exception of a rule.
+        does not record when its tasks started.
+    RunsFailedError
+        For an exception of a rule, or a start that it may not make, after all other runs; its
+        `finished` has these. It is a `FairleadError`.
     RefusalError
         When the parts of a policy have no meaning together.
     KeyboardInterrupt
