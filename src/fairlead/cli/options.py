@@ -159,6 +159,22 @@ Weights = Annotated[
     Path | None,
     Option("--weights", metavar="FILE", help="YAML or JSON with weights of users: {ana: 2}."),
 ]
+FromTime = Annotated[
+    str | None,
+    Option(
+        "--from",
+        metavar="TIME",
+        help="Only jobs submitted from this time of the trace on, which becomes 0; such as 2d.",
+    ),
+]
+ToTime = Annotated[
+    str | None,
+    Option(
+        "--to",
+        metavar="TIME",
+        help="Only jobs submitted before this time of the trace; 36h, or 1-12 as in Slurm.",
+    ),
+]
 RayAddress = Annotated[
     str | None,
     Option(
@@ -198,11 +214,16 @@ def read_any_trace(
     user_from: str | None = None,
     exclude: Sequence[str] = (),
     weights: Path | None = None,
+    begin: str | None = None,
+    end: str | None = None,
 ) -> tuple[Workload, str]:
     """Read a trace of any format under a progress bar; return it and the name of its format.
 
-    It is without the users `exclude`, and has the weights of a file.
+    It is without the users `exclude`, has the weights of a file, and only jobs submitted from
+    `begin` up to `end`.
     """
+    first = 0.0 if begin is None else seconds_of(begin, "--from")
+    last = inf if end is None else seconds_of(end, "--to")
     from fairlead.traces.readers import MachineOptions, read_workload
 
     given = MachineOptions(machines, servers, cores, memory, user_from)
@@ -216,6 +237,10 @@ def read_any_trace(
             workload = with_weights(workload, weights)
         if exclude:
             workload = without_users(workload, exclude)
+    if begin is not None or end is not None:
+        from fairlead.traces.time_window import time_window
+
+        workload = time_window(plain_trace(workload), first, last)
     return workload, found
 
 

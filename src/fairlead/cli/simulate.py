@@ -12,6 +12,7 @@ from fairlead.cli.options import (
     CoresOfServer,
     Exclude,
     Forms,
+    FromTime,
     HalfLife,
     MachineFile,
     MemoryOfServer,
@@ -24,6 +25,7 @@ from fairlead.cli.options import (
     ServersOfLog,
     Spare,
     StrictFifo,
+    ToTime,
     TreeFile,
     UserFrom,
     Weights,
@@ -172,6 +174,8 @@ def simulate(
     user_from: UserFrom = None,
     exclude: Exclude = None,
     weights: Weights = None,
+    begin: FromTime = None,
+    end: ToTime = None,
 ) -> None:
     """Replay a trace under several policies, and compare the outcomes.
 
@@ -227,7 +231,16 @@ def simulate(
             if str(each) in workloads:
                 raise InputError("is given twice", "", str(each))
             varied, _ = read_any_trace(
-                each, machines, servers, cores, memory, user_from, exclude or (), weights
+                each,
+                machines,
+                servers,
+                cores,
+                memory,
+                user_from,
+                exclude or (),
+                weights,
+                begin,
+                end,
             )
             if load is not None:
                 from fairlead.traces.what_if import with_load
@@ -240,7 +253,7 @@ def simulate(
     if explain is not None:
         _check_explained([run for run in planned if not run.dedicated])
     workload, found = read_any_trace(
-        trace, machines, servers, cores, memory, user_from, exclude or (), weights
+        trace, machines, servers, cores, memory, user_from, exclude or (), weights, begin, end
     )
     if load is not None:
         from fairlead.traces.what_if import with_load

@@ -12,9 +12,11 @@ from fairlead.cli.options import (
     AsJson,
     CoresOfServer,
     Exclude,
+    FromTime,
     MachineFile,
     MemoryOfServer,
     ServersOfLog,
+    ToTime,
     UserFrom,
     Weights,
     read_any_trace,
@@ -91,6 +93,8 @@ def convert(
     user_from: UserFrom = None,
     exclude: Exclude = None,
     weights: Weights = None,
+    begin: FromTime = None,
+    end: ToTime = None,
     as_json: AsJson = False,
 ) -> None:
     """Convert a trace into this project's format, or a log or a dump into a problem file.
@@ -102,12 +106,13 @@ def convert(
     \b
     Example:
       fairlead trace convert examples/logs/metacentrum.swf.gz -o metacentrum.parquet
+      fairlead trace convert examples/logs/metacentrum.swf.gz -o day.parquet --from 1d --to 2d
       fairlead trace convert examples/logs/metacentrum.swf.gz -o metacentrum.yaml
     """
     if _is_trace(output):
         _check_trace_output(output, [log, *([machines] if machines else [])])
         workload, found = read_any_trace(
-            log, machines, servers, cores, memory, user_from, exclude or (), weights
+            log, machines, servers, cores, memory, user_from, exclude or (), weights, begin, end
         )
         _write_trace(workload, output)
         _show_written(workload, output, as_json, format=found)
@@ -122,6 +127,8 @@ def convert(
         ("--user-from", user_from),
         ("--exclude", exclude),
         ("--weights", weights),
+        ("--from", begin),
+        ("--to", end),
     ):
         if value is not None:
             raise InputError("is for traces, not for a problem file", name)

@@ -1,0 +1,64 @@
+"""A window of a trace: the jobs submitted between two times."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+
+import numpy as np
+
+from fairlead.errors import InputError
+from fairlead.model.workload import JOIN, Workload, excerpt, first_seconds
+
+
+def time_window(workload: Workload, begin: float = 0.0, end: float = inf) -> Workload:
+    """Return the jobs submitted from `begin` up to `end`, exclusive, with times from `begin`.
+
+    Earlier jobs are left out, also those that still ran at `begin`. Servers begin in their state
+    at `begin`: a server that is away leaves at time 0. Servers that first join after `end` are
+    removed. O(J + K + T + X + servers).
+
+    Parameters
+    ----------
+    workload : Workload
+    begin, end : float
+        Seconds since the start of the trace.
+
+    Raises
+    ------
+    InputError
+        When `begin` is not before `end`, or no job is submitted between them.
+
+    Examples
+    --------
+    >>> from fairlead.traces.generator import generate_day
+    >>> day = generate_day(servers=20, users=5, jobs=200, hours=24)
+    >>> morning = time_window(day, 6 * 3600, 12 * 3600)
+    >>> morning.n_jobs < day.n_jobs, bool(morning.job_submit.max() < 6 * 3600)
+    (True, True)
+    """
+    if begin >= end:
+        raise InputError(f"must be before --to ({end:g} s), not {begin:g} s", "--from")
+    if not ((workload.job_submit >= begin) & (workload.job_submit < end)).any():
+        first, last = workload.job_submit[[0, -1]]
+        until = f" and before {end:g} s" if end < inf else ""
+        fault = f"no job is submitted from {begin:g} s on{until}"
+        raise InputError(f"{fault}; the trace has jobs from {first:g} s to {last:g} s", "--from")
+    part = workload if end == inf else first_seconds(workload, end)
+    jobs = part.job_submit >= begin
+    events = part.server_time >= begin
+    last_event = np.full(part.n_servers, -1)
+    last_event[part.server[~events]] = np.flatnonzero(~events)  # ascending: the latest stays
+    state = last_event[last_event >= 0]
+    events[state[part.server_event[state] != JOIN]] = True
+    everywhere = np.ones(part.n_servers, dtype=bool)
+    cut = excerpt(part, jobs[part.set_job], everywhere, events).workload
+    origin = f"from {begin:g} s" + (f" to {end:g} s" if end < inf else "")
+    return replace(
+        cut,
+        job_submit=cut.job_submit - begin,
+        job_cancel=cut.job_cancel - begin,
+        task_start=cut.task_start - begin,
+        server_time=np.maximum(cut.server_time - begin, 0.0),
+        origin=f"{cut.origin}, {origin}" if cut.origin else origin,
+    )

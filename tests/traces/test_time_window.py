@@ -1,0 +1,136 @@
+"""A window of a trace: its jobs, its servers at the beginning, and its faults."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead.cli.main import run
+from fairlead.errors import InputError
+from fairlead.model.cluster import BoolArray, Cluster
+from fairlead.model.workload import DRAIN, JOIN, LEAVE, Workload
+from fairlead.simulation.replay import replay
+from fairlead.traces.parquet_trace import write_parquet
+from fairlead.traces.readers import read_workload
+from fairlead.traces.time_window import time_window
+from oracles.random_workloads import random_workload
+
+Capture = pytest.CaptureFixture[str]
+HOUR = 3600.0
+
+
+def four_jobs() -> Workload:
+    """Return a job of one core every hour, and four servers with a life of their own."""
+    return Workload.from_arrays(
+        Cluster(("a", "b"), ("cpu",), np.ones((2, 1)), np.array([3, 1]), ("",), ({},) * 2),
+        ["ana", "bo"],
+        job_user=[0, 1, 0, 1],
+        job_submit=np.arange(4) * HOUR,
+        job_cancel=[np.inf, np.inf, 9 * HOUR, np.inf],
+        set_job=range(4),
+        set_tasks=[1] * 4,
+        shapes=np.ones((4, 1)),
+        task_duration=[10.0] * 4,
+        task_start=[0, 4000, np.nan, np.inf],
+        server_time=[10, 20, 30, 5000, 6000, 8000],
+        server_event=[JOIN, LEAVE, DRAIN, JOIN, LEAVE, LEAVE],
+        server=[0, 1, 2, 1, 2, 0],
+    )
+
+
+def present(workload: Workload, seconds: float) -> BoolArray:
+    there = workload.there_at_start.copy()
+    for time, event, server in zip(
+        workload.server_time, workload.server_event, workload.server, strict=True
+    ):
+        if time <= seconds:
+            there[server] = event == JOIN
+    return there
+
+
+def test_times_count_from_the_beginning() -> None:
+    part = time_window(four_jobs(), HOUR, 3 * HOUR)
+    assert part.job_names.tolist() == ["job-1", "job-2"]
+    assert part.job_submit.tolist() == [0, HOUR]
+    assert part.job_cancel.tolist() == [np.inf, 8 * HOUR]
+    assert part.task_start[0] == 400
+    assert np.isnan(part.task_start[1])
+    assert np.isinf(time_window(four_jobs(), 3 * HOUR).task_start).all()
+
+
+def test_servers_begin_in_their_state_then() -> None:
+    part = time_window(four_jobs(), HOUR)
+    events = zip(part.server_time, part.server_event, part.server, strict=True)
+    assert list(events) == [
+        (0, LEAVE, 1), (0, DRAIN, 2), (1400, JOIN, 1), (2400, LEAVE, 2), (4400, LEAVE, 0),
+    ]  # fmt: skip
+    assert part.there_at_start[0]
+    ran = replay(part, "drf/best-fit")
+    assert set(ran.server[ran.start < 1400].tolist()) <= {0, 3}
+
+
+@given(st.integers(0, 2**32), st.integers(0, 12), st.integers(1, 12))
+def test_a_window_is_what_the_trace_holds_then(seed: int, begin: int, length: int) -> None:
+    whole = random_workload(seed)
+    end = begin + length
+    inside = (whole.job_submit >= begin) & (whole.job_submit < end)
+    if not inside.any():
+        with pytest.raises(InputError, match="no job is submitted from"):
+            time_window(whole, begin, end)
+        return
+    part = time_window(whole, begin, end)
+    assert part.job_names.tolist() == whole.job_names[inside].tolist()
+    assert part.job_submit.tolist() == (whole.job_submit[inside] - begin).tolist()
+    assert part.job_limit.tolist() == whole.job_limit[inside].tolist()
+    tasks = inside[np.repeat(whole.set_job, whole.set_tasks)]
+    assert part.task_duration.tolist() == whole.task_duration[tasks].tolist()
+    later = time_window(whole, begin)
+    for seconds in range(begin, 15):
+        assert present(later, seconds - begin).tolist() == present(whole, seconds).tolist()
+
+
+def test_convert_and_simulate_take_a_window(tmp_path: Path, capsys: Capture) -> None:
+    trace, out = tmp_path / "x.parquet", tmp_path / "out.parquet"
+    write_parquet(four_jobs(), trace)
+    words = ["--from", "1h", "--to", "0-3"]
+    assert run(["trace", "convert", str(trace), "-o", str(out), *words]) == 0
+    assert read_workload(out)[0].job_submit.tolist() == [0, HOUR]
+    capsys.readouterr()
+    simulate = ["simulate", str(trace), "-p", "drf/best-fit", "--json"]
+    assert run([*simulate, *words]) == 0
+    found = capsys.readouterr().out
+    simulate[1] = str(out)
+    assert run(simulate) == 0
+    again = capsys.readouterr().out
+    assert found.replace(str(trace), "") == again.replace(str(out), "")
+
+
+@pytest.mark.parametrize(
+    ("words", "fault"),
+    [
+        (["--from", "2h", "--to", "1h"], "--from: must be before --to (3600 s), not 7200 s"),
+        (["--from", "2h", "--to", "2h"], "--from: must be before --to"),
+        (["--from", "1d"], "--from: no job is submitted from 86400 s on; the trace has jobs from"),
+        (["--from", "soon"], "--from: must be seconds, a number with"),
+        (["--to=-1h"], "--to: must be seconds, a number with"),
+    ],
+)
+def test_unusable_windows_write_nothing(
+    tmp_path: Path, capsys: Capture, words: list[str], fault: str
+) -> None:
+    trace, out = tmp_path / "x.parquet", tmp_path / "out.parquet"
+    write_parquet(four_jobs(), trace)
+    for verb in (
+        ["trace", "convert", str(trace), "-o", str(out)],
+        ["simulate", str(trace), "-p", "drf/best-fit"],
+    ):
+        assert run([*verb, *words]) == 2
+        printed = capsys.readouterr()
+        assert printed.out == ""
+        assert printed.err.startswith(f"fairlead: {fault}")
+        assert printed.err.count("\n") == 1
+    assert not out.exists()
