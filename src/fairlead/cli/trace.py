@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,7 +19,9 @@ from fairlead.cli.options import (
     ToTime,
     UserFrom,
     Weights,
+    plain_trace,
     read_any_trace,
+    seconds_of,
 )
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import emit, progress_bar, show
@@ -82,10 +84,18 @@ def convert(
             metavar="OUT",
             help=(
                 "OUT.parquet, or a folder for CSV files: a trace. OUT.yaml, OUT.json, or - for "
-                "standard output: a problem file of a MetaCentrum log."
+                "standard output: a problem file of a MetaCentrum log, or with --at of any trace."
             ),
         ),
     ],
+    at: Annotated[
+        str | None,
+        Option(
+            metavar="TIME",
+            help="Write the problem of this time of the trace, such as 36h: the users with jobs "
+            "that wait or run in the recorded run.",
+        ),
+    ] = None,
     machines: MachineFile = None,
     servers: ServersOfLog = None,
     cores: CoresOfServer = None,
@@ -101,15 +111,19 @@ def convert(
 
     A trace keeps every job with its arrival and duration. In a problem file each user's task is one
     node of the user's median job, restricted to a group of servers if at least half of the jobs
-    require that group.
+    require that group. With --at, a problem file has the users with active tasks at that time; each
+    user's task is the mean of these.
 
     \b
     Example:
       fairlead trace convert examples/logs/metacentrum.swf.gz -o metacentrum.parquet
       fairlead trace convert examples/logs/metacentrum.swf.gz -o day.parquet --from 1d --to 2d
+      fairlead trace convert examples/logs/metacentrum.swf.gz -o noon.yaml --at 12h
       fairlead trace convert examples/logs/metacentrum.swf.gz -o metacentrum.yaml
     """
     if _is_trace(output):
+        if at is not None:
+            raise InputError("is for a problem file: OUT.yaml, OUT.json or -", "--at")
         _check_trace_output(output, [log, *([machines] if machines else [])])
         workload, found = read_any_trace(
             log, machines, servers, cores, memory, user_from, exclude or (), weights, begin, end
@@ -120,19 +134,28 @@ def convert(
     if not _is_problem(output):
         fault = f"{WAYS_TO_WRITE_A_TRACE}; a problem file as OUT.yaml, OUT.json or - "
         raise InputError(f"{fault}(standard output)", "", str(output))
-    for name, value in (
-        ("--servers", servers),
-        ("--cores", cores),
-        ("--memory", memory),
-        ("--user-from", user_from),
-        ("--exclude", exclude),
-        ("--weights", weights),
-        ("--from", begin),
-        ("--to", end),
-    ):
+    for_traces: dict[str, object] = {"--from": begin, "--to": end}
+    if at is None:
+        for_traces |= {
+            "--servers": servers,
+            "--cores": cores,
+            "--memory": memory,
+            "--user-from": user_from,
+            "--exclude": exclude,
+            "--weights": weights,
+        }
+    for name, value in for_traces.items():
         if value is not None:
             raise InputError("is for traces, not for a problem file", name)
-    _convert_to_problem(log, output, machines, as_json)
+    if at is None:
+        _convert_to_problem(log, output, machines, as_json)
+        return
+    seconds = seconds_of(at)
+    _check_problem_output(output, [log, *([machines] if machines else [])], as_json)
+    workload, _ = read_any_trace(
+        log, machines, servers, cores, memory, user_from, exclude or (), weights
+    )
+    _write_problem_at(workload, seconds, output, as_json)
 
 
 def generate(
@@ -232,15 +255,44 @@ def _dump_to_problem(path: Path, output: Path, as_json: bool) -> None:
     problem = merge_groups(read_kubernetes(path).problem)[0]
     dump(problem, output)
     servers = int(problem.count.sum())
-    if as_json:
-        sizes = {"users": problem.n_users, "groups": problem.n_groups, "servers": servers}
-        emit(json.dumps({"fairlead": 1, "output": str(output), **sizes}, indent=2) + "\n")
-        return
+    sizes = {"users": problem.n_users, "groups": problem.n_groups, "servers": servers}
     text = f"{problem.n_users:,} users, {servers:,} servers in {problem.n_groups:,} groups\n"
-    if str(output) == "-":
+    _show_problem(text, sizes, output, as_json)
+
+
+def _write_problem_at(workload: Workload, seconds: float, output: Path, as_json: bool) -> None:
+    """Write the problem of a time of a trace, and describe it."""
+    from fairlead.formats.problem_file import dump
+    from fairlead.traces.problem_at_time import problem_at
+
+    found = problem_at(plain_trace(workload), seconds)
+    dump(found.problem, output)
+    figures = {"at": seconds, **found.to_dict()}
+    text = (
+        f"users: {found.problem.n_users:,}, servers: {figures['servers']:,}, "
+        f"running tasks: {found.running:,}, waiting tasks: {found.waiting:,}\n"
+    )
+    if found.too_large:
+        text += f"tasks left out, as they fit no server that they may use: {found.too_large:,}\n"
+    _show_problem(text, figures, output, as_json)
+
+
+def _show_problem(text: str, figures: Mapping[str, object], output: Path, as_json: bool) -> None:
+    """Describe a written problem file, as JSON or text."""
+    if as_json:
+        emit(json.dumps({"fairlead": 1, "output": str(output), **figures}, indent=2) + "\n")
+    elif str(output) == "-":
         sys.stderr.write(text)
     else:
         emit(f"{text}wrote {output}\n")
+
+
+def _check_problem_output(output: Path, inputs: Sequence[Path], as_json: bool) -> None:
+    """Raise InputError for a problem file that cannot be written, before a trace is read."""
+    if str(output) != "-":
+        _check_place(output, inputs)
+    elif as_json:
+        raise InputError("standard output cannot take both the problem and --json", "", "-o -")
 
 
 def _convert_to_problem(log: Path, output: Path, machines: Path | None, as_json: bool) -> None:
@@ -251,11 +303,7 @@ def _convert_to_problem(log: Path, output: Path, machines: Path | None, as_json:
     from fairlead.traces.readers import KUBERNETES, METACENTRUM, detect_format
 
     machine_file = machines if machines is not None else machine_file_beside(log)
-    to_standard_output = str(output) == "-"
-    if to_standard_output and as_json:
-        raise InputError("standard output cannot take both the problem and --json", "", "-o -")
-    if not to_standard_output:
-        _check_place(output, (log, machine_file))
+    _check_problem_output(output, (log, machine_file), as_json)
     found = detect_format(log)
     if found == KUBERNETES:
         _dump_to_problem(log, output, as_json)
@@ -263,7 +311,7 @@ def _convert_to_problem(log: Path, output: Path, machines: Path | None, as_json:
     if found != METACENTRUM:
         fault = (
             f"a problem file is made of a MetaCentrum log or a Kubernetes dump, and this was read "
-            f"as {found}; "
+            f"as {found}; with --at TIME it is made of any trace; "
         )
         raise InputError(f"{fault}{WAYS_TO_WRITE_A_TRACE}", "", str(log))
     if not machine_file.exists():
@@ -278,13 +326,7 @@ def _convert_to_problem(log: Path, output: Path, machines: Path | None, as_json:
         except InputError as error:
             raise (error if error.source else error.within(str(log))) from None
     dump(converted.problem, output)
-    if as_json:
-        figures = {"fairlead": 1, "output": str(output), **converted.to_dict()}
-        emit(json.dumps(figures, indent=2) + "\n")
-    elif to_standard_output:
-        sys.stderr.write(_summary(converted))
-    else:
-        emit(_summary(converted) + f"wrote {output}\n")
+    _show_problem(_summary(converted), converted.to_dict(), output, as_json)
 
 
 def _summary(converted: ConvertedLog) -> str:
