@@ -92,7 +92,7 @@ def test_a_file_names_devices_and_is_written_again(tmp_path: Path) -> None:
     [
         ("gpu: 0.6", "gpu: 1.6", r"users\[0\].demand.gpu: must be a part of one device"),
         ("gpu: 2}", "gpu: 1.5}", r"servers\[0\].capacity.gpu: must be a whole number of devices"),
-        ("gpu: 2}", "gpu: 65}", r"servers\[0\].capacity.gpu: .* at most 64, not 65"),
+        ("gpu: 2}", "gpu: 1e6}", r"servers\[0\].capacity.gpu: .* at most 100000, not 1e\+06"),
         ("devices: [gpu]", "devices: [disk]", "devices: must be names of resources"),
         ("devices: [gpu]", "devices: [gpu, gpu]", "devices: must be names of resources"),
         ("devices: [gpu]", "devices: gpu", "devices: must be a list"),

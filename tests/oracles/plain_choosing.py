@@ -6,6 +6,7 @@ free, who holds what, who is next and where is found anew for each placement.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -204,18 +205,20 @@ class Choosing:
         """The free amount of each device, by resource; those that are not there have nothing."""
         found = {}
         for r, unit in ({} if self.slots else self.device).items():
-            free = [unit * (k < server.capacity[r] // unit) for k in range(64)]
+            held = Counter[int]()
             for task in tasks:
                 if task.server is server:
                     for number in (task.devices or {}).get(r, []):
-                        free[number] -= min(self.demand(task.group, task.index)[r], unit)
+                        held[number] += min(self.demand(task.group, task.index)[r], unit)
+            there = server.capacity[r] // unit
+            free = [unit * (k < there) - held[k] for k in range(max([there - 1, *held]) + 1)]
             found[r] = free
         return found
 
     def have_room(self, demand: list[int], devices: dict[int, list[int]]) -> bool:
         for r, free in devices.items():
             unit, asked = self.device[r], demand[r]
-            if 0 < asked < unit and max(free) < asked:
+            if 0 < asked < unit and max(free, default=0) < asked:
                 return False
             if asked >= unit and sum(amount >= unit for amount in free) < asked // unit:
                 return False
@@ -231,10 +234,9 @@ class Choosing:
             numbers = range(len(free))
             if 0 < asked < unit:
                 fitting = [k for k in numbers if free[k] >= asked]
-                found[r] = [min(fitting, key=lambda k: free[k], default=0)]
+                found[r] = sorted(fitting, key=lambda k: free[k])[:1]
             elif asked:
-                whole = sorted(numbers, key=lambda k: free[k] < unit)
-                found[r] = whole[: asked // unit]
+                found[r] = [k for k in numbers if free[k] >= unit][: asked // unit]
         return found
 
     def devices_now(
@@ -247,7 +249,7 @@ class Choosing:
         then = self.free_devices(server, [*self.at(held.at), *held.tasks])
         if not any(task.server is server for task in held.tasks):
             return now
-        return {r: [min(pair) for pair in zip(now[r], then[r], strict=True)] for r in now}
+        return {r: [min(pair) for pair in zip(now[r], then[r], strict=False)] for r in now}
 
     # The next queue, and its server
 

@@ -330,10 +330,10 @@ class Scheduler(Choosing):
         return {self.resources[r]: numbers for r, numbers in of.items()}
 
     def of_devices(self, amounts: list[int], *, of_task: bool) -> list[int]:
-        """Servers have whole devices, at most 64; tasks take parts of one, or whole ones."""
+        """Servers have whole devices, at most 100,000; tasks take parts of one, or whole ones."""
         for r, unit in self.device.items():
             is_part = of_task and amounts[r] < unit
-            if (amounts[r] % unit and not is_part) or (not of_task and amounts[r] > 64 * unit):
+            if (amounts[r] % unit and not is_part) or (not of_task and amounts[r] > 100_000 * unit):
                 raise InputError("must be whole devices", self.resources[r])
         return amounts
 

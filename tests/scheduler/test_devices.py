@@ -78,10 +78,10 @@ def test_a_task_takes_no_device_and_a_half(gpu: float) -> None:
     s = two_servers("drf/first-fit")
     with pytest.raises(InputError, match="a part of one device, or a whole number"):
         s.submit("ana", {"gpu": gpu})
-    with pytest.raises(InputError, match="whole number of devices, at most 64"):
+    with pytest.raises(InputError, match="whole number of devices, at most"):
         s.add_server("c", {"gpu": gpu})
-    with pytest.raises(InputError, match="at most 64"):
-        s.set_server("a", {"gpu": 65})
+    with pytest.raises(InputError, match="at most 100000"):
+        s.set_server("a", {"gpu": 100_001})
 
 
 @pytest.mark.parametrize("devices", [["disk"], "gpu", ["gpu", "gpu"], [1]])

@@ -21,7 +21,7 @@ from fairlead.errors import ProblemError
 
 # Amounts beyond this (or below its inverse) overflow when two of them are multiplied.
 LARGEST_AMOUNT = 1e100
-MOST_DEVICES = 64  # of one resource on one server
+MOST_DEVICES = 100_000  # of one resource on one server
 
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}

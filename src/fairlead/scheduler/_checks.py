@@ -11,7 +11,9 @@ def check_state(state: State, restored: State) -> None:
     """Assert that a state agrees with itself, and with one that was restored from its snapshot."""
     for name, server in state.servers.items():
         other = restored.servers[name]
-        assert list(server.free) == list(other.free)
+        # A server that shrank may have columns of devices that are gone.
+        width = len(server.capacity)
+        assert list(server.free[:width]) == list(other.free[:width])
         assert server.running == other.running
         assert server.is_freed == (server in state.freed.servers)
     assert state.stopping.keys() == restored.stopping.keys()

@@ -17,8 +17,13 @@ from typing import TYPE_CHECKING, Final
 from librt.vecs import vec
 from mypy_extensions import i64, mypyc_attr
 
-from fairlead.model.quantity import MOST_DEVICES
-from fairlead.scheduler._devices import NO_DEVICES, DeviceColumns, with_columns
+from fairlead.scheduler._devices import (
+    NO_DEVICES,
+    DeviceColumns,
+    columns_of,
+    long_enough,
+    with_columns,
+)
 
 if TYPE_CHECKING:
     from fairlead.scheduler.selection.best_fit import Lot
@@ -82,6 +87,12 @@ def choose_devices(shape: Shape, free: vec[i64]) -> vec[i64]:
     for columns in shape.by_device:
         found += columns.choose(shape.demand[columns.resource], free)
     return vec[i64](found)
+
+
+def make_columns(server: Server, devices: vec[i64]) -> None:
+    """Give a server columns for devices that it has no more, but a task has."""
+    for column in devices:
+        server.free = long_enough(server.free, column)
 
 
 def hold_on(server: Server, shape: Shape) -> vec[i64]:
@@ -215,17 +226,10 @@ class Counting:
         """`units` are the quanta of one device, by resources that come in devices."""
         self.resources = resources
         self.width = resources  # the number of amounts
-        self.devices: list[DeviceColumns] = []
-        by_device = sorted((units or {}).items())
-        first = resources + 2 * len(by_device)
-        for k, (resource, unit) in enumerate(by_device):
-            at = first + k * MOST_DEVICES
-            self.devices.append(DeviceColumns(resource, unit, resources + 2 * k, at))
-
-    @property
-    def compared(self) -> i64:
-        """The number of columns that decide whether a task fits (C)."""
-        return self.width + 2 * len(self.devices)
+        by_device = units or {}
+        # The number of columns that decide whether a task fits (C).
+        self.compared = resources + 2 * len(by_device)
+        self.devices = columns_of(resources, by_device, self.compared)
 
     def of_server(self, given: list[int]) -> vec[i64]:
         return with_columns(vec[i64](given), self.devices)
@@ -446,6 +450,13 @@ class Task:
 
     def set_devices(self, columns: list[int]) -> None:
         self.devices = vec[i64](columns)
+
+    def set_device_numbers(self, numbers: dict[int, list[int]]) -> None:
+        """Set the devices by their numbers on its server, by resource."""
+        columns: list[int] = []
+        for each in self.shape.by_device:
+            columns += each.columns_of(numbers.get(int(each.resource), []))
+        self.set_devices(columns)
 
     def device_numbers(self) -> dict[int, list[int]]:
         """Return the numbers of its devices on its server, by resource."""

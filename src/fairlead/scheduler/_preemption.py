@@ -722,10 +722,9 @@ def is_overcommitted(free: vec[i64], shape: Shape) -> bool:
     for r in range(len(shape.demand)):
         if shape.demand[r] > 0 and free[r] < 0:
             return True
-    for columns in shape.by_device:
-        for column in range(columns.first, columns.end):
-            if free[column] < 0:
-                return True
+    for columns in shape.by_device:  # noqa: SIM110 (a loop that is compiled)
+        if columns.is_overcommitted(free):
+            return True
     return False
 
 

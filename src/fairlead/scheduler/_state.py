@@ -44,6 +44,7 @@ from fairlead.scheduler._entities import (
     choose_devices,
     has_room,
     larger,
+    make_columns,
     path_of,
     predicted,
     sorted_by_serial,
@@ -188,6 +189,7 @@ class State:
         server.capacity = self.counting.of_server(given)
         server.free = server.capacity[:]
         for task in self.running_on(server):
+            make_columns(server, task.devices)
             take_from(server.free, task.shape, task.devices, 1)
         server.labels = labels
         self.enter_indexes(server)
@@ -454,6 +456,7 @@ class State:
 
     def take(self, server: Server, shape: Shape, devices: vec[i64], sign: i64) -> None:
         """Take a task's amounts from a server (1), or return them (-1)."""
+        make_columns(server, devices)
         take_from(server.free, shape, devices, sign)
         if not server.is_draining:
             self.selection.change(server)

@@ -27,6 +27,7 @@ class Slots(Counting):
     def __init__(self, resources: i64, number: int, largest: list[int] | None) -> None:
         super().__init__(resources)
         self.width = resources + 1
+        self.compared = resources + 1
         self.number = number  # slots of the largest server
         # (R,) the server that is cut into slots, in quanta; and whether it was given.
         self.is_given = largest is not None
