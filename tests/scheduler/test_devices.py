@@ -7,7 +7,9 @@ import pytest
 from effort import cases
 from fairlead.errors import InputError
 from fairlead.scheduler.scheduler import Scheduler
+from oracles.plain_reservations import Moment
 from scheduler.random_life import POLICIES, RESOURCES, Both, ComparedLife
+from scheduler.test_reservations import Crowd
 
 OF_SERVER = [0, 1, 2, 4]
 OF_TASK = [0, 0.1, 0.3, 0.5, 0.6, 1 / 3, 0.1 + 0.2, 1, 1, 2, 3, 1.5]
@@ -137,3 +139,92 @@ def test_a_reserved_device_is_left() -> None:
     (start,) = s.place(1.0)
     assert s.devices(start.task) == {"gpu": [1]}
     s.check()
+
+
+def held_of_devices(s: Scheduler, gone: set[int]) -> dict[tuple[str, int], float]:
+    """Return the sum of what running tasks take of each device, but for some tasks."""
+    held: dict[tuple[str, int], float] = {}
+    for id, task in s._state.running.items():
+        for r, numbers in task.device_numbers().items():
+            part = min(int(task.shape.given[r]), 10) / 10
+            for number in numbers if id not in gone else []:
+                place = task.server.name, number
+                held[place] = held.get(place, 0.0) + part
+    return held
+
+
+class DeviceCrowd(Crowd):
+    """A crowd whose GPUs come in devices; tasks take tenths of one, or whole ones."""
+
+    def __init__(self, policy: str, seed: int, **options: bool) -> None:
+        super().__init__(policy, seed, **options)
+        self.s = Scheduler(["cpu", "gpu"], policy, {"cpu": 1, "gpu": 0.1}, seed, devices=["gpu"])
+        for name in "uvw":
+            gpus = self.random.choice([0, 2, 4])
+            self.s.add_server(name, {"cpu": 8, "gpu": gpus}, {"gpu": str(gpus)})
+        for name in "abc":
+            self.s.add_queue(name, self.random.choice([0, 1, 1, 2, 3]))
+
+    def submit(self) -> None:
+        choice = self.random.choice
+        demand = {"cpu": choice([0, 1, 1, 2]), "gpu": choice([0.1, 0.3, 0.5, 0.6, 0.6, 1, 2, 4])}
+        limit = choice([1, 2, 3, 5, 9, 12.5])
+        tasks, gang = choice([1, 1, 2, 4]), choice([True, False, False])
+        options = {"gang": gang, "time_limit": limit, "now": self.now}
+        self.limits[self.s.submit(choice("abc"), demand, tasks, **options)] = limit
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        "drf/first-fit/reserve",
+        "drf/best-fit/reserve:3",
+        "ps-dsf/joint/reserve:2",
+        "drf/rrr/reserve",
+    ],
+)
+def test_reserved_starts_by_device_are_never_late(policy: str) -> None:
+    kept = 0
+    for seed in range(cases(6)):
+        crowd = DeviceCrowd(policy, seed)
+        bounds: dict[int, float] = {}
+        for _ in range(60):
+            started = crowd.step()
+            assert max(held_of_devices(crowd.s, set()).values(), default=0) < 1 + 1e-9
+            data = crowd.s.snapshot()
+            assert Scheduler.restore(data).snapshot() == data
+            moment = Moment(data)
+            for group in started:
+                if group in bounds:
+                    kept += 1
+                    assert crowd.now <= bounds.pop(group)
+            for group, row in moment.reserved.items():
+                assert row["at"] <= bounds.get(group, row["at"])
+                bounds[group] = row["at"]
+            waiting = [group for group, row in moment.groups.items() if moment.waiting(row)]
+            bounds = {group: at for group, at in bounds.items() if group in waiting}
+        crowd.s.check()
+    assert kept > cases(6)
+
+
+def test_takers_get_the_devices_of_their_victims() -> None:
+    preempted = 0
+    for seed in range(cases(20)):
+        crowd = DeviceCrowd("drf/first-fit/over-share", seed)
+        for _ in range(40):
+            crowd.step()
+            rounds = crowd.s.preempt(crowd.now)
+            victims = [task for found in rounds for task in found.victims]
+            preempted += len(victims)
+            assert max(held_of_devices(crowd.s, set(victims)).values(), default=0) < 1 + 1e-9
+            for found in rounds:
+                for start in found.starts:
+                    crowd.ends[start.task] = crowd.now + crowd.limits[start.group]
+                    (numbers,) = crowd.s.devices(start.task).values()
+                    assert numbers
+            for task in victims:
+                crowd.ends.pop(task, None)
+                if task in crowd.s._state.running:
+                    crowd.s.evict(task)
+            crowd.s.check()
+    assert preempted > cases(20)
