@@ -104,7 +104,7 @@ def test_quotes_and_comments_are_read_as_a_shell_would(tmp_path: Path) -> None:
     ("line", "fault"),
     [
         ("#FAIRLEAD --cpus 3", "no such option: --cpus"),
-        ("#FAIRLEAD --gpu two", "invalid value for '--gpu' / '-g': must be a whole"),
+        ("#FAIRLEAD --gpu two", "invalid value for '--gpu' / '-g': must be a number"),
         ("#FAIRLEAD python train.py", "takes options, not 'python'"),
         ("#FAIRLEAD --name 'open", "no closing quotation"),
         ("#FAIRLEAD --script other.sh", "takes options of a job"),

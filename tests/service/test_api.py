@@ -279,7 +279,7 @@ MALFORMED: list[tuple[dict[str, Any], str]] = [
     ({"cpu": "x"}, "jobs.0.cpu: must be a number or a quantity"),
     ({"cpu": -1}, "jobs.0.cpu: must not be negative"),
     ({"cpu": 1e300}, "jobs.0.cpu: "),
-    ({"gpu": 0.5}, "jobs.0.gpu: "),
+    ({"gpu": 1.5}, "jobs.0.gpu: "),
     ({"tasks": 0}, "jobs.0.tasks: "),
     ({"command": []}, "jobs.0.command: "),
     ({"command": "rm -rf /"}, "jobs.0.command: "),

@@ -35,7 +35,10 @@ Cpu = Annotated[
 Memory = Annotated[
     str | None, Option("--memory", "-m", metavar="AMOUNT", help="Memory of a task: GiB, or 512Mi.")
 ]
-Gpu = Annotated[int | None, Option("--gpu", "-g", min=0, metavar="N", help="GPUs of a task.")]
+Gpu = Annotated[
+    float | None,
+    Option("--gpu", "-g", min=0, max=100_000, metavar="N", help="GPUs of a task; 0.5 shares one."),
+]
 Time = Annotated[
     str | None,
     Option(
@@ -107,6 +110,11 @@ def amount_of(text: str) -> float | str:
         return typed_number(text)
     except ValueError:
         return text
+
+
+def gpus_of(number: float | None) -> float | None:
+    """Return a number of GPUs as services of all versions read it: whole ones as an integer."""
+    return number if number is None or number != int(number) else int(number)
 
 
 def environment(clean: bool) -> dict[str, str]:

@@ -8,7 +8,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from fairlead.cli._client import RAY_PREFIX, Row, amount_of, check_fields, environment, where_of
+from fairlead.cli._client import (
+    RAY_PREFIX,
+    Row,
+    amount_of,
+    check_fields,
+    environment,
+    gpus_of,
+    where_of,
+)
 from fairlead.cli.options import is_bare_number, limit_of, pairs_of
 from fairlead.cli.parameters import Option
 from fairlead.cli.streams import complain
@@ -64,7 +72,7 @@ def request_of(
     user: str | None,
     cpu: str | None,
     memory: str | None,
-    gpu: int | None,
+    gpu: float | None,
     where: list[str] | None,
     time: str | None,
     after: list[str] | None,
@@ -84,7 +92,7 @@ def request_of(
         "name": name,
         "cpu": None if cpu is None else amount_of(cpu),
         "memory": None if memory is None else amount_of(memory),
-        "gpu": gpu,
+        "gpu": gpus_of(gpu),
         "where": where_of(where),
         "priority": priority,
         "time_limit": None if time is None else limit_of(time, "--time"),

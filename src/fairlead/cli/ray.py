@@ -143,7 +143,7 @@ def submit(
     if memory is not None:
         bundle["memory"] = _client.amount_of(memory)
     if gpu:
-        bundle["gpu"] = gpu
+        bundle["gpu"] = _client.gpus_of(gpu)
     from fairlead.ray.entrypoint import check_command, run_captured
     from fairlead.ray.fair import connect
 

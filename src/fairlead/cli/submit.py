@@ -20,6 +20,7 @@ from fairlead.cli._client import (
     amount_of,
     check_fields,
     client,
+    gpus_of,
     where_of,
 )
 from fairlead.cli._job_request import (
@@ -249,7 +250,7 @@ def modify(
     given = {
         "cpu": None if cpu is None else amount_of(cpu),
         "memory": None if memory is None else amount_of(memory),
-        "gpu": gpu,
+        "gpu": gpus_of(gpu),
         "where": where_of(where),
         "anywhere": anywhere,
         "time_limit": limit,

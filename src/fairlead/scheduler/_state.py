@@ -328,8 +328,9 @@ class State:
         server: Server,
         since: float,
         devices: vec[i64] | None = None,
+        numbers: dict[int, list[int]] | None = None,
     ) -> Task:
-        """Start a task; on devices that are planned, or else on those that fit best."""
+        """Start a task: on planned devices, on given numbers, or else on those that fit best."""
         was_returned = group.returned is not None and index in group.returned
         started = group.take(index)
         task = Task(self.ids, group, index, server, started + 1, since)
@@ -338,7 +339,11 @@ class State:
             if runs:
                 task = predicted(task, since + sum(runs) / len(runs))
         self.ids += 1
-        task.devices = choose_devices(task.shape, server.free) if devices is None else devices
+        if numbers is not None:
+            task.set_device_numbers(numbers)
+        else:
+            free = server.free
+            task.devices = choose_devices(task.shape, free) if devices is None else devices
         self.book(task, -1)
         if self.undo_steps is not None:
             self.undo_steps.append(partial(self.undo_start, task, was_returned))

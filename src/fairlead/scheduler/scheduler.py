@@ -14,6 +14,7 @@ from typing import NamedTuple, Self, SupportsFloat
 from fairlead.errors import InputError, RefusalError
 from fairlead.garbage_collection import garbage_collection_paused
 from fairlead.model.arguments import switch, whole_number
+from fairlead.model.quantity import MOST_DEVICES
 from fairlead.scheduler._checks import check_state
 from fairlead.scheduler._demands import too_large_groups
 from fairlead.scheduler._entities import (
@@ -127,6 +128,11 @@ class Scheduler:
             self._amounts.set_devices(devices),
         )
         self._state = self._cycle.state
+
+    @property
+    def counts_devices(self) -> bool:
+        """Whether any resource comes in devices."""
+        return bool(self._amounts.device)
 
     # Servers
 
@@ -466,7 +472,13 @@ class Scheduler:
         return self._lose([self._task(task)], True)
 
     def assume(
-        self, group: int, server: str, since: float | None = None, *, stopping: bool = False
+        self,
+        group: int,
+        server: str,
+        since: float | None = None,
+        *,
+        stopping: bool = False,
+        devices: Mapping[str, Sequence[int]] | None = None,
     ) -> int:
         """Book a group's first waiting task on a server where it was found running.
 
@@ -479,6 +491,8 @@ class Scheduler:
             When the task started; the time of the last `place` by default.
         stopping : bool
             Whether it is to stop for another task, as `preempt` says.
+        devices : mapping of str to sequence of int, optional
+            Its devices by resource, as `devices` gives them; those that fit best by default.
 
         Returns
         -------
@@ -495,10 +509,11 @@ class Scheduler:
         index = found.first_index()
         demand = [int(amount) for amount in found.shape_of(index).given]
         given = place.given
+        on = None if devices is None else self._device_numbers(devices)
         held = state.held_on(place)
         more = [h + d for h, d in zip(held, demand, strict=True)]
         state.replace_used(self.resources, larger(given, held), larger(given, more))
-        task = state.start(found, index, place, started)
+        task = state.start(found, index, place, started, None, on)
         state.settle()
         if is_stopping:
             state.mark_stopping(task)
@@ -835,6 +850,19 @@ class Scheduler:
         """
         found = self._task(task).device_numbers()
         return {self.resources[r]: numbers for r, numbers in found.items()}
+
+    def _device_numbers(self, devices: object) -> dict[int, list[int]]:
+        fault = InputError("must give numbers of devices by resource", "devices")
+        if not isinstance(devices, Mapping):
+            raise fault
+        found: dict[int, list[int]] = {}
+        for name, numbers in devices.items():
+            if name not in self.resources or not isinstance(numbers, Sequence):
+                raise fault
+            found[self.resources.index(name)] = [
+                whole_number(number, "devices", 0, MOST_DEVICES) for number in numbers
+            ]
+        return found
 
     def _server(self, name: object) -> Server:
         found = self._state.servers.get(name) if isinstance(name, str) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -100,6 +101,8 @@ def fill(state: ServiceState, part: dict[str, Any]) -> None:
         # Earlier versions lack the last entry.
         awaits = dict.fromkeys(TaskKey(*other) for other in (rest[0] if rest else ()))
         run = Running(key, task, entry, server, since, stopping, is_over, awaits)
+        with suppress(InputError):  # one that is over, or of a scheduler that is rebuilt
+            run.devices = state.devices_of(run)
         for awaited in awaits:
             state._awaiting.setdefault(awaited, []).append(run)
         entry.job.running[index] = state.servers[server].running[key] = run

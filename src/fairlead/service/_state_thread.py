@@ -126,7 +126,8 @@ class StateThread:
         wanted = policy or scheduler.policy.name, scheduler.seed if seed is None else seed
         self._first: list[tuple[str, dict[str, Any]]] = []
         # A new journal also records the default, so that it always names its policy.
-        if not self.journal.seq or wanted != current:
+        # A journal from before GPUs were counted by device gets a scheduler that does.
+        if not self.journal.seq or wanted != current or not scheduler.counts_devices:
             self._first.append(("policy", dict(zip(("policy", "seed"), wanted, strict=True))))
         state = self.state
         tree: dict[str, Any] = {

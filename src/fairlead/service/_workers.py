@@ -190,7 +190,10 @@ class Workers:
             specs = await asyncio.to_thread(self._journal.jobs.specs, ids)
             keys = (start[1] for start in orders["start"])
             self._without_command.update(key for key in keys if key.job not in specs)
-        return {"seen": seen, **orders, "jobs": specs}
+        # Apart from the starts, as workers of earlier versions expect these without devices.
+        devices = [start[-1] for start in orders["start"]]
+        orders["start"] = [start[:-1] for start in orders["start"]]
+        return {"seen": seen, **orders, "devices": devices, "jobs": specs}
 
     async def logs(
         self, session: Session, server: str, key: TaskKey, stream: str, offset: int

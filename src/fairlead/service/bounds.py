@@ -7,6 +7,7 @@ from fairlead.errors import InputError
 MOST_TASKS = 10**6  # of a job
 MOST_JOBS = 10_000  # of one request
 LONGEST_NAME = 200
+GPU_PARTS = 1024  # of which a task takes some, if it takes less than a GPU
 LEAST_WEIGHT, MOST_WEIGHT = 1e-9, 1e9  # of a user, unless it is 0
 NAME = r"^[^\x00-\x1f\x7f-\x9f/]+$"
 JOB_ID = r"^[1-9][0-9]{0,17}$"

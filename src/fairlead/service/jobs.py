@@ -48,6 +48,7 @@ class Running:
     is_over: bool = False  # it has ended, and waits for the rest of its gang
     # Tasks on its servers that are to stop first; it is not sent to its worker before.
     awaits: dict[TaskKey, None] = field(default_factory=dict)
+    devices: tuple[int, ...] = ()  # the numbers of its GPUs on its server
 
     @property
     def demand(self) -> dict[str, float]:

@@ -60,7 +60,16 @@ Memory = Annotated[float, _amount("GiB"), Field(ge=0, le=MOST)]
 OtherAmounts = Annotated[
     dict[Label, Annotated[float, Field(ge=0, le=MOST)]], Field(max_length=100), _at_most(100)
 ]
-Devices = Annotated[int, Field(ge=0, le=100_000, strict=True)]
+MOST_GPUS = 1000  # of a server: the scheduler counts each one
+
+
+def _gpus(number: float) -> float:
+    if number > 1 and number != int(number):
+        raise ValueError("must be a part of one GPU, or whole GPUs")
+    return int(number) if number == int(number) else number
+
+
+Gpus = Annotated[float, Field(ge=0, le=100_000, strict=True), AfterValidator(_gpus)]
 
 
 def _weight(weight: float) -> float:
@@ -130,11 +139,14 @@ CheckpointSignal = Literal["HUP", "INT", "TERM", "USR1", "USR2"]
 
 
 class Amounts(Strict):
-    """The demand of a task; `resources` are amounts of other resources of servers."""
+    """The demand of a task; `resources` are amounts of other resources of servers.
+
+    Of a GPU, a task may take a part, which is counted in 1,024ths; otherwise whole ones.
+    """
 
     cpu: Cpu = 1.0
     memory: Memory = 0.0
-    gpu: Devices = 0
+    gpu: Gpus = 0
     resources: OtherAmounts = {}
 
     def demand(self) -> dict[str, float]:
@@ -235,7 +247,7 @@ class JobChange(Strict):
 
     cpu: Cpu | None = None
     memory: Memory | None = None
-    gpu: Devices | None = None
+    gpu: Gpus | None = None
     where: Where | None = None
     anywhere: Flag = False
     priority: Priority | None = None
@@ -268,7 +280,7 @@ class JoinServer(Strict):
     name: Name
     cpu: Cpu
     memory: Memory
-    gpu: Devices = 0
+    gpu: Annotated[int, Field(ge=0, le=MOST_GPUS, strict=True)] = 0
     resources: OtherAmounts = {}
     labels: Annotated[dict[Label, Label], Field(max_length=100), _at_most(100)] = {}
 
@@ -495,11 +507,15 @@ class ServerView(BaseModel):
 
 
 class TaskOnServer(BaseModel):
-    """A running task; `job`, `index` and `name` are absent from other users' tasks."""
+    """A running task; `job`, `index` and `name` are absent from other users' tasks.
+
+    `devices` are the numbers of its GPUs on the server.
+    """
 
     user: str
     demand: dict[str, float]
     since: float
+    devices: list[int]
     job: str | None = None
     index: int | None = None
     name: str | None = None

@@ -670,6 +670,7 @@ def _server_with_tasks(server: Server, caller: Token) -> dict[str, Any]:
     for run in islice(server.running.values(), TASKS_OF_SERVER):
         job = run.entry.job
         row: dict[str, Any] = {"user": job.user, "demand": run.demand, "since": run.since}
+        row["devices"] = list(run.devices)
         if caller.role == "admin" or job.user == caller.subject:
             row |= {"job": str(job.id), "index": run.key.index, "name": job.name}
         shown.append(row)

@@ -20,7 +20,7 @@ from fairlead.scheduler.argument_checks import constraint_of
 from fairlead.scheduler.policies import parse_policy
 from fairlead.scheduler.scheduler import Placement, Scheduler
 from fairlead.service import _state_snapshot as state_snapshot
-from fairlead.service.bounds import INTERRUPTED, PREEMPTED
+from fairlead.service.bounds import GPU_PARTS, INTERRUPTED, PREEMPTED
 from fairlead.service.jobs import (
     DONE,
     FAILED,
@@ -41,7 +41,10 @@ from fairlead.service.jobs import (
 from fairlead.service.run_times import Estimates, RunTimes
 
 RESOURCES = ("cpu", "memory", "gpu")  # cores, GiB, devices
-QUANTA = {"cpu": 1 / 1000, "memory": 1 / 2**30, "gpu": 1}
+# GPUs come in devices. Their quantum is a power of two, so that journals from before devices were
+# counted give the same placements: no score, and no H of best-fit, is rounded otherwise.
+QUANTA = {"cpu": 1 / 1000, "memory": 1 / 2**30, "gpu": 1 / GPU_PARTS}
+DEVICES = ("gpu",)
 OTHER_QUANTUM = 1 / 10_000  # of other resources
 MOST_QUANTA = 2**61  # of a limit
 MOST_RESOURCES = 64  # of all servers; the scheduler's tables have a column for each
@@ -348,6 +351,7 @@ class ServiceState:
             index = entry.indices[start.index]
             key = TaskKey(job.id, index, job.tries.get(index, 0) + 1)
             run = Running(key, start.task, entry, server, now)
+            run.devices = self.devices_of(run)
             runs.append(run)
             job.running[index] = run
             self.servers[server].running[key] = run
@@ -379,6 +383,10 @@ class ServiceState:
         self.effects.starts.append(run)
 
     # Reading
+
+    def devices_of(self, run: Running) -> tuple[int, ...]:
+        """Return the numbers of a running task's GPUs."""
+        return tuple(self.scheduler.devices(run.task).get("gpu", ()))
 
     def resources_with(self, added: Iterable[str], changed: Collection[str]) -> list[str]:
         """Return the resources in use once the servers `changed` have the resources `added`."""
@@ -530,7 +538,7 @@ class ServiceState:
         if spared and spared not in self.resources:
             self.resources = [*self.resources, spared]  # no server may have it yet
         quanta = {name: QUANTA.get(name, OTHER_QUANTUM) for name in self.resources}
-        return Scheduler(self.resources, policy, quanta, seed=seed)
+        return Scheduler(self.resources, policy, quanta, seed=seed, devices=DEVICES)
 
     def _add_queue(self, name: str, weight: float, parent: str | None) -> None:
         """Add a queue of the tree, or of a user, with limit and quotas; slots limit tasks only."""
@@ -644,8 +652,11 @@ class ServiceState:
         entry = self._enter(job, [run.key.index for run in runs], demand, limit)
         for run in runs:
             is_victim = bool(self._awaiting.get(run.key))
-            run.task = self.scheduler.assume(entry.group, run.server, run.since, stopping=is_victim)
-            run.entry = entry
+            devices = {"gpu": run.devices} if run.devices else None
+            run.task = self.scheduler.assume(
+                entry.group, run.server, run.since, stopping=is_victim, devices=devices
+            )
+            run.entry, run.devices = entry, self.devices_of(run)
         entry.waiting, entry.running = 0, len(runs)
         if job.cancelled or job.held:
             self.scheduler.cancel(entry.group)

@@ -55,7 +55,7 @@ class Session:
             self.wake_up.set()
 
     def queue_start(self, run: Running) -> None:
-        content = run.server, run.key, run.demand, run.entry.time_limit
+        content = run.server, run.key, run.demand, run.entry.time_limit, run.devices
         self.queue("start", content, run.entry.job.size)
 
     def queue_stop(self, run: Running) -> None:

@@ -17,7 +17,16 @@ from typing import Annotated, Any, Literal, NamedTuple, Protocol
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fairlead.service.bounds import JOB_ID, MOST_TASKS
-from fairlead.service.messages import MOST, CheckpointSignal, Count, Label, Name, TaskKey, Text
+from fairlead.service.messages import (
+    MOST,
+    MOST_GPUS,
+    CheckpointSignal,
+    Count,
+    Label,
+    Name,
+    TaskKey,
+    Text,
+)
 
 MOST_AT_ONCE = 100_000  # orders of a kind in an answer
 LONGEST_FAULT = 200
@@ -57,6 +66,10 @@ class Orders(ServiceAnswer):
     start: Annotated[
         list[tuple[Name, TaskKey, Demand, TimeLimit | None]], Field(max_length=MOST_AT_ONCE)
     ]
+    # The numbers of the GPUs of each of these tasks; services of earlier versions send none.
+    devices: Annotated[
+        list[Annotated[list[Count], Field(max_length=MOST_GPUS)]], Field(max_length=MOST_AT_ONCE)
+    ] = []
     # server, task, reason
     stop: Annotated[list[tuple[Name, TaskKey, Reason]], Field(max_length=MOST_AT_ONCE)]
     logs: Annotated[list[OutputRequest], Field(max_length=MOST_AT_ONCE)]
@@ -92,6 +105,7 @@ class Start(NamedTuple):
     demand: Mapping[str, float]  # limits of its use, by resource
     time_limit: float | None  # seconds after which it is stopped
     job: JobSpec | None  # None where the service does not know the job
+    devices: Sequence[int] = ()  # the numbers of its GPUs on the node
 
 
 class Ending(NamedTuple):

@@ -192,10 +192,12 @@ class WorkerLoop:
     async def _apply(self, orders: Orders) -> None:
         """Start and stop tasks; a failed one does not delay the others."""
         tasks = []
-        for node, key, demand, limit in orders.start:
+        for k, (node, key, demand, limit) in enumerate(orders.start):
             if key not in self._started:
                 self._started[key] = orders.seen
-                tasks.append(Start(key, node, demand, limit, orders.jobs.get(str(key[0]))))
+                job = orders.jobs.get(str(key[0]))
+                devices = orders.devices[k] if k < len(orders.devices) else ()
+                tasks.append(Start(key, node, demand, limit, job, devices))
         try:
             if tasks:
                 await self.engine.start(tasks)

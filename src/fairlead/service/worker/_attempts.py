@@ -33,7 +33,7 @@ from typing import Any, BinaryIO, NamedTuple
 import psutil
 from pydantic import BaseModel, ValidationError
 
-from fairlead.service.bounds import INTERRUPTED, PREEMPTED
+from fairlead.service.bounds import GPU_PARTS, INTERRUPTED, PREEMPTED
 from fairlead.service.engines.protocol import Key
 from fairlead.service.messages import TaskKey
 from fairlead.service.worker._files import (
@@ -91,7 +91,8 @@ class Leader(NamedTuple):
 
 class Record(BaseModel):
     key: TaskKey
-    devices: list[int]  # the GPUs of this attempt alone
+    devices: list[int]  # the GPUs of this attempt
+    parts: int = GPU_PARTS  # that it takes of each of them
     time_limit: float | None  # seconds
     memory: float  # limit in bytes, 0 for none
     boot: str  # `boot_id` of the machine when it began
@@ -157,6 +158,7 @@ class Attempt:
         account: Account | None,
         submitted: float | None = None,
         checkpoint_signal: str = "",
+        parts: int = GPU_PARTS,
     ) -> Attempt:
         """Make the directory of a new attempt. Sync `root` before `start`.
 
@@ -170,6 +172,7 @@ class Attempt:
         record = Record(
             key=key,
             devices=devices,
+            parts=parts,
             time_limit=time_limit,
             memory=memory,
             boot=boot_id(),

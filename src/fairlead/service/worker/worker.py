@@ -7,6 +7,7 @@ import base64
 import dataclasses
 import errno
 import logging
+import math
 import os
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
@@ -16,6 +17,7 @@ from time import monotonic, time
 from typing import Any
 
 from fairlead.errors import InputError
+from fairlead.service.bounds import GPU_PARTS
 from fairlead.service.engines.protocol import Ending, EngineNode, JobSpec, Key, Start
 from fairlead.service.engines.worker_loop import do_all, repeat
 from fairlead.service.messages import MOST_INTEGER
@@ -124,7 +126,7 @@ class LocalProcesses:
                     del self._attempts[other.key]
                     self._unreported.pop(other.key, None)
             for each in starting.values():
-                each.devices = self._free_devices(int(each.task.demand.get("gpu", 0)))
+                each.devices = self._devices_for(each.task)
             await asyncio.to_thread(self._start, list(starting.values()))
         finally:
             for key, each in starting.items():
@@ -239,7 +241,7 @@ class LocalProcesses:
                 home = make_home(self._homes, job.user, account)
                 account = dataclasses.replace(account, home=str(home))
             wanted = (job.checkpoint_signal if job is not None else None) or ""
-            terms = (task.time_limit, memory, account, submitted, wanted)
+            terms = (task.time_limit, memory, account, submitted, wanted, parts_of(task))
             attempt = Attempt.make(self._root, task.key, starting.devices, *terms)
         except OSError as error:
             return self._failed(task.key, error)
@@ -258,6 +260,7 @@ class LocalProcesses:
         if task.job is None or attempt is None:
             return
         environment = self._environment(task.key, task.job, starting.devices, account)
+        environment["FAIRLEAD_GPU"] = f"{task.demand.get('gpu', 0.0):g}"
         directory = task.job.directory or environment.get("HOME", "/")
         if account is not None and account.is_shared:
             directory = account.home
@@ -284,11 +287,29 @@ class LocalProcesses:
         environment |= {name: str(value) for name, value in numbers.items()}
         return {name: value for name, value in environment.items() if name not in SECRETS}
 
-    def _free_devices(self, wanted: int) -> list[int]:
-        """Return free devices; the service never starts more tasks than there are."""
-        held = {d for a in self._unreported.values() if a.outcome is None for d in a.record.devices}
-        held |= {d for starting in self._starting.values() for d in starting.devices}
-        return [d for d in self.server.devices if d not in held][:wanted]
+    def _devices_for(self, task: Start) -> list[int]:
+        """Return the GPUs for a task: those of the order, or others if these are not free here.
+
+        That is so after a start by an earlier version, whose worker chose the GPUs.
+        """
+        free = dict.fromkeys(self.server.devices, GPU_PARTS)
+        held = [
+            (a.record.devices, a.record.parts) for a in self._unreported.values() if not a.outcome
+        ]
+        held += [
+            (starting.devices, parts_of(starting.task)) for starting in self._starting.values()
+        ]
+        for devices, parts in held:
+            for device in devices:
+                if device in free:
+                    free[device] -= parts
+        wanted = math.ceil(task.demand.get("gpu", 0.0))
+        roomy = [device for device in free if free[device] >= parts_of(task)]
+        known = self.server.devices
+        ordered = [known[number] for number in task.devices if number < len(known)]
+        if len(ordered) == wanted and set(ordered) <= set(roomy):
+            return ordered
+        return sorted(roomy, key=free.__getitem__)[:wanted]
 
     def _give_up(self, attempt: Attempt) -> None:
         if attempt.poll() is None:
@@ -366,3 +387,9 @@ def _piece(attempt: Attempt, stream: str, offset: int) -> dict[str, Any]:
         "size": size,
         "is_over": is_over and offset + len(data) >= size,
     }
+
+
+def parts_of(task: Start) -> int:
+    """Return the parts that a task takes of each of its GPUs, as the service counts them."""
+    gpus = task.demand.get("gpu") or 1.0
+    return max(int(min(gpus, 1.0) * GPU_PARTS), 1)

@@ -67,9 +67,20 @@ export default class ServersView {
   }
 }
 
-// A box for each GPU, with the user whose task holds it. Tasks get devices in any order.
+// A box for each GPU, with the users of the tasks that hold it or parts of it.
 function devices(server) {
-  const holders = server.running.flatMap((task) => Array(Math.round(task.demand.gpu || 0)).fill(task.user));
-  const all = Array.from({ length: Math.min(server.capacity.gpu, DEVICES) }, (_, k) => holders[k]);
-  return html`<ul class="devices" aria-label="GPUs">${all.map((user) => html`<li class=${user ? "taken" : ""} title=${user || "free"}>${user ? user.slice(0, 2) : ""}<span class="hidden">${user ? `held by ${user}` : "free"}</span></li>`)}</ul>`;
+  const all = Array.from({ length: Math.min(server.capacity.gpu, DEVICES) }, () => []);
+  for (const task of server.running)
+    for (const number of task.devices) all[number]?.push({ user: task.user, part: Math.min(task.demand.gpu, 1) });
+  return html`<ul class="devices" aria-label="GPUs">${all.map((holders) => html`<li class=${holders.length ? "taken" : ""} title=${held(holders)}>${initials(holders)}<span class="hidden">${held(holders)}</span></li>`)}</ul>`;
+}
+
+function held(holders) {
+  if (!holders.length) return "free";
+  return `held by ${holders.map(({ user, part }) => (part < 1 ? `${user} (${Number(part.toPrecision(3))})` : user)).join(", ")}`;
+}
+
+function initials(holders) {
+  const users = [...new Set(holders.map(({ user }) => user))];
+  return users.length > 1 ? users.length : users.map((user) => user.slice(0, 2));
 }

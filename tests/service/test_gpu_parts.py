@@ -1,0 +1,171 @@
+"""GPUs by device in the service: tasks share one, and a worker gives them those of the order."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from asked_service import Asked, served
+from asked_service import run as run_service
+from fairlead.service import service_state
+from fairlead.service.engines.protocol import Start
+from fairlead.service.messages import MOST_GPUS
+from fairlead.service.service_state import ServiceState
+from live_cluster import Cluster, until
+from real_attempts import text
+from real_workers import a_job, run, worker_in
+from service.test_state import end, place, submit, with_servers
+from state_invariants import check
+
+
+def gpus_of(state: ServiceState) -> dict[str, list[int]]:
+    return {
+        f"{run.key} {server.name}": list(run.devices)
+        for server in state.servers.values()
+        for run in server.running.values()
+    }
+
+
+def with_parts() -> ServiceState:
+    state = with_servers(a=8)
+    for gpu in (0.6, 0.5, 0.4):
+        submit(state, demand={"cpu": 1.0, "gpu": gpu})
+    assert len(place(state)) == 3
+    return state
+
+
+def test_parts_share_a_gpu_and_whole_ones_do_not() -> None:
+    state = with_parts()
+    assert gpus_of(state) == {"1.0.1 a": [0], "2.0.1 a": [1], "3.0.1 a": [0]}
+    submit(state, demand={"cpu": 1.0, "gpu": 1})
+    assert place(state) == []
+    end(state, "2.0.1")
+    assert place(state) == ["4.0.1 a"]
+    assert gpus_of(state)["4.0.1 a"] == [1]
+    check(state)
+
+
+def test_another_policy_keeps_gpus() -> None:
+    state = with_parts()
+    end(state, "1.0.1")
+    before = gpus_of(state)
+    state.apply("policy", {"policy": "drf/first-fit"}, 3.0)
+    assert gpus_of(state) == before == {"2.0.1 a": [1], "3.0.1 a": [0]}
+    assert gpus_of(ServiceState.restore(state.snapshot())) == before
+    check(state)
+
+
+def test_more_kinds_of_resources_keep_gpus() -> None:
+    state = with_parts()
+    end(state, "1.0.1")
+    before = gpus_of(state)
+    capacity = {"cpu": 1.0, "memory": 1.0, "gpu": 0.0, "disk": 4.0}
+    server = {"name": "b", "capacity": capacity, "labels": {}, "identity": "1"}
+    state.apply("server", server, 3.0)
+    assert gpus_of(state) == before
+    check(state)
+
+
+def test_a_journal_without_devices_is_continued(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An earlier version counted whole GPUs; its running tasks get devices at the start."""
+    server = {"name": "a", "cpu": 8, "memory": "8Gi", "gpu": 3}
+
+    async def before(ask: Asked) -> None:
+        joined = await ask("POST", "/v1/workers/join", json={"identity": "i", "servers": [server]})
+        await ask.submit({"gpu": 2})
+        assert (await ask.sync(joined["session"]))["devices"] == [[]]
+
+    async def after(ask: Asked) -> None:
+        joined = await ask("POST", "/v1/workers/join", json={"identity": "i", "servers": [server]})
+        await ask.submit({"gpu": 0.5}, {"gpu": 0.5})
+        orders = await ask.sync(joined["session"])
+        assert orders["devices"] == [[0, 1], [2], [2]]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(service_state, "DEVICES", ())
+        patched.setitem(service_state.QUANTA, "gpu", 1)
+        run_service(tmp_path, before)
+    run_service(tmp_path, after)
+
+
+@served
+async def test_orders_name_the_gpus(ask: Asked) -> None:
+    server = {"name": "a", "cpu": 8, "memory": "8Gi", "gpu": 2}
+    joined = await ask("POST", "/v1/workers/join", json={"identity": "i", "servers": [server]})
+    session = joined["session"]
+    await ask.submit({"gpu": 0.5}, {"gpu": 1}, {"gpu": 0.25}, {})
+    orders = await ask.sync(session)
+    found = dict(zip((key[0] for _, key, *_ in orders["start"]), orders["devices"], strict=True))
+    assert found == {1: [0], 2: [1], 3: [0], 4: []}
+    (shown,) = (await ask("GET", "/v1/servers/search"))["servers"]
+    assert shown["used"]["gpu"] == 1.75
+    assert {row["job"]: row["devices"] for row in shown["running"]} == {
+        "1": [0], "2": [1], "3": [0], "4": []
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("gpu", [1.5, -0.5, "half", True, 2.000001])
+@served
+async def test_a_gpu_and_a_half_is_refused(ask: Asked, gpu: object) -> None:
+    assert "jobs.0.gpu: " in await ask.refused({"gpu": gpu})
+
+
+@served
+async def test_no_server_has_too_many_gpus(ask: Asked) -> None:
+    server = {"name": "a", "cpu": 8, "memory": "8Gi", "gpu": MOST_GPUS + 1}
+    body = {"identity": "i", "servers": [server]}
+    answer = await ask("POST", "/v1/workers/join", status=422, json=body)
+    assert "servers.0.gpu" in str(answer)
+
+
+def start(job: int, gpu: float, *devices: int) -> Start:
+    line = 'echo "$CUDA_VISIBLE_DEVICES of $FAIRLEAD_GPU"; sleep 300'
+    spec = a_job("/bin/sh", "-c", line)
+    return Start((job, 0, 1), "a", {"cpu": 1.0, "gpu": gpu}, None, spec, devices)
+
+
+def shown(worker: Any, job: int) -> str:
+    attempt = worker._attempts[job, 0, 1]
+    return str(until(lambda: attempt.output("stdout") and text(attempt)))
+
+
+def test_a_worker_gives_the_gpus_of_the_order(tmp_path: Path) -> None:
+    worker = worker_in(tmp_path)
+    try:
+        run(worker, start(1, 0.5, 2))
+        run(worker, start(2, 0.25, 2))
+        run(worker, start(3, 1, 1))
+        assert [shown(worker, job) for job in (1, 2, 3)] == [
+            "2 of 0.5\n",
+            "2 of 0.25\n",
+            "1 of 1\n",
+        ]
+        run(worker, start(4, 0.5, 2))  # an order that does not fit: the other one is free
+        assert shown(worker, 4) == "0 of 0.5\n"
+        again = worker_in(tmp_path / "other")
+        again._unreported = worker._unreported
+        assert again._devices_for(start(5, 0.25, 2)) == [2]
+        assert again._devices_for(start(5, 0.5)) == [0]
+    finally:
+        for attempt in worker._attempts.values():
+            attempt.kill("cancelled")
+
+
+def test_two_tasks_share_the_gpu_of_a_machine(cluster: Cluster) -> None:
+    cluster.start_service()
+    cluster.start_worker("a", "--gpu", "1", cpu=4)
+    line = "echo GPU $CUDA_VISIBLE_DEVICES; sleep 300"
+    words = ("submit", "--user", "ana", "--gpu", "0.5", "--count", "3", "--", "sh", "-c", line)
+    assert cluster.run(*words).returncode == 0
+    outputs = [
+        until(lambda index=index: cluster.run("logs", "1", "--index", index).stdout)
+        for index in ("0", "1")
+    ]
+    assert outputs == ["GPU 0\n"] * 2
+    (job,) = json.loads(cluster.run("jobs", "--json").stdout)["jobs"]
+    assert job["running"] == 2
