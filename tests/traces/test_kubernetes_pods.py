@@ -98,6 +98,38 @@ def test_what_is_left_out_is_counted(dump: Path) -> None:
     assert notes[kubernetes_runs.NEVER_RAN] == 1
 
 
+GPU = "nvidia.com/gpu"
+
+
+def with_parts(tmp_path: Path, *annotations: dict[str, str]) -> Path:
+    """A node of two GPUs, a whole one taken, and pods with parts."""
+    times: Any = {"created": "00:00", "started": "00:10", "ended": ["05:00"], "on": "n1"}
+    pods = [ended("whole", {"cpu": "1", GPU: "1"}, **times)]
+    for k, each in enumerate(annotations):
+        pods.append(ended(f"p{k}", {"cpu": "1"}, **times))
+        pods[-1]["metadata"]["annotations"] = each
+    pods.append(ended("holder", {GPU: "1"}, namespace="kai-resource-reservation", **times))
+    return write(tmp_path / "dump.json", node("n1", {"cpu": "8", GPU: "2"}), *pods)
+
+
+def test_pods_share_a_gpu_by_annotation(tmp_path: Path) -> None:
+    memory, both = {"gpu-memory": "2000"}, {"gpu-fraction": "0.5", "gpu-fraction-num-devices": "2"}
+    path = with_parts(tmp_path, {"gpu-fraction": "0.25"}, {"gpu-fraction": "0.6"}, memory, both)
+    workload = read_workload(path)[0]
+    assert workload.cluster.devices == (GPU,)
+    assert workload.job_names.tolist() == ["shop/whole", *(f"shop/p{k}" for k in range(4))]
+    taken = workload.shapes[workload.set_shape][:, workload.cluster.resources.index(GPU)]
+    assert taken.tolist() == [1, 0.25, 0.6, 0, 0]
+    assert workload.notes[kubernetes_runs.GPU_HOLDER] == 1
+    assert workload.notes[kubernetes_runs.OTHER_PARTS] == 2
+
+
+@pytest.mark.parametrize("part", ["1.5", "0", "half", "nan", "-0.5"])
+def test_a_wrong_part_of_a_gpu_names_its_place(tmp_path: Path, part: str) -> None:
+    with pytest.raises(InputError, match=r"annotations.gpu-fraction: must be a part of a GPU"):
+        read_workload(with_parts(tmp_path, {"gpu-fraction": part}))
+
+
 def test_users_may_be_labels(dump: Path) -> None:
     workload = read_workload(dump, MachineOptions(user_from="label:team"))[0]
     assert workload.users == ("namespace:research", "namespace:web", "x")

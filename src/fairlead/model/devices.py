@@ -8,6 +8,7 @@ amounts, so it knows nothing of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -56,6 +57,16 @@ def check_devices(cluster: Cluster, demand: FloatArray, groups: str, rows: str) 
             for row in np.flatnonzero(bad)[:1]:
                 place = f"{name.format(row)}.{cluster.resources[r]}"
                 raise ProblemError(f"{fault} {values[row]:g}", place)
+
+
+def with_devices(cluster: Cluster, demand: FloatArray, names: Sequence[str]) -> Cluster:
+    """Return a cluster with resources in devices where all servers and (N, R) tasks admit that."""
+    found = replace(cluster, devices=device_names(names, cluster.resources))
+    try:
+        check_devices(found, demand, "groups[{}]", "tasks[{}]")
+    except ProblemError:
+        return replace(cluster, devices=())
+    return found
 
 
 def fitting_by_device(capacity: int, demand: IntArray, unit: int) -> IntArray:

@@ -90,10 +90,10 @@ def connect(
 class Fair:
     """A user of a Ray cluster; from `connect`. A task that gets it as an argument may submit, too.
 
-    Amounts are cores, GiB or quantities such as ``"2Gi"``, and whole devices; other resources by
-    Ray's names, in `resources`. `where` are labels that a node must have, or names of nodes. A call
-    that is lost with its node or worker is repeated, `attempts` times in all; an exception of the
-    function is raised.
+    Amounts are cores, GiB or quantities such as ``"2Gi"``, and GPUs, whole ones or a part of one;
+    others by Ray's names, in `resources`. `where` are labels that a node must have, or names of
+    nodes. A call that is lost with its node or worker is repeated, `attempts` times in all; an
+    exception of the function is raised.
     """
 
     def __init__(self, user: str, agent: Any) -> None:

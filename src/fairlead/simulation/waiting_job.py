@@ -222,7 +222,12 @@ def _scheduler_at(
         parts = amounts(largest_server(workload, quanta))
         largest = {name: amount for name, amount in parts.items() if amount}
     scheduler = Scheduler(
-        list(cluster.resources), log.policy, quantum, strict_fifo=strict_fifo, largest=largest
+        list(cluster.resources),
+        log.policy,
+        quantum,
+        strict_fifo=strict_fifo,
+        largest=largest,
+        devices=cluster.devices,
     )
     names = [
         f"{group}/{k}"

@@ -20,7 +20,7 @@ from fairlead.model.cluster import Cluster
 from fairlead.model.queues import Queues, read_queues
 from fairlead.model.workload import JOIN, LEAVE, Workload
 from fairlead.service.jobs import DONE, FAILED, Effects, Job, TaskKey
-from fairlead.service.service_state import RESOURCES, ServiceState
+from fairlead.service.service_state import DEVICES, RESOURCES, ServiceState
 from fairlead.traces._stored_files import ProgressReport
 
 UNITS = {"cpu": "cores", "memory": "GiB"}
@@ -313,6 +313,7 @@ def _workload(
             count=np.ones(len(spans), dtype=np.int64),
             units=tuple(UNITS.get(name, "") for name in resources),
             labels=tuple(span.labels for span in spans),
+            devices=tuple(name for name in DEVICES if name in resources),
         ),
         list(users),
         weight=list(state.users.values()),

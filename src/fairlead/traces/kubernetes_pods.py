@@ -88,6 +88,7 @@ def _in_groups(
                 dict(set.intersection(*(set(cluster.labels[g].items()) for g in nodes)))
                 for nodes in members
             ),
+            devices=cluster.devices,
         ),
         members,
         server_of,

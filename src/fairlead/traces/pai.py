@@ -20,6 +20,7 @@ instances start later. An unknown time is empty or 0.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,6 +28,7 @@ import numpy as np
 
 from fairlead.errors import InputError
 from fairlead.model.cluster import Cluster
+from fairlead.model.devices import with_devices
 from fairlead.model.workload import Workload
 from fairlead.traces._csv_tables import ROW, Block, TraceColumn, read_blocks
 from fairlead.traces._job_collector import LARGEST_POOL
@@ -145,7 +147,8 @@ def read_pai(
         raise InputError(f"holds no instance that ran{why}", "", str(instance_table))
     _note_instances(instances, notes)
     with faults_within(str(path)):
-        return _workload(instances, jobs, servers.cluster, places, notes, path.name)
+        found = _workload(instances, jobs, servers.cluster, places, notes, path.name)
+        return replace(found, cluster=with_devices(found.cluster, found.shapes, ("gpu",)))
 
 
 def _table(folder: Path, name: str) -> Path:

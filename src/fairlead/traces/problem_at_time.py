@@ -9,6 +9,7 @@ import numpy as np
 
 from fairlead.errors import InputError
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
+from fairlead.model.devices import with_devices
 from fairlead.model.fitting import ROUNDING
 from fairlead.model.problem import Problem
 from fairlead.model.workload import JOIN, Workload
@@ -41,7 +42,8 @@ def problem_at(workload: Workload, seconds: float) -> ProblemAtTime:
     A task is active from its submission to its recorded end. A task without a recorded start waits
     until its job is withdrawn. A user's demand is the mean of its active tasks, its limit their
     number; it may use the groups that any of them may use. Weights and queues are those of the
-    trace; its limits and quotas are left out. Servers that drain or are away do not count.
+    trace; its limits and quotas are left out. Servers that drain or are away do not count. Devices
+    are kept where each mean is of a part of one, or of whole ones.
 
     Parameters
     ----------
@@ -106,6 +108,7 @@ def problem_at(workload: Workload, seconds: float) -> ProblemAtTime:
         groups=cluster.groups,
         users=users,
         labels=cluster.labels,
+        devices=with_devices(cluster, demand, cluster.devices).devices,
     )
     if workload.queues is not None:
         problem = problem.in_tree(workload.queues.of_users(names.astype(np.int64)))
