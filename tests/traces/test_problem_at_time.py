@@ -185,3 +185,26 @@ def test_other_outputs_and_bad_files_are_refused(
         assert printed.out == ""
         assert printed.err.count("\n") == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.txt", "x.parquet"]
+
+
+@pytest.mark.parametrize(("second", "devices"), [(0.5, ("gpu",)), (1.0, ())])
+def test_devices_stay_where_means_admit_them(second: float, devices: tuple[str, ...]) -> None:
+    """Tasks of .5 and .5 are a mean of .5; those of 1 and 2 are one of 1.5, which no task takes."""
+    gpus = [0.5, 0.5] if second == 0.5 else [1.0, 2.0]
+    cluster = Cluster(
+        ("a",), ("gpu",), np.array([[4.0]]), np.array([1]), ("",), ({},), devices=("gpu",)
+    )
+    workload = Workload.from_arrays(
+        cluster,
+        ["ana"],
+        job_user=[0, 0],
+        job_submit=[0, 0],
+        set_job=[0, 1],
+        set_tasks=[1, 1],
+        shapes=[[gpu] for gpu in gpus],
+        task_duration=[10, 10],
+        task_start=[0, 0],
+    )
+    problem = problem_at(workload, 5).problem
+    assert problem.cluster.devices == devices
+    assert problem.demand.tolist() == [[sum(gpus) / 2]]

@@ -20,6 +20,7 @@ import numpy as np
 
 from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
+from fairlead.model.devices import choose_devices
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import to_quanta
 from fairlead.model.quantity import ratio
@@ -150,26 +151,17 @@ class Replay:
         return np.concatenate(rows)
 
     def _devices_after(self, r: int, unit: int) -> IntArray:
-        """Return (2, P) the most on one device and the wholly free ones, after each placement.
-
-        A part is taken of the fullest device with room, whole devices in order.
-        """
+        """Return (2, P) the most on one device and the wholly free ones, after each placement."""
         free: dict[int, list[int]] = {}
         after = np.empty((2, len(self.users)), dtype=np.int64)
         demand = self.demand[:, r].tolist()
         for k, (user, server) in enumerate(self.pairs()):
             devices = free.setdefault(server, [unit] * int(self.capacity[r, server] // unit))
             asked = demand[user]
-            if asked >= unit:
-                taken = [d for d, amount in enumerate(devices) if amount == unit][: asked // unit]
-                self.has_devices &= len(taken) == asked // unit
-                for d in taken:
-                    devices[d] = 0
-            elif asked:
-                fitting = [(amount, d) for d, amount in enumerate(devices) if amount >= asked]
-                self.has_devices &= bool(fitting)
-                for _, d in sorted(fitting)[:1]:
-                    devices[d] -= asked
+            taken = choose_devices(devices, asked, unit) if asked else []
+            self.has_devices &= len(taken) == -(-asked // unit)
+            for number in taken:
+                devices[number] -= min(asked, unit)
             after[:, k] = max(devices, default=0), devices.count(unit)
         return after
 

@@ -69,6 +69,17 @@ def with_devices(cluster: Cluster, demand: FloatArray, names: Sequence[str]) -> 
     return found
 
 
+def choose_devices(free: Sequence[int], asked: int, unit: int) -> list[int]:
+    """Return the numbers of the devices that a task takes; fewer where it has no room.
+
+    A part is taken of the fullest device with room, whole devices in order.
+    """
+    if asked >= unit:
+        return [k for k, amount in enumerate(free) if amount >= unit][: asked // unit]
+    fitting = [k for k, amount in enumerate(free) if amount >= asked]
+    return sorted(fitting, key=free.__getitem__)[:1]
+
+
 def fitting_by_device(capacity: int, demand: IntArray, unit: int) -> IntArray:
     """Return (N,) the tasks that fit on the devices of an empty server; amounts are quanta."""
     taken = np.maximum(demand, 1)

@@ -21,6 +21,7 @@ from fairlead.model.workload import DRAIN, LEAVE, Workload
 from fairlead.scheduler.explanation import Explanation
 from fairlead.scheduler.policies import parse_policy
 from fairlead.scheduler.scheduler import Scheduler
+from fairlead.simulation._devices_of_runs import devices_of_runs
 from fairlead.simulation.replay import kinds_of, largest_server, queues_of
 
 NAMED = 3  # groups of servers named in a condition
@@ -288,9 +289,18 @@ def _scheduler_at(
             for k, row in zip(members, rows, strict=True):
                 group_of[k] = scheduler.submit(queue, *row, **times)
         tick()
+    set_of_task = np.repeat(np.arange(workload.n_sets), workload.set_tasks)
+    of_run = quanta.demand[kinds.of_set[set_of_task[log.task]]]
+    of_server = quanta.capacity[group_of_server]
+    devices = {
+        cluster.resources[r]: devices_of_runs(log, state.time, of_run[:, r], of_server[:, r], unit)
+        for r, unit in quanta.device.items()
+    }
     order = np.lexsort((state.runs, state.set_of_run))  # a gang's shapes in their order
     for run, k in zip(state.runs[order].tolist(), state.set_of_run[order].tolist(), strict=True):
-        scheduler.assume(group_of[k], names[log.server[run]], float(log.start[run]))
+        own = {name: found[run] for name, found in devices.items() if run in found}
+        server, since = names[log.server[run]], float(log.start[run])
+        scheduler.assume(group_of[k], server, since, devices=own or None)
         tick()
     for s in np.flatnonzero(drained & there).tolist():
         scheduler.drain(names[s])
