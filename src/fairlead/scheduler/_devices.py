@@ -95,11 +95,10 @@ class DeviceColumns:
             column += self.step
         return fitting
 
-    def fitting_amount(self, free: vec[i64], least: int) -> int:
-        """Return the largest demand above `least` that has room; 0 without one."""
+    def fitting_amount(self, free: vec[i64]) -> int:
+        """Return the largest demand that has room."""
         whole = int(free[self.whole_at] * self.unit)
-        most = whole if whole > 0 else int(free[self.largest_at])
-        return most if most > least else 0
+        return whole if whole > 0 else int(free[self.largest_at])
 
     def is_overcommitted(self, free: vec[i64]) -> bool:
         column = self.first

@@ -261,15 +261,16 @@ class Counting:
 
         Amounts up to `least` are not distinguished from 0.
         """
-        if free[r] >= shape.need[r] or free[r] <= least:
-            return 0
-        for other in range(self.width):
-            if other != r and free[other] < shape.need[other]:
-                return 0
+        fitting = int(free[r])
+        own = [r]
         for columns in self.devices:
             if columns.resource == r:
-                return columns.fitting_amount(free, least)
-        return int(free[r])
+                fitting = min(fitting, columns.fitting_amount(free))
+                own += [columns.largest_at, columns.whole_at]
+        for other in range(self.compared):
+            if other not in own and free[other] < shape.need[other]:
+                return 0
+        return fitting if least < fitting < int(shape.demand[r]) else 0
 
 
 def fits(need: vec[i64], free: vec[i64]) -> bool:
