@@ -75,8 +75,9 @@ def add_to(amounts: vec[i64], demand: vec[i64], sign: i64) -> None:
 def take_from(free: vec[i64], shape: Shape, devices: vec[i64], sign: i64) -> None:
     """Take a task with some devices from the amounts of a server (1), or return it (-1)."""
     add_to(free, shape.demand, -sign)
-    for columns in shape.by_device:
-        columns.take(shape.demand[columns.resource], devices, free, sign)
+    if shape.by_device:
+        for columns in shape.by_device:
+            columns.take(shape.demand[columns.resource], devices, free, sign)
 
 
 def choose_devices(shape: Shape, free: vec[i64]) -> vec[i64]:

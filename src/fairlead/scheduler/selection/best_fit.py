@@ -219,8 +219,9 @@ class BestFit(Selection):
         band = self.bands[self.band_of(server.free)]
         band.find(server).add(server)
         at = band.number * self.width
+        most, free = self.most, server.free
         for r in range(self.width):
-            self.most[at] = max(self.most[at], server.free[r])
+            most[at] = max(most[at], free[r])
             at += 1
 
     def close(self, server: Server) -> None:

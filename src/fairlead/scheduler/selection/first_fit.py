@@ -40,9 +40,10 @@ class Block:
             server = self.servers[slot]
             server.block = self
             server.slot = slot
+            own, own_capacity = server.free, server.capacity
             for r in range(self.width):
-                free = append(free, server.free[r])
-                capacity = append(capacity, server.capacity[r])
+                free = append(free, own[r])
+                capacity = append(capacity, own_capacity[r])
         self.free = free
         self.capacity = largest_of(capacity, self.width)
         self.is_tight = False
@@ -59,8 +60,9 @@ class Block:
         free, most = self.free, self.most
         self.is_tight = False
         at = server.slot * self.width
+        own = server.free
         for r in range(self.width):
-            amount = server.free[r]
+            amount = own[r]
             if amount > free[at]:
                 self.freed_at = search
             free[at] = amount
