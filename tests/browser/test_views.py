@@ -69,6 +69,19 @@ def test_a_job_is_explained_and_its_output_shown(cluster: Cluster, open_page: Op
     expect(page.get_by_role("button", name="Cancel")).to_have_count(0)
 
 
+def test_each_gpu_names_its_users(own_cluster: Cluster, open_page: Opened) -> None:
+    own_cluster.start_worker("a", "--gpu", "4", cpu=8)
+    for user, gpu in (("ana", "0.5"), ("bo", "0.5"), ("cy", "2"), ("dee", "0.3")):
+        submit(own_cluster, "--user", user, "--gpu", gpu, "--", "sleep", "60")
+    page = open_page(own_cluster.url, "#/servers")
+    boxes = page.get_by_role("list", name="GPUs").locator("li")
+    expect(boxes).to_have_text(
+        ["2held by ana (0.5), bo (0.5)", "cyheld by cy", "cyheld by cy", "deheld by dee (0.3)"]
+    )
+    assert [box.get_attribute("class") for box in boxes.all()] == [*["taken"] * 3, "part"]
+    check_access(page)
+
+
 def test_names_are_shown_as_text(cluster: Cluster, open_page: Opened) -> None:
     user, name = '<img src=x onerror="alert(1)">', "<b>bold<script>alert(2)<x>"
     submit(

@@ -69,11 +69,11 @@ def test_pieces_of_two_devices_hold_no_task() -> None:
     assert s.place() == []
     found = s.explain(waits)
     assert found.held_by == "room"
-    assert found.lacking == {"gpu of one device": 2}
+    assert found.lacking == {"gpu on one device": 2}
     trial = next(trial for trial in found.would_change if "instead of" in trial.change)
     assert (trial.change, trial.starts) == ("it asked for 0.4 gpu instead of 0.5", True)
     whole = s.submit("ana", {"gpu": 1})
-    assert s.explain(whole).lacking == {"gpu": 2, "whole gpu devices": 2}
+    assert s.explain(whole).lacking == {"gpu": 2, "gpu in whole devices": 2}
     assert s.place() == []
 
 

@@ -247,7 +247,7 @@ class Counting:
         names = resources[:]
         for columns in self.devices:
             name = resources[columns.resource]
-            names += [f"{name} of one device", f"whole {name} devices"]
+            names += [f"{name} on one device", f"{name} in whole devices"]
         return names
 
     def units(self, quanta: list[Fraction]) -> list[Fraction]:

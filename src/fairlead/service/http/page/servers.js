@@ -72,7 +72,12 @@ function devices(server) {
   const all = Array.from({ length: Math.min(server.capacity.gpu, DEVICES) }, () => []);
   for (const task of server.running)
     for (const number of task.devices) all[number]?.push({ user: task.user, part: Math.min(task.demand.gpu, 1) });
-  return html`<ul class="devices" aria-label="GPUs">${all.map((holders) => html`<li class=${holders.length ? "taken" : ""} title=${held(holders)}>${initials(holders)}<span class="hidden">${held(holders)}</span></li>`)}</ul>`;
+  return html`<ul class="devices" aria-label="GPUs">${all.map((holders) => html`<li class=${kind(holders)} title=${held(holders)}>${initials(holders)}<span class="hidden">${held(holders)}</span></li>`)}</ul>`;
+}
+
+function kind(holders) {
+  const taken = holders.reduce((sum, { part }) => sum + part, 0);
+  return taken > 0.99 ? "taken" : taken ? "part" : "";
 }
 
 function held(holders) {
