@@ -131,6 +131,7 @@ def test_a_policy_and_fair_shares_in_a_file(process: Process, mine: str, day: st
         (("-p", f"{mine}:sjf", "--explain", "user-1"), "does not say why tasks wait"),
         (("-p", f"{mine}:sjf", "--what-if", "preempt:over-share"), "does not stop tasks"),
         (("-p", f"{mine}:sjf", "--preempt", "over-share"), "takes no --preempt"),
+        (("-p", f"{mine}:sjf", "--ray", "local"), "runs on this machine only"),
         (("-p", "drf/best-fit", "--fair", "drf"), "must be one of drfh, tsf, ps-dsf, or"),
     ]:
         done = process("simulate", day, *words)

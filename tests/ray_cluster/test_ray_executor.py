@@ -57,11 +57,12 @@ def executor(cluster: Cluster) -> RayExecutor:
     "command",
     [
         ["simulate", LOG, "--policy", "drf/best-fit", "--policy", "easy/first-fit"],
+        ["simulate", LOG, "--policy", "drf/best-fit", "--policy", "fifo/best-fit", "--seeds", "2"],
         ["audit", "--random", "5", "-m", "tsf", "--lies", "3"],
         ["fill", "PARK", "--select", "rrr", "--trials", "7", "--seed", "4"],
         ["reproduce", "--quick", "private-clouds/table-3"],
     ],
-    ids=lambda command: command[0],
+    ids=lambda command: f"{command[0]} {command[-2]}",
 )
 def test_the_answer_is_the_same_to_the_last_bit(
     cluster: Cluster, command: list[str], park: str, capsys: pytest.CaptureFixture[str]

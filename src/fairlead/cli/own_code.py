@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from importlib.util import module_from_spec, spec_from_file_location
@@ -74,6 +74,14 @@ def policy_of(text: str) -> str | NamedRule:
 
     file, name = _parts_of(text)
     return NamedRule(name, _Apart(_load(file, name)))
+
+
+def refuse_on_ray(policies: Sequence[str | NamedRule], ray: str | None) -> None:
+    """Raise InputError for rules in files, which other machines do not have."""
+    for policy in policies if ray is not None else ():
+        if not isinstance(policy, str) and isinstance(policy.rule, _Apart):
+            fault = f"{policy.name} is a rule in a file, which runs on this machine only"
+            raise InputError(f"{fault}; a rule of an installed package runs there", "--ray")
 
 
 def _names_file(text: str) -> bool:

@@ -34,7 +34,7 @@ from fairlead.cli.options import (
     plain_trace,
     read_any_trace,
 )
-from fairlead.cli.own_code import mechanism_of, policy_of
+from fairlead.cli.own_code import mechanism_of, policy_of, refuse_on_ray
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import (
     StoppedError,
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from fairlead.report.document import Block
     from fairlead.simulation.planned_runs import NamedRule, PlannedRun
     from fairlead.simulation.simulate import Outcome
+    from fairlead.simulation.studies import Study
     from fairlead.simulation.waiting_job import WaitingJob
 
 SECONDS_PER_HOUR = 3600.0
@@ -200,6 +201,7 @@ def simulate(
     policies = [
         forms.added_to(each) if isinstance(each, str) else each for each in map(policy_of, policy)
     ]
+    refuse_on_ray(policies, ray)
     planned = plan_runs(policies, what_if or (), dedicated)
     fair = mechanism_of(fair)
     check_fair(fair)
@@ -248,7 +250,12 @@ def simulate(
                 varied = with_load(plain_trace(varied), load)
             workloads[str(each)] = in_queues(plain_trace(varied), queues)
         with executor_on(ray, processes) as executor:
-            _study(workloads, policies, seeds, executor, options, as_json, report)
+            varied_runs = _study(workloads, policies, seeds, executor, options)
+        from fairlead.report.study import study_document
+
+        values = {"fairlead": 1, "seeds": seeds, **varied_runs.to_dict()}
+        title = ", ".join(Path(name).name for name in workloads)
+        show(study_document(varied_runs, title, lambda: values), as_json, report)
         return
     if explain is not None:
         _check_explained([run for run in planned if not run.dedicated])
@@ -363,15 +370,12 @@ def _study(
     seeds: int | None,
     executor: Executor,
     options: Mapping[str, Any],
-    as_json: bool,
-    report: Path | None,
-) -> None:
-    """Replay several traces or variations, and show the differences of policies."""
-    from fairlead.report.study import study_document
+) -> Study:
+    """Replay several traces or variations."""
     from fairlead.simulation.studies import study
 
     with progress_bar("Replaying variations") as on_progress:
-        found = study(
+        return study(
             workloads,
             policies,
             seeds=seeds,
@@ -379,9 +383,6 @@ def _study(
             on_progress=on_progress,
             **options,
         )
-    values = {"fairlead": 1, "seeds": seeds, **found.to_dict()}
-    title = ", ".join(Path(name).name for name in workloads)
-    show(study_document(found, title, lambda: values), as_json, report)
 
 
 def _reference_policy(today: str | None, names: list[str]) -> str | None:
