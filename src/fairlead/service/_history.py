@@ -90,7 +90,7 @@ class StateHistory:
 
     async def sample(self, seconds: float) -> None:
         """Record the present figures as those of some seconds, and update the alerts."""
-        sample = await self.state_thread.run(self._take)
+        sample = await self.state_thread.ask(self._take)
         notices = await asyncio.to_thread(self._record, sample, seconds)
         for kind, number in self.alerts.counts().items():
             self.state_thread.counters.alerts.labels(kind).set(number)
@@ -99,7 +99,7 @@ class StateHistory:
 
     async def over(self, seconds: float) -> dict[str, Any]:
         """Return the hours of users over the last seconds, and what they were owed."""
-        cluster = await self.state_thread.run(_cluster)
+        cluster = await self.state_thread.ask(_cluster)
         since = max(time() - seconds, 0.0)
         async with in_turn(self._asking):
             rows = await asyncio.to_thread(self.journal.shares.since, since)

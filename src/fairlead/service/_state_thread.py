@@ -4,6 +4,9 @@ Requests that arrived together are carried out together, tasks are placed, all e
 and synced once, and only then are answers given (group commit). When a batch fails, the state is
 read from the journal again and its requests are carried out one by one, so that a request which
 cannot be committed is refused alone.
+
+Questions change nothing. They are answered between two batches, before all waiting requests, so
+that a full queue does not delay them.
 """
 
 from __future__ import annotations
@@ -51,6 +54,7 @@ REQUESTS_AT_ONCE = 500
 SNAPSHOT_EVENTS = 50_000
 FORK_SECONDS = 300.0  # after which a forked child that writes a snapshot is killed
 RETRY_SECONDS = 1.0
+QUESTION_SECONDS = 0.1  # for questions between two batches; the first one may take longer
 LEAST_WAIT, MOST_WAIT = 1.0, 3600.0  # seconds before tasks are placed again, without an event
 ROUND_SECONDS = 1.0  # between rounds of preemption, at least
 ROUND_PART = 20  # which take at most 1/20 of the time
@@ -94,6 +98,24 @@ class QueuedRequest:
             self.outcome.set_exception(fault)
 
 
+async def _charged(queue: Callable[[], QueuedRequest]) -> Any:
+    """Queue a request, and charge its time to the current caller; return its outcome."""
+    caller = CALLER.get()
+    if caller is None:
+        return await asyncio.wrap_future(queue().outcome)
+    async with caller.at_once:
+        caller.check()
+        queued = queue()
+        try:
+            return await asyncio.wrap_future(queued.outcome)
+        finally:
+            caller.charge(seconds=queued.seconds)
+
+
+def _nothing(_: Transaction) -> None:
+    return None
+
+
 def _apply(kind: str, body: dict[str, Any], tx: Transaction) -> None:
     tx.apply(kind, **body)
 
@@ -114,6 +136,7 @@ class StateThread:
         self.counters = Counters()
         self._publish, self._rebuilt = publish, rebuilt
         self._requests: SimpleQueue[QueuedRequest | None] = SimpleQueue()
+        self._questions: SimpleQueue[QueuedRequest] = SimpleQueue()
         self._thread = Thread(target=self._loop, name="state", daemon=True)
         self.ready = False
         self.fault = ""  # for callers; the log has the details
@@ -168,21 +191,23 @@ class StateThread:
         self, request: Callable[[Transaction], Outcome], key: str = "", digest: str = ""
     ) -> Outcome:
         """Carry out a request of the current caller."""
-        caller = CALLER.get()
-        if caller is None:
-            return await asyncio.wrap_future(self.enqueue(request, key, digest))
-        async with caller.at_once:
-            caller.check()
-            queued = self._queue(request, key, digest)
-            try:
-                outcome: Outcome = await asyncio.wrap_future(queued.outcome)
-                return outcome
-            finally:
-                caller.charge(seconds=queued.seconds)
+        outcome: Outcome = await _charged(partial(self._queue, request, key, digest))
+        return outcome
+
+    async def ask(self, question: Callable[[Transaction], Outcome]) -> Outcome:
+        """Answer a question of the current caller, which must change nothing."""
+        outcome: Outcome = await _charged(partial(self._queue_question, question))
+        return outcome
 
     def _queue(self, request: Request, key: str, digest: str) -> QueuedRequest:
         queued = QueuedRequest(request, key, digest, Future(), monotonic())
         self._requests.put(queued)
+        return queued
+
+    def _queue_question(self, question: Request) -> QueuedRequest:
+        queued = QueuedRequest(question, "", "", Future(), monotonic())
+        self._questions.put(queued)
+        self._queue(_nothing, "", "")  # wakes the thread
         return queued
 
     # The thread
@@ -195,6 +220,7 @@ class StateThread:
             requests = [item for item in batch if item is not None]
             if not self.ready:
                 self._retry()
+            self._answer_questions()
             if self.ready:
                 self._carry_out(requests)
             else:
@@ -225,6 +251,38 @@ class StateThread:
             while len(found) < REQUESTS_AT_ONCE and found[-1] is not None:
                 found.append(self._requests.get_nowait())
         return found
+
+    def _answer_questions(self) -> None:
+        """Answer the waiting questions, as many as take a short time."""
+        until = monotonic() + QUESTION_SECONDS
+        with suppress(Empty):
+            while monotonic() < until:
+                self._answer(self._questions.get_nowait())
+        if not self._questions.empty():
+            self._queue(_nothing, "", "")  # so that the next batch does not wait
+
+    def _answer(self, queued: QueuedRequest) -> None:
+        if not self.ready:
+            queued.fail(UnavailableError(self.fault))
+            return
+        if not queued.outcome.set_running_or_notify_cancel():
+            return
+        tx, since = Transaction(self.state, self._next_time(), Batch()), monotonic()
+        answer, refused = None, None
+        try:
+            answer = queued.request(tx)
+            assert not tx.batch.events, "a question changed the state"
+        except FairleadError as fault:
+            refused = fault
+        except BaseException:  # a defect: the journal is right, the state may not be
+            LOG.exception("a question failed unexpectedly")
+            refused = UnavailableError(INTERNAL)
+            self._rebuild()
+        queued.seconds = monotonic() - since
+        if refused is None:
+            queued.outcome.set_result(answer)
+        else:
+            queued.outcome.set_exception(refused)
 
     def _carry_out(self, requests: list[QueuedRequest]) -> None:
         """Carry out requests together; if that fails, one by one."""

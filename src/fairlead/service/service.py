@@ -241,7 +241,7 @@ class Service:
             found = _own_job(tx.state, job, caller)
             return None if found is None else job_view(found)
 
-        view = await self.state_thread.run(read)
+        view = await self.state_thread.ask(read)
         if view is None:
             view = await asyncio.to_thread(self._ended_job, job, caller)
         return view
@@ -266,7 +266,7 @@ class Service:
             chosen = (j for j in live if j.id > beyond and (user is None or j.user == user))
             return _page(chosen, limit)
 
-        page = await self.state_thread.run(read)
+        page = await self.state_thread.ask(read)
         if is_all:
             ended = await asyncio.to_thread(self.journal.jobs.ended_jobs, user, None, LISTED)
             seen = {view["id"] for view in ended}
@@ -288,7 +288,7 @@ class Service:
             ids = self._searches.ids(wanted)
             if ids is None:
                 began = monotonic()
-                live = await self.state_thread.run(lambda tx: list(tx.state.jobs.values()))
+                live = await self.state_thread.ask(lambda tx: list(tx.state.jobs.values()))
                 ids = await asyncio.to_thread(find_live, live, wanted)
                 self._searches.keep(wanted, ids, monotonic() - began)
 
@@ -296,7 +296,7 @@ class Service:
             part = (tx.state.jobs.get(job) for job in ids[offset : offset + limit])
             return [job_view(job) for job in part if job is not None]
 
-        return {"jobs": await self.state_thread.run(read), "found": len(ids)}
+        return {"jobs": await self.state_thread.ask(read), "found": len(ids)}
 
     async def wait(self, job: int, caller: Token, seconds: float) -> dict[str, Any]:
         """Return a job when it ends, or its state after `seconds`."""
@@ -345,7 +345,7 @@ class Service:
             outlook = Outlook(found.user, tx.state.users[found.user], expected, tx.now)
             return answer | {"outlook": outlook}
 
-        answer = await self.state_thread.run(explain)
+        answer = await self.state_thread.ask(explain)
         if "outlook" in answer:
             answer |= await self._look_ahead(answer.pop("outlook"), answer["text"])
         return answer
@@ -390,7 +390,7 @@ class Service:
                 return answer | {"reason": f"{waits} for job {others}" if others else ""}
             return answer | self.start_forecasts.forecast(tx.state, job, tx.now)
 
-        return await self.state_thread.run(forecast)
+        return await self.state_thread.ask(forecast)
 
     async def _forecast_starts(self) -> None:
         """Note the forecast of a waiting job each minute, to learn how forecasts come true.
@@ -424,7 +424,7 @@ class Service:
                 return run.key, run.server
             return None
 
-        found = await self.state_thread.run(find)
+        found = await self.state_thread.ask(find)
         if found is None:
             await self._view(job, caller)
             found = await asyncio.to_thread(self._ended_attempt, job, index, attempt)
@@ -452,7 +452,7 @@ class Service:
             ]
 
         await self._view(job, caller)  # it is there, and the caller's
-        runs = await self.state_thread.run(read)
+        runs = await self.state_thread.ask(read)
         async with in_turn(self._search_lock):
             read_ended = self.journal.jobs.last_attempts_of
             ended = await asyncio.to_thread(read_ended, job, ATTEMPTS_LISTED)
@@ -509,7 +509,7 @@ class Service:
         async with self._shares_lock:
             if self._shares_since < arrived:
                 since = monotonic()
-                question, quotas = await self.state_thread.run(_shares_and_quotas)
+                question, quotas = await self.state_thread.ask(_shares_and_quotas)
                 self._shares = (await asyncio.to_thread(question.answer)).to_dict() | quotas
                 self._shares_since = since
             return self._shares
@@ -528,7 +528,7 @@ class Service:
                 "running": tx.state.running[name],
             }
 
-        found = await self.state_thread.run(read)
+        found = await self.state_thread.ask(read)
         await self.overview.latest()
         shares = self.overview.users.get(name, {"held": 0.0, "fair": 0.0, "is_short": False})
         return found | {part: shares[part] for part in ("held", "fair", "is_short")}
@@ -550,7 +550,7 @@ class Service:
             page = found[offset : offset + limit]
             return {"servers": [_server_with_tasks(s, caller) for s in page], "found": len(found)}
 
-        return await self.state_thread.run(read)
+        return await self.state_thread.ask(read)
 
     def alerts_for(self, caller: Token) -> list[dict[str, Any]]:
         """Return the present alerts that a caller may see: a user only those about itself."""
@@ -564,11 +564,11 @@ class Service:
         """Return users' shares, starts and stops with changes of the state, which are undone."""
         async with in_turn(self._what_if_lock):
             if request.policy is None:
-                trial = await self.state_thread.run(
+                trial = await self.state_thread.ask(
                     lambda tx: try_changes(tx.state, request, tx.now)
                 )
             else:
-                fork = await self.state_thread.run(
+                fork = await self.state_thread.ask(
                     lambda tx: trial_in_fork(tx.state, request, tx.now)
                 )
                 trial = await asyncio.to_thread(read_trial, fork)

@@ -275,7 +275,7 @@ async def logs(
 @router.get("/v1/users", response_model=messages.UsersView, tags=["users"])
 async def users(service: Served, _: User) -> Response:
     """List users."""
-    return _json({"users": await service.state_thread.run(user_views)})
+    return _json({"users": await service.state_thread.ask(user_views)})
 
 
 @router.put("/v1/users/{name}", response_model=messages.WeightView, tags=["users"])
@@ -316,7 +316,7 @@ async def search_servers(
 @router.get("/v1/servers", response_model=messages.ServersView, tags=["servers"])
 async def servers(service: Served, _: User) -> Response:
     """List servers, their capacity and used amounts."""
-    return _json({"servers": await service.state_thread.run(server_views)})
+    return _json({"servers": await service.state_thread.ask(server_views)})
 
 
 @router.post("/v1/servers/{name}/drain", response_model=messages.ServerState, tags=["servers"])
