@@ -125,7 +125,7 @@ class NoConvergenceError(CertificateError):
     """A solver that stopped with large residuals: the numbers differ too much in size for it."""
 
 
-def fault_of(function: object, name: str, fault: Exception) -> FairleadError:
+def fault_of(function: object, name: str, fault: Exception | SystemExit) -> FairleadError:
     """Return an exception of a function of the caller's as one line with the place in its file."""
     code = getattr(function, "__code__", None)
     place, frame = "", fault.__traceback__

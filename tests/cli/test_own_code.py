@@ -39,15 +39,21 @@ number = 5
 """
 
 TALKS = """
+import os, subprocess, sys
 import fairlead
 print("loaded")
 
 def first(view):
     print("a rule")
+    os.write(1, b"past print\\n")
+    subprocess.run(["echo", "a command"])
     return next((group for group in view.waiting if view.fits(group)), None)
 
 def wrong(view):
     return view.nothing
+
+def leaves(view):
+    sys.exit(3)
 
 def even(problem):
     print("even")
@@ -149,7 +155,8 @@ def test_printed_text_does_not_spoil_the_answer(
     fair = ("--fair", f"{path}:even", "--json", "--processes", processes)
     done = process("simulate", day, "-p", f"{path}:first", "-p", "drf/best-fit", *fair)
     assert list(json.loads(done.stdout)["policies"]) == ["first", "drf/best-fit"]
-    assert {"loaded", "a rule", "even"} <= set(done.stderr.splitlines())
+    said = set(done.stderr.splitlines())
+    assert {"loaded", "a rule", "even", "past print", "a command"} <= said
     done = process("simulate", day, "-p", f"{path}:wrong", "--processes", processes)
     assert (
         f"({path}, line {TALKS[: TALKS.index('view.nothing')].count(chr(10)) + 1})" in done.stderr
@@ -208,3 +215,15 @@ def test_a_package_adds_a_policy_by_an_entry_point(process: Process, mine: str, 
     assert done.returncode == 2
     assert "mine:lost: cannot be loaded" in done.stderr
     assert "half: half of even" in process("mechanisms", **path).stdout
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_rule_that_exits_ends_no_other_run(
+    process: Process, day: str, tmp_path: Path, processes: str
+) -> None:
+    path = tmp_path / "talks.py"
+    path.write_text(TALKS)
+    rules = ("-p", f"{path}:leaves", "-p", "drf/best-fit", "--processes", processes, "--json")
+    done = process("simulate", day, *rules)
+    assert (done.returncode, list(json.loads(done.stdout)["policies"])) == (2, ["drf/best-fit"])
+    assert "leaves: SystemExit: 3" in done.stderr

@@ -14,7 +14,9 @@ from effort import cases
 from fairlead.certificates.filling_replay import certify_filling
 from fairlead.errors import ProblemError
 from fairlead.formats.problem_file import dump
+from fairlead.model.holdings import Holdings
 from fairlead.model.problem import Problem
+from fairlead.model.problem_changes import TwoProblems
 from fairlead.model.workload import Workload
 from fairlead.simulation import waiting_job
 from fairlead.simulation.filling import fill_by
@@ -91,9 +93,10 @@ def test_a_file_names_devices_and_is_written_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "fault"),
     [
+        ("gpu: 0.6", "gpu: 1.000000000001", r"whole number of devices, not 1.000000000001"),
         ("gpu: 0.6", "gpu: 1.6", r"users\[0\].demand.gpu: must be a part of one device"),
         ("gpu: 2}", "gpu: 1.5}", r"servers\[0\].capacity.gpu: must be a whole number of devices"),
-        ("gpu: 2}", "gpu: 1e6}", r"servers\[0\].capacity.gpu: .* at most 100000, not 1e\+06"),
+        ("gpu: 2}", "gpu: 1e6}", r"servers\[0\].capacity.gpu: .* at most 100000, not 1000000.0"),
         ("devices: [gpu]", "devices: [disk]", "devices: must be names of resources"),
         ("devices: [gpu]", "devices: [gpu, gpu]", "devices: must be names of resources"),
         ("devices: [gpu]", "devices: gpu", "devices: must be a list"),
@@ -199,3 +202,47 @@ def test_a_time_of_a_replay_has_its_devices(policy: str) -> None:
                 assert s.place(time) == []
             waited += bool(state.waiting.any())
     assert waited > 10
+
+
+def test_an_absurd_demand_of_an_idle_user_changes_nothing() -> None:
+    options = {"resources": ["cpu", "gpu"], "devices": ["gpu"]}
+    problem = Problem.from_arrays([[10, 4]], [[1, 1e19], [1, 1 / 3]], task_limit=[0, 30], **options)
+    filled = fairlead.fill(problem)
+    assert filled.tasks.tolist() == [[0], [10]]
+    assert filled.certificate.holds
+
+
+def test_problems_that_differ_in_devices_are_compared(tmp_path: Path) -> None:
+    before = read(tmp_path, TEXT)
+    changed = TEXT.replace("devices: [gpu]", "").replace("gpu: 2}", "gpu: 2.5}")
+    after = read(tmp_path, changed.replace("gpu: 0.6", "gpu: 1.5"))
+    (difference, *_) = TwoProblems(before, after).differences()
+    assert TwoProblems(before, after).with_one(difference).cluster.capacity[0, 1] == 2.5
+
+
+PROPERTIES = ("feasibility", "non-wastefulness", "pareto-optimality")
+
+
+def audited(demand: float, tasks: list[list[float]], gpus: float = 4) -> dict[str, str]:
+    """Return the verdicts on whole tasks of parts of GPUs, and of whole ones, on one server."""
+    problem = Problem.from_arrays(
+        [[64, gpus]],
+        [[1, demand], [1, 1]],
+        resources=["cpu", "gpu"],
+        devices=["gpu"],
+        users=["ana", "bo"],
+    )
+    holdings = Holdings(problem, np.array(tasks, dtype=float), whole_tasks=True)
+    found = fairlead.audit(problem, holdings, properties=PROPERTIES, lies=0)
+    return {name: found[name].verdict for name in PROPERTIES}
+
+
+def test_an_audit_of_whole_tasks_knows_devices() -> None:
+    assert audited(0.6, [[6], [0]])["feasibility"] == "fails"
+    assert audited(0.6, [[4], [0]])["feasibility"] == "holds"
+    assert audited(0.6, [[3], [2]])["feasibility"] == "fails"
+    assert audited(0.5, [[6], [1]])["feasibility"] == "holds"
+    assert audited(0.35, [[10], [0]])["feasibility"] == "unknown"
+    found = audited(0.6, [[4], [0]])  # 1.6 GPUs are free, and no device has .6
+    assert (found["non-wastefulness"], found["pareto-optimality"]) == ("unknown", "unknown")
+    assert audited(0.6, [[0], [2]])["non-wastefulness"] == "fails"

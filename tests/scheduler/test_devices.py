@@ -73,7 +73,7 @@ def test_pieces_of_two_devices_hold_no_task() -> None:
     trial = next(trial for trial in found.would_change if "instead of" in trial.change)
     assert (trial.change, trial.starts) == ("it asked for 0.4 gpu instead of 0.5", True)
     whole = s.submit("ana", {"gpu": 1})
-    assert s.explain(whole).lacking == {"gpu": 2, "gpu in whole devices": 2}
+    assert s.explain(whole).lacking == {"gpu in whole devices": 2}
     assert s.place() == []
 
 
@@ -230,3 +230,66 @@ def test_takers_get_the_devices_of_their_victims() -> None:
                     crowd.s.evict(task)
             crowd.s.check()
     assert preempted > cases(20)
+
+
+def test_a_server_may_shrink_below_a_reserved_device() -> None:
+    s = Scheduler(["gpu"], "drf/first-fit/reserve", devices=["gpu"])
+    s.add_server("a", {"gpu": 2})
+    s.add_queue("ana")
+    s.submit("ana", {"gpu": 1}, time_limit=10)
+    s.place(0)
+    group = s.submit("ana", {"gpu": 2}, time_limit=10)
+    s.place(0)
+    s.set_server("a", {"gpu": 1})
+    again = Scheduler.restore(s.snapshot())
+    for each in (s, again):
+        assert each.place(1) == []
+        assert each.explain(group).held_by == "size"
+        each.set_server("a", {"gpu": 3})
+        each.check()
+
+
+@pytest.mark.parametrize(
+    "devices",
+    [
+        *({"gpu": wrong} for wrong in ([0, 0], [1, 2, 3], [], b"ab", [100_000, 1], [0, -1], 5)),
+        *({"cpu": [1]}, [0, 1], {"gpu": [0, 1], "cpu": [0]}, {"disk": [0]}),
+    ],
+)
+def test_assumed_devices_are_checked(devices: object) -> None:
+    s = two_servers("drf/first-fit")
+    group = s.submit("ana", {"gpu": 2})
+    before = s.snapshot()
+    with pytest.raises(InputError, match="devices"):
+        s.assume(group, "a", devices=devices)
+    assert s.snapshot() == before
+    assert s.devices(s.assume(group, "a", devices={"gpu": [1, 0]})) == {"gpu": [1, 0]}
+
+
+@pytest.mark.parametrize("quantum", [2.0**-64, 2.0**-63])
+def test_a_device_has_not_too_many_quanta(quantum: float) -> None:
+    with pytest.raises(InputError, match="whole number of quanta, at most"):
+        Scheduler(["gpu"], "drf/best-fit", {"gpu": quantum}, devices=["gpu"])
+
+
+def test_a_smaller_demand_is_one_that_a_task_may_have() -> None:
+    """A server with 1.5 GPUs in all and two wholly free ones, as it lost one: 1 fits."""
+    s = Scheduler(["gpu"], "drf/first-fit", devices=["gpu"])
+    s.add_server("a", {"gpu": 3})
+    s.add_queue("ana")
+    s.submit("ana", {"gpu": 2})
+    s.submit("ana", {"gpu": 0.5})
+    first, _ = s.place()
+    s.finish(first.task)
+    s.set_server("a", {"gpu": 2})
+    group = s.submit("ana", {"gpu": 2})
+    s.place()
+    trial = next(t for t in s.explain(group).would_change if "instead of" in t.change)
+    assert trial.change == "it asked for 1 gpu instead of 2"
+
+
+@pytest.mark.parametrize("none", [0, "", {}, None])
+def test_no_devices_are_an_empty_list(none: object) -> None:
+    with pytest.raises(InputError, match="devices"):
+        Scheduler(["gpu"], "drf/best-fit", devices=none)
+    assert not Scheduler(["gpu"], "drf/best-fit", devices=[]).counts_devices

@@ -314,3 +314,20 @@ def test_of_many_classes_those_with_most_servers_are_tried() -> None:
     assert of == ["s9", "a", "b", *(f"s{k}" for k in range(30) if k != 9)]
     assert why.untried == 2
     assert [c.of for c in why.would_change if c.kind == "server" and c.starts] == ["a", "b"]
+
+
+def test_a_trial_ends_after_many_other_starts() -> None:
+    s = Scheduler(["cpu"], "drf/first-fit")
+    s.add_server("a", {"cpu": 2000})
+    s.add_queue("ana")
+    s.submit("ana", {"cpu": 1}, 1500)
+    last = s.submit("ana", {"cpu": 1})
+    before = s.snapshot()
+    found = s.explain(last, most=1000)
+    assert (found.held_by, found.starts, found.would_change) == ("order", False, ())
+    assert found.reason == "At least 1,000 other tasks start before it."
+    assert s.explain(last).starts
+    assert s.explain(last, most=2000).starts
+    assert s.snapshot() == before
+    with pytest.raises(InputError):
+        s.explain(last, most=0)

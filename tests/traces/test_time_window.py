@@ -134,3 +134,17 @@ def test_unusable_windows_write_nothing(
         assert printed.err.startswith(f"fairlead: {fault}")
         assert printed.err.count("\n") == 1
     assert not out.exists()
+
+
+def test_recorded_needs_the_jobs_before_a_window(tmp_path: Path, capsys: Capture) -> None:
+    """A job that runs over the beginning is left out, which recorded would not show."""
+    trace = tmp_path / "x.parquet"
+    write_parquet(four_jobs(), trace)
+    words = ["simulate", str(trace), "--from", "3900", "-p", "drf/best-fit"]
+    for more in (["-p", "recorded"], ["--today", "recorded"]):
+        assert run([*words, *more]) == 2
+        printed = capsys.readouterr()
+        assert (printed.out, printed.err.count("\n")) == ("", 1)
+        assert "no run compares with recorded" in printed.err
+    assert run(words) == 0
+    assert "(--from)" in capsys.readouterr().out

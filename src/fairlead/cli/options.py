@@ -216,6 +216,7 @@ def read_any_trace(
     weights: Path | None = None,
     begin: str | None = None,
     end: str | None = None,
+    compares_recorded: bool = False,
 ) -> tuple[Workload, str]:
     """Read a trace of any format under a progress bar; return it and the name of its format.
 
@@ -238,9 +239,16 @@ def read_any_trace(
         if exclude:
             workload = without_users(workload, exclude)
     if begin is not None or end is not None:
-        from fairlead.traces.time_window import time_window
+        from fairlead.traces.time_window import runs_over, time_window
 
-        workload = time_window(plain_trace(workload), first, last)
+        plain = plain_trace(workload)
+        if compares_recorded and runs_over(plain, first):
+            fault = (
+                "earlier jobs ran or waited then, and are left out, so that no run compares with "
+                "recorded; replay the whole trace, or leave recorded out"
+            )
+            raise InputError(fault, "--from")
+        workload = time_window(plain, first, last)
     return workload, found
 
 

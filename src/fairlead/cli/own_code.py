@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, replace
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -26,7 +28,7 @@ class _Apart:
     function: Callable[..., Any]
 
     def __call__(self, *given: Any, **options: Any) -> Any:
-        with redirect_stdout(sys.stderr):
+        with _output_apart():
             return self.function(*given, **options)
 
     @property
@@ -34,6 +36,22 @@ class _Apart:
         """That of the function, so that its faults name its file and line."""
         code: CodeType = self.function.__code__
         return code
+
+
+@contextmanager
+def _output_apart() -> Iterator[None]:
+    """Send what is written to standard output to standard error, also by C and by commands."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).fflush(None)  # text that C still holds
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def mechanism_of(text: str) -> str:
@@ -109,7 +127,7 @@ def _load(file: Path, name: str, is_known: Callable[[], bool] = lambda: False) -
     module = module_from_spec(spec)
     sys.modules.setdefault(file.stem, module)
     try:
-        with redirect_stdout(sys.stderr):
+        with _output_apart():
             spec.loader.exec_module(module)
     except (Exception, SystemExit) as fault:
         why = f"cannot be loaded: {type(fault).__name__}: {fault}".replace("\n", " ")

@@ -243,6 +243,7 @@ def simulate(
                 weights,
                 begin,
                 end,
+                RECORDED in names,
             )
             if load is not None:
                 from fairlead.traces.what_if import with_load
@@ -260,7 +261,17 @@ def simulate(
     if explain is not None:
         _check_explained([run for run in planned if not run.dedicated])
     workload, found = read_any_trace(
-        trace, machines, servers, cores, memory, user_from, exclude or (), weights, begin, end
+        trace,
+        machines,
+        servers,
+        cores,
+        memory,
+        user_from,
+        exclude or (),
+        weights,
+        begin,
+        end,
+        RECORDED in names or reference == RECORDED,
     )
     if load is not None:
         from fairlead.traces.what_if import with_load

@@ -14,7 +14,7 @@ import numpy as np
 
 from fairlead.errors import ProblemError
 from fairlead.model.cluster import BoolArray, Cluster, FloatArray, IntArray
-from fairlead.model.quantity import MOST_DEVICES
+from fairlead.model.quantity import MOST_DEVICES, show
 
 CAPACITY = f"must be a whole number of devices, at most {MOST_DEVICES}, not"
 DEMAND = "must be a part of one device, or a whole number of devices, not"
@@ -56,7 +56,7 @@ def check_devices(cluster: Cluster, demand: FloatArray, groups: str, rows: str) 
         ):
             for row in np.flatnonzero(bad)[:1]:
                 place = f"{name.format(row)}.{cluster.resources[r]}"
-                raise ProblemError(f"{fault} {values[row]:g}", place)
+                raise ProblemError(f"{fault} {show(float(values[row]))}", place)
 
 
 def with_devices(cluster: Cluster, demand: FloatArray, names: Sequence[str]) -> Cluster:

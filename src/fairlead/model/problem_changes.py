@@ -143,8 +143,6 @@ class TwoProblems:
             if self._units.setdefault(resource, unit) != unit:
                 both = f"{self._units[resource] or 'none'} and {unit or 'none'}"
                 raise ProblemError(f"the problems have the units {both}", f"resources.{resource}")
-        by_device = (*before.cluster.devices, *after.cluster.devices)
-        self._devices = tuple(dict.fromkeys(by_device))
         self._groups = [_groups_of(problem) for problem in (before, after)]
         self._users = [_users_of(problem) for problem in (before, after)]
 
@@ -195,7 +193,6 @@ class TwoProblems:
             groups=list(groups),
             users=list(users),
             labels=[group.labels for group in groups.values()],
-            devices=self._devices,
         )
 
     def _may_run(self, name: str, user: _User, group: str) -> bool:

@@ -90,10 +90,12 @@ def _device_column(
     """Return the same for a resource in devices: one device is a whole number of quanta."""
     parts = {a: ratio(a) for a in demand.tolist()}
     exactly = lcm(*(over for _, over in parts.values()))
-    devices = max(int(capacity.astype(np.int64) @ servers), int(np.ceil(demand.max())), 1)
-    unit = min(exactly, LARGEST_QUANTA // devices)
+    devices = sum(int(c) * k for c, k in zip(capacity.tolist(), servers.tolist(), strict=True))
+    unit = max(min(exactly, LARGEST_QUANTA // (devices + 1)), 1)
+    # A task of more devices than there are fits nowhere, however many it asks for.
     counted = {
-        a: max(number * unit // over, 1 if number else 0) for a, (number, over) in parts.items()
+        a: min(max(number * unit // over, 1 if number else 0), (devices + 1) * unit)
+        for a, (number, over) in parts.items()
     }
     taken = np.array([counted[a] for a in demand.tolist()], dtype=np.int64)
     return capacity.astype(np.int64) * unit, taken, Fraction(unit), unit == exactly

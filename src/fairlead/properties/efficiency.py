@@ -14,11 +14,13 @@ import numpy as np
 
 from fairlead.errors import NoConvergenceError
 from fairlead.model.cluster import FloatArray
+from fairlead.model.devices import device_columns
 from fairlead.model.fitting import use_per_task
 from fairlead.model.holdings import Holdings, WaitingTask
 from fairlead.model.problem import tasks_within
 from fairlead.model.ties import first_largest
 from fairlead.model.verdict import Verdict
+from fairlead.properties._device_packing import holds_parts
 from fairlead.properties.feasibility import check_feasibility, rounding_of, used_time
 from fairlead.properties.subject import Subject, round_down
 from fairlead.properties.verdict_text import (
@@ -54,6 +56,8 @@ def check_non_wastefulness(subject: Subject) -> Verdict:
     if holdings.whole_tasks:
         wasted = np.floor(extra + NEGLIGIBLE)
         known = (wasted >= 1) & (problem.count == 1)[None, :]
+        asked = problem.demand[:, device_columns(problem.cluster)].sum(axis=1)
+        known &= ~((asked > 0)[:, None] & holds_parts(holdings)[None, :])
     else:
         # Capacity that is free by rounding only is not free, however few tasks a user has.
         known = (fits > NEGLIGIBLE * problem.gamma) & (extra > NEGLIGIBLE * most)
@@ -70,7 +74,7 @@ def check_non_wastefulness(subject: Subject) -> Verdict:
     more = format_tasks(format_number(float(wasted[n, g]))).replace(" ", " more ")
     room = f"{group} has free capacity for {more} of {user}"
     if not known.any():
-        sentence = f"{room} in sum; how it is spread over the servers is not known here"
+        sentence = f"{room} in sum; how it is spread over servers and devices is not known"
         return Verdict(WASTE, "unknown", sentence=sentence)
     return Verdict(WASTE, "fails", witness, sentence=room, severity=float(part[n, g]))
 

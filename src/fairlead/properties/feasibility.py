@@ -10,6 +10,7 @@ from fairlead.model.cluster import FloatArray
 from fairlead.model.holdings import Holdings
 from fairlead.model.ties import first_largest
 from fairlead.model.verdict import Verdict
+from fairlead.properties._device_packing import Packing, holds_parts, pack
 from fairlead.properties.subject import Subject
 from fairlead.properties.verdict_text import (
     NEARLY_ZERO,
@@ -129,7 +130,23 @@ def _check_resources(subject: Subject) -> Verdict:
     ):
         return Verdict.undecided(NAME, doubts.why)
     sentence = f"no server is used beyond its capacity (most used: {_most(part[g, r])})"
-    return Verdict(NAME, "holds", sentence=sentence)
+    return _check_devices(subject) or Verdict(NAME, "holds", sentence=sentence)
+
+
+def _check_devices(subject: Subject) -> Verdict | None:
+    """Check whole tasks of parts of devices; None if they fit, or there are none."""
+    holdings = subject.holdings
+    found = {int(g): pack(holdings, int(g)) for g in np.flatnonzero(holds_parts(holdings))}
+    for g, packing in found.items():
+        if packing is Packing.IMPOSSIBLE:
+            group = subject.problem.cluster.groups[g]
+            devices = ", ".join(subject.problem.cluster.devices)
+            sentence = f"the tasks on {group} need more devices ({devices}) than it has"
+            return Verdict(NAME, "fails", {"kind": "devices", "group": group}, sentence=sentence)
+    if Packing.UNKNOWN in found.values():
+        why = "which devices tasks share is not known"
+        return Verdict.undecided(NAME, why)
+    return None
 
 
 def _most(part: float) -> str:

@@ -39,6 +39,11 @@ class DeviceColumns:
     def is_part(self, demand: i64) -> bool:
         return demand < self.unit
 
+    def is_number(self, demand: int, numbers: list[int]) -> bool:
+        """Return whether a task has so many devices, each once."""
+        wanted = max(demand // int(self.unit), 1)
+        return len(numbers) == wanted == len(set(numbers))
+
     def has_room(self, demand: i64, free: vec[i64]) -> bool:
         if self.is_part(demand):
             return free[self.largest_at] >= demand
@@ -99,6 +104,11 @@ class DeviceColumns:
         """Return the largest demand that has room."""
         whole = int(free[self.whole_at] * self.unit)
         return whole if whole > 0 else int(free[self.largest_at])
+
+    def admissible(self, amount: int) -> int:
+        """Return the largest demand up to an amount: a part of a device, or whole ones."""
+        unit = int(self.unit)
+        return amount if amount < unit else amount // unit * unit
 
     def is_overcommitted(self, free: vec[i64]) -> bool:
         column = self.first

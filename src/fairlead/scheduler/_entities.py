@@ -91,9 +91,22 @@ def choose_devices(shape: Shape, free: vec[i64]) -> vec[i64]:
 
 
 def make_columns(server: Server, devices: vec[i64]) -> None:
-    """Give a server columns for devices that it has no more, but a task has."""
+    """Give a server the columns of a task's devices, which it lacks after it shrank."""
     for column in devices:
         server.free = long_enough(server.free, column)
+
+
+def devices_of(shape: Shape, numbers: dict[int, list[int]]) -> vec[i64]:
+    """Return the columns of a task's devices by their numbers on its server, by resource."""
+    found: list[int] = []
+    for columns in shape.by_device:
+        found += columns.columns_of(numbers.get(int(columns.resource), []))
+    return vec[i64](found)
+
+
+def device_numbers(shape: Shape, devices: vec[i64]) -> dict[int, list[int]]:
+    """Return the numbers of a task's devices; the inverse of `devices_of`."""
+    return {int(columns.resource): columns.numbers(devices) for columns in shape.by_device}
 
 
 def hold_on(server: Server, shape: Shape) -> vec[i64]:
@@ -224,7 +237,7 @@ class Counting:
     """The units in which a policy counts amounts: here quanta, as given."""
 
     def __init__(self, resources: i64, units: dict[int, int] | None = None) -> None:
-        """`units` are the quanta of one device, by resources that come in devices."""
+        """Count some resources, of which those in `units` come in devices of so many quanta."""
         self.resources = resources
         self.width = resources  # the number of amounts
         by_device = units or {}
@@ -266,7 +279,7 @@ class Counting:
         own = [r]
         for columns in self.devices:
             if columns.resource == r:
-                fitting = min(fitting, columns.fitting_amount(free))
+                fitting = columns.admissible(min(fitting, columns.fitting_amount(free)))
                 own += [columns.largest_at, columns.whole_at]
         for other in range(self.compared):
             if other not in own and free[other] < shape.need[other]:
@@ -450,21 +463,13 @@ class Task:
         self.is_stopping = False  # whether it holds its amounts only until it has stopped
         self.devices = NO_DEVICES  # the columns of its devices on its server
 
-    def set_devices(self, columns: list[int]) -> None:
-        self.devices = vec[i64](columns)
-
     def set_device_numbers(self, numbers: dict[int, list[int]]) -> None:
         """Set the devices by their numbers on its server, by resource."""
-        columns: list[int] = []
-        for each in self.shape.by_device:
-            columns += each.columns_of(numbers.get(int(each.resource), []))
-        self.set_devices(columns)
+        self.devices = devices_of(self.shape, numbers)
 
     def device_numbers(self) -> dict[int, list[int]]:
         """Return the numbers of its devices on its server, by resource."""
-        return {
-            int(columns.resource): columns.numbers(self.devices) for columns in self.shape.by_device
-        }
+        return device_numbers(self.shape, self.devices)
 
     @property
     def expected_end(self) -> float:

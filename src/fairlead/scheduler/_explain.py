@@ -60,6 +60,7 @@ class Explainer:
         now: float,
         preempts: str = "",
         min_run: float = 0.0,
+        most: int = LARGEST,
     ) -> None:
         state = cycle.state
         self.cycle = cycle
@@ -68,6 +69,8 @@ class Explainer:
         self.now = now  # the time of the question, in seconds
         self.preempts = preempts
         self.min_run = min_run
+        self.most = most  # placements of others in a trial
+        self.is_cut = False  # whether a trial ended there
         self.resources = resources
         self.quanta = quanta
         self.names = state.counting.names(resources)  # (W,)
@@ -93,7 +96,9 @@ class Explainer:
             never = self.never(short)
             hold = self.place()
             starts = hold.held_by == "nothing"
-            if not starts:
+            if self.is_cut:
+                hold = WaitReason("order", f"At least {self.most:,} other tasks start before it.")
+            elif not starts:
                 hold = self.beyond_limit() or hold
                 is_never = is_beyond_limits(group)
                 self.try_changes()
@@ -101,7 +106,7 @@ class Explainer:
             if never is not None:
                 hold = never
                 is_never = True
-        lacking = zip(self.names, shortage.lacking, strict=True)
+        lacking = self.told([r for r in range(len(self.names)) if shortage.lacking[r] > 0])
         return Explanation(
             group=group.id,
             queue=group.waiting_list.queue.name,
@@ -115,7 +120,7 @@ class Explainer:
             allowed=len(shortage.allowed_servers),
             open=shortage.open,
             fitting=shortage.fitting,
-            lacking={name: int(servers) for name, servers in lacking if servers > 0},
+            lacking={self.names[r]: int(shortage.lacking[r]) for r in lacking},
             nearest=tuple([self.lacking_on(server) for server in shortage.nearest]),
             score=position.score,
             measure=position.measure,
@@ -133,10 +138,18 @@ class Explainer:
     def amount(self, r: int, quanta: int) -> float:
         return float(quanta * self.units[r])
 
+    def told(self, lacking: list[int]) -> list[int]:
+        """Return lacking columns without resources whose devices lack at least as much."""
+        found = lacking[:]
+        for columns in self.shape.by_device:
+            if columns.largest_at in lacking or columns.whole_at in lacking:
+                found = [r for r in found if r != columns.resource]
+        return found
+
     def lacking_on(self, server: Server) -> ServerShortage:
         shape = self.shape
         lacking: dict[str, float] = {}
-        for r in lacks(shape, server.free):
+        for r in self.told(lacks(shape, server.free)):
             lacking[self.names[r]] = self.amount(r, int(shape.need[r]) - int(server.free[r]))
         return ServerShortage(server.name, lacking)
 
@@ -150,6 +163,8 @@ class Explainer:
 
     def never(self, short: dict[str, tuple[float, float]]) -> WaitReason | None:
         """Return why the group can never start, even on empty open servers; None if it can."""
+        if not self.state.servers:
+            return WaitReason("where", "There is no server.")
         if not self.shortage.allowed_servers:
             return WaitReason("where", "Its constraint allows none of the present servers.")
         if short:
@@ -240,12 +255,15 @@ class Explainer:
         return None
 
     def starts(self, group: TaskGroup) -> bool:
-        """Place tasks until one of a group starts; return whether one does."""
+        """Place tasks until one of a group starts, or `most` others did; return whether it does."""
         self.state.set_time(self.now)
         waiting = group.waiting
         placed = PORTION
-        while group.waiting == waiting and placed >= PORTION:
+        others = 0
+        while group.waiting == waiting and placed >= PORTION and others < self.most:
             placed = len(self.cycle.start_tasks(PORTION))
+            others += placed
+        self.is_cut = group.waiting == waiting and placed >= PORTION
         return group.waiting < waiting
 
     # Changes

@@ -75,7 +75,7 @@ class RuleCycle(Cycle):
             choice = self.rule(self.view)
         except FairleadError:
             raise
-        except Exception as fault:
+        except (Exception, SystemExit) as fault:
             raise fault_of(self.rule, self.name, fault) from fault
         if choice is None:
             return False

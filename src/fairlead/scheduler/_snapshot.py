@@ -129,7 +129,7 @@ class TaskRow(TypedDict):
     attempt: int
     since: float
     stopping: NotRequired[bool]  # absent unless it is to stop
-    devices: NotRequired[list[int]]  # columns of its devices; absent without any
+    devices: NotRequired[dict[int, list[int]]]  # numbers, by resource; absent without any
     expected_end: NotRequired[float]  # absent unless predicted
 
 
@@ -139,7 +139,7 @@ class ReservedRow(TypedDict):
     group: int
     plan: list[tuple[int, str]]
     at: float
-    devices: NotRequired[list[list[int]]]  # of each task; absent without any
+    devices: NotRequired[list[dict[int, list[int]]]]  # of each task; absent without any
 
 
 class RoundsRow(TypedDict):
@@ -275,7 +275,7 @@ def restore_state(state: State, body: Body) -> None:
         ran = Task(task["id"], found, task["index"], place, task["attempt"], task["since"])
         if "expected_end" in task:
             ran = predicted(ran, task["expected_end"])
-        ran.set_devices(task.get("devices", []))
+        ran.set_device_numbers(task.get("devices", {}))
         state.book(ran, 0)
         if task.get("stopping", False):
             state.mark_stopping(ran)
@@ -286,7 +286,7 @@ def restore_state(state: State, body: Body) -> None:
         state.queues[queue["name"]].last_runs = queue.get("last_runs", [])
     for row in body.get("reserved", []):
         plan = [(index, state.servers[name]) for index, name in row["plan"]]
-        none: list[list[int]] = [[] for _ in plan]
+        none: list[dict[int, list[int]]] = [{} for _ in plan]
         devices = row.get("devices", none)
         state.reserve(state.groups[row["group"]], plan, row["at"], devices)
     state.set_time(body["now"])
@@ -411,7 +411,7 @@ def task_row(task: Task) -> TaskRow:
     if task.is_stopping:
         row["stopping"] = True
     if task.devices:
-        row["devices"] = [int(column) for column in task.devices]
+        row["devices"] = task.device_numbers()
     if isinstance(task, PredictedTask):
         row["expected_end"] = task.expected_end
     return row
@@ -421,5 +421,5 @@ def reserved_row(held: PlannedStart) -> ReservedRow:
     plan = [(index, server.name) for index, server in held.plan]
     row: ReservedRow = {"group": held.group.id, "plan": plan, "at": held.at}
     if any(held.devices):
-        row["devices"] = [[int(column) for column in devices] for devices in held.devices]
+        row["devices"] = held.device_numbers()
     return row

@@ -42,6 +42,8 @@ from fairlead.scheduler._entities import (
     WaitingList,
     add_to,
     choose_devices,
+    device_numbers,
+    devices_of,
     has_room,
     larger,
     make_columns,
@@ -73,6 +75,13 @@ class PlannedStart:
         self.plan = plan
         self.devices = devices  # of each task of the plan
         self.at = at  # in seconds
+
+    def device_numbers(self) -> list[dict[int, list[int]]]:
+        """Return the numbers of the devices of each task, by resource."""
+        return [
+            device_numbers(self.group.shape_of(index), devices)
+            for (index, _), devices in zip(self.plan, self.devices, strict=True)
+        ]
 
 
 class State:
@@ -135,9 +144,13 @@ class State:
         queue.used_at = used_at
         self.is_stale = True
 
-    def reserve(self, group: TaskGroup, plan: Plan, at: float, devices: list[list[int]]) -> None:
-        """Add a reserved start, whose tasks have devices of these columns."""
-        taken = [vec[i64](columns) for columns in devices]
+    def reserve(
+        self, group: TaskGroup, plan: Plan, at: float, numbers: list[dict[int, list[int]]]
+    ) -> None:
+        """Add a reserved start, whose tasks have devices of these numbers, by resource."""
+        taken: list[vec[i64]] = []
+        for (index, _), of_task in zip(plan, numbers, strict=True):
+            taken.append(devices_of(group.shape_of(index), of_task))
         self.reserved.append(PlannedStart(group, plan, at, taken))
 
     def note_undo(self, inverse: partial[None]) -> None:

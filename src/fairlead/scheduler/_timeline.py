@@ -6,7 +6,7 @@ from librt.vecs import vec
 from mypy_extensions import i64
 
 from fairlead.scheduler._devices import settle
-from fairlead.scheduler._entities import UNLIMITED, Server, Shape, take_from
+from fairlead.scheduler._entities import UNLIMITED, Server, Shape, make_columns, take_from
 from fairlead.scheduler._state import PlannedStart, State
 
 
@@ -40,6 +40,7 @@ class Timeline:
         for held in reserved:
             for (index, server), devices in zip(held.plan, held.devices, strict=True):
                 self.servers[server.name] = server
+                make_columns(server, devices)
                 shape = held.group.shape_of(index)
                 self.steps.append(Step(held.at, server, shape, devices, 1))
                 end = held.at + held.group.limit

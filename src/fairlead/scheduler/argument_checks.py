@@ -127,14 +127,16 @@ class Amounts:
         self.device: dict[int, int] = {}  # quanta of one device, by resources in devices
 
     def set_devices(self, names: object) -> dict[int, int]:
-        """Return the quanta of one device, by the numbers of the named resources."""
-        for name in names_of(names, "devices") if names else []:
+        """Set which resources come in devices; return the quanta of one by their numbers."""
+        is_none = isinstance(names, Sequence) and not isinstance(names, str) and not names
+        for name in [] if is_none else names_of(names, "devices"):
             if name not in self.resources:
                 raise InputError(f"there is no resource {name!r:.60}", "devices")
             r = self.resources.index(name)
             unit = 1 / self.quanta[r]
-            if unit.denominator != 1:
-                raise InputError(f"one {name} must be a whole number of quanta", "devices")
+            if unit.denominator != 1 or unit > LARGEST:
+                fault = f"one {name} must be a whole number of quanta, at most 2**62"
+                raise InputError(fault, "devices")
             self.device[r] = unit.numerator
         return self.device
 

@@ -24,6 +24,7 @@ from fairlead.scheduler._entities import (
     Placement,
     Queue,
     Server,
+    Shape,
     Task,
     TaskGroup,
     Terms,
@@ -131,8 +132,8 @@ class Scheduler:
 
     @property
     def counts_devices(self) -> bool:
-        """Whether any resource comes in devices."""
-        return bool(self._amounts.device)
+        """Whether any resource comes in devices; under slots none does."""
+        return bool(self._amounts.device) and not self.policy.slots
 
     # Servers
 
@@ -509,7 +510,7 @@ class Scheduler:
         index = found.first_index()
         demand = [int(amount) for amount in found.shape_of(index).given]
         given = place.given
-        on = None if devices is None else self._device_numbers(devices)
+        on = None if devices is None else self._device_numbers(devices, found.shape_of(index))
         held = state.held_on(place)
         more = [h + d for h, d in zip(held, demand, strict=True)]
         state.replace_used(self.resources, larger(given, held), larger(given, more))
@@ -667,7 +668,7 @@ class Scheduler:
         """
         return WhatIf(self._state)
 
-    def explain(self, group: int, now: float | None = None) -> Explanation:
+    def explain(self, group: int, now: float | None = None, most: int = LARGEST) -> Explanation:
         """Return why tasks of a group wait, and what would let the first one start.
 
         Parameters
@@ -675,6 +676,9 @@ class Scheduler:
         group : int
         now : float, optional
             By default the time of the last `place`.
+        most : int
+            The most other tasks that start in a trial, where many wait to be placed. If more do,
+            that is the explanation, and no change is tried.
 
         Raises
         ------
@@ -699,7 +703,8 @@ class Scheduler:
         time = self._state.now if now is None else real(now, "now")
         quanta = self._amounts.quanta
         policy = self.policy
-        terms = (policy.preempts, policy.min_run)
+        bound = whole_number(most, "most", 1, LARGEST)
+        terms = (policy.preempts, policy.min_run, bound)
         return Explainer(self._cycle, self.resources, quanta, found, time, *terms).explain()
 
     def shares(self, mechanism: str | None = None) -> LiveShares:
@@ -851,17 +856,22 @@ class Scheduler:
         found = self._task(task).device_numbers()
         return {self.resources[r]: numbers for r, numbers in found.items()}
 
-    def _device_numbers(self, devices: object) -> dict[int, list[int]]:
+    def _device_numbers(self, devices: object, shape: Shape) -> dict[int, list[int]]:
         fault = InputError("must give numbers of devices by resource", "devices")
         if not isinstance(devices, Mapping):
             raise fault
         found: dict[int, list[int]] = {}
-        for name, numbers in devices.items():
-            if name not in self.resources or not isinstance(numbers, Sequence):
+        for columns in shape.by_device:
+            name, demand = self.resources[columns.resource], int(shape.demand[columns.resource])
+            numbers = devices.get(name, ())
+            if isinstance(numbers, str | bytes) or not isinstance(numbers, Sequence):
                 raise fault
-            found[self.resources.index(name)] = [
-                whole_number(number, "devices", 0, MOST_DEVICES) for number in numbers
-            ]
+            given = [whole_number(number, "devices", 0, MOST_DEVICES - 1) for number in numbers]
+            if not columns.is_number(demand, given):
+                raise InputError(f"must be each of its {name} devices, once", "devices")
+            found[int(columns.resource)] = given
+        if len(devices) > len(found):
+            raise InputError("names a resource of which the task takes no devices", "devices")
         return found
 
     def _server(self, name: object) -> Server:

@@ -56,7 +56,9 @@ class StartForecasts:
         """Return the times in a `WhenView` for a job that waits for a server, or the reason."""
         found = state.forecast_start(job, now)
         answer: dict[str, Any] = {"starts": found.starts, "not_before": found.not_before}
-        if found.starts != now:
+        # While the scheduler is behind, run times do not matter: all starts are now.
+        is_behind = found.ended >= FORECAST_ENDS and found.not_before == now
+        if found.starts != now and not is_behind:
             answer |= self.expect(state, job, now)
         if found.starts is None and "expected" not in answer:
             answer["reason"] = _why_unknown(state, job, found)
@@ -101,5 +103,5 @@ def _why_unknown(state: ServiceState, job: int, found: StartForecast) -> str:
     if never or not (found.endless or found.ended >= FORECAST_ENDS):
         return "it fits on none of the present servers"
     if found.ended >= FORECAST_ENDS:
-        return f"{found.ended:,} tasks end first"
+        return f"{found.ended:,} tasks start or end first"
     return f"tasks that run without a time limit: {found.endless:,}"

@@ -437,6 +437,7 @@ class AttemptView(BaseModel):
     task: int
     attempt: int
     server: str
+    devices: list[int] = []  # the numbers of its GPUs, while it runs
     started: float
     ended: float | None
     status: int | None

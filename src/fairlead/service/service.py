@@ -57,6 +57,7 @@ SILENT_SECONDS = 15.0  # after a worker's last request its servers get no new ta
 GRACE_SECONDS = 60.0  # after a worker's last request its tasks run again elsewhere
 # Running tasks up to which an explanation has a forecast, which then takes at most 0.1 s.
 MOST_RUNNING = 20_000
+MOST_BEFORE = 1000  # tasks that start in a trial before an explained one
 SHARES_PATIENCE = 0.15  # seconds that an explanation waits for shares
 DELETE_SECONDS = 3600.0  # between deletions of old jobs
 LISTED = 1000  # ended jobs in an answer
@@ -331,7 +332,7 @@ class Service:
                 return _explanation(view, f"it starts once preempted tasks stop: {len(awaited)}")
             if group is None:
                 return _explanation(view, "all of its tasks have started")
-            why = tx.state.scheduler.explain(group, tx.now)
+            why = tx.state.scheduler.explain(group, tx.now, MOST_BEFORE)
             is_behind = tx.state.unplaced
             is_soon = not is_behind and sum(tx.state.running.values()) <= MOST_RUNNING
             expected: dict[str, Any] = {}
@@ -447,6 +448,7 @@ class Service:
             nothing = {"ended": None, "status": None}
             return [
                 {"task": run.key.index, "attempt": run.key.attempt, "server": run.server}
+                | {"devices": list(run.devices)}
                 | {"started": run.since, "reason": run.stopping, **nothing}
                 for run in runs
             ]

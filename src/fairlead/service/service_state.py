@@ -50,7 +50,7 @@ MOST_QUANTA = 2**61  # of a limit
 MOST_RESOURCES = 64  # of all servers; the scheduler's tables have a column for each
 MOST_DRAINED = 10_000  # names of drained servers that were lost; the oldest are forgotten
 FORECAST_ENDS = 5000  # ends of tasks that a forecast simulates, in 0.1 s
-FORECAST_STARTS = 10_000  # starts; more wait for a place only while the scheduler is behind
+FORECAST_STARTS = 2000  # starts; more wait for a place only while the scheduler is behind
 GANG = "gang lost a task"
 CHANGEABLE = ("demand", "where", "priority", "time_limit")
 
@@ -652,11 +652,12 @@ class ServiceState:
         entry = self._enter(job, [run.key.index for run in runs], demand, limit)
         for run in runs:
             is_victim = bool(self._awaiting.get(run.key))
-            devices = {"gpu": run.devices} if run.devices else None
+            knows = run.devices and self.scheduler.counts_devices
+            devices = {"gpu": run.devices} if knows else None
             run.task = self.scheduler.assume(
                 entry.group, run.server, run.since, stopping=is_victim, devices=devices
             )
-            run.entry, run.devices = entry, self.devices_of(run)
+            run.entry, run.devices = entry, self.devices_of(run) or run.devices
         entry.waiting, entry.running = 0, len(runs)
         if job.cancelled or job.held:
             self.scheduler.cancel(entry.group)

@@ -11,6 +11,13 @@ from fairlead.errors import InputError
 from fairlead.model.workload import JOIN, Workload, excerpt, first_seconds
 
 
+def runs_over(workload: Workload, begin: float) -> bool:
+    """Return whether jobs submitted before a time were waiting or running then, as recorded."""
+    job = np.repeat(workload.set_job, workload.set_tasks)
+    end = workload.task_start + workload.task_duration
+    return bool(((workload.job_submit[job] < begin) & ~(end <= begin)).any())
+
+
 def time_window(workload: Workload, begin: float = 0.0, end: float = inf) -> Workload:
     """Return the jobs submitted from `begin` up to `end`, exclusive, with times from `begin`.
 
@@ -45,6 +52,8 @@ def time_window(workload: Workload, begin: float = 0.0, end: float = inf) -> Wor
         fault = f"no job is submitted from {begin:g} s on{until}"
         raise InputError(f"{fault}; the trace has jobs from {first:g} s to {last:g} s", "--from")
     part = workload if end == inf else first_seconds(workload, end)
+    earlier = int((workload.job_submit < begin).sum())
+    later = workload.n_jobs - part.n_jobs
     jobs = part.job_submit >= begin
     events = part.server_time >= begin
     last_event = np.full(part.n_servers, -1)
@@ -52,6 +61,10 @@ def time_window(workload: Workload, begin: float = 0.0, end: float = inf) -> Wor
     state = last_event[last_event >= 0]
     events[state[part.server_event[state] != JOIN]] = True
     everywhere = np.ones(part.n_servers, dtype=bool)
+    notes = (
+        (f"jobs left out, as they were submitted before {begin:g} s (--from)", earlier),
+        (f"jobs left out, as they were submitted from {end:g} s on (--to)", later),
+    )
     cut = excerpt(part, jobs[part.set_job], everywhere, events).workload
     origin = f"from {begin:g} s" + (f" to {end:g} s" if end < inf else "")
     return replace(
@@ -61,4 +74,5 @@ def time_window(workload: Workload, begin: float = 0.0, end: float = inf) -> Wor
         task_start=cut.task_start - begin,
         server_time=np.maximum(cut.server_time - begin, 0.0),
         origin=f"{cut.origin}, {origin}" if cut.origin else origin,
+        notes={**cut.notes, **{what: n for what, n in notes if n}},
     )

@@ -228,6 +228,10 @@ class LocalProcesses:
         """Make the attempt of a task; it has ended already if the task cannot run."""
         task, job = starting.task, starting.task.job
         fault = "" if job is not None else "the service does not know the job"
+        if len(starting.devices) < math.ceil(task.demand.get("gpu", 0.0)):
+            # As after a time under slots, which do not count devices.
+            why = f"its GPUs are not free on {self.server.name}"
+            return Attempt.failed(self._root, task.key, why)
         account = None
         if job is not None:
             try:
