@@ -20,6 +20,8 @@ def cluster() -> Iterator[Cluster]:
             yield made
         finally:
             made.close()
+            for log in sorted(made.folder.glob("*.log")):  # shown where the test fails
+                print(log.name, log.read_text(), sep="\n")
 
 
 @pytest.fixture
