@@ -187,8 +187,8 @@ def test_two_tasks_share_the_gpu_of_a_machine(cluster: Cluster) -> None:
     cluster.start_service()
     cluster.start_worker("a", "--gpu", "1", cpu=4)
     line = "echo GPU $CUDA_VISIBLE_DEVICES; sleep 300"
-    words = ("submit", "--user", "ana", "--gpu", "0.5", "--count", "3", "--", "sh", "-c", line)
-    assert cluster.run(*words).returncode == 0
+    words = ("submit", "--user", "ana", "--chdir", "/tmp", "--gpu", "0.5", "--count", "3")
+    assert cluster.run(*words, "--", "sh", "-c", line).returncode == 0
     outputs = [
         until(lambda index=index: cluster.run("logs", "1", "--index", index).stdout)
         for index in ("0", "1")
