@@ -40,7 +40,7 @@ class _Apart:
 
 @contextmanager
 def _output_apart() -> Iterator[None]:
-    """Send what is written to standard output to standard error, also by C and by commands."""
+    """Send standard output to standard error, that of C code and commands, too."""
     sys.stdout.flush()
     kept = os.dup(1)
     os.dup2(2, 1)

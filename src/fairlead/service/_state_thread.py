@@ -253,7 +253,7 @@ class StateThread:
         return found
 
     def _answer_questions(self) -> None:
-        """Answer the waiting questions, as many as take a short time."""
+        """Answer waiting questions for a short time."""
         until = monotonic() + QUESTION_SECONDS
         with suppress(Empty):
             while monotonic() < until:

@@ -119,7 +119,7 @@ def problem_at(workload: Workload, seconds: float) -> ProblemAtTime:
 
 
 def _active_tasks(workload: Workload, seconds: float) -> tuple[BoolArray, BoolArray]:
-    """Return (T,) bool twice: the tasks that wait or run, and those that run."""
+    """Return which tasks wait or run, and which run; both (T,) bool."""
     job = np.repeat(workload.set_job, workload.set_tasks)
     start = workload.task_start
     started = np.isfinite(start)

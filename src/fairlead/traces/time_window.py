@@ -21,7 +21,7 @@ def runs_over(workload: Workload, begin: float) -> bool:
 def time_window(workload: Workload, begin: float = 0.0, end: float = inf) -> Workload:
     """Return the jobs submitted from `begin` up to `end`, exclusive, with times from `begin`.
 
-    Earlier jobs are left out, also those that still ran at `begin`. Servers begin in their state
+    Earlier jobs are left out, even if they still ran at `begin`. Servers begin in their state
     at `begin`: a server that is away leaves at time 0. Servers that first join after `end` are
     removed. O(J + K + T + X + servers).
 
