@@ -64,8 +64,7 @@ def test_a_gate_fails_when_a_user_is_too_far_below(capsys: pytest.CaptureFixture
             user["servers"] = {name: tasks / 2 for name, tasks in user["servers"].items()}
             user["tasks"] /= 2
     Path("held.json").write_text(json.dumps(answer))
-    words = ["audit", "small.yaml", "--allocation", "held.json", "-m", "drfh",
-             "--property", "feasibility", "--max-under"]  # fmt: skip
+    words = ["audit", "small.yaml", "--allocation", "held.json", "-m", "drfh", "--max-under"]
     found = answer_of([*words, "49.9%"], capsys, status=1)["max_under"]
     assert (found["user"], found["holds"]) == ("ana", False)
     assert found["under"] == pytest.approx(0.5)
@@ -76,6 +75,41 @@ def test_a_gate_fails_when_a_user_is_too_far_below(capsys: pytest.CaptureFixture
     assert "ana is more than 20.00 % below its due share" in shown
     assert run([*words, "20%", "--format", "csv"]) == 1
     assert capsys.readouterr().out.splitlines()[-1].startswith("max-under,fails,true,0,")
+
+
+def test_only_feasibility_is_checked_beside_a_gate(capsys: pytest.CaptureFixture[str]) -> None:
+    found = answer_of(["audit", "small.yaml", "-m", "drfh", "--max-under", "100%"], capsys)
+    assert [row["name"] for row in found["properties"]] == ["feasibility"]
+
+
+@pytest.mark.parametrize(
+    ("held", "words", "finding", "user"),
+    [
+        ({"ana": {"a": 2}, "bo": {"a": 1}}, [], "holds", ""),  # less than a task below 2.5 and 1.25
+        ({"ana": {"a": 1}, "bo": {"a": 1}}, [], "fails", "ana"),
+        ({"ana": {"a": 2}, "bo": {"a": -1}}, ["--lenient"], "unknown", "bo"),
+        ({"ana": {"a": -1}, "bo": {"a": 1}}, ["--lenient"], "unknown", "ana"),
+        ({"ana": {"a": 1}, "bo": {"a": -1}}, ["--lenient"], "fails", "ana"),
+    ],
+)
+def test_gates_of_whole_tasks_and_skipped_rows(
+    held: dict[str, dict[str, float]],
+    words: list[str],
+    finding: str,
+    user: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Of 5 cores 2.5 tasks of one core are due to ana, and 1.25 of two cores to bo."""
+    Path("five.yaml").write_text(
+        "{fairlead: 1, resources: [cpu], servers: [{name: a, capacity: {cpu: 5}}],"
+        " users: [{name: ana, demand: {cpu: 1}}, {name: bo, demand: {cpu: 2}}]}"
+    )
+    users = [{"name": name, "servers": servers} for name, servers in held.items()]
+    Path("held.json").write_text(json.dumps({"users": users, "trials": 1}))  # of whole tasks
+    words = ["audit", "five.yaml", "--allocation", "held.json", "--max-under", "20%", *words]
+    status = 0 if finding == "holds" else 1
+    gate = answer_of(words, capsys, status, is_quiet=False)["max_under"]
+    assert (gate["finding"], gate["user"]) == (finding, user)
 
 
 @pytest.mark.parametrize("part", ["20", "-1%", "x", "101%", "nan", ""])

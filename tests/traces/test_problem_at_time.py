@@ -12,9 +12,10 @@ import pytest
 import fairlead
 from fairlead.cli.main import run
 from fairlead.errors import InputError
+from fairlead.formats.allocation_file import read_allocation
 from fairlead.model.cluster import Cluster
 from fairlead.model.queues import read_queues
-from fairlead.model.workload import LEAVE, Workload
+from fairlead.model.workload import DRAIN, LEAVE, Workload
 from fairlead.traces.parquet_trace import write_parquet
 from fairlead.traces.problem_at_time import problem_at
 
@@ -48,6 +49,7 @@ def known_trace() -> Workload:
         places=[[True, True], [True, False], [False, True], [True, True]],
         task_duration=[100, 40, 100, 5, 5, 5, 5],
         task_start=[0, 0, 30, UNKNOWN, UNKNOWN, UNKNOWN, NEVER],
+        task_server=[0, 2, 1, -1, -1, -1, -1],
         server_time=[50],
         server_event=[LEAVE],
         server=[2],
@@ -138,6 +140,50 @@ def test_allocate_and_compare_take_it(trace: Path, tmp_path: Path, capsys: Captu
         assert run(list(map(str, words))) == 0
 
 
+def test_held_amounts_are_those_of_running_tasks(trace: Path, tmp_path: Path) -> None:
+    problem, held = tmp_path / "p.yaml", tmp_path / "held.json"
+    for seconds, on in ((20, {"big": 1, "old": 1}), (45, {"big": 5})):
+        assert convert(trace, "-o", problem, "--at", seconds, "--held", held) == 0
+        assert json.loads(held.read_text()) == {
+            "fairlead": 1,
+            "mechanism": "recorded",
+            "users": [
+                {
+                    "name": "ana",
+                    "weight": 2,
+                    "amounts": {group: {"cpu": cores} for group, cores in on.items()},
+                },
+                {"name": "bo", "weight": 1, "amounts": {}},
+            ],
+        }
+        holdings = read_allocation(held, fairlead.load(problem))
+        assert holdings.held[:, :, 0].tolist() == [[on["big"], on.get("old", 0)], [0, 0]]
+        assert holdings.tasks.sum() == sum(on.values()) / (2 if seconds == 20 else 2.5)
+
+
+def test_held_amounts_are_audited(trace: Path, tmp_path: Path, capsys: Capture) -> None:
+    """Due are three tasks of 2 cores to ana, who holds 2 cores; two to bo, who holds none."""
+    problem, held = str(tmp_path / "p.yaml"), str(tmp_path / "held.json")
+    assert convert(trace, "-o", problem, "--at", 20, "--held", held) == 0
+    capsys.readouterr()
+    assert run(["audit", problem, "--allocation", held, "--json"]) == 1
+    answer = json.loads(capsys.readouterr().out)
+    verdicts = {row["name"]: row["verdict"] for row in answer["properties"]}
+    assert verdicts["feasibility"] == "holds"
+    assert verdicts["sharing-incentive"] == "fails"
+    assert verdicts["non-wastefulness"] == "unknown"  # the file does not tell what waits
+    assert [row["fair_tasks"] for row in answer["users"]] == pytest.approx([3, 2])
+    assert run(["audit", problem, "--allocation", held, "--max-under", "70%", "--json"]) == 1
+    gate = json.loads(capsys.readouterr().out)["max_under"]
+    assert (gate["user"], gate["under"], gate["finding"]) == ("bo", 1, "fails")
+
+
+def test_a_draining_server_counts_while_tasks_run_on_it() -> None:
+    drained = replace(known_trace(), server_time=np.array([30.0]), server_event=np.array([DRAIN]))
+    assert problem_at(drained, 35).problem.count.tolist() == [2, 1]
+    assert problem_at(drained, 45).problem.count.tolist() == [2, 0]
+
+
 def test_it_goes_to_standard_output(trace: Path, capsys: Capture) -> None:
     assert convert(trace, "-o", "-", "--at", 20, "--exclude", "bo") == 0
     printed = capsys.readouterr()
@@ -154,6 +200,9 @@ def test_it_goes_to_standard_output(trace: Path, capsys: Capture) -> None:
         (["--at", "noon"], "--at: must be seconds, a number with"),
         (["--at", "20", "--from", "10"], "--from: is for traces, not for a problem file"),
         (["--at", "20", "--exclude", "dee"], "--exclude: there is no user 'dee'"),
+        (["--held", "held.json"], "--held: needs --at TIME"),
+        (["--at", "20", "--held", "held.yaml"], "--held: must be a file HELD.json"),
+        (["--at", "20", "--held", "none/held.json"], "none/held.json: there is no directory"),
     ],
 )
 def test_unusable_times_write_nothing(
@@ -166,6 +215,15 @@ def test_unusable_times_write_nothing(
     assert printed.err.startswith(f"fairlead: {fault}")
     assert printed.err.count("\n") == 1
     assert not output.exists()
+
+
+def test_unknown_servers_of_running_tasks_are_refused(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "x.parquet"
+    write_parquet(replace(known_trace(), task_server=np.full(7, -1, dtype=np.int32)), path)
+    assert convert(path, "-o", tmp_path / "p.yaml", "--at", 20, "--held", "held.json") == 2
+    fault = "--held: the trace does not record the servers of 2 of 2 running tasks\n"
+    assert capsys.readouterr().err == f"fairlead: {fault}"
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_other_outputs_and_bad_files_are_refused(

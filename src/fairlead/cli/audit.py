@@ -72,8 +72,8 @@ def audit(
         Option(
             "--max-under",
             metavar="20%",
-            help="Fail, too, if a user is further below its fair share (of a mechanism: its slice "
-            "of every server).",
+            help="Fail if a user is further below its fair share (of a mechanism: its slice of "
+            "every server). Without --property, only feasibility is checked beside it.",
         ),
     ] = None,
     queues: TreeFile = None,
@@ -155,6 +155,8 @@ def audit(
         check_folder(save_witness)
     check_format(form, as_json)
     most = None if max_under is None else _part(max_under)
+    if most is not None and properties is None:
+        properties = ["feasibility"]
     names = list(dict.fromkeys(map(mechanism_of, mechanism or ())))
     options = given_options(alpha, score)
     _check_names(names, properties, options)
@@ -230,7 +232,7 @@ def audit(
 
 def _row_of(gate: ShareGate) -> tuple[object, ...]:
     """Return the gate as a row below the properties."""
-    return "max-under", "holds" if gate.holds else "fails", True, 0, gate.sentence
+    return "max-under", gate.finding, True, 0, gate.sentence
 
 
 def _part(text: str) -> float:

@@ -96,6 +96,13 @@ def convert(
             "that wait or run in the recorded run.",
         ),
     ] = None,
+    held: Annotated[
+        Path | None,
+        Option(
+            metavar="HELD.json",
+            help="With --at, also write what each user held at that time, for audit --allocation.",
+        ),
+    ] = None,
     machines: MachineFile = None,
     servers: ServersOfLog = None,
     cores: CoresOfServer = None,
@@ -112,7 +119,8 @@ def convert(
     A trace keeps every job with its arrival and duration. In a problem file each user's task is one
     node of the user's median job, restricted to a group of servers if at least half of the jobs
     require that group. With --at, a problem file has the users with active tasks at that time; each
-    user's task is the mean of these.
+    user's task is the mean of these. --held writes the amounts that the running tasks held on the
+    servers that the trace records.
 
     \b
     Example:
@@ -125,6 +133,8 @@ def convert(
         if at is not None:
             raise InputError("is for a problem file: OUT.yaml, OUT.json or -", "--at")
         _check_trace_output(output, [log, *([machines] if machines else [])])
+        if held is not None:
+            raise InputError("is for a problem file: OUT.yaml, OUT.json or -, with --at", "--held")
         workload, found = read_any_trace(
             log, machines, servers, cores, memory, user_from, exclude or (), weights, begin, end
         )
@@ -148,14 +158,23 @@ def convert(
         if value is not None:
             raise InputError("is for traces, not for a problem file", name)
     if at is None:
+        if held is not None:
+            raise InputError("needs --at TIME", "--held")
         _convert_to_problem(log, output, machines, as_json)
         return
     seconds = seconds_of(at)
-    _check_problem_output(output, [log, *([machines] if machines else [])], as_json)
+    inputs = [log, *([machines] if machines else [])]
+    _check_problem_output(output, inputs, as_json)
+    if held is not None:
+        if held.suffix != ".json":
+            raise InputError("must be a file HELD.json", "--held")
+        _check_place(held, inputs)
+        if held.absolute() == output.absolute():
+            raise InputError("is the problem file", "--held")
     workload, _ = read_any_trace(
         log, machines, servers, cores, memory, user_from, exclude or (), weights
     )
-    _write_problem_at(workload, seconds, output, as_json)
+    _write_problem_at(workload, seconds, output, held, as_json)
 
 
 def generate(
@@ -260,13 +279,18 @@ def _dump_to_problem(path: Path, output: Path, as_json: bool) -> None:
     _show_problem(text, sizes, output, as_json)
 
 
-def _write_problem_at(workload: Workload, seconds: float, output: Path, as_json: bool) -> None:
-    """Write the problem of a time of a trace, and describe it."""
-    from fairlead.formats.problem_file import dump
+def _write_problem_at(
+    workload: Workload, seconds: float, output: Path, held: Path | None, as_json: bool
+) -> None:
+    """Write the problem of a time of a trace, and what users held, and describe them."""
+    from fairlead.formats.problem_file import dump, write_document
     from fairlead.traces.problem_at_time import problem_at
 
     found = problem_at(plain_trace(workload), seconds)
+    allocation = None if held is None else found.allocation()
     dump(found.problem, output)
+    if allocation is not None and held is not None:
+        write_document(allocation, held)
     figures = {"at": seconds, **found.to_dict()}
     text = (
         f"users: {found.problem.n_users:,}, servers: {figures['servers']:,}, "

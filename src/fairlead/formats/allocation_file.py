@@ -4,13 +4,17 @@ The layout is that of ``allocate --json`` and ``fill --json``, but little of it 
 
     {"users": [{"name": "ana", "servers": {"big": 3, "old": 0.5}}]}
 
+Where tasks of a user are of several shapes, amounts stand in place of tasks::
+
+    {"users": [{"name": "ana", "amounts": {"big": {"cpu": 12, "memory": 40}}}]}
+
 Other programs write these files too: further keys are ignored.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +32,11 @@ from fairlead.formats.file_faults import (
     short,
     text_of,
 )
-from fairlead.model.holdings import Holdings
+from fairlead.model.cluster import FloatArray
+from fairlead.model.holdings import Doubts, Holdings
 from fairlead.model.problem import Problem
 from fairlead.model.quantity import LARGEST_AMOUNT, read_number, show
-from fairlead.model.ties import first_smallest
+from fairlead.model.ties import first_largest, first_smallest
 
 # The only group of mechanisms that see all servers as one pool.
 POOL = "pool"
@@ -64,13 +69,15 @@ def read_allocation(
         refusing the file. Faults of the whole file are still raised.
     whole_tasks : bool, optional
         Whether tasks are indivisible. When absent the file decides: they are in allocations of
-        ``fill``.
+        ``fill``, and in files with amounts.
 
     Returns
     -------
     Holdings
         ``tasks`` of (N, G), in the problem's order. Of `Problem.pooled` where the file names no
-        group but ``pool`` and the problem has no such group.
+        group but ``pool`` and the problem has no such group. Users with ``amounts`` count with
+        tasks by the resource of which their task takes the largest share of the cluster. What such
+        a file leaves open, or a lenient reading skips, is in `Holdings.doubts`.
 
     Raises
     ------
@@ -90,32 +97,46 @@ def read_allocation(
         rows = document["users"]
         _check_same_problem(rows, problem)
         shared, groups = _shared_servers(rows, problem)
-        reading = _Reading(shared, groups, RowFaults(lenient))
+        reading = _Reading(shared, groups, RowFaults(lenient), rows)
         for row, source in enumerate(rows):
             with reading.faults.collected():
                 reading.add_row(source, f"users[{row}]")
         reading.faults.refuse_if_none_left(len(reading.row_of))
     except InputError as error:
         raise error.within(source_name(path)) from None
+    whole = reading.amounts is not None or bool(_FILLING_KEYS & document.keys())
     return Holdings(
         problem=shared,
         tasks=reading.tasks,
         source=document.get("mechanism", "the file"),
-        whole_tasks=bool(_FILLING_KEYS & document.keys()) if whole_tasks is None else whole_tasks,
+        whole_tasks=whole if whole_tasks is None else whole_tasks,
+        amounts=reading.amounts,
         skipped=tuple(reading.faults.skipped),
+        doubts=reading.doubts(),
     )
 
 
 class _Reading:
-    """Tasks (N, G) on whole groups, filled row by row; `row_of` maps users to their rows."""
+    """Holdings on whole groups, filled row by row; `row_of` maps users to their rows."""
 
-    def __init__(self, problem: Problem, groups: Mapping[str, int], faults: RowFaults) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        groups: Mapping[str, int],
+        faults: RowFaults,
+        rows: Sequence[object],
+    ) -> None:
         self.problem = problem
         self.users = {name: n for n, name in enumerate(problem.users.names)}
         self.groups = groups
+        self.resources = {name: r for r, name in enumerate(problem.cluster.resources)}
         self.faults = faults
         self.tasks = np.zeros((problem.n_users, problem.n_groups))
+        self.amounts: FloatArray | None = None  # (N, G, R), if any row has amounts
+        if any(isinstance(row, dict) and "amounts" in row for row in rows):
+            self.amounts = np.zeros((*self.tasks.shape, problem.n_resources))
         self.row_of: dict[int, str] = {}
+        self.incomplete = np.zeros(problem.n_users, dtype=bool)  # users with skipped groups
 
     def add_row(self, row: object, place: str) -> None:
         if not isinstance(row, dict):
@@ -123,7 +144,17 @@ class _Reading:
         n = self._user(row, place)
         if "weight" in row:
             _amount(row["weight"], f"{place}.weight")
-        held, complete = self._held(row, n, place)
+        if "amounts" in row and "servers" in row:
+            raise InputError("has both servers, in tasks, and amounts", place)
+        skipped = len(self.faults.skipped)
+        amounts: dict[int, FloatArray] = {}
+        if "amounts" in row:
+            amounts = self._held_amounts(row["amounts"], f"{place}.amounts")
+            held = {g: self._in_tasks(n, amounts[g], f"{place}.amounts") for g in amounts}
+        else:
+            held = self._held_tasks(row, n, place)
+        complete = len(self.faults.skipped) == skipped
+        self.incomplete[n] = not complete
         total = math.fsum(held.values())
         if complete and "tasks" in row:
             stated = _amount(row["tasks"], f"{place}.tasks")
@@ -135,12 +166,32 @@ class _Reading:
         if total > limit * (1 + _ROUNDING):
             raise ProblemError(
                 f"hold {total:.12g} tasks, and user {show(row['name'])} has {limit:.12g} in all",
-                f"{place}.servers",
+                f"{place}.{'amounts' if amounts else 'servers'}",
             )
         if not held and not complete:
             return
         self.tasks[n, list(held)] = list(held.values())
+        if self.amounts is not None:
+            for g, tasks in held.items():
+                self.amounts[n, g] = amounts.get(g, tasks * self.problem.demand[n])
         self.row_of[n] = place
+
+    def doubts(self) -> Doubts | None:
+        """Return what skipped rows, or amounts without the waiting tasks, leave open."""
+        skipped, waits = bool(self.faults.skipped), self.amounts is not None
+        if not skipped and not waits:
+            return None
+        unread = np.array([n not in self.row_of for n in range(self.problem.n_users)])
+        return Doubts(
+            why="rows were skipped" if skipped else "which tasks wait is not in the file",
+            used=np.full((self.problem.n_groups, self.problem.n_resources), skipped),
+            holds=(self.incomplete | unread) & skipped,
+            wants=np.zeros(self.problem.n_users, dtype=bool),
+            waits=waits,
+            repels=False,
+            servers=False,
+            users=False,
+        )
 
     def _user(self, row: Mapping[Any, Any], place: str) -> int:
         if "name" not in row:
@@ -155,32 +206,63 @@ class _Reading:
             )
         n = self.users[text]
         if n in self.row_of:
+            self.incomplete[n] = True
             raise InputError(f"user {show(text)} is also {self.row_of[n]}", f"{place}.name")
         return n
 
-    def _held(self, row: Mapping[Any, Any], n: int, place: str) -> tuple[dict[int, float], bool]:
-        """Return tasks by group, and whether no group was passed over."""
+    def _held_tasks(self, row: Mapping[Any, Any], n: int, place: str) -> dict[int, float]:
+        """Return tasks by group."""
         if "servers" not in row:
             raise InputError("the key 'servers' is missing", place)
-        if not isinstance(row["servers"], dict):
-            raise InputError(
-                f"must be a mapping of groups to tasks, not {show(row['servers'])}",
-                f"{place}.servers",
-            )
         held: dict[int, float] = {}
-        skipped = len(self.faults.skipped)
-        for name, value in keyed_by_text(row["servers"], f"{place}.servers").items():
+        for g, value, here in self._by_group(row["servers"], "tasks", f"{place}.servers"):
             with self.faults.collected():
-                here = f"{place}.servers.{short(name)}"
-                if name not in self.groups:
-                    raise InputError(
-                        f"no group is named {show(name)}{self._hint(name, self.groups)}", here
-                    )
-                tasks, g = _amount(value, here), self.groups[name]
+                tasks = _amount(value, here)
                 if tasks > self.problem.unconstrained_gamma[n, g] * (1 + _ROUNDING):
                     raise ProblemError(self._too_many(tasks, n, g), here)
                 held[g] = tasks
-        return held, len(self.faults.skipped) == skipped
+        return held
+
+    def _held_amounts(self, rows: object, place: str) -> dict[int, FloatArray]:
+        """Return (R,) amounts by group."""
+        held: dict[int, FloatArray] = {}
+        for g, row, here in self._by_group(rows, "amounts", place):
+            with self.faults.collected():
+                if not isinstance(row, dict):
+                    raise InputError(f"must be a mapping of amounts, not {show(row)}", here)
+                amounts = np.zeros(self.problem.n_resources)
+                for name, value in keyed_by_text(row, here).items():
+                    if name not in self.resources:
+                        raise InputError(
+                            f"no resource is named {show(name)}{self._hint(name, self.resources)}",
+                            f"{here}.{short(name)}",
+                        )
+                    amounts[self.resources[name]] = _amount(value, f"{here}.{short(name)}")
+                held[g] = amounts
+        return held
+
+    def _by_group(self, rows: object, of: str, place: str) -> Iterator[tuple[int, object, str]]:
+        """Yield the group, value and place of each entry of a mapping by group."""
+        if not isinstance(rows, dict):
+            raise InputError(f"must be a mapping of groups to {of}, not {show(rows)}", place)
+        for name, value in keyed_by_text(rows, place).items():
+            here = f"{place}.{short(name)}"
+            if name in self.groups:
+                yield self.groups[name], value, here
+                continue
+            with self.faults.collected():
+                raise InputError(
+                    f"no group is named {show(name)}{self._hint(name, self.groups)}", here
+                )
+
+    def _in_tasks(self, n: int, amounts: FloatArray, place: str) -> float:
+        """Return how many of a user's tasks amounts are, by its dominant resource."""
+        total, demand = self.problem.total_capacity, self.problem.demand[n]
+        share = np.divide(demand, total, out=np.zeros_like(demand), where=total > 0)
+        if not share.any():
+            raise InputError(f"user {show(self.problem.users.names[n])} demands no resource", place)
+        r = first_largest(share)
+        return float(amounts[r] / demand[r])
 
     def _too_many(self, tasks: float, n: int, g: int) -> str:
         """Describe what tasks on a group need, and its capacity."""
@@ -270,8 +352,10 @@ def _shared_servers(rows: Sequence[object], problem: Problem) -> tuple[Problem, 
     groups = {name: g for g, name in enumerate(problem.cluster.groups)}
     named = set[object]()
     for row in rows:
-        if isinstance(row, dict) and isinstance(row.get("servers"), dict):
-            named.update(row["servers"])
+        if isinstance(row, dict):
+            for key in ("servers", "amounts"):
+                if isinstance(row.get(key), dict):
+                    named.update(row[key])
     if named == {POOL} and POOL not in groups:
         return problem.pooled(), {POOL: 0}
     return problem, groups

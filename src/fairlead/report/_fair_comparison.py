@@ -13,7 +13,7 @@ from fairlead.model.ties import largest_first
 from fairlead.properties.audit import Audit
 from fairlead.properties.envy import measure_envy
 from fairlead.properties.sharing import users_below_slice, users_with_tiny_slices
-from fairlead.properties.subject import Subject
+from fairlead.properties.subject import Subject, round_down
 from fairlead.report.numbers import UNCHANGED
 
 
@@ -25,6 +25,7 @@ class FairComparison:
     due: FloatArray  # (N,): dominant shares of the fair answer, or of the slices
     due_name: str  # name of the due shares
     ratio: FloatArray  # (N,): held over due, infinite where nothing is due
+    below: BoolArray  # (N,): users that hold less than their due; of whole tasks, by one or more
     margin: FloatArray  # (N,): tasks over those of the slice, less 1; NaN where the slice has none
     short: BoolArray  # (N,): users below their slice; of whole tasks, by one or more
     below_tiny: BoolArray  # (N,): users below a slice of less than one whole task, not judged
@@ -34,12 +35,6 @@ class FairComparison:
     def off(self) -> FloatArray:
         """(N,) float: held less due, relative to due."""
         return self.ratio - 1.0
-
-    @property
-    def below(self) -> BoolArray:
-        """(N,) bool: users that hold less than their due."""
-        less: BoolArray = self.off <= -UNCHANGED
-        return less
 
 
 def compare_with_fair(audit: Audit) -> FairComparison:
@@ -56,11 +51,16 @@ def compare_with_fair(audit: Audit) -> FairComparison:
         tasks_due, due = audit.fair.user_tasks, audit.fair.dominant_share
     # A user with given rates may demand nothing; its tasks are compared then.
     by_tasks = ~(due > 0) & ~(held > 0)
+    ratio = _over(np.where(by_tasks, tasks, held), np.where(by_tasks, tasks_due, due))
+    below = ratio - 1.0 <= -UNCHANGED
+    if subject.holdings.whole_tasks:
+        below &= round_down(tasks_due - tasks) >= 1
     return FairComparison(
         held=held,
         due=due,
         due_name=due_name,
-        ratio=_over(np.where(by_tasks, tasks, held), np.where(by_tasks, tasks_due, due)),
+        ratio=ratio,
+        below=below,
         margin=np.where(audit.slices > 0, _over(tasks, audit.slices) - 1.0, np.nan),
         short=users_below_slice(subject, audit.slices),
         below_tiny=users_with_tiny_slices(subject, audit.slices),

@@ -57,51 +57,76 @@ OF_HOLDINGS = frozenset((feasibility.NAME, efficiency.WASTE, sharing.NAME, envy.
 
 @dataclass(frozen=True)
 class ShareGate:
-    """Whether no user is further below its due share than a limit."""
+    """Whether no user is further below its due share than a limit.
+
+    Users of whole tasks are below it by one task or more.
+    """
 
     most: float  # relative, such as .2
     user: str  # the one furthest below its due; empty if none is below
     under: float  # how far it is, relative; NaN if a number is missing
     due: str  # name of the due shares
+    doubt: str = ""  # why the audited amounts do not decide it; empty if they do
+
+    @property
+    def finding(self) -> str:
+        """Whether it "holds" or "fails", or is "unknown"."""
+        if self.doubt:
+            return UNKNOWN
+        return HOLDS if self.under <= self.most else FAILS
 
     @property
     def holds(self) -> bool:
-        """Whether the furthest is within the limit; not where a number is missing."""
-        return self.under <= self.most
+        """Whether the furthest is within the limit for certain."""
+        return self.finding == HOLDS
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values, for JSON."""
         under = None if np.isnan(self.under) else self.under
-        values = {"most": self.most, "user": self.user, "under": under}
-        return values | {"due": self.due, "holds": self.holds}
+        values = {"most": self.most, "user": self.user, "under": under, "due": self.due}
+        return values | {"holds": self.holds, "finding": self.finding}
 
     def statement(self) -> Statement:
         """Return it as a finding."""
         limit = f"at most {percent(self.most)} below the {self.due}"
-        finding = "holds" if self.holds else "fails"
-        return Statement(HOLDS if self.holds else FAILS, self.sentence, limit, finding)
+        return Statement(self.finding, self.sentence, limit, self.finding)
 
     @property
     def sentence(self) -> str:
         """The finding in words."""
         if not self.user:
-            return f"no user is below the {self.due}"
-        by = "by an unknown part" if np.isnan(self.under) else f"by {percent(self.under)}"
-        return f"{self.user} is furthest below, {by}"
+            found = f"no user is below the {self.due}"
+        else:
+            by = "by an unknown part" if np.isnan(self.under) else f"by {percent(self.under)}"
+            found = f"{self.user} is furthest below, {by}"
+        return f"{found}; not certain: {self.doubt}" if self.doubt else found
 
 
 def gate_of(audit: Audit, most: float) -> ShareGate:
     """Compare the user furthest below its due share with a limit."""
-    comparison = compare_with_fair(audit)
-    below = -comparison.off
+    comparison, holdings = compare_with_fair(audit), audit.subject.holdings
+    under, doubts = -comparison.off, holdings.doubts
     names = audit.subject.problem.users.names
-    missing = np.flatnonzero(np.isnan(below))
+    missing = np.flatnonzero(np.isnan(under))
     if len(missing):
         return ShareGate(most, names[missing[0]], np.nan, comparison.due_name)
-    n = int(np.argmax(below))
-    if below[n] < UNCHANGED:
-        return ShareGate(most, "", 0.0, comparison.due_name)
-    return ShareGate(most, names[n], float(below[n]), comparison.due_name)
+    under[~comparison.below] = 0.0
+    due_name = comparison.due_name
+    if holdings.whole_tasks:
+        due_name += " by a task or more"
+    doubt = ""
+    if doubts is not None:
+        # What a user holds more than is counted changes nothing for those that are not below.
+        changes_due = doubts.wants.any() or doubts.servers or doubts.users
+        certain = (under > most) & ~doubts.holds
+        if changes_due or ((under > most).any() and not certain.any()):
+            doubt = doubts.why
+        elif certain.any():
+            under[~certain] = 0.0
+    n = int(np.argmax(under))
+    if not under[n] > 0:
+        return ShareGate(most, "", 0.0, due_name, doubt)
+    return ShareGate(most, names[n], float(under[n]), due_name, doubt)
 
 
 def audit_document(
@@ -198,7 +223,9 @@ def _verdict(audit: Audit, comparison: FairComparison, gate: ShareGate | None = 
         text = f"{len(fail)} of {len(audit)} properties fail: {', '.join(fail)}"
     elif unknown:
         text += f"; not decided: {', '.join(unknown)}"
-    if gate is not None and not gate.holds:
+    if gate is not None and gate.doubt:
+        text += "; not certain that no user is too far below its due share"
+    elif gate is not None and not gate.holds:
         text += f"; {gate.user} is more than {percent(gate.most)} below its due share"
     counts = []
     if audit.fair is not None:
@@ -295,7 +322,7 @@ def _tiles(audit: Audit, comparison: FairComparison) -> Tiles:
     if audit.fair is not None:
         worst = ""
         if comparison.below.any():
-            n = first_smallest(comparison.ratio)
+            n = first_smallest(np.where(comparison.below, comparison.ratio, np.inf))
             worst = f"furthest: {names[n]}, {change(float(comparison.off[n]))}"
         label = f"users below their fair share by {audit.fair.mechanism}"
         tiles.append((label, count(comparison.below), worst, None))

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from fairlead.errors import InputError
+from fairlead.model.allocation import FORMAT_VERSION
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.devices import with_devices
 from fairlead.model.fitting import ROUNDING
 from fairlead.model.problem import Problem
-from fairlead.model.workload import JOIN, Workload
+from fairlead.model.run_log import RECORDED
+from fairlead.model.workload import JOIN, IndexArray, Workload
 
 
 @dataclass(frozen=True)
@@ -20,9 +22,11 @@ class ProblemAtTime:
     """A problem, and the numbers of tasks from which it was made."""
 
     problem: Problem
+    held: FloatArray  # (N, G, R): amounts of running tasks on the servers that the trace records
     running: int  # tasks
     waiting: int  # tasks
     too_large: int  # active tasks left out, as they fit no present server that they may use
+    unplaced: int  # running tasks whose server is not recorded; `held` lacks them
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers as plain values, for JSON."""
@@ -35,6 +39,27 @@ class ProblemAtTime:
             "too_large": self.too_large,
         }
 
+    def allocation(self) -> dict[str, Any]:
+        """Return the held amounts in the layout of allocation files.
+
+        Raises InputError where the trace does not record the server of each running task.
+        """
+        if self.unplaced:
+            fault = f"the trace does not record the servers of {self.unplaced:,} of "
+            raise InputError(f"{fault}{self.running:,} running tasks", "--held")
+        cluster = self.problem.cluster
+        rows = []
+        for name, weight, amounts in zip(
+            self.problem.users.names, self.problem.weight.tolist(), self.held, strict=True
+        ):
+            on = np.flatnonzero(amounts.any(axis=1)).tolist()
+            held = {
+                cluster.groups[g]: dict(zip(cluster.resources, amounts[g].tolist(), strict=True))
+                for g in on
+            }
+            rows.append({"name": name, "weight": weight, "amounts": held})
+        return {"fairlead": FORMAT_VERSION, "mechanism": RECORDED, "users": rows}
+
 
 def problem_at(workload: Workload, seconds: float) -> ProblemAtTime:
     """Return the users with tasks that wait or run at a time of the recorded run, as a problem.
@@ -42,8 +67,8 @@ def problem_at(workload: Workload, seconds: float) -> ProblemAtTime:
     A task is active from its submission to its recorded end. A task without a recorded start waits
     until its job is withdrawn. A user's demand is the mean of its active tasks, its limit their
     number; it may use the groups that any of them may use. Weights and queues are those of the
-    trace; its limits and quotas are left out. Servers that drain or are away do not count. Devices
-    are kept where each mean is of a part of one, or of whole ones.
+    trace; its limits and quotas are left out. Servers that drain or are away count only while tasks
+    run on them. Devices are kept where each mean is of a part of one, or of whole ones.
 
     Parameters
     ----------
@@ -70,7 +95,7 @@ def problem_at(workload: Workload, seconds: float) -> ProblemAtTime:
     """
     active, runs = _active_tasks(workload, seconds)
     number = np.add.reduceat(active, workload.first_task[:-1], dtype=np.int64)
-    count = _present_servers(workload, seconds)
+    count = _present_servers(workload, seconds, runs)
     sets = np.flatnonzero(number)
     places, shape = workload.places[workload.set_place[sets]], workload.set_shape[sets]
     fit = (places & workload.fits[shape] & (count > 0)).any(axis=1)
@@ -114,8 +139,11 @@ def problem_at(workload: Workload, seconds: float) -> ProblemAtTime:
         problem = problem.in_tree(workload.queues.of_users(names.astype(np.int64)))
     kept = np.zeros(workload.n_sets, dtype=bool)
     kept[sets] = True
-    running = int((runs & np.repeat(kept, workload.set_tasks)).sum())
-    return ProblemAtTime(problem, running, int(number[sets].sum()) - running, too_large)
+    runs &= np.repeat(kept, workload.set_tasks)
+    running = int(runs.sum())
+    held, unplaced = _held_amounts(workload, runs, names)
+    waiting = int(number[sets].sum()) - running
+    return ProblemAtTime(problem, held, running, waiting, too_large, unplaced)
 
 
 def _active_tasks(workload: Workload, seconds: float) -> tuple[BoolArray, BoolArray]:
@@ -131,11 +159,27 @@ def _active_tasks(workload: Workload, seconds: float) -> tuple[BoolArray, BoolAr
     return active, active & started & (start <= seconds)
 
 
-def _present_servers(workload: Workload, seconds: float) -> IntArray:
-    """Return (G,) int: the servers that take tasks at a time."""
+def _held_amounts(workload: Workload, runs: BoolArray, names: IndexArray) -> tuple[FloatArray, int]:
+    """Return (N, G, R) amounts of the tasks that run, and the number of those without a server."""
+    tasks = np.flatnonzero(runs)
+    placed = tasks[workload.task_server[tasks] >= 0]
+    sets = np.repeat(np.arange(workload.n_sets), workload.set_tasks)[placed]
+    user = np.searchsorted(names, workload.job_user[workload.set_job[sets]])
+    server = workload.task_server[placed]
+    group = np.searchsorted(workload.first_server, server, side="right") - 1
+    cluster = workload.cluster
+    held = np.zeros((len(names), len(cluster.groups), len(cluster.resources)))
+    np.add.at(held, (user, group), workload.shapes[workload.set_shape[sets]])
+    return held, len(tasks) - len(placed)
+
+
+def _present_servers(workload: Workload, seconds: float, runs: BoolArray) -> IntArray:
+    """Return (G,) int: the servers that take tasks at a time, or on which tasks run."""
     there = workload.there_at_start.copy()
     past = workload.server_time <= seconds
     # Times ascend, so the last event of a server stays.
     there[workload.server[past]] = workload.server_event[past] == JOIN
+    used = workload.task_server[runs]
+    there[used[used >= 0]] = True
     present: IntArray = np.add.reduceat(there, workload.first_server[:-1], dtype=np.int64)
     return present
