@@ -89,8 +89,10 @@ def fill(
     placements = None
     if order is not None:
         from fairlead.formats.order_file import order_text
+        from fairlead.simulation.room_left import RoomLeft
 
-        placements = order_text(problem, answer.first.order)
+        devices = RoomLeft(answer.first).devices
+        placements = order_text(problem, answer.first.order, devices)
     from fairlead.report.filling import filling_document
 
     document = filling_document(answer, title_of(file), left_out)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 import polars as pl
 
@@ -9,11 +11,14 @@ from fairlead.model.cluster import IntArray
 from fairlead.model.problem import Problem
 
 
-def order_text(problem: Problem, order: IntArray) -> str:
+def order_text(
+    problem: Problem, order: IntArray, devices: Mapping[str, Sequence[Sequence[int]]]
+) -> str:
     """Return a CSV of placements with the columns step, user, group and server.
 
     `order` is (P, 2): user and server of each, with servers counted through all groups. Servers of
-    the group ``big`` are ``big-0``, ``big-1``, ...
+    the group ``big`` are ``big-0``, ``big-1``, ... Of each resource in `devices` a column such as
+    ``gpu_devices`` has the numbers of the task's devices, separated by blanks.
     """
     first = np.cumsum(problem.count) - problem.count
     group = np.searchsorted(first, order[:, 1], side="right") - 1
@@ -26,4 +31,8 @@ def order_text(problem: Problem, order: IntArray) -> str:
         }
     )
     server = pl.format("{}-{}", "group", "number").alias("server")
-    return frame.select("step", "user", "group", server).write_csv()
+    columns = [
+        pl.Series(f"{name}_devices", [" ".join(map(str, numbers)) for numbers in tasks], pl.String)
+        for name, tasks in devices.items()
+    ]
+    return frame.select("step", "user", "group", server, *columns).write_csv()

@@ -23,8 +23,9 @@ from fairlead.report.document import (
     numbers,
     words,
 )
-from fairlead.report.numbers import counted, number, percent, resource_label, spread
+from fairlead.report.numbers import amount, counted, number, percent, resource_label, spread
 from fairlead.scheduler.policies import Policy
+from fairlead.simulation.room_left import RoomLeft
 from fairlead.simulation.trials import Trials, TrialSummary
 
 # With more users on groups than this, means are listed by user alone.
@@ -85,7 +86,7 @@ def filling_document(trials: Trials, title: str, left_out: Sequence[str] = ()) -
         Statement(verdict.kind, f"{tasks}, and no other fits. {verdict.sentence}"),
         [
             share_picture(allocation, styles),
-            *details(allocation, styles, policy_idea(policy), users, [_left_over(trials)]),
+            *details(allocation, styles, policy_idea(policy), users, _room_left(trials)),
         ],
         trials.to_dict,
         left_out,
@@ -154,6 +155,44 @@ def _means(trials: Trials) -> Table:
         each="user",
         foot=[["all", "all", *_cells(trials.total), ""]],
     )
+
+
+def _room_left(trials: Trials) -> list[Section]:
+    """List the free amounts, and of one filling what the servers lack for further tasks."""
+    room = RoomLeft(trials.first)
+    users, cluster = room.unfinished, trials.problem.cluster
+    if trials.varies or not users:
+        return [_left_over(trials)]
+
+    def row(k: int) -> list[Content]:
+        lack = room.lack(users[k])
+        short = (f"{lacking:,} of {name}" for name, lacking in lack.lacking.items())
+        nearest = (
+            f"{amount(free, cluster.units[r])} of {cluster.resources[r]} for {number(asked)}"
+            for r, (free, asked) in lack.amounts.items()
+        )
+        left = number(lack.left) if lack.left < np.inf else "any number"
+        return [
+            lack.user,
+            left,
+            f"{lack.servers:,}",
+            ", ".join(short),
+            f"{lack.nearest} has {', '.join(nearest)}",
+        ]
+
+    parts = ", of a resource in devices on one device, or on wholly free ones"
+    table = Table(
+        "What the servers lack for one more task of each user",
+        [*words("user"), *numbers("tasks left", "may use"), *words("lack", "nearest server")],
+        len(users),
+        row,
+        each="user",
+        note="lack: how many of the servers that the user may use lack a resource; nearest "
+        f"server: what it has free{parts if cluster.devices else ''}, and what a task "
+        "takes",
+        rest="with fewer tasks left",
+    )
+    return [_left_over(trials), Section("Why no further task fits", [table])]
 
 
 def _left_over(trials: Trials) -> Section:

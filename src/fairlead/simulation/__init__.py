@@ -6,6 +6,7 @@ __all__ = [
     "metrics",
     "planned_runs",
     "replay",
+    "room_left",
     "runs",
     "simulate",
     "trials",

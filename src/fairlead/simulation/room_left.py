@@ -1,0 +1,106 @@
+"""What servers lack for one more task of a user after a filling, and the devices of its tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from fairlead.model.cluster import IntArray
+from fairlead.model.devices import choose_devices
+from fairlead.model.quanta import to_quanta
+from fairlead.simulation.filling import Filling
+
+
+@dataclass(frozen=True)
+class Lack:
+    """Why no further task of a user fits."""
+
+    user: str
+    left: float  # tasks without a server; infinite for a user without a limit
+    servers: int  # that the user may use
+    lacking: dict[str, int]  # of these servers, how many lack a resource
+    nearest: str  # the server that lacks the smallest part of what it needs
+    # By column of a resource that it lacks: what is free there, and what a task takes. Of devices
+    # the largest part that is free on one, or the wholly free ones.
+    amounts: dict[int, tuple[float, float]]
+
+
+class RoomLeft:
+    """The free amounts of S servers after the P placements of a filling, in quanta."""
+
+    def __init__(self, filling: Filling) -> None:
+        problem = self._problem = filling.problem
+        self._left = np.floor(problem.task_limit) - filling.user_tasks
+        self._quanta = quanta = to_quanta(problem)
+        self._group = np.repeat(np.arange(problem.n_groups), problem.count)  # (S,)
+        self._first = np.cumsum(problem.count) - problem.count
+        self._order = filling.order
+        self.free = quanta.capacity[self._group]  # (S, R)
+        np.subtract.at(self.free, filling.order[:, 1], quanta.demand[filling.order[:, 0]])
+
+    @cached_property
+    def _devices(self) -> dict[int, tuple[list[list[int]], list[list[int]]]]:
+        """By column of a resource: what each server's devices have free, and each task's."""
+        quanta, found = self._quanta, {}
+        for r, unit in quanta.device.items():
+            free = [[unit] * (k // unit) for k in quanta.capacity[self._group, r].tolist()]
+            taken = []
+            for user, server in self._order.tolist():
+                asked = int(quanta.demand[user, r])
+                numbers = choose_devices(free[server], asked, unit) if asked else []
+                for number in numbers:
+                    free[server][number] -= min(asked, unit)
+                taken.append(numbers)
+            found[r] = (free, taken)
+        return found
+
+    @property
+    def devices(self) -> dict[str, list[list[int]]]:
+        """The numbers of the devices of each of the P tasks, by resource in devices."""
+        names = self._problem.cluster.resources
+        return {names[r]: taken for r, (_, taken) in self._devices.items()}
+
+    @property
+    def unfinished(self) -> list[int]:
+        """The users with tasks left, those with the most first."""
+        return [int(n) for n in np.argsort(-self._left, kind="stable") if self._left[n] > 0]
+
+    def lack(self, n: int) -> Lack:
+        """Return what the servers lack for a user's next task; O(S R)."""
+        problem, quanta = self._problem, self._quanta
+        where = np.flatnonzero(problem.users.eligible[n][self._group])
+        asked = quanta.demand[n]
+        free = self._usable(asked)[where]
+        lacks = free < asked
+        columns = np.flatnonzero(lacks.any(axis=0))
+        parts = np.where(lacks, free / np.maximum(asked, 1), 1.0).min(axis=1)
+        best = int(parts.argmax())
+        names, units = problem.cluster.resources, quanta.per_unit
+        return Lack(
+            problem.users.names[n],
+            float(self._left[n]),
+            len(where),
+            {names[r]: int(lacks[:, r].sum()) for r in columns},
+            self._server_name(int(where[best])),
+            {
+                int(r): (float(int(free[best, r]) / units[r]), float(int(asked[r]) / units[r]))
+                for r in np.flatnonzero(lacks[best])
+            },
+        )
+
+    def _usable(self, asked: IntArray) -> IntArray:
+        """Return (S, R) what one task could have; of devices, on those that it could take."""
+        usable = self.free.copy()
+        for r, (free, _) in self._devices.items():
+            unit = self._quanta.device[r]
+            for server, amounts in enumerate(free):
+                part = 0 < asked[r] < unit
+                usable[server, r] = max(amounts, default=0) if part else unit * amounts.count(unit)
+        return usable
+
+    def _server_name(self, server: int) -> str:
+        g = int(self._group[server])
+        name = self._problem.cluster.groups[g]
+        return name if self._problem.count[g] == 1 else f"{name}-{server - self._first[g]}"
