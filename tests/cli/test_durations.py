@@ -29,6 +29,8 @@ HOUR, DAY = 3600.0, 86400.0
         ("2-12:30", 2.5 * DAY + 1800),
         ("2-12:30:15", 2.5 * DAY + 1815),
         ("0-0:00:05", 5),
+        ("2d11h", 2 * DAY + 11 * HOUR),
+        ("1d2h3m4s", DAY + 2 * HOUR + 184),
     ],
 )
 def test_forms_of_a_duration(text: str, seconds: float) -> None:
@@ -39,13 +41,25 @@ def test_forms_of_a_duration(text: str, seconds: float) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "h", "nan", "inf", "-1", "1w", "1e999", "1h30m", "1:5", "1:60", "1:30:60", "2-"),
-        *("-12", "2-12:", "2-12:3", "1:2:3:4", "2-12h", "1:30m", " 1:30", "1:30\n", "unlimited"),
+        *("", "h", "nan", "inf", "-1", "1w", "1e999", "30m1h", "1:5", "1:60", "1:30:60", "2-"),
+        *(
+            "-12",
+            "2-12:",
+            "2-12:3",
+            "1:2:3:4",
+            "2-12h",
+            "1:30m",
+            "2d11",
+            "1.5h30m",
+            " 1:30",
+            "1:30\n",
+            "unlimited",
+        ),
         *("1_0", "\u0663", " 90", "90 ", "5 m", "+5", "1_0m", "infh", "0x10"),
     ],
 )
 def test_other_texts_are_no_duration(text: str) -> None:
-    with pytest.raises(InputError, match="--at: must be seconds, a number with s, m, h or d, min"):
+    with pytest.raises(InputError, match="--at: must be seconds, a number with s, m, h or d or "):
         seconds_of(text)
 
 

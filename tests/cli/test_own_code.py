@@ -172,7 +172,9 @@ def test_a_rule_that_raises_ends_no_other_run(
     line = CODE[: CODE.index("view.nothing")].count("\n") + 1
     fault = f"wrong: AttributeError: 'ClusterView' object has no attribute 'nothing' ({mine}, line "
     done = process(*words, "--runs", str(tmp_path / "runs"))
-    assert list(json.loads(done.stdout)["policies"]) == ["drf/best-fit", "sjf"]
+    answer = json.loads(done.stdout)
+    assert list(answer["policies"]) == ["drf/best-fit", "sjf"]
+    assert answer["failed"] == [f"{fault}{line})"]
     assert (done.returncode, done.stderr) == (2, f"fairlead: {fault}{line})\n")
     assert len(list((tmp_path / "runs").iterdir())) == 2
     # A comparison with the rule that failed shows nothing.
@@ -180,6 +182,13 @@ def test_a_rule_that_raises_ends_no_other_run(
         done = process(*words, *more)
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr == f"fairlead: {fault}{line})\n"
+
+
+def test_rules_of_one_name_have_that_of_their_file(process: Process, mine: str, day: str) -> None:
+    other = Path(mine).with_name("theirs.py")
+    other.write_text(Path(mine).read_text())
+    done = process("simulate", day, "-p", f"{mine}:sjf", "-p", f"{other}:sjf", "--json")
+    assert list(json.loads(done.stdout)["policies"]) == ["sjf", "theirs.sjf"]
 
 
 def test_a_mechanism_that_prints_gives_json(process: Process, tmp_path: Path, small: Path) -> None:

@@ -35,7 +35,11 @@ def test_what_has_no_meaning_is_refused_by_name(
 
 @pytest.mark.parametrize(
     ("criterion", "select", "fault"),
-    [("drfh", "rrr", "no criterion is named 'drfh'"), ("drf", "worst", "no selection is named")],
+    [
+        ("drfh", "rrr", "no criterion is named 'drfh'.*; did you mean 'drf'"),
+        ("drf", "worst", "no selection is named"),
+        ("drf", "bestfit", "; did you mean 'best-fit'"),
+    ],
 )
 def test_unknown_names_are_refused_with_the_known_ones(
     criterion: str, select: str, fault: str

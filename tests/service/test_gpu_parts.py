@@ -195,4 +195,9 @@ def test_two_tasks_share_the_gpu_of_a_machine(cluster: Cluster) -> None:
     ]
     assert outputs == ["GPU 0\n"] * 2
     (job,) = json.loads(cluster.run("jobs", "--json").stdout)["jobs"]
-    assert job["running"] == 2
+    assert (job["running"], job["devices"]) == (2, [])
+    assert cluster.run("cancel", "1").returncode == 0
+    until(lambda: not json.loads(cluster.run("jobs", "--json").stdout)["jobs"])
+    alone = ("submit", "--user", "ana", "--chdir", "/tmp", "--gpu", "1", "--", "sleep", "300")
+    assert cluster.run(*alone).returncode == 0
+    until(lambda: "a (GPU 0)" in cluster.run("jobs").stdout)

@@ -189,6 +189,11 @@ def test_openb_by_folder_or_file(tmp_path: Path, openb_folder: Path) -> None:
         (b"", "is empty"),
         (b"; only a comment\n", "holds no job"),
         (b"\x00\x01\x02\x03\x04", "row 1: not text: it holds a zero byte"),
+        (b"fairlead: 1\nservers: []\n", "is a problem file, which has no jobs"),
+        (
+            b'{"fairlead": 1, "resources": [],\n "servers": []}\n',
+            "is a problem file, which has no jobs",
+        ),
         (b"dear diary\n", "row 1: 2 columns separated by blanks, 1 by commas: is no trace; wanted"),
         (b"sn,cpu_milli,memory_mib,gpu,model\n", "row 1: is openb's table of nodes; name that of"),
         (b"0,1,0,p,1,1\n", "row 1: looks like a table of Google's trace; name the folder"),

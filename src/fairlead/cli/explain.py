@@ -20,7 +20,6 @@ from fairlead.cli.options import (
     read_any_trace,
     seconds_of,
 )
-from fairlead.cli.own_code import policy_of
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import (
     WIDTH_OF_PIPE,
@@ -105,7 +104,7 @@ def explain(
     from fairlead.simulation.waiting_job import check_explained, explain_job, middle_of_wait
 
     seconds = None if at is None else seconds_of(at)
-    if not isinstance(policy_of(policy), str):
+    if ".py:" in policy:
         raise RefusalError(policy, "a user-defined rule does not say why tasks wait")
     check_explained(policy)
     workload, _ = read_any_trace(trace, machines, servers, cores, memory)

@@ -383,8 +383,8 @@ def _silent_standard_error() -> Iterator[None]:
 
 
 DURATIONS = (
-    "seconds, a number with s, m, h or d, minutes:seconds, hours:minutes:seconds, or "
-    "days-hours[:minutes[:seconds]]"
+    "seconds, a number with s, m, h or d or several such as 2d12h, minutes:seconds, "
+    "hours:minutes:seconds, or days-hours[:minutes[:seconds]]"
 )
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _UNLIMITED = ("unlimited", "infinite")
@@ -393,6 +393,9 @@ _CLOCK = re.compile(
     r"(?::(?P<minutes>[0-5][0-9])(?::(?P<seconds>[0-5][0-9]))?)?"
     r"|(?P<h>[0-9]{1,6}):(?P<m>[0-5][0-9]):(?P<s>[0-5][0-9])"
     r"|(?P<only_m>[0-9]{1,6}):(?P<only_s>[0-5][0-9])"
+)
+_WITH_UNITS = re.compile(
+    r"(?:([0-9]{1,6})d)?(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,6})s)?"
 )
 # Stricter than `float`: without 1_0, digits of other scripts and blanks around.
 _NUMBER = re.compile(
@@ -412,6 +415,10 @@ def seconds_of(text: str, option: str = "--at") -> float:
         hours = 24.0 * part["days"] + part["hours"] + part["h"]
         minutes = 60.0 * hours + part["minutes"] + part["m"] + part["only_m"]
         return 60.0 * minutes + part["seconds"] + part["s"] + part["only_s"]
+    parts = _WITH_UNITS.fullmatch(text)
+    if text and parts is not None:
+        amounts = (int(digits or 0) for digits in parts.groups())
+        return sum(n * size for n, size in zip(amounts, (86400.0, 3600.0, 60.0, 1.0), strict=True))
     number = _NUMBER.fullmatch(text)
     found = inf if number is None else float(number["number"]) * _SECONDS[number["unit"] or "s"]
     if not isfinite(found):

@@ -84,14 +84,24 @@ def _function_of(implementation: object) -> object:
     return next(iter(getattr(implementation, "args", ())), None)
 
 
-def policy_of(text: str) -> str | NamedRule:
-    """Return a policy's name, or the rule in a file."""
-    if not _names_file(text):
-        return text
+def policies_of(texts: Sequence[str]) -> list[str | NamedRule]:
+    """Return the names of policies, and the rules in files.
+
+    A rule has the name of its function; of two of one name the later is ``file.name``.
+    """
     from fairlead.simulation.planned_runs import NamedRule
 
-    file, name = _parts_of(text)
-    return NamedRule(name, _Apart(_load(file, name)))
+    found: dict[str, str | NamedRule] = {}
+    names: set[str] = set()
+    for text in dict.fromkeys(texts):
+        if not _names_file(text):
+            found[text] = text
+            continue
+        file, name = _parts_of(text)
+        unused = f"{file.stem}.{name}" if name in names else name
+        names.add(unused)
+        found[text] = NamedRule(unused, _Apart(_load(file, name)))
+    return [found[text] for text in texts]
 
 
 def refuse_on_ray(policies: Sequence[str | NamedRule], ray: str | None) -> None:

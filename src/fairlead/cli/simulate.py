@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -34,7 +35,7 @@ from fairlead.cli.options import (
     plain_trace,
     read_any_trace,
 )
-from fairlead.cli.own_code import mechanism_of, policy_of, refuse_on_ray
+from fairlead.cli.own_code import mechanism_of, policies_of, refuse_on_ray
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import (
     StoppedError,
@@ -199,7 +200,7 @@ def simulate(
         fault = "a user-defined rule takes no --preempt, --half-life, --reserve or --spare"
         raise InputError(f"{fault}; put these into the names of the other policies", "--policy")
     policies = [
-        forms.added_to(each) if isinstance(each, str) else each for each in map(policy_of, policy)
+        forms.added_to(each) if isinstance(each, str) else each for each in policies_of(policy)
     ]
     refuse_on_ray(policies, ray)
     planned = plan_runs(policies, what_if or (), dedicated)
@@ -217,6 +218,19 @@ def simulate(
         check_report(report, str(machines), "file of machines")
     if runs is not None:
         check_folder(runs)
+    read_trace = partial(
+        read_any_trace,
+        machines=machines,
+        servers=servers,
+        cores=cores,
+        memory=memory,
+        user_from=user_from,
+        exclude=exclude or (),
+        weights=weights,
+        begin=begin,
+        end=end,
+        compares_recorded=RECORDED in (*names, reference),
+    )
     if len(traces) > 1 or seeds is not None:
         _refuse_for_studies(runs, explain, today, form)
         options: dict[str, Any] = {
@@ -232,19 +246,7 @@ def simulate(
         for each in traces:
             if str(each) in workloads:
                 raise InputError("is given twice", "", str(each))
-            varied, _ = read_any_trace(
-                each,
-                machines,
-                servers,
-                cores,
-                memory,
-                user_from,
-                exclude or (),
-                weights,
-                begin,
-                end,
-                RECORDED in names,
-            )
+            varied, _ = read_trace(each)
             if load is not None:
                 from fairlead.traces.what_if import with_load
 
@@ -260,19 +262,7 @@ def simulate(
         return
     if explain is not None:
         _check_explained([run for run in planned if not run.dedicated])
-    workload, found = read_any_trace(
-        trace,
-        machines,
-        servers,
-        cores,
-        memory,
-        user_from,
-        exclude or (),
-        weights,
-        begin,
-        end,
-        RECORDED in names or reference == RECORDED,
-    )
+    workload, found = read_trace(trace)
     if load is not None:
         from fairlead.traces.what_if import with_load
 
@@ -345,6 +335,7 @@ def simulate(
             reasons=[_reason_block(why, name, explain) for name, why in reasons.items()],
             values=lambda: (
                 {"fairlead": 1, **options, **_figures(workload, outcomes, alone)}
+                | ({} if failed is None else {"failed": list(failed.faults)})
                 | _reasons(explain, reasons)
             ),
         )

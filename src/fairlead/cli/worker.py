@@ -27,7 +27,8 @@ def worker(
         Option(
             "--server",
             metavar="URL",
-            help="The service. [default: FAIRLEAD_SERVER, or this machine]",
+            help="The service: http://HOST:PORT, https://HOST:PORT or unix:PATH of its socket. "
+            "[default: FAIRLEAD_SERVER, or this machine]",
         ),
     ] = None,
     name: Annotated[

@@ -116,7 +116,7 @@ def gate_of(audit: Audit, most: float) -> ShareGate:
         due_name += " by a task or more"
     doubt = ""
     if doubts is not None:
-        # What a user holds more than is counted changes nothing for those that are not below.
+        # A user that holds more than counted changes no due share, and is not further below.
         changes_due = doubts.wants.any() or doubts.servers or doubts.users
         certain = (under > most) & ~doubts.holds
         if changes_due or ((under > most).any() and not certain.any()):

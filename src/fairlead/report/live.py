@@ -137,7 +137,7 @@ def jobs_table(jobs: Sequence[Row]) -> LiveTable:
             _count(job["tasks"]),
             _count(job["running"]),
             *(_amount(demand.get(name, 0.0)) for name, _ in RESOURCES),
-            job["server"] or "",
+            _place(job),
             "" if status is None else str(status),
             _time(since),
             *(job.get(what) or "" for what in more),
@@ -145,6 +145,12 @@ def jobs_table(jobs: Sequence[Row]) -> LiveTable:
 
     rows = [row(job) for job in jobs]
     return LiveTable("jobs", "no jobs wait or run", "job", columns, rows, {"jobs": jobs})
+
+
+def _place(job: Row) -> str:
+    """Return the server of a job's task, with the numbers of its GPUs."""
+    devices = ", ".join(map(str, job.get("devices") or ()))
+    return f"{job['server'] or ''}{f' (GPU {devices})' if devices else ''}"
 
 
 def users_table(users: Sequence[Row]) -> LiveTable:

@@ -91,7 +91,7 @@ def choose_devices(shape: Shape, free: vec[i64]) -> vec[i64]:
 
 
 def make_columns(server: Server, devices: vec[i64]) -> None:
-    """Give a server the columns of a task's devices, which it lacks after it shrank."""
+    """Add the columns of a task's devices to a server, which may have lost them as it shrank."""
     for column in devices:
         server.free = long_enough(server.free, column)
 
@@ -237,7 +237,7 @@ class Counting:
     """The units in which a policy counts amounts: here quanta, as given."""
 
     def __init__(self, resources: i64, units: dict[int, int] | None = None) -> None:
-        """Count some resources, of which those in `units` come in devices of so many quanta."""
+        """Count some resources; `units` has the quanta of a device, by resource in devices."""
         self.resources = resources
         self.width = resources  # the number of amounts
         by_device = units or {}

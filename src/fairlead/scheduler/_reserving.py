@@ -395,7 +395,7 @@ class ReservingCycle(Cycle):
             self.state.free_up(server)
 
     def add_held(self, server: Server, held: vec[i64], sign: i64) -> None:
-        """Return what is held of a server (1), or take it (-1)."""
+        """Add held amounts to the free ones of a server (`sign` 1), or subtract them (-1)."""
         add_to(server.free, held, sign)
         settle(server.free, self.state.counting.devices)
         self.state.selection.change(server)

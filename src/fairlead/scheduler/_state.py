@@ -343,7 +343,7 @@ class State:
         devices: vec[i64] | None = None,
         numbers: dict[int, list[int]] | None = None,
     ) -> Task:
-        """Start a task: on planned devices, on given numbers, or else on those that fit best."""
+        """Start a task on planned devices, on given numbers, or on the best-fitting devices."""
         was_returned = group.returned is not None and index in group.returned
         started = group.take(index)
         task = Task(self.ids, group, index, server, started + 1, since)

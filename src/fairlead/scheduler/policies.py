@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Final
 
 from fairlead.errors import InputError, RefusalError
+from fairlead.formats.file_faults import did_you_mean
 from fairlead.scheduler._cycle import Cycle, QueueCycle, TaskCycle
 from fairlead.scheduler._entities import Counting
 from fairlead.scheduler._preemption import OVER_QUOTA, OVER_SHARE
@@ -326,7 +327,9 @@ def parse_policy(name: object) -> Policy:
             "and at the end perhaps /spare:RESOURCE; "
             f"criteria: {', '.join(CRITERIA)}; selections: {', '.join(SELECTIONS)}"
         )
-        raise InputError(f"no policy is named {name!r:.60}; known: {grammar}", "policy")
+        whole = [f"{one}/{two}" for one in CRITERIA for two in SELECTIONS]
+        hint = did_you_mean(f"{name}/best-fit" if name in CRITERIA else name, whole)
+        raise InputError(f"no policy is named {name!r:.60}; known: {grammar}{hint}", "policy")
     if len(forms) > 1:
         raise RefusalError(str(name), "give at most one of residual and oblivious, once")
     return find_policy(criterion, rest[0], "residual" in forms, "oblivious" in forms)
@@ -375,10 +378,12 @@ def find_policy(
     """
     if criterion not in CRITERIA:
         known = ", ".join(CRITERIA)
-        raise InputError(f"no criterion is named {criterion!r}; known: {known}", "criterion")
+        fault = f"no criterion is named {criterion!r}; known: {known}"
+        raise InputError(f"{fault}{did_you_mean(criterion, CRITERIA)}", "criterion")
     if select not in SELECTIONS:
         known = ", ".join(SELECTIONS)
-        raise InputError(f"no selection is named {select!r}; known: {known}", "select")
+        fault = f"no selection is named {select!r}; known: {known}"
+        raise InputError(f"{fault}{did_you_mean(select, SELECTIONS)}", "select")
     name = f"{criterion}/{select}" + "/residual" * residual + "/oblivious" * oblivious
     row = ROWS.get(name)
     if row is None:

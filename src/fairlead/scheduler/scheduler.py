@@ -493,7 +493,8 @@ class Scheduler:
         stopping : bool
             Whether it is to stop for another task, as `preempt` says.
         devices : mapping of str to sequence of int, optional
-            Its devices by resource, as `devices` gives them; those that fit best by default.
+            The numbers of its devices by resource, as `devices` returns them; by default the
+            best-fitting ones.
 
         Returns
         -------

@@ -80,7 +80,7 @@ def _weight(weight: float) -> float:
     return weight
 
 
-Weight = Annotated[float, Field(ge=0, lt=MOST_WEIGHT), AfterValidator(_weight)]
+Weight = Annotated[float, Field(ge=0, lt=MOST_WEIGHT, strict=True), AfterValidator(_weight)]
 Priority = Annotated[int, Field(ge=-MOST_TASKS, le=MOST_TASKS, strict=True)]
 MOST_CHANGES, MOST_SERVERS = 100, 1000  # of a kind, and added, in one question
 Flag = Annotated[bool, Field(strict=True)]
@@ -366,7 +366,8 @@ class WhenView(BaseModel):
 class JobView(BaseModel):
     """A job as it is now, or as it ended. Times are seconds since 1970.
 
-    A `held` job may still run tasks. `command` is present in the answer for a single job. For an
+    `devices` are the numbers of its GPUs on the server, while one task of it runs. A `held` job may
+    still run tasks. `command` is present in the answer for a single job. For an
     ended job, `shortened` names the fields of which only the first entries are kept.
     """
 
@@ -379,6 +380,7 @@ class JobView(BaseModel):
     tasks: int
     attempts: int
     server: str | None
+    devices: list[int] = []
     exit_status: int | None
     reason: str
     running: int

@@ -1,4 +1,4 @@
-"""What servers lack for one more task of a user after a filling, and the devices of its tasks."""
+"""Missing amounts for one more task of each user after a filling, and the devices of tasks."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Lack:
     servers: int  # that the user may use
     lacking: dict[str, int]  # of these servers, how many lack a resource
     nearest: str  # the server that lacks the smallest part of what it needs
-    # By column of a resource that it lacks: what is free there, and what a task takes. Of devices
-    # the largest part that is free on one, or the wholly free ones.
+    # Free and demanded amount, by column of each resource that it lacks. Of devices the largest
+    # part that is free on one, or the number of wholly free ones.
     amounts: dict[int, tuple[float, float]]
 
 
@@ -68,7 +68,7 @@ class RoomLeft:
         return [int(n) for n in np.argsort(-self._left, kind="stable") if self._left[n] > 0]
 
     def lack(self, n: int) -> Lack:
-        """Return what the servers lack for a user's next task; O(S R)."""
+        """Return why no server can take another task of a user; O(S R)."""
         problem, quanta = self._problem, self._quanta
         where = np.flatnonzero(problem.users.eligible[n][self._group])
         asked = quanta.demand[n]
@@ -91,7 +91,7 @@ class RoomLeft:
         )
 
     def _usable(self, asked: IntArray) -> IntArray:
-        """Return (S, R) what one task could have; of devices, on those that it could take."""
+        """Return (S, R) free amounts, of devices those that one task could take."""
         usable = self.free.copy()
         for r, (free, _) in self._devices.items():
             unit = self._quanta.device[r]

@@ -65,8 +65,9 @@ class RunsFailedError(FairleadError):
     """User-defined rules failed; `finished` has the other runs."""
 
     def __init__(self, faults: Sequence[str], finished: dict[str, FinishedRun]) -> None:
+        self.faults = tuple(dict.fromkeys(faults))
         self.finished = finished
-        super().__init__("; ".join(dict.fromkeys(faults)))
+        super().__init__("; ".join(self.faults))
 
 
 @dataclass(frozen=True, eq=False)

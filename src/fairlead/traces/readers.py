@@ -233,8 +233,21 @@ def detect_format(path: Path) -> str:
         return JOURNAL
     if not start:
         raise InputError("is empty", "", source)
+    if _is_problem(path):
+        fault = "is a problem file, which has no jobs; allocate, fill and audit take it"
+        raise InputError(fault, "", source)
     # Its JSON may be one line of any length.
     return PHILLY if is_philly_log(path) else _format_of_text(path)
+
+
+def _is_problem(path: Path) -> bool:
+    """Return whether a file begins as a problem file does, YAML or JSON."""
+    with path.open("rb") as file:
+        start = file.read(4096).lstrip()
+    as_json = start.startswith(b"{") and all(
+        f'"{key}":'.encode() in start for key in ("fairlead", "resources", "servers")
+    )
+    return as_json or start.startswith(b"fairlead:")
 
 
 def _is_csv_folder(path: Path) -> bool:

@@ -349,6 +349,9 @@ def job_view(job: Job) -> dict[str, Any]:
         "tasks": job.tasks,
         "attempts": job.attempts,
         "server": job.server,
+        "devices": [number for run in job.running.values() for number in run.devices]
+        if len(job.running) == 1
+        else [],
         "exit_status": job.exit_status if job.state in ("finished", "failed") else None,
         "reason": job.cancelled or job.reason,
         "running": len(job.running),
