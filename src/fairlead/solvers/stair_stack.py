@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from librt.vecs import append, vec
+from librt.vecs import append, pop, vec
 from mypy_extensions import i64
 
 # When a resource is used up, resources with at most this relative remainder are, too.
@@ -25,39 +25,28 @@ ROUNDING: Final = 4e-16
 INFINITE: Final = float("inf")
 
 
-class Stair:
-    """The participants of one kind at one level."""
-
-    level: float
-    use: vec[float]  # (R,) use of each resource per unit of level
-
-    def __init__(self, use: vec[float]) -> None:
-        self.level = 0.0
-        self.use = use
-
-
 class Kind:
-    """The participants that demand the same resources."""
+    """The participants that demand the same resources; those at one level are a stair."""
 
     number: i64  # by first arrival
     demands: vec[bool]  # (R,)
-    stairs: list[Stair]  # the lowest last
+    levels: vec[float]  # (S,) level of each stair, the lowest last
+    use: vec[float]  # use per unit of level, S rows of R amounts; then rows of former stairs
     can_rise: bool  # in the current step
     rises: bool  # in the current step
 
     def __init__(self, number: i64, demands: vec[bool]) -> None:
         self.number = number
         self.demands = demands
-        self.stairs = []
+        self.levels = vec[float]()
+        self.use = vec[float]()
         self.can_rise = False
         self.rises = False
 
 
-# The level of each stair with its use, the lowest last.
-StairRows = list[tuple[float, list[float]]]
-# Demands and stairs of each kind, used amounts, kinds of participants, and the log's columns.
+# Demands, levels and use of each kind, used amounts, kinds of participants, and the log's columns.
 State = tuple[
-    list[tuple[list[bool], StairRows]],
+    list[tuple[list[bool], list[float], list[float]]],
     list[float],
     list[int],
     list[int],
@@ -75,8 +64,8 @@ class StairStacks:
     log_step: vec[i64]  # (L,) steps, counted from 1, in which a kind rose
     log_kind: vec[i64]
     log_level: vec[float]  # (L,) its least level afterwards
-    _kinds: dict[int, Kind]
     _rate: vec[float]  # (R,) use by the rising kinds per unit of level
+    _limits: vec[float]  # (R,) rise that uses up each resource; only where the rate is > 0
     _exhausted: vec[bool]  # (R,) the resources that the last rise used up
 
     def __init__(self, n_resources: int) -> None:
@@ -86,16 +75,13 @@ class StairStacks:
         self.log_step = vec[i64]()
         self.log_kind = vec[i64]()
         self.log_level = vec[float]()
-        self._kinds = {}
         self._rate = vec[float]([0.0] * n_resources)
+        self._limits = vec[float]([0.0] * n_resources)
         self._exhausted = vec[bool]([False] * n_resources)
 
     def state(self) -> State:
         """Return the state as plain values, for copies."""
-        kinds: list[tuple[list[bool], StairRows]] = []
-        for kind in self.kinds:
-            rows = [(stair.level, list(stair.use)) for stair in kind.stairs]
-            kinds.append((list(kind.demands), rows))
+        kinds = [(list(kind.demands), list(kind.levels), list(kind.use)) for kind in self.kinds]
         log_step, log_kind = [int(step) for step in self.log_step], [int(k) for k in self.log_kind]
         used, level = list(self.used), list(self.log_level)
         return kinds, used, [int(kind) for kind in self.kind], log_step, log_kind, level
@@ -108,13 +94,9 @@ class StairStacks:
         self.log_step, self.log_kind = vec[i64](log_step), vec[i64](log_kind)
         self.log_level = vec[float](log_level)
         self.kinds = []
-        self._kinds = {}
-        for demands, rows in kinds:
-            kind = self._kind_of(vec[float]([1.0 if demanded else 0.0 for demanded in demands]))
-            for level, use in rows:
-                stair = Stair(vec[float](use))
-                stair.level = level
-                kind.stairs.append(stair)
+        for demands, levels, use in kinds:
+            kind = self._kind_of(vec[float]([1.0 if demanded else 0.0 for demanded in demands]), 0)
+            kind.levels, kind.use = vec[float](levels), vec[float](use)
 
     def add(
         self, demand: Iterable[float], weight: Iterable[float], budget: Iterable[float]
@@ -139,34 +121,46 @@ class StairStacks:
         width: i64 = len(self.used)
         least = vec[float](capacity=len(weights))
         for k in range(len(weights)):
-            use = demands[k * width : (k + 1) * width]
-            kind = self._kind_of(use)
+            row = k * width
+            kind = self._kind_of(demands, row)
             self.kind = append(self.kind, kind.number)
-            for r in range(width):
-                use[r] *= weights[k]
-            kind.stairs.append(Stair(use))
+            self._add_stair(kind, demands, row, weights[k])
             self._rise(budgets[k])
             lowest = INFINITE
             for kind in self.kinds:
-                lowest = min(lowest, kind.stairs[-1].level)
+                lowest = min(lowest, kind.levels[-1])
             least = append(least, lowest)
         return least
 
-    def _kind_of(self, demand: vec[float]) -> Kind:
-        """Return the kind that demands the same resources; create a missing one."""
-        key = 0
-        for r in range(len(demand)):
-            key = 2 * key + (1 if demand[r] > 0.0 else 0)
-        kind = self._kinds.get(key)
-        if kind is None:
-            kind = Kind(len(self.kinds), vec[bool]([amount > 0.0 for amount in demand]))
-            self._kinds[key] = kind
-            self.kinds.append(kind)
+    def _kind_of(self, demands: vec[float], row: i64) -> Kind:
+        """Return the kind that demands the resources of a row; create a missing one."""
+        for kind in self.kinds:
+            r: i64 = 0
+            while r < len(kind.demands) and kind.demands[r] == (demands[row + r] > 0.0):
+                r += 1
+            if r == len(kind.demands):
+                return kind
+        demand = demands[row : row + len(self.used)]
+        kind = Kind(len(self.kinds), vec[bool]([amount > 0.0 for amount in demand]))
+        self.kinds.append(kind)
         return kind
+
+    def _add_stair(self, kind: Kind, demands: vec[float], row: i64, weight: float) -> None:
+        """Add a participant of a kind, with the demands of a row, at level 0."""
+        use, width = kind.use, len(self.used)
+        lowest = len(kind.levels) * width
+        kind.levels = append(kind.levels, 0.0)
+        for r in range(width):
+            amount = demands[row + r] * weight
+            if lowest + r < len(use):
+                use[lowest + r] = amount
+            else:
+                use = append(use, amount)
+        kind.use = use
 
     def _rise(self, budget: float) -> None:
         """Raise the lowest stairs together, from level 0, until no kind can rise."""
-        used, rate = self.used, self._rate
+        used, rate, limits = self.used, self._rate, self._limits
         for kind in self.kinds:
             kind.can_rise, kind.rises = True, False
         for r in range(len(rate)):
@@ -178,7 +172,8 @@ class StairStacks:
             limit = INFINITE
             for r in range(len(used)):
                 if rate[r] > 0.0:
-                    limit = min(limit, max(0.0, budget - used[r]) / rate[r])
+                    limits[r] = max(0.0, budget - used[r]) / rate[r]
+                    limit = min(limit, limits[r])
             if level + limit > event:
                 for r in range(len(used)):
                     used[r] += rate[r] * (event - level)
@@ -196,25 +191,33 @@ class StairStacks:
 
     def _meet_stairs(self, level: float) -> None:
         """Add the participants at this level to the rising ones."""
-        rate = self._rate
         for kind in self.kinds:
             if not kind.can_rise:
                 continue
-            stairs = kind.stairs
-            lowest = stairs[-1]
             if not kind.rises:
-                if lowest.level > level:
+                if kind.levels[-1] > level:
                     continue
                 kind.rises = True
-                for r in range(len(rate)):
-                    rate[r] += lowest.use[r]
-            while len(stairs) > 1 and stairs[-2].level <= level:
-                stairs.pop()
-                higher = stairs[-1]
-                for r in range(len(rate)):
-                    rate[r] += higher.use[r]
-                    higher.use[r] += lowest.use[r]
-                lowest = higher
+                self._add_rate(kind)
+            while len(kind.levels) > 1 and kind.levels[-2] <= level:
+                self._merge_lowest(kind)
+
+    def _add_rate(self, kind: Kind) -> None:
+        """Add the use by the lowest stair of a kind to the rate."""
+        rate, use = self._rate, kind.use
+        lowest = (len(kind.levels) - 1) * len(rate)
+        for r in range(len(rate)):
+            rate[r] += use[lowest + r]
+
+    def _merge_lowest(self, kind: Kind) -> None:
+        """Merge the two lowest stairs of a rising kind."""
+        rate, use = self._rate, kind.use
+        kind.levels, _level = pop(kind.levels)
+        lowest = len(kind.levels) * len(rate)
+        higher = lowest - len(rate)
+        for r in range(len(rate)):
+            rate[r] += use[higher + r]
+            use[higher + r] += use[lowest + r]
 
     def _next_event(self, level: float) -> float:
         """Return the level at which another stair is reached, or infinity."""
@@ -222,22 +225,20 @@ class StairStacks:
         for kind in self.kinds:
             if not kind.can_rise:
                 continue
-            stairs = kind.stairs
+            levels = kind.levels
             if not kind.rises:
-                event = min(event, stairs[-1].level)
-            elif len(stairs) > 1:
-                event = min(event, stairs[-2].level)
+                event = min(event, levels[-1])
+            elif len(levels) > 1:
+                event = min(event, levels[-2])
         return max(event, level)
 
     def _use_up(self, budget: float, limit: float) -> None:
         """Add the use of a rise by `limit`, and note the resources that are used up."""
-        used, rate, exhausted = self.used, self._rate, self._exhausted
+        used, rate, limits, exhausted = self.used, self._rate, self._limits, self._exhausted
         for r in range(len(used)):
             exhausted[r] = False
             if rate[r] > 0.0:
-                # The same test as in `_rise`, so that the resource that set the limit is included.
-                room = max(0.0, budget - used[r]) / rate[r]
-                exhausted[r] = room <= limit * (1.0 + ROUNDING)
+                exhausted[r] = limits[r] <= limit * (1.0 + ROUNDING)
                 # Set exactly, so that rounding errors do not accumulate over the steps.
                 used[r] = budget if exhausted[r] else used[r] + rate[r] * limit
 
@@ -260,15 +261,13 @@ class StairStacks:
                 continue
             goes_on = True
             if kind.rises:
-                lowest = kind.stairs[-1]
-                for r in range(len(rate)):
-                    rate[r] += lowest.use[r]
+                self._add_rate(kind)
         return goes_on
 
     def _stop(self, kind: Kind, level: float) -> None:
         """Stop a rising kind at a level, and log it."""
         kind.rises = False
-        kind.stairs[-1].level = level
+        kind.levels[-1] = level
         self.log_step = append(self.log_step, len(self.kind))
         self.log_kind = append(self.log_kind, kind.number)
         self.log_level = append(self.log_level, level)
