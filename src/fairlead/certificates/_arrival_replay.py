@@ -9,140 +9,149 @@ from librt.vecs import append, vec
 from mypy_extensions import i64
 
 INFINITE: Final = float("inf")
-
-
-class AgentsOfALevel:
-    """The agents of one kind at one level."""
-
-    level: float
-    use: vec[float]  # (R,) per unit of level
-
-    def __init__(self, use: vec[float]) -> None:
-        self.level = 0.0
-        self.use = use
+NONE: Final = -1
 
 
 class ArrivalReplay:
-    """A replay of a log, with agents of K kinds and R resources."""
+    """A replay of a log, with P agents of K kinds and R resources.
+
+    A stair is the agents of one kind at one level. Its number is that of its first agent.
+
+    Parameters
+    ----------
+    demands : (K R,) bool
+        Which resources each kind demands, one kind after the other.
+    use : (P R,) float
+        Use by each agent per unit of level, one agent after the other.
+    resources : int
+        Number of resources, R.
+    """
 
     overuse: float  # the largest of any step, relative to the budget
     could_rise: float  # the largest relative rise that was still possible for an agent
     shrunk: float  # the largest relative fall of a level
     worst: float  # the largest overuse or possible rise
     worst_step: i64
-    _arrived: i64
-    _demands: list[vec[bool]]  # (K,) of (R,)
-    _levels: list[list[AgentsOfALevel]]  # (K,) the lowest last
+    _demands: vec[bool]  # (K R,)
+    _lowest: vec[i64]  # (K,) the lowest stair of each kind, or NONE
+    _higher: vec[i64]  # (P,) the next higher stair of the kind, or NONE
+    _level: vec[float]  # (P,) of each stair
+    _use: vec[float]  # (P R,) of each stair per unit of level
     _used: vec[float]  # (R,)
     _lost: vec[float]  # (R,) the compensation for rounding
+    _left: vec[float]  # (R,) the relative part of the budget that is free after the step
     _rose: vec[float]  # (R,) the highest level of the demanding kinds that rose in the step
 
-    def __init__(self, demands: Iterable[Iterable[bool]], resources: int) -> None:
+    def __init__(self, demands: Iterable[bool], use: Iterable[float], resources: i64) -> None:
         self.overuse = self.could_rise = self.shrunk = self.worst = 0.0
         self.worst_step = 0
-        self._arrived = 0
-        self._demands = [vec[bool](row) for row in demands]
-        self._levels = [[] for _ in self._demands]
+        self._demands = vec[bool](demands)
+        self._use = vec[float](use)
+        self._lowest = vec[i64]([NONE] * (len(self._demands) // resources))
+        agents = len(self._use) // resources
+        self._higher = vec[i64](capacity=agents)
+        self._level = vec[float](capacity=agents)
         self._used = vec[float]([0.0] * resources)
         self._lost = vec[float]([0.0] * resources)
+        self._left = vec[float]([0.0] * resources)
         self._rose = vec[float]([0.0] * resources)
 
     def replay(
         self,
         kinds: Iterable[int],
-        use: Iterable[float],
         budget: Iterable[float],
         log_step: Iterable[int],
         log_kind: Iterable[int],
         log_level: Iterable[float],
     ) -> vec[float]:
-        """Replay the steps of P agents; return (P,) the least level after each.
+        """Replay all steps; return (P,) the least level after each.
 
-        `use` (P R,) is that of each agent per unit of level, one row after the other; `budget` (P,)
-        the part of every resource that may be used after each arrival. `log_step`, `log_kind` and
-        `log_level` (L,) are the entries of these steps, counted from 1. O(R) amortised for each
-        arrival and entry, and O(K R) a step.
+        `budget` (P,) is the part of every resource that may be used after each arrival. `log_step`,
+        `log_kind` and `log_level` (L,) are the entries of the log, steps counted from 1. O(R)
+        amortised for each arrival and entry, and O(K R) a step.
         """
         steps, of_kind, levels = vec[i64](log_step), vec[i64](log_kind), vec[float](log_level)
-        kind_of, uses, budgets = vec[i64](kinds), vec[float](use), vec[float](budget)
-        width: i64 = len(self._used)
+        kind_of, budgets = vec[i64](kinds), vec[float](budget)
+        lowest, rose = self._lowest, self._rose
         entry: i64 = 0
         least = vec[float](capacity=len(kind_of))
         for k in range(len(kind_of)):
-            agents = AgentsOfALevel(uses[k * width : (k + 1) * width])
-            self._levels[kind_of[k]].append(agents)
-            self._arrived += 1
-            for r in range(width):
-                self._rose[r] = 0.0
-            while entry < len(steps) and steps[entry] == self._arrived:
+            self._higher = append(self._higher, lowest[kind_of[k]])
+            self._level = append(self._level, 0.0)
+            lowest[kind_of[k]] = k
+            for r in range(len(rose)):
+                rose[r] = 0.0
+            while entry < len(steps) and steps[entry] == k + 1:
                 self._set_level(of_kind[entry], levels[entry])
                 entry += 1
-            least = append(least, self._measure_step(budgets[k]))
+            least = append(least, self._measure_step(k + 1, budgets[k]))
         return least
 
     def _set_level(self, kind: i64, target: float) -> None:
         """Raise the lowest agents of a kind to a level; record a level that falls."""
-        before = self._levels[kind][-1].level
+        before = self._level[self._lowest[kind]]
         if target < before:
             self.shrunk = max(self.shrunk, (before - target) / before)
         elif target > before:
-            self._raise_to(self._levels[kind], target)
-            demands, rose = self._demands[kind], self._rose
+            self._raise_to(kind, target)
+            demands, rose = self._demands, self._rose
+            row = kind * len(rose)
             for r in range(len(rose)):
-                if demands[r]:
+                if demands[row + r]:
                     rose[r] = max(rose[r], target)
 
-    def _raise_to(self, levels: list[AgentsOfALevel], target: float) -> None:
+    def _raise_to(self, kind: i64, target: float) -> None:
         """Raise all agents of a kind that are lower to a level."""
-        lowest = levels[-1]
+        level, use, width = self._level, self._use, len(self._used)
+        stair = self._lowest[kind]
         while True:
-            meets = len(levels) > 1 and levels[-2].level <= target
-            end = levels[-2].level if meets else target
-            rise = end - lowest.level
-            for r in range(len(lowest.use)):
-                self._add(r, lowest.use[r] * rise)
-            lowest.level = end
+            higher = self._higher[stair]
+            meets = higher != NONE and level[higher] <= target
+            end = level[higher] if meets else target
+            self._add_use(stair * width, end - level[stair])
+            level[stair] = end
             if not meets:
+                self._lowest[kind] = stair
                 return
-            levels.pop()
-            higher = levels[-1]
-            for r in range(len(lowest.use)):
-                higher.use[r] += lowest.use[r]
-            lowest = higher
+            for r in range(width):
+                use[higher * width + r] += use[stair * width + r]
+            stair = higher
 
-    def _add(self, r: i64, amount: float) -> None:
-        """Add to the use of a resource with compensation for rounding (Neumaier)."""
-        used = self._used[r]
-        total = used + amount
-        if abs(used) >= abs(amount):
-            self._lost[r] += (used - total) + amount
-        else:
-            self._lost[r] += (amount - total) + used
-        self._used[r] = total
+    def _add_use(self, row: i64, rise: float) -> None:
+        """Add the use of a stair's rise, >= 0, with compensation for rounding (Neumaier)."""
+        use, used, lost = self._use, self._used, self._lost
+        for r in range(len(used)):
+            before, amount = used[r], use[row + r] * rise
+            total = before + amount
+            if before >= amount:
+                lost[r] += (before - total) + amount
+            else:
+                lost[r] += (amount - total) + before
+            used[r] = total
 
-    def _measure_step(self, budget: float) -> float:
+    def _measure_step(self, step: i64, budget: float) -> float:
         """Measure the faults after a step; return the least level."""
-        rose = self._rose
+        demands, left, rose, lowest = self._demands, self._left, self._rose, self._lowest
         overuse = could_rise = 0.0
         least = INFINITE
-        for r in range(len(rose)):
-            overuse = max(overuse, (self._used[r] + self._lost[r]) / budget - 1.0)
-        for kind in range(len(self._levels)):
-            if not self._levels[kind]:
+        for r in range(len(left)):
+            left[r] = 1.0 - (self._used[r] + self._lost[r]) / budget
+            overuse = max(overuse, -left[r])
+        for kind in range(len(lowest)):
+            if lowest[kind] == NONE:
                 continue
-            level = self._levels[kind][-1].level
-            demands = self._demands[kind]
+            level = self._level[lowest[kind]]
             least = min(least, level)
             missing = 1.0
+            row = kind * len(rose)
             for r in range(len(rose)):
-                if demands[r]:
-                    left = 1.0 - (self._used[r] + self._lost[r]) / budget
+                if demands[row + r]:
                     higher = (rose[r] - level) / rose[r] if rose[r] > level else 0.0
-                    missing = min(missing, max(left, higher))
+                    missing = min(missing, max(left[r], higher))
             could_rise = max(could_rise, missing)
         self.overuse = max(self.overuse, overuse)
         self.could_rise = max(self.could_rise, could_rise)
         worst = max(overuse, could_rise)
         if worst > self.worst:
-            self.worst, self.worst_step = worst, self._arrived
+            self.worst, self.worst_step = worst, step
         return least
