@@ -43,8 +43,13 @@ class LevelLog:
 
 def number_kinds(demand: FloatArray) -> IntArray:
     """Return the kinds (P,) of the rows of a table (P, R): the set of resources demanded."""
-    packed = np.packbits(demand > 0, axis=1)
-    rows = np.ascontiguousarray(packed).view(f"V{packed.shape[1]}").ravel()
+    n_agents, n_resources = demand.shape
+    n_bytes = -(-n_resources // 8)
+    # NumPy packs one long row three times as fast as many short ones.
+    demanded = np.zeros((n_agents, 8 * n_bytes), dtype=np.bool_)
+    demanded[:, :n_resources] = demand > 0
+    # NumPy sorts single bytes by counting, and compares raw bytes (V) one pair after another.
+    rows = np.packbits(demanded).view("u1" if n_bytes == 1 else f"V{n_bytes}")
     _, first, inverse = np.unique(rows, return_index=True, return_inverse=True)
     rank = np.empty(len(first), dtype=np.int64)
     rank[np.argsort(first)] = np.arange(len(first))
