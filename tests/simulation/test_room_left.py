@@ -64,3 +64,14 @@ def test_parts_of_devices_are_left_that_no_task_can_take() -> None:
     assert (ana.left, ana.servers, ana.lacking) == (2, 2, {"gpu": 2})
     assert (ana.nearest, ana.amounts) == ("a-0", {1: (0.4, 0.6)})
     assert (bo.left, bo.lacking, bo.amounts) == (2, {"gpu": 2}, {1: (0, 2)})
+
+
+def test_a_task_may_have_room_where_its_server_is_not_the_best() -> None:
+    """The second task goes on no server: the best one, with as much of both, has only 1."""
+    problem = Problem.from_arrays(
+        [[3, 3], [9, 3]], [[2, 2]], task_limit=[9], groups=["even", "wide"]
+    )
+    filling = fill(problem, select="best-fit-first")
+    lack = RoomLeft(filling).lack(0)
+    assert filling.tasks.tolist() == [[1, 0]]
+    assert (lack.nearest, lack.amounts, lack.lacking) == ("wide", {}, {"r1": 1, "r2": 1})

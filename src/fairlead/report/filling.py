@@ -171,13 +171,15 @@ def _room_left(trials: Trials) -> list[Section]:
             f"{amount(free, cluster.units[r])} of {cluster.resources[r]} for {number(asked)}"
             for r, (free, asked) in lack.amounts.items()
         )
+        # Under best-fit-first a task goes on its best server only.
+        has = f"has {', '.join(nearest)}" if lack.amounts else "has room, but is not the best"
         left = number(lack.left) if lack.left < np.inf else "any number"
         return [
             lack.user,
             left,
             f"{lack.servers:,}",
             ", ".join(short),
-            f"{lack.nearest} has {', '.join(nearest)}",
+            f"{lack.nearest} {has}",
         ]
 
     parts = ", of a resource in devices on one device, or on wholly free ones"

@@ -22,8 +22,8 @@ class Lack:
     servers: int  # that the user may use
     lacking: dict[str, int]  # of these servers, how many lack a resource
     nearest: str  # the server that lacks the smallest part of what it needs
-    # Free and demanded amount, by column of each resource that it lacks. Of devices the largest
-    # part that is free on one, or the number of wholly free ones.
+    # Free and demanded amount, by column of each resource that it lacks; empty if it has room. Of
+    # devices the largest part that is free on one, or the number of wholly free ones.
     amounts: dict[int, tuple[float, float]]
 
 
