@@ -417,6 +417,23 @@ class Explainer:
         return True
 
 
+def never_starts(cycle: Cycle, group: TaskGroup) -> bool:
+    """Return whether a waiting group never starts on the present servers: see `Explanation`."""
+    if group.waiting == 0:
+        return False
+    shape = group.shape_of(group.first_index())
+    servers = cycle.state.servers.values()
+    fitting = [
+        s for s in servers if shape.constraint.admits[s.kind] and fits(shape.need, s.capacity)
+    ]
+    if not fitting or is_beyond_limits(group):
+        return True
+    for part, tasks in group.tasks_together().items():
+        if not fit_together(servers, part, tasks):
+            return True
+    return isinstance(group, Gang) and cycle.why_never(group) is not None
+
+
 def waiting_parts(group: TaskGroup) -> list[tuple[Shape, int]]:
     """Return the shapes of a group's waiting tasks in their order, and the tasks of each."""
     if not isinstance(group, Gang):
