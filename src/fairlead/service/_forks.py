@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import gc
 import os
+import pickle
 import signal
 from collections.abc import Callable, Generator
 from contextlib import suppress
+from threading import Timer
 from time import monotonic
+from typing import Generic, TypeVar
+
+from fairlead.errors import FairleadError
+from fairlead.service.messages import UnavailableError
 
 PART_BYTES = 2**20
+BEHIND = 5  # the niceness of children that may take long, behind the service itself
 
 
 class ForkError(Exception):
@@ -23,7 +30,7 @@ class Fork:
     Raises `OSError` if no child can be made.
     """
 
-    def __init__(self, compute: Callable[[], bytes]) -> None:
+    def __init__(self, compute: Callable[[], bytes], niceness: int = BEHIND) -> None:
         self._reading, writing = os.pipe()
         try:
             self._process = os.fork()
@@ -32,7 +39,7 @@ class Fork:
             os.close(writing)
             raise
         if not self._process:
-            _write_and_exit(compute, writing)
+            _write_and_exit(compute, writing, niceness)
         os.close(writing)
         self.since = monotonic()
 
@@ -53,14 +60,56 @@ class Fork:
             raise ForkError(f"the copy of the process ended with status {status}")
 
 
-def _write_and_exit(compute: Callable[[], bytes], writing: int) -> None:
+Answer = TypeVar("Answer")
+
+
+class AnswerFork(Generic[Answer]):
+    """A forked child that computes an answer, or raises a `FairleadError`.
+
+    Raises `UnavailableError` if no child can be made. `work` names its work in messages.
+    """
+
+    def __init__(
+        self, compute: Callable[[], Answer], work: str, seconds: float, niceness: int = BEHIND
+    ) -> None:
+        def compute_bytes() -> bytes:
+            try:
+                return pickle.dumps(compute())
+            except FairleadError as fault:
+                return pickle.dumps(fault)
+
+        self._work, self._seconds = work, seconds
+        try:
+            self._fork = Fork(compute_bytes, niceness)
+        except OSError as fault:
+            raise UnavailableError(f"{work} cannot begin: {fault.strerror}") from None
+
+    def answer(self) -> Answer:
+        """Wait for the answer, and end the child after some seconds; raise what it raised."""
+        ending = Timer(self._seconds, self._fork.kill)
+        ending.start()
+        try:
+            found = pickle.loads(b"".join(self._fork.parts()))
+        except ForkError:
+            raise UnavailableError(
+                f"{self._work} failed, or took more than {self._seconds:.0f} s"
+            ) from None
+        finally:
+            ending.cancel()
+        if isinstance(found, FairleadError):
+            raise found
+        answer: Answer = found
+        return answer
+
+
+def _write_and_exit(compute: Callable[[], bytes], writing: int, niceness: int) -> None:
     """In the forked child: write the bytes and exit without cleanup."""
     status = 1
     try:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the service decides what a Ctrl-C means
         gc.disable()  # it would touch, and so copy, all of the memory
-        os.nice(5)
+        os.nice(niceness)
         os.dup2(writing, 3)
         os.closerange(4, os.sysconf("SC_OPEN_MAX"))  # the child must hold no port and no lock
         with os.fdopen(3, "wb") as pipe:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import pickle
 import sys
 from collections import Counter
 from collections.abc import Mapping
-from threading import Timer
+from functools import partial
 from typing import Any, NamedTuple
 
-from fairlead.errors import FairleadError, InputError
+from fairlead.errors import InputError
 from fairlead.scheduler.live_shares import SharesQuestion
 from fairlead.scheduler.policies import parse_policy
-from fairlead.service._forks import Fork, ForkError
+from fairlead.service._forks import AnswerFork
 from fairlead.service.messages import UnavailableError, WhatIfRequest
 from fairlead.service.service_state import ServiceState
 
@@ -50,7 +49,7 @@ class Trial(NamedTuple):
         return {"users": users, "starts": starts, "stops": stops, "is_cut": self.is_cut}
 
 
-def trial_in_fork(state: ServiceState, request: WhatIfRequest, now: float) -> Fork:
+def trial_in_fork(state: ServiceState, request: WhatIfRequest, now: float) -> AnswerFork[Trial]:
     """Try another policy in a copy of the process, as all tasks enter a scheduler anew.
 
     Raises `InputError` for an unknown policy, and `UnavailableError` where processes with threads
@@ -60,34 +59,9 @@ def trial_in_fork(state: ServiceState, request: WhatIfRequest, now: float) -> Fo
     if sys.platform != "linux":
         raise UnavailableError("another policy is tried on Linux only")
 
-    def compute() -> bytes:
-        try:
-            return pickle.dumps(try_changes(state, request, now))
-        except FairleadError as fault:
-            return pickle.dumps(fault)
-
-    try:
-        return Fork(compute)
-    except OSError as fault:
-        raise UnavailableError(f"another policy cannot be tried: {fault.strerror}") from None
-
-
-def read_trial(fork: Fork) -> Trial:
-    """Wait for the trial of a copy; raise what it raised."""
-    ending = Timer(FORK_SECONDS, fork.kill)
-    ending.start()
-    try:
-        found = pickle.loads(b"".join(fork.parts()))
-    except ForkError:
-        raise UnavailableError(
-            f"the trial of another policy failed, or took more than {FORK_SECONDS:.0f} s"
-        ) from None
-    finally:
-        ending.cancel()
-    if isinstance(found, FairleadError):
-        raise found
-    trial: Trial = found
-    return trial
+    return AnswerFork(
+        partial(try_changes, state, request, now), "the trial of another policy", FORK_SECONDS
+    )
 
 
 def try_changes(state: ServiceState, request: WhatIfRequest, now: float) -> Trial:
