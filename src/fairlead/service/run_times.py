@@ -14,6 +14,7 @@ from bisect import bisect_left, bisect_right
 from collections import OrderedDict, deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from math import log
 
 from fairlead.service.jobs import EndedAttempt, JobGroup, Running
@@ -99,16 +100,18 @@ class Estimates:
 
     def __init__(self, seen: Mapping[Hashable, Seen], runs: Iterable[Running], now: float) -> None:
         self._seen = seen
-        self._running: dict[Hashable, list[float]] = {}
+        self._running: dict[Hashable, list[list[float]]] = {}  # by kind, of each group
         self._survival: dict[Hashable, Survival] = {}
         self._of_group: dict[int, Survival | None] = {}
+        self._kinds: dict[int, list[Hashable]] = {}  # of running tasks, by group
         groups: dict[int, tuple[JobGroup, list[float]]] = {}
         for run in runs:
             _, elapsed = groups.setdefault(run.entry.group, (run.entry, []))
             elapsed.append(max(0.0, now - run.since))
         for entry, elapsed in groups.values():
-            for kind in _kinds(entry.job.id, entry.job.user, entry.demand):
-                self._running.setdefault(kind, []).extend(elapsed)
+            self._kinds[entry.group] = list(_kinds(entry.job.id, entry.job.user, entry.demand))
+            for kind in self._kinds[entry.group]:
+                self._running.setdefault(kind, []).append(elapsed)
 
     def run_time(self, entry: JobGroup, elapsed: float = 0.0) -> float | None:
         """Return the median run time of a group's tasks that have run for `elapsed` seconds.
@@ -121,12 +124,13 @@ class Estimates:
         return None if found is None else found.median_beyond(elapsed)
 
     def _find(self, entry: JobGroup) -> Survival | None:
-        for kind in _kinds(entry.job.id, entry.job.user, entry.demand):
+        kinds = self._kinds.get(entry.group)
+        for kind in kinds or _kinds(entry.job.id, entry.job.user, entry.demand):
             seen = self._seen.get(kind)
             if seen is not None and seen.ended >= LEAST:
                 if kind not in self._survival:
                     weight = len(seen.times) / seen.ended
-                    running = self._running.get(kind, ())
+                    running = chain.from_iterable(self._running.get(kind, ()))
                     self._survival[kind] = Survival(seen.times, running, weight)
                 return self._survival[kind]
         return None
