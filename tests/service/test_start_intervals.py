@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import random
+import time
 
 import pytest
 
@@ -12,7 +13,8 @@ from asked_service import Asked, served
 from fairlead.report.live import forecast_text
 from fairlead.service import _start_forecasts, run_times, start_intervals
 from fairlead.service import service as service_module
-from fairlead.service._start_forecasts import StartForecasts
+from fairlead.service._forks import AnswerFork
+from fairlead.service._start_forecasts import StartForecasts, StartOutlook
 from fairlead.service._state_thread import Transaction
 from fairlead.service.journal.event_journal import FORECASTS
 from fairlead.service.start_intervals import KEPT, LEAST, MOST_ASKED, StartIntervals
@@ -158,6 +160,73 @@ async def test_a_service_learns_how_forecasts_come_true(
     text = forecast_text({"reason": "", **found}, found["expected"] - 60)
     assert text.startswith("job 8 is expected to start at")
     assert (await ask("GET", "/v1/jobs/8/when"))["rests_on"] == 6
+
+
+@served
+async def test_one_simulation_in_a_copy_answers_all_callers(
+    ask: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_times, "LEAST", 1)
+    session = await ask.join("a", cpu=1)
+    await ask.submit(*[{"time_limit": 100} for _ in range(5)])
+    orders = await ask.sync(session)
+    await ask.sync(session, orders["seen"], ended=[[1, 0, 1, 0, ""]])
+    jobs = range(3, 6)
+    at_once = [await ask("GET", f"/v1/jobs/{job}/when") for job in jobs]
+    forks: list[AnswerFork[StartOutlook]] = []
+
+    class Counted(AnswerFork[StartOutlook]):
+        def answer(self) -> StartOutlook:
+            forks.append(self)
+            return super().answer()
+
+    monkeypatch.setattr(_start_forecasts, "AnswerFork", Counted)
+    monkeypatch.setattr(_start_forecasts, "MOST_RUNNING", 0)
+    found = await asyncio.gather(*[ask("GET", f"/v1/jobs/{job}/when") for job in jobs])
+    assert len(forks) == 1
+    for here, there in zip(at_once, found, strict=True):
+        assert there["starts"] == pytest.approx(here["starts"], abs=0.001)
+        assert there["expected"] == pytest.approx(here["expected"], abs=5)
+        assert (there["server"], there["freed_by"]) == (here["server"], here["freed_by"])
+    (later,) = await ask.submit({"time_limit": 100})  # not in the simulation
+    assert (await ask("GET", f"/v1/jobs/{later}/when"))["starts"] > found[-1]["starts"]
+    assert len(forks) == 2
+    await ask("PATCH", "/v1/jobs/3", json={"priority": 1})  # nor as it is now
+    await ask("GET", "/v1/jobs/3/when")
+    assert len(forks) == 3
+
+
+@served
+async def test_forecasts_are_noted_from_copies(ask: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_times, "LEAST", 1)
+    monkeypatch.setattr(service_module, "LEARN_SECONDS", 0.01)
+    monkeypatch.setattr(_start_forecasts, "LEARN_SECONDS", 0.0)
+    monkeypatch.setattr(_start_forecasts, "MOST_RUNNING", 0)
+    session = await ask.join("a", cpu=1)
+    await ask.submit({}, {}, {})
+    orders = await ask.sync(session)
+    await ask.sync(session, orders["seen"], ended=[[1, 0, 1, 0, ""]])
+    task = asyncio.create_task(ask.service._forecast_starts())
+    async with asyncio.timeout(20):
+        while not ask.service.start_forecasts.intervals._asked:
+            await asyncio.sleep(0.01)
+    task.cancel()
+    assert list(ask.service.start_forecasts.intervals._asked) == [3]
+
+
+@served
+async def test_a_simulation_that_is_killed_is_refused(
+    ask: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_start_forecasts, "MOST_RUNNING", 0)
+    await ask.sync(await ask.join("a", cpu=1))
+    await ask.submit({}, {})
+    with monkeypatch.context() as slow:
+        slow.setattr(_start_forecasts, "FORK_SECONDS", 0.0)
+        slow.setattr(_start_forecasts, "simulate", lambda *_: time.sleep(60))
+        refused = await ask("GET", "/v1/jobs/2/when", status=503)
+    assert "failed, or took more than" in refused["detail"]
+    assert (await ask("GET", "/v1/jobs/2/when"))["starts"] is None  # the next one is not refused
 
 
 def test_an_expected_start_is_said_with_its_interval() -> None:

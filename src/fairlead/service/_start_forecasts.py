@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from itertools import islice
 from random import choice
-from typing import Any
+from time import monotonic
+from typing import Any, NamedTuple
 
 from fairlead.scheduler.explanation import duration
-from fairlead.service.jobs import Effects, StartForecast
+from fairlead.service._forks import AnswerFork
+from fairlead.service.jobs import Effects, SimulatedStarts, StartForecast
 from fairlead.service.journal.event_journal import FORECASTS, Journal
 from fairlead.service.run_times import RunTimes
 from fairlead.service.service_state import FORECAST_ENDS, ServiceState
@@ -18,6 +23,20 @@ LEARN_SECONDS = 60.0  # between forecasts that are noted, and that their jobs ha
 KEEP_SECONDS = 600.0  # between writes of past forecasts
 NEWEST = 1000  # jobs of which one is forecast
 ATTEMPTS = 10_000  # whose run times are read at the start
+MOST_RUNNING = 5000  # tasks with which a state is simulated in its own thread
+FORK_SECONDS = 30.0  # of a simulation in a copy of the process
+KEPT_SECONDS = 10.0  # for which an outlook is used; a simulation takes half a second of a core
+TIMES = {"starts", "not_before", "expected", "earliest", "latest"}
+
+
+class StartOutlook(NamedTuple):
+    """When the jobs of a state start: one simulation is an answer for all of them."""
+
+    at: float  # the time of the state
+    rests_on: int  # tasks that had ended
+    newest_group: int  # of the scheduler; later groups are not in it
+    by_limits: SimulatedStarts
+    by_run_times: SimulatedStarts | None  # None if no task had ended
 
 
 class StartForecasts:
@@ -28,6 +47,9 @@ class StartForecasts:
         self.intervals = StartIntervals(journal.kept(FORECASTS))
         for attempt in journal.jobs.latest_attempts(ATTEMPTS):
             self.run_times.add(attempt)
+        self._simulation: Future[StartOutlook] | None = None  # the latest one
+        self._kept_until = 0.0  # by the monotonic clock
+        self._reader = ThreadPoolExecutor(1, "forecast")
 
     def learn(self, effects: Effects) -> None:
         """Learn from tasks that ended and jobs that started."""
@@ -38,8 +60,11 @@ class StartForecasts:
         for job in effects.ended:
             self.intervals.drop(job.id)
 
-    def note_one(self, state: ServiceState, now: float) -> None:
-        """Note the forecast of one of the newest jobs that have waited for a minute."""
+    def note_one(self, state: ServiceState, now: float) -> Future[StartOutlook] | None:
+        """Note the forecast of one of the newest jobs that have waited for a minute.
+
+        Return the simulation that has to end first, if any.
+        """
         newest = islice(reversed(state.jobs.values()), NEWEST)
         since = now - LEARN_SECONDS
         waiting = [
@@ -47,36 +72,95 @@ class StartForecasts:
             for job in newest
             if job.started is None and job.group is not None and job.submitted <= since
         ]
-        if waiting:
+        if waiting and self.run_times.ended:
             job = choice(waiting)
-            if found := self.expect(state, job, now):
-                self.intervals.ask(job, now, found["expected"] - now)
+            outlook = self._outlook(state, job, now)
+            if outlook is None:
+                return self.simulation(state, now)
+            if found := self._expected(outlook, job):
+                self.intervals.ask(job, outlook.at, found["expected"] - outlook.at)
+        return None
 
-    def forecast(self, state: ServiceState, job: int, now: float) -> dict[str, Any]:
-        """Return the times in a `WhenView` for a job that waits for a server, or the reason."""
-        found = state.forecast_start(job, now)
+    def forecast(self, state: ServiceState, job: int, now: float) -> dict[str, Any] | None:
+        """Return the times in a `WhenView` for a job that waits for a server, or the reason.
+
+        None if its start has to be simulated first, by `simulation`.
+        """
+        outlook = self._outlook(state, job, now)
+        if outlook is None:
+            return None
+        found = outlook.by_limits.of(job)
         answer: dict[str, Any] = {"starts": found.starts, "not_before": found.not_before}
         # While the scheduler is behind, run times do not matter: all starts are now.
-        is_behind = found.ended >= FORECAST_ENDS and found.not_before == now
-        if found.starts != now and not is_behind:
-            answer |= self.expect(state, job, now)
+        is_behind = found.ended >= FORECAST_ENDS and found.not_before == outlook.at
+        if found.starts != outlook.at and not is_behind:
+            answer |= self._expected(outlook, job)
         if found.starts is None and "expected" not in answer:
             answer["reason"] = _why_unknown(state, job, found)
+        # The simulation may be of some seconds ago, and the job still waits.
+        for name in TIMES & answer.keys():
+            if answer[name] is not None:
+                answer[name] = max(answer[name], now)
         return answer
 
     def expect(self, state: ServiceState, job: int, now: float) -> dict[str, Any]:
         """Return when a job is expected to start; empty if no run time is known."""
-        if not self.run_times.ended:
+        return self._expected(simulate(state, self.run_times, now, job), job)
+
+    def simulation(self, state: ServiceState, now: float) -> Future[StartOutlook]:
+        """Simulate all starts in a copy of the process, or return the simulation that runs.
+
+        Raises `UnavailableError` if no copy can be made.
+        """
+        if self._simulation is None or self._simulation.done():
+            compute = partial(simulate, state, self.run_times, now)
+            fork = AnswerFork(compute, "the forecast of starts", FORK_SECONDS, niceness=0)
+            self._simulation = self._reader.submit(self._read, fork)
+        return self._simulation
+
+    def _read(self, fork: AnswerFork[StartOutlook]) -> StartOutlook:
+        """In another thread: wait for an outlook, and use it from its end on."""
+        outlook = fork.answer()
+        self._kept_until = monotonic() + KEPT_SECONDS
+        return outlook
+
+    def _outlook(self, state: ServiceState, job: int, now: float) -> StartOutlook | None:
+        """Return an outlook with a job's start; None if a copy of the process has to simulate it.
+
+        A small state is simulated at once. Elsewhere than on Linux any is, as a process with
+        threads cannot be forked there.
+        """
+        if sys.platform != "linux" or sum(state.running.values()) <= MOST_RUNNING:
+            return simulate(state, self.run_times, now, job)
+        latest = self._simulation
+        if latest is None or not latest.done() or latest.exception() is not None:
+            return None
+        outlook, group = latest.result(), state.job(job).group
+        # Groups are later if their jobs were submitted or changed since.
+        is_in_it = group is None or group <= outlook.newest_group
+        return outlook if is_in_it and monotonic() <= self._kept_until else None
+
+    def _expected(self, outlook: StartOutlook, job: int) -> dict[str, Any]:
+        if outlook.by_run_times is None:
             return {}
-        found = state.forecast_start(job, now, self.run_times)
+        found = outlook.by_run_times.of(job)
         if found.starts is None:
             return {}
-        answer: dict[str, Any] = {"expected": found.starts, "rests_on": self.run_times.ended}
+        answer: dict[str, Any] = {"expected": found.starts, "rests_on": outlook.rests_on}
         answer |= {"server": found.server, "freed_by": found.freed_by}
-        interval = self.intervals.interval(found.starts - now)
+        interval = self.intervals.interval(found.starts - outlook.at)
         if interval is not None:
-            answer |= {"earliest": now + interval[0], "latest": now + interval[1]}
+            answer |= {"earliest": outlook.at + interval[0], "latest": outlook.at + interval[1]}
         return answer
+
+
+def simulate(
+    state: ServiceState, run_times: RunTimes, now: float, until: int | None = None
+) -> StartOutlook:
+    """Simulate starts by time limits and by run times; see `ServiceState.simulate_starts`."""
+    by_limits = state.simulate_starts(now, None, until)
+    by_run_times = state.simulate_starts(now, run_times, until) if run_times.ended else None
+    return StartOutlook(now, run_times.ended, state.newest_group(), by_limits, by_run_times)
 
 
 def expected_in_words(forecast: Mapping[str, Any], now: float) -> str:
@@ -99,7 +183,7 @@ def _minutes(seconds: float) -> str:
 def _why_unknown(state: ServiceState, job: int, found: StartForecast) -> str:
     """Return why a forecast has no start."""
     group = state.job(job).group
-    never = group is not None and state.scheduler.explain(group).never
+    never = group is not None and state.scheduler.never_starts(group)
     if never or not (found.endless or found.ended >= FORECAST_ENDS):
         return "it fits on none of the present servers"
     if found.ended >= FORECAST_ENDS:

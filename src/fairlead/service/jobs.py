@@ -199,6 +199,16 @@ class StartForecast(NamedTuple):
     freed_by: str = ""  # the user whose task ends there last before; empty if none does
 
 
+class SimulatedStarts(NamedTuple):
+    """When jobs start in one simulation of the state."""
+
+    starts: dict[int, StartForecast]  # by job
+    rest: StartForecast  # of jobs that do not start in it
+
+    def of(self, job: int) -> StartForecast:
+        return self.starts.get(job, self.rest)
+
+
 @dataclass(slots=True)
 class Effects:
     """Consequences of events: orders for workers, and history to store."""

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
@@ -29,10 +30,11 @@ from fairlead.service._start_forecasts import (
     KEEP_SECONDS,
     LEARN_SECONDS,
     StartForecasts,
+    StartOutlook,
     expected_in_words,
 )
 from fairlead.service._state_thread import StateThread, Transaction
-from fairlead.service._what_if import read_trial, trial_in_fork, try_changes
+from fairlead.service._what_if import trial_in_fork, try_changes
 from fairlead.service._workers import Workers
 from fairlead.service.alerts import Thresholds
 from fairlead.service.jobs import Effects, Job, Server, TaskKey
@@ -379,7 +381,7 @@ class Service:
     async def when(self, job: int, caller: Token) -> dict[str, Any]:
         """Return when the first waiting task of a job starts, as far as that is known."""
 
-        def forecast(tx: Transaction) -> dict[str, Any]:
+        def forecast(tx: Transaction) -> dict[str, Any] | Future[StartOutlook]:
             found = _own_job(tx.state, job, caller)
             view = self._ended_job(job, caller) if found is None else job_view(found)
             answer = {"job": view["id"], "state": view["state"], "starts": view["started"]}
@@ -389,25 +391,35 @@ class Service:
                 others = ", ".join(map(str, found.after))
                 waits = "and it waits" if found.held else "it waits"
                 return answer | {"reason": f"{waits} for job {others}" if others else ""}
-            return answer | self.start_forecasts.forecast(tx.state, job, tx.now)
+            times = self.start_forecasts.forecast(tx.state, job, tx.now)
+            if times is None:
+                return self.start_forecasts.simulation(tx.state, tx.now)
+            return answer | times
 
-        return await self.state_thread.ask(forecast)
+        while isinstance(found := await self.state_thread.ask(forecast), Future):
+            # One simulation answers all callers, so none may cancel it.
+            await asyncio.shield(asyncio.wrap_future(found))
+        return found
 
     async def _forecast_starts(self) -> None:
         """Note the forecast of a waiting job each minute, to learn how forecasts come true.
 
         The past forecasts are kept in the journal.
         """
+        forecasts = self.start_forecasts
 
-        def note(tx: Transaction) -> str:
-            self.start_forecasts.note_one(tx.state, tx.now)
-            return self.start_forecasts.intervals.to_json()
+        def note(tx: Transaction) -> Future[StartOutlook] | None:
+            return forecasts.note_one(tx.state, tx.now)
 
         kept, kept_at = "", monotonic()
         while True:
             await asyncio.sleep(LEARN_SECONDS)
             with suppress(UnavailableError, JournalError):
-                learnt = await self.state_thread.run(note)
+                simulation = await self.state_thread.run(note)
+                if simulation is not None:
+                    await asyncio.shield(asyncio.wrap_future(simulation))
+                    await self.state_thread.run(note)
+                learnt = await self.state_thread.run(lambda _: forecasts.intervals.to_json())
                 if learnt != kept and monotonic() > kept_at + KEEP_SECONDS:
                     kept_at = monotonic()
                     await asyncio.to_thread(self.journal.keep, FORECASTS, learnt)
@@ -573,7 +585,7 @@ class Service:
                 fork = await self.state_thread.ask(
                     lambda tx: trial_in_fork(tx.state, request, tx.now)
                 )
-                trial = await asyncio.to_thread(read_trial, fork)
+                trial = await asyncio.to_thread(fork.answer)
             return await asyncio.to_thread(trial.answer)
 
     async def _delete_old_jobs(self) -> None:

@@ -34,6 +34,7 @@ from fairlead.service.jobs import (
     JobGroup,
     Running,
     Server,
+    SimulatedStarts,
     StartForecast,
     TaskKey,
     Where,
@@ -436,13 +437,21 @@ class ServiceState:
     def forecast_start(
         self, job: int, now: float, run_times: RunTimes | None = None
     ) -> StartForecast:
-        """Return when the first waiting task of a job starts if no job comes and no task fails.
+        """Return when the first waiting task of a job starts: see `simulate_starts`."""
+        self.job(job)  # refuses unknown ones
+        return self.simulate_starts(now, run_times, job).of(job)
+
+    def simulate_starts(
+        self, now: float, run_times: RunTimes | None = None, until: int | None = None
+    ) -> SimulatedStarts:
+        """Return when jobs start a waiting task next if no job comes and no task fails.
 
         Tasks last as long as is estimated from `run_times`, if given, and at most until their time
         limits; held and dependent jobs stay so. It simulates at most `FORECAST_ENDS` ends and
-        `FORECAST_STARTS` starts on the scheduler, and undoes them.
+        `FORECAST_STARTS` starts on the scheduler, and undoes them. It ends when job `until` starts.
         """
-        mine, n, left = self.job(job).entries, 0, FORECAST_STARTS
+        n, left = 0, FORECAST_STARTS
+        starts: dict[int, StartForecast] = {}
         runs = [run for server in self.servers.values() for run in server.running.values()]
         estimates = None if run_times is None else run_times.estimates(runs, now)
         ends: list[tuple[float, int, str, str]] = []
@@ -458,10 +467,13 @@ class ServiceState:
                 placed = self.scheduler.place(now, left)
                 left -= len(placed)
                 for start in placed:
-                    if start.group in mine:
-                        user = freed_by.get(start.server, "")
-                        return StartForecast(now, now, endless, n, start.server, user)
                     entry = self._groups[start.group]
+                    if entry.job.id not in starts:
+                        user = freed_by.get(start.server, "")
+                        found = StartForecast(now, now, endless, n, start.server, user)
+                        starts[entry.job.id] = found
+                        if entry.job.id == until:
+                            return SimulatedStarts(starts, found)
                     lasts = _run_time(entry, 0.0, estimates)
                     if lasts is None:
                         endless += 1
@@ -470,12 +482,16 @@ class ServiceState:
                 if not left:
                     n = FORECAST_ENDS  # as if they were simulated
                 if not ends or n >= FORECAST_ENDS:
-                    return StartForecast(None, now, endless, n)
+                    return SimulatedStarts(starts, StartForecast(None, now, endless, n))
                 now = max(now, ends[0][0])
                 while ends and ends[0][0] <= now:
                     _, task, server, freed_by[server] = heappop(ends)
                     self.scheduler.finish(task)
                     n += 1
+
+    def newest_group(self) -> int:
+        """Return the largest id of the scheduler's groups; later groups have larger ones."""
+        return max(self._groups, default=0)
 
     def unmet_quotas(self) -> str:
         """Return which quotas the present servers cannot satisfy together; empty if they can."""
