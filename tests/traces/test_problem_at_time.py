@@ -21,6 +21,7 @@ from fairlead.traces.problem_at_time import problem_at
 
 Capture = pytest.CaptureFixture[str]
 NEVER, UNKNOWN = np.inf, np.nan
+AVERAGED = "users with tasks of several shapes or places, which the mean stands for: ana\n"
 
 
 def known_trace() -> Workload:
@@ -121,7 +122,7 @@ def test_allocate_and_compare_take_it(trace: Path, tmp_path: Path, capsys: Captu
     early, late = tmp_path / "early.yaml", tmp_path / "late.json"
     assert convert(trace, "-o", early, "--at", "20s") == 0
     assert capsys.readouterr().out == (
-        f"users: 2, servers: 3, running tasks: 2, waiting tasks: 4\nwrote {early}\n"
+        f"users: 2, servers: 3, running tasks: 2, waiting tasks: 4\n{AVERAGED}wrote {early}\n"
     )
     assert convert(trace, "-o", late, "--at", "0:45", "--json") == 0
     figures = json.loads(capsys.readouterr().out)
@@ -178,6 +179,36 @@ def test_held_amounts_are_audited(trace: Path, tmp_path: Path, capsys: Capture) 
     assert (gate["user"], gate["under"], gate["finding"]) == ("bo", 1, "fails")
 
 
+def test_users_with_unlike_tasks_and_overfull_servers_are_named(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    """ana's tasks are of 1 and of 4 cores, and all three run on the old server of 4 cores."""
+    path, held = tmp_path / "x.parquet", tmp_path / "held.json"
+    server = np.array([2, 2, 2, -1, -1, -1, -1], dtype=np.int32)
+    write_parquet(replace(known_trace(), task_server=server), path)
+    assert convert(path, "-o", tmp_path / "p.yaml", "--at", 35, "--held", held, "--json") == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert (figures["averaged"], figures["overfull"]) == (["ana"], ["old-0"])
+    assert convert(path, "-o", tmp_path / "p.yaml", "--at", 35, "--held", held) == 0
+    assert capsys.readouterr().out.splitlines()[1:-1] == [
+        AVERAGED.rstrip(),
+        "servers on which more runs than they have: old-0",
+        f"wrote {held}",
+    ]
+
+
+@pytest.mark.parametrize("name", ["link.json", "none/held.json", "/proc/held.json"])
+def test_neither_file_is_written_where_one_cannot_be(
+    trace: Path, tmp_path: Path, capsys: Capture, name: str
+) -> None:
+    problem = tmp_path / "p.yaml"
+    problem.write_text("old\n")
+    (tmp_path / "link.json").symlink_to(problem)
+    assert convert(trace, "-o", problem, "--at", 20, "--held", tmp_path / name) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert problem.read_text() == "old\n"
+
+
 def test_a_draining_server_counts_while_tasks_run_on_it() -> None:
     drained = replace(known_trace(), server_time=np.array([30.0]), server_event=np.array([DRAIN]))
     assert problem_at(drained, 35).problem.count.tolist() == [2, 1]
@@ -189,7 +220,7 @@ def test_it_goes_to_standard_output(trace: Path, capsys: Capture) -> None:
     printed = capsys.readouterr()
     assert printed.out.startswith("fairlead: 1\n")
     assert "bo" not in printed.out
-    assert printed.err == "users: 1, servers: 3, running tasks: 2, waiting tasks: 1\n"
+    assert printed.err == f"users: 1, servers: 3, running tasks: 2, waiting tasks: 1\n{AVERAGED}"
 
 
 @pytest.mark.parametrize(
@@ -201,7 +232,7 @@ def test_it_goes_to_standard_output(trace: Path, capsys: Capture) -> None:
         (["--at", "20", "--from", "10"], "--from: is for traces, not for a problem file"),
         (["--at", "20", "--exclude", "dee"], "--exclude: there is no user 'dee'"),
         (["--held", "held.json"], "--held: needs --at TIME"),
-        (["--at", "20", "--held", "held.yaml"], "--held: must be a file HELD.json"),
+        (["--at", "20", "--held", "held.yaml"], "--held: must end in .json"),
         (["--at", "20", "--held", "none/held.json"], "none/held.json: there is no directory"),
     ],
 )

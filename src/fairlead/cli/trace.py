@@ -37,6 +37,7 @@ PROBLEM_SUFFIXES = (".yaml", ".yml", ".json")
 WAYS_TO_WRITE_A_TRACE = (
     "a trace is written as OUT.parquet, or as a folder of CSV files (without a suffix, or existing)"
 )
+USERS_NAMED = 5
 DEFAULT_USERS, DEFAULT_SERVERS, DEFAULT_HOURS = 250, 2000, 24.0
 
 
@@ -167,9 +168,9 @@ def convert(
     _check_problem_output(output, inputs, as_json)
     if held is not None:
         if held.suffix != ".json":
-            raise InputError("must be a file HELD.json", "--held")
+            raise InputError("must end in .json", "--held")
         _check_place(held, inputs)
-        if held.absolute() == output.absolute():
+        if held.resolve() == output.resolve():
             raise InputError("is the problem file", "--held")
     workload, _ = read_any_trace(
         log, machines, servers, cores, memory, user_from, exclude or (), weights
@@ -283,14 +284,19 @@ def _write_problem_at(
     workload: Workload, seconds: float, output: Path, held: Path | None, as_json: bool
 ) -> None:
     """Write the problem of a time of a trace, and what users held, and describe them."""
-    from fairlead.formats.problem_file import dump, write_document
+    from fairlead.formats.atomic_files import replaced_file
+    from fairlead.formats.problem_file import dump
+    from fairlead.report.numbers import named
     from fairlead.traces.problem_at_time import problem_at
 
     found = problem_at(plain_trace(workload), seconds)
-    allocation = None if held is None else found.allocation()
-    dump(found.problem, output)
-    if allocation is not None and held is not None:
-        write_document(allocation, held)
+    if held is None:
+        dump(found.problem, output)
+    else:
+        allocation = found.allocation()
+        with replaced_file(held) as draft:  # both files are written, or neither
+            draft.write_text(json.dumps(allocation, ensure_ascii=False, indent=1) + "\n")
+            dump(found.problem, output)
     figures = {"at": seconds, **found.to_dict()}
     text = (
         f"users: {found.problem.n_users:,}, servers: {figures['servers']:,}, "
@@ -298,6 +304,17 @@ def _write_problem_at(
     )
     if found.too_large:
         text += f"tasks left out, as they fit no server that they may use: {found.too_large:,}\n"
+    if found.averaged:
+        names = named(found.averaged, USERS_NAMED)
+        text += (
+            f"users with tasks of several shapes or places, which the mean stands for: {names}\n"
+        )
+    if held is not None:
+        figures["held"] = str(held)
+        if found.overfull:
+            names = named(found.overfull, USERS_NAMED)
+            text += f"servers on which more runs than they have: {names}\n"
+        text += f"wrote {held}\n"
     _show_problem(text, figures, output, as_json)
 
 

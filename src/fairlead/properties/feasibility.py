@@ -129,7 +129,8 @@ def _check_resources(subject: Subject) -> Verdict:
         doubts.used.any() or (doubts.servers and (doubts.users or doubts.holds.any()))
     ):
         return Verdict.undecided(NAME, doubts.why)
-    sentence = f"no server is used beyond its capacity (most used: {_most(part[g, r])})"
+    what = "server" if (problem.count == 1).all() else "group of servers"
+    sentence = f"no {what} is used beyond its capacity (most used: {_most(part[g, r])})"
     return _check_devices(subject) or Verdict(NAME, "holds", sentence=sentence)
 
 

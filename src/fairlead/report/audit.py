@@ -223,10 +223,11 @@ def _verdict(audit: Audit, comparison: FairComparison, gate: ShareGate | None = 
         text = f"{len(fail)} of {len(audit)} properties fail: {', '.join(fail)}"
     elif unknown:
         text += f"; not decided: {', '.join(unknown)}"
-    if gate is not None and gate.doubt:
-        text += "; not certain that no user is too far below its due share"
-    elif gate is not None and not gate.holds:
-        text += f"; {gate.user} is more than {percent(gate.most)} below its due share"
+    if gate is not None and not gate.holds:
+        found = f"{gate.user} is more than {percent(gate.most)} below its due share"
+        if gate.doubt:
+            found = "It is not certain that no user is too far below its due share"
+        text = f"{found}. {text}"
     counts = []
     if audit.fair is not None:
         by = f"below the fair share by {audit.fair.mechanism}"

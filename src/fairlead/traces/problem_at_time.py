@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,8 @@ class ProblemAtTime:
     waiting: int  # tasks
     too_large: int  # active tasks left out, as they fit no present server that they may use
     unplaced: int  # running tasks whose server is not recorded; `held` lacks them
+    averaged: tuple[str, ...]  # users with tasks of several shapes or places
+    overfull: tuple[str, ...]  # servers on which more runs than they have, by the trace
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers as plain values, for JSON."""
@@ -37,6 +39,8 @@ class ProblemAtTime:
             "running": self.running,
             "waiting": self.waiting,
             "too_large": self.too_large,
+            "averaged": list(self.averaged),
+            "overfull": list(self.overfull),
         }
 
     def allocation(self) -> dict[str, Any]:
@@ -141,9 +145,13 @@ def problem_at(workload: Workload, seconds: float) -> ProblemAtTime:
     kept[sets] = True
     runs &= np.repeat(kept, workload.set_tasks)
     running = int(runs.sum())
-    held, unplaced = _held_amounts(workload, runs, names)
+    used = _used_amounts(workload, runs, names)
     waiting = int(number[sets].sum()) - running
-    return ProblemAtTime(problem, held, running, waiting, too_large, unplaced)
+    kinds = np.unique(np.column_stack([user, workload.set_place[sets], shape]), axis=0)[:, 0]
+    averaged = tuple(users[n] for n in np.flatnonzero(np.bincount(kinds) > 1))
+    return ProblemAtTime(
+        problem, used.held, running, waiting, too_large, used.unplaced, averaged, used.overfull
+    )
 
 
 def _active_tasks(workload: Workload, seconds: float) -> tuple[BoolArray, BoolArray]:
@@ -159,18 +167,34 @@ def _active_tasks(workload: Workload, seconds: float) -> tuple[BoolArray, BoolAr
     return active, active & started & (start <= seconds)
 
 
-def _held_amounts(workload: Workload, runs: BoolArray, names: IndexArray) -> tuple[FloatArray, int]:
-    """Return (N, G, R) amounts of the tasks that run, and the number of those without a server."""
+class _UsedAmounts(NamedTuple):
+    held: FloatArray
+    unplaced: int
+    overfull: tuple[str, ...]
+
+
+def _used_amounts(workload: Workload, runs: BoolArray, names: IndexArray) -> _UsedAmounts:
+    """Add up the tasks that run, by user and group and by server."""
     tasks = np.flatnonzero(runs)
     placed = tasks[workload.task_server[tasks] >= 0]
     sets = np.repeat(np.arange(workload.n_sets), workload.set_tasks)[placed]
+    demand = workload.shapes[workload.set_shape[sets]]
     user = np.searchsorted(names, workload.job_user[workload.set_job[sets]])
+    first, cluster = workload.first_server, workload.cluster
     server = workload.task_server[placed]
-    group = np.searchsorted(workload.first_server, server, side="right") - 1
-    cluster = workload.cluster
+    group = np.searchsorted(first, server, side="right") - 1
     held = np.zeros((len(names), len(cluster.groups), len(cluster.resources)))
-    np.add.at(held, (user, group), workload.shapes[workload.set_shape[sets]])
-    return held, len(tasks) - len(placed)
+    np.add.at(held, (user, group), demand)
+    used_servers, row = np.unique(server, return_inverse=True)
+    used = np.zeros((len(used_servers), len(cluster.resources)))
+    np.add.at(used, row, demand)
+    groups = np.searchsorted(first, used_servers, side="right") - 1
+    beyond = (used > cluster.capacity[groups] * (1 + ROUNDING)).any(axis=1)
+    overfull = tuple(
+        f"{cluster.groups[g]}-{s - first[g]}"
+        for s, g in zip(used_servers[beyond].tolist(), groups[beyond].tolist(), strict=True)
+    )
+    return _UsedAmounts(held, len(tasks) - len(placed), overfull)
 
 
 def _present_servers(workload: Workload, seconds: float, runs: BoolArray) -> IntArray:

@@ -244,6 +244,10 @@ def _is_problem(path: Path) -> bool:
     """Return whether a file begins as a problem file does, YAML or JSON."""
     with path.open("rb") as file:
         start = file.read(4096).lstrip()
+    if start.startswith(b"#"):
+        start = b"\n".join(
+            line for line in start.split(b"\n") if not line.startswith(b"#")
+        ).lstrip()
     as_json = start.startswith(b"{") and all(
         f'"{key}":'.encode() in start for key in ("fairlead", "resources", "servers")
     )
