@@ -20,6 +20,7 @@ from fairlead.mechanisms import catalogue
 from fairlead.mechanisms.catalogue import solve
 from fairlead.model.holdings import Holdings
 from fairlead.model.problem import Problem
+from fairlead.properties.audit import audit
 from fairlead.scheduler.policies import find_policy
 from fairlead.simulation.trials import run_trials
 from strategies import admitted_by, problems
@@ -266,6 +267,9 @@ def test_skipped_rows_leave_their_users_in_doubt(tmp_path: Path) -> None:
     assert doubts is not None
     assert doubts.holds.tolist() == [False, True, False, True]
     assert doubts.used.all()
+    assert audit(PROBLEM, read(tmp_path, document, lenient=True))["non-wastefulness"].verdict == (
+        "unknown"
+    )
     assert read(tmp_path, {"users": [row()]}, lenient=True).doubts is None
 
 

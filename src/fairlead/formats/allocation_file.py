@@ -178,8 +178,8 @@ class _Reading:
 
     def doubts(self) -> Doubts | None:
         """Return what skipped rows, or amounts without the waiting tasks, leave open."""
-        skipped, waits = bool(self.faults.skipped), self.amounts is not None
-        if not skipped and not waits:
+        skipped = bool(self.faults.skipped)
+        if not skipped and self.amounts is None:
             return None
         unread = np.array([n not in self.row_of for n in range(self.problem.n_users)])
         return Doubts(
@@ -187,7 +187,7 @@ class _Reading:
             used=np.full((self.problem.n_groups, self.problem.n_resources), skipped),
             holds=(self.incomplete | unread) & skipped,
             wants=np.zeros(self.problem.n_users, dtype=bool),
-            waits=waits,
+            waits=True,
             repels=False,
             servers=False,
             users=False,
