@@ -40,7 +40,7 @@ class DeviceColumns:
         return demand < self.unit
 
     def is_number(self, demand: int, numbers: list[int]) -> bool:
-        """Return whether numbers are as many as the task takes devices, each once."""
+        """Return whether numbers name as many different devices as the task takes."""
         wanted = max(demand // int(self.unit), 1)
         return len(numbers) == wanted == len(set(numbers))
 

@@ -28,17 +28,22 @@ class Lack:
 
 
 class RoomLeft:
-    """The free amounts of S servers after the P placements of a filling, in quanta."""
+    """The free amounts of S servers after the P placements of a filling."""
 
     def __init__(self, filling: Filling) -> None:
         problem = self._problem = filling.problem
         self._left = np.floor(problem.task_limit) - filling.user_tasks
-        self._quanta = quanta = to_quanta(problem)
+        self._quanta = to_quanta(problem)
         self._group = np.repeat(np.arange(problem.n_groups), problem.count)  # (S,)
         self._first = np.cumsum(problem.count) - problem.count
         self._order = filling.order
-        self.free = quanta.capacity[self._group]  # (S, R)
-        np.subtract.at(self.free, filling.order[:, 1], quanta.demand[filling.order[:, 0]])
+
+    @cached_property
+    def _free(self) -> IntArray:
+        """(S, R): free amounts in quanta."""
+        free = self._quanta.capacity[self._group]
+        np.subtract.at(free, self._order[:, 1], self._quanta.demand[self._order[:, 0]])
+        return free
 
     @cached_property
     def _devices(self) -> dict[int, tuple[list[list[int]], list[list[int]]]]:
@@ -91,8 +96,8 @@ class RoomLeft:
         )
 
     def _usable(self, asked: IntArray) -> IntArray:
-        """Return (S, R) free amounts, of devices those that one task could take."""
-        usable = self.free.copy()
+        """Return (S, R) amounts that one task could take, of devices on those that it needs."""
+        usable = self._free.copy()
         for r, (free, _) in self._devices.items():
             unit = self._quanta.device[r]
             for server, amounts in enumerate(free):
