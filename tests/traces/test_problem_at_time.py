@@ -209,6 +209,14 @@ def test_neither_file_is_written_where_one_cannot_be(
     assert problem.read_text() == "old\n"
 
 
+def test_a_link_to_itself_becomes_a_file(trace: Path, tmp_path: Path) -> None:
+    problem, held = tmp_path / "p.yaml", tmp_path / "held.json"
+    held.symlink_to(held)
+    problem.symlink_to(problem)
+    assert convert(trace, "-o", problem, "--at", 20, "--held", held) == 0
+    assert read_allocation(held, fairlead.load(problem)).tasks.sum() == 1
+
+
 def test_a_draining_server_counts_while_tasks_run_on_it() -> None:
     drained = replace(known_trace(), server_time=np.array([30.0]), server_event=np.array([DRAIN]))
     assert problem_at(drained, 35).problem.count.tolist() == [2, 1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from os.path import realpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -170,7 +171,7 @@ def convert(
         if held.suffix != ".json":
             raise InputError("must end in .json", "--held")
         _check_place(held, inputs)
-        if held.resolve() == output.resolve():
+        if realpath(held) == realpath(output):
             raise InputError("is the problem file", "--held")
     workload, _ = read_any_trace(
         log, machines, servers, cores, memory, user_from, exclude or (), weights
@@ -295,7 +296,7 @@ def _write_problem_at(
     else:
         allocation = found.allocation()
         with replaced_file(held) as draft:  # both files are written, or neither
-            draft.write_text(json.dumps(allocation, ensure_ascii=False, indent=1) + "\n")
+            draft.write_text(json.dumps(allocation, indent=1) + "\n", "ascii")
             dump(found.problem, output)
     figures = {"at": seconds, **found.to_dict()}
     text = (

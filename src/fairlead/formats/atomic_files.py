@@ -17,7 +17,7 @@ def replaced_file(path: Path) -> Iterator[Path]:
 
     Raises InputError when nothing can be written there; an older file then stays.
     """
-    target = path.resolve()
+    target = Path(os.path.realpath(path))  # unlike `resolve`, it takes a link to itself
     draft = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         with writing_faults(path):
