@@ -55,6 +55,7 @@ def random_workload(seed: int) -> Workload:
         server_event=[0] * len(coming) + [int(e) for e in rng.integers(1, 3, len(coming))],
         server=np.concatenate([coming, coming]),
         origin=f"seed {seed}",
+        start_date=1.7e9 + rng.random() if seed % 2 else None,
         notes={"something left out": int(rng.integers(1, 9))},
     )
 

@@ -68,6 +68,7 @@ def test_excerpts_and_the_start_of_the_clock_are_noted(tmp_path: Path) -> None:
     workload = read_metacentrum(log)
     assert workload.notes == {EXCERPT: 7, reader.NEVER_RAN: 1}
     assert workload.origin == "MetaCentrum log tiny.swf, time from second 1004 of its clock"
+    assert workload.start_date is None
 
 
 def test_whole_nodes_where_all_are_alike(tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ from fairlead.cli.options import (
     TreeFile,
     in_queues,
     read_any_trace,
-    seconds_of,
+    seconds_in,
+    time_of,
 )
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import (
@@ -61,7 +62,8 @@ def explain(
         Option(
             metavar="TIME",
             help=(
-                "Time since the start of the trace: seconds, or 90m, 3h, 2.5d. [default: the "
+                "Time since the start of the trace: seconds, or 90m, 3h, 2.5d; or a date such as "
+                "2025-01-31T12:00 where the trace has dates. [default: the "
                 "middle of the job's wait]"
             ),
         ),
@@ -103,7 +105,7 @@ def explain(
     log_on_standard_error()
     from fairlead.simulation.waiting_job import check_explained, explain_job, middle_of_wait
 
-    seconds = None if at is None else seconds_of(at)
+    time = None if at is None else time_of(at, "--at")
     if ".py:" in policy:
         raise RefusalError(policy, "a user-defined rule does not say why tasks wait")
     check_explained(policy)
@@ -123,8 +125,10 @@ def explain(
             seed=seed,
             on_progress=report and (lambda starts, _: report(starts, workload.n_tasks)),
         )
-    if seconds is None:
+    if time is None:
         seconds = middle_of_wait(workload, log, job)
+    else:
+        seconds = seconds_in(workload, time, "--at")
     with progress_bar("Rebuilding the scheduler") as report:
         why = explain_job(workload, log, job, seconds, strict_fifo=strict_fifo, on_progress=report)
     if as_json:

@@ -7,6 +7,7 @@ import re
 import sys
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from math import inf, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -164,7 +165,8 @@ FromTime = Annotated[
     Option(
         "--from",
         metavar="TIME",
-        help="Only jobs submitted from this time of the trace on, which becomes 0; such as 2d.",
+        help="Only jobs submitted from this time of the trace on, which becomes 0; such as 2d, or "
+        "a date such as 2025-01-31T12:00 where the trace has dates.",
     ),
 ]
 ToTime = Annotated[
@@ -223,8 +225,8 @@ def read_any_trace(
     It is without the users `exclude`, has the weights of a file, and only jobs submitted from
     `begin` up to `end`.
     """
-    first = 0.0 if begin is None else seconds_of(begin, "--from")
-    last = inf if end is None else seconds_of(end, "--to")
+    from_time = None if begin is None else time_of(begin, "--from")
+    to_time = None if end is None else time_of(end, "--to")
     from fairlead.traces.readers import MachineOptions, read_workload
 
     given = MachineOptions(machines, servers, cores, memory, user_from)
@@ -238,10 +240,14 @@ def read_any_trace(
             workload = with_weights(workload, weights)
         if exclude:
             workload = without_users(workload, exclude)
-    if begin is not None or end is not None:
+    if from_time is not None or to_time is not None:
         from fairlead.traces.time_window import runs_over, time_window
 
         plain = plain_trace(workload)
+        first = (
+            0.0 if from_time is None else max(0.0, _seconds_since_start(plain, from_time, "--from"))
+        )
+        last = inf if to_time is None else seconds_in(plain, to_time, "--to")
         if compares_recorded and runs_over(plain, first):
             fault = (
                 "earlier jobs ran or waited then, and are left out, so that no run compares with "
@@ -397,6 +403,7 @@ _CLOCK = re.compile(
 _WITH_UNITS = re.compile(
     r"(?:([0-9]{1,6})d)?(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,6})s)?"
 )
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2})?)?")
 # Stricter than `float`: without 1_0, digits of other scripts and blanks around.
 _NUMBER = re.compile(
     r"(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)(?P<unit>[smhd]?)"
@@ -424,6 +431,40 @@ def seconds_of(text: str, option: str = "--at") -> float:
     if not isfinite(found):
         raise InputError(f"must be {DURATIONS}, not {text!r:.60}", option)
     return found
+
+
+def time_of(text: str, option: str) -> float | datetime:
+    """Return a time of a trace: seconds since its start, or a date without a time zone."""
+    if _DATE.fullmatch(text):
+        try:
+            return datetime.fromisoformat(text).replace(tzinfo=UTC)
+        except ValueError:
+            raise InputError(f"{text} is not a date", option) from None
+    try:
+        return seconds_of(text, option)
+    except InputError as error:
+        raise InputError(f"{error.fault}; or a date such as 2025-01-31T12:00", option) from None
+
+
+def seconds_in(workload: Workload, time: float | datetime, option: str) -> float:
+    """Return a time as seconds since the start of a trace.
+
+    Raises InputError for a date that is earlier, or if the trace has none.
+    """
+    found = _seconds_since_start(workload, time, option)
+    if found < 0:
+        begin = datetime.fromtimestamp(workload.start_date or 0.0, UTC)
+        raise InputError(f"is before the trace begins, {begin:%Y-%m-%d %H:%M:%S}", option)
+    return found
+
+
+def _seconds_since_start(workload: Workload, time: float | datetime, option: str) -> float:
+    if not isinstance(time, datetime):
+        return time
+    if workload.start_date is None:
+        fault = "is a date, and the trace has none; give the time since its start, such as 36h"
+        raise InputError(fault, option)
+    return time.timestamp() - workload.start_date
 
 
 def limit_of(text: str, option: str) -> float | None:

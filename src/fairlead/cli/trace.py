@@ -22,7 +22,8 @@ from fairlead.cli.options import (
     Weights,
     plain_trace,
     read_any_trace,
-    seconds_of,
+    seconds_in,
+    time_of,
 )
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import emit, progress_bar, show
@@ -94,8 +95,8 @@ def convert(
         str | None,
         Option(
             metavar="TIME",
-            help="Write the problem of this time of the trace, such as 36h: the users with jobs "
-            "that wait or run in the recorded run.",
+            help="Write the problem of this time of the trace, such as 36h or 2025-01-31T12:00: "
+            "the users with jobs that wait or run in the recorded run.",
         ),
     ] = None,
     held: Annotated[
@@ -164,7 +165,7 @@ def convert(
             raise InputError("needs --at TIME", "--held")
         _convert_to_problem(log, output, machines, as_json)
         return
-    seconds = seconds_of(at)
+    time = time_of(at, "--at")
     inputs = [log, *([machines] if machines else [])]
     _check_problem_output(output, inputs, as_json)
     if held is not None:
@@ -176,7 +177,7 @@ def convert(
     workload, _ = read_any_trace(
         log, machines, servers, cores, memory, user_from, exclude or (), weights
     )
-    _write_problem_at(workload, seconds, output, held, as_json)
+    _write_problem_at(workload, seconds_in(workload, time, "--at"), output, held, as_json)
 
 
 def generate(

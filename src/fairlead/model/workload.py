@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,6 +34,7 @@ IndexArray = NDArray[np.int32]
 NameArray = NDArray[np.str_]
 
 JOIN, LEAVE, DRAIN = 0, 1, 2
+LATEST_DATE = 253_402_300_799.0  # the end of the year 9999
 EVENT_NAMES = ("join", "leave", "drain")
 
 
@@ -78,6 +80,8 @@ class Workload:
     limits: Limits = field(default_factory=dict)  # of queues and users, while their tasks run
     quotas: Quotas = field(default_factory=dict)  # of queues and users
     origin: str = ""  # source of the workload, for reports
+    # Date of second 0 by the clock of the log, as seconds since 1970; None if the log has none.
+    start_date: float | None = None
     # Numbers of dropped, repaired or simplified records on reading, for reports.
     notes: Mapping[str, int] = field(default_factory=dict)
 
@@ -110,6 +114,7 @@ class Workload:
         limits: Limits | None = None,
         quotas: Quotas | None = None,
         origin: str = "",
+        start_date: float | None = None,
         notes: Mapping[str, int] | None = None,
     ) -> Workload:
         """Validate the arrays and bring them into one normal form.
@@ -135,7 +140,7 @@ class Workload:
             By default unknown. The server of a task without a start is unknown, too.
         server_time, server_event, server : (X,) arrays, optional
             By default no events.
-        queues, limits, quotas, origin, notes
+        queues, limits, quotas, origin, start_date, notes
             See the fields; `fairlead.model.queues` and `fairlead.model.quotas` read them.
 
         Raises
@@ -217,6 +222,7 @@ class Workload:
             limits=dict(limits or {}),
             quotas=dict(quotas or {}),
             origin=origin,
+            start_date=None if start_date is None else _date(start_date),
             notes=dict(notes or {}),
         )
 
@@ -463,6 +469,7 @@ def excerpt(
         limits=workload.limits,
         quotas=workload.quotas,
         origin=workload.origin,
+        start_date=workload.start_date,
         notes=workload.notes,
     )
     return Excerpt(part, np.flatnonzero(tasks), np.flatnonzero(servers))
@@ -489,6 +496,14 @@ def first_seconds(workload: Workload, seconds: float) -> Workload:
     there[kept_alone] = True
     events = before | np.isin(workload.server, kept_alone)
     return excerpt(workload, jobs[workload.set_job], there, events).workload
+
+
+def _date(seconds: float) -> float:
+    is_number = isinstance(seconds, Real) and not isinstance(seconds, bool)
+    if not (is_number and 0 <= seconds <= LATEST_DATE):
+        fault = f"must be seconds since 1970, from 0 to {LATEST_DATE:.0f}, not {seconds!r:.60}"
+        raise ProblemError(fault, "start_date")
+    return float(seconds)
 
 
 def _renumbered(numbers: IndexArray, kept: BoolArray) -> IntArray:

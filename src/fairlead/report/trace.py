@@ -38,7 +38,9 @@ def trace_document(figures: Mapping[str, Any]) -> Document:
 def _blocks(figures: Mapping[str, Any]) -> Iterator[Block]:
     gangs = f" ({counted(figures['gangs'], 'gang')})" if figures["gangs"] else ""
     counts = [counted(figures[f"{noun}s"], noun) for noun in ("user", "job", "task")]
-    yield Prose(f"{', '.join(counts)}{gangs} over {duration(figures['span'])}")
+    begin = figures["start_date"]
+    since = f", from {begin.replace('T', ' ')} by its clock" if begin else ""
+    yield Prose(f"{', '.join(counts)}{gangs} over {duration(figures['span'])}{since}")
     units = {resource: demand["unit"] for resource, demand in figures["demand"].items()}
     groups = sorted(figures["groups"], key=lambda group: -group["count"])
     servers = [

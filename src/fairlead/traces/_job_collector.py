@@ -21,6 +21,7 @@ Place = tuple[bool, ...]
 # A task takes some 90 bytes while a workload is made, which is 4.5 GB for these.
 MOST_TASKS = 50_000_000
 LARGEST_POOL = 10**9
+EARLIEST_DATE = 1e8  # 1973; smaller times count from the start of a log
 OUT_OF_ORDER = "jobs submitted before the job of an earlier row; jobs are sorted by submission"
 
 
@@ -103,13 +104,17 @@ class JobCollector:
         user_order: Callable[[str], Any] | None = None,
         from_first: bool = False,
         first: float = 0.0,
+        start_date: float | None = None,
+        has_dates: bool = False,
         server_numbers: Mapping[int, int] | None = None,
     ) -> Workload:
         """Return the workload; jobs of one instant keep the order of the log.
 
         `from_first` subtracts the first submission from all times; `first` is its time on the log's
-        clock where the reader subtracted it. `server_numbers` maps the log's own numbers of servers
-        to the cluster's (others are unknown). Without `user_order` users come by first job.
+        clock where the reader subtracted it. With `has_dates` that clock is seconds since 1970,
+        unless its times are small; else `start_date` is the date of the first submission.
+        `server_numbers` maps the log's own numbers of servers to the cluster's (others are
+        unknown). Without `user_order` users come by first job.
         """
         if not len(self):
             notes = [f"{what}: {count:,}" for what, count in sorted(self.notes.items()) if count]
@@ -119,7 +124,11 @@ class JobCollector:
         if from_first:
             first = float(submit.min())
             submit, start = submit - first, start - first
+        if has_dates and first >= EARLIEST_DATE:
+            start_date = first
         self.notes[OUT_OF_ORDER] += int((submit < np.maximum.accumulate(submit)).sum())
+        if first and start_date is None:
+            origin = f"{origin}, time from second {first:.15g} of its clock"
         order = np.argsort(submit, kind="stable")
         sets_of_job = np.frombuffer(self._sets_of_job, dtype=np.int32)
         sets = _rows_in_order(sets_of_job, order)
@@ -145,7 +154,8 @@ class JobCollector:
             task_duration=np.frombuffer(self._duration)[tasks],
             task_start=start[tasks],
             task_server=_renumbered(self._server, server_numbers or {})[tasks],
-            origin=f"{origin}, time from second {first:.15g} of its clock" if first else origin,
+            origin=origin,
+            start_date=start_date,
             notes={what: count for what, count in sorted(self.notes.items()) if count},
         )
 

@@ -130,7 +130,12 @@ def read_swf_workload(
     note_excerpt(header, jobs, collected.notes)
     with faults_within(str(path)):
         return collected.workload(
-            cluster, f"SWF log {path.name}", user_order=number_in_name, first=start or 0.0
+            cluster,
+            f"SWF log {path.name}",
+            user_order=number_in_name,
+            first=start or 0.0,
+            start_date=_start_date(header, start or 0.0),
+            has_dates=True,
         )
 
 
@@ -274,6 +279,15 @@ class SwfHeader:
             fault = f"{name}: is {other}, and {one} in row {found[one]}; keep one of them"
             raise InputError(fault, f"row {found[other]}", self.source)
         return next(iter(found), 0)
+
+
+def _start_date(header: SwfHeader, first: float) -> float | None:
+    """Return the date of the first submission, seconds since 1970, if the header is clear."""
+    try:
+        start = header.number("UnixStartTime")
+    except InputError:
+        return None
+    return start + first if start else None
 
 
 def read_header(path: Path) -> SwfHeader:

@@ -88,6 +88,8 @@ def write_folder(workload: Workload, path: Path) -> None:
             "origin": workload.origin,
             "notes": dict(workload.notes),
         }
+        if workload.start_date is not None:
+            about["start_date"] = workload.start_date
         if cluster.devices:
             about["devices"] = list(cluster.devices)
         if workload.queues is not None:
@@ -222,6 +224,7 @@ def read_folder(path: Path, *, on_progress: ProgressReport | None = None) -> Wor
             limits=about["limits"],
             quotas=about["quotas"],
             origin=about["origin"],
+            start_date=about["start_date"],
             notes=about["notes"],
         )
     except ProblemError as error:
@@ -258,6 +261,7 @@ def _read_marker(path: Path) -> dict[str, Any]:
     return {
         "resources": resources,
         "origin": str(about.get("origin", "")),
+        "start_date": about.get("start_date"),
         "notes": notes,
         "devices": devices,
         "queues": about.get("queues", []),

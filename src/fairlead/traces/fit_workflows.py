@@ -85,7 +85,11 @@ def read_fit_workflows(
             raise InputError(fault, f"row {number}", str(path))
     with faults_within(str(path)):
         return collected.workload(
-            cluster, f"FIT workflows {path.name}", user_order=number_in_name, from_first=True
+            cluster,
+            f"FIT workflows {path.name}",
+            user_order=number_in_name,
+            from_first=True,
+            has_dates=True,
         )
 
 

@@ -128,7 +128,9 @@ def read_helios(
         labels=({},),
     )
     with faults_within(str(log)):
-        return collected.workload(cluster, f"Helios log {log.name}", from_first=True)
+        return collected.workload(
+            cluster, f"Helios log {log.name}", from_first=True, has_dates=True
+        )
 
 
 def _only_log(folder: Path) -> Path:

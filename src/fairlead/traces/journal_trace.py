@@ -338,6 +338,7 @@ def _workload(
         limits=state.limits,
         quotas=state.quotas,
         origin=f"journal {recording.path.name}",
+        start_date=recording.begin,
         notes={what: n for what, n in notes.items() if n},
     )
     values = {f.name: getattr(plain, f.name) for f in fields(Workload)}

@@ -50,7 +50,7 @@ def read_pods(
     numbers = {number: number for number in range(int(cluster.count.sum()))}
     with faults_within(str(path)):
         return collected.workload(
-            cluster, f"pods of {path.name}", from_first=True, server_numbers=numbers
+            cluster, f"pods of {path.name}", from_first=True, has_dates=True, server_numbers=numbers
         )
 
 

@@ -126,6 +126,7 @@ def read_metacentrum(
             f"MetaCentrum log {path.name}",
             user_order=lambda user: int(user.removeprefix("user-")),
             first=start or 0.0,
+            has_dates=True,
             server_numbers=reader.hosts.server_numbers(),
         )
 

@@ -72,6 +72,8 @@ def _header(workload: Workload) -> dict[str, Any]:
         tree["quotas"] = workload.quotas
     if cluster.devices:
         tree["devices"] = list(cluster.devices)
+    if workload.start_date is not None:
+        tree["start_date"] = workload.start_date
     return tree | {
         "origin": workload.origin,
         "notes": dict(workload.notes),
@@ -184,6 +186,7 @@ def _workload(frame: pl.DataFrame, header: Mapping[str, Any]) -> Workload:
         limits=read_limits(header.get("limits", {})),
         quotas=read_quotas(header.get("quotas", {})),
         origin=header["origin"],
+        start_date=header.get("start_date"),
         notes=header["notes"],
     )
 

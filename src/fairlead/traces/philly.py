@@ -179,7 +179,11 @@ def read_philly(
             )  # fmt: skip
     with faults_within(str(log)):
         return collected.workload(
-            cluster, f"Philly trace {log.name}", from_first=True, server_numbers=numbers
+            cluster,
+            f"Philly trace {log.name}",
+            from_first=True,
+            has_dates=True,
+            server_numbers=numbers,
         )
 
 

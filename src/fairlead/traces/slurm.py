@@ -125,7 +125,11 @@ def read_slurm(
     numbers = {number: number for number in range(int(table.count.sum()))}
     with faults_within(str(path)):
         return collected.workload(
-            cluster, f"sacct table {path.name}", from_first=True, server_numbers=numbers
+            cluster,
+            f"sacct table {path.name}",
+            from_first=True,
+            has_dates=True,
+            server_numbers=numbers,
         )
 
 

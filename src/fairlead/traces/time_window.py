@@ -74,5 +74,6 @@ def time_window(workload: Workload, begin: float = 0.0, end: float = inf) -> Wor
         task_start=cut.task_start - begin,
         server_time=np.maximum(cut.server_time - begin, 0.0),
         origin=f"{cut.origin}, {origin}" if cut.origin else origin,
+        start_date=None if cut.start_date is None else cut.start_date + begin,
         notes={**cut.notes, **{what: n for what, n in notes if n}},
     )

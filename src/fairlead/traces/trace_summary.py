@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,13 @@ QUANTILES = (0, 10, 25, 50, 75, 90, 99, 100)
 def summarize(workload: Workload) -> dict[str, Any]:
     """Return the figures of a workload as plain values, in O(T log T + K R).
 
-    Demand is a share of the largest server, quantiles are by percent, times are seconds. ``load``
-    is, for each resource, amounts times durations of all tasks over the capacity in the span;
+    Demand is a share of the largest server, quantiles are by percent, times are seconds,
+    ``start_date`` is by the clock of the log. ``load`` is, for each resource, amounts times
+    durations of all tasks over the capacity in the span;
     ``constrained_tasks`` the share of tasks with a placement constraint; ``too_large`` the tasks,
     and names of jobs, that fit no server.
     """
-    cluster = workload.cluster
+    cluster, start = workload.cluster, workload.start_date
     tasks = workload.set_tasks
     demand = workload.shapes[workload.set_shape]
     largest = cluster.capacity.max(axis=0)
@@ -39,6 +41,9 @@ def summarize(workload: Workload) -> dict[str, Any]:
         "withdrawn": int(np.isfinite(workload.job_cancel).sum()),
         "limited": int(np.isfinite(workload.job_limit).sum()),
         "span": workload.span,
+        "start_date": None
+        if start is None
+        else datetime.fromtimestamp(start, UTC).isoformat()[:19],
         "first_submission": float(workload.job_submit[0]),
         "server_events": dict(
             zip(EVENT_NAMES, np.bincount(workload.server_event, minlength=3).tolist(), strict=True)

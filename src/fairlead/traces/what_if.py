@@ -137,6 +137,7 @@ def with_load(workload: Workload, load: float) -> Workload:
     return replace(
         workload,
         origin=origin,
+        start_date=None,
         job_submit=submit,
         job_cancel=submit + (workload.job_cancel - workload.job_submit) / load,
         server_time=server_time,

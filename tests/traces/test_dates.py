@@ -1,0 +1,161 @@
+"""Dates of traces: which logs have them, and the options that take them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from fairlead.cli.main import run
+from fairlead.errors import ProblemError
+from fairlead.model.workload import Workload
+from fairlead.traces.csv_folder import read_folder, write_folder
+from fairlead.traces.parquet_trace import read_parquet, write_parquet
+from fairlead.traces.readers import MachineOptions, read_workload
+from fairlead.traces.time_window import time_window
+from fairlead.traces.what_if import with_load
+from oracles.random_workloads import random_workload
+
+Capture = pytest.CaptureFixture[str]
+NEW_YEAR = datetime(2025, 1, 1, tzinfo=UTC).timestamp()
+HOUR = 3600.0
+SACCT = """\
+JobID|User|Submit|Start|End|State|AllocTRES
+1|ana|2025-01-01T00:00:00|2025-01-01T00:00:00|2025-01-01T04:00:00|COMPLETED|cpu=1
+2|bo|2025-01-01T01:00:00|2025-01-01T02:00:00|2025-01-01T03:00:00|COMPLETED|cpu=1
+3|bo|2025-01-01T06:30:00|2025-01-01T06:30:00|2025-01-01T08:00:00|COMPLETED|cpu=2
+"""
+SWF_ROW = "1 {} 0 60 4 -1 -1 4 3600 -1 1 7 1 1 -1 -1 -1 -1\n"
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "sacct.txt"
+    path.write_text(SACCT)
+    return path
+
+
+def dated_trace(folder: Path, start_date: float | None = NEW_YEAR) -> Path:
+    path = folder / "trace.parquet"
+    write_parquet(replace(random_workload(3), start_date=start_date), path)
+    return path
+
+
+def test_second_0_of_a_sacct_table_is_its_first_submission(log: Path) -> None:
+    workload, _ = read_workload(log, MachineOptions(servers=1, cores=4))
+    assert workload.start_date == NEW_YEAR
+    assert time_window(workload, HOUR).start_date == NEW_YEAR + HOUR
+    assert with_load(workload, 2.0).start_date is None
+
+
+@pytest.mark.parametrize(
+    ("header", "submit", "date"),
+    [
+        ("; UnixStartTime: 1735689600\n", 0, NEW_YEAR),
+        ("; UnixStartTime: 1735689600\n", 30, NEW_YEAR + 30),
+        ("; UnixStartTime: 0\n", 30, None),
+        ("; UnixStartTime: 1.7e9\n", 30, None),
+        ("", 0, None),
+        ("", 30, None),
+        ("", 1735689600, NEW_YEAR),
+    ],
+)
+def test_dates_of_swf_logs(tmp_path: Path, header: str, submit: int, date: float | None) -> None:
+    path = tmp_path / "log.swf"
+    path.write_text(f"; MaxProcs: 8\n{header}{SWF_ROW.format(submit)}")
+    assert read_workload(path)[0].start_date == date
+
+
+@pytest.mark.parametrize("start_date", [None, 0, NEW_YEAR + 1 / 3])
+def test_traces_keep_their_date(tmp_path: Path, start_date: float | None) -> None:
+    workload = replace(random_workload(3), start_date=start_date)
+    write_folder(workload, tmp_path / "folder")
+    assert read_folder(tmp_path / "folder").start_date == start_date
+    assert read_parquet(dated_trace(tmp_path, start_date)).start_date == start_date
+
+
+@pytest.mark.parametrize("wrong", [-1, 1e12, float("nan"), "2025-01-01", True])
+def test_wrong_dates_are_refused(tmp_path: Path, capsys: Capture, wrong: object) -> None:
+    workload = random_workload(3)
+    with pytest.raises(ProblemError, match="start_date"):
+        Workload.from_arrays(
+            workload.cluster,
+            ["ana"],
+            job_user=[0],
+            job_submit=[0],
+            set_job=[0],
+            set_tasks=[1],
+            shapes=workload.shapes[:1],
+            task_duration=[1],
+            start_date=wrong,  # type: ignore[arg-type]
+        )
+    folder = tmp_path / "folder"
+    write_folder(workload, folder)
+    about = folder / "trace.json"
+    about.write_text(json.dumps(json.loads(about.read_text()) | {"start_date": wrong}))
+    assert run(["trace", "info", str(folder)]) == 2
+    assert "start_date: must be " in capsys.readouterr().err
+
+
+def test_options_take_dates(log: Path, tmp_path: Path, capsys: Capture) -> None:
+    out = [tmp_path / "one", tmp_path / "two"]
+    machines = ["--servers", "1", "--cores", "4"]
+
+    def converted(suffix: str, *words: str) -> None:
+        for path, part in zip(out, words, strict=True):
+            to = path.with_suffix(suffix)
+            line = ["trace", "convert", str(log), "-o", str(to), *machines, *part.split()]
+            assert run(line) == 0, capsys.readouterr().err
+
+    converted(".yaml", "--at 90m", "--at 2025-01-01T01:30")
+    assert out[0].with_suffix(".yaml").read_text() == out[1].with_suffix(".yaml").read_text()
+    converted(
+        ".parquet",
+        "--from 1h --to 6h",
+        "--from 2025-01-01T01:00:00 --to 2025-01-01T06:00",
+    )
+    one, two = (read_parquet(path.with_suffix(".parquet")) for path in out)
+    assert (one.job_names.tolist(), one.start_date) == (["2"], NEW_YEAR + HOUR)
+    assert (two.job_names.tolist(), two.start_date) == (["2"], NEW_YEAR + HOUR)
+    converted(".parquet", "--to 6h", "--from 2024-12-31 --to 2025-01-01T06:00")
+    assert read_parquet(out[1].with_suffix(".parquet")).job_names.tolist() == ["1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("words", "fault"),
+    [
+        ("--at 2024-12-31", "--at: is before the trace begins, 2025-01-01 00:00:00"),
+        ("--at 2025-02-30", "--at: 2025-02-30 is not a date"),
+        ("--at 2025-01-01T01:00Z", "--at: must be seconds, a number with"),
+        ("--at 2025-01-02", "--at: 86400 s is after the end of the trace"),
+    ],
+)
+def test_dates_that_a_trace_lacks(log: Path, capsys: Capture, words: str, fault: str) -> None:
+    out = log.with_name("out.yaml")
+    line = ["trace", "convert", str(log), "-o", str(out), "--servers", "1", "--cores", "4"]
+    assert run([*line, *words.split()]) == 2
+    assert capsys.readouterr().err.startswith(f"fairlead: {fault}")
+    assert not out.exists()
+
+
+def test_a_trace_without_dates(tmp_path: Path, capsys: Capture) -> None:
+    trace = dated_trace(tmp_path, None)
+    for verb in (
+        ["simulate", str(trace), "-p", "drf/best-fit", "--from", "2025-01-01"],
+        ["explain", str(trace), "job-1", "--policy", "drf/best-fit", "--at", "2025-01-01"],
+    ):
+        assert run(verb) == 2
+        assert "is a date, and the trace has none; give the time" in capsys.readouterr().err
+    assert run(["trace", "info", str(trace), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["start_date"] is None
+
+
+def test_info_shows_the_date(tmp_path: Path, capsys: Capture) -> None:
+    trace = str(dated_trace(tmp_path))
+    assert run(["trace", "info", trace]) == 0
+    assert ", from 2025-01-01 00:00:00 by its clock" in capsys.readouterr().out
+    assert run(["trace", "info", trace, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["start_date"] == "2025-01-01T00:00:00"
