@@ -8,20 +8,24 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import assume, given, reject
+from hypothesis import strategies as st
 
 import fairlead
 from fairlead.cli.main import run
 from fairlead.errors import InputError
 from fairlead.formats.allocation_file import read_allocation
+from fairlead.mechanisms.fair_share import FairShares
 from fairlead.model.cluster import Cluster
 from fairlead.model.queues import read_queues
 from fairlead.model.workload import DRAIN, LEAVE, Workload
 from fairlead.traces.parquet_trace import write_parquet
 from fairlead.traces.problem_at_time import problem_at
+from oracles.random_workloads import random_workload
 
 Capture = pytest.CaptureFixture[str]
 NEVER, UNKNOWN = np.inf, np.nan
-AVERAGED = "users with tasks of several shapes or places, which the mean stands for: ana\n"
+KINDS = "ana has several kinds of tasks, each a user: ana@big, ana@all\n"
 
 
 def known_trace() -> Workload:
@@ -61,18 +65,21 @@ def test_users_are_those_with_active_tasks() -> None:
     found = problem_at(known_trace(), 20)
     assert (found.running, found.waiting, found.too_large) == (2, 4, 0)
     problem = found.problem
-    assert problem.users.names == ("ana", "bo")
-    assert problem.demand.tolist() == [[2], [2]]  # ana's is the mean of 1, 1 and 4
-    assert problem.task_limit.tolist() == [3, 3]
-    assert problem.weight.tolist() == [2, 1]
-    assert problem.users.eligible.tolist() == [[True, True], [False, True]]
+    assert problem.users.names == ("ana@big", "ana@all", "bo")
+    assert found.kinds == {"ana": ["ana@big", "ana@all"]}
+    assert problem.demand.tolist() == [[4], [1], [2]]
+    assert problem.task_limit.tolist() == [1, 2, 3]
+    # Of the weight 2 of ana, as 2 cores and 4 cores that its tasks take.
+    assert problem.weight.tolist() == pytest.approx([4 / 3, 2 / 3, 1])
+    assert problem.users.eligible.tolist() == [[True, False], [True, True], [False, True]]
     assert problem.count.tolist() == [2, 1]
 
 
 def test_ended_tasks_and_absent_servers_do_not_count() -> None:
     found = problem_at(known_trace(), 45)
     assert (found.running, found.waiting, found.too_large) == (2, 3, 1)
-    assert found.problem.demand.tolist() == [[2.5], [2]]
+    assert found.problem.demand.tolist() == [[4], [1], [2]]
+    assert found.problem.task_limit.tolist() == [1, 1, 3]
     found = problem_at(known_trace(), 50)
     assert (found.running, found.waiting, found.too_large) == (2, 0, 4)
     assert found.problem.users.names == ("ana",)
@@ -91,7 +98,8 @@ def test_queues_of_the_trace_stay() -> None:
     tree = read_queues([{"name": "lab", "weight": 3}], [None, "lab", None], ("ana", "bo", "cy"))
     queues = problem_at(replace(known_trace(), queues=tree), 20).problem.users.queues
     assert queues is not None
-    assert (queues.names, queues.of_user.tolist()) == (("lab",), [-1, 0])
+    assert (queues.names, queues.weight.tolist()) == (("lab", "ana"), [3, 2])
+    assert (queues.parent.tolist(), queues.of_user.tolist()) == ([-1, -1], [1, 1, 0])
 
 
 def test_a_mean_that_fits_no_server_names_its_user() -> None:
@@ -122,7 +130,7 @@ def test_allocate_and_compare_take_it(trace: Path, tmp_path: Path, capsys: Captu
     early, late = tmp_path / "early.yaml", tmp_path / "late.json"
     assert convert(trace, "-o", early, "--at", "20s") == 0
     assert capsys.readouterr().out == (
-        f"users: 2, servers: 3, running tasks: 2, waiting tasks: 4\n{AVERAGED}wrote {early}\n"
+        f"users: 3, servers: 3, running tasks: 2, waiting tasks: 4\n{KINDS}wrote {early}\n"
     )
     assert convert(trace, "-o", late, "--at", "0:45", "--json") == 0
     figures = json.loads(capsys.readouterr().out)
@@ -132,7 +140,7 @@ def test_allocate_and_compare_take_it(trace: Path, tmp_path: Path, capsys: Captu
     assert run(["allocate", str(early), "--json"]) == 0
     # bo's tasks of 2 cores may use the old server of 4 cores only.
     answer = fairlead.solve(fairlead.load(early), "ps-dsf")
-    assert answer.tasks.sum(axis=1) == pytest.approx([3, 2])
+    assert answer.tasks.sum(axis=1) == pytest.approx([1, 2, 2])
     for words in (
         ["allocate", early, "--what-if", "servers:old+1"],
         ["audit", early],
@@ -143,27 +151,27 @@ def test_allocate_and_compare_take_it(trace: Path, tmp_path: Path, capsys: Captu
 
 def test_held_amounts_are_those_of_running_tasks(trace: Path, tmp_path: Path) -> None:
     problem, held = tmp_path / "p.yaml", tmp_path / "held.json"
-    for seconds, on in ((20, {"big": 1, "old": 1}), (45, {"big": 5})):
+    nothing: dict[str, float] = {}
+    for seconds, small, large in (
+        (20, {"big": 1, "old": 1}, nothing),
+        (45, {"big": 1}, {"big": 4}),
+    ):
         assert convert(trace, "-o", problem, "--at", seconds, "--held", held) == 0
-        assert json.loads(held.read_text()) == {
-            "fairlead": 1,
-            "mechanism": "recorded",
-            "users": [
-                {
-                    "name": "ana",
-                    "weight": 2,
-                    "amounts": {group: {"cpu": cores} for group, cores in on.items()},
-                },
-                {"name": "bo", "weight": 1, "amounts": {}},
-            ],
+        rows = json.loads(held.read_text())["users"]
+        assert {row["name"]: row["amounts"] for row in rows} == {
+            "ana@all": {group: {"cpu": cores} for group, cores in small.items()},
+            "ana@big": {group: {"cpu": cores} for group, cores in large.items()},
+            "bo": {},
         }
         holdings = read_allocation(held, fairlead.load(problem))
-        assert holdings.held[:, :, 0].tolist() == [[on["big"], on.get("old", 0)], [0, 0]]
-        assert holdings.tasks.sum() == sum(on.values()) / (2 if seconds == 20 else 2.5)
+        assert holdings.held[:, :, 0].tolist() == [
+            [amounts.get("big", 0), amounts.get("old", 0)] for amounts in (large, small, nothing)
+        ]
+        assert holdings.user_tasks.tolist() == [sum(large.values()) / 4, sum(small.values()), 0]
 
 
 def test_held_amounts_are_audited(trace: Path, tmp_path: Path, capsys: Capture) -> None:
-    """Due are three tasks of 2 cores to ana, who holds 2 cores; two to bo, who holds none."""
+    """Due are all but one of bo's, as two fill the old server; ana holds its small ones."""
     problem, held = str(tmp_path / "p.yaml"), str(tmp_path / "held.json")
     assert convert(trace, "-o", problem, "--at", 20, "--held", held) == 0
     capsys.readouterr()
@@ -173,28 +181,94 @@ def test_held_amounts_are_audited(trace: Path, tmp_path: Path, capsys: Capture) 
     assert verdicts["feasibility"] == "holds"
     assert verdicts["sharing-incentive"] == "fails"
     assert verdicts["non-wastefulness"] == "unknown"  # the file does not tell what waits
-    assert [row["fair_tasks"] for row in answer["users"]] == pytest.approx([3, 2])
+    assert [row["fair_tasks"] for row in answer["users"]] == pytest.approx([1, 2, 2])
     assert run(["audit", problem, "--allocation", held, "--max-under", "70%", "--json"]) == 1
     gate = json.loads(capsys.readouterr().out)["max_under"]
-    assert (gate["user"], gate["under"], gate["finding"]) == ("bo", 1, "fails")
+    assert (gate["user"], gate["under"], gate["finding"]) == ("ana@big", 1, "fails")
 
 
-def test_users_with_unlike_tasks_and_overfull_servers_are_named(
+def test_users_of_several_kinds_and_overfull_servers_are_named(
     tmp_path: Path, capsys: Capture
 ) -> None:
-    """ana's tasks are of 1 and of 4 cores, and all three run on the old server of 4 cores."""
+    """All three tasks of ana, of 1, 1 and 4 cores, run on the old server of 4 cores."""
     path, held = tmp_path / "x.parquet", tmp_path / "held.json"
     server = np.array([2, 2, 2, -1, -1, -1, -1], dtype=np.int32)
     write_parquet(replace(known_trace(), task_server=server), path)
     assert convert(path, "-o", tmp_path / "p.yaml", "--at", 35, "--held", held, "--json") == 0
     figures = json.loads(capsys.readouterr().out)
-    assert (figures["averaged"], figures["overfull"]) == (["ana"], ["old-0"])
+    assert figures["kinds"] == {"ana": ["ana@big", "ana@all"]}
+    assert figures["overfull"] == ["old-0"]
     assert convert(path, "-o", tmp_path / "p.yaml", "--at", 35, "--held", held) == 0
     assert capsys.readouterr().out.splitlines()[1:-1] == [
-        AVERAGED.rstrip(),
+        KINDS.rstrip(),
         "servers on which more runs than they have: old-0",
         f"wrote {held}",
     ]
+
+
+def test_kinds_have_names_of_their_own() -> None:
+    """Tasks with and without a GPU on the same servers, and a user who has such a name."""
+    groups = ("a", "b", "c", "d")
+    shapes = [[1.0, 0], [1, 1], [2, 0], [1, 0], [3, 0], [1, 0]]
+    places = [[0, 1, 1, 0], [0, 1, 1, 0], [0, 1, 1, 0], [1, 0, 0, 0], [1, 1, 1, 0], [1, 1, 1, 1]]
+    workload = Workload.from_arrays(
+        Cluster(
+            groups, ("cpu", "gpu"), np.full((4, 2), 4.0), np.ones(4, dtype=np.int64),
+            ("", ""), ({},) * 4,
+        ),
+        ["ana", "ana@a", "bo"],
+        weight=[1, 0, 1],
+        job_user=[0] * 6 + [1, 2],
+        job_submit=[0] * 8,
+        set_job=range(8),
+        set_tasks=[1] * 8,
+        shapes=[*shapes, shapes[0], shapes[0]],
+        places=np.array([*places, places[0], places[0]], dtype=bool),
+        task_duration=[1] * 8,
+    )  # fmt: skip
+    found = problem_at(workload, 0)
+    assert found.kinds == {
+        "ana": ["ana@b+c:cpu", "ana@b+c:cpu+gpu", "ana@a (2)", "ana@a+2 more", "ana@all"]
+    }
+    assert found.problem.users.names == (*found.kinds["ana"], "ana@a", "bo")
+    assert found.problem.demand.tolist()[0] == [1.5, 0]
+    # Of 16 cores, their tasks take 3, 1, 1, 3 and 1; none takes more of the 16 GPUs.
+    assert found.problem.weight.tolist() == pytest.approx([3 / 9, 1 / 9, 1 / 9, 3 / 9, 1 / 9, 0, 1])
+
+
+@given(st.integers(0, 10_000))
+def test_fair_shares_are_those_of_replays(seed: int) -> None:
+    """The kinds of a user are due together what the figures of a run give the user."""
+    workload = replace(random_workload(seed), queues=None)
+    time = float(workload.job_submit[-1])
+    try:
+        found = problem_at(workload, time)
+    except InputError:
+        reject()
+    assume(not found.too_large and found.problem.count.all())
+    problem = found.problem
+    active, task = np.zeros(workload.n_sets, dtype=np.int64), 0
+    for k, tasks in enumerate(workload.set_tasks.tolist()):
+        job = workload.set_job[k]
+        for _ in range(tasks):
+            start = workload.task_start[task]
+            never = not np.isfinite(start)
+            end = workload.job_cancel[job] if never else start + workload.task_duration[task]
+            active[k] += workload.job_submit[job] <= time < end
+            task += 1
+    shares = FairShares(
+        workload.job_user[workload.set_job],
+        workload.set_place,
+        workload.shapes[workload.set_shape],
+        workload.places,
+        workload.weight,
+        "drfh",
+    ).fair(active, workload.cluster.capacity, problem.count)
+    due = fairlead.solve(problem, "drfh").user_tasks[:, None] * problem.demand
+    users = [found.kinds.get(name, [name]) for name in workload.users]
+    names = problem.users.names
+    sums = [due[[name in of for name in names]].sum(axis=0) for of in users]
+    assert np.allclose(sums, shares.amounts, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["link.json", "none/held.json", "/proc/held.json"])
@@ -214,7 +288,7 @@ def test_a_link_to_itself_becomes_a_file(trace: Path, tmp_path: Path) -> None:
     held.symlink_to(held)
     problem.symlink_to(problem)
     assert convert(trace, "-o", problem, "--at", 20, "--held", held) == 0
-    assert read_allocation(held, fairlead.load(problem)).tasks.sum() == 1
+    assert read_allocation(held, fairlead.load(problem)).tasks.sum() == 2
 
 
 def test_a_draining_server_counts_while_tasks_run_on_it() -> None:
@@ -228,7 +302,7 @@ def test_it_goes_to_standard_output(trace: Path, capsys: Capture) -> None:
     printed = capsys.readouterr()
     assert printed.out.startswith("fairlead: 1\n")
     assert "bo" not in printed.out
-    assert printed.err == f"users: 1, servers: 3, running tasks: 2, waiting tasks: 1\n{AVERAGED}"
+    assert printed.err == f"users: 2, servers: 3, running tasks: 2, waiting tasks: 1\n{KINDS}"
 
 
 @pytest.mark.parametrize(

@@ -306,11 +306,10 @@ def _write_problem_at(
     )
     if found.too_large:
         text += f"tasks left out, as they fit no server that they may use: {found.too_large:,}\n"
-    if found.averaged:
-        names = named(found.averaged, USERS_NAMED)
-        text += (
-            f"users with tasks of several shapes or places, which the mean stands for: {names}\n"
-        )
+    for user, kinds in list(found.kinds.items())[:USERS_NAMED]:
+        text += f"{user} has several kinds of tasks, each a user: {', '.join(kinds)}\n"
+    if len(found.kinds) > USERS_NAMED:
+        text += f"and so have {len(found.kinds) - USERS_NAMED} more users\n"
     if held is not None:
         figures["held"] = str(held)
         if found.overfull:

@@ -12,6 +12,12 @@ from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.problem import Problem
 from fairlead.model.queues import Queues
+from fairlead.model.task_kinds import (
+    amounts_by,
+    dominant_share,
+    kinds_of_tasks,
+    weights_of_kinds,
+)
 
 
 class FairShare(NamedTuple):
@@ -25,12 +31,9 @@ class FairShare(NamedTuple):
 class FairShares:
     """Divides a cluster at an instant among the users with waiting or running tasks.
 
-    A user has its waiting and running tasks, each with their mean demand; the mechanism may give it
-    any part of them. Tasks with different eligible servers or different sets of demanded resources
-    form separate *kinds*, because their mean demand might fit where none of them fits, or nowhere.
-    Each kind is a user of the mechanism, with weight ``phi s[k] / S``: s[k] is the dominant share
-    of all tasks of the kind, and S that of all tasks of the user. So the kinds of a user get tasks
-    in proportion to their tasks; a single kind has weight phi.
+    A user has its waiting and running tasks; the mechanism may give it any part of them. Each kind
+    of tasks (`fairlead.model.task_kinds`) is a user of the mechanism, with the mean demand of its
+    tasks, and a part of the user's weight.
 
     Parameters
     ----------
@@ -64,15 +67,8 @@ class FairShares:
         self._is_due: BoolArray = weight[user] > 0
         self._places, self._mechanism = places, mechanism
         self._queues = queues
-        pattern = np.zeros(len(demand), dtype=np.int64)  # of resources that are taken at all
-        for takes in (demand > 0).T:
-            _, pattern = np.unique(2 * pattern + takes, return_inverse=True)
-        sizes = (len(weight), len(places), int(pattern.max(initial=0)) + 1)
-        keys = np.ravel_multi_index((user, place, pattern), sizes)
-        kinds, kind_of_set = np.unique(keys, return_inverse=True)
         self._demand, self._user = demand, user.astype(np.int64)
-        self._kind_of_set: IntArray = kind_of_set
-        self._kind_user, self._kind_place, _ = np.unravel_index(kinds, sizes)
+        self._kinds = kinds_of_tasks(user, place, demand)
 
     def held(self, running: IntArray, amount: FloatArray) -> FloatArray:
         """Return (N,) weighted dominant shares of `running` (K,) tasks in all of `amount` (R,)."""
@@ -91,42 +87,37 @@ class FairShares:
         """
         fair = np.zeros(len(self._weight))
         active = np.where(self._is_due, active, 0)
-        n_kinds = len(self._kind_user)
-        tasks = np.bincount(self._kind_of_set, active, minlength=n_kinds)
-        wanted = self._sums(active, self._kind_of_set, n_kinds)
+        n_kinds = len(self._kinds.user)
+        tasks = np.bincount(self._kinds.of_set, active, minlength=n_kinds)
+        wanted = self._sums(active, self._kinds.of_set, n_kinds)
         here = servers > 0
         capacity = capacity[here]
-        eligible = self._places[self._kind_place][:, here]
+        eligible = self._places[self._kinds.place][:, here]
         lacks = (wanted > 0).astype(np.float32) @ (capacity <= 0).T.astype(np.float32) > 0
         kinds = np.flatnonzero((tasks > 0) & (eligible & ~lacks).any(axis=1))
         amount = servers[here] @ capacity
         if not len(kinds):
             return FairShare(fair, np.zeros((len(fair), len(amount))), None)
-        of, demand = self._kind_user[kinds], wanted[kinds] / tasks[kinds, None]
+        of, demand = self._kinds.user[kinds], wanted[kinds] / tasks[kinds, None]
         problem = Problem.from_arrays(
             capacity,
             demand,
             count=servers[here],
-            weight=self._weights(wanted[kinds], of, amount),
+            weight=weights_of_kinds(self._weight, of, wanted[kinds], amount),
             eligible=eligible[kinds],
             task_limit=tasks[kinds],
         )
         if self._queues is not None:
             problem = problem.in_tree(_with_kinds(self._queues, self._weight, of))
         allocation = solve(problem, self._mechanism)
-        taken = _by(of, allocation.user_tasks[:, None] * demand, len(self._weight))
+        taken = amounts_by(of, allocation.user_tasks[:, None] * demand, len(self._weight))
         fair[:] = dominant_share(taken, amount) / self._weight
         return FairShare(fair, taken, allocation)
-
-    def _weights(self, wanted: FloatArray, of: IntArray, amount: FloatArray) -> FloatArray:
-        whole = dominant_share(_by(of, wanted, len(self._weight)), amount)[of]
-        weights: FloatArray = self._weight[of] * dominant_share(wanted, amount) / whole
-        return weights
 
     def _sums(self, tasks: IntArray, of: IntArray, length: int) -> FloatArray:
         """Return (length, R) the amounts of `tasks` (K,) of each set, by user or by kind."""
         sets = np.flatnonzero(tasks)
-        return _by(of[sets], tasks[sets, None] * self._demand[sets], length)
+        return amounts_by(of[sets], tasks[sets, None] * self._demand[sets], length)
 
 
 def _with_kinds(queues: Queues, weight: FloatArray, of: IntArray) -> Queues:
@@ -136,15 +127,3 @@ def _with_kinds(queues: Queues, weight: FloatArray, of: IntArray) -> Queues:
     parent = np.concatenate([queues.parent, queues.of_user])
     weights = np.concatenate([queues.weight, weight])
     return Queues((*queues.names, *users), weights, parent, n_queues + of)
-
-
-def _by(of: Any, amounts: FloatArray, length: int) -> FloatArray:
-    columns = [np.bincount(of, column, minlength=length) for column in amounts.T]
-    return np.stack(columns, axis=1)
-
-
-def dominant_share(taken: FloatArray, amount: FloatArray) -> FloatArray:
-    """Return the dominant share of each row; a resource with amount 0 does not count."""
-    there: BoolArray = amount > 0
-    share: FloatArray = (taken[:, there] / amount[there]).max(axis=1, initial=0.0)
-    return share

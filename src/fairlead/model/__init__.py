@@ -16,6 +16,7 @@ __all__ = [
     "queues",
     "reductions",
     "run_log",
+    "task_kinds",
     "ties",
     "verdict",
     "workload",

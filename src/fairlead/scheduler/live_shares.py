@@ -17,10 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairlead.mechanisms.catalogue import find_mechanism
-from fairlead.mechanisms.fair_share import FairShares, dominant_share
+from fairlead.mechanisms.fair_share import FairShares
 from fairlead.model.allocation import Allocation, Certificate
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.queues import TOP, Queues
+from fairlead.model.task_kinds import dominant_share
 from fairlead.scheduler._demands import Demands, UsableServers
 from fairlead.scheduler._entities import Queue, path_of, sorted_by_serial
 from fairlead.scheduler._state import State

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import compress
+from itertools import count as count_from
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,8 +16,10 @@ from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.devices import with_devices
 from fairlead.model.fitting import ROUNDING
 from fairlead.model.problem import Problem
+from fairlead.model.queues import Queues
 from fairlead.model.run_log import RECORDED
-from fairlead.model.workload import JOIN, IndexArray, Workload
+from fairlead.model.task_kinds import TaskKinds, kinds_of_tasks, weights_of_kinds
+from fairlead.model.workload import JOIN, Workload
 
 
 @dataclass(frozen=True)
@@ -27,7 +32,7 @@ class ProblemAtTime:
     waiting: int  # tasks
     too_large: int  # active tasks left out, as they fit no present server that they may use
     unplaced: int  # running tasks whose server is not recorded; `held` lacks them
-    averaged: tuple[str, ...]  # users with tasks of several shapes or places
+    kinds: Mapping[str, list[str]]  # the users of the problem that stand for one of the trace
     overfull: tuple[str, ...]  # servers on which more runs than they have, by the trace
 
     def to_dict(self) -> dict[str, Any]:
@@ -39,7 +44,7 @@ class ProblemAtTime:
             "running": self.running,
             "waiting": self.waiting,
             "too_large": self.too_large,
-            "averaged": list(self.averaged),
+            "kinds": dict(self.kinds),
             "overfull": list(self.overfull),
         }
 
@@ -70,9 +75,11 @@ def problem_at(workload: Workload, seconds: float) -> ProblemAtTime:
 
     A task is active from its submission to its recorded end. A task without a recorded start waits
     until its job is withdrawn. A user's demand is the mean of its active tasks, its limit their
-    number; it may use the groups that any of them may use. Weights and queues are those of the
-    trace; its limits and quotas are left out. Servers that drain or are away count only while tasks
-    run on them. Devices are kept where each mean is of a part of one, or of whole ones.
+    number. A user with tasks of several kinds (`fairlead.model.task_kinds`) becomes as many users,
+    ``ana@big`` and ``ana@old`` by the groups that they may use, which share its weight; in a tree
+    of queues it is a queue of them. Weights and queues are those of the trace; its limits and
+    quotas are left out. Servers that drain or are away count only while tasks run on them. Devices
+    are kept where each mean is of a part of one, or of whole ones.
 
     Parameters
     ----------
@@ -83,8 +90,8 @@ def problem_at(workload: Workload, seconds: float) -> ProblemAtTime:
     Raises
     ------
     InputError
-        For a time after the end of the trace, a time at which no task is active, or a user whose
-        mean task fits no server.
+        For a time after the end of the trace, a time at which no task is active, or tasks of one
+        kind whose mean fits no server.
 
     Notes
     -----
@@ -101,35 +108,39 @@ def problem_at(workload: Workload, seconds: float) -> ProblemAtTime:
     number = np.add.reduceat(active, workload.first_task[:-1], dtype=np.int64)
     count = _present_servers(workload, seconds, runs)
     sets = np.flatnonzero(number)
-    places, shape = workload.places[workload.set_place[sets]], workload.set_shape[sets]
-    fit = (places & workload.fits[shape] & (count > 0)).any(axis=1)
+    # Servers that are away make no difference between tasks.
+    places, of_place = np.unique(workload.places & (count > 0), axis=0, return_inverse=True)
+    place, shape = of_place[workload.set_place[sets]], workload.set_shape[sets]
+    fit = (places[place] & workload.fits[shape]).any(axis=1)
     too_large = int(number[sets[~fit]].sum())
-    sets, places, shape = sets[fit], places[fit], shape[fit]
+    sets, place, shape = sets[fit], place[fit], shape[fit]
     if not len(sets):
         fits = " that fits a server" if too_large else ""
         raise InputError(f"no task{fits} waits or runs at {seconds:g} s", "--at")
-    names, first, user = np.unique(
-        workload.job_user[workload.set_job[sets]], return_index=True, return_inverse=True
-    )
-    limit = np.bincount(user, number[sets])
-    # As a distance from the first shape, which keeps the amounts of users with one shape exact.
+    user = workload.job_user[workload.set_job[sets]]
+    kinds = kinds_of_tasks(user, place, workload.shapes[shape])
+    _, first = np.unique(kinds.of_set, return_index=True)
+    limit = np.bincount(kinds.of_set, number[sets])
+    # As a distance from the first shape, which keeps the amounts of equal tasks exact.
     demand = workload.shapes[shape[first]]
     distance = np.zeros_like(demand)
-    np.add.at(distance, user, (workload.shapes[shape] - demand[user]) * number[sets, None])
+    distances = workload.shapes[shape] - demand[kinds.of_set]
+    np.add.at(distance, kinds.of_set, distances * number[sets, None])
     demand = demand + distance / limit[:, None]
-    eligible = np.zeros((len(names), len(count)), dtype=bool)
-    np.logical_or.at(eligible, user, places)
+    eligible = np.zeros((len(limit), len(count)), dtype=bool)  # on servers that are away, too
+    np.logical_or.at(eligible, kinds.of_set, workload.places[workload.set_place[sets]])
     cluster = workload.cluster
-    users = [workload.users[n] for n in names]
-    for name, mean, allowed in zip(users, demand, eligible & (count > 0), strict=True):
+    users = _names(workload, kinds, demand, places[kinds.place], count > 0)
+    for name, mean, allowed in zip(users, demand, places[kinds.place], strict=True):
         if not (mean <= cluster.capacity[allowed] * (1 + ROUNDING)).all(axis=1).any():
             fault = f"user {name!r:.60}: the mean of its tasks fits no server that it may use"
             raise InputError(f"{fault}; leave the user out with --exclude", "--at")
+    wanted, amount = demand * limit[:, None], count @ cluster.capacity
     problem = Problem.from_arrays(
         cluster.capacity,
         demand,
         count=count,
-        weight=workload.weight[names],
+        weight=weights_of_kinds(workload.weight, kinds.user, wanted, amount),
         eligible=eligible,
         task_limit=limit,
         resources=cluster.resources,
@@ -140,17 +151,75 @@ def problem_at(workload: Workload, seconds: float) -> ProblemAtTime:
         devices=with_devices(cluster, demand, cluster.devices).devices,
     )
     if workload.queues is not None:
-        problem = problem.in_tree(workload.queues.of_users(names.astype(np.int64)))
-    kept = np.zeros(workload.n_sets, dtype=bool)
-    kept[sets] = True
-    runs &= np.repeat(kept, workload.set_tasks)
+        problem = problem.in_tree(_queues_of_kinds(workload, workload.queues, kinds.user))
+    kind_of_set = np.full(workload.n_sets, -1)
+    kind_of_set[sets] = kinds.of_set
+    runs &= np.repeat(kind_of_set >= 0, workload.set_tasks)
     running = int(runs.sum())
-    used = _used_amounts(workload, runs, names)
-    waiting = int(number[sets].sum()) - running
-    kinds = np.unique(np.column_stack([user, workload.set_place[sets], shape]), axis=0)[:, 0]
-    averaged = tuple(users[n] for n in np.flatnonzero(np.bincount(kinds) > 1))
+    used = _used_amounts(workload, runs, kind_of_set, len(users))
     return ProblemAtTime(
-        problem, used.held, running, waiting, too_large, used.unplaced, averaged, used.overfull
+        problem,
+        used.held,
+        running,
+        int(number[sets].sum()) - running,
+        too_large,
+        used.unplaced,
+        {
+            workload.users[n]: [users[m] for m in np.flatnonzero(kinds.user == n).tolist()]
+            for n in _split_users(kinds.user)
+        },
+        used.overfull,
+    )
+
+
+def _split_users(of_kind: IntArray) -> list[int]:
+    """Return the users of several kinds of tasks."""
+    split: list[int] = np.flatnonzero(np.bincount(of_kind) > 1).tolist()
+    return split
+
+
+def _names(
+    workload: Workload,
+    kinds: TaskKinds,
+    demand: FloatArray,
+    eligible: BoolArray,
+    present: BoolArray,
+) -> list[str]:
+    """Return a name of each kind: its user, and where it has several, its servers and resources."""
+    cluster, split = workload.cluster, _split_users(kinds.user)
+    names: list[str] = []
+    taken = set(workload.users)
+    for m, n in enumerate(kinds.user.tolist()):
+        user = workload.users[n]
+        if n not in split:
+            names.append(user)
+            continue
+        everywhere = bool((eligible[m] == present).all())
+        where = "all" if everywhere else _servers(list(compress(cluster.groups, eligible[m])))
+        name = f"{user}@{where}"
+        if ((kinds.user == n) & (kinds.place == kinds.place[m])).sum() > 1:
+            name = f"{name}:{'+'.join(compress(cluster.resources, demand[m] > 0))}"
+        free = (f"{name} ({k})" for k in count_from(2))
+        names.append(name if name not in taken else next(k for k in free if k not in taken))
+        taken.add(names[-1])
+    return names
+
+
+def _servers(groups: list[str]) -> str:
+    """Name groups of servers: two, or the first and the number of the others."""
+    return "+".join(groups) if len(groups) <= 2 else f"{groups[0]}+{len(groups) - 1} more"
+
+
+def _queues_of_kinds(workload: Workload, queues: Queues, of_kind: IntArray) -> Queues:
+    """Return the tree with each user of several kinds as a queue of them."""
+    split = [n for n in _split_users(of_kind) if workload.weight[n] > 0]
+    above = queues.of_user.copy()
+    above[split] = len(queues.names) + np.arange(len(split))
+    return Queues(
+        (*queues.names, *(workload.users[n] for n in split)),
+        np.append(queues.weight, workload.weight[split]),
+        np.append(queues.parent, queues.of_user[split]),
+        above[of_kind],
     )
 
 
@@ -173,18 +242,19 @@ class _UsedAmounts(NamedTuple):
     overfull: tuple[str, ...]
 
 
-def _used_amounts(workload: Workload, runs: BoolArray, names: IndexArray) -> _UsedAmounts:
-    """Add up the tasks that run, by user and group and by server."""
+def _used_amounts(
+    workload: Workload, runs: BoolArray, kind_of_set: IntArray, n_kinds: int
+) -> _UsedAmounts:
+    """Add up the tasks that run, by kind and group and by server."""
     tasks = np.flatnonzero(runs)
     placed = tasks[workload.task_server[tasks] >= 0]
     sets = np.repeat(np.arange(workload.n_sets), workload.set_tasks)[placed]
     demand = workload.shapes[workload.set_shape[sets]]
-    user = np.searchsorted(names, workload.job_user[workload.set_job[sets]])
     first, cluster = workload.first_server, workload.cluster
     server = workload.task_server[placed]
     group = np.searchsorted(first, server, side="right") - 1
-    held = np.zeros((len(names), len(cluster.groups), len(cluster.resources)))
-    np.add.at(held, (user, group), demand)
+    held = np.zeros((n_kinds, len(cluster.groups), len(cluster.resources)))
+    np.add.at(held, (kind_of_set[sets], group), demand)
     used_servers, row = np.unique(server, return_inverse=True)
     used = np.zeros((len(used_servers), len(cluster.resources)))
     np.add.at(used, row, demand)
