@@ -434,6 +434,21 @@ def test_what_the_log_says_happened_is_a_policy(
     assert "recorded 1 user-2 for 3.333 min" in " ".join(capsys.readouterr().out.split())
 
 
+def test_a_change_is_compared_with_its_own_policy(
+    logged: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    report = tmp_path / "page.html"
+    change = ("--what-if", "weight:user-1=2")
+    others = ("-p", "recorded", "-p", "slots:4", "-p", "drf/first-fit", "-p", "drf/rrr")
+    for given in (("-p", "drf/best-fit"), ("-p", "recorded", "-p", "drf/best-fit", *others[2:])):
+        assert simulate(logged, *given, *change, "--report", report) == 0
+        headline = "Against drf/best-fit, of 2 users: under drf/best-fit, weight:user-1=2 "
+        assert headline in " ".join(capsys.readouterr().out.split())
+        assert headline in page(report)
+    assert simulate(logged, *others[:2], "-p", "drf/best-fit", *change, "--today", "recorded") == 0
+    assert "Against recorded, of 2 users: " in " ".join(capsys.readouterr().out.split())
+
+
 def test_on_the_page_today_is_what_the_log_says(logged: Path, tmp_path: Path) -> None:
     report = tmp_path / "page.html"
     assert simulate(logged, "-p", "drf/best-fit", "--report", report) == 0

@@ -90,8 +90,9 @@ def simulate(
         Option(
             metavar="POLICY",
             help=(
-                "The policy to compare the others with. [default: with --report recorded, where "
-                "the trace has start times; else the first]"
+                "The policy to compare the others with. [default: with --what-if the policy that "
+                "is changed; with --report recorded, where the trace has start times; else the "
+                "first]"
             ),
         ),
     ] = None,
@@ -211,6 +212,7 @@ def simulate(
     names = [run.name for run in planned]
     reference = _reference_policy(today, [run.name for run in planned if not run.dedicated])
     replayed = next((run.policy for run in planned if run.policy != RECORDED), "")
+    changed = [run.name for run in planned[len(plan_runs(policies)) :] if not run.dedicated]
     trace = traces[0]
     for each in traces:
         check_report(report, str(each), "trace")
@@ -326,11 +328,14 @@ def simulate(
         }
         from fairlead.report.simulation import simulation_document
 
+        if reference is None and what_if and replayed in shown:
+            reference = replayed
         document = simulation_document(
             shown,
             trace.name,
             format_=found,
             today=reference,
+            changed=changed,
             dedicated=alone,
             reasons=[_reason_block(why, name, explain) for name, why in reasons.items()],
             values=lambda: (

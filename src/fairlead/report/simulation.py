@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -78,6 +78,7 @@ def simulation_document(
     format_: str = "",
     today: str | None = None,
     dedicated: tuple[str, str] | None = None,
+    changed: Collection[str] = (),
     reasons: Iterable[Block] = (),
     values: Callable[[], Mapping[str, Any]] = dict,
 ) -> Document:
@@ -95,6 +96,8 @@ def simulation_document(
         Name of the policy in force today; when absent ``recorded`` if present, else the first.
     dedicated : (str, str), optional
         Names of a policy and of its run with every user alone on its own servers.
+    changed : collection of str
+        Names of the runs of ``--what-if``, which the first sentence names first.
     reasons : iterable of blocks
         Reasons why jobs waited.
     values : callable
@@ -114,7 +117,7 @@ def simulation_document(
         title,
         "policies compared",
         f"{of}{size_of_workload(runs.baseline.workload)}. {_about_today(runs)}",
-        _verdict(runs, found),
+        _verdict(runs, found, changed),
         list(_blocks(runs, found, styles, reasons)),
         values,
     )
@@ -141,10 +144,11 @@ def _about_today(runs: Runs) -> str:
     return f"Today's policy: {today}. The trace does not say when tasks started."
 
 
-def _verdict(runs: Runs, found: Mapping[str, Figures]) -> Statement:
+def _verdict(runs: Runs, found: Mapping[str, Figures], changed: Collection[str]) -> Statement:
     """Count users that gain or lose, and name users that ran nothing."""
     parts = []
-    for against in runs.others[:USERS_NAMED]:
+    others = sorted(runs.others, key=lambda against: against.name not in changed)
+    for against in others[:USERS_NAMED]:
         gained, lost = int(against.comparison.gained.sum()), int(against.comparison.lost.sum())
         nowhere = found[against.name]["unplaceable"]
         unplaced = f", but {counted(nowhere, 'task')} can run nowhere" if nowhere else ""
