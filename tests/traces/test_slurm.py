@@ -203,6 +203,8 @@ def test_nodes_of_sinfo(tmp_path: Path) -> None:
         ("NODELIST|CPUS|MEMORY\nn1|2", "row 2: has 2 columns, not 3"),
         ("NODELIST|CPUS|MEMORY\nn1|two|3", "row 2: %c: 'two' is not a whole number"),
         ("NodeName=n1 CPUTot=x RealMemory=1", "row 1: CPUTot: 'x' is not a whole number"),
+        ("NodeName=n1 RealMemory=1", "row 1: CPUTot: '' is not a whole number"),
+        ("NodeName=n1 CPUTot=x CfgTRES=cpu=1", "row 1: CPUTot: 'x' is not a whole number"),
     ],
 )  # fmt: skip
 def test_unusable_nodes_are_refused(tmp_path: Path, text: str, fault: str) -> None:
@@ -252,6 +254,16 @@ def test_a_job_that_was_cancelled_while_it_waited_never_ran(files: tuple[Path, P
     workload = read(files)
     assert "20" not in workload.job_names.tolist()
     assert workload.notes[slurm.NEVER_RAN] == 3
+
+
+def test_a_job_that_ended_before_its_start_has_its_own_note(files: tuple[Path, Path]) -> None:
+    start, end = "2025-01-01T10:00:00", "2025-01-01T09:00:00"
+    row = f"20|ana|lab|main|{end}|{start}|{end}|COMPLETED||cpu=4,mem=1G,node=1|1|n1|"
+    files[0].write_text(f"{HEADING}\n{ROWS}{row}\n")
+    workload = read(files)
+    assert "20" not in workload.job_names.tolist()
+    assert workload.notes[slurm.ENDED_BEFORE_START] == 1
+    assert workload.notes[slurm.NEVER_RAN] == 2
 
 
 def test_a_job_on_a_node_that_is_not_listed_is_counted(files: tuple[Path, Path]) -> None:

@@ -2,8 +2,8 @@
 
 A row of a job is a gang of as many tasks as it had nodes, with its allocated amounts divided among
 them; a row of a step says nothing more and is left out. Each job of an array is a job. The rows
-``7+0`` and ``7+1`` of a heterogeneous job are one gang. Jobs that never started, or still ran, are
-left out.
+``7+0`` and ``7+1`` of a heterogeneous job are one gang. Jobs that never started, still ran, or
+ended before their start, are left out.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ NO_LIMIT = frozenset({*ABSENT, "unlimited", "infinite", "partition_limit", "inva
 
 STEPS = "rows of steps left out, as their jobs hold them"
 NEVER_RAN = "jobs left out, as they never ran"
+ENDED_BEFORE_START = "jobs left out, as they ended before they started"
 STILL_RAN = "jobs left out, as they had not ended"
 EARLIER_RUNS = "earlier runs of requeued jobs, left out"
 ROUNDED_UP = "jobs that ended in the second of their start, taken as half a second"
@@ -176,8 +177,11 @@ def _row_of(
     start, end = times["start"], times["end"]
     state = values["state"].partition(" ")[0].upper()
     held = values["alloctres"] if "alloctres" in values else values["reqtres"]
-    if start is None or (end is not None and end < start) or (not held and end is not None):
+    if start is None or (not held and end is not None):
         notes[NEVER_RAN] += 1
+        return None
+    if end is not None and end < start:
+        notes[ENDED_BEFORE_START] += 1
         return None
     if end is None or state in ("RUNNING", "SUSPENDED", "COMPLETING"):
         notes[STILL_RAN] += 1

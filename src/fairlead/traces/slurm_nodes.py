@@ -107,11 +107,17 @@ def _nodes_of_scontrol(content: list[tuple[int, str]], source: str) -> dict[str,
     for row, pairs in blocks:
         with faults_within(source, f"row {row}"):
             configured = amounts_of(pairs.get("CfgTRES", ""))
-            cpus = configured.get("cpu") or _number(pairs.get("CPUTot", ""), "CPUTot")
+            # Either may be absent, and CfgTRES has precedence; CPUTot is checked all the same.
+            total = pairs.get("CPUTot", "0" if configured.get("cpu") else "")
+            cpus = _number(total, "CPUTot")
             mib = _number(pairs.get("RealMemory", "0"), "RealMemory")
             gpus = configured.get("gpu") or _gpus_of(pairs.get("Gres", ""))
             nodes[pairs["NodeName"]] = _Node(
-                (cpus, configured.get("memory") or mib / MIB_PER_GIB, gpus),
+                (
+                    configured.get("cpu") or cpus,
+                    configured.get("memory") or mib / MIB_PER_GIB,
+                    gpus,
+                ),
                 _names(pairs.get("Partitions", "")),
                 pairs.get("AvailableFeatures", "").replace("(null)", ""),
             )
