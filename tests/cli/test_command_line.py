@@ -80,6 +80,7 @@ def test_words_become_values(words: list[str], values: dict[str, object]) -> Non
         (["a", "-n", "1_0"], "'--count' / '-n': must be a whole number, not '1_0'"),
         (["a", "-n", "1e1"], "'--count' / '-n': must be a whole number, not '1e1'"),
         (["a", "--part-of-all", ""], "'--part-of-all': must be a number, not ''"),
+        ([""], "invalid value for 'FIRST': must be a path, not ''"),
     ],
 )
 def test_wrong_words_are_refused(words: list[str], fault: str) -> None:

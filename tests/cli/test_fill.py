@@ -88,6 +88,7 @@ def test_one_trial_is_what_python_gives_and_the_order_is_written(
         (["--criterion", "luck"], "no criterion is named 'luck'; known: drf, tsf, ps-dsf"),
         (["--criterion", "ps-dsf", "--residual"], "ps-dsf/best-fit/residual: "),
         (["--order", "FILE"], "is the problem file itself"),
+        (["--order", ""], "'--order': must be a path, not ''"),
         (["--order", "no/such/folder/x.csv"], "there is no folder"),
         (["--select", "rrr", "--trials", "2", "--order", "x.csv"], "ask for one trial"),
         (["--report", "./x", "--order", "x"], "is both the page and the order"),

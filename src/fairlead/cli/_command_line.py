@@ -93,6 +93,8 @@ def read_words(verb: Callable[..., object], words: Sequence[str]) -> dict[str, o
 
 def _read(parameter: Parameter, text: str) -> object:
     kind, declared = parameter.kind, parameter.declared
+    if kind is Path and not text:
+        raise UsageFault(f"invalid value for {parameter.title}: must be a path, not {show(text)}")
     if isinstance(declared, Argument) or kind in (str, Path):
         return kind(text)
     try:
