@@ -117,3 +117,12 @@ def test_many_means_are_listed_by_user_alone(monkeypatch: pytest.MonkeyPatch) ->
     users = [line for line in text.splitlines() if line.startswith(f" {HOSTILE}")]
     assert len(users) == 60
     assert "... and 20 users with smaller shares" in text_of("many", 80)
+
+
+@pytest.mark.parametrize("trials", [1, 3])
+def test_a_fraction_of_a_task_is_not_placed(trials: int) -> None:
+    problem = Problem.from_arrays([[8]], [[1], [1]], users=["ana", "bo"], task_limit=[2.5, 2])
+    found = run_trials(problem, find_policy("drf", "rrr"), trials, 1)
+    text = to_terminal(filling_document(found, "t"), width=None, plain=True)
+    assert "Only whole tasks are placed: 2 of 2.5 of ana." in text
+    assert "Only whole tasks are placed" not in text_of("a few")

@@ -23,13 +23,14 @@ from fairlead.report.document import (
     numbers,
     words,
 )
-from fairlead.report.numbers import amount, counted, number, percent, resource_label, spread
+from fairlead.report.numbers import amount, counted, named, number, percent, resource_label, spread
 from fairlead.scheduler.policies import Policy
 from fairlead.simulation.room_left import RoomLeft
 from fairlead.simulation.trials import Trials, TrialSummary
 
 # With more users on groups than this, means are listed by user alone.
 MOST_PAIRS = 2000
+NAMED = 3  # users in a note
 
 _WANG = "Wang, Liang and Li 2015 (DRFH), V-B"
 _KESIDIS = "Kesidis et al., max-min fairness and progressive filling"
@@ -75,8 +76,7 @@ def filling_document(trials: Trials, title: str, left_out: Sequence[str] = ()) -
         )
         about = "Mean tasks with their spread; the numbers are in the table above"
         users = [_means(trials), Picture(caption, lambda: spread_figure(trials, styles), about)]
-    if note := _note(trials):
-        users.append(Prose(note, "small"))
+    users += [Prose(note, "small") for note in (_note(trials), _fractions(trials)) if note]
     verdict = verdict_of(allocation)
     tasks = f"{number(float(trials.total.mean))} tasks{' on average' if trials.varies else ''}"
     return Document(
@@ -119,6 +119,14 @@ def _note(trials: Trials) -> str:
             "another may differ."
         )
     return ""
+
+
+def _fractions(trials: Trials) -> str:
+    """List the users whose numbers of tasks are no whole ones, as fractions are not placed."""
+    limit, names = trials.problem.task_limit, trials.problem.users.names
+    users = np.flatnonzero(np.isfinite(limit) & (limit != np.floor(limit)))
+    parts = [f"{np.floor(limit[n]):,.0f} of {limit[n]:,.12g} of {names[n]}" for n in users]
+    return f"Only whole tasks are placed: {named(parts, NAMED)}." if parts else ""
 
 
 def _means(trials: Trials) -> Table:
