@@ -15,6 +15,7 @@ from fairlead import Problem
 from fairlead.mechanisms.catalogue import CONSTRAINTS, LIMITS, RATES, RESOURCE_WEIGHTS
 from fairlead.model.holdings import Holdings
 from fairlead.properties.envy import measure_envy
+from fairlead.properties.feasibility import check_feasibility
 from fairlead.properties.subject import Subject, certain_whole_tasks
 from oracles import fairness
 from oracles.definitions import feasibility_violation
@@ -190,6 +191,19 @@ def test_a_tenth_too_much_is_named():
     }
     assert verdict.severity == pytest.approx(0.25)
     assert verdict.sentence == "g1 has 4 of memory, and 5 are in use"
+
+
+@pytest.mark.parametrize("time_shared", [False, True])
+@pytest.mark.parametrize(("counts", "is_exact"), [([1, 1], True), ([2, 1], False), ([2], False)])
+def test_feasible_names_groups_where_sums_are_checked(counts, is_exact, time_shared):
+    problem = Problem.from_arrays([[4]] * len(counts), [[1]], count=counts)
+    unit = "no server is" if is_exact else "no group of servers is"
+    tasks = [[1.0] * len(counts)]
+    found = look(problem, tasks, time_shared=time_shared)["feasibility"]
+    assert found.sentence.startswith(unit)
+    pool = problem.pooled()
+    subject = Subject("by hand", Holdings(pool, np.ones((1, 1)), "by hand"), problem)
+    assert check_feasibility(subject).sentence.startswith("no group of servers is")
 
 
 def test_small_debts_count_where_tasks_are_large():

@@ -100,7 +100,8 @@ def _check_time(subject: Subject) -> Verdict:
         sentence = f"{percent} % of the time of {group} is given to users"
         severity = float(time[g]) - 1.0
         return Verdict(NAME, "fails", witness, sentence=sentence, severity=severity)
-    sentence = f"no server is used for more than its time (most used: {_most(time[g])})"
+    most = f"(most used: {_most(time[g])})"
+    sentence = f"no {_checked_unit(subject)} is used for more than its time {most}"
     return Verdict(NAME, "holds", sentence=sentence)
 
 
@@ -129,9 +130,16 @@ def _check_resources(subject: Subject) -> Verdict:
         doubts.used.any() or (doubts.servers and (doubts.users or doubts.holds.any()))
     ):
         return Verdict.undecided(NAME, doubts.why)
-    what = "server" if (problem.count == 1).all() else "group of servers"
-    sentence = f"no {what} is used beyond its capacity (most used: {_most(part[g, r])})"
+    most = f"(most used: {_most(part[g, r])})"
+    sentence = f"no {_checked_unit(subject)} is used beyond its capacity {most}"
     return _check_devices(subject) or Verdict(NAME, "holds", sentence=sentence)
+
+
+def _checked_unit(subject: Subject) -> str:
+    """Name the unit whose use is summed: a server only where each group, or the pool, is one."""
+    count = subject.problem.count
+    is_pool = count.sum() < subject.given.count.sum()
+    return "server" if (count == 1).all() and not is_pool else "group of servers"
 
 
 def _check_devices(subject: Subject) -> Verdict | None:
