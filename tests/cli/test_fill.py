@@ -62,6 +62,18 @@ def test_the_papers_tables(
     assert answer["certificate"]["holds"] is True
 
 
+def test_a_single_task_is_singular(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one = tmp_path / "one.yaml"
+    one.write_text(
+        "fairlead: 1\nservers: [{name: a, capacity: {cpu: 1}}]\n"
+        "users: [{name: ana, demand: {cpu: 1}}]\n"
+    )
+    assert run(["fill", str(one)]) == 0
+    assert "1 task, and no other fits" in capsys.readouterr().out
+    assert run(["compare", str(one), "-m", "drfh", "-m", "tsf"]) == 0
+    assert "1 task in all under each" in capsys.readouterr().out
+
+
 def test_one_trial_is_what_python_gives_and_the_order_is_written(
     tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

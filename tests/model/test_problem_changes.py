@@ -95,7 +95,7 @@ def test_differences_are_said_in_words(problem: fairlead.Problem) -> None:
     assert texts == [
         "without a",
         "b+1: 3 to 5 servers, memory 4 to 6",
-        "1 servers c",
+        "1 server c",
         "without ana",
         "bo: weight 1 to 3, demand of memory 1 to 2, 5 to any number of tasks",
         "new user cy",

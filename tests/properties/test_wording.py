@@ -19,6 +19,7 @@ from fairlead.properties.verdict_text import (
     ("number", "said"),
     [
         (0.0, "0"),
+        (-0.0, "0"),
         (1.0, "1"),
         (2.5, "2.5"),
         (0.123456, "0.1235"),

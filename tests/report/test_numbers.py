@@ -9,7 +9,15 @@ import pytest
 
 from fairlead.report import charts
 from fairlead.report.charts import LONGEST_LABEL
-from fairlead.report.numbers import change, duration, number, percent, precise_percent, spread
+from fairlead.report.numbers import (
+    change,
+    duration,
+    number,
+    percent,
+    precise_percent,
+    spread,
+    tasks_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -33,6 +41,13 @@ from fairlead.report.numbers import change, duration, number, percent, precise_p
         (duration, 119, "119 s"),
         (duration, 100_000, "27.78 h"),
         (duration, 172_800, "2 d"),
+        (number, -0.0, "0"),
+        (spread, -0.0, "0"),
+        (percent, -0.0, "0.00 %"),
+        (precise_percent, -0.0, "0.000 %"),
+        (duration, -0.0, "0 s"),
+        (tasks_text, 1.0, "1 task"),
+        (tasks_text, 0.5, "0.5 tasks"),
     ],
 )
 def test_numbers_are_written(write: Callable[[float], str], value: float, text: str) -> None:

@@ -95,6 +95,7 @@ def status(address: Address = None, as_json: AsJson = False) -> None:
       fairlead ray status
     """
     from fairlead.ray.connection import BEGIN_SECONDS, answer_of, running_dispatcher
+    from fairlead.report.numbers import counted
 
     view = answer_of(running_dispatcher(address).state.remote(), BEGIN_SECONDS)
     if as_json:
@@ -107,7 +108,7 @@ def status(address: Address = None, as_json: AsJson = False) -> None:
         f"journal   {view['journal'] or 'of that service'}",
         f"nodes     {', '.join(view['nodes'])}",
         f"drivers   {len(view['agents'])}, of {drivers}",
-        f"running   {view['running']} tasks",
+        f"running   {counted(view['running'], 'task')}",
     )
     emit_lines(lines)
 

@@ -79,7 +79,7 @@ def _with_servers(problem: Problem, rest: str) -> Problem:
     count = problem.count.copy()
     more = int(parts[3]) if parts[2] == "+" else -int(parts[3])
     if count[g] + more < 0:
-        raise InputError(f"{parts[1]} has {count[g]:,} servers")
+        raise InputError(f"{parts[1]} has {_servers(count[g])}")
     count[g] += more
     return rebuilt(problem, count=count)
 
@@ -241,11 +241,11 @@ def _in_words(kind: str, name: str, old: Any, new: Any) -> str:
     if new is None:
         return f"without {name}"
     if old is None:
-        return f"{new.count:,} servers {name}" if kind == "group" else f"new user {name}"
+        return f"{_servers(new.count)} {name}" if kind == "group" else f"new user {name}"
     parts = []
     if kind == "group":
         if old.count != new.count:
-            parts.append(f"{old.count:,} to {new.count:,} servers")
+            parts.append(f"{old.count:,} to {_servers(new.count)}")
         parts += _amounts("", old.capacity, new.capacity)
         if old.labels != new.labels:
             parts.append("labels")
@@ -267,6 +267,10 @@ def _amounts(what: str, old: Mapping[str, float], new: Mapping[str, float]) -> l
     names = dict.fromkeys([*old, *new])
     changed = [(r, old.get(r, 0.0), new.get(r, 0.0)) for r in names]
     return [f"{what}{r} {a:g} to {b:g}" for r, a, b in changed if a != b]
+
+
+def _servers(count: int) -> str:
+    return f"{count:,} {'server' if count == 1 else 'servers'}"
 
 
 def _limit(tasks: float) -> str:

@@ -19,6 +19,7 @@ def format_number(number: float) -> str:
     """Return a number with four digits, or all digits before its point."""
     if not math.isfinite(number):
         return "infinitely many" if number > 0 else str(number)
+    number += 0.0  # makes 0 of -0
     if 1000 <= abs(number) < TOO_LONG:
         return f"{number:,.0f}"
     return f"{number:.4g}"
@@ -62,7 +63,7 @@ def format_percent(fraction: float) -> str:
         return "infinitely"
     if is_nearly_zero(fraction):
         return NEARLY_ZERO
-    percent = 100 * fraction
+    percent = 100 * fraction + 0.0  # makes 0 of -0
     return f"{percent:,.0f} %" if abs(percent) >= 10 else f"{percent:.2g} %"
 
 

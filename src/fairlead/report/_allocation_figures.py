@@ -30,7 +30,7 @@ from fairlead.report.charts import (
     rows,
     shortened,
 )
-from fairlead.report.numbers import amount, counted, number, percent, resource_label
+from fairlead.report.numbers import amount, counted, number, percent, resource_label, tasks_text
 
 LARGEST_HOLDERS = 12
 # Solvers leave tiny numbers of tasks on a group, and rounding leaves tiny free amounts. Neither is
@@ -163,7 +163,7 @@ def group_figure(allocation: Allocation, group: GroupHoldings, styles: Sequence[
     for holding in group.holdings:
         alone = len(holding.users) == 1
         style = styles[holding.users[0]] if alone else Style(COLOUR_OF_OTHERS)
-        tasks = f"{number(holding.tasks)} tasks"
+        tasks = tasks_text(holding.tasks)
         traces.append(segment(holding.name, holding.amounts, holding.time, tasks, style))
     idle = max(0.0, 1.0 - sum(holding.time for holding in group.holdings))
     traces.append(segment("free", group.free, idle, "", Style(COLOUR_OF_FREE)))
@@ -231,7 +231,7 @@ def _share_text(allocation: Allocation, n: int) -> str:
         per_weight = f": {percent(share / weight)} per unit of weight"
     return hover(
         problem.users.names[n],
-        f"{number(float(allocation.user_tasks[n]))} tasks",
+        tasks_text(float(allocation.user_tasks[n])),
         f"{percent(share)} of all {allocation.dominant_resource[n]}",
         f"weight {number(weight)}{per_weight}",
     )

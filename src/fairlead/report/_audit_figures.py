@@ -31,7 +31,7 @@ from fairlead.report.charts import (
     rows,
     rule,
 )
-from fairlead.report.numbers import UNCHANGED, change, number, percent
+from fairlead.report.numbers import UNCHANGED, change, number, percent, tasks_text
 
 ENVY_SHOWN = 40
 # A map of more columns has no room for numbers in its cells.
@@ -118,7 +118,7 @@ def envy_figure(audit: Audit, comparison: FairComparison, users: IntArray) -> Fi
 
     def text(n: int, m: int) -> str:
         return (
-            f"<b>{plain(names[n])}</b> would run {number(float(could[n, m]))} tasks with what "
+            f"<b>{plain(names[n])}</b> would run {tasks_text(float(could[n, m]))} with what "
             f"<b>{plain(names[m])}</b> has, instead of {number(float(could[n, n]))}"
         )
 
@@ -164,21 +164,21 @@ def envy_figure(audit: Audit, comparison: FairComparison, users: IntArray) -> Fi
 def user_hover(audit: Audit, comparison: FairComparison, n: int) -> str:
     """Describe a user's holdings, fair share and margin, for the pointer."""
     problem, fair = audit.subject.problem, audit.fair
-    tasks = number(float(audit.subject.holdings.user_tasks[n]))
+    tasks = tasks_text(float(audit.subject.holdings.user_tasks[n]))
     due, margin, envies = "", "", ""
     if fair is not None:
-        fair_tasks = number(float(fair.user_tasks[n]))
-        due = f"{comparison.due_name}: {fair_tasks} tasks, {percent(float(comparison.due[n]))}"
+        fair_tasks = tasks_text(float(fair.user_tasks[n]))
+        due = f"{comparison.due_name}: {fair_tasks}, {percent(float(comparison.due[n]))}"
     if not np.isnan(comparison.margin[n]):
         margin = f", margin: {change(float(comparison.margin[n]), 'as due')}"
     if comparison.envies[n]:
         envied = problem.users.names[int(audit.envy.envied[n])]
-        envies = f"envies {envied}: {number(float(audit.envy.could[n]))} tasks with its bundle"
+        envies = f"envies {envied}: {tasks_text(float(audit.envy.could[n]))} with its bundle"
     return hover(
         problem.users.names[n],
-        f"{tasks} tasks, dominant share {percent(float(comparison.held[n]))}",
+        f"{tasks}, dominant share {percent(float(comparison.held[n]))}",
         due,
-        f"a slice of every server: {number(float(audit.slices[n]))} tasks{margin}",
+        f"a slice of every server: {tasks_text(float(audit.slices[n]))}{margin}",
         f"weight {number(float(problem.weight[n]))}",
         envies,
     )

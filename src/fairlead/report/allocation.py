@@ -45,7 +45,7 @@ from fairlead.report.document import (
     table_of,
     words,
 )
-from fairlead.report.numbers import UNCHANGED, amount, counted, named, number, percent
+from fairlead.report.numbers import UNCHANGED, amount, counted, named, number, percent, tasks_text
 from fairlead.report.numbers import resource_label as label_of
 
 GROUPS_LISTED = 6  # in a cell
@@ -383,7 +383,7 @@ def _comparison_verdict(answers: Mapping[str, Allocation]) -> Statement:
             f"and smallest under {holders(least <= worst + near)}, {percent(worst)}"
         )
     if most - tasks.min() <= UNCHANGED * most:
-        text += f". {number(most)} tasks run under {_all_of(names)}"
+        text += f". {tasks_text(most)} in all under {_all_of(names)}"
     else:
         text += f". Most tasks run under {holders(tasks >= most * (1 - UNCHANGED))}: {number(most)}"
     return Statement(kind, f"{text}.{proved}")

@@ -48,7 +48,15 @@ from fairlead.report.document import (
     numbers,
     words,
 )
-from fairlead.report.numbers import UNCHANGED, amount, change, counted, named, number, percent
+from fairlead.report.numbers import (
+    UNCHANGED,
+    amount,
+    change,
+    counted,
+    named,
+    percent,
+    tasks_text,
+)
 
 NAMED = 5
 # Properties that holdings alone decide, unless a part of them is in doubt.
@@ -421,7 +429,7 @@ def _users(audit: Audit, comparison: FairComparison) -> Table:
         cells.append(change_cell(float(comparison.margin[n]), bool(comparison.short[n])))
         if envies:
             envied = names[int(audit.envy.envied[n])]
-            text = f"{envied}: {number(float(audit.envy.could[n]))} tasks"
+            text = f"{envied}: {tasks_text(float(audit.envy.could[n]))}"
             cells.append(text if comparison.envies[n] else "")
         if is_given:
             cells.append(_held_amounts(audit, n))

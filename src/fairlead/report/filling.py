@@ -23,7 +23,16 @@ from fairlead.report.document import (
     numbers,
     words,
 )
-from fairlead.report.numbers import amount, counted, named, number, percent, resource_label, spread
+from fairlead.report.numbers import (
+    amount,
+    counted,
+    named,
+    number,
+    percent,
+    resource_label,
+    spread,
+    tasks_text,
+)
 from fairlead.scheduler.policies import Policy
 from fairlead.simulation.room_left import RoomLeft
 from fairlead.simulation.trials import Trials, TrialSummary
@@ -78,7 +87,7 @@ def filling_document(trials: Trials, title: str, left_out: Sequence[str] = ()) -
         users = [_means(trials), Picture(caption, lambda: spread_figure(trials, styles), about)]
     users += [Prose(note, "small") for note in (_note(trials), _fractions(trials)) if note]
     verdict = verdict_of(allocation)
-    tasks = f"{number(float(trials.total.mean))} tasks{' on average' if trials.varies else ''}"
+    tasks = f"{tasks_text(float(trials.total.mean))}{' on average' if trials.varies else ''}"
     return Document(
         title,
         "whole tasks",

@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from fairlead.report.numbers import duration, number, percent, printable, spread
+from fairlead.report.numbers import counted, duration, number, percent, printable, spread
 
 ROUNDING = 1e-6  # of a share
 RESOURCES = (("cpu", "cores"), ("memory", "GiB"), ("gpu", "GPUs"))
@@ -292,10 +292,10 @@ def what_if_table(found: Row) -> LiveTable:
         )
         for u in users
     ]
-    more = " at least" if found["is_cut"] else ""
+    started = counted(found["starts"], "task") + (" at least" if found["is_cut"] else "")
     note = (
-        f"Parts of the cluster by dominant resources; {_count(found['starts'])} tasks{more} would "
-        f"start now, and {_count(found['stops'])} would stop. Nothing was changed."
+        f"Parts of the cluster by dominant resources; {started} would start now, and "
+        f"{_count(found['stops'])} would stop. Nothing was changed."
     )
     return LiveTable("what if", "no users yet", "user", columns, rows, found, note)
 

@@ -18,7 +18,7 @@ from fairlead.report.live import (
     servers_table,
     shares_table,
 )
-from fairlead.report.numbers import number, percent, printable
+from fairlead.report.numbers import counted, number, percent, printable
 
 BAR = 20  # columns
 LEAST_ROWS = 3  # of each table
@@ -110,9 +110,9 @@ def _totals(users: Sequence[Row], servers: Sequence[Row]) -> Text:
     waiting, running = (sum(user[name] for user in users) for name in ("waiting", "running"))
     ready = sum(server["state"] == "ready" for server in servers)
     parts = [
-        f"{running:,} tasks run",
+        f"{counted(running, 'task')} {'runs' if running == 1 else 'run'}",
         f"{waiting:,} wait",
-        f"{ready:,} of {len(servers):,} servers ready",
+        f"{ready:,} of {counted(len(servers), 'server')} ready",
     ]
     for name, unit in RESOURCES:
         held = sum(server["used"].get(name, 0.0) for server in servers)

@@ -7,7 +7,13 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from fairlead.model.quantity import printable
-from fairlead.properties.verdict_text import NEARLY_ZERO, UNCHANGED, counted, is_nearly_zero
+from fairlead.properties.verdict_text import (
+    NEARLY_ZERO,
+    UNCHANGED,
+    counted,
+    format_tasks,
+    is_nearly_zero,
+)
 
 if TYPE_CHECKING:
     from fairlead.model.cluster import Cluster
@@ -25,6 +31,7 @@ __all__ = [
     "printable",
     "resource_label",
     "spread",
+    "tasks_text",
     "time_unit",
 ]
 
@@ -33,11 +40,17 @@ UNITS_OF_TIME = (("d", 86_400.0), ("h", 3600.0), ("min", 60.0))
 
 def number(value: float) -> str:
     """Write an amount with four significant digits: ``12,583``, ``82.5``, ``0.0123``."""
+    value += 0.0  # makes 0 of -0
     if value != 0 and not 1e-4 <= abs(value) < 1e12:
         return f"{value:.3g}"
     if abs(value) >= 999.95:
         return f"{value:,.0f}"
     return f"{value:.4g}"
+
+
+def tasks_text(tasks: float) -> str:
+    """Write a number of tasks with its noun: ``1 task``, ``2.5 tasks``."""
+    return format_tasks(number(tasks))
 
 
 def spread(value: float) -> str:
@@ -51,14 +64,14 @@ def percent(share: float) -> str:
         return NEARLY_ZERO
     if 0 < abs(share) < 1e-4:
         return f"{100 * share:.2g} %"
-    return f"{100 * share:,.2f} %"
+    return f"{100 * share + 0.0:,.2f} %"  # 0 of -0
 
 
 def precise_percent(share: float) -> str:
     """Write a percentage with four digits, for shares that differ little: ``0.02857 %``."""
     if is_nearly_zero(share):
         return NEARLY_ZERO
-    return f"{100 * share:#.4g} %"
+    return f"{100 * share + 0.0:#.4g} %"  # 0 of -0
 
 
 def change(fraction: float, unchanged: str = "unchanged") -> str:

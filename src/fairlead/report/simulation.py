@@ -159,7 +159,7 @@ def _verdict(runs: Runs, found: Mapping[str, Figures], changed: Collection[str])
     text = f"Against {short_name(runs.today)}, of {users}: {'; '.join(parts)}"
     if not parts:
         completed = found[runs.today]["completed"]
-        text = f"{completed:,} tasks are completed under {short_name(runs.today)}"
+        text = f"{counted(completed, 'task')} completed under {short_name(runs.today)}"
     unlucky = [
         f"under {short_name(name)} {' and '.join(starved)}"
         for name in runs.shared
@@ -487,7 +487,8 @@ def _change(against: ComparedPolicy, n: int) -> Cell:
     if comparison.unknown[n]:
         return Cell("unknown", SORTED_LAST, kind=kind)
     if not np.isfinite(ratio):
-        return Cell(f"{more:+,} tasks" if more else "–", SORTED_LAST, kind=kind)
+        noun = "task" if abs(more) == 1 else "tasks"
+        return Cell(f"{more:+,} {noun}" if more else "–", SORTED_LAST, kind=kind)
     note = f"waits {difference_text(wait)}" if wait else ""
     return Cell(ratio_text(ratio), ratio, kind=kind, note=note)
 

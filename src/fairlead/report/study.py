@@ -38,7 +38,7 @@ def study_document(
     return Document(
         title,
         "a study of policies",
-        f"{len(found.policies)} policies in "
+        f"{len(found.policies)} {'policy' if len(found.policies) == 1 else 'policies'} in "
         f"{counted(len(found.variations), 'variation')}. Differences are from "
         f"{found.policies[0]}, in pairs; intervals are of 95 % confidence, by Student's t.",
         _verdict(found),

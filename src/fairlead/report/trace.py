@@ -98,7 +98,8 @@ def _remarks(figures: Mapping[str, Any]) -> Iterator[str]:
         yield f"Jobs with a time limit: {figures['limited']:,}"
     events = [f"{count:,} {name}" for name, count in figures["server_events"].items() if count]
     if events:
-        there = f"{figures['servers_at_start']:,} of {figures['servers']:,} servers at the start"
+        servers = counted(figures["servers"], "server")
+        there = f"{figures['servers_at_start']:,} of {servers} at the start"
         yield f"{there}; events of servers: {', '.join(events)}"
     for what, count in figures["notes"].items():
         yield f"{what[0].upper()}{what[1:]}: {count:,}"
