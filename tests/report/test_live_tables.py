@@ -127,3 +127,12 @@ def test_quotas_show_what_is_held_and_which_cannot_be_met() -> None:
     assert rows[1] == ["team", "gpu", "2", "2", "all"]
     assert rows[2][:4] == ["bo", "gpu", "0", "1"]
     assert "Not all quotas can be met: 3 gpu are guaranteed to bo." in shown
+
+
+def test_a_server_with_less_than_its_tasks_hold_is_flagged() -> None:
+    shrunk = {"capacity": {"cpu": 2.0}, "used": {"cpu": 4.0, "gpu": 1.0}, "labels": {}}
+    full = {"capacity": {"cpu": 2.0}, "used": {"cpu": 2.0}, "labels": {}}
+    rows = servers_table([{**SERVER, **shrunk}, {**SERVER, **full}]).rows
+    assert rows[0][1] == "ready, overcommitted"
+    assert rows[0][2:5] == ("4/2", "", "1/0")
+    assert rows[1][1] == "ready"

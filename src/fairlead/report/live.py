@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from fairlead.report.numbers import counted, duration, number, percent, printable, spread
 
-ROUNDING = 1e-6  # of a share
+ROUNDING = 1e-6  # of a share or capacity
 RESOURCES = (("cpu", "cores"), ("memory", "GiB"), ("gpu", "GPUs"))
 ROWS_ON_TERMINAL = 40
 GAP = "   "  # between columns
@@ -178,7 +178,7 @@ def servers_table(servers: Sequence[Row]) -> LiveTable:
     rows = [
         (
             s["name"],
-            s["state"],
+            f"{s['state']}, overcommitted" if _is_overcommitted(s) else s["state"],
             *(_of(s["used"].get(name, 0.0), s["capacity"].get(name, 0.0)) for name, _ in RESOURCES),
             _count(s["tasks"]),
             " ".join(f"{key}={value}" for key, value in sorted(s["labels"].items())),
@@ -375,7 +375,15 @@ def _amount(amount: float) -> str:
 
 
 def _of(used: float, capacity: float) -> str:
-    return f"{number(used)}/{number(capacity)}" if capacity else ""
+    return f"{number(used)}/{number(capacity)}" if capacity or used else ""
+
+
+def _is_overcommitted(server: Row) -> bool:
+    """Return whether tasks hold more than the server has, as after it joined again with less."""
+    capacity = server["capacity"]
+    return any(
+        held > capacity.get(name, 0.0) * (1 + ROUNDING) for name, held in server["used"].items()
+    )
 
 
 def _difference(user: Row) -> str:
