@@ -136,3 +136,10 @@ def test_a_server_with_less_than_its_tasks_hold_is_flagged() -> None:
     assert rows[0][1] == "ready, overcommitted"
     assert rows[0][2:5] == ("4/2", "", "1/0")
     assert rows[1][1] == "ready"
+
+
+def test_gpus_in_use_are_listed_by_number() -> None:
+    table = servers_table([{**SERVERS[0], "gpus": {"0": 1.0, "2": 0.75}}, *SERVERS])
+    at = [column.text for column in table.columns].index("GPUs in use")
+    assert [row[at] for row in table.rows] == ["0, 2 (0.75)", ""]
+    assert "GPUs in use" not in [column.text for column in servers_table(SERVERS).columns]

@@ -113,6 +113,8 @@ async def test_orders_name_the_gpus(ask: Asked) -> None:
     found = dict(zip((key[0] for _, key, *_ in orders["start"]), orders["devices"], strict=True))
     assert found == {1: [0], 2: [1], 3: [0], 4: []}
     (shown,) = (await ask("GET", "/v1/servers/search"))["servers"]
+    (listed,) = (await ask("GET", "/v1/servers"))["servers"]
+    assert listed["gpus"] == shown["gpus"] == {"0": 0.75, "1": 1}
     assert shown["used"]["gpu"] == 1.75
     assert {row["job"]: row["devices"] for row in shown["running"]} == {
         "1": [0], "2": [1], "3": [0], "4": []

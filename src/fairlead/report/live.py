@@ -167,11 +167,13 @@ def users_table(users: Sequence[Row]) -> LiveTable:
 
 
 def servers_table(servers: Sequence[Row]) -> LiveTable:
-    """List servers, with used and total amounts."""
+    """List servers, with used and total amounts, and the used part of each GPU if there is any."""
+    has_gpus = any(server.get("gpus") for server in servers)
     columns = (
         words("server"),
         words("state"),
         *(Heading(unit) for _, unit in RESOURCES),
+        *([words("GPUs in use")] if has_gpus else []),
         Heading("tasks"),
         words("labels"),
     )
@@ -180,6 +182,7 @@ def servers_table(servers: Sequence[Row]) -> LiveTable:
             s["name"],
             f"{s['state']}, overcommitted" if _is_overcommitted(s) else s["state"],
             *(_of(s["used"].get(name, 0.0), s["capacity"].get(name, 0.0)) for name, _ in RESOURCES),
+            *([_gpus_in_use(s)] if has_gpus else []),
             _count(s["tasks"]),
             " ".join(f"{key}={value}" for key, value in sorted(s["labels"].items())),
         )
@@ -376,6 +379,14 @@ def _amount(amount: float) -> str:
 
 def _of(used: float, capacity: float) -> str:
     return f"{number(used)}/{number(capacity)}" if capacity or used else ""
+
+
+def _gpus_in_use(server: Row) -> str:
+    """List the GPUs in use by number, with the used part of shared ones: ``0, 2 (0.75)``."""
+    return ", ".join(
+        gpu if part == 1 else f"{gpu} ({number(part)})"
+        for gpu, part in (server.get("gpus") or {}).items()
+    )
 
 
 def _is_overcommitted(server: Row) -> bool:

@@ -498,13 +498,15 @@ class UsersView(BaseModel):
 class ServerView(BaseModel):
     """A server, its capacity, and the amounts that tasks hold.
 
-    A server that is ``gone`` was drained when it was lost, and is drained when it returns.
+    A server that is ``gone`` was drained when it was lost, and is drained when it returns. `gpus`
+    has the used part of each GPU in use, by its number.
     """
 
     name: str
     state: StateOfServer
     capacity: dict[str, float]
     used: dict[str, float]
+    gpus: dict[str, float] = {}
     labels: dict[str, str]
     tasks: int
 

@@ -663,7 +663,7 @@ def user_views(tx: Transaction) -> list[dict[str, Any]]:
 
 def server_views(tx: Transaction) -> list[dict[str, Any]]:
     """Return all servers as the API shows them, and drained ones that are gone."""
-    nothing: dict[str, Any] = {"capacity": {}, "used": {}, "labels": {}, "tasks": 0}
+    nothing: dict[str, Any] = {"capacity": {}, "used": {}, "gpus": {}, "labels": {}, "tasks": 0}
     views = [server_view(server) for server in tx.state.servers.values()]
     return views + [{"name": n, "state": "gone", **nothing} for n in tx.state.drained]
 
@@ -671,11 +671,15 @@ def server_views(tx: Transaction) -> list[dict[str, Any]]:
 def server_view(server: Server) -> dict[str, Any]:
     """Return a server as the API shows it."""
     used = dict.fromkeys(server.capacity, 0.0)
+    gpus: dict[str, float] = {}
     there = [run for run in server.running.values() if not run.awaits]
     for run in there:
+        for number in map(str, run.devices):
+            gpus[number] = gpus.get(number, 0.0) + min(run.demand["gpu"], 1.0)
         for resource, amount in run.demand.items():
             used[resource] = used.get(resource, 0.0) + amount
     view = {"name": server.name, "state": server.state, "capacity": server.capacity}
+    view |= {"gpus": dict(sorted(gpus.items(), key=lambda part: int(part[0])))}
     return view | {"used": used, "labels": server.labels, "tasks": len(there)}
 
 
