@@ -186,7 +186,7 @@ def _names(
     present: BoolArray,
 ) -> list[str]:
     """Return a name of each kind: its user, and where it has several, its servers and resources."""
-    cluster, split = workload.cluster, _split_users(kinds.user)
+    cluster, split = workload.cluster, set(_split_users(kinds.user))
     names: list[str] = []
     taken = set(workload.users)
     for m, n in enumerate(kinds.user.tolist()):
