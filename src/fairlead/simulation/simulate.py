@@ -21,7 +21,7 @@ from fairlead.model.queues import JOBS, TASKS
 from fairlead.model.quotas import check_cluster
 from fairlead.model.run_log import RECORDED, RunLog
 from fairlead.model.workload import Workload, first_seconds
-from fairlead.simulation.metrics.summary import Summary, summarise
+from fairlead.simulation.metrics.summary import Summary, check_since, summarise
 from fairlead.simulation.planned_runs import Policies, policies_of
 from fairlead.simulation.runs import (
     FinishedRun,
@@ -42,7 +42,7 @@ FAIR = ("drfh", "tsf", "ps-dsf")
 class Outcome(Shown):
     """A run of a policy, and its figures.
 
-    `to_frame` has a row for each user; ``to_frame("jobs")`` for each job, and
+    `to_frame` has a row for each user; ``to_frame("jobs")`` for each job after the warm-up, and
     ``to_frame("starts")`` for each start of a task. Times are in seconds. `plot` draws
     users' shares over time.
 
@@ -56,6 +56,8 @@ class Outcome(Shown):
         File of the log, if kept.
     until : float, optional
         Time of completion ratios, in seconds; by default as `summarise` chooses.
+    since : float
+        End of the warm-up in seconds, from which on the run is measured.
     fair : str
         Mechanism of the fair shares, for the fairness error.
     """
@@ -66,23 +68,33 @@ class Outcome(Shown):
     path: Path | None = None
     until: float | None = None
     fair: str = FAIR[0]
+    since: float = 0.0
     frames = ("users", "jobs", "starts")
 
     @classmethod
-    def of(cls, run: FinishedRun, until: float | None = None, fair: str = FAIR[0]) -> Outcome:
+    def of(
+        cls,
+        run: FinishedRun,
+        until: float | None = None,
+        fair: str = FAIR[0],
+        since: float = 0.0,
+    ) -> Outcome:
         """Return the outcome of a run."""
-        return cls(run.run.name, run.workload, run.log, run.path, until, fair)
+        return cls(run.run.name, run.workload, run.log, run.path, until, fair, since)
 
     @cached_property
     def summary(self) -> Summary:
         """The figures of the run, computed at the first access."""
-        return summarise(self.workload, self.log, horizon=self.until, mechanism=self.fair)
+        return summarise(
+            self.workload, self.log, since=self.since, horizon=self.until, mechanism=self.fair
+        )
 
     @cached_property
     def unplaceable_jobs(self) -> tuple[str, ...]:
-        """Names of the jobs with an unplaceable task, in order of submission."""
+        """Names of the jobs with an unplaceable task after the warm-up, by submission."""
         jobs = np.unique(self.workload.set_job[self.log.set_unplaceable])
-        return tuple(self.workload.job_names[jobs].tolist())
+        later = jobs[self.workload.job_submit[jobs] >= self.since]
+        return tuple(self.workload.job_names[later].tolist())
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as plain values, for JSON."""
@@ -92,11 +104,11 @@ class Outcome(Shown):
         workload, log = self.workload, self.log
         users = np.array(workload.users, dtype=object)
         if what == "jobs":
-            jobs = self.summary.jobs
+            jobs, first = self.summary.jobs, self.summary.first_job
             return {
-                "job": workload.job_names.tolist(),
-                "user": users[workload.job_user].tolist(),
-                "submitted": workload.job_submit,
+                "job": workload.job_names[first:].tolist(),
+                "user": users[workload.job_user[first:]].tolist(),
+                "submitted": workload.job_submit[first:],
                 "wait": jobs.wait,
                 "completion_time": jobs.completion,
                 "slowdown": jobs.slowdown,
@@ -163,6 +175,7 @@ def simulate(
     dedicated: bool = False,
     perfect_estimates: bool = False,
     until: float | None = None,
+    warm_up: float = 0.0,
     fair: str = FAIR[0],
     queues: Path | str | None = None,
     on_found: Callable[[str, Path], None] | None = None,
@@ -202,6 +215,9 @@ def simulate(
     until : float, optional
         Seconds: only jobs submitted before are replayed, to their end; completion ratios are
         taken then.
+    warm_up : float
+        Seconds: earlier jobs fill the cluster and do not count, as `summarise` defines for its
+        `since`.
     fair : str
         Mechanism of the fair shares, for the fairness error: one of `FAIR`, or one of your own
         (`fairlead.mechanism`).
@@ -285,8 +301,13 @@ def simulate(
         workload = workload.as_trace()
     if perfect_estimates:
         workload = with_perfect_estimates(workload)
+    if until is not None:
+        workload = first_seconds(workload, until)
+    warm_up = number(warm_up, "warm_up")
+    if warm_up:
+        check_since(warm_up, float(workload.job_submit[-1]), "warm_up")
     runs = run_policies(
-        workload if until is None else first_seconds(workload, until),
+        workload,
         policies,
         folder=None if folder is None else Path(file_name(folder, "folder")),
         executor=executor or Processes(processes),
@@ -297,7 +318,7 @@ def simulate(
         on_found=on_found,
         on_progress=on_progress,
     )
-    return Outcomes({name: Outcome.of(run, until, fair) for name, run in runs.items()})
+    return Outcomes({name: Outcome.of(run, until, fair, warm_up) for name, run in runs.items()})
 
 
 def with_queues(workload: Workload, path: Path | str) -> Workload:
@@ -330,6 +351,7 @@ def with_recorded(
     workload: Workload,
     until: float | None = None,
     fair: str = FAIR[0],
+    since: float = 0.0,
 ) -> Outcomes:
     """Return outcomes with the recorded run, first if it is not among them.
 
@@ -337,7 +359,7 @@ def with_recorded(
     """
     if RECORDED in outcomes:
         return Outcomes(outcomes)
-    recorded = Outcome(RECORDED, workload, recorded_run(workload), None, until, fair)
+    recorded = Outcome(RECORDED, workload, recorded_run(workload), None, until, fair, since)
     return Outcomes({RECORDED: recorded, **outcomes})
 
 

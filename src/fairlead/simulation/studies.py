@@ -179,7 +179,7 @@ def figures_of(outcome: Outcome) -> dict[str, float]:
         "fairness error": np.nan if fairness is None else fairness.mean,
         "weekly fairness error": np.nan if fairness is None else fairness.over(WEEK),
         "makespan": outcome.log.makespan,
-        "lost tasks": float(outcome.log.lost.sum()),
+        "lost tasks": float(outcome.summary.lost),
     }
 
 

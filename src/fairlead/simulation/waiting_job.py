@@ -125,14 +125,17 @@ def check_explained(policy: str) -> None:
         raise RefusalError(policy, fault)
 
 
-def longest_wait(workload: Workload, log: RunLog, user: str) -> tuple[str, float] | None:
+def longest_wait(
+    workload: Workload, log: RunLog, user: str, since: float = 0.0
+) -> tuple[str, float] | None:
     """Return a user's longest-waiting job and the middle of its wait in seconds; None without wait.
 
-    Raises InputError when there is no such user.
+    Only jobs submitted from `since` on count. Raises InputError when there is no such user.
     """
     if user not in workload.users:
         raise InputError(f"there is no user {user!r:.60} in the trace", "user")
     own = workload.job_user == workload.users.index(user)
+    own &= workload.job_submit >= since
     waits = np.where(own, _waited_until(workload, log) - workload.job_submit, 0.0)
     j = int(waits.argmax())
     if not waits[j] > 0:

@@ -80,8 +80,8 @@ class ShareIntegrals:
         Parameters
         ----------
         time : (E,) float
-            Seconds, ascending. The first of all are steps of capacity and the first bin's
-            beginning; events of tasks before that are not allowed.
+            Seconds, ascending. The first of all is a step of capacity. Time before the first
+            bin's beginning adds nothing.
         shape, user : (E,) int
             Of the task, or `NO_SHAPE` where no task starts or stops; or `NEW_CAPACITY`, or
             `NEW_BIN`.

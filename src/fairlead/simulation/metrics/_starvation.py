@@ -17,20 +17,20 @@ class Starvation:
     """Starvation of N users."""
 
     # (N,): the longest uninterrupted time in which tasks of the user wait and none runs, seconds;
-    # where a task waits for ever, until the last event.
+    # where a task waits for ever, until the last event. A wait before `since` does not count.
     longest: FloatArray
     # (N,): whether the user had active tasks while jobs arrived and none ran in that time; or none
-    # of its tasks ever ran, though some waited.
+    # of its tasks ran from `since` on, though some waited.
     got_nothing: BoolArray
     # (N,): whether the user has tasks and none ever started, also where none could run. False where
-    # the log does not record the times of some.
+    # the log does not record the times of some. Of the whole run.
     never_ran: BoolArray
 
 
 def measure_starvation(
-    workload: Workload, log: RunLog, outcomes: TaskOutcomes, arrivals: float
+    workload: Workload, log: RunLog, outcomes: TaskOutcomes, arrivals: float, since: float = 0.0
 ) -> Starvation:
-    """Measure starvation; jobs arrive for `arrivals` seconds. O((T + P) log (T + P))."""
+    """Measure starvation from `since` on; jobs arrive until `arrivals`. O((T + P) log (T + P))."""
     n_users = workload.n_users
     wants = ~outcomes.never_active
     ends = wants & np.isfinite(outcomes.over)
@@ -52,8 +52,9 @@ def measure_starvation(
     before = np.searchsorted(user, np.arange(n_users))
     counts -= np.vstack([np.zeros((1, 2), dtype=counts.dtype), counts])[before][user]
     # Intervals from the last event at one time to the next time of the same user.
-    here = np.flatnonzero((user[1:] == user[:-1]) & (time[1:] > time[:-1]))
-    begin, end, of = time[here], time[here + 1], user[here]
+    begins = np.maximum(time[:-1], since)
+    here = np.flatnonzero((user[1:] == user[:-1]) & (time[1:] > begins))
+    begin, end, of = begins[here], time[here + 1], user[here]
     wanting, running = (counts[here] > 0).T
     without = wanting & ~running
     longest = np.zeros(n_users)

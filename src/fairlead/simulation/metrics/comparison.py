@@ -181,7 +181,7 @@ def compare(
     Raises
     ------
     InputError
-        When the summaries are of other jobs.
+        When the summaries are of other jobs, or measured from different times.
 
     Notes
     -----
@@ -190,7 +190,11 @@ def compare(
     workload, n_users = summary.workload, summary.workload.n_users
     if not _same_jobs(workload, baseline.workload):
         raise InputError("is of another workload", "baseline")
-    owner = workload.job_user
+    if summary.since != baseline.since:
+        fault = f"must be measured from {summary.since:g} s on, not from {baseline.since:g} s"
+        raise InputError(fault, "baseline")
+    first = summary.first_job
+    owner, job_tasks = workload.job_user[first:], workload.job_tasks[first:]
     ours, theirs = summary.outcomes, baseline.outcomes
     known = ~(ours.unrecorded | theirs.unrecorded)
 
@@ -220,7 +224,7 @@ def compare(
         horizon=horizon,
         done=completion_ratio(ours, n_users, horizon, known),
         baseline_done=completion_ratio(theirs, n_users, horizon, known),
-        reduction=reduction_by_size(workload.job_tasks, summary.jobs, baseline.jobs, classes),
+        reduction=reduction_by_size(job_tasks, summary.jobs, baseline.jobs, classes),
     )
 
 

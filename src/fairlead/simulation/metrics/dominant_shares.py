@@ -79,7 +79,7 @@ class Shares:
 def measure_shares(
     workload: Workload, log: RunLog, outcomes: TaskOutcomes, edges: FloatArray, capacity: Capacity
 ) -> Shares:
-    """Measure dominant shares between (B + 1,) edges, ascending from 0, in seconds.
+    """Measure dominant shares between (B + 1,) edges, ascending, in seconds.
 
     Exact: integrals over each bin by its length. O((P + K) (R + log P) + (B + X) N).
     """

@@ -36,6 +36,7 @@ class FairnessError:
     active: BoolArray  # (I, N): whether a task of the user waited or ran
     weight: FloatArray  # (N,)
     part: float  # seconds that each instant stands for
+    since: float = 0.0  # beginning of the first instant's part, seconds
 
     @property
     def unsolved(self) -> int:
@@ -89,12 +90,13 @@ class FairnessError:
 
         A larger share at one time makes up for a smaller one at another time in the same window:
         ``sum over users of |sum over instants of (held - fair)|``, over all fair shares of
-        the window. Not a number for windows with less than two instants.
+        the window. The first window begins at `since`. Not a number for windows with less than
+        two instants.
         """
         if not window >= 2 * self.part:
             return np.nan
         is_known = self.active.any(axis=1) & ~np.isnan(self.fair).any(axis=1)
-        number = (self.time // window).astype(np.int64)
+        number = ((self.time - self.since) // window).astype(np.int64)
         errors = []
         for k in np.unique(number[is_known]):
             mine = is_known & (number == k)
@@ -129,8 +131,9 @@ def measure_fairness(
     *,
     instants: int,
     mechanism: str = "drfh",
+    since: float = 0.0,
 ) -> FairnessError:
-    """Compare held with fair shares in the middles of equal parts of the time from 0 to `until`.
+    """Compare held with fair shares in the middles of equal parts of the time up to `until`.
 
     At each instant the cluster has the present servers (draining ones too, because tasks still run
     on them), and the users are those with a waiting or running task, as
@@ -144,7 +147,7 @@ def measure_fairness(
     if instants < 1:
         raise InputError(f"must be a positive number, not {instants}", "instants")
     check_time(until, "until")
-    times = (np.arange(instants) + 0.5) / instants * until
+    times = since + (np.arange(instants) + 0.5) / instants * (until - since)
     steps = capacity.at(times)
     user_of_set = workload.job_user[workload.set_job]
     demand, places = workload.shapes[workload.set_shape], workload.places
@@ -169,8 +172,8 @@ def measure_fairness(
             fair[i] = shares.fair(snapshot.active, workload.cluster.capacity, servers).share
         except CertificateError:
             fair[i] = np.nan
-    part = until / instants
-    return FairnessError(mechanism, times, held, fair, active, workload.weight, part)
+    part = (until - since) / instants
+    return FairnessError(mechanism, times, held, fair, active, workload.weight, part, since)
 
 
 class Snapshot(NamedTuple):

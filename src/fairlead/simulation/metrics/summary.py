@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairlead.errors import InputError
 from fairlead.model.cluster import FloatArray
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
@@ -44,20 +45,23 @@ class Summary:
 
     workload: Workload
     log: RunLog
-    outcomes: TaskOutcomes
-    jobs: JobTimes
-    users: UserFigures
-    utilization: Utilization  # over time, from 0 to `until`
+    outcomes: TaskOutcomes  # of the tasks submitted from `since` on
+    jobs: JobTimes  # of the jobs submitted from `since` on
+    first_job: int  # number of the first of these jobs
+    lost: int  # runs of these tasks that were lost with their server
+    users: UserFigures  # of these jobs and tasks
+    utilization: Utilization  # over time, from `since` to `until`
     shares: Shares  # dominant shares over the same time
-    shares_of_arrivals: Shares  # dominant shares from 0 to `arrivals`, in one bin
-    fairness: FairnessError | None  # from 0 to `arrivals`; None if not requested
+    shares_of_arrivals: Shares  # dominant shares from `since` to `arrivals`, in one bin
+    fairness: FairnessError | None  # from `since` to `arrivals`; None if not requested
     starvation: Starvation
+    since: float  # end of the warm-up, seconds
     until: float  # end of the time over which use is averaged, seconds
     # End of the time over which fairness is judged, seconds. After the last submission the cluster
     # drains: the few users left get all they want.
     arrivals: float
     horizon: float  # time at which completion ratios are taken, seconds
-    horizon_utilization: FloatArray  # (R,): of each resource, from 0 to the horizon
+    horizon_utilization: FloatArray  # (R,): of each resource, from `since` to the horizon
 
     @property
     def policy(self) -> str:
@@ -78,14 +82,14 @@ class Summary:
         outcomes, jobs, fairness = self.outcomes, self.jobs, self.fairness
         shares = self.shares_of_arrivals
         figures = {
-            "tasks": self.workload.n_tasks,
+            "tasks": len(outcomes.set),
             "completed": int(outcomes.completed.sum()),
             "unplaceable": int(outcomes.unplaceable.sum()),
             "cancelled": int(outcomes.withdrawn.sum()),
             "waiting": int(outcomes.waits_forever.sum()),
             "unrecorded": int(outcomes.unrecorded.sum()),
-            "lost": int(self.log.lost.sum()),
-            "jobs": self.workload.n_jobs,
+            "lost": self.lost,
+            "jobs": len(jobs.wait),
             "jobs_completed": int(jobs.completed.sum()),
             "jobs_unrecorded": self.jobs_unrecorded,
             "makespan": self.log.makespan,
@@ -113,6 +117,7 @@ class Summary:
             "longest_without": self._longest_starvation(),
             "jain": shares.jain,
             "least_share": shares.mean_least,
+            "measured_since": self.since,
             "averaged_until": self.until,
             "arrivals_until": self.arrivals,
             "horizon": self._horizon(),
@@ -178,6 +183,7 @@ def summarise(
     workload: Workload,
     log: RunLog,
     *,
+    since: float = 0.0,
     until: float | None = None,
     horizon: float | None = None,
     bins: int = DEFAULT_BINS,
@@ -191,11 +197,13 @@ def summarise(
     workload : Workload
     log : RunLog
         The run of a policy.
+    since : float
+        End of the warm-up, seconds. Earlier jobs run and hold resources, but do not count.
     until : float, optional
-        End of the time over which utilisation, shares and the fairness error are averaged, from 0
-        on; seconds. When absent, use is averaged until the makespan, or until the last submission
-        or server event if no task ran. Fairness is averaged until the last submission, or as long
-        as use if all jobs were submitted at once.
+        End of the time over which utilisation, shares and the fairness error are averaged, from
+        `since` on; seconds. When absent, use is averaged until the makespan, or until the last
+        submission or server event if no task ran. Fairness is averaged until the last submission,
+        or as long as use if all jobs were submitted at once.
     horizon : float, optional
         Time at which completion ratios are taken; seconds. When absent, `until` if that is given,
         else the last submission or event of a server, else the makespan.
@@ -209,17 +217,26 @@ def summarise(
     Raises
     ------
     InputError
-        When a time is not positive, there are no bins, or the mechanism is unknown.
+        When a time is not positive, `since` is negative or not before the other times, there are
+        no bins, or the mechanism is unknown.
     RefusalError
         When the mechanism's definition does not admit the problem of some instant.
 
     Notes
     -----
+    With a warm-up the figures are of:
+
+    - the jobs submitted from `since` on: waits, completion times, slowdowns, completion ratios,
+      all counts of tasks and jobs, lost runs, and the users' counts and means;
+    - the time from `since` on, with the tasks of all jobs: utilisation, shares, Jain's index, the
+      fairness error with the owed cluster-hours, and users that got nothing. A user's longest time
+      without a running task begins at `since` at the earliest;
+    - the whole run: the makespan, and the users that never ran.
+
     Half a second for a million starts of 250 users on 12,583 servers without the fairness error,
     which adds about 10 ms for each of its instants.
     """
     outcomes, capacity = follow_tasks(workload, log), capacity_over_time(workload)
-    jobs = measure_jobs(workload, outcomes)
     # Where nothing ran and all was submitted at once, any time will do.
     end = log.makespan or workload.span or 1.0
     if horizon is None:
@@ -229,8 +246,10 @@ def summarise(
         until, arrivals = end, last if last > first else end
     else:
         arrivals = until
-    edges = time_grid(until, bins)
+    check_time(until, "until")
     check_time(horizon, "horizon")
+    check_since(since, min(until, arrivals, horizon), "since")
+    edges = time_grid(until, bins, since)
     fairness = None
     if instants:
         fairness = measure_fairness(
@@ -241,29 +260,45 @@ def summarise(
             capacity,
             instants=instants,
             mechanism=mechanism,
+            since=since,
         )
     shares = shares_of_arrivals = measure_shares(workload, log, outcomes, edges, capacity)
     if arrivals != until:
-        whole = time_grid(arrivals, 1)
+        whole = time_grid(arrivals, 1, since)
         shares_of_arrivals = measure_shares(workload, log, outcomes, whole, capacity)
+    # Jobs are in order of submission, and their tasks follow each other.
+    first = int(np.searchsorted(workload.job_submit, since))
+    first_task = int(workload.first_task[workload.first_set[first]])
+    jobs, counted = measure_jobs(workload, outcomes).from_job(first), outcomes.from_task(first_task)
+    owner = workload.job_user[first:]
     return Summary(
         workload=workload,
         log=log,
-        outcomes=outcomes,
+        outcomes=counted,
         jobs=jobs,
-        users=measure_users(workload, outcomes, jobs, horizon),
+        first_job=first,
+        lost=int((log.lost & (log.task >= first_task)).sum()),
+        users=measure_users(owner, workload.n_users, counted, jobs, horizon),
         utilization=measure_utilization(workload, log, edges, capacity),
         shares=shares,
         shares_of_arrivals=shares_of_arrivals,
         fairness=fairness,
-        starvation=measure_starvation(workload, log, outcomes, arrivals),
+        starvation=measure_starvation(workload, log, outcomes, arrivals, since),
+        since=since,
         until=until,
         arrivals=arrivals,
         horizon=horizon,
         horizon_utilization=measure_utilization(
-            workload, log, time_grid(horizon, 1), capacity
+            workload, log, time_grid(horizon, 1, since), capacity
         ).mean,
     )
+
+
+def check_since(since: float, end: float, name: str) -> None:
+    """Raise `InputError` for a warm-up that is negative or lasts until the end of measuring."""
+    if not 0 <= since < end:
+        fault = f"must be from 0 to before the end of what is measured, {end:g} s, not {since:g} s"
+        raise InputError(fault, name)
 
 
 def _spread(name: str, values: FloatArray) -> dict[str, float]:

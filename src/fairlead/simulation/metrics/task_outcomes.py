@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from fairlead.simulation.metrics.distribution import mean_by_user
 
 @dataclass(frozen=True, eq=False)
 class TaskOutcomes:
-    """Every task from its submission to its end; T tasks.
+    """Tasks from their submission to their end; T tasks.
 
     A task is *active* from `submit` until `over`, without the latter: all that time it waits or
     runs. A task is never active if it can never run, or if its times are not recorded.
@@ -31,6 +31,12 @@ class TaskOutcomes:
     over: FloatArray
     unplaceable: BoolArray  # (T,): whether it can never run
     unrecorded: BoolArray  # (T,): whether the log of a recorded run lacks its times
+
+    def from_task(self, first: int) -> TaskOutcomes:
+        """Return the outcomes of the tasks from a number on."""
+        return TaskOutcomes(
+            **{each.name: getattr(self, each.name)[first:] for each in fields(self)}
+        )
 
     @property
     def never_active(self) -> BoolArray:
@@ -109,6 +115,10 @@ class JobTimes:
     slowdown: FloatArray
     wait: FloatArray  # (J,): seconds from the submission to the start of the first task
 
+    def from_job(self, first: int) -> JobTimes:
+        """Return the times of the jobs from a number on."""
+        return JobTimes(self.completion[first:], self.slowdown[first:], self.wait[first:])
+
     @property
     def completed(self) -> BoolArray:
         """(J,) bool: whether all tasks ended well."""
@@ -162,10 +172,12 @@ class UserFigures:
 
 
 def measure_users(
-    workload: Workload, outcomes: TaskOutcomes, jobs: JobTimes, horizon: float
+    owner: IndexArray, n_users: int, outcomes: TaskOutcomes, jobs: JobTimes, horizon: float
 ) -> UserFigures:
-    """Sum up tasks and jobs by user, with completion ratios at the horizon in seconds; O(T + J)."""
-    n_users, owner = workload.n_users, workload.job_user
+    """Sum up tasks and jobs, of (J,) owners, by user.
+
+    Completion ratios are taken at the horizon in seconds. O(T + J).
+    """
 
     def count(users: IndexArray) -> IntArray:
         return np.bincount(users, minlength=n_users).astype(np.int64)

@@ -101,12 +101,12 @@ def measure_utilization(
     )
 
 
-def time_grid(until: float, bins: int) -> FloatArray:
-    """Return (bins + 1,) edges of equal bins from 0 to a time; InputError without time or bins."""
+def time_grid(until: float, bins: int, since: float = 0.0) -> FloatArray:
+    """Return (bins + 1,) edges of equal bins up to a time; InputError without time or bins."""
     check_time(until, "until")
     if bins < 1:
         raise InputError(f"must be a positive number, not {bins}", "bins")
-    return np.linspace(0.0, until, bins + 1)
+    return np.linspace(since, until, bins + 1)
 
 
 def check_time(time: float, name: str) -> None:
