@@ -171,6 +171,45 @@ def test_only_the_first_hours(trace: Path, capsys: Capture) -> None:
     assert found["policies"]["drf/best-fit"] == expected
 
 
+def test_figures_after_a_warm_up(trace: Path, tmp_path: Path, capsys: Capture) -> None:
+    policies = ["-p", "drf/best-fit", "-p", "drf/rrr", "--dedicated"]
+    whole = figures(capsys, trace, *policies)
+    assert figures(capsys, trace, *policies, "--warm-up", "0h") == whole
+    found = figures(capsys, trace, *policies, "--warm-up", "30s")["policies"]
+    for name in ("drf/best-fit", "drf/rrr"):
+        outcome = Outcome("", workload(), plain_replay(workload(), name), since=30.0)
+        assert found[name] == json.loads(json.dumps(outcome.to_dict()))
+        assert (found[name]["measured_since"], found[name]["jobs"]) == (30.0, 3)
+        assert found[name]["makespan"] == whole["policies"][name]["makespan"]
+    python = fairlead.simulate(trace, ["drf/rrr"], warm_up=30)["drf/rrr"]
+    assert json.loads(json.dumps(python.to_dict())) == found["drf/rrr"]
+    hour = figures(capsys, trace, *policies, "--warm-up", "1h")["policies"]["drf/rrr"]
+    assert (hour["tasks"], hour["unplaceable"], hour["unplaceable_jobs"]) == (5, 0, [])
+    report = tmp_path / "page.html"
+    assert simulate(trace, *policies, "--warm-up", "1h", "--report", report) == 0
+    shown = page(report)
+    assert "after a warm-up of 60 min" in shown
+    assert "used: in the time from 60 min to 2 h" in shown
+    assert "Could run nowhere" not in shown
+
+
+def test_jobs_of_the_warm_up_are_not_explained(trace: Path, capsys: Capture) -> None:
+    words = ("-p", "drf/best-fit", "--explain", "ana")
+    for more, is_explained in (((), True), (("--warm-up", "1h"), False)):
+        found = figures(capsys, trace, *words, *more)["explained"]["policies"]
+        assert (found["drf/best-fit"] is not None) == is_explained
+
+
+def test_a_study_is_measured_after_a_warm_up(trace: Path, tmp_path: Path, capsys: Capture) -> None:
+    other = tmp_path / "other.parquet"
+    write_parquet(workload(), other)
+    found = figures(capsys, trace, other, "-p", "drf/best-fit", "--warm-up", "30s")
+    one = figures(capsys, trace, "-p", "drf/best-fit", "--warm-up", "30s")
+    mean = one["policies"]["drf/best-fit"]["mean_wait"]
+    assert found["measured_since"] == 30.0
+    assert found["figures"]["mean wait"]["drf/best-fit"] == pytest.approx([mean, mean])
+
+
 def test_it_is_the_same_from_python(trace: Path, tmp_path: Path, capsys: Capture) -> None:
     found = figures(capsys, trace, "--policy", "drf/rrr", "--seed", 3, "--until", 1)
     for given in (trace, str(trace), workload()):
@@ -317,6 +356,18 @@ def test_unwritable_pages_are_refused_before_anything_runs(
         *(
             (["--policy", "drf/rrr", f"--until={hours}"], "until: must be a positive number, not")
             for hours in (-3, 0, "nan", "inf")
+        ),
+        *(
+            (["--policy", "drf/rrr", f"--warm-up={time}"], "--warm-up: must be seconds, a number")
+            for time in ("-3h", "nan", "inf", "soon", "")
+        ),
+        *(
+            (["--policy", "drf/rrr", f"--warm-up={time}"], "warm_up: must be from 0 to before ")
+            for time in ("2h", "9d")
+        ),
+        (
+            ["--policy", "drf/rrr", "--until=1", "--warm-up=90m"],
+            "warm_up: must be from 0 to before the end of what is measured, 60 s, not 5400 s",
         ),
         (["--policy", "drf/rrr", "--seed", "-1"], "invalid value for '--seed'"),
         (

@@ -34,6 +34,7 @@ from fairlead.cli.options import (
     in_queues,
     plain_trace,
     read_any_trace,
+    seconds_of,
 )
 from fairlead.cli.own_code import mechanism_of, policies_of, refuse_on_ray
 from fairlead.cli.parameters import Argument, Option
@@ -129,6 +130,14 @@ def simulate(
         float | None,
         Option(metavar="HOURS", help="Only jobs submitted in the first hours."),
     ] = None,
+    warm_up: Annotated[
+        str | None,
+        Option(
+            "--warm-up",
+            metavar="TIME",
+            help="Jobs submitted before this time fill the cluster and do not count; such as 6h.",
+        ),
+    ] = None,
     load: Annotated[
         float | None,
         Option(metavar="NUMBER", help="Let jobs arrive so many times faster, such as 1.5."),
@@ -209,6 +218,7 @@ def simulate(
     check_fair(fair)
     if until is not None and not 0 < until < inf:
         raise InputError(f"must be a positive number, not {until:g}", "until")
+    since = 0.0 if warm_up is None else seconds_of(warm_up, "--warm-up")
     names = [run.name for run in planned]
     reference = _reference_policy(today, [run.name for run in planned if not run.dedicated])
     replayed = next((run.policy for run in planned if run.policy != RECORDED), "")
@@ -242,6 +252,7 @@ def simulate(
             "dedicated": dedicated,
             "perfect_estimates": perfect_estimates,
             "until": None if until is None else until * SECONDS_PER_HOUR,
+            "warm_up": since,
             "fair": fair,
         }
         workloads: dict[str, Workload] = {}
@@ -258,7 +269,7 @@ def simulate(
             varied_runs = _study(workloads, policies, seeds, executor, options)
         from fairlead.report.study import study_document
 
-        values = {"fairlead": 1, "seeds": seeds, **varied_runs.to_dict()}
+        values = {"fairlead": 1, "seeds": seeds, "measured_since": since, **varied_runs.to_dict()}
         title = ", ".join(Path(name).name for name in workloads)
         show(study_document(varied_runs, title, lambda: values), as_json, report)
         return
@@ -299,6 +310,7 @@ def simulate(
                     dedicated=dedicated,
                     perfect_estimates=perfect_estimates,
                     until=until,
+                    warm_up=since,
                     fair=fair,
                     on_found=_report_kept,
                     on_progress=on_progress,
@@ -308,7 +320,9 @@ def simulate(
                 if not fault.finished or not needed <= fault.finished.keys():
                     raise
                 failed, rest = fault, fault.finished.items()
-                outcomes = Outcomes({name: Outcome.of(run, until, fair) for name, run in rest})
+                outcomes = Outcomes(
+                    {name: Outcome.of(run, until, fair, since) for name, run in rest}
+                )
         _report_repeated(workload, outcomes)
         reasons = {}
         if explain is not None:
@@ -318,7 +332,7 @@ def simulate(
         if workload.has_starts and (reference == RECORDED or (report and reference is None)):
             from fairlead.simulation.simulate import with_recorded
 
-            shown = with_recorded(outcomes, workload, until, fair)
+            shown = with_recorded(outcomes, workload, until, fair, since)
         options = {
             "trace": str(trace),
             "format": found,
@@ -470,7 +484,7 @@ def _explained(
     for name, outcome in outcomes.items():
         if outcome.log.is_recorded:
             continue
-        longest = longest_wait(outcome.workload, outcome.log, user)
+        longest = longest_wait(outcome.workload, outcome.log, user, outcome.since)
         found[name] = None
         if longest is not None:
             with progress_bar(f"Explaining {name}") as report:

@@ -112,7 +112,7 @@ def unplaceable_tasks(outcomes: Mapping[str, Outcome], jobs_named: int) -> list[
     """List tasks that could run nowhere, once for all policies with the same ones."""
     alike: dict[tuple[tuple[str, ...], int], list[str]] = {}
     for name, outcome in outcomes.items():
-        tasks = int(outcome.workload.set_tasks[outcome.log.set_unplaceable].sum())
+        tasks = int(outcome.summary.outcomes.unplaceable.sum())
         if tasks:
             alike.setdefault((outcome.unplaceable_jobs, tasks), []).append(name)
     lines = []

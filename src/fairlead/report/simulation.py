@@ -116,7 +116,8 @@ def simulation_document(
     return Document(
         title,
         "policies compared",
-        f"{of}{size_of_workload(runs.baseline.workload)}. {_about_today(runs)}",
+        f"{of}{size_of_workload(runs.baseline.workload)}. "
+        f"{_about_today(runs)}{_about_warm_up(runs)}",
         _verdict(runs, found, changed),
         list(_blocks(runs, found, styles, reasons)),
         values,
@@ -142,6 +143,18 @@ def _about_today(runs: Runs) -> str:
     if runs.baseline.workload.has_starts:
         return f"Today's policy: {today}. It is a replay, not the schedule in the log."
     return f"Today's policy: {today}. The trace does not say when tasks started."
+
+
+def _about_warm_up(runs: Runs) -> str:
+    """Describe the part of the run that does not count, if there is one."""
+    since = runs.baseline.summary.since
+    if not since:
+        return ""
+    return (
+        f" Measured after a warm-up of {duration(since)}: jobs submitted before run and hold "
+        "resources, but do not count. The makespan is of the whole run; pictures over time "
+        "begin after the warm-up."
+    )
 
 
 def _verdict(runs: Runs, found: Mapping[str, Figures], changed: Collection[str]) -> Statement:
@@ -307,7 +320,11 @@ def _side_by_side(
 ) -> Iterator[Block]:
     """Compare the figures of all policies: times, use and fairness."""
     first = found[runs.today]
-    horizon, arrivals = duration(first["horizon"]["time"]), duration(first["arrivals_until"])
+    since = first["measured_since"]
+    horizon, arrivals = (
+        f"time from {duration(since)} to {duration(end)}" if since else f"first {duration(end)}"
+        for end in (first["horizon"]["time"], first["arrivals_until"])
+    )
     counts = ("completed", "unplaceable", "waiting", "lost")
     times = {
         "makespan": "makespan",
@@ -347,10 +364,10 @@ def _side_by_side(
     note = (
         "completed to lost: tasks. completion, wait: means of the jobs completed, from submission "
         "to the end of the last task and to the start of the first. wait of tasks: of those that "
-        f"started. used: in the first {horizon}. fairness error: relative distance of users' "
+        f"started. used: in the {horizon}. fairness error: relative distance of users' "
         "dominant shares from the exact fair ones, at a hundred instants. over a "
         "week: the same of shares that are added up over weeks. The errors, Jain's indices and "
-        f"the least share cover the first {arrivals}, while jobs arrive. Jain's index is 1 where "
+        f"the least share cover the {arrivals}, while jobs arrive. Jain's index is 1 where "
         "all values are equal: of users' mean dominant shares per weight, and of held over fair "
         "shares. least share: of active users, per weight, averaged over time."
     )
