@@ -133,7 +133,8 @@ def test_use_is_the_difference_of_two_integrals(run: Run, part: float) -> None:
         expected = (to_end * whole.until - to_since * since) / (whole.until - since)
         assert of == pytest.approx(expected, abs=1e-9)
     used = found.utilization
-    assert used.mean == pytest.approx(used.used[0] / used.available[0], nan_ok=True)
+    there = used.available[0] > 0
+    assert used.mean[there] == pytest.approx(used.used[0, there] / used.available[0, there])
 
 
 @given(runs(), PARTS)
@@ -223,6 +224,22 @@ def test_since_is_before_the_end_that_is_given() -> None:
         with pytest.raises(InputError) as caught:
             summarise(*by_hand(), since=4.0, **options)
         assert caught.value.place == "since"
+
+
+def test_nothing_runs_after_the_warm_up() -> None:
+    """The last jobs fit on no server, so the makespan is within the warm-up."""
+    workload, _ = by_hand()
+    shapes = np.array([[2.0], [1.0], [3.0], [3.0]])
+    large = Workload.from_arrays(
+        workload.cluster, workload.users, job_user=workload.job_user,
+        job_submit=[0.0, 1.0, 14.0, 18.0], set_job=range(4), set_tasks=[1] * 4, shapes=shapes,
+        task_duration=workload.task_duration,
+    )  # fmt: skip
+    outcome = fairlead.simulate(large, "drf/best-fit", processes=1, warm_up=12.0)["drf/best-fit"]
+    found = outcome.to_dict()
+    assert (found["makespan"], found["averaged_until"]) == (10.0, 18.0)
+    assert (found["unplaceable"], found["utilization"]) == (2, {"cpu": 0.0})
+    assert found["mean_wait"] is found["fairness_error"] is None
 
 
 def test_runs_measured_alike_are_compared() -> None:

@@ -237,8 +237,8 @@ def summarise(
     which adds about 10 ms for each of its instants.
     """
     outcomes, capacity = follow_tasks(workload, log), capacity_over_time(workload)
-    # Where nothing ran and all was submitted at once, any time will do.
-    end = log.makespan or workload.span or 1.0
+    # Where nothing ran after the warm-up and all was submitted at once, any time will do.
+    end = log.makespan if log.makespan > since else workload.span or 1.0
     if horizon is None:
         horizon = until if until is not None else workload.span or end
     if until is None:
