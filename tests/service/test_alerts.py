@@ -17,10 +17,11 @@ from fairlead.service import alerts as rules
 from fairlead.service.alerts import (
     Alerts,
     Debts,
-    FailingServers,
+    EndedTasks,
     Finding,
     ShortShare,
     Thresholds,
+    find_failing_servers,
     find_full_disk,
 )
 from fairlead.service.jobs import EndedAttempt, TaskKey
@@ -89,21 +90,21 @@ BAD, GOOD = [(job, "ana", 1) for job in range(1, 7)], [(job, "ana", 0) for job i
     ],
 )
 def test_a_server_that_fails_tasks(here: list[Any], elsewhere: list[Any], is_failing: bool) -> None:
-    servers = FailingServers()
-    servers.add(attempts("a", *here) + attempts("b", *elsewhere), set())
-    found = servers.find({"a", "b"}, 1.0)
-    assert ("a" in found) == is_failing
-    assert servers.find({"a", "b"}, HOUR + 1) == {}  # an hour later
-    assert servers.find(set(), 1.0) == {}  # the servers are gone, and forgotten
-    assert servers.find({"a", "b"}, 1.0) == {}
+    tasks = EndedTasks()
+    tasks.add(attempts("a", *here) + attempts("b", *elsewhere), set())
+    last = tasks.last_tasks({"a", "b"})
+    assert ("a" in find_failing_servers(last, 1.0)) == is_failing
+    assert find_failing_servers(last, HOUR + 1) == {}  # an hour later
+    assert tasks.last_tasks(set()) == {}  # the servers are gone, and forgotten
+    assert tasks.last_tasks({"a", "b"}) == {}
 
 
 def test_stopped_tasks_fail_no_server() -> None:
-    servers = FailingServers()
+    tasks = EndedTasks()
     stopped = [a._replace(reason="cancelled") for a in attempts("a", *BAD)]
     lost = [a._replace(status=None) for a in attempts("a", *BAD)]
-    servers.add(stopped + lost, {"cancelled"})
-    assert servers.find({"a"}, 1.0) == {}
+    tasks.add(stopped + lost, {"cancelled"})
+    assert tasks.last_tasks({"a"}) == {}
 
 
 def sample(journal: int) -> ClusterSample:

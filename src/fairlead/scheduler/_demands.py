@@ -5,7 +5,7 @@ Usable are the capacity of open servers, and the amounts that tasks still hold o
 
 from __future__ import annotations
 
-from fairlead.scheduler._entities import Constraint, Gang, Queue, Server, Shape, TaskGroup
+from fairlead.scheduler._entities import Constraint, Gang, Queue, Server, Shape
 from fairlead.scheduler._state import State
 
 Pattern = tuple[bool, ...]  # which resources a task takes
@@ -35,6 +35,15 @@ class UsableServers:
         self.servers = 0
 
 
+class Fits:
+    """Whether a task has room on some open server when it is empty, or else on a draining one."""
+
+    def __init__(self, on_open: bool, on_draining: bool) -> None:
+        self.on_open = on_open
+        self.on_draining = on_draining
+        self.anywhere = on_open or on_draining
+
+
 class Demands:
     """All kinds of tasks, and all usable capacity. O(groups, servers and running tasks)."""
 
@@ -48,8 +57,8 @@ class Demands:
         for server in state.servers.values():
             table = self.draining if server.is_draining else self.open
             count_server(table, server, list(server.given))
-        for group in state.groups.values():
-            self.count_group(group)
+        self.fits: dict[Shape, Fits] = {}
+        self.count_groups()
         kinds = self.by_key.values()
         # Waiting tasks first.
         self.kinds = [k for k in kinds if not k.is_running] + [k for k in kinds if k.is_running]
@@ -65,24 +74,43 @@ class Demands:
                 count_server(found, server, held[server.name])
         return found
 
-    def count_group(self, group: TaskGroup) -> None:
-        queue = group.waiting_list.queue
-        if isinstance(group, Gang):
-            for shape, tasks in group.tasks_together().items():
-                self.count_waiting(queue, shape, tasks)
-            for task in (group.tasks or {}).values():
-                self.count(queue, task.shape, 1, True)
-            return
-        if group.waiting > 0:
-            self.count_waiting(queue, group.shape, int(group.waiting))
-        if group.tasks is not None:
-            self.count(queue, group.shape, len(group.tasks), True)
+    def count_groups(self) -> None:
+        """Count all tasks: first by queue and shape, because many groups have the same ones."""
+        waiting: dict[tuple[Queue, Shape], int] = {}
+        running: dict[tuple[Queue, Shape], int] = {}
+        for group in self.state.groups.values():
+            queue = group.waiting_list.queue
+            if isinstance(group, Gang):
+                for shape, tasks in group.tasks_together().items():
+                    self.count_waiting(queue, shape, tasks)
+                for task in (group.tasks or {}).values():
+                    self.count(queue, task.shape, 1, True)
+                continue
+            key = (queue, group.shape)
+            if (tasks := int(group.waiting)) > 0:
+                waiting[key] = waiting.get(key, 0) + tasks
+            if group.tasks is not None:
+                running[key] = running.get(key, 0) + len(group.tasks)
+        for (queue, shape), tasks in waiting.items():
+            self.count_waiting(queue, shape, tasks)
+        for (queue, shape), tasks in running.items():
+            self.count(queue, shape, tasks, True)
 
     def count_waiting(self, queue: Queue, shape: Shape, tasks: int) -> None:
-        if has_large(self.open, shape):
+        fits = self.fits_of(shape)
+        if fits.on_open:
             self.count(queue, shape, tasks, False)
-        elif not has_large(self.draining, shape):
+        elif not fits.on_draining:
             self.too_large += tasks
+
+    def fits_of(self, shape: Shape) -> Fits:
+        """Return where a task fits, which is found once for each shape."""
+        found = self.fits.get(shape)
+        if found is None:
+            on_open = has_large(self.open, shape)
+            found = Fits(on_open, not on_open and has_large(self.draining, shape))
+            self.fits[shape] = found
+        return found
 
     def count(self, queue: Queue, shape: Shape, tasks: int, is_running: bool) -> None:
         pattern = tuple([amount > 0 for amount in shape.given])
@@ -98,20 +126,19 @@ class Demands:
 
 def too_large_groups(state: State, most: int) -> list[int]:
     """Return groups with waiting tasks that fit on no empty server, at most some of each queue."""
-    tables = Demands(state)
+    demands = Demands(state)
     of_queue: dict[Queue, int] = {}
-    fits: dict[Shape, bool] = {}
     found: list[int] = []
     for number, group in state.groups.items():
         if isinstance(group, Gang):
             shapes = list(group.tasks_together())
         else:
             shapes = [group.shape] if group.waiting > 0 else []
+        is_large = False
         for shape in shapes:
-            if shape not in fits:
-                fits[shape] = has_large(tables.open, shape) or has_large(tables.draining, shape)
+            is_large = is_large or not demands.fits_of(shape).anywhere
         queue = group.waiting_list.queue
-        if not all(fits[shape] for shape in shapes) and of_queue.get(queue, 0) < most:
+        if is_large and of_queue.get(queue, 0) < most:
             of_queue[queue] = of_queue.get(queue, 0) + 1
             found.append(number)
     return found

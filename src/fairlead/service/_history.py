@@ -14,7 +14,14 @@ from fairlead.errors import FairleadError
 from fairlead.scheduler.live_shares import LiveShares, SharesQuestion
 from fairlead.service import alerts as rules
 from fairlead.service._state_thread import StateThread, Transaction
-from fairlead.service.alerts import Alert, Alerts, FailingServers, Finding, ShortShare, Thresholds
+from fairlead.service.alerts import (
+    Alert,
+    Alerts,
+    EndedTask,
+    EndedTasks,
+    ShortShare,
+    Thresholds,
+)
 from fairlead.service.bounds import INTERRUPTED, PREEMPTED
 from fairlead.service.jobs import Effects
 from fairlead.service.journal.event_journal import ALERTS, Journal, JournalError
@@ -37,7 +44,7 @@ class Sample:
     question: SharesQuestion
     resources: tuple[str, ...]
     large_jobs: list[tuple[int, str]]  # that can never run, with their users
-    failing: dict[str, Finding]  # by server
+    last_tasks: dict[str, list[EndedTask]]  # by server
 
     def cluster(self, journal: int) -> ClusterSample:
         """Return the figures of the cluster; the journal has some bytes."""
@@ -61,14 +68,14 @@ class StateHistory:
         self.state_thread, self.journal = state_thread, journal
         self.pause = SAMPLE_SECONDS
         self.alerts = Alerts(thresholds, journal.kept(ALERTS).encode())
-        self._failing = FailingServers()
+        self._ended_tasks = EndedTasks()
         self._changed = changed  # called when notices were written
         self._unwritten: deque[tuple[str, Alert, float]] = deque(maxlen=MOST_UNWRITTEN)
         self._asking = asyncio.Lock()
 
     def learn(self, effects: Effects) -> None:
         """Learn from ended tasks which servers fail; called in the state's thread."""
-        self._failing.add(effects.attempts, STOPPED)
+        self._ended_tasks.add(effects.attempts, STOPPED)
 
     async def record(self) -> None:
         """Sample for ever; each sample stands for the time since the one before."""
@@ -130,8 +137,8 @@ class StateHistory:
         if question.too_large:
             jobs = state.jobs_of(state.scheduler.too_large_groups(rules.MOST_OF_A_USER))
             large = [(job.id, job.user) for job in jobs]
-        failing = self._failing.find(state.servers.keys(), tx.now)
-        return Sample(question, tuple(state.resources), large, failing)
+        last_tasks = self._ended_tasks.last_tasks(state.servers.keys())
+        return Sample(question, tuple(state.resources), large, last_tasks)
 
     def _record(self, sample: Sample, seconds: float) -> bool:
         """Update the alerts and write a sample; return whether notices were written."""
@@ -149,7 +156,7 @@ class StateHistory:
         found = {
             rules.OWED: self.alerts.debts.add(short, seconds, cluster.capacity, now),
             rules.NEVER_RUNS: rules.find_large_jobs(sample.large_jobs),
-            rules.FAILING: sample.failing,
+            rules.FAILING: rules.find_failing_servers(sample.last_tasks, now),
             rules.JOURNAL: rules.find_full_disk(self.journal.path, size, grown, now),
         }
         for kind, findings in found.items():

@@ -49,8 +49,9 @@ from fairlead.service.service_state import ServiceState
 
 LOG = logging.getLogger("fairlead.service")
 TICK = 2.0**-20  # times are multiples of it, so that differences are exact
-PLACED_AT_ONCE = 2000  # tasks to place before the next requests
-REQUESTS_AT_ONCE = 500
+PLACED_AT_ONCE = 500  # tasks to place before the next requests
+TAKEN_AT_ONCE = 2000  # tasks that a round of preemption may start
+REQUESTS_AT_ONCE = 100  # more make questions wait longer, and place no more tasks a second
 SNAPSHOT_EVENTS = 50_000
 FORK_SECONDS = 300.0  # after which a forked child that writes a snapshot is killed
 RETRY_SECONDS = 1.0
@@ -369,7 +370,7 @@ class StateThread:
 
     def _preempt(self, tx: Transaction) -> None:
         """Run a round of preemption; it is an event if it starts a task."""
-        limit, began = {"limit": PLACED_AT_ONCE}, monotonic()
+        limit, began = {"limit": TAKEN_AT_ONCE}, monotonic()
         runs = self.state.apply("preempt", limit, tx.now)
         if runs:
             tx.batch.add(tx.now, "preempt", to_json(limit | {"placed": digest_of_placements(runs)}))

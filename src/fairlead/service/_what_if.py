@@ -78,11 +78,13 @@ def try_changes(state: ServiceState, request: WhatIfRequest, now: float) -> Tria
     if request.policy is not None:
         state.on_policy(now, request.policy, state.scheduler.seed)
     scheduler = state.scheduler
-    user_of = {
-        run.task: run.entry.job.user
-        for server in state.servers.values()
-        for run in server.running.values()
-    }
+    user_of = {}
+    if request.remove or scheduler.policy.preempts:
+        user_of = {
+            run.task: run.entry.job.user
+            for server in state.servers.values()
+            for run in server.running.values()
+        }
     starts, stops = Counter[str](), Counter[str]()
     with scheduler.what_if():
         for name, weight in request.weights.items():

@@ -179,12 +179,8 @@ class EndedTask(NamedTuple):
     failed: bool
 
 
-class FailingServers:
-    """The last tasks of each server, and the servers on which most of them fail.
-
-    Tasks of users whose tasks fail elsewhere, too, are no sign of a server's fault, nor are those
-    of a single user who has none that ended well elsewhere.
-    """
+class EndedTasks:
+    """The last tasks that ended on each server."""
 
     def __init__(self) -> None:
         self._last: dict[str, deque[EndedTask]] = defaultdict(lambda: deque(maxlen=LAST_TASKS))
@@ -197,32 +193,44 @@ class FailingServers:
                 task = EndedTask(attempt.ended, attempt.key.job, attempt.user, failed)
                 self._last[attempt.server].append(task)
 
-    def find(self, servers: Collection[str], now: float) -> dict[str, Finding]:
-        """Return the findings by server; forget servers that are not there any more."""
+    def last_tasks(self, servers: Collection[str]) -> dict[str, list[EndedTask]]:
+        """Return a copy of the tasks of present servers; forget all others."""
         for name in self._last.keys() - servers:
             del self._last[name]
-        recent = {
-            name: [task for task in tasks if task.ended > now - TASKS_SECONDS]
-            for name, tasks in self._last.items()
-        }
-        of_all = Tally((t.user, t.failed) for tasks in recent.values() for t in tasks)
-        found = {}
-        for name, tasks in recent.items():
-            failed = [task for task in tasks if task.failed]
-            jobs, users = {task.job for task in failed}, {task.user for task in failed}
-            if len(failed) < FEWEST_FAILURES or len(jobs) < FEWEST_JOBS:
-                continue
-            here = Tally((task.user, task.failed) for task in tasks)
-            elsewhere = [of_all[u, True] - here[u, True] for u in users]
-            well_elsewhere = [of_all[u, False] - here[u, False] for u in users]
-            is_of_users = sum(elsewhere) > FAILED_ELSEWHERE * sum(elsewhere + well_elsewhere)
-            is_of_one = len(users) == 1 and not sum(well_elsewhere)
-            if len(failed) > FAILED_PART * len(tasks) and not (is_of_users or is_of_one):
-                found[name] = Finding(
-                    f"server {name} fails tasks: {len(failed)} of the last {len(tasks)}, of "
-                    f"{len(jobs)} jobs"
-                )
-        return found
+        return {name: list(tasks) for name, tasks in self._last.items()}
+
+
+def find_failing_servers(last: Mapping[str, list[EndedTask]], now: float) -> dict[str, Finding]:
+    """Return the findings by server, from the last tasks of each.
+
+    Tasks of users whose tasks fail elsewhere, too, are no sign of a server's fault, nor are those
+    of a single user who has none that ended well elsewhere.
+    """
+    since = now - TASKS_SECONDS
+    recent = {name: [task for task in tasks if task.ended > since] for name, tasks in last.items()}
+    failed_here = {name: [task for task in tasks if task.failed] for name, tasks in recent.items()}
+    suspects = {
+        name: failed
+        for name, failed in failed_here.items()
+        if len(failed) >= FEWEST_FAILURES and len({task.job for task in failed}) >= FEWEST_JOBS
+    }
+    if not suspects:
+        return {}
+    of_all = Tally((t.user, t.failed) for tasks in recent.values() for t in tasks)
+    found = {}
+    for name, failed in suspects.items():
+        tasks, users = recent[name], {task.user for task in failed}
+        here = Tally((task.user, task.failed) for task in tasks)
+        elsewhere = [of_all[u, True] - here[u, True] for u in users]
+        well_elsewhere = [of_all[u, False] - here[u, False] for u in users]
+        is_of_users = sum(elsewhere) > FAILED_ELSEWHERE * sum(elsewhere + well_elsewhere)
+        is_of_one = len(users) == 1 and not sum(well_elsewhere)
+        if len(failed) > FAILED_PART * len(tasks) and not (is_of_users or is_of_one):
+            found[name] = Finding(
+                f"server {name} fails tasks: {len(failed)} of the last {len(tasks)}, of "
+                f"{len({task.job for task in failed})} jobs"
+            )
+    return found
 
 
 def find_large_jobs(jobs: Sequence[tuple[int, str]]) -> dict[str, Finding]:
