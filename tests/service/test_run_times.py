@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_state import end, place, submit, with_servers
 
+from fairlead.service.command_names import command_name
 from fairlead.service.jobs import EndedAttempt, TaskKey
 from fairlead.service.run_times import LEAST, MOST_KINDS, RunTimes, Survival
 
@@ -84,6 +85,45 @@ def test_the_most_similar_tasks_count() -> None:
     found = [estimates.run_time(group) for group in groups]
     # Of its job; of all tasks of its user alike; of the other user; of all tasks.
     assert found == [10.0, 10.0, 1000.0, 100.0]
+
+
+def test_tasks_with_the_same_command_count_before_others() -> None:
+    state = with_servers(a=1)
+    wanted = (("ana", "python3 train.py"), ("ana", "python3 test.py"), ("ana", ""), ("bo", "make"))
+    jobs = [submit(state, user=user, program=program) for user, program in wanted]
+    large = submit(state, user="ana", program="make", demand={"cpu": 2.0, "memory": 1.0})
+    run_times = RunTimes()
+    for seconds, program in (
+        (10.0, "python3 train.py"),
+        (500.0, "python3 test.py"),
+        (60.0, "make"),
+    ):
+        for _ in range(LEAST):
+            run_times.add(attempt(seconds, 77)._replace(program=program))
+    estimates = run_times.estimates([], 0.0)
+    groups = [next(iter(state.jobs[job].entries.values())) for job in (*jobs, large)]
+    # Other users and unknown commands have those of tasks alike; ana's larger task, its command's.
+    assert [estimates.run_time(group) for group in groups] == [10.0, 500.0, 60.0, 60.0, 60.0]
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        (["true"], "true"),
+        (["/opt/bin/lmp", "-in", "in.melt"], "lmp"),
+        (["python", "-m", "lab.train", "7"], "python lab.train"),
+        (["/usr/bin/bash", "run/all.sh"], "bash all.sh"),
+        (["python3", "-"], "python3"),
+        (["/bin/sh", "-c", "cd run && make"], "cd"),
+        (["/bin/sh", "-c", "\n# first\n\nOMP=4 nice -n 10 env A=1 ./sim.x 3"], "sim.x"),
+        (["/bin/sh", "-c", "# nothing\n"], ""),
+        (["mpirun", "-np", "16", "./solve"], "solve"),
+        (["x" * 100], "x" * 60),
+        ([""], ""),
+    ],
+)
+def test_the_name_of_a_command(command: list[str], name: str) -> None:
+    assert command_name(command) == name
 
 
 def test_only_tasks_that_ended_by_themselves_count() -> None:

@@ -263,8 +263,9 @@ async def test_forecasts_are_kept_in_the_journal(
 @served
 async def test_run_times_are_read_back_from_the_journal(ask: Asked) -> None:
     session = await ask.join("a", cpu=3)
-    await ask.submit({"tasks": 3})
+    await ask.submit({"tasks": 3, "command": ["python3", "train.py"]})
     orders = await ask.sync(session)
+    assert ask.service.state_thread.state.jobs[1].program == "python3 train.py"
     for task in (1, 0, 2):
         await ask.sync(session, orders["seen"], ended=[[1, task, 1, task, ""]])
     journal = ask.service.journal
@@ -273,6 +274,7 @@ async def test_run_times_are_read_back_from_the_journal(ask: Asked) -> None:
     assert {(attempt.user, attempt.server) for attempt in found} == {("ana", "a")}
     assert all(attempt.ended > attempt.started for attempt in found)
     assert found[0].demand["cpu"] == 1.0
+    assert {attempt.program for attempt in found} == {"python3 train.py"}
     assert [attempt.key.index for attempt in journal.jobs.latest_attempts(2)] == [0, 2]
     assert _start_forecasts.StartForecasts(journal).run_times.ended == 3
 

@@ -22,7 +22,7 @@ JOB = (
     *("id", "user", "demand", "tasks", "gang", "where", "priority", "time_limit", "submitted"),
     *("after", "eligible", "held", "cancelled", "started", "server", "ended", "exit_status"),
     *("attempts", "reason", "members", "name", "size"),
-    *("checkpoint_signal", "at_most", "next_index", "notify"),
+    *("checkpoint_signal", "at_most", "next_index", "notify", "program"),
 )
 
 

@@ -85,6 +85,7 @@ class Job:
     entries: dict[int, JobGroup] = field(default_factory=dict)  # by the scheduler's group
     members: list[tuple[dict[str, float], int]] | None = None  # of a gang of unlike tasks
     name: str | None = None  # for display
+    program: str = ""  # the name of its command
     size: int = 0  # bytes of the request in the journal while the job is live
     checkpoint_signal: str = ""  # that preempted tasks get in place of SIGTERM
     notify: bool = False  # whether its end is sent to the service's webhook
@@ -186,6 +187,7 @@ class EndedAttempt(NamedTuple):
     ended: float
     status: int | None
     reason: str
+    program: str = ""  # the name of its command
 
 
 class StartForecast(NamedTuple):

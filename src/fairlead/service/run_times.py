@@ -70,7 +70,7 @@ class Seen:
 
 
 class RunTimes:
-    """Run times of ended tasks, by job, by user and demand, by user, by demand, and of all."""
+    """Run times of ended tasks, by job, user, command and demand, as `_kinds` lists them."""
 
     def __init__(self) -> None:
         self.ended = 0
@@ -82,7 +82,7 @@ class RunTimes:
             return
         self.ended += 1
         seconds = max(0.0, attempt.ended - attempt.started)
-        for kind in _kinds(attempt.key.job, attempt.user, attempt.demand):
+        for kind in _kinds(attempt.key.job, attempt.user, attempt.program, attempt.demand):
             seen = self._seen.setdefault(kind, Seen())
             seen.times.append(seconds)
             seen.ended += 1
@@ -109,7 +109,7 @@ class Estimates:
             _, elapsed = groups.setdefault(run.entry.group, (run.entry, []))
             elapsed.append(max(0.0, now - run.since))
         for entry, elapsed in groups.values():
-            self._kinds[entry.group] = list(_kinds(entry.job.id, entry.job.user, entry.demand))
+            self._kinds[entry.group] = list(_kinds_of(entry))
             for kind in self._kinds[entry.group]:
                 self._running.setdefault(kind, []).append(elapsed)
 
@@ -125,7 +125,7 @@ class Estimates:
 
     def _find(self, entry: JobGroup) -> Survival | None:
         kinds = self._kinds.get(entry.group)
-        for kind in kinds or _kinds(entry.job.id, entry.job.user, entry.demand):
+        for kind in kinds or _kinds_of(entry):
             seen = self._seen.get(kind)
             if seen is not None and seen.ended >= LEAST:
                 if kind not in self._survival:
@@ -136,10 +136,18 @@ class Estimates:
         return None
 
 
-def _kinds(job: int, user: str, demand: Mapping[str, float]) -> Iterator[Hashable]:
+def _kinds_of(entry: JobGroup) -> Iterator[Hashable]:
+    job = entry.job
+    return _kinds(job.id, job.user, job.program, entry.demand)
+
+
+def _kinds(job: int, user: str, program: str, demand: Mapping[str, float]) -> Iterator[Hashable]:
     """Yield the kinds of tasks that a task belongs to, the most similar tasks first."""
     amounts = tuple(sorted((name, amount) for name, amount in demand.items() if amount))
     yield "job", job
+    if program:  # not known of jobs in journals of earlier versions
+        yield "user, command and demand", user, program, amounts
+        yield "user and command", user, program
     yield "user and demand", user, amounts
     yield "user", user
     yield "demand", amounts

@@ -37,6 +37,7 @@ from fairlead.service._state_thread import StateThread, Transaction
 from fairlead.service._what_if import trial_in_fork, try_changes
 from fairlead.service._workers import Workers
 from fairlead.service.alerts import Thresholds
+from fairlead.service.command_names import command_name
 from fairlead.service.jobs import Effects, Job, Server, TaskKey
 from fairlead.service.journal.event_journal import FORECASTS, Journal, JournalError
 from fairlead.service.journal.job_records import DAMAGED, LISTED_BYTES, job_view
@@ -717,6 +718,7 @@ def _event_and_spec(request: JobRequest, caller: Token) -> tuple[dict[str, Any],
         "priority": request.priority,
         "time_limit": request.time_limit,
         **({} if request.name is None else {"name": request.name}),
+        "program": command_name(request.command),
         **signal,
         **throttle,
         **notify,

@@ -779,9 +779,11 @@ class ServiceState:
             self._remove_if_empty(self.servers[name])
 
     def _record_attempt(self, run: Running, now: float, status: int | None, reason: str) -> None:
-        user = run.entry.job.user
+        job, times = run.entry.job, (run.since, now)
         self.effects.attempts.append(
-            EndedAttempt(run.key, user, run.server, run.demand, run.since, now, status, reason)
+            EndedAttempt(
+                run.key, job.user, run.server, run.demand, *times, status, reason, job.program
+            )
         )
 
     def _cancel(self, job: Job, why: str) -> None:

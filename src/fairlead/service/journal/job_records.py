@@ -6,7 +6,7 @@ Long fields of ended jobs are truncated.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from threading import Lock
 from typing import Any
 from zlib import crc32
@@ -15,6 +15,7 @@ import sqlalchemy as sql
 from pydantic_core import from_json, to_json
 from sqlalchemy.dialects import sqlite
 
+from fairlead.service.command_names import command_name
 from fairlead.service.jobs import EndedAttempt, Job, TaskKey
 from fairlead.service.journal._journal_file import attempts, jobs, past_usage
 from fairlead.service.service_state import RESOURCES
@@ -248,6 +249,7 @@ class JobRecords:
         chosen = sql.select(attempts).order_by(sql.literal_column("rowid").desc()).limit(most)
         with self._engine.connect() as connection:
             rows = connection.execute(chosen).all()
+        programs = self._programs({row.job for row in rows})
         return [
             EndedAttempt(
                 TaskKey(row.job, row.task, row.attempt),
@@ -258,9 +260,19 @@ class JobRecords:
                 row.ended,
                 row.status,
                 row.reason,
+                programs.get(row.job, ""),
             )
             for row in reversed(rows)
         ]
+
+    def _programs(self, ids: Collection[int]) -> dict[int, str]:
+        """Return the names of the commands of ended jobs; those of live ones may be long."""
+        ended = self._select_specs.where(jobs.c.ended.is_not(None))
+        return {
+            row.id: command_name([str(word) for word in whole["command"]])
+            for row in self._rows(ended, list(ids))
+            if (whole := _checked(row.id, row.spec, row.digest)) is not None
+        }
 
     def usage(self) -> list[dict[str, Any]]:
         """Return hours of each resource by month and user, of ended tasks."""
