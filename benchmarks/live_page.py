@@ -50,6 +50,14 @@ async def follow(port: int) -> int:
     return size
 
 
+async def first_view(port: int) -> None:
+    """Open the stream as a new page does, and wait for its first summary."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**26)
+    writer.write(f"GET /v1/live HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
+    await reader.readuntil(b"data: ")
+    writer.close()
+
+
 async def page(port: int) -> None:
     """Do as a browser does with an open page, until cancelled."""
     following = asyncio.create_task(follow(port))
@@ -108,6 +116,9 @@ async def measure(folder: Path, given: argparse.Namespace) -> Row:
             name: await timed(lambda asked=asked: line.ask(*asked), given.times)
             for name, asked in (QUESTIONS | asked_late).items()
         }
+        answers["first summary of the stream"] = await timed(
+            lambda: first_view(service.port), given.times
+        )
         rates: dict[bool, list[float]] = {False: [], True: []}
         cores: dict[bool, list[float]] = {False: [], True: []}
         for _ in range(given.rounds):
