@@ -1,4 +1,4 @@
-"""Names of commands, by which run times of tasks are told apart."""
+"""Names of commands, to group the run times of tasks by."""
 
 from __future__ import annotations
 
