@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from fairlead import Problem, solve
-from fairlead.errors import CertificateError, InputError, RefusalError
+from fairlead.errors import CertificateError, FairleadError, InputError, RefusalError
 from fairlead.mechanisms.catalogue import CONSTRAINTS, LIMITS, RATES
 from fairlead.properties.audit import audit
 from fairlead.properties.population import check_population_monotonicity
@@ -135,10 +135,35 @@ def test_no_answer_is_no_answer():
             raise RefusalError("mine", "too few")
         return np.full((problem.n_users, 1), 4.0)
 
-    for rule in (missing, refused):
+    def raises(problem):
+        if problem.n_users < 3:
+            raise FairleadError("division by zero")
+        return np.full((problem.n_users, 1), 4.0)
+
+    def of_three_users(_):
+        return np.full((3, 1), 4.0)
+
+    for rule, why in (
+        (missing, "it is not a number"),
+        (refused, "mine: too few"),
+        (raises, "division by zero"),
+        (of_three_users, "of shape (3, 1), where the problem asks for (2, 1)"),
+    ):
         verdict = audit(one_server(3), rule, lies=0)["population-monotonicity"]
         assert (verdict.verdict, verdict.searched) == ("unknown", 0)
-        assert verdict.sentence == "not decided: 3 departures tried, none answered"
+        start = "not decided: 3 departures tried, none answered (without u1: "
+        assert verdict.sentence.startswith(start)
+        assert why in verdict.sentence
+
+
+def test_departures_without_an_answer_are_named():
+    def infeasible_without_the_first(problem):
+        begins = problem.users.names[0] == "u1"
+        return np.full((problem.n_users, 1), 12.0 / problem.n_users if begins else 99.0)
+
+    verdict = audit(one_server(3), infeasible_without_the_first, lies=0)["population-monotonicity"]
+    assert (verdict.verdict, verdict.searched) == ("unknown", 2)
+    assert "any of 2 users leaves; 1 departure without an answer (without u1: " in verdict.sentence
 
 
 def test_a_missing_number_does_not_hide_who_loses():

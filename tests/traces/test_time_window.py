@@ -16,7 +16,7 @@ from fairlead.model.workload import DRAIN, JOIN, LEAVE, Workload
 from fairlead.simulation.replay import replay
 from fairlead.traces.parquet_trace import write_parquet
 from fairlead.traces.readers import read_workload
-from fairlead.traces.time_window import time_window
+from fairlead.traces.time_window import NO_STARTS, time_window
 from oracles.random_workloads import random_workload
 
 Capture = pytest.CaptureFixture[str]
@@ -59,7 +59,26 @@ def test_times_count_from_the_beginning() -> None:
     assert part.job_cancel.tolist() == [np.inf, 8 * HOUR]
     assert part.task_start[0] == 400
     assert np.isnan(part.task_start[1])
-    assert np.isinf(time_window(four_jobs(), 3 * HOUR).task_start).all()
+
+
+def test_starts_are_left_out_where_earlier_jobs_ran(tmp_path: Path, capsys: Capture) -> None:
+    """At 3900 s job-1 waits, and starts at 4000 s, so that no window from then on is a run."""
+    part = time_window(four_jobs(), 3900)
+    assert np.isnan(part.task_start).all()
+    assert (part.task_server == -1).all()
+    assert part.notes[NO_STARTS] == 1  # that of job-3, which never started
+    trace, out = tmp_path / "x.parquet", tmp_path / "out.parquet"
+    write_parquet(four_jobs(), trace)
+    assert run(["trace", "convert", str(trace), "-o", str(out), "--from", "3900"]) == 0
+    assert run(["simulate", str(out), "-p", "recorded"]) == 2
+    assert "does not say when its tasks started" in capsys.readouterr().err
+    assert run(["trace", "convert", str(out), "-o", str(tmp_path / "p.yaml"), "--at", "1h"]) == 0
+    assert "does not record when its tasks started: all count" in capsys.readouterr().out
+    page = tmp_path / "page.html"
+    words = ["simulate", str(trace), "-p", "drf/best-fit", "--from", "3900", "--report", str(page)]
+    assert run(words) == 0
+    assert "recorded is" not in capsys.readouterr().out
+    assert "Against recorded" not in page.read_text()
 
 
 def test_servers_begin_in_their_state_then() -> None:

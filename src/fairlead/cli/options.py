@@ -251,7 +251,7 @@ def read_any_trace(
         if compares_recorded and runs_over(plain, first):
             fault = (
                 "earlier jobs ran or waited then, and are left out, so that no run compares with "
-                "recorded; replay the whole trace, or leave recorded out"
+                "recorded; replay the whole trace with --warm-up, or leave recorded out"
             )
             raise InputError(fault, "--from")
         workload = time_window(plain, first, last)

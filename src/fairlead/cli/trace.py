@@ -291,7 +291,8 @@ def _write_problem_at(
     from fairlead.report.numbers import named
     from fairlead.traces.problem_at_time import problem_at
 
-    found = problem_at(plain_trace(workload), seconds)
+    workload = plain_trace(workload)
+    found = problem_at(workload, seconds)
     if held is None:
         dump(found.problem, output)
     else:
@@ -299,11 +300,13 @@ def _write_problem_at(
         with replaced_file(held) as draft:  # both files are written, or neither
             draft.write_text(json.dumps(allocation, indent=1) + "\n", "ascii")
             dump(found.problem, output)
-    figures = {"at": seconds, **found.to_dict()}
+    figures = {"at": seconds, "starts_recorded": workload.has_starts, **found.to_dict()}
     text = (
         f"users: {found.problem.n_users:,}, servers: {figures['servers']:,}, "
         f"running tasks: {found.running:,}, waiting tasks: {found.waiting:,}\n"
     )
+    if not workload.has_starts:
+        text += "the trace does not record when its tasks started: all count as waiting\n"
     if found.too_large:
         text += f"tasks left out, as they fit no server that they may use: {found.too_large:,}\n"
     for user, kinds in list(found.kinds.items())[:USERS_NAMED]:

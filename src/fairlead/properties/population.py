@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from fairlead.errors import CertificateError, ProblemError, RefusalError
+from fairlead.errors import FairleadError
 from fairlead.model.arguments import whole_number
 from fairlead.model.cluster import FloatArray
 from fairlead.model.reductions import restrict
 from fairlead.model.ties import first_largest
 from fairlead.model.verdict import Verdict
+from fairlead.properties.feasibility import check_feasibility
 from fairlead.properties.subject import Subject
 from fairlead.properties.verdict_text import counted, format_change, format_tasks
 
@@ -49,12 +51,12 @@ def check_population_monotonicity(
     tolerance = 0.0 if subject.holdings.whole_tasks else TOLERANCE
     losses: list[float] = []
     witnesses: list[dict[str, Any]] = []
-    unanswered = 0
+    faults: list[str] = []  # of departures without an answer
     for done, leaver in enumerate(leavers, start=1):
         stay = [n for n in range(problem.n_users) if n != leaver]
-        after = _tasks_of(subject, stay)
+        after, fault = _tasks_of(subject, stay)
         if after is None:
-            unanswered += 1
+            faults.append(f"without {problem.users.names[leaver]}: {fault:.200}")
         else:
             had = before[stay]
             loss = np.where(had > 0, (had - after) / np.maximum(scale[stay], 1e-300), 0.0)
@@ -73,17 +75,25 @@ def check_population_monotonicity(
         if on_progress is not None:
             on_progress(done, len(leavers))
     witness = witnesses[first_largest(np.array(losses))] if witnesses else {}
-    return _verdict(witness, len(leavers), unanswered, problem.n_users)
+    return _verdict(witness, len(leavers), faults, problem.n_users)
 
 
-def _tasks_of(subject: Subject, stay: list[int]) -> FloatArray | None:
-    """Return the tasks of the remaining users, or None without an answer."""
+def _tasks_of(subject: Subject, stay: list[int]) -> tuple[FloatArray | None, str]:
+    """Return the tasks of the remaining users; or None without an answer, and why."""
     assert subject.divide is not None
+    problem = restrict(subject.given, users=stay)
     try:
-        after = subject.divide(restrict(subject.given, users=stay)).user_tasks
-    except (CertificateError, RefusalError, ProblemError):
-        return None
-    return after if np.isfinite(after).all() else None
+        answer = subject.divide(problem)
+    except FairleadError as error:  # of a user-defined mechanism it may be any fault
+        return None, str(error).removeprefix(f"{subject.name}: ")
+    after = answer.user_tasks
+    if not np.isfinite(after).all():
+        return None, "it is not a number"
+    if not subject.certified:
+        feasible = check_feasibility(replace(subject, holdings=answer, given=problem))
+        if feasible.verdict == "fails":
+            return None, feasible.sentence
+    return after, ""
 
 
 def _leavers(n_users: int, departures: int, seed: int) -> list[int]:
@@ -95,8 +105,8 @@ def _leavers(n_users: int, departures: int, seed: int) -> list[int]:
     return [int(n) for n in np.sort(drawn)]
 
 
-def _verdict(witness: dict[str, Any], departures: int, unanswered: int, n_users: int) -> Verdict:
-    tried = departures - unanswered
+def _verdict(witness: dict[str, Any], departures: int, faults: list[str], n_users: int) -> Verdict:
+    tried = departures - len(faults)
     if witness:
         had, has = format_change(witness["before"], witness["after"])
         sentence = (
@@ -113,6 +123,10 @@ def _verdict(witness: dict[str, Any], departures: int, unanswered: int, n_users:
     if departures == 0:
         return Verdict(NAME, "unknown", sentence="not searched")
     if tried == 0:
-        return Verdict.undecided(NAME, f"{counted(departures, 'departure')} tried, none answered")
+        why = f"{counted(departures, 'departure')} tried, none answered"
+        return Verdict.undecided(NAME, f"{why} ({faults[0]})")
     sentence = f"no remaining user loses when any of {counted(tried, 'user')} leaves"
+    if faults:
+        number = counted(len(faults), "departure")
+        sentence += f"; {number} without an answer ({faults[0]})"
     return Verdict(NAME, "unknown", {}, tried, counted(tried, "departure"), sentence)

@@ -10,9 +10,11 @@ import numpy as np
 from fairlead.errors import InputError
 from fairlead.model.workload import JOIN, Workload, excerpt, first_seconds
 
+NO_STARTS = "recorded starts left out, as earlier jobs ran or waited at the beginning (--from)"
+
 
 def runs_over(workload: Workload, begin: float) -> bool:
-    """Return whether jobs submitted before a time were waiting or running then, as recorded."""
+    """Return whether jobs submitted before a time waited or ran then, or may have."""
     job = np.repeat(workload.set_job, workload.set_tasks)
     end = workload.task_start + workload.task_duration
     return bool(((workload.job_submit[job] < begin) & ~(end <= begin)).any())
@@ -21,9 +23,10 @@ def runs_over(workload: Workload, begin: float) -> bool:
 def time_window(workload: Workload, begin: float = 0.0, end: float = inf) -> Workload:
     """Return the jobs submitted from `begin` up to `end`, exclusive, with times from `begin`.
 
-    Earlier jobs are left out, even if they still ran at `begin`. Servers begin in their state
-    at `begin`: a server that is away leaves at time 0. Servers that first join after `end` are
-    removed. O(J + K + T + X + servers).
+    Earlier jobs are left out, even if they still ran at `begin`; if any waited or ran then, so are
+    all recorded starts, as those of the others alone are no run of the servers. Servers begin in
+    their state at `begin`: a server that is away leaves at time 0. Servers that first join after
+    `end` are removed. O(J + K + T + X + servers).
 
     Parameters
     ----------
@@ -61,10 +64,18 @@ def time_window(workload: Workload, begin: float = 0.0, end: float = inf) -> Wor
     state = last_event[last_event >= 0]
     events[state[part.server_event[state] != JOIN]] = True
     everywhere = np.ones(part.n_servers, dtype=bool)
-    notes = (
+    notes = [
         (f"jobs left out, as they were submitted before {begin:g} s (--from)", earlier),
         (f"jobs left out, as they were submitted from {end:g} s on (--to)", later),
-    )
+    ]
+    if part.has_starts and runs_over(workload, begin):
+        known = ~np.isnan(part.task_start[jobs[np.repeat(part.set_job, part.set_tasks)]])
+        notes.append((NO_STARTS, int(known.sum())))
+        part = replace(
+            part,
+            task_start=np.full_like(part.task_start, np.nan),
+            task_server=np.full_like(part.task_server, -1),
+        )
     cut = excerpt(part, jobs[part.set_job], everywhere, events).workload
     origin = f"from {begin:g} s" + (f" to {end:g} s" if end < inf else "")
     return replace(
