@@ -13,7 +13,9 @@ from fairlead.cli.main import run
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
 from fairlead.traces import slurm
+from fairlead.traces.problem_at_time import problem_at
 from fairlead.traces.readers import SLURM, MachineOptions, read_workload
+from fairlead.traces.slurm import GPUS_IGNORED, NEVER_RAN, NO_PARTITION, NO_SERVER, STILL_RAN
 from fairlead.traces.slurm_nodes import amounts_of, host_names, read_nodes
 
 HEADING = "JobID|User|Account|Partition|Submit|Start|End|State|ReqTRES|AllocTRES|NNodes|NodeList|Timelimit"
@@ -205,6 +207,8 @@ def test_nodes_of_sinfo(tmp_path: Path) -> None:
         ("NodeName=n1 CPUTot=x RealMemory=1", "row 1: CPUTot: 'x' is not a whole number"),
         ("NodeName=n1 RealMemory=1", "row 1: CPUTot: '' is not a whole number"),
         ("NodeName=n1 CPUTot=x CfgTRES=cpu=1", "row 1: CPUTot: 'x' is not a whole number"),
+        ("NodeName=n1 CPUTot=4\n  Gres=(null)", "row 1: RealMemory: '' is not a whole number"),
+        ("NODELIST|CPUS|MEMORY|GRES\nn1|2|3|gpu:a:four", "row 2: Gres: 'four' is not a whole"),
     ],
 )  # fmt: skip
 def test_unusable_nodes_are_refused(tmp_path: Path, text: str, fault: str) -> None:
@@ -320,3 +324,52 @@ def test_a_trace_without_some_users_and_with_other_weights(
         error = capsys.readouterr().err
         assert fault in error
         assert error.count("\n") == 1
+
+
+UNENDED = """\
+JobID|User|Submit|Start|End|State|AllocTRES|ReqTRES|NodeList|Partition
+1|ana|2025-01-01T10:00:00|2025-01-01T10:00:00|2025-01-01T11:00:00|COMPLETED|cpu=4,mem=1G|cpu=4,mem=1G|n1|main
+2|ana|2025-01-01T10:00:00|2025-01-01T10:30:00|Unknown|RUNNING|cpu=8,mem=2G,node=2|cpu=8,mem=2G,node=2|n[1-2]|main
+3_[1,4-5%2]|bo|2025-01-01T10:10:00|Unknown|Unknown|PENDING||cpu=2,mem=1G|None assigned|main
+4_[1-100...]|cy|2025-01-01T12:00:00|Unknown|Unknown|PENDING||cpu=3,mem=1G|None assigned|main
+5|bo|2025-01-01T10:10:00|None|2025-01-01T10:20:00|CANCELLED by 7||cpu=2,mem=1G|None assigned|main
+"""
+
+
+def test_jobs_that_had_not_ended_count_at_a_time(files: tuple[Path, Path]) -> None:
+    files[0].write_text(UNENDED)
+    assert read(files).job_names.tolist() == ["1"]
+    workload = read(files, unended=True)  # type: ignore[arg-type]
+    assert workload.job_names.tolist() == ["1", "2", "3_1", "3_4", "3_5", "4_[1-100...]"]
+    assert STILL_RAN not in workload.notes
+    assert workload.notes[NEVER_RAN] == 1
+    found = problem_at(workload, 7200)  # the last time of the table, as cy submits
+    assert (found.running, found.waiting) == (2, 4)
+    assert found.problem.users.names == ("ana", "bo", "cy")
+    assert found.problem.demand.tolist() == [[4, 1], [2, 1], [3, 1]]
+    assert found.problem.task_limit.tolist() == [2, 3, 1]
+    assert found.held[0].sum(axis=0).tolist() == [8, 2]
+    assert problem_at(workload, 1900).running == 3
+    with pytest.raises(InputError, match="after the end of the trace"):
+        problem_at(workload, 7300)
+
+
+def test_convert_at_a_recent_time(files: tuple[Path, Path], capsys: pytest.CaptureFixture) -> None:
+    files[0].write_text(UNENDED)
+    folder = files[0].parent
+    words = ["trace", "convert", str(files[0]), "--machines", str(files[1])]
+    words += ["-o", str(folder / "p.yaml"), "--at", "2025-01-01T11:30"]
+    assert run([*words, "--held", str(folder / "held.json")]) == 0
+    printed = capsys.readouterr().out
+    assert "running tasks: 2, waiting tasks: 3\n" in printed
+    assert f"{NEVER_RAN}: 1\n" in printed
+
+
+def test_what_a_table_lacks_is_noted(files: tuple[Path, Path]) -> None:
+    files[0].write_text(
+        "JobID|User|Submit|Start|End|State|AllocTRES\n"
+        "1|ana|2025-01-01T10:00:00|2025-01-01T10:00:00|2025-01-01T11:00:00|FAILED|cpu=1,gres/gpu=1\n"
+    )
+    assert read(files).notes == {NO_PARTITION: 1, NO_SERVER: 1}
+    files[1].write_text(NODES[: NODES.index("NodeName=g1")])
+    assert read(files).notes == {NO_PARTITION: 1, NO_SERVER: 1, GPUS_IGNORED: 1}

@@ -219,17 +219,18 @@ def read_any_trace(
     begin: str | None = None,
     end: str | None = None,
     compares_recorded: bool = False,
+    unended: bool = False,
 ) -> tuple[Workload, str]:
     """Read a trace of any format under a progress bar; return it and the name of its format.
 
     It is without the users `exclude`, has the weights of a file, and only jobs submitted from
-    `begin` up to `end`.
+    `begin` up to `end`; with `unended` also the jobs that had not ended, where the log has them.
     """
     from_time = None if begin is None else time_of(begin, "--from")
     to_time = None if end is None else time_of(end, "--to")
     from fairlead.traces.readers import MachineOptions, read_workload
 
-    given = MachineOptions(machines, servers, cores, memory, user_from)
+    given = MachineOptions(machines, servers, cores, memory, user_from, unended)
     with progress_bar(f"Reading {trace.name}") as report:
         workload, found = read_workload(trace, given, on_progress=report)
     if exclude or weights is not None:
@@ -443,7 +444,8 @@ def time_of(text: str, option: str) -> float | datetime:
     try:
         return seconds_of(text, option)
     except InputError as error:
-        raise InputError(f"{error.fault}; or a date such as 2025-01-31T12:00", option) from None
+        fault = f"{error.fault}; or a date such as 2025-01-31T12:00, without a time zone"
+        raise InputError(fault, option) from None
 
 
 def seconds_in(workload: Workload, time: float | datetime, option: str) -> float:

@@ -175,7 +175,7 @@ def convert(
         if realpath(held) == realpath(output):
             raise InputError("is the problem file", "--held")
     workload, _ = read_any_trace(
-        log, machines, servers, cores, memory, user_from, exclude or (), weights
+        log, machines, servers, cores, memory, user_from, exclude or (), weights, unended=True
     )
     _write_problem_at(workload, seconds_in(workload, time, "--at"), output, held, as_json)
 
@@ -313,6 +313,8 @@ def _write_problem_at(
         text += f"{user} has several kinds of tasks, each a user: {', '.join(kinds)}\n"
     if len(found.kinds) > USERS_NAMED:
         text += f"and so have {len(found.kinds) - USERS_NAMED} more users\n"
+    figures["notes"] = dict(workload.notes)
+    text += "".join(f"{what}: {count:,}\n" for what, count in workload.notes.items())
     if held is not None:
         figures["held"] = str(held)
         if found.overfull:

@@ -32,6 +32,7 @@ from fairlead.formats.file_faults import (
     short,
     text_of,
 )
+from fairlead.model.arguments import switch
 from fairlead.model.cluster import FloatArray
 from fairlead.model.holdings import Doubts, Holdings
 from fairlead.model.problem import Problem
@@ -68,8 +69,8 @@ def read_allocation(
         List users, and groups of a user, that are at fault in `Holdings.skipped` instead of
         refusing the file. Faults of the whole file are still raised.
     whole_tasks : bool, optional
-        Whether tasks are indivisible. When absent the file decides: they are in allocations of
-        ``fill``, and in files with amounts.
+        Whether tasks are indivisible. When absent the file decides by its key ``whole_tasks``;
+        without that they are in allocations of ``fill``, and in files with amounts.
 
     Returns
     -------
@@ -105,6 +106,8 @@ def read_allocation(
     except InputError as error:
         raise error.within(source_name(path)) from None
     whole = reading.amounts is not None or bool(_FILLING_KEYS & document.keys())
+    if "whole_tasks" in document:
+        whole = switch(document["whole_tasks"], "whole_tasks")
     return Holdings(
         problem=shared,
         tasks=reading.tasks,

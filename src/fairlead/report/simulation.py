@@ -68,7 +68,8 @@ JOBS_NAMED = 8
 LONGEST_WAITS = 10
 ROUNDED = 9  # digits of cluster-hours, beyond which they are rounding
 PICTURES_OF_RESOURCES = 12
-ROUNDING = 1e-6  # smaller excess of use over capacity is rounding
+# Of capacity: a smaller excess is rounding, as many logs have whole seconds.
+MOST_OVERLAP = 1e-3
 
 
 def simulation_document(
@@ -165,7 +166,12 @@ def _verdict(runs: Runs, found: Mapping[str, Figures], changed: Collection[str])
         gained, lost = int(against.comparison.gained.sum()), int(against.comparison.lost.sum())
         nowhere = found[against.name]["unplaceable"]
         unplaced = f", but {counted(nowhere, 'task')} can run nowhere" if nowhere else ""
-        parts.append(f"under {short_name(against.name)} {gained:,} gain, {lost:,} lose{unplaced}")
+        waits = (found[runs.today]["mean_wait"], found[against.name]["mean_wait"])
+        wait = ""
+        if against.name in changed and None not in waits:
+            wait = f" (mean wait {duration(waits[1])} in place of {duration(waits[0])})"
+        name = short_name(against.name)
+        parts.append(f"under {name} {gained:,} gain, {lost:,} lose{wait}{unplaced}")
     if len(runs.others) > len(parts):
         parts.append(f"{len(runs.others) - len(parts):,} more below")
     users = counted(runs.baseline.workload.n_users, "user")
@@ -243,7 +249,7 @@ def _warnings(runs: Runs, found: Mapping[str, Figures]) -> Iterator[Block]:
                 "with the other policies'.",
                 "warning",
             )
-        if most_used(runs.outcomes[name]) > 1 + ROUNDING:
+        if most_used(runs.outcomes[name]) > 1 + MOST_OVERLAP:
             yield Prose(
                 f"At times tasks under {short_name(name)} took more than the servers of the trace "
                 "have: use and shares exceed 100 %.",

@@ -33,6 +33,7 @@ class ProblemAtTime:
     too_large: int  # active tasks left out, as they fit no present server that they may use
     unplaced: int  # running tasks whose server is not recorded; `held` lacks them
     kinds: Mapping[str, list[str]]  # the users of the problem that stand for one of the trace
+    of_one_size: bool  # whether all tasks of each user of the problem are equal
     overfull: tuple[str, ...]  # servers on which more runs than they have, by the trace
 
     def to_dict(self) -> dict[str, Any]:
@@ -67,7 +68,13 @@ class ProblemAtTime:
                 for g in on
             }
             rows.append({"name": name, "weight": weight, "amounts": held})
-        return {"fairlead": FORMAT_VERSION, "mechanism": RECORDED, "users": rows}
+        return {
+            "fairlead": FORMAT_VERSION,
+            "mechanism": RECORDED,
+            # The mean of unlike tasks is no task: whoever lacks less than it may still lack one.
+            "whole_tasks": self.of_one_size,
+            "users": rows,
+        }
 
 
 def problem_at(workload: Workload, seconds: float) -> ProblemAtTime:
@@ -168,6 +175,7 @@ def problem_at(workload: Workload, seconds: float) -> ProblemAtTime:
             workload.users[n]: [users[m] for m in np.flatnonzero(kinds.user == n).tolist()]
             for n in _split_users(kinds.user)
         },
+        not distances.any(),
         used.overfull,
     )
 

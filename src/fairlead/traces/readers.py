@@ -80,6 +80,7 @@ class MachineOptions:
     cores: int | None = None  # of each server
     memory: float | None = None  # GiB of each server
     user_from: str | None = None  # the column that names users
+    unended: bool = False  # whether jobs that had not ended are kept, where a format has them
 
 
 NO_OPTIONS = MachineOptions()
@@ -125,7 +126,7 @@ READERS = {
     SLURM: Reader(
         "slurm",
         "read_slurm",
-        ("machines", "servers", "cores", "memory", "user_from"),
+        ("machines", "servers", "cores", "memory", "user_from", "unended"),
         "a sacct table",
     ),
 }

@@ -11,9 +11,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import repeat
-from math import inf
+from math import inf, isfinite
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,7 +40,9 @@ EARLIER_RUNS = "earlier runs of requeued jobs, left out"
 ROUNDED_UP = "jobs that ended in the second of their start, taken as half a second"
 NO_USER = "jobs whose user is not known; they are one user"
 NO_LIMIT_NAMED = "jobs with the time limit of their partition, which is not known"
+NO_PARTITION = "jobs that may run on all nodes, as the table has no column Partition"
 UNKNOWN_PARTITION = "jobs of a partition that no node has; they may run everywhere"
+GPUS_IGNORED = "jobs that ask for GPUs, which no node has; read without them"
 NO_SERVER = "jobs whose nodes are not known, or not among the machines"
 HALF_SECOND = 0.5  # times are whole seconds
 _DURATION = re.compile(r"(?:(\d{1,7})-)?(?:(\d{1,7}):)?(\d{1,7}):(\d{1,7}(?:\.\d+)?)")
@@ -62,6 +65,13 @@ class SlurmRow(NamedTuple):
     partition: str
 
 
+class _Columns(NamedTuple):
+    """How rows are read."""
+
+    user: str  # the column that names users
+    unended: bool  # whether jobs that had not ended are kept
+
+
 def is_sacct(line: str) -> bool:
     """Return whether a line is the heading of the output of ``sacct --parsable2``."""
     names = {name.strip().lower() for name in line.split("|")}
@@ -76,6 +86,7 @@ def read_slurm(
     cores: int | None = None,
     memory: float | None = None,
     user_from: str | None = None,
+    unended: bool = False,
     on_progress: ProgressReport | None = None,
 ) -> Workload:
     """Read an accounting table as a workload with recorded starts. O(rows).
@@ -93,6 +104,9 @@ def read_slurm(
         Equal servers instead, with `memory` in GiB, as many GPUs as the largest task holds.
     user_from : str, optional
         The column that names users: one of `USERS`; ``user`` when absent.
+    unended : bool
+        Keep the jobs that had not ended. Those that ran end after the table's last time; those that
+        waited never start.
     """
     check_given(servers, cores, memory)
     if machines is None and servers is None:
@@ -103,7 +117,10 @@ def read_slurm(
     if user_from is not None and user_from not in USERS:
         raise InputError(f"must be one of {', '.join(USERS)}, not {user_from!r:.60}", "--user-from")
     collected = JobCollector()
-    rows = _last_rows(_rows_of(path, user_from or "user", collected.notes, on_progress), collected)
+    columns = _Columns(user_from or "user", unended)
+    rows = _last_rows(_rows_of(path, columns, collected.notes, on_progress), collected)
+    if unended:
+        rows = _with_unended(rows)
     if machines is not None:
         table = read_nodes(machines)
     else:
@@ -135,7 +152,7 @@ def read_slurm(
 
 
 def _rows_of(
-    path: Path, user_column: str, notes: Counter[str], on_progress: ProgressReport | None
+    path: Path, columns: _Columns, notes: Counter[str], on_progress: ProgressReport | None
 ) -> Iterator[SlurmRow]:
     source = str(path)
     names: list[str] = []
@@ -145,7 +162,7 @@ def _rows_of(
         fields = line.split("|")
         if not names:
             names = [name.strip().lower() for name in fields]
-            for name in (*NEEDED, user_column):
+            for name in (*NEEDED, columns.user):
                 if name not in names:
                     fault = f"has no column {name}; ask sacct for it with --format"
                     raise InputError(fault, f"row {number}", source)
@@ -158,42 +175,53 @@ def _rows_of(
             raise InputError(f"{fault}; names of jobs may hold a |", f"row {number}", source)
         values = dict(zip(names, map(str.strip, fields), strict=True))
         with faults_within(source, f"row {number}"):
-            row = _row_of(number, values, user_column, notes)
+            row = _row_of(number, values, columns, notes)
         if row is not None:
             yield row
 
 
 def _row_of(
-    number: int, values: Mapping[str, str], user_column: str, notes: Counter[str]
+    number: int, values: Mapping[str, str], columns: _Columns, notes: Counter[str]
 ) -> SlurmRow | None:
-    """Return a row of a job that ran and ended; None for another one, which is counted."""
+    """Return a row of a job that ran and ended; None for another one, which is counted.
+
+    A job that had not ended has an infinite run time, and one that waited an infinite start.
+    """
     job = values["jobid"]
     if not job:
         raise InputError("column jobid: is empty")
-    if "." in job:
+    if "." in job.partition("[")[0]:  # not ``9_[1-100...]``, where sacct cuts a list
         notes[STEPS] += 1
         return None
     times = {name: _time(values[name], name) for name in ("submit", "start", "end")}
     start, end = times["start"], times["end"]
     state = values["state"].partition(" ")[0].upper()
     held = values["alloctres"] if "alloctres" in values else values["reqtres"]
-    if start is None or (not held and end is not None):
+    is_unended = end is None or state in ("RUNNING", "SUSPENDED", "COMPLETING")
+    if columns.unended and state == "PENDING":
+        start, held = inf, values.get("reqtres", "") or held
+    elif start is None or (not held and end is not None):
         notes[NEVER_RAN] += 1
         return None
     if end is not None and end < start:
         notes[ENDED_BEFORE_START] += 1
         return None
-    if end is None or state in ("RUNNING", "SUSPENDED", "COMPLETING"):
+    if is_unended and not columns.unended:
         notes[STILL_RAN] += 1
         return None
+    seconds = inf
+    if not is_unended:
+        assert end is not None
+        seconds = end - start or HALF_SECOND
+        notes[ROUNDED_UP] += end == start
     submit = times["submit"]
     if submit is None:
         raise InputError("column submit: is not known")
     amounts = amounts_of(held)
-    notes[ROUNDED_UP] += end == start
     nodes = int(amounts.get("node", 0) or _whole(values.get("nnodes", ""), "nnodes") or 1)
-    user = values[user_column]
+    user = values[columns.user]
     notes[NO_USER] += not user
+    notes[NO_PARTITION] += "partition" not in values
     limit = values.get("timelimit", "")
     notes[NO_LIMIT_NAMED] += limit.lower() == "partition_limit"
     return SlurmRow(
@@ -202,7 +230,7 @@ def _row_of(
         user or "unknown",
         min(submit, start),  # a requeued job may start before its last submission
         start,
-        end - start or HALF_SECOND,
+        seconds,
         inf if limit.lower() in NO_LIMIT else _seconds(limit),
         amounts,
         max(nodes, 1),
@@ -218,6 +246,25 @@ def _last_rows(rows: Iterator[SlurmRow], collected: JobCollector) -> list[SlurmR
         collected.notes[EARLIER_RUNS] += row.job in found
         found[row.job] = row
     return list(found.values())
+
+
+def _with_unended(rows: list[SlurmRow]) -> list[SlurmRow]:
+    """Give an end to the rows without one, and a row to each waiting job of an array."""
+    times = [row.start + row.seconds for row in rows if isfinite(row.start + row.seconds)]
+    times += [row.submit for row in rows] + [row.start for row in rows if isfinite(row.start)]
+    last = max(times, default=0.0) + 1.0  # so that a job runs at the last time
+    found: list[SlurmRow] = []
+    for row in rows:
+        if isfinite(row.seconds):
+            found.append(row)
+        elif isfinite(row.start):
+            found.append(row._replace(seconds=last - row.start))
+        else:
+            names = [row.job]
+            with suppress(InputError):  # such as ``9_[1-100...]``, which sacct cuts
+                names = host_names(re.sub(r"%[0-9]+", "", row.job))
+            found += [row._replace(job=name, seconds=1.0) for name in names]
+    return found
 
 
 def _jobs_of(rows: list[SlurmRow]) -> list[list[SlurmRow]]:
@@ -237,6 +284,8 @@ def _collect(
     limit = min(part.limit for part in parts)
     name = first.job.partition("+")[0]
     collected.add_job(name, first.user, first.submit, gang=tasks > 1, limit=limit)
+    has_gpus = any(RESOURCES[r] == "gpu" for r in used)
+    collected.notes[GPUS_IGNORED] += not has_gpus and any(part.amounts.get("gpu") for part in parts)
     for part in parts:
         place = _place(part, table, collected.notes)
         hosts = [table.numbers.get(name, -1) for name in host_names(part.hosts)]

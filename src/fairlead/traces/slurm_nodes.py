@@ -110,7 +110,8 @@ def _nodes_of_scontrol(content: list[tuple[int, str]], source: str) -> dict[str,
             # Either may be absent, and CfgTRES has precedence; CPUTot is checked all the same.
             total = pairs.get("CPUTot", "0" if configured.get("cpu") else "")
             cpus = _number(total, "CPUTot")
-            mib = _number(pairs.get("RealMemory", "0"), "RealMemory")
+            # A block that is cut off lacks it, or what follows it.
+            mib = _number(pairs.get("RealMemory", ""), "RealMemory")
             gpus = configured.get("gpu") or _gpus_of(pairs.get("Gres", ""))
             nodes[pairs["NodeName"]] = _Node(
                 (
@@ -227,8 +228,9 @@ def _gpus_of(gres: str) -> float:
     for part in re.split(r",(?![^(]*\))", gres):
         name, *more = part.partition("(")[0].split(":")
         if name == "gpu":
-            count = more[-1] if more else ""
-            gpus += int(count) if count.isascii() and count.isdigit() and len(count) < 7 else 1
+            has_count = len(more) > 1 or "".join(more).isdigit()  # else a type, or nothing
+            count = more[-1] if has_count else "1"
+            gpus += int(_number(count, "Gres"))
     return float(gpus)
 
 
