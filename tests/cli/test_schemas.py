@@ -110,6 +110,7 @@ def test_gates_of_whole_tasks_and_skipped_rows(
     status = 0 if finding == "holds" else 1
     gate = answer_of(words, capsys, status, is_quiet=False)["max_under"]
     assert (gate["finding"], gate["user"]) == (finding, user)
+    assert list(gate["beyond"]) == ([user] if user else [])
 
 
 @pytest.mark.parametrize("part", ["20", "-1%", "x", "101%", "nan", ""])

@@ -346,9 +346,9 @@ def test_jobs_that_had_not_ended_count_at_a_time(files: tuple[Path, Path]) -> No
     found = problem_at(workload, 7200)  # the last time of the table, as cy submits
     assert (found.running, found.waiting) == (2, 4)
     assert found.problem.users.names == ("ana", "bo", "cy")
-    assert found.problem.demand.tolist() == [[4, 1], [2, 1], [3, 1]]
+    assert found.problem.demand.tolist() == [[4, 1, 0], [2, 1, 0], [3, 1, 0]]
     assert found.problem.task_limit.tolist() == [2, 3, 1]
-    assert found.held[0].sum(axis=0).tolist() == [8, 2]
+    assert found.held[0].sum(axis=0).tolist() == [8, 2, 0]
     assert problem_at(workload, 1900).running == 3
     with pytest.raises(InputError, match="after the end of the trace"):
         problem_at(workload, 7300)

@@ -274,11 +274,18 @@ def _dump_to_problem(path: Path, output: Path, as_json: bool) -> None:
     from fairlead.formats.problem_file import dump
     from fairlead.model.reductions import merge_groups
 
-    problem = merge_groups(read_kubernetes(path).problem)[0]
+    holdings = read_kubernetes(path)
+    problem = merge_groups(holdings.problem)[0]
     dump(problem, output)
     servers = int(problem.count.sum())
-    sizes = {"users": problem.n_users, "groups": problem.n_groups, "servers": servers}
+    sizes = {
+        "users": problem.n_users,
+        "groups": problem.n_groups,
+        "servers": servers,
+        "not_modelled": list(holdings.not_modelled),
+    }
     text = f"{problem.n_users:,} users, {servers:,} servers in {problem.n_groups:,} groups\n"
+    text += "".join(f"not modelled: {note}\n" for note in holdings.not_modelled)
     _show_problem(text, sizes, output, as_json)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 
@@ -75,6 +75,7 @@ class ShareGate:
     under: float  # how far it is, relative; NaN if a number is missing
     due: str  # name of the due shares
     doubt: str = ""  # why the audited amounts do not decide it; empty if they do
+    beyond: Mapping[str, float] = field(default_factory=dict)  # all users beyond the limit
 
     @property
     def finding(self) -> str:
@@ -91,7 +92,8 @@ class ShareGate:
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values, for JSON."""
         under = None if np.isnan(self.under) else self.under
-        values = {"most": self.most, "user": self.user, "under": under, "due": self.due}
+        values: dict[str, Any] = {"most": self.most, "user": self.user, "under": under}
+        values |= {"due": self.due, "beyond": dict(self.beyond)}
         return values | {"holds": self.holds, "finding": self.finding}
 
     def statement(self) -> Statement:
@@ -134,7 +136,10 @@ def gate_of(audit: Audit, most: float) -> ShareGate:
     n = int(np.argmax(under))
     if not under[n] > 0:
         return ShareGate(most, "", 0.0, due_name, doubt)
-    return ShareGate(most, names[n], float(under[n]), due_name, doubt)
+    beyond = {
+        names[k]: float(under[k]) for k in np.argsort(-under, kind="stable") if under[k] > most
+    }
+    return ShareGate(most, names[n], float(under[n]), due_name, doubt, beyond)
 
 
 def audit_document(

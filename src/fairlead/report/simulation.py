@@ -249,6 +249,14 @@ def _warnings(runs: Runs, found: Mapping[str, Figures]) -> Iterator[Block]:
                 "with the other policies'.",
                 "warning",
             )
+        fairness = found[name]["fairness"]
+        if fairness is not None and fairness["unsolved"]:
+            unsolved = f"{fairness['unsolved']:,} of {fairness['instants']:,} instants"
+            yield Prose(
+                f"Under {short_name(name)}, {fairness['mechanism']} has no certified answer at "
+                f"{unsolved}, which do not count in the fairness error.",
+                "warning",
+            )
         if most_used(runs.outcomes[name]) > 1 + MOST_OVERLAP:
             yield Prose(
                 f"At times tasks under {short_name(name)} took more than the servers of the trace "
