@@ -60,7 +60,7 @@ from fairlead.report.document import (
     table_of,
     words,
 )
-from fairlead.report.numbers import counted, duration, named, percent
+from fairlead.report.numbers import change, counted, duration, named, number, percent
 from fairlead.simulation.metrics.comparison import Comparison
 from fairlead.simulation.simulate import Outcome
 
@@ -459,10 +459,7 @@ def _owed(found: Mapping[str, Figures]) -> Iterator[Table]:
 
     def row(k: int) -> list[Content]:
         user = listed[k]
-        return [
-            short_name(user),
-            *(figure(hours and round(hours, ROUNDED)) for hours in owed[user]),
-        ]
+        return [short_name(user), *(_owed_cell(f["users"][user]) for f in found.values())]
 
     yield Table(
         "Cluster-hours that each user was owed under each policy",
@@ -474,9 +471,16 @@ def _owed(found: Mapping[str, Figures]) -> Iterator[Table]:
         on_terminal=LONGEST_WAITS,
         note=(
             "owed: the fair share less the held one, over the time until the last submission, in "
-            "hours of the whole cluster; a user below 0 held more."
+            "hours of the whole cluster, and how far what it held was from the fair share while "
+            "it was active; a user below 0 held more."
         ),
     )
+
+
+def _owed_cell(user: Mapping[str, Any]) -> Cell:
+    hours, held, fair = (user[k] for k in ("owed_cluster_hours", "held_share", "fair_share"))
+    off = f" ({change(held / fair - 1.0)})" if held is not None and fair else ""
+    return figure(hours and round(hours, ROUNDED), lambda amount: f"{number(amount)}{off}")
 
 
 def _changes(runs: Runs) -> Table:

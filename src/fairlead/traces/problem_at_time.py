@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import compress
 from itertools import count as count_from
 from typing import Any, NamedTuple
@@ -19,7 +20,7 @@ from fairlead.model.problem import Problem
 from fairlead.model.queues import Queues
 from fairlead.model.run_log import RECORDED
 from fairlead.model.task_kinds import TaskKinds, kinds_of_tasks, weights_of_kinds
-from fairlead.model.workload import JOIN, Workload
+from fairlead.model.workload import JOIN, LATEST_DATE, Workload
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ def problem_at(workload: Workload, seconds: float) -> ProblemAtTime:
     sets, place, shape = sets[fit], place[fit], shape[fit]
     if not len(sets):
         fits = " that fits a server" if too_large else ""
-        raise InputError(f"no task{fits} waits or runs at {seconds:g} s", "--at")
+        raise InputError(f"no task{fits} waits or runs at {_shown(workload, seconds)}", "--at")
     user = workload.job_user[workload.set_job[sets]]
     kinds = kinds_of_tasks(user, place, workload.shapes[shape])
     _, first = np.unique(kinds.of_set, return_index=True)
@@ -239,9 +240,19 @@ def _active_tasks(workload: Workload, seconds: float) -> tuple[BoolArray, BoolAr
     end: FloatArray = np.where(started, start + workload.task_duration, workload.job_cancel[job])
     last = max(workload.span, float(end[np.isfinite(end)].max(initial=0.0)))
     if seconds > last:
-        raise InputError(f"{seconds:g} s is after the end of the trace, {last:g} s", "--at")
+        given, end_time = (_shown(workload, time) for time in (seconds, last))
+        raise InputError(f"{given} is after the end of the trace, {end_time}", "--at")
     active = (workload.job_submit[job] <= seconds) & (seconds < end)
     return active, active & started & (start <= seconds)
+
+
+def _shown(workload: Workload, seconds: float) -> str:
+    """Write a time of a trace as a date, if the trace has dates."""
+    start = workload.start_date
+    if start is None or not 0 <= start + seconds <= LATEST_DATE:
+        return f"{seconds:g} s"
+    date = datetime.fromtimestamp(start + seconds, UTC)
+    return f"{date:%Y-%m-%d %H:%M:%S}"
 
 
 class _UsedAmounts(NamedTuple):

@@ -74,6 +74,11 @@ class FairnessError:
         return self._while_active(self.fair)
 
     @property
+    def user_held(self) -> FloatArray:
+        """(N,) float: held share of each user, averaged as `user_error`."""
+        return self._while_active(self.held)
+
+    @property
     def owed(self) -> FloatArray:
         """(N,) float: cluster-hours by which each user held less than its fair share, or more (-).
 

@@ -174,6 +174,7 @@ class Summary:
         }
         if self.fairness is not None:
             columns["fairness_error"] = self.fairness.user_error
+            columns["held_share"] = self.fairness.user_held
             columns["fair_share"] = self.fairness.user_fair
             columns["owed_cluster_hours"] = self.fairness.owed
         return rows_of(self.workload.users, columns)
