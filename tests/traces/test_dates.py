@@ -131,6 +131,10 @@ def test_options_take_dates(log: Path, tmp_path: Path, capsys: Capture) -> None:
         ("--at 2025-02-30", "--at: 2025-02-30 is not a date"),
         ("--at 2025-01-01T01:00Z", "--at: must be seconds, a number with"),
         (
+            "--at 1e15",
+            "--at: 1e+15 s is after the end of the trace",
+        ),
+        (
             "--at 2025-01-02",
             "--at: 2025-01-02 00:00:00 is after the end of the trace, 2025-01-01 08",
         ),

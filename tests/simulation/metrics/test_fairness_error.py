@@ -201,6 +201,7 @@ def test_two_users_by_hand() -> None:
     np.testing.assert_allclose(found.error, [0.75, 0.75])
     np.testing.assert_allclose(found.user_error, [0.25, 0.125, np.nan])
     np.testing.assert_allclose(found.user_fair, [0.25, 0.25, np.nan])
+    np.testing.assert_allclose(found.user_held, [0.5, 0.125, np.nan])
     assert found.mean == pytest.approx(0.75)
     assert found.jain == pytest.approx(2.5**2 / 2 / (2.0**2 + 0.5**2))
     owed = [-0.25 * 10 / 3600, 0.125 * 3 * 10 / 3600, 0]
