@@ -354,6 +354,21 @@ def test_jobs_that_had_not_ended_count_at_a_time(files: tuple[Path, Path]) -> No
         problem_at(workload, 7300)
 
 
+def test_jobs_that_had_not_ended_leave_second_0_as_it_is(files: tuple[Path, Path]) -> None:
+    """Job 2 was submitted a day before the first job that ended."""
+    files[0].write_text(
+        UNENDED.replace(
+            "2|ana|2025-01-01T10:00:00|2025-01-01", "2|ana|2024-12-31T10:00:00|2024-12-31"
+        )
+    )
+    assert read(files).start_date == read(files, unended=True).start_date  # type: ignore[arg-type]
+    workload = read(files, unended=True)  # type: ignore[arg-type]
+    job = workload.job_names.tolist().index("2")
+    task = workload.first_task[workload.first_set[job]]
+    assert (workload.job_submit[job], workload.task_start[task]) == (0, 0)
+    assert workload.task_duration[task] == 7201
+
+
 def test_convert_at_a_recent_time(files: tuple[Path, Path], capsys: pytest.CaptureFixture) -> None:
     files[0].write_text(UNENDED)
     folder = files[0].parent

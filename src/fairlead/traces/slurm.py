@@ -249,7 +249,12 @@ def _last_rows(rows: Iterator[SlurmRow], collected: JobCollector) -> list[SlurmR
 
 
 def _with_unended(rows: list[SlurmRow]) -> list[SlurmRow]:
-    """Give an end to the rows without one, and a row to each waiting job of an array."""
+    """Give an end to the rows without one, and a row to each waiting job of an array.
+
+    Rows without an end begin with the first one that has an end at the earliest, so that they do
+    not change what second 0 is.
+    """
+    first = min((row.submit for row in rows if isfinite(row.seconds)), default=-inf)
     times = [row.start + row.seconds for row in rows if isfinite(row.start + row.seconds)]
     times += [row.submit for row in rows] + [row.start for row in rows if isfinite(row.start)]
     last = max(times, default=0.0) + 1.0  # so that a job runs at the last time
@@ -257,13 +262,15 @@ def _with_unended(rows: list[SlurmRow]) -> list[SlurmRow]:
     for row in rows:
         if isfinite(row.seconds):
             found.append(row)
-        elif isfinite(row.start):
-            found.append(row._replace(seconds=last - row.start))
-        else:
-            names = [row.job]
-            with suppress(InputError):  # such as ``9_[1-100...]``, which sacct cuts
-                names = host_names(re.sub(r"%[0-9]+", "", row.job))
-            found += [row._replace(job=name, seconds=1.0) for name in names]
+            continue
+        later = row._replace(submit=max(row.submit, first), start=max(row.start, first))
+        if isfinite(row.start):
+            found.append(later._replace(seconds=last - later.start))
+            continue
+        names = [row.job]
+        with suppress(InputError):  # such as ``9_[1-100...]``, which sacct cuts
+            names = host_names(re.sub(r"%[0-9]+", "", row.job))
+        found += [later._replace(job=name, seconds=1.0) for name in names]
     return found
 
 
