@@ -455,7 +455,7 @@ def seconds_in(workload: Workload, time: float | datetime, option: str) -> float
     """
     found = _seconds_since_start(workload, time, option)
     if found < 0:
-        begin = datetime.fromtimestamp(workload.start_date or 0.0, UTC)
+        begin = workload.date_of(0.0)
         raise InputError(f"is before the trace begins, {begin:%Y-%m-%d %H:%M:%S}", option)
     return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cached_property
 from numbers import Real
 
@@ -255,6 +256,12 @@ class Workload:
     def has_starts(self) -> bool:
         """Whether the log records the start of any task, or that it never started."""
         return not bool(np.isnan(self.task_start).all())
+
+    def date_of(self, seconds: float) -> datetime | None:
+        """Return the date of a time by the clock of the log; None if it is not known."""
+        if self.start_date is None or not 0 <= self.start_date + seconds <= LATEST_DATE:
+            return None
+        return datetime.fromtimestamp(self.start_date + seconds, UTC)
 
     @property
     def span(self) -> float:

@@ -126,14 +126,18 @@ def simulation_document(
 
 
 def size_of_workload(workload: Workload) -> str:
-    """Count servers, users, jobs and tasks of a workload."""
+    """Count servers, users, jobs and tasks of a workload, and name its dates if it has them."""
     counts = (
         counted(workload.n_servers, "server"),
         counted(workload.n_users, "user"),
         counted(workload.n_jobs, "job"),
         counted(workload.n_tasks, "task"),
     )
-    return f"{', '.join(counts)} over {duration(workload.span)}"
+    first, last = workload.date_of(0.0), workload.date_of(workload.span)
+    dates = ""
+    if first is not None and last is not None:
+        dates = f", from {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M}"
+    return f"{', '.join(counts)} over {duration(workload.span)}{dates}"
 
 
 def _about_today(runs: Runs) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import compress
 from itertools import count as count_from
 from typing import Any, NamedTuple
@@ -20,7 +19,7 @@ from fairlead.model.problem import Problem
 from fairlead.model.queues import Queues
 from fairlead.model.run_log import RECORDED
 from fairlead.model.task_kinds import TaskKinds, kinds_of_tasks, weights_of_kinds
-from fairlead.model.workload import JOIN, LATEST_DATE, Workload
+from fairlead.model.workload import JOIN, Workload
 
 
 @dataclass(frozen=True)
@@ -248,11 +247,8 @@ def _active_tasks(workload: Workload, seconds: float) -> tuple[BoolArray, BoolAr
 
 def _shown(workload: Workload, seconds: float) -> str:
     """Write a time of a trace as a date, if the trace has dates."""
-    start = workload.start_date
-    if start is None or not 0 <= start + seconds <= LATEST_DATE:
-        return f"{seconds:g} s"
-    date = datetime.fromtimestamp(start + seconds, UTC)
-    return f"{date:%Y-%m-%d %H:%M:%S}"
+    date = workload.date_of(seconds)
+    return f"{seconds:g} s" if date is None else f"{date:%Y-%m-%d %H:%M:%S}"
 
 
 class _UsedAmounts(NamedTuple):

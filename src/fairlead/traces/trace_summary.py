@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ def summarize(workload: Workload) -> dict[str, Any]:
     ``constrained_tasks`` the share of tasks with a placement constraint; ``too_large`` the tasks,
     and names of jobs, that fit no server.
     """
-    cluster, start = workload.cluster, workload.start_date
+    cluster, start = workload.cluster, workload.date_of(0.0)
     tasks = workload.set_tasks
     demand = workload.shapes[workload.set_shape]
     largest = cluster.capacity.max(axis=0)
@@ -41,9 +40,7 @@ def summarize(workload: Workload) -> dict[str, Any]:
         "withdrawn": int(np.isfinite(workload.job_cancel).sum()),
         "limited": int(np.isfinite(workload.job_limit).sum()),
         "span": workload.span,
-        "start_date": None
-        if start is None
-        else datetime.fromtimestamp(start, UTC).isoformat()[:19],
+        "start_date": None if start is None else start.isoformat()[:19],
         "first_submission": float(workload.job_submit[0]),
         "server_events": dict(
             zip(EVENT_NAMES, np.bincount(workload.server_event, minlength=3).tolist(), strict=True)
