@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from fairlead.cli.main import run
+
 Process = Callable[..., subprocess.CompletedProcess[str]]
 CODE = """
 import fairlead
@@ -236,3 +238,11 @@ def test_a_rule_that_exits_ends_no_other_run(
     done = process("simulate", day, *rules)
     assert (done.returncode, list(json.loads(done.stdout)["policies"])) == (2, ["drf/best-fit"])
     assert "leaves: SystemExit: 3" in done.stderr
+
+
+@pytest.mark.parametrize("words", [["simulate", "x.parquet", "-p"], ["allocate", "x.yaml", "-m"]])
+def test_a_file_alone_asks_for_a_function(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*words, "mine.py"]) == 2
+    assert capsys.readouterr().err == "fairlead: mine.py: name a function in it: mine.py:NAME\n"

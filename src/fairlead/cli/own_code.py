@@ -113,6 +113,9 @@ def refuse_on_ray(policies: Sequence[str | NamedRule], ray: str | None) -> None:
 
 
 def _names_file(text: str) -> bool:
+    """Return whether a text names a function in a file; raise InputError for a file alone."""
+    if text.endswith(".py"):
+        raise InputError(f"name a function in it: {text}:NAME", "", text)
     return ".py:" in text
 
 
