@@ -292,14 +292,14 @@ def _starved(runs: Runs, found: Mapping[str, Figures]) -> Section:
                 worst,
             ]
         )
-    columns = [*words("policy"), *numbers("got nothing")]
+    columns = [*words("policy"), *numbers("got nothing at all")]
     columns += words("users, and for how long", "never ran anything", "longest wait with nothing")
     note = (
-        "got nothing: users with tasks of which none ran while jobs arrived, or none ever; also "
+        "got nothing at all: users with tasks of which none ran while jobs arrived, or none ever; also "
         "tasks that fit no server count. How long: the longest uninterrupted time in which tasks "
         "of a user waited and none ran."
     )
-    about = "Users that got nothing while waiting"
+    about = "Users that got nothing at all, and the longest waits with nothing"
     return Section(about, [table_of(about, columns, rows, note=note)])
 
 
