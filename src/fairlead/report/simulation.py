@@ -295,9 +295,9 @@ def _starved(runs: Runs, found: Mapping[str, Figures]) -> Section:
     columns = [*words("policy"), *numbers("got nothing at all")]
     columns += words("users, and for how long", "never ran anything", "longest wait with nothing")
     note = (
-        "got nothing at all: users with tasks of which none ran while jobs arrived, or none ever; also "
-        "tasks that fit no server count. How long: the longest uninterrupted time in which tasks "
-        "of a user waited and none ran."
+        "got nothing at all: users with tasks of which none ran while jobs arrived, or none ever; "
+        "also tasks that fit no server count. How long: the longest uninterrupted time in which "
+        "tasks of a user waited and none ran."
     )
     about = "Users that got nothing at all, and the longest waits with nothing"
     return Section(about, [table_of(about, columns, rows, note=note)])
