@@ -15,7 +15,14 @@ from fairlead.model.workload import Workload
 from fairlead.traces import slurm
 from fairlead.traces.problem_at_time import problem_at
 from fairlead.traces.readers import SLURM, MachineOptions, read_workload
-from fairlead.traces.slurm import GPUS_IGNORED, NEVER_RAN, NO_PARTITION, NO_SERVER, STILL_RAN
+from fairlead.traces.slurm import (
+    GPUS_IGNORED,
+    NEVER_RAN,
+    NO_PARTITION,
+    NO_REQUEST,
+    NO_SERVER,
+    STILL_RAN,
+)
 from fairlead.traces.slurm_nodes import amounts_of, host_names, read_nodes
 
 HEADING = "JobID|User|Account|Partition|Submit|Start|End|State|ReqTRES|AllocTRES|NNodes|NodeList|Timelimit"
@@ -367,6 +374,14 @@ def test_jobs_that_had_not_ended_leave_second_0_as_it_is(files: tuple[Path, Path
     task = workload.first_task[workload.first_set[job]]
     assert (workload.job_submit[job], workload.task_start[task]) == (0, 0)
     assert workload.task_duration[task] == 7201
+
+
+def test_waiting_jobs_need_what_they_ask_for(files: tuple[Path, Path]) -> None:
+    rows = [line.split("|") for line in UNENDED.splitlines()]
+    files[0].write_text("\n".join("|".join([*row[:7], *row[8:]]) for row in rows))
+    workload = read(files, unended=True)  # type: ignore[arg-type]
+    assert workload.job_names.tolist() == ["1", "2"]
+    assert workload.notes[NO_REQUEST] == 2
 
 
 def test_convert_at_a_recent_time(files: tuple[Path, Path], capsys: pytest.CaptureFixture) -> None:

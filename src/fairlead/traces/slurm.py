@@ -40,6 +40,7 @@ EARLIER_RUNS = "earlier runs of requeued jobs, left out"
 ROUNDED_UP = "jobs that ended in the second of their start, taken as half a second"
 NO_USER = "jobs whose user is not known; they are one user"
 NO_LIMIT_NAMED = "jobs with the time limit of their partition, which is not known"
+NO_REQUEST = "jobs left out, as the table does not say what they ask for; ask sacct for ReqTRES"
 NO_PARTITION = "jobs that may run on all nodes, as the table has no column Partition"
 UNKNOWN_PARTITION = "jobs of a partition that no node has; they may run everywhere"
 GPUS_IGNORED = "jobs that ask for GPUs, which no node has; read without them"
@@ -208,6 +209,9 @@ def _row_of(
         return None
     if is_unended and not columns.unended:
         notes[STILL_RAN] += 1
+        return None
+    if not held:
+        notes[NO_REQUEST] += 1
         return None
     seconds = inf
     if not is_unended:
