@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_state import end, place, submit, with_servers
 
-from fairlead.service.command_names import command_name
 from fairlead.service.jobs import EndedAttempt, TaskKey
-from fairlead.service.run_times import LEAST, MOST_KINDS, RunTimes, Survival
+from fairlead.service.run_times import LEAST, MOST_KINDS, RunTimes, Survival, command_name
 
 SECONDS = st.one_of(st.integers(0, 20).map(float), st.floats(0, 1e6))
 

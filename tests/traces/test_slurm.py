@@ -376,6 +376,13 @@ def test_jobs_that_had_not_ended_leave_second_0_as_it_is(files: tuple[Path, Path
     assert workload.task_duration[task] == 7201
 
 
+def test_a_job_of_a_pending_array_counts_once(files: tuple[Path, Path]) -> None:
+    ended = "3_4|bo|2025-01-01T10:10:00|2025-01-01T10:20:00|2025-01-01T10:30:00|COMPLETED|cpu=2,mem=1G|cpu=2,mem=1G|n1|main\n"
+    files[0].write_text(UNENDED + ended)
+    names = read(files, unended=True).job_names.tolist()  # type: ignore[arg-type]
+    assert sorted(names) == ["1", "2", "3_1", "3_4", "3_5", "4_[1-100...]"]
+
+
 def test_waiting_jobs_need_what_they_ask_for(files: tuple[Path, Path]) -> None:
     rows = [line.split("|") for line in UNENDED.splitlines()]
     files[0].write_text("\n".join("|".join([*row[:7], *row[8:]]) for row in rows))

@@ -37,7 +37,6 @@ from fairlead.service._state_thread import StateThread, Transaction
 from fairlead.service._what_if import trial_in_fork, try_changes
 from fairlead.service._workers import Workers
 from fairlead.service.alerts import Thresholds
-from fairlead.service.command_names import command_name
 from fairlead.service.jobs import Effects, Job, Server, TaskKey
 from fairlead.service.journal.event_journal import FORECASTS, Journal, JournalError
 from fairlead.service.journal.job_records import DAMAGED, LISTED_BYTES, job_view
@@ -52,6 +51,7 @@ from fairlead.service.messages import (
     WhatIfRequest,
 )
 from fairlead.service.rate_limits import in_turn
+from fairlead.service.run_times import command_name
 from fairlead.service.service_state import RESOURCES, ServiceState
 from fairlead.service.webhook import Receiver, Webhook
 

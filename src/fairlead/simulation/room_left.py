@@ -96,7 +96,7 @@ class RoomLeft:
         )
 
     def _usable(self, asked: IntArray) -> IntArray:
-        """Return (S, R) free amounts; of devices those on as many as one task takes."""
+        """Return (S, R) free amounts; of devices, on the k freest where a task takes k."""
         usable = self._free.copy()
         for r, (free, _) in self._devices.items():
             unit = self._quanta.device[r]

@@ -71,7 +71,7 @@ class ProblemAtTime:
         return {
             "fairlead": FORMAT_VERSION,
             "mechanism": RECORDED,
-            # The mean of unlike tasks is no task: whoever lacks less than it may still lack one.
+            # Less than the mean of unlike tasks may be a whole task of the smallest ones.
             "whole_tasks": self.of_one_size,
             "users": rows,
         }
@@ -196,7 +196,8 @@ def _names(
     """Return a name of each kind: its user, and where it has several, its servers and resources."""
     cluster, split = workload.cluster, set(_split_users(kinds.user))
     names: list[str] = []
-    taken = set(workload.users)
+    queues = () if workload.queues is None else workload.queues.names
+    taken = {*workload.users, *queues}
     for m, n in enumerate(kinds.user.tolist()):
         user = workload.users[n]
         if n not in split:

@@ -106,8 +106,8 @@ def read_slurm(
     user_from : str, optional
         The column that names users: one of `USERS`; ``user`` when absent.
     unended : bool
-        Keep the jobs that had not ended. Those that ran end after the table's last time; those that
-        waited never start.
+        Keep the jobs that had not ended. Running ones end after the table's last time, pending ones
+        never start.
     """
     check_given(servers, cores, memory)
     if machines is None and servers is None:
@@ -253,7 +253,7 @@ def _last_rows(rows: Iterator[SlurmRow], collected: JobCollector) -> list[SlurmR
 
 
 def _with_unended(rows: list[SlurmRow]) -> list[SlurmRow]:
-    """Give an end to the rows without one, and a row to each waiting job of an array.
+    """Return rows that all end, with a row for each pending job of an array.
 
     Rows without an end begin with the first one that has an end at the earliest, so that they do
     not change what second 0 is.
@@ -263,6 +263,7 @@ def _with_unended(rows: list[SlurmRow]) -> list[SlurmRow]:
     times += [row.submit for row in rows] + [row.start for row in rows if isfinite(row.start)]
     last = max(times, default=0.0) + 1.0  # so that a job runs at the last time
     found: list[SlurmRow] = []
+    known = {row.job for row in rows}
     for row in rows:
         if isfinite(row.seconds):
             found.append(row)
@@ -274,6 +275,7 @@ def _with_unended(rows: list[SlurmRow]) -> list[SlurmRow]:
         names = [row.job]
         with suppress(InputError):  # such as ``9_[1-100...]``, which sacct cuts
             names = host_names(re.sub(r"%[0-9]+", "", row.job))
+            names = [name for name in names if name == row.job or name not in known]
         found += [later._replace(job=name, seconds=1.0) for name in names]
     return found
 

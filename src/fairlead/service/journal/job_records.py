@@ -15,9 +15,9 @@ import sqlalchemy as sql
 from pydantic_core import from_json, to_json
 from sqlalchemy.dialects import sqlite
 
-from fairlead.service.command_names import command_name
 from fairlead.service.jobs import EndedAttempt, Job, TaskKey
 from fairlead.service.journal._journal_file import attempts, jobs, past_usage
+from fairlead.service.run_times import command_name
 from fairlead.service.service_state import RESOURCES
 
 LOG = logging.getLogger("fairlead.service")
