@@ -6,6 +6,7 @@ import asyncio
 import math
 import random
 import time
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,9 @@ from fairlead.service import service as service_module
 from fairlead.service._forks import AnswerFork
 from fairlead.service._start_forecasts import StartForecasts, StartOutlook
 from fairlead.service._state_thread import Transaction
+from fairlead.service.http.access import ADMIN
 from fairlead.service.journal.event_journal import FORECASTS
+from fairlead.service.rate_limits import CALLER, Allowance, Limits
 from fairlead.service.start_intervals import KEPT, LEAST, MOST_ASKED, StartIntervals
 
 
@@ -227,6 +230,29 @@ async def test_a_simulation_that_is_killed_is_refused(
         refused = await ask("GET", "/v1/jobs/2/when", status=503)
     assert "failed, or took more than" in refused["detail"]
     assert (await ask("GET", "/v1/jobs/2/when"))["starts"] is None  # the next one is not refused
+
+
+@served
+async def test_a_caller_is_charged_for_a_simulation(
+    ask: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    simulate = _start_forecasts.simulate
+
+    def slow(*given: Any) -> StartOutlook:
+        time.sleep(0.2)
+        return simulate(*given)
+
+    monkeypatch.setattr(_start_forecasts, "simulate", slow)
+    monkeypatch.setattr(_start_forecasts, "MOST_RUNNING", 0)
+    await ask.sync(await ask.join("a", cpu=1))
+    await ask.submit({}, {})
+    spent = []
+    for _ in range(2):  # the second one is answered from the same simulation
+        caller = Allowance("user", Limits(rate=0.0, burst=15.0))
+        CALLER.set(caller)
+        await ask.service.when(2, ADMIN)
+        spent.append(caller.is_spent)
+    assert spent == [True, False]
 
 
 def test_an_expected_start_is_said_with_its_interval() -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from time import monotonic
@@ -89,12 +89,20 @@ async def in_turn(lock: asyncio.Lock) -> AsyncIterator[None]:
     async with caller.questions:
         caller.check()
         async with lock:
-            began = monotonic()
-            try:
+            with charged():
                 yield
-            finally:
-                part = STATE_SECONDS_A_REQUEST / QUESTION_SECONDS_A_REQUEST
-                caller.charge(seconds=part * (monotonic() - began))
+
+
+@contextmanager
+def charged() -> Iterator[None]:
+    """Charge the current caller, if any, for the time of a question in another thread."""
+    caller, began = CALLER.get(), monotonic()
+    try:
+        yield
+    finally:
+        if caller is not None:
+            part = STATE_SECONDS_A_REQUEST / QUESTION_SECONDS_A_REQUEST
+            caller.charge(seconds=part * (monotonic() - began))
 
 
 CALLER: ContextVar[Allowance | None] = ContextVar("CALLER", default=None)
