@@ -239,7 +239,7 @@ async def test_a_caller_is_charged_for_a_simulation(
     simulate = _start_forecasts.simulate
 
     def slow(*given: Any) -> StartOutlook:
-        time.sleep(0.2)
+        time.sleep(1.5)  # as 150 requests; the rest takes less
         return simulate(*given)
 
     monkeypatch.setattr(_start_forecasts, "simulate", slow)
@@ -248,7 +248,7 @@ async def test_a_caller_is_charged_for_a_simulation(
     await ask.submit({}, {})
     spent = []
     for _ in range(2):  # the second one is answered from the same simulation
-        caller = Allowance("user", Limits(rate=0.0, burst=15.0))
+        caller = Allowance("user", Limits(rate=0.0, burst=140.0))
         CALLER.set(caller)
         await ask.service.when(2, ADMIN)
         spent.append(caller.is_spent)
