@@ -20,7 +20,7 @@ from fairlead.model.cluster import Cluster
 from fairlead.model.queues import read_queues
 from fairlead.model.workload import DRAIN, LEAVE, Workload
 from fairlead.traces.parquet_trace import write_parquet
-from fairlead.traces.problem_at_time import problem_at
+from fairlead.traces.problem_at_time import end_of_run, problem_at
 from oracles.random_workloads import random_workload
 
 Capture = pytest.CaptureFixture[str]
@@ -92,6 +92,19 @@ def test_withdrawn_jobs_wait_no_longer() -> None:
     assert problem_at(stays, 999).waiting == 3
     with pytest.raises(InputError, match="no task that fits a server waits or runs at 1000 s"):
         problem_at(stays, 1000)
+
+
+def test_the_end_is_the_last_time_with_active_tasks(tmp_path: Path) -> None:
+    stays = replace(known_trace(), server=np.array([0], dtype=np.int32))
+    assert 999.99 < end_of_run(stays) < 1000
+    assert problem_at(stays, end_of_run(stays)).waiting == 3
+    withdrawn = replace(stays, job_cancel=np.full(4, np.inf))
+    assert 129.99 < end_of_run(withdrawn) < 130  # when the last task that ran ends
+    assert problem_at(withdrawn, end_of_run(withdrawn)).running == 1
+    write_parquet(withdrawn, tmp_path / "x.parquet")
+    assert convert(tmp_path / "x.parquet", "--at", "end", "-o", tmp_path / "end.yaml") == 0
+    assert convert(tmp_path / "x.parquet", "--at", "129", "-o", tmp_path / "129.yaml") == 0
+    assert (tmp_path / "end.yaml").read_text() == (tmp_path / "129.yaml").read_text()
 
 
 def test_queues_of_the_trace_stay() -> None:

@@ -95,8 +95,8 @@ def convert(
         str | None,
         Option(
             metavar="TIME",
-            help="Write the problem of this time of the trace, such as 36h or 2025-01-31T12:00: "
-            "the users with jobs that wait or run in the recorded run.",
+            help="Write the problem of this time of the trace, such as 36h, 2025-01-31T12:00, or "
+            "end: the users with jobs that wait or run in the recorded run.",
         ),
     ] = None,
     held: Annotated[
@@ -165,7 +165,7 @@ def convert(
             raise InputError("needs --at TIME", "--held")
         _convert_to_problem(log, output, machines, as_json)
         return
-    time = time_of(at, "--at")
+    time = None if at == "end" else time_of(at, "--at")
     inputs = [log, *([machines] if machines else [])]
     _check_problem_output(output, inputs, as_json)
     if held is not None:
@@ -177,7 +177,13 @@ def convert(
     workload, _ = read_any_trace(
         log, machines, servers, cores, memory, user_from, exclude or (), weights, unended=True
     )
-    _write_problem_at(workload, seconds_in(workload, time, "--at"), output, held, as_json)
+    if time is None:
+        from fairlead.traces.problem_at_time import end_of_run
+
+        seconds = end_of_run(workload)
+    else:
+        seconds = seconds_in(workload, time, "--at")
+    _write_problem_at(workload, seconds, output, held, as_json)
 
 
 def generate(

@@ -22,7 +22,7 @@ MOST_ASKED = 1000  # of jobs that still wait
 LEAST = 20  # for an interval
 ALIKE = 10  # a tenth of past forecasts is alike
 PART = 0.8  # of starts that are within the interval
-STEP = 0.025  # by which a miss and a hit together move the part of ratios beyond a side
+STEP = 0.02  # by which a miss and a hit together move the part of ratios beyond a side
 SHORT = 300.0  # seconds; shorter times are taken for alike
 
 

@@ -180,6 +180,19 @@ def problem_at(workload: Workload, seconds: float) -> ProblemAtTime:
     )
 
 
+def end_of_run(workload: Workload) -> float:
+    """Return the last time, in seconds, at which tasks of the recorded run are active. O(T)."""
+    end = _ends(workload)
+    return max(workload.span, float(np.nextafter(end[np.isfinite(end)].max(initial=0.0), 0.0)))
+
+
+def _ends(workload: Workload) -> FloatArray:
+    """Return when each task ended, or was withdrawn (T,); infinite where neither is recorded."""
+    job = np.repeat(workload.set_job, workload.set_tasks)
+    ended = workload.task_start + workload.task_duration
+    return np.where(np.isfinite(workload.task_start), ended, workload.job_cancel[job])
+
+
 def _split_users(of_kind: IntArray) -> list[int]:
     """Return the users of several kinds of tasks."""
     split: list[int] = np.flatnonzero(np.bincount(of_kind) > 1).tolist()
@@ -234,16 +247,14 @@ def _queues_of_kinds(workload: Workload, queues: Queues, of_kind: IntArray) -> Q
 
 def _active_tasks(workload: Workload, seconds: float) -> tuple[BoolArray, BoolArray]:
     """Return which tasks wait or run, and which run; both (T,) bool."""
-    job = np.repeat(workload.set_job, workload.set_tasks)
-    start = workload.task_start
-    started = np.isfinite(start)
-    end: FloatArray = np.where(started, start + workload.task_duration, workload.job_cancel[job])
+    submit = np.repeat(workload.job_submit[workload.set_job], workload.set_tasks)
+    start, end = workload.task_start, _ends(workload)
     last = max(workload.span, float(end[np.isfinite(end)].max(initial=0.0)))
     if seconds > last:
         given, end_time = (_shown(workload, time) for time in (seconds, last))
         raise InputError(f"{given} is after the end of the trace, {end_time}", "--at")
-    active = (workload.job_submit[job] <= seconds) & (seconds < end)
-    return active, active & started & (start <= seconds)
+    active = (submit <= seconds) & (seconds < end)
+    return active, active & np.isfinite(start) & (start <= seconds)
 
 
 def _shown(workload: Workload, seconds: float) -> str:
