@@ -13,8 +13,9 @@ import pytest
 from fairlead.errors import InputError
 from fairlead.model.workload import JOIN, LEAVE
 from fairlead.traces import _google_machines, google, google_2019
-from fairlead.traces.google_2019 import is_google_2019, read_google_2019
-from fairlead.traces.google_2019_tables import COLLECTIONS, INSTANCES, MACHINES
+from fairlead.traces._job_collector import NO_USER
+from fairlead.traces.google_2019 import read_google_2019
+from fairlead.traces.google_2019_tables import COLLECTIONS, INSTANCES, MACHINES, is_google_2019
 
 AFTER = 2**63 - 1
 SUBMIT, QUEUE, ENABLE, SCHEDULE, EVICT, FAIL, FINISH, KILL, LOST, PENDING, RUNNING = range(11)
@@ -157,7 +158,7 @@ def test_left_out_and_changed_rows_are_counted(folder: Path) -> None:
         google_2019.IN_ALLOC: 1,
         google_2019.CONSTRAINED: 1,
         google_2019.NO_SERVER: 1,
-        google_2019.NO_USER: 1,
+        NO_USER: 1,
         google_2019.SPREAD: 1,
         google_2019.AFTER_OTHERS: 1,
         google_2019.AFTER_END: 1,
@@ -285,24 +286,24 @@ GOOD = {
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
-        ({"time": None}, "column time: is not given"),
-        ({"time": "1e3"}, "column time: '1e3' is not a whole number"),
-        ({"time": True}, "column time: 'True' is not a whole number"),
-        ({"time": 1.5}, "column time: '1.5' is not a whole number"),
-        ({"time": "1.5"}, "column time: '1.5' is not a whole number"),
-        ({"time": "-1"}, "column time: '-1' is not from 0 to"),
-        ({"type": "11"}, "column type: '11' is not from 0 to 10"),
-        ({"collection_id": ""}, "column collection_id: is not given"),
-        ({"instance_index": "x"}, "column instance_index: 'x' is not a whole number"),
-        ({"machine_id": -2}, "column machine_id: '-2' is not from -1 to"),
-        ({"resource_request": 5}, "column resource_request: '5' is not a record"),
-        ({"resource_request": {"cpus": "1_0"}}, "column resource_request.cpus: '1_0' is not a num"),
+        ({"time": None}, "time: is empty"),
+        ({"time": "1e3"}, "time: '1e3' is not a whole number"),
+        ({"time": True}, "time: 'True' is not a whole number"),
+        ({"time": 1.5}, "time: '1.5' is not a whole number"),
+        ({"time": "1.5"}, "time: '1.5' is not a whole number"),
+        ({"time": "-1"}, "time: '-1' is less than 0"),
+        ({"type": "11"}, "type: '11' is more than 10"),
+        ({"collection_id": ""}, "collection_id: is empty"),
+        ({"instance_index": "x"}, "instance_index: 'x' is not a whole number"),
+        ({"machine_id": -2}, "machine_id: '-2' is less than -1"),
+        ({"resource_request": 5}, "resource_request: '5' is not a record"),
+        ({"resource_request": {"cpus": "1_0"}}, "resource_request.cpus: '1_0' is not a num"),
         ({"resource_request": {"cpus": float("nan")}}, "resource_request.cpus: 'nan' is not a num"),
         ({"resource_request": {"memory": "1e999"}}, "resource_request.memory: '1e999' is not a"),
-        ({"resource_request": {"cpus": 10**400}}, "column resource_request.cpus: '1000"),
-        ({"resource_request": {"cpus": True}}, "column resource_request.cpus: 'True' is not a num"),
-        ({"resource_request": {"cpus": -0.5}}, "column resource_request.cpus: '-0.5' is not from"),
-        ({"resource_request": {"cpus": 1e12}}, "is not from 0 to 1000000000"),
+        ({"resource_request": {"cpus": 10**400}}, "resource_request.cpus: '1000"),
+        ({"resource_request": {"cpus": True}}, "resource_request.cpus: 'True' is not a num"),
+        ({"resource_request": {"cpus": -0.5}}, "resource_request.cpus: '-0.5' is less"),
+        ({"resource_request": {"cpus": 1e12}}, "is more than 1000000000"),
     ],
 )  # fmt: skip
 def test_a_fault_names_file_row_and_column(folder: Path, change: Record, fault: str) -> None:
@@ -319,13 +320,14 @@ def test_a_fault_names_file_row_and_column(folder: Path, change: Record, fault: 
     [
         ('{"time": 1', "row 1: is not JSON"),
         ('{"time": ' + "[" * 100_000, "row 1: is not JSON"),
-        ("{}\n[1]", "row 1: column time: is not given"),
+        ("{}\n[1]", "row 2: is not a JSON record"),
         (json.dumps(GOOD) + "\n[1]", "row 2: is not a JSON record"),
         ("hello", "row 1: has no column time, and is no JSON record"),
         ('"time', "row 1: is not CSV"),
-        ("time,type,collection_id,instance_index\n1,2,3", "row 2: has 3 columns, where the head"),
+        ("time,type,collection_id,instance_index\n1,2,3", "row 2: 3 columns separated by commas"),
         ('time,type,collection_id,instance_index\n1,2,3,"4', "row 2: is not CSV"),
-        ("time,type,collection_id,instance_index\n1,x,3,4", "row 2: column type: 'x' is not"),
+        ("time,type,collection_id,instance_index\n1,x,3,4", "row 2: type: 'x' is not"),
+        ("time,type,time,collection_id,instance_index\n", "row 1: names a column twice"),
         ("", "holds no event"),
     ],
 )

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import codecs
 import csv
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -38,7 +40,7 @@ class TraceColumn:
     # Whole numbers, finite real numbers, flags (``true`` or ``false``), or text.
     kind: Literal["whole", "real", "flag", "text"] = "text"
     least: int = 0
-    most: int = 2**53  # of whole numbers; real ones may be of any size
+    most: float = inf  # by default 2^53 for whole numbers
     optional: bool = False  # whether it may be empty, which reads as null
 
 
@@ -66,6 +68,17 @@ class Block:
         return InputError(fault, f"row {self.frame[ROW][row]}", self.source)
 
 
+def keep_usable(
+    frame: pl.DataFrame, notes: Counter[str], usable: Mapping[str, pl.Expr]
+) -> pl.DataFrame:
+    """Return the rows that meet all conditions; count each other one by the first that it fails."""
+    for reason, condition in usable.items():
+        kept = frame.filter(condition)
+        notes[reason] += len(frame) - len(kept)
+        frame = kept
+    return frame
+
+
 def first_true(flags: pl.Series) -> int | None:
     return flags.arg_max() if flags.any() else None
 
@@ -86,18 +99,18 @@ def read_blocks(
     of columns, or a field that is empty, not a number, or out of range. Memory O(block).
     """
     source = str(path)
-    row = 1
-    for content in _texts(path, on_progress):
+    empty = True
+    for row, content in read_texts(path, on_progress):
         text = content
         if header and row == 1:
-            first, _, text = content.partition("\n")
+            first, _, rest = content.partition("\n")
             columns = _check_header(first.strip(), columns, more, source)
-            row += 1
-        block = _block(text, row, columns, source)
-        row += text.count("\n")
-        if len(block.frame):
-            yield block
-    if header and row == 1:
+            text = f"\n{rest}"
+        empty = False
+        lines = numbered_lines(text, row, source)
+        if len(lines):
+            yield converted(split_rows(lines, [c.name for c in columns], source), columns, source)
+    if header and empty:
         raise InputError("is empty", "", source)
 
 
@@ -118,8 +131,8 @@ def read_table(
     return Block(str(path), frame.with_columns(missing), texts)
 
 
-def _texts(path: Path, on_progress: ProgressReport | None) -> Iterator[str]:
-    """Yield the text of a file in blocks of whole rows."""
+def read_texts(path: Path, on_progress: ProgressReport | None) -> Iterator[tuple[int, str]]:
+    """Yield the text of a file in blocks of whole rows, each with the number of its first row."""
     source = str(path)
     rows_before, pieces, length = 0, list[bytes](), 0
 
@@ -140,9 +153,9 @@ def _texts(path: Path, on_progress: ProgressReport | None) -> Iterator[str]:
             if piece and not newline:
                 raise InputError(f"longer than {BYTES_PER_BLOCK} bytes", f"row {here()}", source)
             if whole:
-                yield _decoded(whole + newline, rows_before + 1, source)
-            if on_progress is not None:
-                on_progress(stored.tell() if piece else size, size)
+                yield rows_before + 1, _decoded(whole + newline, rows_before + 1, source)
+            if on_progress is not None:  # of several files, each is at its end once
+                on_progress(min(stored.tell(), size - 1) if piece else size, size)
             if not piece:
                 return
             rows_before += whole.count(b"\n") + 1
@@ -204,7 +217,8 @@ def split_row(line: str, row: int, source: str) -> list[str]:
         raise InputError(f"is not CSV: {error}", f"row {row}", source) from None
 
 
-def _block(text: str, first_row: int, columns: Sequence[TraceColumn], source: str) -> Block:
+def numbered_lines(text: str, first_row: int, source: str) -> pl.DataFrame:
+    """Return the lines of a text that are not empty, without blanks around, and their rows."""
     import polars as pl
 
     lines = pl.Series([text]).str.split("\n").explode().str.strip_chars()
@@ -214,22 +228,33 @@ def _block(text: str, first_row: int, columns: Sequence[TraceColumn], source: st
         Block(source, frame, frame).refuse(
             frame["line"].str.contains("\r", literal=True), "holds a carriage return"
         )
-    if '"' in text:
-        rows = [split_row(line, row, source) for row, line in frame.select(ROW, "line").iter_rows()]
+    return frame
+
+
+def split_rows(lines: pl.DataFrame, names: Sequence[str], source: str) -> pl.DataFrame:
+    """Return the fields of numbered lines by column; refuse rows of another number of fields."""
+    import polars as pl
+
+    quoted = lines["line"].str.contains('"', literal=True).any()
+    if quoted:
+        rows = [split_row(line, row, source) for row, line in lines.select(ROW, "line").iter_rows()]
         counts = pl.Series([len(row) for row in rows], dtype=pl.Int64)
     else:
-        counts = frame["line"].str.count_matches(",", literal=True) + 1
-    first = first_true(counts != len(columns))
+        counts = lines["line"].str.count_matches(",", literal=True) + 1
+    first = first_true(counts != len(names))
     if first is not None:
-        fault = f"{counts[first]} columns separated by commas, not {len(columns)}"
-        raise InputError(fault, f"row {frame[ROW][first]}", source)
-    if '"' in text:
-        names = [column.name for column in columns]
+        fault = f"{counts[first]} columns separated by commas, not {len(names)}"
+        raise InputError(fault, f"row {lines[ROW][first]}", source)
+    if quoted:
         fields = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
     else:
-        fields = frame["line"].str.split_exact(",", len(columns) - 1).struct.unnest()
-        fields.columns = [column.name for column in columns]
-    texts = fields.with_columns(frame[ROW])
+        fields = lines["line"].str.split_exact(",", len(names) - 1).struct.unnest()
+        fields.columns = list(names)
+    return fields.with_columns(lines[ROW])
+
+
+def converted(texts: pl.DataFrame, columns: Sequence[TraceColumn], source: str) -> Block:
+    """Return a block of fields, checked and converted by their columns."""
     block = Block(source, texts, texts)
     return Block(source, texts.with_columns([_converted(block, c) for c in columns]), texts)
 
@@ -248,15 +273,13 @@ def _converted(block: Block, column: TraceColumn) -> pl.Series:
     if column.kind == "flag":
         block.refuse(~given.is_in(["true", "false"]), "is neither true nor false", name)
         return given == "true"
-    dtype = pl.Int64 if column.kind == "whole" else pl.Float64
-    numbers = given.cast(dtype, strict=False)
-    what = "a whole number of usable size" if column.kind == "whole" else "a number"
+    is_whole = column.kind == "whole"
+    numbers = given.cast(pl.Int64 if is_whole else pl.Float64, strict=False)
+    if not is_whole:
+        numbers = numbers.set(~numbers.is_finite(), None)
+    what = "a whole number of usable size" if is_whole else "a number"
     block.refuse(numbers.is_null() & given.is_not_null(), f"is not {what}", name)
-    if column.kind == "real":
-        block.refuse((~numbers.is_finite()).fill_null(False), "is not a number", name)
-    else:
-        large = (numbers > column.most).fill_null(False)
-        block.refuse(large, f"is more than {column.most}", name)
-    small = (numbers < column.least).fill_null(False)
-    block.refuse(small, f"is less than {column.least}", name)
+    most = 2**53 if is_whole and column.most == inf else column.most
+    block.refuse((numbers > most).fill_null(False), f"is more than {most:.0f}", name)
+    block.refuse((numbers < column.least).fill_null(False), f"is less than {column.least}", name)
     return numbers

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -85,20 +86,28 @@ def read_machines(
 
     Cost O(events + attributes + machines times conditions).
     """
-    history = MachineHistory(notes)
-    for block in read_parts(parts, MACHINE_EVENTS, progress):
-        for time, machine, event, cpu, memory in block.frame.select(
-            "time", "machine ID", "event type", "CPUs", "memory"
-        ).iter_rows():
-            # Seconds from the trace's first moment; 0 for all that was before.
-            at = max(0.0, time / MICROSECONDS - TRACE_START)
-            history.add(at, machine, event, cpu, memory)
-    if not history.servers:
-        raise InputError("holds no machine of known capacity", "", str(parts[0]))
+    rows = (
+        block.frame.select("time", "machine ID", "event type", "CPUs", "memory").iter_rows()
+        for block in read_parts(parts, MACHINE_EVENTS, progress)
+    )
+    history = machine_history(chain.from_iterable(rows), str(parts[0]), notes)
     attributes = _read_attributes(
         attribute_parts, {c.attribute for c in conditions}, notes, progress
     )
     return group_machines(history, attributes, conditions)
+
+
+def machine_history(
+    rows: Iterable[tuple[Any, ...]], source: str, notes: Counter[str]
+) -> MachineHistory:
+    """Return the history of events by time: microseconds, machine, event of 2011, CPU, memory."""
+    history = MachineHistory(notes)
+    for time, machine, event, cpu, memory in rows:
+        # Seconds from the trace's first moment; 0 for all that was before.
+        history.add(max(0.0, time / MICROSECONDS - TRACE_START), machine, event, cpu, memory)
+    if not history.servers:
+        raise InputError("holds no machine of known capacity", "", source)
+    return history
 
 
 def group_machines(

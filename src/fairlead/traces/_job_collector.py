@@ -22,7 +22,12 @@ Place = tuple[bool, ...]
 MOST_TASKS = 50_000_000
 LARGEST_POOL = 10**9
 EARLIEST_DATE = 1e8  # 1973; smaller times count from the start of a log
+HALF_SECOND = 0.5  # of a run that ends in the second of its start, where times are whole seconds
 OUT_OF_ORDER = "jobs submitted before the job of an earlier row; jobs are sorted by submission"
+# Notes of several formats.
+ROUNDED_UP = "jobs that ended in the second of their start, taken as half a second"
+EARLY_START = "jobs that started before their submission, taken as submitted at their start"
+NO_USER = "jobs whose user is not known; they are one user"
 
 
 class JobCollector:
@@ -36,7 +41,7 @@ class JobCollector:
         self._names: dict[str, None] = {}
         self._users: dict[str, int] = {}
         self._shapes: dict[Shape, int] = {}
-        self._places: dict[Place, int] = {}
+        self._places: dict[Place | None, int] = {}  # None: everywhere
         self._job_user, self._job_submit = array("i"), array("d")
         self._job_gang, self._sets_of_job = array("b"), array("i")
         self._job_limit = array("d")
@@ -72,7 +77,7 @@ class JobCollector:
     def add_tasks(
         self,
         shape: Shape,
-        place: Place,
+        place: Place | None,
         durations: Iterable[float],
         *,
         start: float = nan,
@@ -80,8 +85,8 @@ class JobCollector:
     ) -> None:
         """Add equal tasks to the last job: (R,) amounts each, (G,) place, durations in seconds.
 
-        `start` is on the clock of submissions, NaN if unknown; `servers` are the log's own numbers
-        of servers, from 0, or -1 if unknown.
+        Without a place they may run everywhere. `start` is on the clock of submissions, NaN if
+        unknown; `servers` are the log's own numbers of servers, from 0, or -1 if unknown.
         """
         before = len(self._duration)
         self._duration.extend(durations)
@@ -90,11 +95,9 @@ class JobCollector:
         self._server.extend(repeat(-1, n_tasks) if servers is None else servers)
         self._sets_of_job[-1] += 1
         self._set_shape.append(self._shapes.setdefault(shape, len(self._shapes)))
-        self._set_place.append(self._places.setdefault(place, len(self._places)))
+        where = None if place is None or all(place) else place
+        self._set_place.append(self._places.setdefault(where, len(self._places)))
         self._set_tasks.append(n_tasks)
-
-    def __len__(self) -> int:
-        return len(self._job_submit)
 
     def workload(
         self,
@@ -116,10 +119,8 @@ class JobCollector:
         `server_numbers` maps the log's own numbers of servers to the cluster's (others are
         unknown). Without `user_order` users come by first job.
         """
-        if not len(self):
-            notes = [f"{what}: {count:,}" for what, count in sorted(self.notes.items()) if count]
-            why = f" ({'; '.join(notes)})" if notes else ""
-            raise InputError(f"holds no job that ever ran{why}")
+        if not self._names:
+            raise InputError(f"holds no job that ever ran{in_brackets(self.notes)}")
         submit, start = np.frombuffer(self._job_submit), np.frombuffer(self._start)
         if from_first:
             first = float(submit.min())
@@ -150,14 +151,25 @@ class JobCollector:
             set_place=np.frombuffer(self._set_place, dtype=np.int32)[sets],
             set_tasks=set_tasks[sets],
             shapes=list(self._shapes),
-            places=list(self._places),
+            places=[(True,) * len(cluster.groups) if p is None else p for p in self._places],
             task_duration=np.frombuffer(self._duration)[tasks],
             task_start=start[tasks],
             task_server=_renumbered(self._server, server_numbers or {})[tasks],
             origin=origin,
             start_date=start_date,
-            notes={what: count for what, count in sorted(self.notes.items()) if count},
+            notes=counted(self.notes),
         )
+
+
+def counted(notes: Mapping[str, int]) -> dict[str, int]:
+    """Return the notes that apply, in alphabetical order."""
+    return {what: count for what, count in sorted(notes.items()) if count}
+
+
+def in_brackets(notes: Mapping[str, int]) -> str:
+    """Return the notes that apply as a text such as `` (jobs left out: 2)``; empty without any."""
+    listed = "; ".join(f"{what}: {count:,}" for what, count in counted(notes).items())
+    return f" ({listed})" if listed else ""
 
 
 def _renumbered(found: array[int], numbers: Mapping[int, int]) -> Any:
@@ -186,6 +198,12 @@ def check_given(servers: int | None, cores: int | None, memory: float | None = N
     ):
         if number is not None and not 0 < number <= most:
             raise InputError(f"must be a positive number, at most {most:,}, not {number}", name)
+
+
+def check_user_from(user_from: str | None, known: Sequence[str]) -> None:
+    """Refuse ``--user-from`` for a column that names no users."""
+    if user_from is not None and user_from not in known:
+        raise InputError(f"must be one of {', '.join(known)}, not {user_from!r:.60}", "--user-from")
 
 
 def equal_servers(group: str, count: int, cores: float, memory: float | None = None) -> Cluster:

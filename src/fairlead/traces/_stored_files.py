@@ -145,6 +145,16 @@ def stored_as(folder: Path, name: str) -> Path:
     return found[0] if found else folder / name
 
 
+def only_file(folder: Path, pattern: str, remedy: str) -> Path:
+    """Return the only file of a folder that matches a pattern; InputError without it."""
+    found = sorted(folder.glob(pattern))
+    if len(found) == 1:
+        return found[0]
+    names = listed([path.name for path in found], _MOST_NAMED)
+    fault = f"has {len(found)} files {pattern}{': ' if found else ''}{names}; {remedy}"
+    raise InputError(fault, "", str(folder))
+
+
 @contextmanager
 def faults_of_reading(source: str, row: Callable[[], int]) -> Iterator[None]:
     """Turn the errors of an unreadable or damaged file into an InputError with file and row."""

@@ -6,15 +6,18 @@ The tables are those of `fairlead.traces.google_tables`, a folder each. A task i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
+from fairlead.traces._csv_tables import keep_usable
 from fairlead.traces._google_machines import Condition, GoogleMachines, read_machines
+from fairlead.traces._job_collector import counted
 from fairlead.traces._stored_files import ProgressReport, faults_within
 from fairlead.traces.generator import Arrivals
 from fairlead.traces.google_tables import (
@@ -36,7 +39,8 @@ from fairlead.traces.google_tables import (
 if TYPE_CHECKING:
     import polars as pl
 
-TASK = ("job ID", "task index")
+TASK = ("job", "index")
+FIRST = TRACE_START * MICROSECONDS
 NEVER_RAN = "tasks left out, as they never ran"
 NO_REQUEST = "tasks left out, as they request nothing"
 NO_TIME = "tasks left out, as they took no time"
@@ -80,13 +84,15 @@ def read_google(path: Path, *, on_progress: ProgressReport | None = None) -> Wor
     machines = read_machines(
         tables["machine_events"], tables["machine_attributes"], conditions, notes, progress
     )
-    tasks = _tasks(*_read_task_events(tables["task_events"], progress), notes)
+    tasks = _last_attempts(*_read_task_events(tables["task_events"], progress), notes)
     if not len(tasks):
         raise InputError("holds no task that ran", "", str(path / "task_events"))
     known = bool(tables["machine_attributes"])
     places, place = _places(tasks, wanted, conditions, machines, known, notes)
+    tasks = tasks.with_columns(place=np.array(place, dtype=np.int32))
     with faults_within(str(path)):
-        return _workload(tasks, places, place, machines, notes, path)
+        origin = f"Google's trace of 2011, {path.name}"
+        return workload_of_tasks(tasks, machines, origin, notes, places=places)
 
 
 def _read_constraints(
@@ -95,7 +101,12 @@ def _read_constraints(
     stated: dict[tuple[int, int], tuple[int, list[Condition]]] = {}
     for block in read_parts(parts, TASK_CONSTRAINTS, progress):
         for time, job, task, operator, attribute, value in block.frame.select(
-            "time", *TASK, "comparison operator", "attribute name", "attribute value"
+            "time",
+            "job ID",
+            "task index",
+            "comparison operator",
+            "attribute name",
+            "attribute value",
         ).iter_rows():
             at, conditions = stated.get((job, task), (-1, []))
             if time != at:
@@ -115,19 +126,29 @@ def _read_task_events(
     attempts: list[pl.DataFrame] = []
     order, end = 0, 0
     for block in read_parts(parts, TASK_EVENTS, progress):
-        frame = block.frame.with_row_index("order", offset=order)
+        frame = block.frame.select(
+            "time",
+            "user",
+            job="job ID",
+            index="task index",
+            kind="event type",
+            cpu="CPU request",
+            memory="memory request",
+            apart="different machines restriction",
+        ).with_row_index("order", offset=order)
         order += len(frame)
         inside = frame["time"].filter(frame["time"] < AFTER_TRACE)
         end = max(end, int(inside[-1]) if len(inside) else 0)
         requests.append(_requests(frame))
         attempts.append(
-            frame.filter(pl.col("event type").is_in([SCHEDULE, *ENDINGS])).select(
-                *TASK, "order", "time", pl.col("event type").cast(pl.Int8)
+            frame.filter(pl.col("kind").is_in([SCHEDULE, *ENDINGS])).select(
+                *TASK, "order", "time", pl.col("kind").cast(pl.Int8)
             )
         )
     if not requests:
         raise InputError("holds no task event", "", str(parts[0]))
-    return _requests(pl.concat(requests)), pl.concat(attempts), end
+    whole = _requests(pl.concat(requests)).rename({"time": "seen"})
+    return whole.with_columns(pl.col("cpu", "memory").fill_null(0.0)), pl.concat(attempts), end
 
 
 def _requests(frame: pl.DataFrame) -> pl.DataFrame:
@@ -137,71 +158,73 @@ def _requests(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.group_by(TASK, maintain_order=True).agg(
         pl.col("time").first(),
         pl.col("user").drop_nulls().first(),
-        pl.col("CPU request", "memory request").drop_nulls().last(),
-        pl.col("different machines restriction").drop_nulls().last(),
+        pl.col("cpu", "memory", "apart").drop_nulls().last(),
     )
 
 
-def _tasks(
+def _last_attempts(
     requests: pl.DataFrame, attempts: pl.DataFrame, end: int, notes: Counter[str]
 ) -> pl.DataFrame:
-    """Return the tasks that can run again, with their durations in seconds."""
     import polars as pl
 
     begins = (
-        attempts.filter(pl.col("event type") == SCHEDULE)
+        attempts.filter(pl.col("kind") == SCHEDULE)
         .group_by(TASK)
-        .agg(
-            pl.col("order").last().alias("last"),
-            pl.col("time").last().alias("begin"),
-            pl.len().alias("attempts"),
-        )
+        .agg(last=pl.col("order").last(), begin=pl.col("time").last(), attempts=pl.len())
     )
     ends = (
-        attempts.filter(pl.col("event type") != SCHEDULE)
+        attempts.filter(pl.col("kind") != SCHEDULE)
         .join(begins.select(*TASK, "last"), on=TASK)
         .filter(pl.col("order") > pl.col("last"))
-        .sort("order")
-        .group_by(TASK)
-        .agg(pl.col("time").first().alias("end"), pl.col("event type").first().alias("ending"))
     )
-    tasks = requests.join(begins, on=TASK, how="left", maintain_order="left").join(
-        ends, on=TASK, how="left", maintain_order="left"
-    )
-    cut = (pl.col("end").is_null() | (pl.col("end") == AFTER_TRACE)).alias("cut")
-    first = TRACE_START * MICROSECONDS
-    tasks = tasks.with_columns(cut, (pl.col("begin") < first).alias("before")).with_columns(
-        duration=(
-            pl.when("cut").then(max(end, first)).otherwise("end")
-            - pl.max_horizontal("begin", pl.lit(first))
-        )
-        / MICROSECONDS,
-        cpu=pl.col("CPU request").fill_null(0.0),
-        memory=pl.col("memory request").fill_null(0.0),
-    )
-    for reason, usable in (
-        (NEVER_RAN, pl.col("begin").is_not_null()),
-        (NO_REQUEST, pl.col("cpu") + pl.col("memory") > 0),
-        (NO_TIME, pl.col("duration") > 0),
-    ):
-        kept = tasks.filter(usable)
-        notes[reason] += len(tasks) - len(kept)
-        tasks = kept
-    _note(tasks, notes)
+    tasks = tasks_that_ran(requests, begins, ends, end, ENDINGS, notes)
+    notes[DIFFERENT_MACHINES] += int(tasks["apart"].is_in(["1", "true", "TRUE"]).sum())
     return tasks
 
 
-def _note(tasks: pl.DataFrame, notes: Counter[str]) -> None:
+def tasks_that_ran(
+    requests: pl.DataFrame,
+    begins: pl.DataFrame,
+    ends: pl.DataFrame,
+    last: int,
+    endings: Mapping[int, str],
+    notes: Counter[str],
+    left_out: Mapping[str, pl.Expr] = MappingProxyType({}),
+) -> pl.DataFrame:
+    """Return the tasks that can run again, with their `start` and `end` in microseconds.
+
+    `ends` has the events, numbered by `order`, of which the first ends a task's last attempt.
+    `last` is the end of the trace. `left_out` has the conditions of one trace on tasks to keep.
+    """
+    import polars as pl
+
+    first_ends = (
+        ends.sort("order").group_by(TASK).agg(pl.col("time", "kind").first().name.prefix("end_"))
+    )
+    joined = requests.join(begins, on=TASK, how="left", maintain_order="left").join(
+        first_ends, on=TASK, how="left", maintain_order="left"
+    )
+    cut = pl.col("end_time").is_null() | (pl.col("end_time") == AFTER_TRACE)
+    usable = {
+        **left_out,
+        NEVER_RAN: pl.col("begin").is_not_null(),
+        NO_REQUEST: pl.col("cpu") + pl.col("memory") > 0,
+        NO_TIME: pl.col("end") > pl.col("start"),
+    }
+    tasks = joined.with_columns(
+        cut=cut,
+        start=pl.max_horizontal("begin", pl.lit(FIRST)),
+        end=pl.when(cut).then(max(last, FIRST)).otherwise("end_time"),
+    )
+    tasks = keep_usable(tasks, notes, usable)
     notes[EARLIER_ATTEMPTS] += int(tasks["attempts"].sum()) - len(tasks)
     notes[STILL_RUNNING] += int(tasks["cut"].sum())
-    notes[RAN_BEFORE] += int(tasks["before"].sum())
-    notes[DIFFERENT_MACHINES] += int(
-        tasks["different machines restriction"].is_in(["1", "true", "TRUE"]).sum()
-    )
-    ended = tasks.filter(~tasks["cut"])["ending"]
-    for ending, word in ENDINGS.items():
-        if ending != FINISH:
+    notes[RAN_BEFORE] += int((tasks["begin"] < FIRST).sum())
+    ended = tasks.filter(~pl.col("cut"))["end_kind"]
+    for ending, word in endings.items():
+        if word != ENDINGS[FINISH]:
             notes[LAST_ATTEMPT.format(word)] += int((ended == ending).sum())
+    return tasks
 
 
 def _places(
@@ -233,45 +256,48 @@ def _places(
     return places, chosen
 
 
-def _workload(
+def workload_of_tasks(
     tasks: pl.DataFrame,
-    places: list[list[bool]],
-    place: list[int],
     machines: GoogleMachines,
+    origin: str,
     notes: Counter[str],
-    path: Path,
+    **more: Any,
 ) -> Workload:
+    """Return the workload of tasks of the columns of `TASK`, seen, user, cpu, memory and place.
+
+    Recorded starts are those of tasks with a column `server`. `more` are further arguments of
+    `Workload.from_arrays`.
+    """
     import polars as pl
 
-    first = TRACE_START * MICROSECONDS
     tasks = tasks.with_columns(
-        place=pl.Series(place, dtype=pl.Int32),
-        arrives=pl.max_horizontal("time", pl.lit(first)).min().over("job ID"),
-    ).sort("arrives", "job ID", "cpu", "memory", "place", "task index")
-    opens = (tasks["job ID"] != tasks["job ID"].shift(1)).fill_null(True)
+        arrives=pl.max_horizontal("seen", pl.lit(FIRST)).min().over("job")
+    ).sort("arrives", "job", "cpu", "memory", "place", "index")
+    opens = (tasks["job"] != tasks["job"].shift(1)).fill_null(True)
     jobs = tasks.filter(opens)
     users: dict[str, int] = {}
-    user_of_job = [
-        users.setdefault(user or "unknown", len(users)) for user in jobs["user"].to_list()
-    ]
+    job_user = [users.setdefault(user or "unknown", len(users)) for user in jobs["user"].to_list()]
+    if "server" in tasks.columns:
+        more["task_start"] = (tasks["start"].to_numpy() - FIRST) / MICROSECONDS
+        more["task_server"] = tasks["server"].to_numpy()
     times, events, servers = machines.events
     return Workload.from_arrays(
         machines.cluster,
         list(users),
-        job_names=jobs["job ID"].cast(pl.String).to_numpy().astype(np.str_),
-        job_user=user_of_job,
-        job_submit=(jobs["arrives"].to_numpy() - first) / MICROSECONDS,
+        job_names=jobs["job"].cast(pl.String).to_numpy().astype(np.str_),
+        job_user=job_user,
+        job_submit=(jobs["arrives"].to_numpy() - FIRST) / MICROSECONDS,
         set_job=np.cumsum(opens.to_numpy()) - 1,
         set_tasks=np.ones(len(tasks), dtype=np.int32),
         shapes=tasks.select("cpu", "memory").to_numpy(),
-        places=places,
         set_place=tasks["place"].to_numpy(),
-        task_duration=tasks["duration"].to_numpy(),
+        task_duration=(tasks["end"] - tasks["start"]).to_numpy() / MICROSECONDS,
         server_time=times,
         server_event=events,
         server=servers,
-        origin=f"Google's trace of 2011, {path.name}",
-        notes={what: count for what, count in sorted(notes.items()) if count},
+        origin=origin,
+        notes=counted(notes),
+        **more,
     )
 
 
@@ -304,10 +330,9 @@ def read_job_arrivals(
     jobs = every.sort("time", maintain_order=True)
     jobs = jobs.unique("job ID", keep="first", maintain_order=True)
     notes[AGAIN] += len(every) - len(jobs)
-    events = jobs.filter(pl.col("time") >= TRACE_START * MICROSECONDS)
+    events = jobs.filter(pl.col("time") >= FIRST)
     notes[BEFORE] += len(jobs) - len(events)
     if not len(events):
         raise InputError("holds no submission of a job", "", str(paths[0]))
     times = events["time"].to_numpy() / MICROSECONDS - TRACE_START
-    counted = {what: count for what, count in sorted(notes.items()) if count}
-    return Arrivals(times, np.array(events["user"].to_list(), dtype=np.str_), counted)
+    return Arrivals(times, np.array(events["user"].to_list(), dtype=np.str_), counted(notes))

@@ -14,40 +14,28 @@ of a cell hold parts of all tasks: read all of a cell, or a query's result for s
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
-from fairlead.traces._google_machines import GoogleMachines, MachineHistory, group_machines
+from fairlead.traces._google_machines import GoogleMachines, group_machines, machine_history
+from fairlead.traces._job_collector import NO_USER, in_brackets
 from fairlead.traces._stored_files import ProgressReport, faults_within
-from fairlead.traces.google import (
-    EARLIER_ATTEMPTS,
-    LAST_ATTEMPT,
-    NEVER_RAN,
-    NO_REQUEST,
-    NO_TIME,
-    RAN_BEFORE,
-    STILL_RUNNING,
-)
+from fairlead.traces.google import TASK, tasks_that_ran, workload_of_tasks
 from fairlead.traces.google_2019_tables import (
     ADD,
     COLLECTION_COLUMNS,
     COLLECTIONS,
     ENDINGS,
-    FINISH,
     INSTANCE_COLUMNS,
     INSTANCES,
     MACHINE_COLUMNS,
     MACHINES,
     SCHEDULE,
     TABLES,
-    is_google_2019,
     parts_of,
     read_rows,
 )
@@ -56,14 +44,9 @@ from fairlead.traces.google_tables import AFTER_TRACE, MICROSECONDS, TRACE_START
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["is_google_2019", "read_google_2019"]
-
-TASK = ("collection", "index")
-FIRST = TRACE_START * MICROSECONDS
 IN_ALLOC = "tasks left out, as they ran inside an alloc instance, which is a task"
 CONSTRAINED = "tasks with constraints, which are ignored"
 NO_SERVER = "tasks whose machine is not known"
-NO_USER = "jobs whose user is not known; they are one user"
 AFTER_END = "events of machines after the trace, left out"
 SPREAD = "jobs with a limit of tasks on a machine or switch, which is ignored"
 AFTER_OTHERS = "jobs that start after others, which is ignored"
@@ -97,48 +80,44 @@ def read_google_2019(path: Path, *, on_progress: ProgressReport | None = None) -
     collections = _read_collections(parts[COLLECTIONS], progress)
     tasks = _tasks(_read_events(parts[INSTANCES], progress), notes)
     if not len(tasks):
-        left = [f"{what}: {count:,}" for what, count in sorted(notes.items()) if count]
-        why = f" ({'; '.join(left)})" if left else ""
-        raise InputError(f"holds no task that ran{why}", "", str(path))
-    tasks = _with_servers(tasks, machines)
+        raise InputError(f"holds no task that ran{in_brackets(notes)}", "", str(path))
+    tasks = _with_users(_with_servers(tasks, machines), collections, notes)
     notes[NO_SERVER] += int((tasks["server"] < 0).sum())
     with faults_within(str(path)):
-        return _workload(tasks, machines, collections, notes, path.name)
+        origin = f"Google's trace of 2019, {path.name}"
+        return workload_of_tasks(tasks.with_columns(place=0), machines, origin, notes)
 
 
 def _read_machines(
     parts: Sequence[Path], notes: Counter[str], progress: Progress
 ) -> GoogleMachines:
-    rows = sorted(read_rows(parts, MACHINE_COLUMNS, progress), key=lambda row: row[0])  # type: ignore[arg-type, return-value]
-    history = MachineHistory(notes)
-    for time, machine, event, cpu, memory in rows:
-        assert isinstance(time, int)
-        assert isinstance(machine, int)
-        assert isinstance(event, int)
-        assert cpu is None or isinstance(cpu, float)
-        assert memory is None or isinstance(memory, float)
-        if time == AFTER_TRACE:
-            notes[AFTER_END] += 1
-        else:
-            at = max(0.0, time / MICROSECONDS - TRACE_START)
-            history.add(at, machine, event - ADD, cpu, memory)
-    if not history.servers:
-        raise InputError("holds no machine of known capacity", "", str(parts[0]))
-    return group_machines(history, {}, ())
+    import polars as pl
+
+    frames = list(read_rows(parts, MACHINE_COLUMNS, progress))
+    rows = list[tuple[Any, ...]]()
+    if frames:
+        events = pl.concat(frames).sort("time", maintain_order=True)
+        during = events.filter(pl.col("time") < AFTER_TRACE)
+        notes[AFTER_END] += len(events) - len(during)
+        number = pl.col("type") - ADD  # of 2011
+        rows = during.select(
+            "time", "machine_id", number, "capacity.cpus", "capacity.memory"
+        ).rows()
+    return group_machines(machine_history(rows, str(parts[0]), notes), {}, ())
 
 
 def _read_collections(parts: Sequence[Path], progress: Progress) -> Collections:
+    import polars as pl
+
     found = Collections({}, set(), set())
-    for collection, user, on_machine, on_switch, after in read_rows(
-        parts, COLLECTION_COLUMNS, progress
-    ):
-        assert isinstance(collection, int)
-        if user is not None:
-            found.users.setdefault(collection, str(user))
-        if any(isinstance(most, int) and most > 0 for most in (on_machine, on_switch)):
-            found.spread.add(collection)
-        if after:
-            found.after_others.add(collection)
+    spread = pl.max_horizontal("max_per_machine", "max_per_switch") > 0
+    for frame in read_rows(parts, COLLECTION_COLUMNS, progress):
+        named = frame.drop_nulls("user").select("collection_id", "user")
+        for collection, user in named.iter_rows():
+            found.users.setdefault(collection, user)
+        found.spread.update(frame.filter(spread)["collection_id"])
+        after = frame.filter("start_after_collection_ids")
+        found.after_others.update(after["collection_id"])
     return found
 
 
@@ -146,90 +125,52 @@ def _read_events(parts: Sequence[Path], progress: Progress) -> pl.DataFrame:
     """Return the events of instances by time; amounts are 0 where the event has none."""
     import polars as pl
 
-    names = ("time", "type", "collection", "index", "machine", "alloc", "cpu", "memory")
-    numbers = [array(code) for code in "qbqiqqdd"]
-    constrained = array("b")
-    for *values, constraint in read_rows(parts, INSTANCE_COLUMNS, progress):
-        for column, value in zip(numbers, values, strict=True):
-            column.append(value or 0)  # type: ignore[arg-type]
-        constrained.append(bool(constraint))
-    if not constrained:
+    frames = [
+        frame.select(
+            "time",
+            kind=pl.col("type").cast(pl.Int8),
+            job="collection_id",
+            index=pl.col("instance_index").cast(pl.Int32),
+            machine=pl.col("machine_id").fill_null(0),
+            alloc=pl.col("alloc_collection_id").fill_null(0),
+            cpu=pl.col("resource_request.cpus").fill_null(0.0),
+            memory=pl.col("resource_request.memory").fill_null(0.0),
+            constrained="constraint",
+        )
+        for frame in read_rows(parts, INSTANCE_COLUMNS, progress)
+    ]
+    if not frames:
         raise InputError("holds no event", "", str(parts[0]))
-    frame = pl.DataFrame(
-        {
-            name: np.frombuffer(column, dtype=column.typecode)
-            for name, column in zip((*names, "constrained"), (*numbers, constrained), strict=True)
-        }
-    )
-    return frame.sort("time", maintain_order=True).with_row_index("order")
+    return pl.concat(frames).sort("time", maintain_order=True).with_row_index("order")
 
 
 def _tasks(events: pl.DataFrame, notes: Counter[str]) -> pl.DataFrame:
     """Return the tasks that can run again; times are microseconds."""
     import polars as pl
 
-    kind, asks = pl.col("type"), pl.col("cpu") + pl.col("memory") > 0
+    time, kind = pl.col("time"), pl.col("kind")
+    asks = pl.col("cpu") + pl.col("memory") > 0
     requests = events.group_by(TASK, maintain_order=True).agg(
-        pl.col("time").first().alias("seen"),
+        time.first().alias("seen"),
         pl.col("cpu", "memory").filter(asks).last().fill_null(0.0),
         (pl.col("alloc") > 0).any().alias("inside"),
-        (pl.col("constrained") > 0).any(),
+        pl.col("constrained").any(),
     )
     begins = (
-        events.filter((kind == SCHEDULE) & (pl.col("time") < AFTER_TRACE))
+        events.filter((kind == SCHEDULE) & (time < AFTER_TRACE))
         .group_by(TASK)
-        .agg(
-            pl.col("time").last().alias("begin"),
-            pl.col("machine").last(),
-            pl.len().alias("attempts"),
-        )
+        .agg(begin=time.last(), machine=pl.col("machine").last(), attempts=pl.len())
     )
     # An end at the moment of the last begin belongs to the attempt before it, if there is one.
-    after = pl.col("time") > pl.col("begin")
-    at_once = (pl.col("time") == pl.col("begin")) & (pl.col("attempts") == 1)
-    ends = (
-        events.filter(kind.is_in(list(ENDINGS)))
-        .join(begins, on=TASK)
-        .filter(after | at_once)
-        .sort("order")
-        .group_by(TASK)
-        .agg(pl.col("time").first().alias("end"), kind.first().alias("ending"))
-    )
+    after = time > pl.col("begin")
+    at_once = (time == pl.col("begin")) & (pl.col("attempts") == 1)
+    ends = events.filter(kind.is_in(list(ENDINGS))).join(begins, on=TASK).filter(after | at_once)
     inside = events["time"].filter(events["time"] < AFTER_TRACE)
-    last = max(int(inside[-1]) if len(inside) else 0, FIRST)
-    cut = pl.col("end").is_null() | (pl.col("end") == AFTER_TRACE)
-    tasks = (
-        requests.join(begins, on=TASK, how="left", maintain_order="left")
-        .join(ends, on=TASK, how="left", maintain_order="left")
-        .with_columns(
-            cut.alias("cut"),
-            (pl.col("begin") < FIRST).alias("before"),
-            pl.when(cut).then(last).otherwise("end").alias("end"),
-            pl.max_horizontal("begin", pl.lit(FIRST)).alias("start"),
-        )
-    )
-    for reason, usable in (
-        (IN_ALLOC, ~pl.col("inside")),
-        (NEVER_RAN, pl.col("begin").is_not_null()),
-        (NO_REQUEST, pl.col("cpu") + pl.col("memory") > 0),
-        (NO_TIME, pl.col("end") > pl.col("start")),
-    ):
-        kept = tasks.filter(usable)
-        notes[reason] += len(tasks) - len(kept)
-        tasks = kept
-    _note(tasks, notes)
-    return tasks
-
-
-def _note(tasks: pl.DataFrame, notes: Counter[str]) -> None:
-    notes[EARLIER_ATTEMPTS] += int(tasks["attempts"].sum()) - len(tasks)
-    notes[STILL_RUNNING] += int(tasks["cut"].sum())
-    notes[RAN_BEFORE] += int(tasks["before"].sum())
+    last = int(inside[-1]) if len(inside) else 0
+    in_alloc = {IN_ALLOC: ~pl.col("inside")}
+    tasks = tasks_that_ran(requests, begins, ends, last, ENDINGS, notes, in_alloc)
     notes[CONSTRAINED] += int(tasks["constrained"].sum())
-    ended = tasks.filter(~tasks["cut"])["ending"]
-    for ending, word in ENDINGS.items():
-        if ending != FINISH:
-            notes[LAST_ATTEMPT.format(word)] += int((ended == ending).sum())
+    return tasks
 
 
 def _with_servers(tasks: pl.DataFrame, machines: GoogleMachines) -> pl.DataFrame:
@@ -249,45 +190,14 @@ def _with_servers(tasks: pl.DataFrame, machines: GoogleMachines) -> pl.DataFrame
     return found.with_columns(pl.col("server").fill_null(-1))
 
 
-def _workload(
-    tasks: pl.DataFrame,
-    machines: GoogleMachines,
-    collections: Collections,
-    notes: Counter[str],
-    name: str,
-) -> Workload:
+def _with_users(tasks: pl.DataFrame, collections: Collections, notes: Counter[str]) -> pl.DataFrame:
+    """Add the users of tasks, null for unknown ones; count the limits of their jobs."""
     import polars as pl
 
-    arrives = pl.max_horizontal("seen", pl.lit(FIRST)).min().over("collection")
-    tasks = tasks.with_columns(arrives=arrives).sort(
-        "arrives", "collection", "cpu", "memory", "index"
-    )
-    opens = (tasks["collection"] != tasks["collection"].shift(1)).fill_null(True)
-    jobs = tasks.filter(opens)
-    numbers = jobs["collection"].to_list()
-    notes[NO_USER] += sum(number not in collections.users for number in numbers)
-    notes[SPREAD] += len(collections.spread.intersection(numbers))
-    notes[AFTER_OTHERS] += len(collections.after_others.intersection(numbers))
-    users: dict[str, int] = {}
-    job_user = [
-        users.setdefault(collections.users.get(number, "unknown"), len(users)) for number in numbers
-    ]
-    times, events, servers = machines.events
-    return Workload.from_arrays(
-        machines.cluster,
-        list(users),
-        job_names=np.array([str(number) for number in numbers]),
-        job_user=job_user,
-        job_submit=(jobs["arrives"].to_numpy() - FIRST) / MICROSECONDS,
-        set_job=np.cumsum(opens.to_numpy()) - 1,
-        set_tasks=np.ones(len(tasks), dtype=np.int32),
-        shapes=tasks.select("cpu", "memory").to_numpy(),
-        task_duration=(tasks["end"] - tasks["start"]).to_numpy() / MICROSECONDS,
-        task_start=(tasks["start"].to_numpy() - FIRST) / MICROSECONDS,
-        task_server=tasks["server"].to_numpy(),
-        server_time=times,
-        server_event=events,
-        server=servers,
-        origin=f"Google's trace of 2019, {name}",
-        notes={what: count for what, count in sorted(notes.items()) if count},
-    )
+    jobs = tasks["job"].unique().to_list()
+    notes[SPREAD] += len(collections.spread.intersection(jobs))
+    notes[AFTER_OTHERS] += len(collections.after_others.intersection(jobs))
+    users = [collections.users.get(job) for job in jobs]
+    notes[NO_USER] += users.count(None)
+    known = pl.DataFrame({"job": jobs, "user": users}, schema_overrides={"user": pl.String})
+    return tasks.join(known, on="job")

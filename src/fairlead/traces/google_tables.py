@@ -80,11 +80,20 @@ TASK_CONSTRAINTS = (
 
 def parts_of(folder: Path, table: str) -> list[Path]:
     """Return a table's parts in order, none without its folder; a part given twice is refused."""
-    parts = sorted((folder / table).glob(PART))
+    return each_once(sorted((folder / table).glob(PART)))
+
+
+def each_once(parts: list[Path]) -> list[Path]:
+    """Return parts in order of their names; refuse one that is there in two forms."""
     for one, part in pairwise(parts):
-        if one.name.partition(".")[0] == part.name.partition(".")[0]:
+        if stem_of(one) == stem_of(part):
             raise InputError(f"is there twice, also as {one.name}", "", str(part))
     return parts
+
+
+def stem_of(part: Path) -> str:
+    """Return a file's name up to the first dot."""
+    return part.name.partition(".")[0]
 
 
 class Progress:
