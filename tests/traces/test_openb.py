@@ -110,10 +110,10 @@ def test_unusable_pods(tmp_path: Path, rows: tuple[str, ...], message: str) -> N
 @pytest.mark.parametrize(
     ("nodes", "message"),
     [
-        (NODES + "n0,1,1,0,\n", "row 6: duplicate node 'n0'"),
+        (NODES + "n0,1,1,0,\n", "row 6: duplicate machine 'n0'"),
         (NODES + "n4,1,1,2,\n", "row 6: sn: 'n4' has GPUs without a model"),
-        (NODES + "n4,0,0,0,\n", "row 6: sn: 'n4' has no CPU and no memory"),
-        (NODES.split("\n", 1)[0], "holds no node"),
+        (NODES + "n4,0,0,0,\n", "row 6: 'n4' has no CPU and no memory"),
+        (NODES.split("\n", 1)[0], "holds no machine"),
         ("", "is empty"),
         ("a,b\n", "row 1: the header is 'a,b'; it must be 'sn,cpu_milli,memory_mib,gpu,model'"),
     ],

@@ -6,22 +6,21 @@ in some of the published tables a part of the pods may use certain GPU models on
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
 from math import nan
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from fairlead.errors import InputError
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
-from fairlead.traces._csv_tables import ROW, Block, TraceColumn, read_blocks
+from fairlead.traces._csv_tables import ROW, Block, TraceColumn, keep_usable, read_blocks
 from fairlead.traces._job_collector import JobCollector, Place
-from fairlead.traces._stored_files import ProgressReport, faults_within, listed
-
-if TYPE_CHECKING:
-    import polars as pl
+from fairlead.traces._stored_files import ProgressReport, faults_within, only_file
 
 POD_TABLES, NODE_TABLES = "*pod_list*.csv*", "*node_list*.csv*"
 
@@ -50,7 +49,6 @@ _ENOUGH = 3
 
 RESOURCES = ("cpu", "memory", "gpu")
 UNITS = ("cores", "GiB", "GPUs")
-_MOST_NAMED = 20
 
 NEVER_SCHEDULED = "pods left out, as they were never scheduled"
 NO_LIFE = "pods left out, as they end before they start"
@@ -96,58 +94,71 @@ def read_openb_beside(
 ) -> Workload:
     """Read a folder or a table of pods; without `machines`, the only table of nodes beside it."""
     folder = path if path.is_dir() else path.parent
-    pods = path if path.is_file() else _only_table(folder, POD_TABLES, "pods", "name one of them")
-    nodes = machines or _only_table(folder, NODE_TABLES, "nodes", "name one with --machines")
+    pods = path if path.is_file() else only_file(folder, POD_TABLES, "name one of them")
+    nodes = machines or only_file(folder, NODE_TABLES, "name one with --machines")
     return read_openb(pods, nodes, on_progress=on_progress)
-
-
-def _only_table(folder: Path, pattern: str, what: str, remedy: str) -> Path:
-    found = sorted(folder.glob(pattern))
-    if len(found) == 1:
-        return found[0]
-    names = listed([path.name for path in found], _MOST_NAMED)
-    colon = ": " if found else ""
-    fault = f"has {len(found)} tables of {what}{colon}{names}; {remedy}"
-    raise InputError(fault, "", str(folder))
 
 
 def cluster_of_nodes(nodes: Path) -> Cluster:
     """Group equal nodes, in order of their first."""
-    groups: dict[tuple[float, float, float, str], int] = {}
-    names: set[str] = set()
+    machines: dict[str, Machine] = {}
     for block in read_blocks(nodes, NODE_COLUMNS, header=True):
         frame = block.frame
         gpus, models = frame["gpu"] > 0, frame["model"].is_not_null()
         block.refuse(gpus != models, "has GPUs without a model, or a model without GPUs", "sn")
-        block.refuse(
-            frame["cpu_milli"] + frame["memory_mib"] <= 0, "has no CPU and no memory", "sn"
-        )
         for row, name, cpu, memory, gpu, model in frame.select(
-            ROW, "sn", "cpu_milli", "memory_mib", "gpu", "model"
+            ROW, *(column.name for column in NODE_COLUMNS)
         ).iter_rows():
-            if name in names:
-                raise InputError(f"duplicate node {name!r}", f"row {row}", block.source)
-            names.add(name)
-            key = (cpu / 1000, memory / 1024, float(gpu), model or "")
-            groups[key] = groups.get(key, 0) + 1
-    if not groups:
-        raise InputError("holds no node", "", str(nodes))
-    return Cluster(
+            with faults_within(block.source, f"row {row}"):
+                add_machine(machines, name, Machine(cpu / 1000, memory / 1024, gpu, model or ""))
+    with faults_within(str(nodes)):
+        cluster, _ = group_machines(machines)
+    return replace(cluster, devices=("gpu",))
+
+
+class Machine(NamedTuple):
+    """Cores, GiB and GPUs of a machine, and the model of its GPUs, empty without any."""
+
+    cpu: float
+    memory: float
+    gpu: float
+    model: str
+
+
+def add_machine(machines: dict[str, Machine], name: str, machine: Machine) -> None:
+    """Add a machine by its name; refuse a repeated name, and a machine of nothing."""
+    if name in machines:
+        raise InputError(f"duplicate machine {name!r}")
+    if machine.cpu + machine.memory <= 0:
+        raise InputError(f"{name!r} has no CPU and no memory")
+    machines[name] = machine
+
+
+def group_machines(machines: Mapping[str, Machine]) -> tuple[Cluster, dict[str, int]]:
+    """Group equal machines, in order of their first; also return the server of each name."""
+    if not machines:
+        raise InputError("holds no machine")
+    groups: dict[Machine, list[str]] = {}
+    for name, machine in machines.items():
+        groups.setdefault(machine, []).append(name)
+    cluster = Cluster(
         # Such as 2xT4-96c-384g.
         groups=tuple(
             f"{f'{gpu:g}x{model}' if model else 'cpu'}-{cpu:g}c-{memory:g}g"
             for cpu, memory, gpu, model in groups
         ),
         resources=RESOURCES,
-        capacity=np.array([key[:3] for key in groups]),
-        count=np.array(list(groups.values())),
+        capacity=np.array([machine[:3] for machine in groups], dtype=np.float64),
+        count=np.array([len(names) for names in groups.values()]),
         units=UNITS,
-        labels=tuple({"gpu": key[3]} if key[3] else {} for key in groups),
-        devices=("gpu",),
+        labels=tuple({"gpu": machine.model} if machine.model else {} for machine in groups),
     )
+    return cluster, {name: k for k, name in enumerate(chain.from_iterable(groups.values()))}
 
 
 def _collect(block: Block, models: list[str], collected: JobCollector) -> None:
+    import polars as pl
+
     frame, notes = block.frame, collected.notes
     shared = (frame["num_gpu"] == 1) & (frame["gpu_milli"] < 1000)
     block.refuse(
@@ -158,8 +169,12 @@ def _collect(block: Block, models: list[str], collected: JobCollector) -> None:
     block.refuse(none, "is part of a GPU, and num_gpu is 0", "gpu_milli")
     parts = (frame["num_gpu"] > 1) & (frame["gpu_milli"] != 1000)
     block.refuse(parts, "is not 1000, and num_gpu is more than 1", "gpu_milli")
-    usable = _usable(frame, notes)
-    frame = frame.with_columns(part=shared).filter(usable)
+    usable = {
+        NEVER_SCHEDULED: pl.col("scheduled_time").is_not_null(),
+        NO_LIFE: pl.col("deletion_time") > pl.col("scheduled_time"),
+        NO_DEMAND: pl.sum_horizontal("cpu_milli", "memory_mib", "num_gpu") > 0,
+    }
+    frame = keep_usable(frame.with_columns(part=shared), notes, usable)
     places: dict[str | None, Place | None] = {None: (True,) * len(models)}
     for row in frame.iter_rows(named=True):
         spec = row["gpu_spec"]
@@ -176,23 +191,11 @@ def _collect(block: Block, models: list[str], collected: JobCollector) -> None:
         gpu = row["gpu_milli"] / 1000 if row["part"] else float(row["num_gpu"])
         starts = row["scheduled_time"] >= row["creation_time"]
         notes[NO_START] += not starts
-        try:
+        with faults_within(block.source, f"row {row[ROW]}"):
             collected.add_job(row["name"], row["qos"], row["creation_time"])
-        except InputError as error:
-            raise InputError(error.fault, f"row {row[ROW]}", block.source) from None
         collected.add_tasks(
             (row["cpu_milli"] / 1000, row["memory_mib"] / 1024, gpu),
             allowed,
             (row["deletion_time"] - row["scheduled_time"],),
             start=row["scheduled_time"] if starts else nan,
         )
-
-
-def _usable(frame: pl.DataFrame, notes: dict[str, int]) -> pl.Series:
-    """Return flags of the pods that can run again; count the others by reason."""
-    scheduled = frame["scheduled_time"].is_not_null()
-    lives = (frame["deletion_time"] > frame["scheduled_time"]).fill_null(True)
-    asks = (frame["cpu_milli"] + frame["memory_mib"] + frame["num_gpu"]) > 0
-    for reason, keeps in ((NEVER_SCHEDULED, scheduled), (NO_LIFE, lives), (NO_DEMAND, asks)):
-        notes[reason] += int((~keeps).sum())
-    return scheduled & lives & asks

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from itertools import repeat
 from math import inf, isfinite
 from pathlib import Path
@@ -27,7 +28,7 @@ from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
 from fairlead.model.workload_checks import MOST_SERVERS
 from fairlead.traces import _json_files as json_files
-from fairlead.traces._job_collector import JobCollector, check_given, equal_servers
+from fairlead.traces._job_collector import NO_USER, JobCollector, check_given, equal_servers
 from fairlead.traces._stored_files import ProgressReport, faults_within, show
 
 # The names of profile types differ between Batsim's releases.
@@ -37,12 +38,10 @@ USERS = ("user_id", "user")
 NO_WALLTIME = -1.0
 DEEPEST = 50  # sequences within sequences
 ONE_CORE = (1.0,)
-ANYWHERE = (True,)
 
 NEEDS_PLATFORM = "jobs left out, as the duration of their profile depends on a platform"
 NO_HOST = "jobs left out, as they ask for no host"
 STOPPED = "jobs that Batsim stops at their walltime, which end there"
-NO_USER = "jobs whose user is not known; they are one user"
 DEPENDENCIES = "jobs that depend on other jobs, which is not used"
 
 _BYTES_FOR_DETECTION = 2**16
@@ -98,29 +97,27 @@ def _cluster(workload: dict[str, object], servers: int | None, cores: int | None
 def _collect(
     job: dict[str, object], place: str, durations: _ProfileDurations, collected: JobCollector
 ) -> None:
-    notes = collected.notes
-    name = json_files.text(json_files.field(job, "id", place), f"{place}.id")
-    submit = json_files.real(json_files.field(job, "subtime", place), f"{place}.subtime")
-    hosts = json_files.whole(json_files.field(job, "res", place), f"{place}.res")
-    profile = json_files.text(json_files.field(job, "profile", place), f"{place}.profile")
+    notes, field = collected.notes, partial(json_files.field, job, place=place)
+    name = json_files.text(field("id"), f"{place}.id")
+    submit = json_files.real(field("subtime"), f"{place}.subtime")
+    hosts = json_files.whole(field("res"), f"{place}.res")
+    profile = json_files.text(field("profile"), f"{place}.profile")
     limit = _limit(job, place)
     duration = durations.of(profile, f"{place}.profile")
-    if duration is None:
-        notes[NEEDS_PLATFORM] += 1
-        return
-    if not hosts:
-        notes[NO_HOST] += 1
+    if duration is None or not hosts:
+        notes[NEEDS_PLATFORM if duration is None else NO_HOST] += 1
         return
     notes[STOPPED] += duration > limit
     notes[DEPENDENCIES] += bool(job.get("dependencies"))
     collected.refuse_beyond(hosts, f"{place}.res")
-    user = _user(job, place)
-    notes[NO_USER] += user is None
+    named = next((key for key in USERS if key in job), "")
+    user = json_files.text(job[named], f"{place}.{named}") if named else "unknown"
+    notes[NO_USER] += not named
     try:
-        collected.add_job(name, user or "unknown", submit, gang=hosts > 1, limit=limit)
+        collected.add_job(name, user, submit, gang=hosts > 1, limit=limit)
     except InputError as error:  # a job that occurs twice
         raise InputError(error.fault, f"{place}.id") from None
-    collected.add_tasks(ONE_CORE, ANYWHERE, repeat(min(duration, limit), hosts))
+    collected.add_tasks(ONE_CORE, None, repeat(min(duration, limit), hosts))
 
 
 def _limit(job: dict[str, object], place: str) -> float:
@@ -128,13 +125,6 @@ def _limit(job: dict[str, object], place: str) -> float:
     if "walltime" not in job or job["walltime"] == NO_WALLTIME:
         return inf
     return json_files.positive(job["walltime"], f"{place}.walltime")
-
-
-def _user(job: dict[str, object], place: str) -> str | None:
-    for name in USERS:
-        if name in job:
-            return json_files.text(job[name], f"{place}.{name}")
-    return None
 
 
 class _ProfileDurations:

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING
 
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
-from fairlead.traces._csv_tables import ROW, Block, TraceColumn, read_blocks
-from fairlead.traces._job_collector import JobCollector, Place
+from fairlead.traces._csv_tables import ROW, Block, TraceColumn, keep_usable, read_blocks
+from fairlead.traces._job_collector import HALF_SECOND, JobCollector, Place
 from fairlead.traces._openb import cluster_of_nodes
 from fairlead.traces._stored_files import ProgressReport, faults_within
 
@@ -54,7 +54,6 @@ TIMES = ("creation_time", "scheduled_time", "deletion_time")
 USED = (ROW, "instance_sn", "role", "app_name", "cpu_request", "memory_request", "gpu_request")
 OWN_COLUMNS = frozenset({"instance_sn", "app_name", "max_instance_per_node"})
 CPU_ROLE, GPU_ROLE = "CN", "HN"
-HALF_SECOND = 0.5  # times are whole seconds
 
 CREATED_BEFORE = "instances created before the trace, which arrive at its start"
 DELETED_AFTER = "instances not deleted in the trace, which end with it"
@@ -133,8 +132,13 @@ def _collect(
         start=pl.when(created.is_null()).then(scheduled.fill_null(0.0)).otherwise(scheduled),
         end=deleted.fill_null(last),
     )
-    frame = frame.filter(_usable(frame, collected))
     notes = collected.notes
+    usable = {
+        NEVER_SCHEDULED: pl.col("start").is_not_null(),
+        NO_LIFE: pl.col("end") >= pl.col("start"),
+        NO_DEMAND: pl.sum_horizontal("cpu_request", "memory_request", "gpu_request") > 0,
+    }
+    frame = keep_usable(frame, notes, usable)
     notes[CREATED_BEFORE] += int(frame["before"].sum())
     notes[DELETED_AFTER] += int(frame["after"].sum())
     notes[NO_START] += int((frame["start"] < frame["submit"]).sum())
@@ -150,13 +154,3 @@ def _collect(
             (row["end"] - start or HALF_SECOND,),
             start=start if start >= row["submit"] else nan,
         )
-
-
-def _usable(frame: pl.DataFrame, collected: JobCollector) -> pl.Series:
-    """Return flags of the instances that can run again; count the others by reason."""
-    scheduled = frame["start"].is_not_null()
-    lives = (frame["end"] >= frame["start"]).fill_null(True)
-    asks = (frame["cpu_request"] + frame["memory_request"] + frame["gpu_request"]) > 0
-    for reason, keeps in ((NEVER_SCHEDULED, scheduled), (NO_LIFE, lives), (NO_DEMAND, asks)):
-        collected.notes[reason] += int((~keeps).sum())
-    return scheduled & lives & asks

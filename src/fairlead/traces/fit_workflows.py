@@ -61,7 +61,6 @@ def read_fit_workflows(
         As of MetaCentrum's logs; ``x.swf.machines`` beside ``x.swf`` when absent.
     """
     cluster = cluster_of(machines_of(path, machines))
-    anywhere = (True,) * len(cluster.groups)
     collected = JobCollector()
     jobs, preceding = set[int](), dict[int, int]()  # preceding jobs with the first row of each
     for number, line in read_lines(path, on_progress):
@@ -78,7 +77,7 @@ def read_fit_workflows(
             for job in before:
                 preceding.setdefault(job, number)
             if _is_usable(row, collected):
-                _collect(row, anywhere, collected)
+                _collect(row, collected)
     for job, number in preceding.items():
         if job not in jobs:
             fault = f"column {PRECEDING + 1} (precjob): the log has no job {job}"
@@ -116,11 +115,11 @@ def _is_usable(row: SwfRow, collected: JobCollector) -> bool:
     return True
 
 
-def _collect(row: SwfRow, anywhere: tuple[bool, ...], collected: JobCollector) -> None:
+def _collect(row: SwfRow, collected: JobCollector) -> None:
     note_unused_columns(row, collected.notes)
     collected.notes[NO_MEMORY] += row.memory_requested < 0
     collected.notes[NO_USER] += row.user < 0
     user = f"user-{row.user}" if row.user >= 0 else "user-unknown"
     collected.add_job(str(row.job), user, row.submit, limit=row.walltime)
     memory = max(row.memory_requested, 0.0) / KIB_PER_GIB
-    collected.add_tasks((float(row.cores_allocated), memory), anywhere, [row.run])
+    collected.add_tasks((float(row.cores_allocated), memory), None, [row.run])

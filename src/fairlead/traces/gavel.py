@@ -49,7 +49,6 @@ WITHOUT_DIRECTORY = tuple(name for name in COLUMNS if name != "working_directory
 REFERENCE = "v100"
 ALONE = "null"  # the key of a job's throughput without another one on its GPU
 ONE_GPU = (1.0,)
-ANYWHERE = (True,)
 LARGEST_NUMBER = 1e15
 
 TOO_LARGE = "jobs left out, as they do not run on this GPU (a throughput of 0)"
@@ -162,7 +161,7 @@ def _collect(row: GavelRow, name: str, throughputs: Throughputs, collected: JobC
     collected.notes[DEADLINE] += row.deadline >= 0
     collected.refuse_beyond(row.gpus, "column scale_factor")
     collected.add_job(name, name, row.arrival, gang=row.gpus > 1)
-    collected.add_tasks(ONE_GPU, ANYWHERE, repeat(duration, row.gpus))
+    collected.add_tasks(ONE_GPU, None, repeat(duration, row.gpus))
     return True
 
 

@@ -31,14 +31,18 @@ from fairlead.errors import InputError
 from fairlead.model.cluster import Cluster
 from fairlead.model.names import check_name
 from fairlead.model.workload import Workload
-from fairlead.traces._csv_tables import ROW, Block, TraceColumn, read_blocks
-from fairlead.traces._job_collector import LARGEST_POOL, JobCollector, check_given
-from fairlead.traces._stored_files import (
-    ProgressReport,
-    faults_within,
-    listed,
-    read_lines,
+from fairlead.traces._csv_tables import ROW, Block, TraceColumn, keep_usable, read_blocks
+from fairlead.traces._job_collector import (
+    EARLY_START,
+    HALF_SECOND,
+    LARGEST_POOL,
+    NO_USER,
+    ROUNDED_UP,
+    JobCollector,
+    check_given,
+    check_user_from,
 )
+from fairlead.traces._stored_files import ProgressReport, faults_within, only_file, read_lines
 
 if TYPE_CHECKING:
     import polars as pl
@@ -68,12 +72,8 @@ NEVER_RAN = "jobs left out, as they never ran"
 STILL_RAN = "jobs left out, as they had not ended"
 BACKWARDS = "jobs left out, as they end before they start"
 NO_DEMAND = "jobs left out, as they ask for nothing"
-ROUNDED_UP = "jobs that ended in the second of their start, taken as half a second"
-EARLY_START = "jobs that started before their submission, taken as submitted at their start"
-NO_USER = "jobs whose user is not known; they are one user"
 NO_NODES = "jobs of 0 nodes, taken as one task"
 FEWER_TASKS = "jobs of more nodes than cores and than GPUs, taken as fewer tasks"
-HALF_SECOND = 0.5  # times are whole seconds
 
 
 def is_helios(line: str) -> bool:
@@ -110,11 +110,10 @@ def read_helios(
         Called now and then with (bytes read, bytes in all).
     """
     check_given(servers, cores)
-    log = _only_log(path) if path.is_dir() else path
+    log = only_file(path, JOB_LOGS, "name one of them") if path.is_dir() else path
     if servers is None or cores is None:
         raise InputError("names no servers; give --servers and --cores", "", str(log))
-    if user_from is not None and user_from not in USERS:
-        raise InputError(f"must be one of {', '.join(USERS)}, not {user_from!r:.60}", "--user-from")
+    check_user_from(user_from, USERS)
     collected = JobCollector()
     gpus = float(GPUS_PER_SERVER)
     for block in read_blocks(log, _columns(log), header=True, on_progress=on_progress):
@@ -133,15 +132,6 @@ def read_helios(
         )
 
 
-def _only_log(folder: Path) -> Path:
-    found = sorted(folder.glob(JOB_LOGS))
-    if len(found) == 1:
-        return found[0]
-    names = listed([path.name for path in found], 5)
-    fault = f"has {len(found)} files {JOB_LOGS}{': ' if found else ''}{names}; name one of them"
-    raise InputError(fault, "", str(folder))
-
-
 def _columns(path: Path) -> list[TraceColumn]:
     """Return the columns of the log, with the names of jobs if its heading has them."""
     with closing(read_lines(path)) as lines:
@@ -152,8 +142,18 @@ def _columns(path: Path) -> list[TraceColumn]:
 
 def _collect(block: Block, user_column: str, collected: JobCollector) -> float:
     """Collect the jobs of a block, and return the GPUs of its largest task."""
+    import polars as pl
+
     frame = block.frame.with_columns([_seconds(block, name) for name in TIMES])
-    kept = frame.filter(_usable(frame, collected.notes))
+    state = pl.col("state").str.to_uppercase()
+    usable = {
+        NEVER_RAN: pl.col("start_time").is_not_null(),
+        STILL_RAN: ~state.is_in(["RUNNING", "SUSPENDED", "PENDING"])
+        & pl.col("end_time").is_not_null(),
+        BACKWARDS: pl.col("end_time") >= pl.col("start_time"),
+        NO_DEMAND: pl.col("gpu_num") + pl.col("cpu_num") > 0,
+    }
+    kept = keep_usable(frame, collected.notes, usable)
     most = 0.0
     for row in kept.iter_rows(named=True):
         with faults_within(block.source, f"row {row[ROW]}"):
@@ -172,7 +172,7 @@ def _collect(block: Block, user_column: str, collected: JobCollector) -> float:
             )
         seconds = float(row["end_time"] - start) or HALF_SECOND
         for shape, count in _divided(row["cpu_num"], row["gpu_num"], nodes):
-            collected.add_tasks(shape, (True,), repeat(seconds, count), start=float(start))
+            collected.add_tasks(shape, None, repeat(seconds, count), start=float(start))
             most = max(most, shape[1])
     return most
 
@@ -184,22 +184,6 @@ def _seconds(block: Block, name: str) -> pl.Series:
     times = texts.str.to_datetime(TIME_FORMAT, strict=False)
     block.refuse(given & times.is_null(), "is not a time such as 2020-06-09 18:41:01", name)
     return times.dt.epoch("s").alias(name)
-
-
-def _usable(frame: pl.DataFrame, notes: Counter[str]) -> pl.Series:
-    """Return flags of the jobs that can run again; count each other one by its first reason."""
-    running = frame["state"].str.to_uppercase().is_in(["RUNNING", "SUSPENDED", "PENDING"])
-    reasons = (
-        (NEVER_RAN, frame["start_time"].is_null()),
-        (STILL_RAN, running | frame["end_time"].is_null()),
-        (BACKWARDS, (frame["end_time"] < frame["start_time"]).fill_null(False)),
-        (NO_DEMAND, frame["gpu_num"] + frame["cpu_num"] == 0),
-    )
-    left = frame["state"].is_not_null()
-    for reason, applies in reasons:
-        notes[reason] += int((left & applies).sum())
-        left &= ~applies
-    return left
 
 
 def _tasks(cores: int, gpus: int, nodes: int, notes: Counter[str]) -> int:

@@ -9,10 +9,8 @@ import numpy as np
 from fairlead.formats.kubernetes_runs import read_pod_runs
 from fairlead.model.cluster import BoolArray, Cluster
 from fairlead.model.workload import Workload
-from fairlead.traces._job_collector import JobCollector
+from fairlead.traces._job_collector import HALF_SECOND, JobCollector
 from fairlead.traces._stored_files import ProgressReport, faults_within
-
-HALF_SECOND = 0.5  # times are whole seconds
 
 
 def is_kubernetes_dump(line: str) -> bool:

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,8 +30,15 @@ from fairlead.errors import InputError
 from fairlead.model.cluster import Cluster
 from fairlead.model.devices import with_devices
 from fairlead.model.workload import Workload
-from fairlead.traces._csv_tables import ROW, Block, TraceColumn, read_blocks
-from fairlead.traces._job_collector import LARGEST_POOL
+from fairlead.traces._csv_tables import ROW, TraceColumn, keep_usable, read_blocks
+from fairlead.traces._job_collector import (
+    HALF_SECOND,
+    LARGEST_POOL,
+    NO_USER,
+    counted,
+    in_brackets,
+)
+from fairlead.traces._openb import RESOURCES, Machine, add_machine, group_machines
 from fairlead.traces._stored_files import ProgressReport, faults_within, stored_as
 from fairlead.traces.google_tables import Progress
 
@@ -57,9 +64,9 @@ TASK_COLUMNS = (
     TraceColumn("status", optional=True),
     TraceColumn("start_time", "real", optional=True),
     TraceColumn("end_time", "real", optional=True),
-    TraceColumn("plan_cpu", "real", optional=True),
-    TraceColumn("plan_mem", "real", optional=True),
-    TraceColumn("plan_gpu", "real", optional=True),
+    TraceColumn("plan_cpu", "real", most=LARGEST_POOL, optional=True),
+    TraceColumn("plan_mem", "real", most=LARGEST_POOL, optional=True),
+    TraceColumn("plan_gpu", "real", most=LARGEST_POOL, optional=True),
     TraceColumn("gpu_type", optional=True),
 )
 INSTANCE_COLUMNS = (
@@ -76,14 +83,12 @@ INSTANCE_COLUMNS = (
 MACHINE_COLUMNS = (
     TraceColumn("machine"),
     TraceColumn("gpu_type"),
-    TraceColumn("cap_cpu", "real"),
-    TraceColumn("cap_mem", "real"),
-    TraceColumn("cap_gpu", "real"),
+    TraceColumn("cap_cpu", "real", most=LARGEST_POOL),
+    TraceColumn("cap_mem", "real", most=LARGEST_POOL),
+    TraceColumn("cap_gpu", "real", most=LARGEST_POOL),
 )
-RESOURCES, UNITS = ("cpu", "memory", "gpu"), ("cores", "GiB", "GPUs")
 PERCENT = 100
 NO_GPU = "CPU"  # the type of machines without GPUs
-HALF_SECOND = 0.5  # times are whole seconds
 
 NEVER_RAN = "instances left out, as they never started"
 NOT_ENDED = "instances left out, as they had not ended"
@@ -102,15 +107,6 @@ NO_SERVER = "instances whose machine is not known"
 NOT_TOGETHER = "jobs whose instances never all ran at one moment; they are no gang"
 NO_SUBMISSION = "jobs whose submission is not known, taken as their first start"
 LATE_SUBMISSION = "jobs submitted after their first start, which is taken instead"
-NO_USER = "jobs whose user is not known; they are one user"
-
-
-class PaiMachines(NamedTuple):
-    """The machines as groups of servers."""
-
-    cluster: Cluster
-    types: list[str]  # (G,) GPU type of each group
-    numbers: pl.DataFrame  # of columns `machine` and `server`, the server's number
 
 
 def is_pai(folder: Path) -> bool:
@@ -136,18 +132,17 @@ def read_pai(
     spec = machines or _table(path, MACHINE_TABLE)
     progress = Progress(on_progress, tables)
     notes: Counter[str] = Counter()
-    servers = _read_machines(spec)
+    cluster, servers = _read_machines(spec)
     jobs = _read_jobs(job_table, notes, progress)
     tasks = _read_tasks(task_table, jobs, notes, progress)
-    places, tasks = _places(tasks, servers.types)
-    instances = _read_instances(instance_table, tasks, servers.numbers, notes, progress)
+    places, tasks = _places(tasks, [label.get("gpu", NO_GPU) for label in cluster.labels])
+    instances = _read_instances(instance_table, tasks, servers, notes, progress)
     if not len(instances):
-        left = [f"{what}: {count:,}" for what, count in sorted(notes.items()) if count]
-        why = f" ({'; '.join(left)})" if left else ""
-        raise InputError(f"holds no instance that ran{why}", "", str(instance_table))
+        fault = f"holds no instance that ran{in_brackets(notes)}"
+        raise InputError(fault, "", str(instance_table))
     _note_instances(instances, notes)
     with faults_within(str(path)):
-        found = _workload(instances, jobs, servers.cluster, places, notes, path.name)
+        found = _workload(instances, jobs, cluster, places, notes, path.name)
         return replace(found, cluster=with_devices(found.cluster, found.shapes, ("gpu",)))
 
 
@@ -160,46 +155,21 @@ def _table(folder: Path, name: str) -> Path:
     return path
 
 
-def _read_machines(path: Path) -> PaiMachines:
-    """Group equal machines, in order of their first."""
+def _read_machines(path: Path) -> tuple[Cluster, pl.DataFrame]:
+    """Return the machines in groups, and the `server` of each `machine`."""
     import polars as pl
 
-    groups: dict[tuple[str, float, float, float], list[str]] = {}
-    names: set[str] = set()
+    machines: dict[str, Machine] = {}
     for block in read_blocks(path, MACHINE_COLUMNS):
-        for name in ("cap_cpu", "cap_mem", "cap_gpu"):
-            _refuse_beyond(block, name)
-        nothing = (block.frame["cap_cpu"] + block.frame["cap_mem"]) <= 0
-        block.refuse(nothing, "has no CPU and no memory", "machine")
-        for row, name, *key in block.frame.select(
+        for row, name, kind, cpu, memory, gpu in block.frame.select(
             ROW, *(column.name for column in MACHINE_COLUMNS)
         ).iter_rows():
-            if name in names:
-                raise InputError(f"duplicate machine {name!r}", f"row {row}", block.source)
-            names.add(name)
-            groups.setdefault((key[0], key[1], key[2], key[3]), []).append(name)
-    if not groups:
-        raise InputError("holds no machine", "", str(path))
-    in_order = [name for members in groups.values() for name in members]
-    cluster = Cluster(
-        # Such as 2xT4-96c-512g.
-        groups=tuple(
-            f"{'cpu' if kind == NO_GPU else f'{gpu:g}x{kind}'}-{cpu:g}c-{memory:g}g"
-            for kind, cpu, memory, gpu in groups
-        ),
-        resources=RESOURCES,
-        capacity=np.array([key[1:] for key in groups]),
-        count=np.array([len(members) for members in groups.values()]),
-        units=UNITS,
-        labels=tuple({} if kind == NO_GPU else {"gpu": kind} for kind, *_ in groups),
-    )
-    numbers = pl.DataFrame({"machine": in_order}).with_row_index("server")
-    return PaiMachines(cluster, [kind for kind, *_ in groups], numbers)
-
-
-def _refuse_beyond(block: Block, column: str) -> None:
-    wrong = (block.frame[column] > LARGEST_POOL).fill_null(False)
-    block.refuse(wrong, f"is more than {LARGEST_POOL:,}", column)
+            model = "" if kind == NO_GPU else kind
+            with faults_within(block.source, f"row {row}"):
+                add_machine(machines, name, Machine(cpu, memory, gpu, model))
+    with faults_within(str(path)):
+        cluster, numbers = group_machines(machines)
+    return cluster, pl.DataFrame({"machine": list(numbers), "server": list(numbers.values())})
 
 
 def _read_jobs(path: Path, notes: Counter[str], progress: Progress) -> pl.DataFrame:
@@ -228,8 +198,6 @@ def _read_tasks(
     numbers = jobs.select("job_name", "job")
     rows: list[pl.DataFrame] = []
     for block in read_blocks(path, TASK_COLUMNS, on_progress=progress.report_bytes):
-        for name in ("plan_cpu", "plan_mem", "plan_gpu"):
-            _refuse_beyond(block, name)
         rows.append(
             block.frame.select(
                 "job_name",
@@ -281,23 +249,20 @@ def _read_instances(
 
     # A worker's name has 60 characters; its hash tells the workers of one task apart.
     worker = pl.when(pl.col("worker_name").is_not_null()).then(pl.col("worker_name").hash())
-    usable = (
-        (NEVER_RAN, pl.col("start_time") > 0),
-        (NOT_ENDED, pl.col("end_time") > 0),
-        (NO_LIFE, pl.col("end_time") >= pl.col("start_time")),
-        (NO_TASK, pl.col("task").is_not_null()),
-        (NO_JOB, pl.col("job").is_not_null()),
-        (NO_DEMAND, pl.col("cpu") + pl.col("memory") + pl.col("gpu") > 0),
-    )
+    usable = {
+        NEVER_RAN: pl.col("start_time") > 0,
+        NOT_ENDED: pl.col("end_time") > 0,
+        NO_LIFE: pl.col("end_time") >= pl.col("start_time"),
+        NO_TASK: pl.col("task").is_not_null(),
+        NO_JOB: pl.col("job").is_not_null(),
+        NO_DEMAND: pl.col("cpu") + pl.col("memory") + pl.col("gpu") > 0,
+    }
     rows: list[pl.DataFrame] = []
     for block in read_blocks(path, INSTANCE_COLUMNS, on_progress=progress.report_bytes):
         frame = block.frame.join(
             tasks, on=["job_name", "task_name"], how="left", nulls_equal=True, maintain_order="left"
         ).join(servers, on="machine", how="left", maintain_order="left")
-        for reason, condition in usable:
-            kept = frame.filter(condition)
-            notes[reason] += len(frame) - len(kept)
-            frame = kept
+        frame = keep_usable(frame, notes, usable)
         rows.append(
             frame.select(
                 ROW, "job", "task", "cpu", "memory", "gpu", "place", "unknown_type",
@@ -388,5 +353,5 @@ def _workload(
         task_start=tasks["start"].to_numpy() - first,
         task_server=tasks["server"].to_numpy(),
         origin=f"PAI tables {name}, time from second {first:.15g} of their clock",
-        notes={what: count for what, count in sorted(notes.items()) if count},
+        notes=counted(notes),
     )

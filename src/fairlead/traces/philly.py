@@ -26,7 +26,7 @@ from contextlib import closing
 from datetime import UTC, datetime
 from itertools import chain, repeat
 from pathlib import Path
-from typing import Final, NamedTuple, NotRequired
+from typing import Final, Literal, NamedTuple, NotRequired
 
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
@@ -37,9 +37,22 @@ from fairlead.formats.file_faults import key_path
 from fairlead.model.cluster import Cluster
 from fairlead.model.names import check_name
 from fairlead.model.workload import Workload
-from fairlead.traces._job_collector import JobCollector
+from fairlead.traces._job_collector import (
+    EARLY_START,
+    HALF_SECOND,
+    NO_USER,
+    ROUNDED_UP,
+    JobCollector,
+    check_user_from,
+)
 from fairlead.traces._json_list import ListItem, read_items
-from fairlead.traces._stored_files import ProgressReport, faults_within, listed, read_lines, show
+from fairlead.traces._stored_files import (
+    ProgressReport,
+    faults_within,
+    only_file,
+    read_lines,
+    show,
+)
 
 JOB_LOGS, MACHINE_LISTS = "cluster_job_log*", "cluster_machine_list*"
 MACHINE_COLUMNS = ("machineid", "number of gpus", "single gpu mem")
@@ -53,12 +66,8 @@ STILL_RAN = "jobs left out, as they had not ended"
 BACKWARDS = "jobs left out, as their last attempt ends before it starts"
 NO_GPU = "jobs left out, as their last attempt lists no GPU"
 EARLIER_ATTEMPTS = "earlier attempts of jobs, left out"
-ROUNDED_UP = "jobs that ended in the second of their start, taken as half a second"
-EARLY_START = "jobs that started before their submission, taken as submitted at their start"
-NO_USER = "jobs whose user is not known; they are one user"
 MORE_GPUS = "servers on which attempts used more GPUs than listed; they have as many"
 NOT_LISTED = "servers that are not listed; they have the GPUs that attempts used"
-HALF_SECOND = 0.5  # times are whole seconds
 
 _KINDS: Final = {"dict_type": "a mapping", "list_type": "a list", "string_type": "text"}
 
@@ -88,18 +97,6 @@ _RECORD: Final = TypeAdapter(_Record)
 class _Machine(NamedTuple):
     gpus: int
     memory: str  # of each GPU, such as 24GB; empty if unknown
-
-
-class _Job(NamedTuple):
-    """A job to keep, with times in seconds by the cluster's clock."""
-
-    place: str
-    name: str
-    user: str
-    submit: float
-    start: float
-    seconds: float
-    gpus: Mapping[int, int]  # of each server, by its number in the log's order
 
 
 class _UsedServers:
@@ -135,7 +132,7 @@ def read_philly(
     path: Path,
     *,
     machines: Path | None = None,
-    user_from: str | None = None,
+    user_from: Literal["user", "vc"] | None = None,
     on_progress: ProgressReport | None = None,
 ) -> Workload:
     """Read a Philly trace as a workload with recorded starts and servers. O(attempts).
@@ -151,32 +148,18 @@ def read_philly(
     on_progress : callable, optional
         Called now and then with (bytes read, bytes in all).
     """
-    if user_from is not None and user_from not in USERS:
-        raise InputError(f"must be one of {', '.join(USERS)}, not {user_from!r:.60}", "--user-from")
+    check_user_from(user_from, USERS)
     folder = path if path.is_dir() else path.parent
-    log = _only_file(folder, JOB_LOGS, "name one of them") if path.is_dir() else path
-    table = machines or _only_file(folder, MACHINE_LISTS, "name one with --machines")
+    log = only_file(folder, JOB_LOGS, "name one of them") if path.is_dir() else path
+    table = machines or only_file(folder, MACHINE_LISTS, "name one with --machines")
     known = _read_machines(table)
     collected = JobCollector()
     used = _UsedServers()
-    jobs: list[_Job] = []
     for number, item in enumerate(read_items(log, on_progress)):
         record = _checked(item, number, str(log))
-        place = f"row {item.row}, job {show(record['jobid'])}"
-        with faults_within(str(log), place):
-            job = _job_of(record, place, user_from or "user", used, collected.notes)
-        if job is not None:
-            jobs.append(job)
+        with faults_within(str(log), f"row {item.row}, job {show(record['jobid'])}"):
+            _collect(record, user_from or "user", used, collected)
     cluster, numbers = _cluster(_corrected(known, used, collected.notes), used)
-    everywhere = (True,) * len(cluster.groups)
-    for job in jobs:
-        with faults_within(str(log), job.place):
-            collected.add_job(job.name, job.user, job.submit, gang=len(job.gpus) > 1)
-        for gpus, servers in _servers_by_share(job.gpus).items():
-            collected.add_tasks(
-                (float(gpus),), everywhere, repeat(job.seconds, len(servers)), start=job.start,
-                servers=servers,
-            )  # fmt: skip
     with faults_within(str(log)):
         return collected.workload(
             cluster,
@@ -185,16 +168,6 @@ def read_philly(
             has_dates=True,
             server_numbers=numbers,
         )
-
-
-def _only_file(folder: Path, pattern: str, remedy: str) -> Path:
-    found = sorted(folder.glob(pattern))
-    if len(found) == 1:
-        return found[0]
-    names = listed([path.name for path in found], 5)
-    colon = ": " if found else ""
-    name = pattern.rstrip("*")
-    raise InputError(f"has {len(found)} files {name}{colon}{names}; {remedy}", "", str(folder))
 
 
 def _read_machines(path: Path) -> dict[str, _Machine]:
@@ -246,11 +219,11 @@ def _checked(item: ListItem, number: int, source: str) -> _Record:
         raise InputError(fault, place, source) from None
 
 
-def _job_of(
-    record: _Record, place: str, user_key: str, used: _UsedServers, notes: Counter[str]
-) -> _Job | None:
-    """Return a job that ran and ended; None for another one, which is counted."""
-    attempts = record["attempts"]
+def _collect(
+    record: _Record, user_key: Literal["user", "vc"], used: _UsedServers, collected: JobCollector
+) -> None:
+    """Add a job that ran and ended; count another one."""
+    attempts, notes = record["attempts"], collected.notes
     if not record["jobid"]:
         raise InputError("jobid: is empty")
     check_name(record["jobid"], "jobid")
@@ -259,30 +232,29 @@ def _job_of(
         shares = _shares(attempt, number, used)
     if not attempts:
         notes[NEVER_RAN] += 1
-        return None
+        return
     start = _time(attempts[-1].get("start_time"), "start_time")
     end = _time(attempts[-1].get("end_time"), "end_time")
     if start is None or end is None or end < start or not shares:
         notes[_why_left_out(start, end)] += 1
-        return None
+        return
     submit = _time(record.get("submitted_time"), "submitted_time")
     if submit is None:
         raise InputError("submitted_time: is not known")
-    user = (record.get("user") if user_key == "user" else record.get("vc")) or ""
-    check_name(user, user_key)
+    user = check_name(record.get(user_key) or "", user_key)
     notes[NO_USER] += not user
     notes[EARLIER_ATTEMPTS] += len(attempts) - 1
     notes[ROUNDED_UP] += end == start
     notes[EARLY_START] += start < submit
-    return _Job(
-        place,
-        record["jobid"],
-        user or "unknown",
-        min(submit, start),
-        start,
-        end - start or HALF_SECOND,
-        shares,
-    )
+    gang = len(shares) > 1
+    collected.add_job(record["jobid"], user or "unknown", min(submit, start), gang=gang)
+    servers_by_share: dict[int, list[int]] = {}
+    for server, gpus in shares.items():
+        servers_by_share.setdefault(gpus, []).append(server)
+    seconds = end - start or HALF_SECOND
+    for gpus, servers in servers_by_share.items():
+        durations = repeat(seconds, len(servers))
+        collected.add_tasks((float(gpus),), None, durations, start=start, servers=servers)
 
 
 def _shares(attempt: _Attempt, number: int, used: _UsedServers) -> dict[int, int]:
@@ -351,11 +323,3 @@ def _cluster(servers: Mapping[str, _Machine], used: _UsedServers) -> tuple[Clust
         labels=tuple({"gpu_memory": memory} if memory else {} for _, memory in names_of),
     )
     return cluster, {number: in_order[name] for number, name in enumerate(used.gpus)}
-
-
-def _servers_by_share(gpus: Mapping[int, int]) -> dict[int, list[int]]:
-    """Return the servers of a job's tasks by the GPUs of a task."""
-    found: dict[int, list[int]] = {}
-    for server, share in gpus.items():
-        found.setdefault(share, []).append(server)
-    return found
