@@ -18,11 +18,11 @@ from typing import Any
 from fairlead.errors import InputError
 from fairlead.formats._kubernetes_placement import TaintKey, forbidding_taints
 from fairlead.formats._kubernetes_requests import Amounts, allocatable, effective_request
-from fairlead.formats._kubernetes_shapes import NODE, POD, PodSpec, check_object
+from fairlead.formats._kubernetes_shapes import NODE, POD, PodSpec
 from fairlead.formats._kubernetes_unmodelled import claimed_resources, may_repel
 from fairlead.formats._yaml_documents import parse_yaml_documents
 from fairlead.formats.documents import STANDARD_INPUT, json_fault, read_bytes, source_name
-from fairlead.formats.file_faults import RowFaults, text_of
+from fairlead.formats.file_faults import RowFaults, check_object, text_of
 from fairlead.garbage_collection import garbage_collection_paused
 from fairlead.model.quantity import show
 

@@ -6,14 +6,10 @@ Optional keys may also be null. Fields of type `Any` are only reported as not mo
 
 from __future__ import annotations
 
-from typing import Any, Required, TypeVar
+from typing import Any, Required
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 from typing_extensions import TypedDict
-
-from fairlead.errors import InputError
-from fairlead.formats.file_faults import key_path
-from fairlead.model.quantity import show
 
 # Amounts by resource, as they are written.
 Quantities = dict[str, Any]
@@ -129,26 +125,3 @@ class NodeObject(TypedDict, total=False):
 
 NODE = TypeAdapter(NodeObject)
 POD = TypeAdapter(PodObject)
-
-Shape = TypeVar("Shape")
-
-_KINDS = {
-    "dict_type": "a mapping",
-    "list_type": "a list",
-    "string_type": "text",
-    "bool_type": "true or false",
-}
-
-
-def check_object(shape: TypeAdapter[Shape], item: object, place: str) -> Shape:
-    """Check a plain object against its shape, and keep only the keys of the shape."""
-    try:
-        return shape.validate_python(item, strict=True)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False)[0]
-        location, kind = list(first["loc"]), first["type"]
-        if kind == "missing":
-            fault = f"the key {location.pop()!r} is missing"
-        else:
-            fault = f"must be {_KINDS.get(kind, 'text in UTF-8')}, not {show(first['input'])}"
-        raise InputError(fault, key_path(location, place)) from None

@@ -5,13 +5,23 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
 
 from fairlead.errors import InputError, ProblemError
 from fairlead.model.names import check_name
 from fairlead.model.quantity import read_number, show
 
 LONGEST_NAME = 253
+Shape = TypeVar("Shape")
+
+_KINDS = {
+    "dict_type": "a mapping",
+    "list_type": "a list",
+    "string_type": "text",
+    "bool_type": "true or false",
+}
 
 _MOST_CANDIDATES = 10_000
 # A file may hold a hundred thousand faults, and a search for a similar name takes milliseconds.
@@ -82,6 +92,20 @@ def key_path(location: Sequence[str | int], start: str = "") -> str:
         else:
             path += f".{short(part)}" if path else short(part)
     return path
+
+
+def check_object(shape: TypeAdapter[Shape], item: object, place: str) -> Shape:
+    """Check a plain object against its shape, and keep only the keys of the shape."""
+    try:
+        return shape.validate_python(item, strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        location, kind = list(first["loc"]), first["type"]
+        if kind == "missing":
+            fault = f"the key {location.pop()!r} is missing"
+        else:
+            fault = f"must be {_KINDS.get(kind, 'text in UTF-8')}, not {show(first['input'])}"
+        raise InputError(fault, key_path(location, place)) from None
 
 
 class RowFaults:

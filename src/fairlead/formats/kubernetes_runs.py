@@ -26,10 +26,10 @@ from fairlead.formats._kubernetes_objects import (
 )
 from fairlead.formats._kubernetes_placement import NodeChoice
 from fairlead.formats._kubernetes_requests import PODS, effective_request, unit_of
-from fairlead.formats._kubernetes_shapes import POD, check_object
+from fairlead.formats._kubernetes_shapes import POD
 from fairlead.formats._kubernetes_unmodelled import SHARED_GPU, gpu_part
 from fairlead.formats._placement import NamedGroups
-from fairlead.formats.file_faults import RowFaults, text_of
+from fairlead.formats.file_faults import RowFaults, check_object, text_of
 from fairlead.model.cluster import BoolArray, Cluster
 from fairlead.model.devices import with_devices
 from fairlead.model.quantity import show, typed_number

@@ -19,16 +19,21 @@ LARGEST_JSON = 2**30
 BYTES_PER_READ = 2**20
 
 
-def read_json(path: Path, on_progress: ProgressReport | None = None) -> object:
-    """Return the values of a JSON file; raise InputError, which names the file, for other text."""
+def read_json(
+    path: Path, on_progress: ProgressReport | None = None, *, most: int = LARGEST_JSON
+) -> object:
+    """Return the values of a JSON file of at most so many bytes.
+
+    Raises InputError, which names the file, for other text.
+    """
     source = str(path)
     pieces, length = list[bytes](), 0
     with faults_of_reading(source, lambda: 1), open_stored(path) as (stream, stored, size):
         while piece := stream.read(BYTES_PER_READ):
             pieces.append(piece)
             length += len(piece)
-            if length > LARGEST_JSON:
-                raise InputError(f"is larger than {LARGEST_JSON // 2**20} MiB", "", source)
+            if length > most:
+                raise InputError(f"is larger than {most // 2**20} MiB", "", source)
             if on_progress is not None:
                 on_progress(stored.tell(), size)
         if on_progress is not None:

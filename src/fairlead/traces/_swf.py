@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import repeat
@@ -25,7 +25,13 @@ from typing import NamedTuple
 from fairlead.errors import InputError
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
-from fairlead.traces._job_collector import JobCollector, check_given, equal_servers
+from fairlead.traces._job_collector import (
+    HALF_SECOND,
+    NO_USER,
+    JobCollector,
+    check_given,
+    equal_servers,
+)
 from fairlead.traces._stored_files import ProgressReport, faults_within, read_lines, show
 
 FIELDS = (
@@ -75,8 +81,6 @@ KIB_PER_GIB = 2**20
 # Rows of status 2 to 4 are parts of a job whose row of status 0 or 1 sums them up.
 PARTS_OF_JOBS = frozenset({2, 3, 4})
 COMPLETED = 1
-# The format rounds run times: 0 stands for less than half a second.
-HALF_SECOND = 0.5
 
 NEVER_RAN = "jobs left out, as they never ran"
 NO_SUBMISSION = "jobs left out, as their submission is not known"
@@ -86,7 +90,6 @@ ROUNDED_UP = "jobs of less than half a second, taken as half a second"
 USED_MEMORY = "jobs whose requested memory is not known; what they used stands in"
 NO_MEMORY = "jobs whose memory is not known, taken as none"
 NO_START = "jobs whose start the log does not say"
-NO_USER = "jobs whose user is not known; they are one user"
 
 
 def read_swf_workload(
@@ -110,33 +113,43 @@ def read_swf_workload(
     header = read_header(path)
     cluster = _cluster(header, servers, cores, memory)
     collected = JobCollector()
-    start = latest = None
+    clock = SubmissionClock()
     jobs = 0
     for row in read_swf(path, progress=on_progress):
         jobs += row.status not in PARTS_OF_JOBS
         if row.submit == UNKNOWN:
             collected.notes[NO_SUBMISSION] += 1
             continue
-        if start is None or latest is None:
-            start = latest = row.submit
-        try:
-            if row.submit < latest:
-                fault = f"column 2 (submit time): {row.submit:.15g} is before the row above"
-                raise InputError(fault)
-            _collect(row, row.submit - start, collected, servers is not None, memory is not None)
-        except InputError as error:
-            raise InputError(error.fault, f"row {row.row}", str(path)) from None
-        latest = row.submit
+        with faults_within(str(path), f"row {row.row}"):
+            submit = clock.since_first(row.submit)
+            _collect(row, submit, collected, servers is not None, memory is not None)
     note_excerpt(header, jobs, collected.notes)
     with faults_within(str(path)):
         return collected.workload(
             cluster,
             f"SWF log {path.name}",
             user_order=number_in_name,
-            first=start or 0.0,
-            start_date=_start_date(header, start or 0.0),
+            first=clock.first or 0.0,
+            start_date=_start_date(header, clock.first or 0.0),
             has_dates=True,
         )
+
+
+@dataclass(slots=True)
+class SubmissionClock:
+    """Counts time from the first submission of a log in order of submission."""
+
+    first: float | None = None
+    latest: float = -math.inf
+
+    def since_first(self, submit: float) -> float:
+        """Return the seconds since the first submission; refuse a time before the latest one."""
+        if submit < self.latest:
+            raise InputError(f"column 2 (submit time): {submit:.15g} is before the row above")
+        if self.first is None:
+            self.first = submit
+        self.latest = submit
+        return submit - self.first
 
 
 def number_in_name(user: str) -> int:
@@ -172,18 +185,17 @@ def _collect(
     notes = collected.notes
     processors = row.cores_requested if row.cores_requested > 0 else row.cores_allocated
     rounded = row.run == 0 and row.status == COMPLETED
-    for reason, wrong in (
-        (PARTS, row.status in PARTS_OF_JOBS),
-        (NEVER_RAN, row.run <= 0 and not rounded),
-        (NO_PROCESSORS, processors <= 0),
+    if is_left_out(
+        {
+            PARTS: row.status in PARTS_OF_JOBS,
+            NEVER_RAN: row.run <= 0 and not rounded,
+            NO_PROCESSORS: processors <= 0,
+        },
+        notes,
     ):
-        if wrong:
-            notes[reason] += 1
-            return
+        return
     note_unused_columns(row, notes)
     notes[ROUNDED_UP] += rounded
-    notes[NO_USER] += row.user < 0
-    user = f"user-{row.user}" if row.user >= 0 else "user-unknown"
     tasks, of_task = (processors, 1) if on_servers else (1, processors)
     column = "8 (cores requested)" if row.cores_requested > 0 else "5 (cores allocated)"
     collected.refuse_beyond(tasks, f"column {column}")
@@ -193,11 +205,11 @@ def _collect(
         notes[NO_MEMORY] += row.memory_requested < 0 and row.memory_used < 0
         kib = row.memory_requested if row.memory_requested >= 0 else max(row.memory_used, 0.0)
         shape = (*shape, of_task * kib / KIB_PER_GIB)
-    collected.add_job(str(row.job), user, submit, gang=tasks > 1, limit=row.walltime)
+    collected.add_job(str(row.job), row.user_name, submit, gang=tasks > 1, limit=row.walltime)
     notes[NO_START] += row.wait < 0
     collected.add_tasks(
         shape,
-        (True,),
+        None,
         repeat(HALF_SECOND if rounded else row.run, tasks),
         start=submit + row.wait if row.wait >= 0 else nan,
     )
@@ -230,6 +242,10 @@ class SwfRow(NamedTuple):
     preceding_job: int
     think_time: float
     extra: tuple[str, ...]  # columns after the eighteenth
+
+    @property
+    def user_name(self) -> str:
+        return f"user-{self.user}" if self.user >= 0 else "user-unknown"
 
 
 def read_swf(
@@ -318,8 +334,16 @@ def note_excerpt(header: SwfHeader, jobs: int, notes: Counter[str]) -> None:
     notes[EXCERPT] += max(0, header.number("MaxJobs") - jobs)
 
 
+def is_left_out(reasons: Mapping[str, bool], notes: Counter[str]) -> bool:
+    """Return whether a reason applies to leave out a job, and count it by the first one."""
+    reason = next((reason for reason, applies in reasons.items() if applies), "")
+    notes[reason] += bool(reason)
+    return bool(reason)
+
+
 def note_unused_columns(row: SwfRow, notes: Counter[str]) -> None:
-    """Count the values of columns that no reader uses."""
+    """Count an unknown user, and the values of columns that no reader uses."""
+    notes[NO_USER] += row.user < 0
     notes[UNUSED_COLUMNS["queue"]] += row.queue >= 0
     notes[UNUSED_COLUMNS["partition"]] += row.partition >= 0
     notes[UNUSED_COLUMNS["preceding_job"]] += row.preceding_job > 0

@@ -22,13 +22,9 @@ from fairlead.model.queues import Queues, read_limits, read_queues
 from fairlead.model.quotas import read_quotas
 from fairlead.model.workload import EVENT_NAMES, IndexArray, Workload
 from fairlead.traces._csv_tables import Block, TraceColumn, first_true, read_blocks, read_table
-from fairlead.traces._stored_files import (
-    ProgressReport,
-    faults_of_reading,
-    faults_within,
-    open_stored,
-    stored_as,
-)
+from fairlead.traces._json_files import read_json
+from fairlead.traces._stored_files import ProgressReport, faults_within, stored_as
+from fairlead.traces.parquet_trace import about
 
 MARKER, VERSION_KEY = "trace.json", "trace"
 SERVERS, USERS, JOBS = "servers.csv", "users.csv", "jobs.csv"
@@ -82,23 +78,12 @@ def write_folder(workload: Workload, path: Path) -> None:
             (EVENTS, _events(workload)),
         ):
             frame.write_csv(draft / name)
-        about: dict[str, Any] = {
+        marker = {
             VERSION_KEY: FORMAT_VERSION,
             "resources": dict(zip(cluster.resources, cluster.units, strict=True)),
-            "origin": workload.origin,
-            "notes": dict(workload.notes),
+            **about(workload),
         }
-        if workload.start_date is not None:
-            about["start_date"] = workload.start_date
-        if cluster.devices:
-            about["devices"] = list(cluster.devices)
-        if workload.queues is not None:
-            about["queues"] = workload.queues.rows()
-        if workload.limits:
-            about["limits"] = workload.limits
-        if workload.quotas:
-            about["quotas"] = workload.quotas
-        (draft / MARKER).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+        (draft / MARKER).write_text(json.dumps(marker, indent=2) + "\n", encoding="utf-8")
 
 
 def _check_names(workload: Workload, source: str) -> None:
@@ -205,8 +190,9 @@ def read_folder(path: Path, *, on_progress: ProgressReport | None = None) -> Wor
     Raises InputError, which names file and row, for a file that is missing or there twice, a wrong
     header, a malformed row, an unknown name, or tasks not in the order of their jobs.
     """
-    about = _read_marker(stored_as(path, MARKER))
-    cluster = _read_servers(stored_as(path, SERVERS), about["resources"], about["devices"])
+    marker = _read_marker(stored_as(path, MARKER))
+    resources, devices, queues = (marker.pop(key) for key in ("resources", "devices", "queues"))
+    cluster = _read_servers(stored_as(path, SERVERS), resources, devices)
     users = _named(read_table(stored_as(path, USERS), USER_COLUMNS, more=QUEUE_COLUMNS), "user")
     names = users.frame["user"].to_list()
     jobs = _read_jobs(stored_as(path, JOBS), users.frame["user"])
@@ -220,54 +206,39 @@ def read_folder(path: Path, *, on_progress: ProgressReport | None = None) -> Wor
             **jobs,
             **tasks,
             **(_read_events(events, cluster) if events.exists() else {}),
-            queues=_queues(about["queues"], users.frame["queue"].to_list(), names, path),
-            limits=about["limits"],
-            quotas=about["quotas"],
-            origin=about["origin"],
-            start_date=about["start_date"],
-            notes=about["notes"],
+            queues=_queues(queues, users.frame["queue"].to_list(), names, path),
+            **marker,
         )
     except ProblemError as error:
         raise _fault_at_row(error, path) from None
 
 
 def _read_marker(path: Path) -> dict[str, Any]:
-    source = str(path)
-    with faults_of_reading(source, lambda: 1), open_stored(path) as (stream, _, _):
-        content = stream.read(LARGEST_FILE + 1)
-    with faults_within(source):
-        if len(content) > LARGEST_FILE:
-            raise InputError(f"is larger than {LARGEST_FILE // 2**20} MiB")
-        try:
-            about = parse_json(content.decode("utf-8-sig"))
-        except UnicodeDecodeError:
-            raise InputError("is not JSON in UTF-8") from None
-        if not isinstance(about, dict) or VERSION_KEY not in about:
+    found = read_json(path, most=LARGEST_FILE)
+    with faults_within(str(path)):
+        if not isinstance(found, dict) or VERSION_KEY not in found:
             raise InputError(f"has no key {VERSION_KEY!r}")
-        version = about[VERSION_KEY]
+        version = found[VERSION_KEY]
         if version != FORMAT_VERSION:
             fault = f"is a trace of version {version!r}; version {FORMAT_VERSION} can be read"
             raise InputError(fault, VERSION_KEY)
-        resources, notes = about.get("resources"), about.get("notes", {})
+        resources, notes = found.get("resources"), found.get("notes", {})
         if not resources or not _is_mapping_to(str, resources):
             raise InputError("must name each resource with its unit", "resources")
         if not _is_mapping_to(int, notes):
             raise InputError("must be whole numbers by name", "notes")
-        if not isinstance(about.get("queues", []), list):
+        if not isinstance(found.get("queues", []), list):
             raise InputError("must be a list", "queues")
-        devices = texts(about.get("devices", []), "devices")
-        limits = read_limits(about.get("limits", {}))
-        quotas = read_quotas(about.get("quotas", {}))
-    return {
-        "resources": resources,
-        "origin": str(about.get("origin", "")),
-        "start_date": about.get("start_date"),
-        "notes": notes,
-        "devices": devices,
-        "queues": about.get("queues", []),
-        "limits": limits,
-        "quotas": quotas,
-    }
+        return {
+            "resources": resources,
+            "origin": str(found.get("origin", "")),
+            "start_date": found.get("start_date"),
+            "notes": notes,
+            "devices": texts(found.get("devices", []), "devices"),
+            "queues": found.get("queues", []),
+            "limits": read_limits(found.get("limits", {})),
+            "quotas": read_quotas(found.get("quotas", {})),
+        }
 
 
 def _queues(

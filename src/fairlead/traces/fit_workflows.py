@@ -25,9 +25,8 @@ from fairlead.traces._swf import (
     NO_MEMORY,
     NO_PROCESSORS,
     NO_SUBMISSION,
-    NO_USER,
     UNKNOWN,
-    SwfRow,
+    is_left_out,
     note_unused_columns,
     number_in_name,
     swf_row,
@@ -76,8 +75,18 @@ def read_fit_workflows(
             jobs.add(row.job)
             for job in before:
                 preceding.setdefault(job, number)
-            if _is_usable(row, collected):
-                _collect(row, collected)
+            left_out = {
+                NO_SUBMISSION: row.submit == UNKNOWN,
+                NEVER_RAN: row.run <= 0,
+                NO_PROCESSORS: row.cores_allocated <= 0,
+            }
+            if is_left_out(left_out, collected.notes):
+                continue
+            note_unused_columns(row, collected.notes)
+            collected.notes[NO_MEMORY] += row.memory_requested < 0
+            collected.add_job(str(row.job), row.user_name, row.submit, limit=row.walltime)
+            memory = max(row.memory_requested, 0.0) / KIB_PER_GIB
+            collected.add_tasks((float(row.cores_allocated), memory), None, [row.run])
     for job, number in preceding.items():
         if job not in jobs:
             fault = f"column {PRECEDING + 1} (precjob): the log has no job {job}"
@@ -100,26 +109,3 @@ def _preceding(text: str) -> list[int]:
         fault = f"{show(text)} is no list of jobs such as 1&2, nor {UNKNOWN}"
         raise InputError(f"column {PRECEDING + 1} (precjob): {fault}")
     return list(map(int, text.split("&")))
-
-
-def _is_usable(row: SwfRow, collected: JobCollector) -> bool:
-    """Return whether a job can run; count the others by reason."""
-    for reason, wrong in (
-        (NO_SUBMISSION, row.submit == UNKNOWN),
-        (NEVER_RAN, row.run <= 0),
-        (NO_PROCESSORS, row.cores_allocated <= 0),
-    ):
-        if wrong:
-            collected.notes[reason] += 1
-            return False
-    return True
-
-
-def _collect(row: SwfRow, collected: JobCollector) -> None:
-    note_unused_columns(row, collected.notes)
-    collected.notes[NO_MEMORY] += row.memory_requested < 0
-    collected.notes[NO_USER] += row.user < 0
-    user = f"user-{row.user}" if row.user >= 0 else "user-unknown"
-    collected.add_job(str(row.job), user, row.submit, limit=row.walltime)
-    memory = max(row.memory_requested, 0.0) / KIB_PER_GIB
-    collected.add_tasks((float(row.cores_allocated), memory), None, [row.run])

@@ -26,7 +26,15 @@ from fairlead.model.fitting import ROUNDING
 from fairlead.model.workload import Workload
 from fairlead.traces._job_collector import JobCollector, Place, Shape
 from fairlead.traces._stored_files import ProgressReport, faults_within, show, uncompressed_name
-from fairlead.traces._swf import UNKNOWN, SwfRow, note_excerpt, read_header, read_swf
+from fairlead.traces._swf import (
+    UNKNOWN,
+    SubmissionClock,
+    SwfRow,
+    note_excerpt,
+    number_in_name,
+    read_header,
+    read_swf,
+)
 from fairlead.traces.metacentrum_machines import (
     Chunk,
     Machines,
@@ -105,27 +113,19 @@ def read_metacentrum(
     park = machines_of(path, machines)
     cluster = cluster_of(park)
     reader = _Reader(park, cluster)
-    start = latest = None
+    clock = SubmissionClock()
     jobs = 0
     for job in read_jobs(path, on_progress):
-        if start is None or latest is None:
-            start = latest = job.submit
-        try:
-            if job.submit < latest:
-                fault = f"column 2 (submit time): {job.submit:.15g} is before the row above"
-                raise InputError(fault)
-            reader.add(job, job.submit - start)
-        except InputError as error:
-            raise InputError(error.fault, f"row {job.row}", str(path)) from None
-        latest = job.submit
+        with faults_within(str(path), f"row {job.row}"):
+            reader.add(job, clock.since_first(job.submit))
         jobs += 1
     note_excerpt(read_header(path), jobs, reader.collected.notes)
     with faults_within(str(path)):
         return reader.collected.workload(
             cluster,
             f"MetaCentrum log {path.name}",
-            user_order=lambda user: int(user.removeprefix("user-")),
-            first=start or 0.0,
+            user_order=number_in_name,
+            first=clock.first or 0.0,
             has_dates=True,
             server_numbers=reader.hosts.server_numbers(),
         )
@@ -172,17 +172,15 @@ class _Reader:
         self.collected.add_job(
             str(job.job), f"user-{job.user}", submit, gang=is_gang, limit=job.walltime
         )
-        cores = _cores_of_chunks(job)
-        if cores is None:
-            notes[CORES_OF_SPEC] += 1
-            cores = [job.cores_per_node] * len(job.spec.chunks)
-        of_nodes = [
-            k for k, chunk in zip(cores, job.spec.chunks, strict=True) for _ in range(chunk.nodes)
-        ]
+        chunks = job.spec.chunks
+        cores = [chunk.cores for chunk in chunks]
+        differ = sum(chunk.nodes * chunk.cores for chunk in chunks) != job.cores
+        if len(chunks) == 1 or differ:
+            cores = [job.cores_per_node] * len(chunks)
+        notes[CORES_OF_SPEC] += len(chunks) > 1 and differ
+        of_nodes = [k for k, chunk in zip(cores, chunks, strict=True) for _ in range(chunk.nodes)]
         hosts = iter(self.hosts.of_nodes(job.hosts, of_nodes))
-        for chunk, chunk_cores, place, node in zip(
-            job.spec.chunks, cores, places, whole_nodes, strict=True
-        ):
+        for chunk, chunk_cores, place, node in zip(chunks, cores, places, whole_nodes, strict=True):
             shape = node or (float(chunk_cores), job.memory_per_node / GIB)
             ran_on = list(islice(hosts, chunk.nodes))
             self.hosts.count(ran_on, shape, place)
@@ -217,16 +215,6 @@ class _Reader:
                 if self._park.groups_named(name) and not self._park.is_group_name(name):
                     found.add(remark)
         return found
-
-
-def _cores_of_chunks(job: LoggedJob) -> list[float] | None:
-    """Return the cores of a node of each chunk, or None where the log contradicts them."""
-    chunks = job.spec.chunks
-    if len(chunks) == 1:
-        return [job.cores_per_node]
-    asked = [chunk.cores for chunk in chunks]
-    total = sum(chunk.nodes * chunk.cores for chunk in chunks)
-    return asked if total == job.cores else None
 
 
 class _LoggedHosts:
@@ -290,10 +278,9 @@ def read_jobs(path: Path, progress: ProgressReport | None = None) -> Iterator[Lo
     list of hosts or node specification. Memory O(1) in the length of the log.
     """
     for row in read_swf(path, extra_columns=len(EXTRA_COLUMNS), progress=progress):
-        try:
-            yield _job(row)
-        except InputError as error:
-            raise InputError(error.fault, f"row {row.row}", str(path)) from None
+        with faults_within(str(path), f"row {row.row}"):
+            job = _job(row)
+        yield job
 
 
 def _job(row: SwfRow) -> LoggedJob:

@@ -61,22 +61,29 @@ def read_parquet(path: Path, *, on_progress: ProgressReport | None = None) -> Wo
     return workload
 
 
-def _header(workload: Workload) -> dict[str, Any]:
-    cluster, queues = workload.cluster, workload.queues
-    tree: dict[str, Any] = {}
-    if queues is not None:
-        tree = {"queues": queues.rows(), "user_queue": queues.user_queue()}
-    if workload.limits:
-        tree["limits"] = workload.limits
-    if workload.quotas:
-        tree["quotas"] = workload.quotas
-    if cluster.devices:
-        tree["devices"] = list(cluster.devices)
-    if workload.start_date is not None:
-        tree["start_date"] = workload.start_date
-    return tree | {
+def about(workload: Workload) -> dict[str, Any]:
+    """Return the parts of a workload beside its tables, as plain values without empty ones."""
+    queues, start = workload.queues, workload.start_date
+    parts = {
+        "devices": list(workload.cluster.devices),
+        "queues": [] if queues is None else queues.rows(),
+        "limits": workload.limits,
+        "quotas": workload.quotas,
+    }
+    return {
         "origin": workload.origin,
         "notes": dict(workload.notes),
+        **({} if start is None else {"start_date": start}),
+        **{name: part for name, part in parts.items() if part},
+    }
+
+
+def _header(workload: Workload) -> dict[str, Any]:
+    cluster, queues = workload.cluster, workload.queues
+    user_queue = {} if queues is None else {"user_queue": queues.user_queue()}
+    return {
+        **about(workload),
+        **user_queue,
         "resources": list(cluster.resources),
         "units": list(cluster.units),
         "groups": [

@@ -29,11 +29,11 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple, NotRequired
 
 import numpy as np
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
 from fairlead.errors import InputError
-from fairlead.formats.file_faults import key_path
+from fairlead.formats.file_faults import check_object
 from fairlead.model.cluster import Cluster
 from fairlead.model.names import check_name
 from fairlead.model.workload import Workload
@@ -68,8 +68,6 @@ NO_GPU = "jobs left out, as their last attempt lists no GPU"
 EARLIER_ATTEMPTS = "earlier attempts of jobs, left out"
 MORE_GPUS = "servers on which attempts used more GPUs than listed; they have as many"
 NOT_LISTED = "servers that are not listed; they have the GPUs that attempts used"
-
-_KINDS: Final = {"dict_type": "a mapping", "list_type": "a list", "string_type": "text"}
 
 
 class _Share(TypedDict):
@@ -206,17 +204,9 @@ def _read_machines(path: Path) -> dict[str, _Machine]:
 def _checked(item: ListItem, number: int, source: str) -> _Record:
     """Return an item of the list as a job, or raise InputError with its row and number."""
     try:
-        return _RECORD.validate_python(item.value, strict=True)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False)[0]
-        location, kind = list(first["loc"]), first["type"]
-        if kind == "missing":
-            fault = f"the key {location.pop()!r} is missing"
-        else:
-            wanted = _KINDS.get(kind, "text in UTF-8")
-            fault = f"must be {wanted}, not {show(first['input'])}"
-        place = f"row {item.row}, {key_path(location, f'jobs[{number}]')}"
-        raise InputError(fault, place, source) from None
+        return check_object(_RECORD, item.value, f"jobs[{number}]")
+    except InputError as error:
+        raise InputError(error.fault, f"row {item.row}, {error.place}", source) from None
 
 
 def _collect(
