@@ -21,6 +21,7 @@ from fairlead.formats.run_log_file import (
 from fairlead.model.cluster import Cluster
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
+from faults import fault_of
 from random_runs import run_by_seed
 
 
@@ -106,9 +107,7 @@ def test_the_same_log_is_the_same_bytes(tmp_path: Path) -> None:
 
 
 def refused(path: Path, workload: Workload | None = None) -> str:
-    with pytest.raises(InputError) as caught:
-        read_run_log(path, workload)
-    message = str(caught.value)
+    message = fault_of(read_run_log, path, workload)
     assert message.startswith(f"{path}: ")
     assert "\n" not in message
     return message.removeprefix(f"{path}: ")

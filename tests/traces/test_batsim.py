@@ -15,6 +15,7 @@ from fairlead.model.workload import Workload
 from fairlead.traces import batsim
 from fairlead.traces._job_collector import OUT_OF_ORDER
 from fairlead.traces.batsim import is_batsim, read_batsim
+from faults import fault_of
 
 PROFILES = {
     "short": {"type": "delay", "delay": 20.25},
@@ -146,9 +147,7 @@ def test_workloads_are_recognised(tmp_path: Path, text: str, answer: bool) -> No
 def test_a_fault_names_its_place(path: Path, old: str, new: str, fault: str) -> None:
     assert old in TEXT
     path.write_text(TEXT.replace(old, new, 1))
-    with pytest.raises(InputError) as caught:
-        read_batsim(path)
-    assert str(caught.value).startswith(f"{path}: {fault}")
+    assert fault_of(read_batsim, path).startswith(f"{path}: {fault}")
 
 
 def sequence_of(path: Path, profiles: dict[str, object]) -> Workload:
@@ -174,9 +173,7 @@ def test_an_unusable_sequence_is_refused(path: Path, seq: object, fault: str) ->
         "t": {"type": "composed", "seq": ["s"]},
         "huge": {"type": "delay", "delay": 1e308},
     }
-    with pytest.raises(InputError) as caught:
-        sequence_of(path, profiles)
-    assert str(caught.value).startswith(f"{path}: {fault}")
+    assert fault_of(sequence_of, path, profiles).startswith(f"{path}: {fault}")
 
 
 def test_sequences_are_nested_to_a_depth(path: Path) -> None:
@@ -194,9 +191,9 @@ def test_sequences_are_nested_to_a_depth(path: Path) -> None:
 
 
 def test_a_workload_without_a_known_duration_is_refused(path: Path) -> None:
-    with pytest.raises(InputError) as caught:
-        sequence_of(path, {"s": {"type": "trace_replay"}})
-    assert str(caught.value) == (f"{path}: holds no job that ever ran ({batsim.NEEDS_PLATFORM}: 1)")
+    assert fault_of(sequence_of, path, {"s": {"type": "trace_replay"}}) == (
+        f"{path}: holds no job that ever ran ({batsim.NEEDS_PLATFORM}: 1)"
+    )
 
 
 @pytest.mark.parametrize(

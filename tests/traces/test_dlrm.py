@@ -13,6 +13,7 @@ from fairlead.model.workload import Workload
 from fairlead.traces import dlrm
 from fairlead.traces._job_collector import OUT_OF_ORDER
 from fairlead.traces.dlrm import is_dlrm, read_dlrm
+from faults import fault_of
 
 HEADER = ",".join(column.name for column in dlrm.COLUMNS)
 ROWS = """\
@@ -105,9 +106,7 @@ def test_nodes_are_needed(table: Path) -> None:
     with pytest.raises(InputError, match="names no nodes; give --machines FILE"):
         read_dlrm(table)
     (table.parent / "nodes.csv").write_text("\n".join(NODES.splitlines()[:2]))
-    with pytest.raises(InputError) as caught:
-        read(table)
-    assert str(caught.value) == (
+    assert fault_of(read, table) == (
         f"{table}: row 2: instance_sn: 'i0' needs a node with GPUs, and nodes.csv has none"
     )
 
@@ -136,9 +135,7 @@ def test_a_fault_names_its_row(table: Path, old: str, new: str, fault: str) -> N
     text = table.read_text()
     assert text.count(old) == 1
     table.write_text(text.replace(old, new))
-    with pytest.raises(InputError) as caught:
-        read(table)
-    assert str(caught.value).startswith(f"{table}: {fault}")
+    assert fault_of(read, table).startswith(f"{table}: {fault}")
 
 
 @pytest.mark.parametrize(
@@ -151,6 +148,4 @@ def test_a_fault_names_its_row(table: Path, old: str, new: str, fault: str) -> N
 )
 def test_a_table_without_a_run_is_refused(table: Path, rows: str, fault: str) -> None:
     table.write_text(f"{HEADER}\n{rows}")
-    with pytest.raises(InputError) as caught:
-        read(table)
-    assert str(caught.value) == f"{table}: {fault}"
+    assert fault_of(read, table) == f"{table}: {fault}"

@@ -14,6 +14,7 @@ from fairlead.model.workload import Workload
 from fairlead.traces import gavel
 from fairlead.traces._job_collector import OUT_OF_ORDER
 from fairlead.traces.gavel import is_gavel, read_gavel
+from faults import fault_of
 
 ROWS = (
     ("Net (batch size 16)", "run -b 16", "nets", "--steps", "1", "900", "1", "1", "-1.0", "50"),
@@ -153,9 +154,7 @@ def test_a_fault_names_its_row(trace: Path, column: int, value: str, fault: str)
     rows = [list(row) for row in ROWS]
     rows[1][column] = value
     trace.write_text("\n".join("\t".join(row) for row in rows))
-    with pytest.raises(InputError) as caught:
-        read(trace)
-    assert str(caught.value).startswith(f"{trace}: {fault}")
+    assert fault_of(read, trace).startswith(f"{trace}: {fault}")
 
 
 @pytest.mark.parametrize(
@@ -175,9 +174,7 @@ def test_a_fault_of_throughputs_names_its_place(
     text = json.dumps(THROUGHPUTS)
     assert old in text
     machines.write_text(text.replace(old, new, 1))
-    with pytest.raises(InputError) as caught:
-        read(trace)
-    assert str(caught.value).startswith(f"{machines}: {fault}")
+    assert fault_of(read, trace).startswith(f"{machines}: {fault}")
 
 
 def test_a_duration_that_is_too_long_is_refused(trace: Path) -> None:
@@ -192,20 +189,14 @@ def test_more_gpus_than_a_workload_has_tasks_are_refused(trace: Path) -> None:
     machines = trace.parent / "throughputs.json"
     key = "('Net (batch size 16)', 60000000)"
     machines.write_text(json.dumps({"v100": {key: {"null": 1}}}))
-    with pytest.raises(InputError) as caught:
-        read(trace)
-    assert str(caught.value).startswith(f"{trace}: row 1: column scale_factor: 60,000,000 make")
+    assert fault_of(read, trace).startswith(f"{trace}: row 1: column scale_factor: 60,000,000 make")
 
 
 def test_rows_have_nine_or_ten_columns(trace: Path) -> None:
     trace.write_text("\t".join(ROWS[0][3:]))
-    with pytest.raises(InputError) as caught:
-        read(trace)
-    assert str(caught.value) == f"{trace}: row 1: has 7 columns separated by tabs, not 9 or 10"
+    assert fault_of(read, trace) == f"{trace}: row 1: has 7 columns separated by tabs, not 9 or 10"
 
 
 def test_a_trace_without_a_job_that_runs_is_refused(trace: Path) -> None:
     trace.write_text("\t".join(ROWS[3]))
-    with pytest.raises(InputError) as caught:
-        read(trace)
-    assert str(caught.value) == f"{trace}: holds no job that ever ran ({gavel.TOO_LARGE}: 1)"
+    assert fault_of(read, trace) == f"{trace}: holds no job that ever ran ({gavel.TOO_LARGE}: 1)"

@@ -21,6 +21,7 @@ from fairlead.traces.google import (
     read_job_arrivals,
 )
 from fairlead.traces.google_park import TABLE_I, draw_park, scale_park
+from faults import fault_of
 
 
 @pytest.fixture(scope="module")
@@ -128,9 +129,7 @@ def test_tiny_days_fit_their_servers(servers: int) -> None:
     ],
 )
 def test_refusals(changes: dict[str, float], message: str) -> None:
-    with pytest.raises(InputError) as caught:
-        generate_day(**changes)
-    assert str(caught.value).startswith(message)
+    assert fault_of(generate_day, **changes).startswith(message)
 
 
 def test_arrivals_are_those_of_the_files(parts: list[Path]) -> None:
@@ -190,9 +189,7 @@ GOOD = "600000000,,1,0,ana,0,n,l\n"
 def test_unusable_job_events(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "part-00000-of-00500.csv"
     path.write_text(text)
-    with pytest.raises(InputError) as caught:
-        read_job_arrivals([path])
-    assert str(caught.value).startswith(f"{path}: {message}")
+    assert fault_of(read_job_arrivals, [path]).startswith(f"{path}: {message}")
 
 
 def test_figure_4() -> None:

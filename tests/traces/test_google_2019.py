@@ -16,6 +16,7 @@ from fairlead.traces import _google_machines, google, google_2019
 from fairlead.traces._job_collector import NO_USER
 from fairlead.traces.google_2019 import read_google_2019
 from fairlead.traces.google_2019_tables import COLLECTIONS, INSTANCES, MACHINES, is_google_2019
+from faults import fault_of
 
 AFTER = 2**63 - 1
 SUBMIT, QUEUE, ENABLE, SCHEDULE, EVICT, FAIL, FINISH, KILL, LOST, PENDING, RUNNING = range(11)
@@ -266,9 +267,9 @@ def test_a_folder_is_recognised_by_its_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize("table", TABLES)
 def test_a_missing_table_is_named(folder: Path, table: str) -> None:
     first_file(folder, table).unlink()
-    with pytest.raises(InputError) as caught:
-        read_google_2019(folder)
-    assert f"{folder}: has no {table}-000000000000.json.gz or the like" in str(caught.value)
+    assert f"{folder}: has no {table}-000000000000.json.gz or the like" in fault_of(
+        read_google_2019, folder
+    )
 
 
 def test_a_part_given_twice_is_refused(folder: Path) -> None:
@@ -309,10 +310,9 @@ GOOD = {
 def test_a_fault_names_file_row_and_column(folder: Path, change: Record, fault: str) -> None:
     path = first_file(folder, INSTANCES)
     path.write_text("\n" + lines([GOOD, {**GOOD, **change}]))
-    with pytest.raises(InputError) as caught:
-        read_google_2019(folder)
-    assert f"{path}: row 3: " in str(caught.value)
-    assert fault in str(caught.value)
+    found = fault_of(read_google_2019, folder)
+    assert f"{path}: row 3: " in found
+    assert fault in found
 
 
 @pytest.mark.parametrize(
@@ -334,9 +334,7 @@ def test_a_fault_names_file_row_and_column(folder: Path, change: Record, fault: 
 def test_text_in_another_form_is_refused(folder: Path, text: str, fault: str) -> None:
     path = first_file(folder, INSTANCES)
     path.write_text(text)
-    with pytest.raises(InputError) as caught:
-        read_google_2019(folder)
-    assert f"{path}: {fault}" in str(caught.value)
+    assert f"{path}: {fault}" in fault_of(read_google_2019, folder)
 
 
 def test_numbers_of_csv_may_be_quoted_or_end_with_a_zero(folder: Path) -> None:

@@ -13,6 +13,7 @@ from fairlead.errors import InputError
 from fairlead.model.workload import Workload
 from fairlead.traces import helios
 from fairlead.traces.helios import is_helios, is_helios_folder, read_helios
+from faults import fault_of, spoil
 
 HEADING = (
     "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue"
@@ -54,12 +55,6 @@ def read(path: Path, **options: Any) -> Workload:
 def read_rows(log: Path, *rows: str) -> Workload:
     log.write_text("\n".join((HEADING, *rows, "")))
     return read(log)
-
-
-def fault_of(path: Path, **options: Any) -> str:
-    with pytest.raises(InputError) as caught:
-        read(path, **options)
-    return str(caught.value)
 
 
 def test_a_job_is_a_gang_of_its_nodes(log: Path) -> None:
@@ -131,7 +126,10 @@ def test_users_may_be_virtual_clusters(log: Path) -> None:
     workload = read(log, user_from="vc")
     assert workload.users == ("vc1", "vc2")
     assert workload.job_user.tolist() == [0, 1, 0, 0, 0, 0]
-    assert fault_of(log, user_from="queue") == "--user-from: must be one of user, vc, not 'queue'"
+    assert (
+        fault_of(read, log, user_from="queue")
+        == "--user-from: must be one of user, vc, not 'queue'"
+    )
 
 
 def test_jobs_are_sorted_by_submission(log: Path) -> None:
@@ -156,12 +154,12 @@ def test_the_folder_of_a_cluster_may_be_named(log: Path) -> None:
     assert len(workload.job_names) == 6
     assert reports[-1] == (log.stat().st_size, log.stat().st_size)
     (log.parent / "cluster_log.csv.gz").write_bytes(gzip.compress(log.read_bytes()))
-    assert "has 2 files cluster_log*.csv*: cluster_log.csv, clus" in fault_of(log.parent)
+    assert "has 2 files cluster_log*.csv*: cluster_log.csv, clus" in fault_of(read, log.parent)
     log.unlink()
     assert len(read(log.parent).job_names) == 6
     (log.parent / "cluster_log.csv.gz").unlink()
     assert not is_helios_folder(log.parent)
-    assert "has 0 files cluster_log*.csv*; name one of them" in fault_of(log.parent)
+    assert "has 0 files cluster_log*.csv*; name one of them" in fault_of(read, log.parent)
 
 
 def test_a_log_is_recognised_by_its_heading() -> None:
@@ -172,12 +170,12 @@ def test_a_log_is_recognised_by_its_heading() -> None:
 
 
 def test_servers_must_be_given(log: Path) -> None:
-    assert fault_of(log, servers=None, cores=None) == (
+    assert fault_of(read, log, servers=None, cores=None) == (
         f"{log}: names no servers; give --servers and --cores"
     )
-    assert fault_of(log, cores=None) == "--servers: needs --cores as well"
-    assert fault_of(log, servers=None) == "--cores: needs --servers as well"
-    assert "--cores: must be a positive number" in fault_of(log, cores=0)
+    assert fault_of(read, log, cores=None) == "--servers: needs --cores as well"
+    assert fault_of(read, log, servers=None) == "--cores: needs --servers as well"
+    assert "--cores: must be a positive number" in fault_of(read, log, cores=0)
 
 
 @pytest.mark.parametrize(
@@ -203,10 +201,8 @@ def test_servers_must_be_given(log: Path) -> None:
     ],
 )
 def test_a_fault_names_its_row(log: Path, old: str, new: str, fault: str) -> None:
-    text = log.read_text()
-    assert old in text
-    log.write_text(text.replace(old, new, 1))
-    assert fault_of(log).startswith(f"{log}: {fault}")
+    spoil(log, old, new)
+    assert fault_of(read, log).startswith(f"{log}: {fault}")
 
 
 def test_a_log_without_a_usable_job_is_refused(log: Path) -> None:

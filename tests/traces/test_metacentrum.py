@@ -19,6 +19,7 @@ from fairlead.traces import _stored_files
 from fairlead.traces import metacentrum as reader
 from fairlead.traces._swf import EXCERPT
 from fairlead.traces.metacentrum import read_metacentrum
+from faults import fault_of
 
 
 def per_task(workload: Workload, job: int) -> list[list[float]]:
@@ -124,9 +125,7 @@ def test_simplified_jobs_are_counted(tmp_path: Path) -> None:
 )
 def test_refusals(tmp_path: Path, rows: list[str], message: str) -> None:
     path = write_log(tmp_path, *rows)
-    with pytest.raises(InputError) as caught:
-        read_metacentrum(path)
-    assert str(caught.value).startswith(f"{path}: {message}")
+    assert fault_of(read_metacentrum, path).startswith(f"{path}: {message}")
 
 
 def test_missing_machine_file(tmp_path: Path) -> None:

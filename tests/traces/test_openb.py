@@ -16,6 +16,7 @@ from fairlead.traces import _openb as openb
 from fairlead.traces._job_collector import OUT_OF_ORDER
 from fairlead.traces._openb import read_openb
 from fairlead.traces.readers import read_workload
+from faults import fault_of
 
 NODES = """sn,cpu_milli,memory_mib,gpu,model
 n0,32000,262144,0,
@@ -102,9 +103,7 @@ def test_left_out_records_are_counted(tmp_path: Path) -> None:
     ],
 )
 def test_unusable_pods(tmp_path: Path, rows: tuple[str, ...], message: str) -> None:
-    with pytest.raises(InputError) as caught:
-        read(tmp_path, *rows)
-    assert str(caught.value).startswith(f"{tmp_path / 'pods.csv'}: {message}")
+    assert fault_of(read, tmp_path, *rows).startswith(f"{tmp_path / 'pods.csv'}: {message}")
 
 
 @pytest.mark.parametrize(
@@ -119,9 +118,9 @@ def test_unusable_pods(tmp_path: Path, rows: tuple[str, ...], message: str) -> N
     ],
 )
 def test_unusable_nodes(tmp_path: Path, nodes: str, message: str) -> None:
-    with pytest.raises(InputError) as caught:
-        read(tmp_path, GOOD, nodes=nodes)
-    assert str(caught.value).startswith(f"{tmp_path / 'nodes.csv'}: {message}")
+    assert fault_of(read, tmp_path, GOOD, nodes=nodes).startswith(
+        f"{tmp_path / 'nodes.csv'}: {message}"
+    )
 
 
 def test_rows_are_numbered_through_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import pytest
 from fairlead.errors import InputError
 from fairlead.traces import pai
 from fairlead.traces.pai import is_pai, read_pai
+from faults import fault_of
 
 # j2 comes first by time; j1 is a gang; the instances of j3 follow one another.
 JOBS = """\
@@ -235,9 +236,9 @@ def test_a_folder_is_recognised_by_its_tables(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", TABLES)
 def test_a_missing_table_is_named(folder: Path, name: str) -> None:
     (folder / name).unlink()
-    with pytest.raises(InputError) as caught:
-        read_pai(folder)
-    assert f"{folder / name}: is not there; the trace needs this table" in str(caught.value)
+    assert f"{folder / name}: is not there; the trace needs this table" in fault_of(
+        read_pai, folder
+    )
     archive = name.replace(".csv", ".tar.gz")
     (folder / archive).write_text("")
     with pytest.raises(InputError, match=f"unpack {archive}"):
@@ -275,9 +276,7 @@ def test_a_fault_names_table_and_row(
     text = TABLES[name]
     assert old in text
     (folder / name).write_text(text.replace(old, new, 1))
-    with pytest.raises(InputError) as caught:
-        read_pai(folder)
-    assert f"{folder / name}: {fault}" in str(caught.value)
+    assert f"{folder / name}: {fault}" in fault_of(read_pai, folder)
 
 
 @pytest.mark.parametrize(
@@ -291,9 +290,7 @@ def test_a_fault_names_table_and_row(
 )
 def test_an_empty_table_is_refused(folder: Path, name: str, fault: str) -> None:
     (folder / name).write_text("")
-    with pytest.raises(InputError) as caught:
-        read_pai(folder)
-    assert str(caught.value) == f"{folder / name}: {fault}"
+    assert fault_of(read_pai, folder) == f"{folder / name}: {fault}"
 
 
 def test_a_trace_without_usable_instances_says_why(folder: Path) -> None:

@@ -17,6 +17,7 @@ from fairlead.model.workload import Workload
 from fairlead.traces import _json_list, philly
 from fairlead.traces._json_list import read_items
 from fairlead.traces.philly import is_philly_folder, is_philly_log, read_philly
+from faults import fault_of, spoil
 
 MACHINES = """\
 machineId, number of GPUs, single GPU mem
@@ -77,12 +78,6 @@ def folder(tmp_path: Path) -> Path:
 def read_jobs(folder: Path, *jobs: dict[str, Any], **options: Any) -> Workload:
     (folder / "cluster_job_log").write_text(json.dumps(jobs))
     return read_philly(folder, **options)
-
-
-def fault_of(folder: Path, **options: Any) -> str:
-    with pytest.raises(InputError) as caught:
-        read_philly(folder, **options)
-    return str(caught.value)
 
 
 def test_a_job_is_its_last_attempt(folder: Path) -> None:
@@ -161,7 +156,7 @@ def test_users_may_be_virtual_clusters(folder: Path) -> None:
     workload = read_philly(folder, user_from="vc")
     assert workload.users == ("vc1", "vc2")
     assert workload.job_user.tolist() == [0, 1, 0, 0]
-    assert fault_of(folder, user_from="status") == (
+    assert fault_of(read_philly, folder, user_from="status") == (
         "--user-from: must be one of user, vc, not 'status'"
     )
 
@@ -183,7 +178,9 @@ def test_the_servers_may_be_in_another_file(folder: Path) -> None:
     one = job("a1", "10:00:00", attempt("10:00:00", "10:01:00", m1=1))
     workload = read_jobs(folder, one, machines=other)
     assert workload.cluster.groups == ("16x48GB",)
-    assert "has 0 files cluster_machine_list*; name one with --machines" in fault_of(folder)
+    assert "has 0 files cluster_machine_list*; name one with --machines" in fault_of(
+        read_philly, folder
+    )
 
 
 def test_the_log_may_be_named_and_compressed(folder: Path) -> None:
@@ -199,7 +196,9 @@ def test_the_log_may_be_named_and_compressed(folder: Path) -> None:
     packed = read_philly(folder)
     assert packed.job_names.tolist() == plain.job_names.tolist()
     log.write_bytes(content)
-    assert "has 2 files cluster_job_log*: cluster_job_log, cluster_job_log.gz" in fault_of(folder)
+    assert "has 2 files cluster_job_log*: cluster_job_log, cluster_job_log.gz" in fault_of(
+        read_philly, folder
+    )
 
 
 def test_a_log_is_recognised_by_its_first_job(folder: Path) -> None:
@@ -239,10 +238,8 @@ def test_a_log_is_recognised_by_its_first_job(folder: Path) -> None:
 )
 def test_a_fault_names_its_job(folder: Path, old: str, new: str, fault: str) -> None:
     log = folder / "cluster_job_log"
-    text = log.read_text()
-    assert old in text
-    log.write_text(text.replace(old, new, 1))
-    found = fault_of(folder)
+    spoil(log, old, new)
+    found = fault_of(read_philly, folder)
     assert found.startswith(f"{log}: row ")
     assert fault in found
 
@@ -265,7 +262,7 @@ def test_a_fault_names_its_job(folder: Path, old: str, new: str, fault: str) -> 
 def test_unusable_servers_are_refused(folder: Path, text: str, fault: str) -> None:
     table = folder / "cluster_machine_list"
     table.write_text(text)
-    assert fault_of(folder).startswith(f"{table}: {fault}")
+    assert fault_of(read_philly, folder).startswith(f"{table}: {fault}")
 
 
 def test_a_log_without_a_usable_job_is_refused(folder: Path) -> None:
@@ -345,10 +342,9 @@ def test_items_go_on_from_block_to_block(
 def test_unusable_lists_are_refused(tmp_path: Path, text: bytes, fault: str) -> None:
     path = tmp_path / "list.json"
     path.write_bytes(text)
-    with pytest.raises(InputError) as caught:
-        list(read_items(path))
-    assert str(caught.value).startswith(str(path))
-    assert fault in str(caught.value)
+    found = fault_of(list, read_items(path))
+    assert found.startswith(str(path))
+    assert fault in found
 
 
 def test_an_item_without_an_end_is_refused_early(

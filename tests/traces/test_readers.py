@@ -21,6 +21,7 @@ from fairlead.traces import readers
 from fairlead.traces.csv_folder import write_folder
 from fairlead.traces.parquet_trace import write_parquet
 from fairlead.traces.readers import NO_OPTIONS, READERS, MachineOptions, read_workload
+from faults import fault_of
 
 SWF_ROW = "1 100 5 60 4 -1 -1 4 3600 -1 1 7 1 1 1 1 -1 -1\n"
 OPENB_NODES = "sn,cpu_milli,memory_mib,gpu,model\nn0,32000,262144,0,\nn1,96000,393216,8,G2\n"
@@ -163,9 +164,7 @@ def test_a_table_that_is_there_twice_is_refused(tmp_path: Path, number: int) -> 
     file = files_of(folder)[number]
     twice = file.with_name(f"{file.name}.gz")
     twice.write_bytes(gzip.compress(file.read_bytes()))
-    with pytest.raises(InputError) as caught:
-        read_workload(folder)
-    assert str(caught.value) == f"{twice}: is there twice, also as {file.name}"
+    assert fault_of(read_workload, folder) == f"{twice}: is there twice, also as {file.name}"
 
 
 def test_openb_by_folder_or_file(tmp_path: Path, openb_folder: Path) -> None:
@@ -203,9 +202,7 @@ def test_openb_by_folder_or_file(tmp_path: Path, openb_folder: Path) -> None:
 def test_files_in_no_format(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "file"
     path.write_bytes(content)
-    with pytest.raises(InputError) as caught:
-        read_workload(path)
-    assert str(caught.value).startswith(f"{path}: {message}")
+    assert fault_of(read_workload, path).startswith(f"{path}: {message}")
 
 
 def test_folders_in_no_format(tmp_path: Path) -> None:
@@ -219,9 +216,7 @@ def test_folders_in_no_format(tmp_path: Path) -> None:
 def test_options_that_would_be_ignored(tmp_path: Path, name: str) -> None:
     """The fault names every format that has the option, and what the file was read as."""
     write_parquet(random_workload(1), tmp_path / "x.parquet")
-    with pytest.raises(InputError) as caught:
-        read_workload(tmp_path / "x.parquet", replace(NO_OPTIONS, **{name: 2}))
-    message = str(caught.value)
+    message = fault_of(read_workload, tmp_path / "x.parquet", replace(NO_OPTIONS, **{name: 2}))
     assert message.startswith(f"--{name}: is for ")
     assert message.endswith(", and this was read as Parquet trace")
     takers = [row.called for row in READERS.values() if name in row.takes]

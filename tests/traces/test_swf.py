@@ -20,6 +20,7 @@ from fairlead.traces import _swf as reader
 from fairlead.traces._job_collector import check_given
 from fairlead.traces._swf import EXCERPT, UNUSED_COLUMNS, read_swf_workload
 from fairlead.traces.readers import SWF, read_workload
+from faults import fault_of
 
 HEADER = "; Version: 2.2\n; MaxNodes: 64 (two kinds)\n; MaxProcs: 128\n"
 GIB = 2**20  # in the KiB of the format
@@ -204,9 +205,7 @@ def test_left_out_and_filled_in_rows_are_counted(tmp_path: Path) -> None:
     ],
 )
 def test_refusals(tmp_path: Path, rows: tuple[str, ...], message: str) -> None:
-    with pytest.raises(InputError) as caught:
-        read(tmp_path, *rows)
-    assert str(caught.value).startswith(f"{tmp_path / 'plain.swf'}: {message}")
+    assert fault_of(read, tmp_path, *rows).startswith(f"{tmp_path / 'plain.swf'}: {message}")
 
 
 @pytest.mark.parametrize(
@@ -313,10 +312,9 @@ def test_too_many_tasks_are_refused_at_their_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: list[str], place: str
 ) -> None:
     monkeypatch.setattr(_job_collector, "MOST_TASKS", 1_000)
-    with pytest.raises(InputError) as caught:
-        read(tmp_path, *rows, header="; MaxProcs: 128\n", servers=4, cores=4)
-    assert place in str(caught.value)
-    assert "more than 1,000 tasks" in str(caught.value)
+    fault = fault_of(read, tmp_path, *rows, header="; MaxProcs: 128\n", servers=4, cores=4)
+    assert place in fault
+    assert "more than 1,000 tasks" in fault
 
 
 @pytest.mark.parametrize(
@@ -332,6 +330,4 @@ def test_too_many_tasks_are_refused_at_their_row(
     ],
 )
 def test_servers_need_cores_and_usable_numbers(given: tuple[Any, ...], message: str) -> None:
-    with pytest.raises(InputError) as caught:
-        check_given(*given)
-    assert str(caught.value) == message
+    assert fault_of(check_given, *given) == message

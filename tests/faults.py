@@ -1,0 +1,29 @@
+"""The faults of unusable input, each of which is one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import ParamSpec
+
+import pytest
+
+from fairlead.errors import InputError
+
+P = ParamSpec("P")
+
+
+def fault_of(call: Callable[P, object], *args: P.args, **options: P.kwargs) -> str:
+    """Return the fault that a call raises."""
+    with pytest.raises(InputError) as caught:
+        call(*args, **options)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+def spoil(path: Path, old: str, new: str) -> None:
+    """Replace the first occurrence of a text in a file, which must be there."""
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
