@@ -12,7 +12,7 @@ import pytest
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
 from fairlead.traces import helios
-from fairlead.traces.helios import is_helios, is_helios_folder, read_helios
+from fairlead.traces.helios import is_helios, read_helios
 from faults import fault_of, spoil
 
 HEADING = (
@@ -148,7 +148,6 @@ def test_the_heading_may_name_jobs(log: Path) -> None:
 
 
 def test_the_folder_of_a_cluster_may_be_named(log: Path) -> None:
-    assert is_helios_folder(log.parent)
     reports: list[tuple[int, int]] = []
     workload = read(log.parent, on_progress=lambda done, size: reports.append((done, size)))
     assert len(workload.job_names) == 6
@@ -158,7 +157,6 @@ def test_the_folder_of_a_cluster_may_be_named(log: Path) -> None:
     log.unlink()
     assert len(read(log.parent).job_names) == 6
     (log.parent / "cluster_log.csv.gz").unlink()
-    assert not is_helios_folder(log.parent)
     assert "has 0 files cluster_log*.csv*; name one of them" in fault_of(read, log.parent)
 
 

@@ -20,7 +20,7 @@ def test_every_field_arrives(tmp_path: Path) -> None:
         "{1241,1241,1243,1243} q_1d 2:ppn=2:cl_big#excl"
     )
     (job,) = read_jobs(write_log(tmp_path, "; UnixStartTime: 0", "", row))
-    assert (job.row, job.job, job.user, job.queue) == (3, 17, 62, "q_1d")
+    assert (job.row, job.job, job.user) == (3, 17, 62)
     assert (job.submit, job.wait, job.run, job.walltime) == (1356996147, 71, 56011, 86400)
     assert (job.cores, job.spec.nodes, job.cores_per_node) == (4, 2, 2)
     assert job.memory_per_node == 68719476736

@@ -10,7 +10,7 @@ import pytest
 
 from fairlead.errors import InputError
 from fairlead.traces import pai
-from fairlead.traces.pai import is_pai, read_pai
+from fairlead.traces.pai import read_pai
 from faults import fault_of
 
 # j2 comes first by time; j1 is a gang; the instances of j3 follow one another.
@@ -221,16 +221,6 @@ def test_progress_ends_at_the_size_of_the_three_tables(folder: Path) -> None:
     done = [done for done, _ in seen]
     assert done == sorted(done)
     assert done[-1] == total
-
-
-def test_a_folder_is_recognised_by_its_tables(tmp_path: Path) -> None:
-    assert not is_pai(tmp_path)
-    assert not is_pai(tmp_path / "absent")
-    (tmp_path / "openb_pod_list.csv").write_text("")
-    assert not is_pai(tmp_path)
-    (tmp_path / "pai_job_table.tar.gz").write_text("")
-    assert is_pai(tmp_path)
-    assert not is_pai(tmp_path / "pai_job_table.tar.gz")
 
 
 @pytest.mark.parametrize("name", TABLES)

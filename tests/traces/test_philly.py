@@ -16,7 +16,7 @@ from fairlead.errors import InputError
 from fairlead.model.workload import Workload
 from fairlead.traces import _json_list, philly
 from fairlead.traces._json_list import read_items
-from fairlead.traces.philly import is_philly_folder, is_philly_log, read_philly
+from fairlead.traces.philly import is_philly_log, read_philly
 from faults import fault_of, spoil
 
 MACHINES = """\
@@ -202,13 +202,11 @@ def test_the_log_may_be_named_and_compressed(folder: Path) -> None:
 
 
 def test_a_log_is_recognised_by_its_first_job(folder: Path) -> None:
-    assert is_philly_folder(folder)
     assert is_philly_log(folder / "cluster_job_log")
     assert not is_philly_log(folder / "cluster_machine_list")
     assert not is_philly_log(folder / "absent")
     other = folder / "other"
     other.mkdir()
-    assert not is_philly_folder(other)
     for text in ("", "[]", "[1]", '[{"jobid": "a1"}]', '{"jobid": "a1", "attempts": []}'):
         (other / "list.json").write_text(text)
         assert not is_philly_log(other / "list.json")

@@ -74,6 +74,26 @@ def read_parquet_header(path: Path, kind: ParquetKind) -> Mapping[str, Any]:
     return _read_header(_read_content(path), kind, str(path))
 
 
+def check_columns(
+    frame: pl.DataFrame, kinds: Mapping[str, Any], may_be_empty: Mapping[str, pl.Expr]
+) -> None:
+    """Refuse a table of other columns, or with an empty field where it may not be."""
+    if dict(frame.schema) != kinds:
+        found = ", ".join(f"{name} {kind}" for name, kind in frame.schema.items())
+        raise InputError(f"the columns are {found}", "columns")
+    for name in frame.columns:
+        missing = pl.col(name).is_null() & ~may_be_empty.get(name, pl.lit(False))
+        refuse_rows(frame.select(missing).to_series(), f"{name}: is empty")
+
+
+def refuse_rows(wrong: pl.Series, fault: str, values: pl.Series | None = None) -> None:
+    """Raise InputError for the first wrong row, with its value if given."""
+    first = wrong.arg_max() if wrong.any() else None
+    if first is not None:
+        shown = "" if values is None else f" {values[first]}"
+        raise InputError(f"{fault}{shown}", f"row {first + 1}")
+
+
 def _with_checksum(content: bytes) -> bytes:
     """Put the checksum in place of the last zeros reserved for it."""
     place = content.rindex(_NO_CHECKSUM)

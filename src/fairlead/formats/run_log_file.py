@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from fairlead.errors import InputError
 from fairlead.formats.parquet_file import (
     ParquetKind,
+    check_columns,
     read_parquet_file,
     read_parquet_header,
+    refuse_rows,
     write_parquet_file,
 )
 from fairlead.model.run_log import RunLog
@@ -162,7 +164,8 @@ def _sizes(header: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _run_log(frame: pl.DataFrame, header: Mapping[str, Any], sizes: dict[str, int]) -> RunLog:
-    _check_columns(frame)
+    # Servers of some recorded tasks are unknown.
+    check_columns(frame, _COLUMNS, {"server": pl.col("server_number") < 0})
     policy, sets = header["policy"], header["unplaceable_sets"]
     if not isinstance(policy, str):
         raise InputError(f"must be a name, not {policy!r}", f"{METADATA_KEY}.policy")
@@ -185,17 +188,6 @@ def _run_log(frame: pl.DataFrame, header: Mapping[str, Any], sizes: dict[str, in
     return log
 
 
-def _check_columns(frame: pl.DataFrame) -> None:
-    if dict(frame.schema) != _COLUMNS:
-        found = ", ".join(f"{name} {kind}" for name, kind in frame.schema.items())
-        raise InputError(f"the columns are {found}", "columns")
-    for column in frame.columns:
-        missing = frame[column].is_null()
-        if column == "server":  # unknown for some recorded tasks
-            missing &= frame["server_number"] >= 0
-        _refuse(missing, f"{column}: is empty")
-
-
 def _check_rows(frame: pl.DataFrame, sizes: dict[str, int], least_server: int) -> None:
     task, start, end = pl.col("task"), pl.col("start"), pl.col("end")
     last_task, last_server = sizes["tasks"] - 1, sizes["servers"] - 1
@@ -209,7 +201,7 @@ def _check_rows(frame: pl.DataFrame, sizes: dict[str, int], least_server: int) -
         ("start", start.is_finite() & (start >= 0), "must be a number of seconds from 0, not"),
         ("end", end.is_finite() & (end >= start), "must be a time after the start, not"),
     ):
-        _refuse(~frame.select(usable).to_series(), f"{column}: {fault}", frame[column])
+        refuse_rows(~frame.select(usable).to_series(), f"{column}: {fault}", frame[column])
     done = frame.with_row_index("row").filter(~pl.col("lost"))
     again = done.filter(~done["task"].is_first_distinct())
     if len(again):
@@ -220,12 +212,4 @@ def _check_rows(frame: pl.DataFrame, sizes: dict[str, int], least_server: int) -
 def _check_same_workload(frame: pl.DataFrame, expected: pl.DataFrame) -> None:
     for column in ("user", "job", "set", "server", "submit"):
         differs = frame[column].ne_missing(expected[column])
-        _refuse(differs, f"{column}: is of another workload:", frame[column])
-
-
-def _refuse(wrong: pl.Series, fault: str, values: pl.Series | None = None) -> None:
-    """Raise InputError for the first wrong row, with its value if given."""
-    first = wrong.arg_max() if wrong.any() else None
-    if first is not None:
-        shown = "" if values is None else f" {values[first]}"
-        raise InputError(f"{fault}{shown}", f"row {first + 1}")
+        refuse_rows(differs, f"{column}: is of another workload:", frame[column])

@@ -81,11 +81,6 @@ def is_helios(line: str) -> bool:
     return {name.strip().lower() for name in line.split(",")} >= MARKS
 
 
-def is_helios_folder(path: Path) -> bool:
-    """Return whether a folder holds the log of a Helios cluster."""
-    return any(path.glob(JOB_LOGS))
-
-
 def read_helios(
     path: Path,
     *,

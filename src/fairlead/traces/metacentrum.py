@@ -67,7 +67,6 @@ class LoggedJob:
     row: int  # row of the log, for messages
     job: int
     user: int
-    queue: str
     submit: float
     wait: float
     run: float
@@ -284,7 +283,7 @@ def read_jobs(path: Path, progress: ProgressReport | None = None) -> Iterator[Lo
 
 
 def _job(row: SwfRow) -> LoggedJob:
-    hosts, queue, spec = row.extra
+    hosts, _, spec = row.extra
     cores = row.cores_requested if row.cores_requested > 0 else row.cores_allocated
     for what, column, known in (
         ("submit time", 2, row.submit != UNKNOWN),
@@ -298,7 +297,6 @@ def _job(row: SwfRow) -> LoggedJob:
         row=row.row,
         job=row.job,
         user=row.user,
-        queue=queue,
         submit=row.submit,
         wait=row.wait,
         run=row.run,

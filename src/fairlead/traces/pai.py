@@ -109,11 +109,6 @@ NO_SUBMISSION = "jobs whose submission is not known, taken as their first start"
 LATE_SUBMISSION = "jobs submitted after their first start, which is taken instead"
 
 
-def is_pai(folder: Path) -> bool:
-    """Return whether a folder holds tables of the PAI trace, unpacked or not."""
-    return folder.is_dir() and any(folder.glob(TABLES))
-
-
 def read_pai(
     path: Path, *, machines: Path | None = None, on_progress: ProgressReport | None = None
 ) -> Workload:

@@ -14,7 +14,13 @@ import numpy as np
 import polars as pl
 
 from fairlead.errors import InputError
-from fairlead.formats.parquet_file import ParquetKind, read_parquet_file, write_parquet_file
+from fairlead.formats.parquet_file import (
+    ParquetKind,
+    check_columns,
+    read_parquet_file,
+    refuse_rows,
+    write_parquet_file,
+)
 from fairlead.model.arguments import texts
 from fairlead.model.cluster import Cluster
 from fairlead.model.quantity import show
@@ -211,9 +217,8 @@ def _of_tasks(frame: pl.DataFrame, column: str, unknown: float) -> Any:
     """Return a column of lists task by task, None if the column is absent."""
     if column not in frame.columns:
         return None
-    wrong = first_true(frame[column].list.len() != frame["durations"].list.len())
-    if wrong is not None:
-        raise InputError(f"{column}: not as many as durations", f"row {wrong + 1}")
+    wrong = frame[column].list.len() != frame["durations"].list.len()
+    refuse_rows(wrong, f"{column}: not as many as durations")
     return frame[column].explode().fill_null(unknown).to_numpy()
 
 
@@ -225,19 +230,11 @@ def _check_columns(frame: pl.DataFrame, resources: tuple[str, ...]) -> None:
     kinds |= {"place": pl.Int32, "durations": pl.List(pl.Float64)}
     recorded = {STARTS: pl.List(pl.Float64), SERVERS: pl.List(pl.Int32)}
     kinds |= {name: kind for name, kind in recorded.items() if name in frame.columns}
-    if dict(frame.schema) != kinds:
-        found = ", ".join(f"{name} {kind}" for name, kind in frame.schema.items())
-        raise InputError(f"the columns are {found}", "columns")
+    check_columns(frame, kinds, dict.fromkeys(("cancel", LIMIT), pl.lit(True)))
     if not len(frame):
         raise InputError("holds no job")
-    for column in frame.columns:
-        may_be_empty = column in ("cancel", LIMIT)
-        missing = None if may_be_empty else first_true(frame[column].is_null())
-        if missing is not None:
-            raise InputError(f"{column}: is empty", f"row {missing + 1}")
-    holes = first_true(frame["durations"].list.eval(pl.element().is_null()).list.any())
-    if holes is not None:
-        raise InputError("durations: one is empty", f"row {holes + 1}")
+    holes = frame["durations"].list.eval(pl.element().is_null()).list.any()
+    refuse_rows(holes, "durations: one is empty")
 
 
 def _opens_job(frame: pl.DataFrame) -> pl.Series:
@@ -245,9 +242,7 @@ def _opens_job(frame: pl.DataFrame) -> pl.Series:
     opens = (frame["job"] != frame["job"].shift(1)).fill_null(True)
     for column in ("user", "submit", "gang", "cancel", *((LIMIT,) * (LIMIT in frame.columns))):
         same = frame[column].eq_missing(frame[column].shift(1))
-        differs = first_true(~opens & ~same)
-        if differs is not None:
-            raise InputError(f"{column}: differs within a job", f"row {differs + 1}")
+        refuse_rows(~opens & ~same, f"{column}: differs within a job")
     return opens
 
 

@@ -121,11 +121,6 @@ def is_philly_log(path: Path) -> bool:
     return isinstance(job, dict) and {"jobid", "attempts"} <= job.keys()
 
 
-def is_philly_folder(path: Path) -> bool:
-    """Return whether a folder holds the log of a Philly trace."""
-    return any(path.glob(JOB_LOGS))
-
-
 def read_philly(
     path: Path,
     *,

@@ -23,10 +23,12 @@ from fairlead.traces.dlrm import is_dlrm
 from fairlead.traces.fit_workflows import is_fit_workflows
 from fairlead.traces.gavel import is_gavel
 from fairlead.traces.google_2019_tables import is_google_2019
-from fairlead.traces.helios import is_helios, is_helios_folder
+from fairlead.traces.helios import JOB_LOGS as HELIOS_LOGS
+from fairlead.traces.helios import is_helios
 from fairlead.traces.kubernetes_pods import is_kubernetes_dump
-from fairlead.traces.pai import is_pai
-from fairlead.traces.philly import is_philly_folder, is_philly_log
+from fairlead.traces.pai import TABLES as PAI_TABLES
+from fairlead.traces.philly import JOB_LOGS as PHILLY_LOGS
+from fairlead.traces.philly import is_philly_log
 from fairlead.traces.slurm import is_sacct
 
 PARQUET = "Parquet trace"
@@ -266,11 +268,14 @@ def _format_of_folder(path: Path) -> str:
         return GOOGLE_2019
     if any((path / table).is_dir() for table in GOOGLE_TABLES):
         return GOOGLE
-    for recognises, name in ((is_pai, PAI), (is_philly_folder, PHILLY), (is_helios_folder, HELIOS)):
-        if recognises(path):
+    for pattern, name in (
+        (PAI_TABLES, PAI),
+        (PHILLY_LOGS, PHILLY),
+        (HELIOS_LOGS, HELIOS),
+        (POD_TABLES, OPENB),
+    ):
+        if any(path.glob(pattern)):
             return name
-    if any(path.glob(POD_TABLES)):
-        return OPENB
     if (path / "job_events").is_dir() or any(path.glob("part-*-of-*.csv*")):
         raise InputError(
             "has no folders task_events and machine_events of Google's trace; "
