@@ -64,9 +64,9 @@ class GoogleMachines(NamedTuple):
     """
 
     cluster: Cluster
-    events: tuple[list[float], list[int], list[int]]  # time, event, server, as in `Workload`
+    events: list[tuple[float, int, int]]  # time, event, server, as in `Workload`
     meets: BoolArray  # (G, conditions)
-    joined: tuple[list[float], list[int], list[int]]  # time, machine, server from then on
+    joined: list[tuple[float, int, int]]  # time, machine, server from then on
 
 
 class _MachineRow(NamedTuple):
@@ -121,16 +121,12 @@ def group_machines(
         of_machine = attributes.get(server.machine, {})
         met = tuple(c.met_by(of_machine.get(c.attribute)) for c in conditions)
         groups.setdefault((server.cpu, server.memory, met), []).append(number)
-    position = np.empty(len(history.servers), dtype=np.int64)
-    position[[number for numbers in groups.values() for number in numbers]] = np.arange(
-        len(history.servers)
-    )
-    times, events, servers = history.events
-    since, machines, joined = history.joined
+    in_order = chain.from_iterable(groups.values())
+    position = {number: k for k, number in enumerate(in_order)}
     return GoogleMachines(
         cluster=_cluster(groups),
-        events=(times, events, [int(position[server]) for server in servers]),
-        joined=(since, machines, [int(position[server]) for server in joined]),
+        events=[(time, event, position[number]) for time, event, number in history.events],
+        joined=[(time, machine, position[number]) for time, machine, number in history.joined],
         meets=np.array([met for _, _, met in groups], dtype=bool).reshape(len(groups), -1),
     )
 
@@ -157,8 +153,8 @@ class MachineHistory:
 
     def __init__(self, notes: Counter[str]) -> None:
         self.servers: dict[_MachineRow, int] = {}
-        self.events: tuple[list[float], list[int], list[int]] = ([], [], [])
-        self.joined: tuple[list[float], list[int], list[int]] = ([], [], [])
+        self.events: list[tuple[float, int, int]] = []  # time, event, server
+        self.joined: list[tuple[float, int, int]] = []  # time, machine, server
         self._there: dict[int, _MachineRow] = {}
         self._notes = notes
 
@@ -188,23 +184,14 @@ class MachineHistory:
         known = server in self.servers
         number = self.servers.setdefault(server, len(self.servers))
         self._there[machine] = server
-        since, machines, numbers = self.joined
-        since.append(time)
-        machines.append(machine)
-        numbers.append(number)
+        self.joined.append((time, machine, number))
         # Servers that are there from the first moment have no event of joining.
         if time > 0 or known:
-            self._note(time, JOIN, number)
+            self.events.append((time, JOIN, number))
 
     def _leaves(self, time: float, server: _MachineRow) -> None:
         del self._there[server.machine]
-        self._note(time, LEAVE, self.servers[server])
-
-    def _note(self, time: float, event: int, number: int) -> None:
-        times, events, servers = self.events
-        times.append(time)
-        events.append(event)
-        servers.append(number)
+        self.events.append((time, LEAVE, self.servers[server]))
 
 
 def _read_attributes(

@@ -63,11 +63,7 @@ def read_batsim(
 ) -> Workload:
     """Read a Batsim workload; times count from the first submission. O(jobs + hosts of all jobs).
 
-    Parameters
-    ----------
-    path : Path
-    servers, cores : int, optional
-        Equal servers in place of `nb_res` hosts of one core; each host of a job is a core of them.
+    With `servers` and `cores` each host of a job is a core of equal servers.
     """
     check_given(servers, cores)
     with faults_within(str(path)):

@@ -73,15 +73,7 @@ def is_dlrm(line: str) -> bool:
 def read_dlrm(
     path: Path, *, machines: Path | None = None, on_progress: ProgressReport | None = None
 ) -> Workload:
-    """Read a table of instances with recorded starts. O(instances + nodes).
-
-    Parameters
-    ----------
-    path : Path
-    machines : Path
-        A table of nodes with the columns ``sn``, ``cpu_milli``, ``memory_mib``, ``gpu`` and
-        ``model`` (of the GPUs), a row for each node.
-    """
+    """Read a table of instances with recorded starts, on openb's nodes. O(instances + nodes)."""
     import polars as pl
 
     if machines is None:

@@ -51,14 +51,7 @@ def is_fit_workflows(line: str) -> bool:
 def read_fit_workflows(
     path: Path, *, machines: Path | None = None, on_progress: ProgressReport | None = None
 ) -> Workload:
-    """Read a log of workflows and its machine file; times count from the first submission. O(rows).
-
-    Parameters
-    ----------
-    path : Path
-    machines : Path, optional
-        As of MetaCentrum's logs; ``x.swf.machines`` beside ``x.swf`` when absent.
-    """
+    """Read a log of workflows and its machine file, which is as of MetaCentrum's logs. O(rows)."""
     cluster = cluster_of(machines_of(path, machines))
     collected = JobCollector()
     jobs, preceding = set[int](), dict[int, int]()  # preceding jobs with the first row of each

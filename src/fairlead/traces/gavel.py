@@ -94,14 +94,8 @@ def read_gavel(
 ) -> Workload:
     """Read a trace of Gavel; times count from the first arrival. O(GPUs of all jobs).
 
-    Parameters
-    ----------
-    path : Path
-    machines : Path
-        JSON file of throughputs: GPU types, each with keys ``('job type', scale factor)``.
-    servers : int
-    cores : int
-        GPUs of each server; the trace has no other resource.
+    `machines` is a JSON file of throughputs: GPU types, each with keys ``('job type', scale
+    factor)``; `cores` are the GPUs of each server.
     """
     check_given(servers, cores)
     if machines is None:

@@ -280,7 +280,6 @@ def workload_of_tasks(
     if "server" in tasks.columns:
         more["task_start"] = (tasks["start"].to_numpy() - FIRST) / MICROSECONDS
         more["task_server"] = tasks["server"].to_numpy()
-    times, events, servers = machines.events
     return Workload.from_arrays(
         machines.cluster,
         list(users),
@@ -292,9 +291,9 @@ def workload_of_tasks(
         shapes=tasks.select("cpu", "memory").to_numpy(),
         set_place=tasks["place"].to_numpy(),
         task_duration=(tasks["end"] - tasks["start"]).to_numpy() / MICROSECONDS,
-        server_time=times,
-        server_event=events,
-        server=servers,
+        server_time=[time for time, _, _ in machines.events],
+        server_event=[event for _, event, _ in machines.events],
+        server=[server for _, _, server in machines.events],
         origin=origin,
         notes=counted(notes),
         **more,

@@ -89,20 +89,10 @@ def read_helios(
     user_from: str | None = None,
     on_progress: ProgressReport | None = None,
 ) -> Workload:
-    """Read the log of a Helios cluster as a workload with recorded starts. O(tasks).
+    """Read the folder or log of a Helios cluster, with recorded starts. O(tasks).
 
-    Parameters
-    ----------
-    path : Path
-        The folder of a cluster, or its ``cluster_log.csv``, plain or compressed.
-    servers, cores : int
-        Equal servers: their number, and the cores of each. A server has `GPUS_PER_SERVER` GPUs, or
-        those of the largest task if it has more.
-    user_from : str, optional
-        The column that names users: one of `USERS`; ``user`` when absent, ``vc`` for virtual
-        clusters.
-    on_progress : callable, optional
-        Called now and then with (bytes read, bytes in all).
+    A server has `GPUS_PER_SERVER` GPUs, or those of the largest task if it has more. Users are
+    those of the column ``user``, or ``vc`` for virtual clusters.
     """
     check_given(servers, cores)
     log = only_file(path, JOB_LOGS, "name one of them") if path.is_dir() else path

@@ -118,7 +118,7 @@ class Machines:
 
     @cached_property
     def _all(self) -> frozenset[str]:
-        return frozenset(group.name for group in self.groups)
+        return frozenset(self._sizes)
 
     @cached_property
     def _by_property(self) -> dict[str, frozenset[str]]:

@@ -114,13 +114,7 @@ def read_pai(
 ) -> Workload:
     """Read a folder of PAI tables as a workload with recorded starts and servers. O(rows).
 
-    Parameters
-    ----------
-    path : Path
-        Folder of ``pai_job_table.csv``, ``pai_task_table.csv``, ``pai_instance_table.csv`` and
-        ``pai_machine_spec.csv``, plain or compressed. Other files of it are ignored.
-    machines : Path, optional
-        The table of machines, if it is elsewhere.
+    `machines` is the table of machines, if it is not in the folder.
     """
     names = (JOB_TABLE, TASK_TABLE, INSTANCE_TABLE)
     job_table, task_table, instance_table = tables = [_table(path, name) for name in names]

@@ -128,18 +128,10 @@ def read_philly(
     user_from: Literal["user", "vc"] | None = None,
     on_progress: ProgressReport | None = None,
 ) -> Workload:
-    """Read a Philly trace as a workload with recorded starts and servers. O(attempts).
+    """Read the folder or log of a Philly trace, with recorded starts and servers. O(attempts).
 
-    Parameters
-    ----------
-    path : Path
-        The folder of the trace, or its ``cluster_job_log``, plain or compressed.
-    machines : Path, optional
-        The table of servers; ``cluster_machine_list`` beside the log when absent.
-    user_from : str, optional
-        The key that names users: one of `USERS`; ``user`` when absent, ``vc`` for virtual clusters.
-    on_progress : callable, optional
-        Called now and then with (bytes read, bytes in all).
+    Without `machines` the table of servers is the ``cluster_machine_list`` beside the log. Users
+    are those of the key ``user``, or ``vc`` for virtual clusters.
     """
     check_user_from(user_from, USERS)
     folder = path if path.is_dir() else path.parent

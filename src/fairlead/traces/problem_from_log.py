@@ -15,11 +15,9 @@ import numpy as np
 
 from fairlead.errors import InputError
 from fairlead.model.problem import Problem
-from fairlead.traces.metacentrum import GIB, RESOURCES, UNITS, LoggedJob
+from fairlead.traces._job_collector import Shape
+from fairlead.traces.metacentrum import GIB, LoggedJob, cluster_of
 from fairlead.traces.metacentrum_machines import Machines, NodeSpec
-
-# Cores and bytes of one node of a job.
-Shape = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,8 @@ def problem_from_jobs(jobs: Iterable[LoggedJob], machines: Machines) -> Converte
     Raises InputError when a job names an unknown group or node, or no job ever ran. Cost O(J G +
     S log S) for J jobs of S different shapes, memory O(S) beside the problem.
     """
-    groups = [group.name for group in machines.groups]
+    cluster = cluster_of(machines)
+    groups = list(cluster.groups)
     habits: dict[int, _Habits] = {}
     indifferent: Counter[str] = Counter()
     ruled_out: dict[NodeSpec, tuple[tuple[str, ...], frozenset[str]]] = {}
@@ -94,18 +93,17 @@ def problem_from_jobs(jobs: Iterable[LoggedJob], machines: Machines) -> Converte
     names = [f"user-{user}" for user in order]
     demand = np.array([_median_shape(habits[user].shapes) for user in order]) / (1, GIB)
     eligible = np.array([_open_groups(habits[user], groups) for user in order])
-    capacity = np.array([(group.cores, group.memory / GIB) for group in machines.groups])
     problem = Problem.from_arrays(
-        capacity,
+        cluster.capacity,
         demand,
-        count=[group.nodes for group in machines.groups],
+        count=cluster.count,
         eligible=eligible,
-        resources=RESOURCES,
-        units=UNITS,
+        resources=cluster.resources,
+        units=cluster.units,
         groups=groups,
         users=names,
     )
-    too_large = eligible & (demand[:, None, :] > capacity[None, :, :]).any(axis=2)
+    too_large = eligible & (demand[:, None, :] > cluster.capacity[None, :, :]).any(axis=2)
     return ConvertedLog(
         problem=problem,
         jobs=kept,

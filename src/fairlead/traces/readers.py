@@ -142,26 +142,9 @@ def read_workload(
 ) -> tuple[Workload, str]:
     """Read a trace of any format.
 
-    Parameters
-    ----------
-    path : Path
-        A file or folder.
-    machines : MachineOptions
-        Machines that the format leaves open.
-    on_progress : callable, optional
-        Called now and then with (bytes read, bytes in all).
-
-    Returns
-    -------
-    workload : Workload
-    format : str
-        Of the names in `READERS`.
-
-    Raises
-    ------
-    InputError
-        For a file of no known format, a fault of its content, or options that its format does not
-        have. It names the file and the row.
+    Also return its format, a name in `READERS`. Raises InputError, which names the file and the
+    row, for a file of no known format, a fault of its content, or options that its format does not
+    have.
     """
     try:
         found = detect_format(path)
