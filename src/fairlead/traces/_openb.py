@@ -20,7 +20,12 @@ from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
 from fairlead.traces._csv_tables import ROW, Block, TraceColumn, keep_usable, read_blocks
 from fairlead.traces._job_collector import JobCollector, Place
-from fairlead.traces._stored_files import ProgressReport, faults_within, only_file
+from fairlead.traces._stored_files import (
+    ProgressReport,
+    faults_of_reading,
+    faults_within,
+    only_file,
+)
 
 POD_TABLES, NODE_TABLES = "*pod_list*.csv*", "*node_list*.csv*"
 
@@ -176,26 +181,26 @@ def _collect(block: Block, models: list[str], collected: JobCollector) -> None:
     }
     frame = keep_usable(frame.with_columns(part=shared), notes, usable)
     places: dict[str | None, Place | None] = {None: (True,) * len(models)}
-    for row in frame.iter_rows(named=True):
-        spec = row["gpu_spec"]
-        if spec not in places:
-            accepted = set(spec.split("|"))
-            place = tuple(model in accepted for model in models)
-            places[spec] = place if any(place) else None
-        allowed = places[spec]
-        if allowed is None:
-            notes[UNKNOWN_MODEL] += 1
-            continue
-        notes[NO_MEMORY] += row["memory_mib"] == 0
-        notes[SHARED_GPU] += row["part"]
-        gpu = row["gpu_milli"] / 1000 if row["part"] else float(row["num_gpu"])
-        starts = row["scheduled_time"] >= row["creation_time"]
-        notes[NO_START] += not starts
-        with faults_within(block.source, f"row {row[ROW]}"):
+    with faults_of_reading(block.source, lambda: int(row[ROW])):
+        for row in frame.iter_rows(named=True):
+            spec = row["gpu_spec"]
+            if spec not in places:
+                accepted = set(spec.split("|"))
+                place = tuple(model in accepted for model in models)
+                places[spec] = place if any(place) else None
+            allowed = places[spec]
+            if allowed is None:
+                notes[UNKNOWN_MODEL] += 1
+                continue
+            notes[NO_MEMORY] += row["memory_mib"] == 0
+            notes[SHARED_GPU] += row["part"]
+            gpu = row["gpu_milli"] / 1000 if row["part"] else float(row["num_gpu"])
+            starts = row["scheduled_time"] >= row["creation_time"]
+            notes[NO_START] += not starts
             collected.add_job(row["name"], row["qos"], row["creation_time"])
-        collected.add_tasks(
-            (row["cpu_milli"] / 1000, row["memory_mib"] / 1024, gpu),
-            allowed,
-            (row["deletion_time"] - row["scheduled_time"],),
-            start=row["scheduled_time"] if starts else nan,
-        )
+            collected.add_tasks(
+                (row["cpu_milli"] / 1000, row["memory_mib"] / 1024, gpu),
+                allowed,
+                (row["deletion_time"] - row["scheduled_time"],),
+                start=row["scheduled_time"] if starts else nan,
+            )

@@ -32,7 +32,13 @@ from fairlead.traces._job_collector import (
     check_given,
     equal_servers,
 )
-from fairlead.traces._stored_files import ProgressReport, faults_within, read_lines, show
+from fairlead.traces._stored_files import (
+    ProgressReport,
+    faults_of_reading,
+    faults_within,
+    read_lines,
+    show,
+)
 
 FIELDS = (
     "job number",
@@ -115,12 +121,12 @@ def read_swf_workload(
     collected = JobCollector()
     clock = SubmissionClock()
     jobs = 0
-    for row in read_swf(path, progress=on_progress):
-        jobs += row.status not in PARTS_OF_JOBS
-        if row.submit == UNKNOWN:
-            collected.notes[NO_SUBMISSION] += 1
-            continue
-        with faults_within(str(path), f"row {row.row}"):
+    with faults_of_reading(str(path), lambda: row.row):
+        for row in read_swf(path, progress=on_progress):
+            jobs += row.status not in PARTS_OF_JOBS
+            if row.submit == UNKNOWN:
+                collected.notes[NO_SUBMISSION] += 1
+                continue
             submit = clock.since_first(row.submit)
             _collect(row, submit, collected, servers is not None, memory is not None)
     note_excerpt(header, jobs, collected.notes)

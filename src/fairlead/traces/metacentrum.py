@@ -25,7 +25,13 @@ from fairlead.model.cluster import Cluster, FloatArray
 from fairlead.model.fitting import ROUNDING
 from fairlead.model.workload import Workload
 from fairlead.traces._job_collector import JobCollector, Place, Shape
-from fairlead.traces._stored_files import ProgressReport, faults_within, show, uncompressed_name
+from fairlead.traces._stored_files import (
+    ProgressReport,
+    faults_of_reading,
+    faults_within,
+    show,
+    uncompressed_name,
+)
 from fairlead.traces._swf import (
     UNKNOWN,
     SubmissionClock,
@@ -114,10 +120,10 @@ def read_metacentrum(
     reader = _Reader(park, cluster)
     clock = SubmissionClock()
     jobs = 0
-    for job in read_jobs(path, on_progress):
-        with faults_within(str(path), f"row {job.row}"):
+    with faults_of_reading(str(path), lambda: job.row):
+        for job in read_jobs(path, on_progress):
             reader.add(job, clock.since_first(job.submit))
-        jobs += 1
+            jobs += 1
     note_excerpt(read_header(path), jobs, reader.collected.notes)
     with faults_within(str(path)):
         return reader.collected.workload(
@@ -276,10 +282,9 @@ def read_jobs(path: Path, progress: ProgressReport | None = None) -> Iterator[Lo
     Raises InputError as `read_swf`, and for a job without user, cores or memory, or a malformed
     list of hosts or node specification. Memory O(1) in the length of the log.
     """
-    for row in read_swf(path, extra_columns=len(EXTRA_COLUMNS), progress=progress):
-        with faults_within(str(path), f"row {row.row}"):
-            job = _job(row)
-        yield job
+    with faults_of_reading(str(path), lambda: row.row):
+        for row in read_swf(path, extra_columns=len(EXTRA_COLUMNS), progress=progress):
+            yield _job(row)
 
 
 def _job(row: SwfRow) -> LoggedJob:
