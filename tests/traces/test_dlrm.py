@@ -13,7 +13,7 @@ from fairlead.model.workload import Workload
 from fairlead.traces import dlrm
 from fairlead.traces._job_collector import OUT_OF_ORDER
 from fairlead.traces.dlrm import is_dlrm, read_dlrm
-from faults import fault_of
+from faults import fault_of, spoil
 
 HEADER = ",".join(column.name for column in dlrm.COLUMNS)
 ROWS = """\
@@ -82,6 +82,13 @@ def test_what_is_left_out_or_changed_is_counted(table: Path) -> None:
         dlrm.DENSITY: 2,
         OUT_OF_ORDER: 1,
     }
+
+
+def test_an_instance_is_left_out_for_its_first_reason(table: Path) -> None:
+    """i6 was never scheduled; here it asks for nothing, too."""
+    spoil(table, "i6,CN,app_2,2,2,0,0,1,1,4.0", "i6,CN,app_2,0,2,0,0,1,1,0.0")
+    notes = read(table).notes
+    assert (notes[dlrm.NEVER_SCHEDULED], notes[dlrm.NO_DEMAND]) == (1, 1)
 
 
 def test_times_count_from_the_first_creation(table: Path) -> None:
