@@ -190,7 +190,7 @@ def test_a_pod_scheduled_before_its_creation_has_no_start(tmp_path: Path) -> Non
         (
             "name,cpu_milli,",
             "cpu_milli,name,",
-            ["column 1 of the header is 'cpu_milli' and not 'name'"],
+            ["the header has another order; it must be 'name,"],
         ),
     ],
 )

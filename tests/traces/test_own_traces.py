@@ -401,7 +401,7 @@ def test_recorded_starts_and_servers(tmp_path: Path) -> None:
         (
             "start,server",
             "server,start",
-            "row 1: column 5 of the header is 'server' and not 'start'",
+            "row 1: the header has another order; it must be 'job,place,cpu,duration,start,server'",
         ),
         ("10,4,big-1", "10,4", "row 2: 5 columns separated by commas, not 6"),
     ],

@@ -29,23 +29,10 @@ _GPU_CHOICE = (
     "nvidia.com/nouse-gpuuuid",
 )
 # Last parts of names of resources that HAMi's scheduler counts and no node lists.
-_DEVICE_PARTS = frozenset(
-    (
-        "gpumem",
-        "gpumem-percentage",
-        "gpucores",
-        "dcumem",
-        "dcucores",
-        "vcuda-core",
-        "vcuda-memory",
-        "vcore",
-        "vmemory",
-        "smlu.mim",
-        "vmlu.memory",
-        "vmlu.percentage",
-        "priority",
-    )
-)
+_DEVICE_PARTS = frozenset((
+    "gpumem", "gpumem-percentage", "gpucores", "dcumem", "dcucores", "vcuda-core", "vcuda-memory",
+    "vcore", "vmemory", "smlu.mim", "vmlu.memory", "vmlu.percentage", "priority",
+))  # fmt: skip
 # Annotations and labels of pods in a group that a scheduler places as a whole.
 _GROUP_ANNOTATIONS = (
     "scheduling.k8s.io/group-name",

@@ -16,18 +16,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NotRequired
+from typing import Any
 
 import numpy as np
-from pydantic import TypeAdapter
-from typing_extensions import TypedDict
 
 from fairlead.errors import InputError, ProblemError
 from fairlead.formats._problem_shape import check_version
 from fairlead.formats.documents import read_document, source_name
 from fairlead.formats.file_faults import (
     RowFaults,
-    check_object,
     did_you_mean,
     is_name,
     keyed_by_text,
@@ -48,16 +45,6 @@ POOL = "pool"
 # Tasks in a file were rounded when they were written.
 _ROUNDING = 1e-6
 _SAME_WEIGHT = 1e-9
-
-
-class _Document(TypedDict):
-    """The part of a file that is checked at once."""
-
-    users: list[Any]
-    mechanism: NotRequired[str]
-
-
-_DOCUMENT = TypeAdapter(_Document)
 
 # Keys of an allocation that was filled task by task.
 _FILLING_KEYS = frozenset(("trials", "criterion", "select"))
@@ -304,17 +291,22 @@ def _check_layout(document: object) -> dict[str, Any]:
         raise InputError(f"must be one mapping with users, not {show(document)}")
     if "fairlead" in document:
         check_version(document["fairlead"])
-    if "users" not in document and isinstance(document.get("mechanisms"), dict):
-        raise InputError(
-            "holds the answers of several mechanisms; pick one, as in "
-            "fairlead allocate FILE -m MECHANISM --json",
-            "mechanisms",
-        )
-    found = check_object(_DOCUMENT, document, "")
-    if not found["users"]:
+    if "users" not in document:
+        if isinstance(document.get("mechanisms"), dict):
+            raise InputError(
+                "holds the answers of several mechanisms; pick one, as in "
+                "fairlead allocate FILE -m MECHANISM --json",
+                "mechanisms",
+            )
+        raise InputError("the key 'users' is missing")
+    if not isinstance(document["users"], list):
+        raise InputError(f"must be a list, not {show(document['users'])}", "users")
+    if not document["users"]:
         raise InputError("must list at least one", "users")
-    if "mechanism" in found:
-        text_of(found["mechanism"], "mechanism")
+    if "mechanism" in document:
+        if not isinstance(document["mechanism"], str):
+            raise InputError(f"must be text, not {show(document['mechanism'])}", "mechanism")
+        text_of(document["mechanism"], "mechanism")
     return document
 
 

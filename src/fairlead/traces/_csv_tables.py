@@ -186,25 +186,16 @@ def _check_header(
     known = {*wanted, *(column.name for column in more)}
     missing = [name for name in wanted if name not in found]
     extra = [name for k, name in enumerate(found) if name not in known or name in found[:k]]
-    must_be = f"it must be {','.join(wanted)!r}"
+    differs = [
+        f"{what} column{'s' * (len(names) > 1)} {listed(list(map(show, names)), _MOST_NAMED)}"
+        for what, names in (("lacks the", missing), ("has the unknown", extra))
+        if names
+    ]
+    fault = f"the header {' and '.join(differs) or 'has another order'}"
     if len(missing) == len(wanted):
-        fault = f"the header is {show(line)}; {must_be}"
-    elif missing or extra:
-        differs = [
-            f"{what} {_columns_named(names)}"
-            for what, names in (("lacks the", missing), ("has the unknown", extra))
-            if names
-        ]
-        fault = f"the header {' and '.join(differs)}; {must_be}"
-    else:
-        k = next(k for k, (a, b) in enumerate(zip(found, expected, strict=False)) if a != b)
-        fault = f"column {k + 1} of the header is {found[k]!r} and not {expected[k]!r}; {must_be}"
-    raise InputError(fault, "row 1", source)
-
-
-def _columns_named(names: Sequence[str]) -> str:
-    noun = "column" if len(names) == 1 else "columns"
-    return f"{noun} {listed([show(name) for name in names], _MOST_NAMED)}"
+        fault = f"the header is {show(line)}"
+    names = wanted if differs else expected
+    raise InputError(f"{fault}; it must be {','.join(names)!r}", "row 1", source)
 
 
 def split_row(line: str, row: int, source: str) -> list[str]:

@@ -191,14 +191,10 @@ def _collect(
     notes = collected.notes
     processors = row.cores_requested if row.cores_requested > 0 else row.cores_allocated
     rounded = row.run == 0 and row.status == COMPLETED
-    if is_left_out(
-        {
-            PARTS: row.status in PARTS_OF_JOBS,
-            NEVER_RAN: row.run <= 0 and not rounded,
-            NO_PROCESSORS: processors <= 0,
-        },
-        notes,
-    ):
+    never_ran = row.run <= 0 and not rounded
+    in_parts = row.status in PARTS_OF_JOBS
+    reasons = {PARTS: in_parts, NEVER_RAN: never_ran, NO_PROCESSORS: processors <= 0}
+    if is_left_out(reasons, notes):
         return
     note_unused_columns(row, notes)
     notes[ROUNDED_UP] += rounded
