@@ -122,7 +122,9 @@ def test_a_page_is_harmless_and_has_every_verdict(name: str) -> None:
     for verdict in found:
         word = verdict.verdict.replace("fails", "FAILS")
         assert f"{verdict.name} {word} {' '.join(verdict.sentence.split())}" in reader.text
-        assert re.search(rf"^.  {verdict.name} +{word} ", text, re.MULTILINE)
+        # Names that are undecided for one reason share a line.
+        line = rf"^.  ([a-z-]+, )*{verdict.name}(, [a-z-]+)* +{word} "
+        assert re.search(line, text, re.MULTILINE)
     fail = kinds.count("fails")
     for whole in (reader.text, text):
         assert (f"{fail} of {len(found)} properties fail" in whole) == (fail > 0)

@@ -39,6 +39,10 @@ from fairlead.model.problem import Problem
 from fairlead.model.quantity import LARGEST_AMOUNT, read_number, show
 from fairlead.model.ties import first_largest, first_smallest
 
+WAITING_UNKNOWN = (
+    "the file lists what users hold and not which tasks wait, so whether one of these would fit "
+    "is not known"
+)
 # The only group of mechanisms that see all servers as one pool.
 POOL = "pool"
 
@@ -182,11 +186,11 @@ class _Reading:
     def doubts(self) -> Doubts | None:
         """Return what skipped rows, or amounts without the waiting tasks, leave open."""
         skipped = bool(self.faults.skipped)
-        if not skipped and self.amounts is None:
+        if not skipped and (self.amounts is None or self._all_run(self.amounts)):
             return None
         unread = np.array([n not in self.row_of for n in range(self.problem.n_users)])
         return Doubts(
-            why="rows were skipped" if skipped else "which tasks wait is not in the file",
+            why="rows were skipped" if skipped else WAITING_UNKNOWN,
             used=np.full((self.problem.n_groups, self.problem.n_resources), skipped),
             holds=(self.incomplete | unread) & skipped,
             wants=np.zeros(self.problem.n_users, dtype=bool),
@@ -195,6 +199,14 @@ class _Reading:
             servers=False,
             users=False,
         )
+
+    def _all_run(self, amounts: FloatArray) -> bool:
+        """Return whether each user holds what all its tasks ask for, so that none waits."""
+        demand = self.problem.demand
+        with np.errstate(invalid="ignore"):  # of a resource that unlimited tasks do not take
+            wanted = self.problem.task_limit[:, None] * demand
+        lacks = (amounts.sum(axis=1) < wanted * (1 - _ROUNDING)) & (demand > 0)
+        return not lacks.any()
 
     def _user(self, row: Mapping[Any, Any], place: str) -> int:
         if "name" not in row:

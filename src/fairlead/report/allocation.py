@@ -11,6 +11,7 @@ from fairlead.mechanisms.catalogue import known_mechanism
 from fairlead.model.allocation import Allocation, Certificate
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.problem import Problem
+from fairlead.model.task_kinds import WEIGHTS_OF_KINDS, dominant_share, rows_of_split_users
 from fairlead.model.ties import largest_first
 from fairlead.report._allocation_figures import (
     LARGEST_HOLDERS,
@@ -202,7 +203,10 @@ def details(
         yield Prose(idea, page_only=True)
     if allocation.problem.users.queues is not None:
         yield Section("Queues", [_queues_table(allocation)])
-    yield Section("Users", users or [users_table(allocation, styles)])
+    yield Section(
+        "Users",
+        users or [users_table(allocation, styles), *_sums_of_kinds({"dominant share": allocation})],
+    )
     yield Section("Use of resources", [_used_tiles(allocation)])
     yield from after
     yield proof(allocation.certificate)
@@ -244,6 +248,31 @@ def users_table(allocation: Allocation, styles: Sequence[Style]) -> Table:
         size=share,
         each="user",
     )
+
+
+def amounts_of_users(allocation: Allocation) -> FloatArray:
+    """Return (N, R) float: what each user holds of each resource."""
+    amounts: FloatArray = allocation.user_tasks[:, None] * allocation.problem.demand
+    return amounts
+
+
+def _sums_of_kinds(answers: Mapping[str, Allocation]) -> list[Table]:
+    """Tabulate what each user of several kinds of tasks holds in all, if there is one."""
+    problem = next(iter(answers.values())).problem
+    split = rows_of_split_users(problem.users.names, problem.cluster)
+    if not split:
+        return []
+    rows: list[list[Content]] = []
+    for user, kinds in split.items():
+        rows.append([user])
+        for answer in answers.values():
+            held = amounts_of_users(answer)[kinds].sum(axis=0, keepdims=True)
+            share = float(dominant_share(held, answer.problem.total_capacity)[0])
+            tasks = float(answer.user_tasks[kinds].sum())
+            rows[-1].append(Cell(percent(share), share, note=f"({tasks_text(tasks)})"))
+    columns = [*words("all kinds together"), *numbers(*answers)]
+    about = "Dominant shares of users of several kinds of tasks, all kinds together"
+    return [table_of(about, columns, rows, each="user", rest="", note=WEIGHTS_OF_KINDS)]
 
 
 def _queues_table(allocation: Allocation) -> Table:
@@ -440,4 +469,5 @@ def _side_by_side(answers: Mapping[str, Allocation]) -> list[Block]:
             foot=foot,
             note=explanation,
         ),
+        *_sums_of_kinds(answers),
     ]
