@@ -8,8 +8,12 @@ import numpy as np
 
 from fairlead.mechanisms.problem_comparison import UNCHANGED, ProblemComparison
 from fairlead.model.allocation import Allocation
+from fairlead.model.cluster import FloatArray
+from fairlead.model.problem_changes import change_in_words
+from fairlead.model.task_kinds import rows_of_split_users
+from fairlead.model.ties import largest_first
 from fairlead.report._allocation_figures import comparison_figure, user_styles
-from fairlead.report.allocation import share_picture, size_of, verdict_of
+from fairlead.report.allocation import amounts_of_users, share_picture, size_of, verdict_of
 from fairlead.report.document import (
     FAILS,
     HOLDS,
@@ -26,9 +30,9 @@ from fairlead.report.document import (
     table_of,
     words,
 )
-from fairlead.report.numbers import change, counted, named, number, percent
+from fairlead.report.numbers import amount, change, counted, named, number, percent
 
-NAMED = 3  # users in a sentence
+NAMED = 3  # users, resources or changes in a sentence
 REASONS = 3  # of a user
 AS_IT_IS = "as it is"
 
@@ -97,22 +101,22 @@ def what_if_document(
     )
     about = "Dominant share of every user with each change; tasks are in the table below"
     styles = user_styles([allocation])
-    lines = []
-    for text, answer in changed.items():
-        pairs = zip(names, held.tolist(), answer.user_tasks.tolist(), strict=True)
-        gains = {name: _gain(a, b) for name, a, b in pairs}
-        lines.append(f"{text}: {_balance(gains).sentence}")
+    lines = [
+        f"{text}: {_balance(_gains(allocation, answer)).sentence}"
+        for text, answer in changed.items()
+    ]
     return Document(
         title,
         "what if",
         f"{size_of(allocation.problem)}, divided by {allocation.mechanism}, "
         f"with {counted(len(changed), 'change')} one by one",
-        verdict_of(allocation),
+        _effects(allocation, changed),
         [
             Picture("", lambda: comparison_figure(answers), about),
-            Listing(lines, "with a change"),
+            Listing(lines, "tasks with a change"),
             Section("Users with each change", [table]),
-            Section("As it is", [share_picture(allocation, styles)], page_only=True),
+            Section("As it is", [verdict_of(allocation)]),
+            Section("Shares as it is", [share_picture(allocation, styles)], page_only=True),
         ],
         lambda: (
             allocation.to_dict()
@@ -122,10 +126,83 @@ def what_if_document(
     )
 
 
+def _effects(before: Allocation, changed: Mapping[str, Allocation]) -> Statement:
+    """Describe who gains and loses which amounts with the first changes, in a sentence each."""
+    sentences = [_effect(before, after, text) for text, after in list(changed.items())[:NAMED]]
+    if len(changed) > NAMED:
+        more = len(changed) - NAMED
+        sentences.append(f"{counted(more, 'more change')} {'is' if more == 1 else 'are'} below.")
+    proved = all(answer.certificate.holds for answer in (before, *changed.values()))
+    return Statement(HOLDS if proved else FAILS, " ".join(sentences))
+
+
+def _effect(before: Allocation, after: Allocation, text: str) -> str:
+    proved = "" if after.certificate.holds else "NOT PROVED: "
+    what = f"{proved}With {change_in_words(text)}"
+    if not before.problem.demand.any(axis=1).all():  # users by rates alone hold no amounts
+        sentence = _balance(_gains(before, after)).sentence
+        return f"{what}, {sentence[0].lower()}{sentence[1:]}"
+    names, held = _held_by_person(before)
+    _, then = _held_by_person(after)
+    moved = np.where(np.abs(then - held) > UNCHANGED * np.maximum(then, held), then - held, 0.0)
+    gains = _movers(names, np.maximum(moved, 0.0), after, "gain")
+    losses = _movers(names, np.maximum(-moved, 0.0), after, "lose")
+    used = after.utilization
+    parts = [
+        f"{percent(used[name])} of {name} (before: {percent(before.utilization[name])})"
+        for name in sorted(used, key=lambda name: -used[name])[:NAMED]
+    ]
+    return f"{what}, {gains}; {losses}; the cluster then uses {_listed(parts)}."
+
+
+def _held_by_person(allocation: Allocation) -> tuple[list[str], FloatArray]:
+    """Return names and (P, R) held amounts of users, with all kinds of tasks of one together."""
+    names, cluster = allocation.problem.users.names, allocation.problem.cluster
+    split = rows_of_split_users(names, cluster)
+    person = {n: user for user, rows in split.items() for n in rows}
+    rows: dict[str, list[int]] = {}
+    for n, name in enumerate(names):
+        rows.setdefault(person.get(n, name), []).append(n)
+    amounts = amounts_of_users(allocation)
+    return list(rows), np.stack([amounts[of].sum(axis=0) for of in rows.values()])
+
+
+def _movers(names: Sequence[str], moved: FloatArray, answer: Allocation, verb: str) -> str:
+    """Name the users with the largest amounts (P, R), and count the others."""
+    cluster, total = answer.problem.cluster, answer.problem.total_capacity
+    share = np.divide(moved, total, out=np.zeros_like(moved), where=total > 0)
+    largest = share.max(axis=1)
+    count = int((largest > 0).sum())
+    parts = []
+    for n in largest_first(largest)[: min(count, NAMED)]:
+        amounts = []
+        for r in largest_first(share[n])[:NAMED]:
+            if moved[n, r] > 0:
+                value = amount(float(moved[n, r]), cluster.units[r])
+                amounts.append(f"{value}{' of' * bool(cluster.units[r])} {cluster.resources[r]}")
+        parts.append(f"{names[n]} {verb}s {_listed(amounts)}")
+    if count > NAMED:
+        more = count - NAMED
+        parts.append(f"{counted(more, 'more user')} {verb}{'s' * (more == 1)}")
+    return _listed(parts, ", and ") or f"no user {verb}s"
+
+
+def _listed(parts: Sequence[str], last: str = " and ") -> str:
+    """Join words: ``a, b and c``."""
+    return last.join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else "".join(parts)
+
+
 def _change(gain: float) -> str:
     if np.isnan(gain):
         return "–"
     return "from nothing" if np.isinf(gain) else change(gain)
+
+
+def _gains(before: Allocation, after: Allocation) -> dict[str, float]:
+    """Return the relative change of each user's tasks."""
+    pairs = zip(before.user_tasks.tolist(), after.user_tasks.tolist(), strict=True)
+    names = before.problem.users.names
+    return {name: _gain(*pair) for name, pair in zip(names, pairs, strict=True)}
 
 
 def _gain(before: float, after: float) -> float:
