@@ -59,6 +59,23 @@ def test_an_impossible_change_is_refused(
     assert fault in str(caught.value)
 
 
+def test_a_partition_stands_for_its_only_group() -> None:
+    slurm = fairlead.Problem.from_arrays(
+        [[32.0, 0.0], [64.0, 8.0], [64.0, 4.0]], [[1.0, 0.0]], count=[4, 2, 1],
+        groups=["n1..n4", "g1..g2", "h1"], resources=["cpu", "gpu"], units=["cores", ""],
+        labels=[{"partition": "main"}, {"partition": "a100,gpu"}, {"partition": "gpu"}],
+    )  # fmt: skip
+    assert change_problem(slurm, "servers:a100+8").count.tolist() == [4, 10, 1]
+    assert change_problem(slurm, "servers:main-1").count.tolist() == [3, 2, 1]
+    both = "g1..g2 (2 servers of 64 cores cpu, 8 gpu); h1 (1 server of 64 cores cpu, 4 gpu)"
+    with pytest.raises(InputError, match="2 groups are of the partition 'gpu'; name one") as caught:
+        change_problem(slurm, "servers:gpu+1")
+    assert caught.value.fault.endswith(both)
+    with pytest.raises(InputError, match=r"no group is named 'g1'; known: n1\.\.n4") as caught:
+        change_problem(slurm, "servers:g1+1")
+    assert caught.value.fault.endswith(both)
+
+
 def test_a_queue_has_a_weight_too(problem: fairlead.Problem) -> None:
     tree = problem.with_queues([{"name": "team"}], ["team", None])
     changed = change_problem(tree, "weight:team=3")

@@ -86,7 +86,8 @@ def test_each_job_is_what_its_row_says(files: tuple[Path, Path]) -> None:
     assert cluster.resources == ("cpu", "memory", "gpu")
     assert cluster.capacity.tolist() == [[16, 32, 0], [8, 16, 4]]
     assert cluster.count.tolist() == [2, 1]
-    assert dict(cluster.labels[0]) == {"fast": "yes", "ib": "yes"}
+    assert dict(cluster.labels[0]) == {"partition": "long,main", "fast": "yes", "ib": "yes"}
+    assert dict(cluster.labels[1]) == {"partition": "gpu"}
     assert workload.job_names.tolist() == ["7", "8", "9_1", "11", "12"]
     assert workload.users == ("ana", "bo", "cy")
     assert workload.job_user.tolist() == [0, 1, 1, 2, 0]

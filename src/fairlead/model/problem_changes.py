@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 
 from fairlead.errors import InputError, ProblemError
+from fairlead.model.cluster import Cluster
 from fairlead.model.problem import Problem
 from fairlead.model.quantity import typed_number
 
 FORMS = "weight:USER=NUMBER, tasks:USER=NUMBER, servers:GROUP+NUMBER or servers:GROUP-NUMBER"
 _SERVERS = re.compile(r"(.+)([+-])([0-9]{1,10})", re.DOTALL)
 _MOST_NAMED = 10
+PARTITION = "partition"  # label of groups: names of Slurm's partitions, with commas
 
 
 def change_problem(problem: Problem, change: str) -> Problem:
@@ -26,7 +28,8 @@ def change_problem(problem: Problem, change: str) -> Problem:
     problem : Problem
     change : str
         ``weight:USER=NUMBER``, also of a queue; ``tasks:USER=NUMBER``, ``inf`` for no limit;
-        ``servers:GROUP+NUMBER`` or ``servers:GROUP-NUMBER``. A name may hold any of the signs.
+        ``servers:GROUP+NUMBER`` or ``servers:GROUP-NUMBER``, also of a partition whose nodes are
+        one group. A name may hold any of the signs.
 
     Raises
     ------
@@ -89,13 +92,36 @@ def _with_servers(problem: Problem, rest: str) -> Problem:
     parts = _SERVERS.fullmatch(rest)
     if parts is None:
         raise InputError("must be servers:GROUP+NUMBER or servers:GROUP-NUMBER")
-    g = _position(parts[1], problem.cluster.groups, "group")
+    g = _group_named(parts[1], problem.cluster)
     count = problem.count.copy()
     more = int(parts[3]) if parts[2] == "+" else -int(parts[3])
     if count[g] + more < 0:
         raise InputError(f"{parts[1]} has {_servers(count[g])}")
     count[g] += more
     return rebuilt(problem, count=count)
+
+
+def _group_named(name: str, cluster: Cluster) -> int:
+    """Return a group by its name, or by that of a partition of which it is the only one."""
+    if name in cluster.groups:
+        return cluster.groups.index(name)
+    labels = enumerate(cluster.labels)
+    found = [g for g, row in labels if name in row.get(PARTITION, "").split(",")]
+    if len(found) == 1:
+        return found[0]
+    several = f"{len(found)} groups are of the partition {name!r:.60}; name one"
+    fault = several if found else f"no group is named {name!r:.60}; known"
+    shown = found or range(len(cluster.groups))
+    some = "; ".join(_described(cluster, g) for g in shown[:_MOST_NAMED])
+    raise InputError(f"{fault}: {some}{'; ...' * (len(shown) > _MOST_NAMED)}")
+
+
+def _described(cluster: Cluster, g: int) -> str:
+    """Describe a group: ``g1..g2 (2 servers of 64 cores cpu, 8 gpu)``."""
+    columns = zip(cluster.capacity[g].tolist(), cluster.units, cluster.resources, strict=True)
+    amounts = [" ".join(filter(None, (f"{v:g}", unit, name))) for v, unit, name in columns if v]
+    of = f" of {', '.join(amounts)}" if amounts else ""
+    return f"{cluster.groups[g]} ({_servers(int(cluster.count[g]))}{of})"
 
 
 def _position(name: str, known: Sequence[str], what: str) -> int:

@@ -15,6 +15,7 @@ import numpy as np
 
 from fairlead.errors import InputError
 from fairlead.model.cluster import FloatArray, IntArray
+from fairlead.model.problem_changes import PARTITION
 from fairlead.traces._stored_files import faults_within, read_lines, show
 
 MIB_PER_GIB = 1024.0
@@ -79,7 +80,11 @@ def read_nodes(path: Path) -> NodeTable:
     for name, node in nodes.items():
         kinds.setdefault(node, []).append(name)
     numbers = {name: k for k, name in enumerate(name for names in kinds.values() for name in names)}
-    labels = [{feature: "yes" for feature in node.features.split(",") if feature} for node in kinds]
+    labels = [
+        ({PARTITION: ",".join(sorted(node.partitions))} if node.partitions else {})
+        | {feature: "yes" for feature in node.features.split(",") if feature}
+        for node in kinds
+    ]
     return NodeTable(
         tuple(_group_name(names) for names in kinds.values()),
         np.array([node.amounts for node in kinds]),
