@@ -14,12 +14,16 @@ from fairlead.model.ties import first_largest, first_smallest
 from fairlead.report.charts import shortened
 from fairlead.report.numbers import UNCHANGED, change, counted, duration, named, spread
 from fairlead.simulation.metrics.comparison import Comparison, compare
-from fairlead.simulation.metrics.distribution import mean
+from fairlead.simulation.metrics.distribution import mean, ratio
+from fairlead.simulation.metrics.utilization import time_averages
 from fairlead.simulation.simulate import Outcome
 
 LONGEST_NAME = 80
 MULTIPLE = 10.0  # larger ratios are written as multiples, smaller ones as percentages
 USERS_NAMED = 3
+# Of capacity: a smaller excess is rounding, as many logs have whole seconds.
+MOST_OVERLAP = 1e-3
+HALF_SECOND = 0.5  # run time of jobs that ended in the second of their start
 
 Figures = Mapping[str, Any]  # as `Outcome.to_dict` returns them
 
@@ -106,6 +110,22 @@ def compare_with_today(
 def most_used(outcome: Outcome) -> float:
     """Return the highest use of any resource in any bin of time; some logs exceed 1."""
     return float(np.nanmax(outcome.summary.utilization.share, initial=0.0))
+
+
+def takes_too_much(outcome: Outcome) -> bool:
+    """Return whether tasks took more than the servers have, by more than rounding.
+
+    In a log of whole seconds a job ends in the second in which the next one starts. Only jobs of
+    0 s, which are taken as half a second, overlap the next one by rounding; they are left out.
+    """
+    use, workload, log = outcome.summary.utilization, outcome.workload, outcome.log
+    if most_used(outcome) <= 1 + MOST_OVERLAP:
+        return False
+    brief = workload.task_duration[log.task] <= HALF_SECOND
+    shape = np.repeat(workload.set_shape, workload.set_tasks)[log.task[brief]]
+    of_brief = time_averages(log.start[brief], log.end[brief], workload.shapes[shape], use.edges)
+    share = ratio(use.used - of_brief, use.available)
+    return bool(np.nanmax(share, initial=0.0) > 1 + MOST_OVERLAP)
 
 
 def unplaceable_tasks(outcomes: Mapping[str, Outcome], jobs_named: int) -> list[str]:

@@ -15,10 +15,10 @@ from fairlead.report._against_today import (
     Runs,
     compare_with_today,
     difference_text,
-    most_used,
     ratio_text,
     short_name,
     starved_users,
+    takes_too_much,
     unplaceable_tasks,
     unrecorded,
 )
@@ -68,8 +68,6 @@ JOBS_NAMED = 8
 LONGEST_WAITS = 10
 ROUNDED = 9  # digits of cluster-hours, beyond which they are rounding
 PICTURES_OF_RESOURCES = 12
-# Of capacity: a smaller excess is rounding, as many logs have whole seconds.
-MOST_OVERLAP = 1e-3
 
 
 def simulation_document(
@@ -261,7 +259,7 @@ def _warnings(runs: Runs, found: Mapping[str, Figures]) -> Iterator[Block]:
                 f"{unsolved}, which do not count in the fairness error.",
                 "warning",
             )
-        if most_used(runs.outcomes[name]) > 1 + MOST_OVERLAP:
+        if takes_too_much(runs.outcomes[name]):
             yield Prose(
                 f"At times tasks under {short_name(name)} took more than the servers of the trace "
                 "have: use and shares exceed 100 %.",
