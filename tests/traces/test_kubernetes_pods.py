@@ -172,3 +172,19 @@ def test_the_present_becomes_a_problem_file(
     trace = tmp_path / "pods.parquet"
     assert run(["trace", "convert", str(dump), "-o", str(trace)]) == 0
     assert read_workload(trace)[0].n_jobs == 3
+
+
+def test_equal_nodes_are_a_group_with_their_common_labels(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A group must not pass for one of its nodes, nor carry the host name of one."""
+    host = "kubernetes.io/hostname"
+    nodes = [node(f"n{k}", labels={host: f"n{k}", "zone": "a"}) for k in (1, 2, 3)]
+    big = node("big", {"cpu": "8"}, labels={host: "big"})
+    path = write(tmp_path / "dump.json", *nodes, big, pod("p", {"cpu": "1"}, on="n1"))
+    out = tmp_path / "cluster.yaml"
+    assert run(["trace", "convert", str(path), "-o", str(out)]) == 0
+    assert "1 user, 4 servers in 2 groups" in capsys.readouterr().out
+    cluster = load(out).cluster
+    assert dict(zip(cluster.groups, cluster.count.tolist(), strict=True)) == {"n1..n3": 3, "big": 1}
+    assert [dict(row) for row in cluster.labels] == [{"zone": "a"}, {host: "big"}]

@@ -278,10 +278,11 @@ def _dump_to_problem(path: Path, output: Path, as_json: bool) -> None:
     """Write the problem of a Kubernetes dump: users are namespaces, equal nodes are a group."""
     from fairlead.formats.kubernetes import read_kubernetes
     from fairlead.formats.problem_file import dump
-    from fairlead.model.reductions import merge_groups
+    from fairlead.model.reductions import group_equal_servers
+    from fairlead.report.numbers import counted
 
     holdings = read_kubernetes(path)
-    problem = merge_groups(holdings.problem)[0]
+    problem = group_equal_servers(holdings.problem)
     dump(problem, output)
     servers = int(problem.count.sum())
     sizes = {
@@ -290,7 +291,8 @@ def _dump_to_problem(path: Path, output: Path, as_json: bool) -> None:
         "servers": servers,
         "not_modelled": list(holdings.not_modelled),
     }
-    text = f"{problem.n_users:,} users, {servers:,} servers in {problem.n_groups:,} groups\n"
+    groups = counted(problem.n_groups, "group")
+    text = f"{counted(problem.n_users, 'user')}, {counted(servers, 'server')} in {groups}\n"
     text += "".join(f"not modelled: {note}\n" for note in holdings.not_modelled)
     _show_problem(text, sizes, output, as_json)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -114,3 +114,17 @@ class Users(ReadOnlyArrays):
         """Return the users with columns for some groups, by index."""
         rates = None if self.rates is None else self.rates[:, groups]
         return replace(self, eligible=self.eligible[:, groups], rates=rates)
+
+
+def name_of_group(servers: Sequence[str]) -> str:
+    """Name a group of equal servers: ``n1``, or ``n1..n4`` by its first and last."""
+    return servers[0] if len(servers) == 1 else f"{servers[0]}..{servers[-1]}"
+
+
+def common_labels(labels: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """Return the labels that all servers of a group have, in the order of the first."""
+    return {
+        key: value
+        for key, value in labels[0].items()
+        if all(key in row and row[key] == value for row in labels)
+    }

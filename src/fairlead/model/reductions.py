@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairlead.errors import ProblemError
-from fairlead.model.cluster import FloatArray, IntArray
+from fairlead.model.cluster import FloatArray, IntArray, common_labels, name_of_group
 from fairlead.model.problem import Problem
 
 NO_USER_IS_DUE = "no user is due anything: all of them have 0 tasks or weight 0"
@@ -105,6 +105,18 @@ def merge_groups(problem: Problem) -> tuple[Problem, IntArray]:
     count = np.zeros(len(first), dtype=np.int64)
     np.add.at(count, index, cluster.count)
     return Problem(cluster.select(first, count), users.on_groups(first)), index
+
+
+def group_equal_servers(problem: Problem) -> Problem:
+    """Merge groups as `merge_groups`, named by their first and last one, with common labels."""
+    merged, index = merge_groups(problem)
+    cluster = problem.cluster
+    members: list[list[int]] = [[] for _ in range(merged.n_groups)]
+    for g, of in enumerate(index.tolist()):
+        members[of].append(g)
+    names = tuple(name_of_group([cluster.groups[g] for g in of]) for of in members)
+    labels = tuple(common_labels([cluster.labels[g] for g in of]) for of in members)
+    return Problem(replace(merged.cluster, groups=names, labels=labels), merged.users)
 
 
 def spread_groups(tasks: FloatArray, count: IntArray, merged_index: IntArray) -> FloatArray:

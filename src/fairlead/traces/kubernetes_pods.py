@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from fairlead.formats.kubernetes_runs import read_pod_runs
-from fairlead.model.cluster import BoolArray, Cluster
+from fairlead.model.cluster import BoolArray, Cluster, common_labels, name_of_group
 from fairlead.model.workload import Workload
 from fairlead.traces._job_collector import HALF_SECOND, JobCollector
 from fairlead.traces._stored_files import ProgressReport, faults_within
@@ -69,23 +69,14 @@ def _in_groups(
     for number, g in enumerate(g for nodes in members for g in nodes):
         server_of[g] = number
     first = [nodes[0] for nodes in members]
-    names = [
-        cluster.groups[nodes[0]]
-        if len(nodes) == 1
-        else f"{cluster.groups[nodes[0]]}..{cluster.groups[nodes[-1]]}"
-        for nodes in members
-    ]
     return (
         Cluster(
-            groups=tuple(names),
+            groups=tuple(name_of_group([cluster.groups[g] for g in nodes]) for nodes in members),
             resources=cluster.resources,
             capacity=cluster.capacity[first],
             count=np.array([len(nodes) for nodes in members], dtype=np.int64),
             units=cluster.units,
-            labels=tuple(
-                dict(set.intersection(*(set(cluster.labels[g].items()) for g in nodes)))
-                for nodes in members
-            ),
+            labels=tuple(common_labels([cluster.labels[g] for g in nodes]) for nodes in members),
             devices=cluster.devices,
         ),
         members,

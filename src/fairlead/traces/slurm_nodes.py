@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from fairlead.errors import InputError
-from fairlead.model.cluster import FloatArray, IntArray
+from fairlead.model.cluster import FloatArray, IntArray, name_of_group
 from fairlead.model.problem_changes import PARTITION
 from fairlead.traces._stored_files import faults_within, read_lines, show
 
@@ -86,17 +86,13 @@ def read_nodes(path: Path) -> NodeTable:
         for node in kinds
     ]
     return NodeTable(
-        tuple(_group_name(names) for names in kinds.values()),
+        tuple(name_of_group(names) for names in kinds.values()),
         np.array([node.amounts for node in kinds]),
         np.array([len(names) for names in kinds.values()], dtype=np.int64),
         tuple(node.partitions for node in kinds),
         tuple(labels),
         numbers,
     )
-
-
-def _group_name(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{names[0]}..{names[-1]}"
 
 
 def _nodes_of_scontrol(content: list[tuple[int, str]], source: str) -> dict[str, _Node]:
