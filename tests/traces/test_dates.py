@@ -124,6 +124,23 @@ def test_options_take_dates(log: Path, tmp_path: Path, capsys: Capture) -> None:
     assert read_parquet(out[1].with_suffix(".parquet")).job_names.tolist() == ["1", "2"]
 
 
+def test_the_first_day_stands_for_the_start(log: Path, capsys: Capture) -> None:
+    log.write_text(SACCT.replace("T0", "T1"))  # so the first job comes at 10:00
+    out = [log.with_name(name) for name in ("day.yaml", "start.yaml", "early.yaml")]
+
+    def convert(to: Path, at: str) -> int:
+        machines = ["--servers", "1", "--cores", "4"]
+        return run(["trace", "convert", str(log), "-o", str(to), *machines, "--at", at])
+
+    assert convert(out[0], "2025-01-01") == convert(out[1], "0") == 0
+    assert out[0].read_text() == out[1].read_text()
+    capsys.readouterr()
+    assert convert(out[2], "2025-01-01T09:00") == 2
+    assert capsys.readouterr().err == (
+        "fairlead: --at: is before the trace begins, 2025-01-01 10:00:00\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("words", "fault"),
     [

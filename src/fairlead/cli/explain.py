@@ -17,8 +17,8 @@ from fairlead.cli.options import (
     StrictFifo,
     TreeFile,
     in_queues,
+    moment_in,
     read_any_trace,
-    seconds_in,
     time_of,
 )
 from fairlead.cli.parameters import Argument, Option
@@ -128,7 +128,7 @@ def explain(
     if time is None:
         seconds = middle_of_wait(workload, log, job)
     else:
-        seconds = seconds_in(workload, time, "--at")
+        seconds = moment_in(workload, time, "--at")
     with progress_bar("Rebuilding the scheduler") as report:
         why = explain_job(workload, log, job, seconds, strict_fifo=strict_fifo, on_progress=report)
     if as_json:

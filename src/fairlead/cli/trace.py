@@ -20,9 +20,9 @@ from fairlead.cli.options import (
     ToTime,
     UserFrom,
     Weights,
+    moment_in,
     plain_trace,
     read_any_trace,
-    seconds_in,
     time_of,
 )
 from fairlead.cli.parameters import Argument, Option
@@ -182,7 +182,7 @@ def convert(
 
         seconds = end_of_run(workload)
     else:
-        seconds = seconds_in(workload, time, "--at")
+        seconds = moment_in(workload, time, "--at")
     _write_problem_at(workload, seconds, output, held, as_json)
 
 
