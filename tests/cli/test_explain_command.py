@@ -82,7 +82,11 @@ def test_easy_goes_by_what_users_said_or_by_what_is_so(
         (["a", "--at", "soon"], "fairlead: --at: must be seconds, a number with s, m, h or d or"),
         (["late", "--at", "10"], "fairlead: job: late is submitted at 7200 s, after 10 s"),
         (["late", "--at", "90d"], "fairlead: job: late started at its submission, at 7200 s"),
-        (["a", "-p", "recorded"], "fairlead: recorded: a log does not say why tasks waited"),
+        (
+            ["a", "-p", "recorded"],
+            "fairlead: recorded: a log does not say why tasks waited; replay a policy, such as "
+            "-p drf/best-fit",
+        ),
     ],
 )
 def test_what_cannot_be_told_is_one_line(

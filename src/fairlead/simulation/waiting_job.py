@@ -119,7 +119,8 @@ def explain_job(
 def check_explained(policy: str) -> None:
     """Raise `RefusalError` for a policy whose run logs hold too little to explain a wait."""
     if policy == RECORDED:
-        raise RefusalError(policy, "a log does not say why tasks waited; name a policy to replay")
+        fault = "a log does not say why tasks waited; replay a policy, such as -p drf/best-fit"
+        raise RefusalError(policy, fault)
     if parse_policy(policy).is_oblivious:
         fault = "a run log does not hold declined offers, nor until when they are declined"
         raise RefusalError(policy, fault)
