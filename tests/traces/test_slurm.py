@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import gzip
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -411,3 +413,17 @@ def test_what_a_table_lacks_is_noted(files: tuple[Path, Path]) -> None:
     assert read(files).notes == {NO_PARTITION: 1, NO_SERVER: 1}
     files[1].write_text(NODES[: NODES.index("NodeName=g1")])
     assert read(files).notes == {NO_PARTITION: 1, NO_SERVER: 1, GPUS_IGNORED: 1}
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_table_cut_in_its_last_field_is_noted(
+    files: tuple[Path, Path], pack: Callable[[bytes], bytes]
+) -> None:
+    """The last time limit of 10 min becomes one of 1 min, which reads as well."""
+    row = "13|cy|ml|main|2025-01-01T10:02:00|2025-01-01T10:02:00|2025-01-01T10:03:00|COMPLETED||cpu=1|1|n1|10\n"
+    whole = f"{HEADING}\n{ROWS}{row}".encode()
+    for table, limit, noted in ((whole, 600, False), (whole[:-2], 60, True)):
+        files[0].write_bytes(pack(table))
+        workload = read(files)
+        assert workload.job_limit[-1] == limit
+        assert (slurm.CUT_OFF in workload.notes) == noted

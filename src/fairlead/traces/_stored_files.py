@@ -49,24 +49,31 @@ _MOST_NAMED = 5
 
 
 def read_lines(
-    path: Path, progress: ProgressReport | None = None, *, comment: str | None = None
+    path: Path,
+    progress: ProgressReport | None = None,
+    *,
+    comment: str | None = None,
+    on_cut: Callable[[], None] | None = None,
 ) -> Generator[tuple[int, str], None, None]:
     """Yield the rows of a text file one by one: number, from 1, and text without blanks around it.
 
-    `progress` is called every few thousand rows and at the end. Rows that begin with `comment` may
-    be in Latin-1, all others are UTF-8. Raises InputError, which names file and row, for a file
-    that cannot be opened, a damaged, truncated or unknown compressed file, or one that is not text.
+    `progress` is called every few thousand rows and at the end; `on_cut` where the last row has no
+    line end, as in a file that was cut off. Rows that begin with `comment` may be in Latin-1, all
+    others are UTF-8. Raises InputError, which names file and row, for a file that cannot be opened,
+    a damaged, truncated or unknown compressed file, or one that is not text.
     """
     source = str(path)
-    row = 0
+    row, last = 0, b"\n"
     with faults_of_reading(source, lambda: row + 1), open_stored(path) as (stream, stored, size):
         while line := stream.readline(LONGEST_ROW + 1):
-            row += 1
+            row, last = row + 1, line
             if row == 1:
                 line = line.removeprefix(codecs.BOM_UTF8)
             yield row, _text(line, row, source, comment)
             if progress is not None and row % ROWS_PER_REPORT == 0:
                 progress(stored.tell(), size)
+        if on_cut is not None and not last.endswith(b"\n"):
+            on_cut()
         if progress is not None:
             progress(size, size)
 

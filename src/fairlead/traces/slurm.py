@@ -44,6 +44,7 @@ NO_REQUEST = "jobs left out, as the table does not say what they ask for; ask sa
 NO_PARTITION = "jobs that may run on all nodes, as the table has no column Partition"
 UNKNOWN_PARTITION = "jobs of a partition that no node has; they may run everywhere"
 GPUS_IGNORED = "jobs that ask for GPUs, which no node has; read without them"
+CUT_OFF = "last row without a line end, where the table may be cut off"
 NO_SERVER = "jobs whose nodes are not known, or not among the machines"
 HALF_SECOND = 0.5  # times are whole seconds
 _DURATION = re.compile(r"(?:(\d{1,7})-)?(?:(\d{1,7}):)?(\d{1,7}):(\d{1,7}(?:\.\d+)?)")
@@ -157,7 +158,7 @@ def _rows_of(
 ) -> Iterator[SlurmRow]:
     source = str(path)
     names: list[str] = []
-    for number, line in read_lines(path, on_progress):
+    for number, line in read_lines(path, on_progress, on_cut=lambda: notes.update([CUT_OFF])):
         if not line:
             continue
         fields = line.split("|")
