@@ -17,7 +17,7 @@ from fairlead.cli.options import (
     StrictFifo,
     TreeFile,
     in_queues,
-    moment_in,
+    instant_in,
     read_any_trace,
     time_of,
 )
@@ -128,7 +128,7 @@ def explain(
     if time is None:
         seconds = middle_of_wait(workload, log, job)
     else:
-        seconds = moment_in(workload, time, "--at")
+        seconds = instant_in(workload, time, "--at")
     with progress_bar("Rebuilding the scheduler") as report:
         why = explain_job(workload, log, job, seconds, strict_fifo=strict_fifo, on_progress=report)
     if as_json:

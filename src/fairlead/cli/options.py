@@ -448,8 +448,8 @@ def time_of(text: str, option: str) -> float | datetime:
         raise InputError(fault, option) from None
 
 
-def moment_in(workload: Workload, time: float | datetime, option: str) -> float:
-    """Return a moment as `seconds_in`; the date of the first day stands for the trace's start."""
+def instant_in(workload: Workload, time: float | datetime, option: str) -> float:
+    """Return an instant as `seconds_in` does; the date of the first day stands for the trace's start."""
     begin = workload.date_of(0.0)
     if begin is not None and time == begin.replace(hour=0, minute=0, second=0, microsecond=0):
         return 0.0

@@ -20,7 +20,7 @@ from fairlead.cli.options import (
     ToTime,
     UserFrom,
     Weights,
-    moment_in,
+    instant_in,
     plain_trace,
     read_any_trace,
     time_of,
@@ -182,7 +182,7 @@ def convert(
 
         seconds = end_of_run(workload)
     else:
-        seconds = moment_in(workload, time, "--at")
+        seconds = instant_in(workload, time, "--at")
     _write_problem_at(workload, seconds, output, held, as_json)
 
 
