@@ -449,7 +449,7 @@ def time_of(text: str, option: str) -> float | datetime:
 
 
 def instant_in(workload: Workload, time: float | datetime, option: str) -> float:
-    """Return an instant as `seconds_in` does; the date of the first day stands for the trace's start."""
+    """Return an instant as `seconds_in` does; the date of the first day is the trace's start."""
     begin = workload.date_of(0.0)
     if begin is not None and time == begin.replace(hour=0, minute=0, second=0, microsecond=0):
         return 0.0
