@@ -6,9 +6,11 @@ import gzip
 import json
 import re
 from base64 import b85decode
-from functools import lru_cache
+from collections.abc import Iterable, Iterator
 from html.parser import HTMLParser
-from typing import Any
+
+from fairlead.report.charts import Figure
+from fairlead.report.document import Block, Document, Picture, Section, Tabs
 
 PACKED = re.compile(
     r'<script type="application/gzip" id="(\w+)" data-bytes="(\d+)">([^<]*)</script>'
@@ -16,17 +18,46 @@ PACKED = re.compile(
 
 
 def unpacked(page: str) -> dict[str, str]:
-    """Return what a page holds in compressed form, by name."""
-    return {name: _unpacked(text, int(size)) for name, size, text in PACKED.findall(page)}
+    """Return the rows that a page holds in compressed form, by their places."""
+    found = PACKED.search(page)
+    if found is None:
+        return {}
+    packed = b85decode(found[3].replace(",", "<"))[: int(found[2])]
+    rows: dict[str, str] = json.loads(gzip.decompress(packed))
+    return rows
 
 
-@lru_cache(maxsize=4)  # the script that draws is the same in all pages, and takes longest
-def _unpacked(text: str, size: int) -> str:
-    return gzip.decompress(b85decode(text.replace(",", "<"))[:size]).decode()
+def figures_of(document: Document) -> dict[str, Figure]:
+    """Return the figures of a document by their descriptions."""
+    figures: dict[str, Figure] = {}
+    for picture in _pictures(document.blocks):
+        figure = picture.figure() if callable(picture.figure) else picture.figure
+        figures[picture.about] = figure
+    return figures
+
+
+def figure_of(document: Document, about: str) -> Figure:
+    """Return the only figure whose description starts so."""
+    (found,) = [f for name, f in figures_of(document).items() if name.startswith(about)]
+    return found
+
+
+def _pictures(blocks: Iterable[Block]) -> Iterator[Picture]:
+    for block in blocks:
+        if isinstance(block, Picture):
+            yield block
+        elif isinstance(block, Section):
+            yield from _pictures(block.blocks() if callable(block.blocks) else block.blocks)
+        elif isinstance(block, Tabs):
+            for panel in block.panels.values():
+                yield from _pictures(panel)
 
 
 class Reader(HTMLParser):
-    """Collects elements, scripts and visible text of a page, compressed parts included."""
+    """Collects elements, scripts and visible text of a page, compressed rows included.
+
+    Texts of pictures are apart.
+    """
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -34,15 +65,13 @@ class Reader(HTMLParser):
         self.scripts: list[str] = []
         self.shown: list[str] = []
         self.open: list[str] = []
-        packed = unpacked(page)
-        contents = json.loads(packed.get("contents", '{"figures": {}, "kept": {}}'))
+        self.drawn: list[str] = []  # texts in pictures, and those under the pointer
+        rows = unpacked(page)
         page = PACKED.sub(lambda found: found[0].replace(found[3], ""), page)
-        for place, html in contents["kept"].items():
+        for place, html in rows.items():
             start = page.index(f'id="{place}"')
-            end = page.index("</tbody>" if place.endswith("rows") else "</div>", start)
+            end = page.index("</tbody>", start)
             page = page[:end] + html + page[end:]
-        self.figures: dict[str, Any] = contents["figures"]
-        self.chart_script = packed.get("charts", "")
         self.feed(page)
         self.close()
 
@@ -59,6 +88,8 @@ class Reader(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self.open and self.open[-1] == "script":
             self.scripts[-1] += data
+        elif "svg" in self.open:
+            self.drawn.append(data)
         elif self.open and self.open[-1] != "style":
             self.shown.append(data)
 
@@ -67,18 +98,9 @@ class Reader(HTMLParser):
         """All that is shown, in one line."""
         return " ".join("".join(self.shown).split())
 
-    def figure(self, about: str) -> Any:
-        """Return the data of the only picture whose description starts so."""
-        (key,) = [
-            a["data-figure"]
-            for _, a in self.elements
-            if "data-figure" in a and str(a["aria-label"]).startswith(about)
-        ]
-        return self.figures[str(key)]
-
     def pictures(self) -> list[str]:
         """Return the descriptions of all pictures."""
-        return [str(a["aria-label"]) for _, a in self.elements if "data-figure" in a]
+        return [str(a["aria-label"]) for t, a in self.elements if t == "svg" and "aria-label" in a]
 
     def table(self, about: str) -> list[tuple[str, dict[str, str | None]]]:
         """Return the elements from the only table whose description starts so to the next."""
@@ -97,14 +119,17 @@ def read_harmless(page: str) -> Reader:
     """Read a page after a look that it fetches nothing, and that no name became a part of it."""
     reader = Reader(page)
     assert reader.open == []
-    assert not re.search(r"https?:|url\(|@import|fetch\(|XMLHttpRequest", PACKED.sub("", page))
+    check_fetches_nothing(page)
     for tag, attributes in reader.elements:
         assert tag not in ("b", "link", "iframe", "img", "object", "embed", "base", "form")
         assert not {"src", "action"} & attributes.keys()
         assert not any(attribute.startswith("on") for attribute in attributes)
-    drawn = [a["data-figure"] for _, a in reader.elements if "data-figure" in a]
-    assert sorted(reader.figures) == sorted(map(str, drawn))
     places = {f"#{a['id']}" for _, a in reader.elements if "id" in a}
     assert {str(a["href"]) for _, a in reader.elements if "href" in a} <= places
-    assert len(reader.scripts) == 1 + len(unpacked(page))
+    assert len(reader.scripts) == 1 + bool(unpacked(page))
     return reader
+
+
+def check_fetches_nothing(page: str) -> None:
+    """Check that nothing in a page names another place than the page."""
+    assert not re.search(r"https?:|url\((?!#)|@import|fetch\(|XMLHttpRequest", page)

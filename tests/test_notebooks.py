@@ -182,13 +182,18 @@ def test_pictures_are_figures_of_plotly(problem: fairlead.Problem, outcome: Outc
     assert any(np.isclose(shares, allocation.dominant_share.max()))
     for answer in (
         fairlead.fill(problem), fairlead.compare(problem), outcome, runs,
-        fairlead.audit(problem, "drfh", lies=3),
+        fairlead.audit(problem, "drfh", lies=3), outcome.log,
     ):  # fmt: skip
         figure = answer.plot()
         assert len(figure.data) > 0
         assert "themed" not in figure.to_json()
-    with pytest.raises(InputError, match="cannot draw a RunLog"):
-        outcome.log.plot()
+    log = outcome.log
+    (running,) = log.plot().data
+    size = (log.end.max() - 0.0) / max(running.x)
+    for x, y in zip(running.x, running.y, strict=True):
+        # Written times have six digits: a moment after is past the change.
+        moment = x * size * (1 + 1e-5) + 1e-6
+        assert y == ((log.start <= moment) & (log.end > moment)).sum()
 
 
 def test_without_plotly_a_picture_says_how_to_get_it(

@@ -17,7 +17,7 @@ from fairlead.report.page import to_page
 from fairlead.report.terminal import to_terminal
 from fairlead.scheduler.policies import find_policy
 from fairlead.simulation.trials import Trials, run_trials
-from page_reader import Reader, read_harmless
+from page_reader import Reader, figure_of, read_harmless
 
 # Users, groups, selection and trials.
 FILLINGS = {
@@ -100,7 +100,7 @@ def test_error_bars_are_deviation_and_margin() -> None:
     assert summary.sd is not None
     assert (summary.sd > 0).any()
     assert summary.margin is not None
-    drawn = Reader(to_page(filling_document(trials, "t"))).figure("Mean tasks")["data"]
+    drawn = figure_of(filling_document(trials, "t"), "Mean tasks")["data"]
     order = largest_first(trials.allocation.dominant_share)
     reach = [trace["error_x"]["array"][0] for trace in drawn]
     assert reach[0::2] == summary.sd[order].tolist()

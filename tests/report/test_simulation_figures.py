@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 import numpy as np
@@ -9,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairlead.model.cluster import Cluster
+from fairlead.model.workload import Workload
 from fairlead.report._against_today import compare_with_today
 from fairlead.report._simulation_figures import (
     LEAST_REDUCTION,
@@ -25,6 +28,7 @@ from fairlead.report._simulation_figures import (
     waiting_figure,
 )
 from fairlead.report.charts import css
+from fairlead.simulation.metrics.distribution import parts_above
 from fairlead.simulation.metrics.summary import summarise
 from fairlead.simulation.simulate import Outcome
 from oracles.plain_replay import plain_replay
@@ -51,7 +55,6 @@ def test_distributions_are_parts_of_what_was_measured(seed: int) -> None:
     measured = {
         completion_figure: lambda o: o.summary.jobs.completion,
         slowdown_figure: lambda o: o.summary.jobs.slowdown,
-        waiting_figure: lambda o: o.summary.outcomes.wait,
     }
     for draw, measure in measured.items():
         values = [measure(o)[~np.isnan(measure(o))] for o in outcomes.values()]
@@ -69,6 +72,71 @@ def test_distributions_are_parts_of_what_was_measured(seed: int) -> None:
                 assert (there <= x * (1 + CLOSE)).mean() >= part * (1 - CLOSE)
                 below = (there < x * (1 - CLOSE)).mean()
                 assert below <= part * (1 + CLOSE)
+
+
+@given(SEEDS)
+def test_jobs_that_wait_longer_are_counted_at_waits(seed: int) -> None:
+    outcomes = outcomes_by_seed(seed)
+    jobs = [o.summary.jobs for o in outcomes.values()]
+    waits = [found.wait[found.completed] for found in jobs]
+    figure = waiting_figure(outcomes, policy_styles(POLICIES, POLICIES[0]))
+    assert (figure is None) == (not any(found.any() for found in waits))
+    if figure is None:
+        return
+    for trace, there in zip(figure["data"], [w for w in waits if len(w)], strict=True):
+        assert trace["line"]["shape"] == "hv"
+        for k, (x, part) in enumerate(zip(trace["x"], trace["y"], strict=True)):
+            assert part == pytest.approx((there > x * (1 + 1e-5)).mean(), rel=CLOSE)
+            assert k == 0 or np.isclose(there, x, rtol=1e-5).any()
+
+
+def test_parts_above_by_hand() -> None:
+    value, part = parts_above(np.array([3.0, 1, 1, 7]), 10)
+    assert value.tolist() == [1, 3, 7]
+    assert part.tolist() == [0.5, 0.25, 0]
+    many = np.arange(10_000.0)
+    value, part = parts_above(many, 50)
+    assert len(value) <= 50
+    assert (value[-2:].tolist(), part[-1]) == ([9998, 9999], 0)
+    assert part == pytest.approx([(many > v).mean() for v in value])
+
+
+def dated(shown: bool) -> dict[str, Outcome]:
+    """Three days of one server from Monday 3 March 2025, 06:00."""
+    workload = Workload.from_arrays(
+        Cluster(("s",), ("cpu",), np.ones((1, 1)), np.array([1]), ("",), ({},)),
+        ["ana"],
+        job_user=[0, 0],
+        job_submit=[0.0, 2 * 86_400.0],
+        set_job=[0, 1],
+        set_tasks=[1, 1],
+        shapes=[[1.0]],
+        set_shape=[0, 0],
+        task_duration=[86_400.0, 86_400.0],
+        start_date=1_740_981_600.0 if shown else None,
+    )
+    outcome = Outcome("drf/best-fit", workload, plain_replay(workload, "drf/best-fit"))
+    return {"drf/best-fit": outcome}
+
+
+def test_axes_of_time_have_dates_where_the_log_has() -> None:
+    outcomes = dated(shown=True)
+    styles = policy_styles(list(outcomes), "")
+    users, until = users_drawn(outcomes), 3 * 86_400.0
+    drawn = [utilisation_figure(outcomes, styles, 0), fairness_figure(outcomes, styles)]
+    for figure in (*drawn, shares_figure(outcomes["drf/best-fit"], users, until)):
+        assert figure is not None
+        assert "Tue 4 Mar" in figure["layout"]["xaxis"]["ticktext"]
+        axis = figure["layout"]["xaxis"]
+        marks = dict(zip(axis["ticktext"], axis["tickvals"], strict=True))
+        # Eighteen hours after the start.
+        size = {" d": 86_400, " h": 3600}[axis["ticksuffix"]]
+        assert marks["Tue 4 Mar"] * size == pytest.approx(18 * 3600)
+        assert re.search(r"\w{3} \d Mar \d\d:\d\d$", figure["data"][0]["text"][0])
+    plain = dated(shown=False)
+    figure = utilisation_figure(plain, styles, 0)
+    assert "ticktext" not in figure["layout"]["xaxis"]
+    assert figure["data"][0]["text"][0].endswith(" d")
 
 
 @given(SEEDS)

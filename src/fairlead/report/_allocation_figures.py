@@ -144,19 +144,10 @@ def group_figure(allocation: Allocation, group: GroupHoldings, styles: Sequence[
             style.colour,
             level=True,
         )
-        drawn["marker"]["pattern"] = {
-            "shape": style.pattern,
-            "fillmode": "overlay",
-            "size": 7,
-            "solidity": 0.2,
-        }
+        drawn["marker"]["pattern"] = {"shape": style.pattern}
         return drawn | {
             "text": [plain(shortened(name)) if tasks else ""] * len(shares),
-            "textposition": "inside",
-            "insidetextanchor": "middle",
-            "textangle": 0,
             "insidetextfont": {"color": ink_on(style.colour)},
-            "constraintext": "inside",
         }
 
     traces = []
@@ -171,7 +162,6 @@ def group_figure(allocation: Allocation, group: GroupHoldings, styles: Sequence[
     drawn = layout(height=46 + 40 * len(labels)) | {"barmode": "stack", "bargap": 0.28}
     drawn["xaxis"] |= {"range": [0, max(1.0, longest)], "tickformat": ".0%", "dtick": 0.2}
     drawn["yaxis"] = rows(labels) | {"showgrid": False}
-    drawn["uniformtext"] = {"mode": "hide", "minsize": 10}
     return {"data": traces, "layout": drawn}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import unescape
 from math import isfinite
 from typing import Any
 
@@ -17,6 +16,7 @@ from fairlead.report.charts import (
     EVEN,
     INK,
     LESS,
+    LONGEST_LABEL,
     MORE,
     USERS_DRAWN,
     Figure,
@@ -145,8 +145,7 @@ def envy_figure(audit: Audit, comparison: FairComparison, users: IntArray) -> Fi
         trace["texttemplate"] = "%{text}"
     drawn = listed([names[n] for n in envious])
     across = rows([names[m] for m in envied])
-    longest = max((len(unescape(label)) for label in across["ticktext"]), default=0)
-    above = 7 * longest
+    longest = max((len(names[m]) for m in envied), default=0)
     drawn["xaxis"] = across | {
         "range": [-0.5, len(envied) - 0.5],
         "domain": [0, min(1.0, 0.2 * len(envied))],
@@ -156,8 +155,7 @@ def envy_figure(audit: Audit, comparison: FairComparison, users: IntArray) -> Fi
     }
     drawn["yaxis"]["showgrid"] = False
     # Labels above take room from the picture; a few rows would have none left.
-    drawn["margin"] = {"l": 10, "r": 30, "t": above + 14, "b": 20, "pad": 6}
-    drawn["height"] = above + 60 + 26 * len(envious)
+    drawn["height"] = 8 * min(longest, LONGEST_LABEL) + 60 + 26 * len(envious)
     return {"data": [trace], "layout": drawn}
 
 

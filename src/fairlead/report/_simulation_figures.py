@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil, log10
 from typing import Any
 
 import numpy as np
 
 from fairlead.model.cluster import FloatArray, IntArray
+from fairlead.model.run_log import RunLog
 from fairlead.model.ties import largest_first, smallest_first
+from fairlead.model.workload import Workload
 from fairlead.report._against_today import ComparedPolicy, most_used, ratio_text
+from fairlead.report._dates import date_marks, moment_text
 from fairlead.report.charts import (
     COLOUR_OF_OTHERS,
     COLOURS,
@@ -32,16 +36,18 @@ from fairlead.report.charts import (
     shortened,
 )
 from fairlead.report.numbers import UNCHANGED, counted, duration, percent, time_unit
-from fairlead.simulation.metrics.distribution import cumulative_distribution
+from fairlead.simulation.metrics.distribution import cumulative_distribution, parts_above
 from fairlead.simulation.simulate import Outcome
 
 POINTS = 500
+AT_A_TIME = "%{y:.1%} at %{text}"  # under the pointer
 USERS_APART = 10
 MARKED_USERS = 40  # of up to so many users each gets a dot
 LONGEST_NAME = 60
 # Zero times are drawn here on a logarithmic axis, or earlier if all times are short.
 SHORTEST = 1.0
 # Errors, reductions and ratios beyond these are drawn as these.
+WIDEST_WAITS = 1e4  # ratio of the longest wait to the shortest that is drawn
 LARGEST_ERROR = 2.0
 LEAST_REDUCTION = -1.0
 LEAST_RATIO, LARGEST_RATIO = 1e-3, 1e3
@@ -106,14 +112,14 @@ def utilisation_figure(
     outcomes: Mapping[str, Outcome], styles: Mapping[str, PolicyStyle], resource: int
 ) -> Figure:
     """Draw the used part of a resource over time, a line for each policy."""
-    unit, size = time_unit(max(outcome.summary.until for outcome in outcomes.values()))
+    axis = _TimeAxis(_workload(outcomes), max(o.summary.until for o in outcomes.values()))
     traces = []
     for name, outcome in outcomes.items():
         utilization = outcome.summary.utilization
-        x, y = _middles(utilization.edges) / size, utilization.share[:, resource]
-        texts = f"%{{y:.1%}} at %{{x:.4g}} {unit}"
-        traces.append(line(_short(name), x, y, texts, **styles[name].arguments))
-    drawn = _over_time(unit, 250)
+        middles, y = _middles(utilization.edges), utilization.share[:, resource]
+        trace = line(_short(name), middles / axis.size, y, AT_A_TIME, **styles[name].arguments)
+        traces.append(trace | {"text": axis.texts(middles)})
+    drawn = axis.layout(250)
     top = max(1.0, *(most_used(outcome) for outcome in outcomes.values()))
     drawn["yaxis"] |= {"range": [0, 1.03 * top]}
     return {"data": traces, "layout": drawn}
@@ -123,7 +129,7 @@ def fairness_figure(
     outcomes: Mapping[str, Outcome], styles: Mapping[str, PolicyStyle]
 ) -> Figure | None:
     """Draw the fairness error over time; None if no user was ever active."""
-    unit, size = time_unit(max(outcome.summary.arrivals for outcome in outcomes.values()))
+    axis = _TimeAxis(_workload(outcomes), max(o.summary.arrivals for o in outcomes.values()))
     traces = []
     for name, outcome in outcomes.items():
         fairness = outcome.summary.fairness
@@ -131,11 +137,15 @@ def fairness_figure(
             continue
         error = fairness.error
         drawn = np.minimum(error, LARGEST_ERROR)
-        texts = "%{text} at %{x:.4g} " + unit
-        trace = line(_short(name), fairness.time / size, drawn, texts, **styles[name].arguments)
-        trace["text"] = ["" if np.isnan(e) else percent(e) for e in error.tolist()]
+        x = fairness.time / axis.size
+        trace = line(_short(name), x, drawn, "%{text}", **styles[name].arguments)
+        times = axis.texts(fairness.time)
+        trace["text"] = [
+            "" if np.isnan(e) else f"{percent(e)} at {time}"
+            for e, time in zip(error.tolist(), times, strict=True)
+        ]
         traces.append(trace)
-    return {"data": traces, "layout": _over_time(unit, 300)} if traces else None
+    return {"data": traces, "layout": axis.layout(300)} if traces else None
 
 
 def users_drawn(outcomes: Mapping[str, Outcome]) -> IntArray:
@@ -155,7 +165,7 @@ def shares_figure(outcome: Outcome, users: IntArray, until: float) -> Figure:
     `users` (U,) are drawn by themselves; `until` is the end of the axis, in seconds.
     """
     shares, names = outcome.summary.shares, outcome.workload.users
-    unit, size = time_unit(until)
+    axis = _TimeAxis(outcome.workload, until)
     rest = shares.dominant.sum(axis=1) - shares.dominant[:, users].sum(axis=1)
     bands = [
         (names[n], COLOURS[k % len(COLOURS)], shares.dominant[:, n])
@@ -164,15 +174,15 @@ def shares_figure(outcome: Outcome, users: IntArray, until: float) -> Figure:
     if len(names) > len(users):
         others = counted(len(names) - len(users), "other user")
         bands.append((others, COLOUR_OF_OTHERS, np.maximum(rest, 0.0)))
-    middles = _middles(shares.edges) / size
+    middles = _middles(shares.edges)
+    texts = axis.texts(middles)
     traces = []
     for k, (name, colour, held) in enumerate(bands):
-        key = f"user-{k}"
-        trace = line(shortened(name), middles, held, "%{y:.2%}", colour=colour, width=0.5, key=key)
-        trace["hovertemplate"] = "%{y:.2%}"
-        traces.append(trace | {"stackgroup": "users", "fillcolor": colour})
-    drawn = _over_time(unit, 340) | {"hovermode": "x unified"}
-    drawn["xaxis"]["range"] = [0, until / size]
+        key, x = f"user-{k}", middles / axis.size
+        trace = line(shortened(name), x, held, AT_A_TIME, colour=colour, width=0.5, key=key)
+        traces.append(trace | {"text": texts, "stackgroup": "users", "fillcolor": colour})
+    drawn = axis.layout(340)
+    drawn["xaxis"]["range"] = [0, until / axis.size]
     return {"data": traces, "layout": drawn}
 
 
@@ -187,9 +197,38 @@ def completion_figure(
 def waiting_figure(
     outcomes: Mapping[str, Outcome], styles: Mapping[str, PolicyStyle]
 ) -> Figure | None:
-    """Draw the distribution of waits of started tasks."""
-    times = {name: outcome.summary.outcomes.wait for name, outcome in outcomes.items()}
-    return _times_figure(times, styles, "of tasks within")
+    """Draw the part of the complete jobs that waits longer than each time, on logarithmic axes.
+
+    Most jobs wait little under any policy, so the differences are in small parts and long waits.
+    """
+    waits = {name: o.summary.jobs.wait[o.summary.jobs.completed] for name, o in outcomes.items()}
+    longest = max((float(found.max(initial=0.0)) for found in waits.values()), default=0.0)
+    if not longest:
+        return None
+    floor = max(longest / WIDEST_WAITS, min(SHORTEST, longest / 10))
+    traces = []
+    least = 1.0
+    for name, found in waits.items():
+        if not len(found):
+            continue
+        value, part = parts_above(found, POINTS)
+        value = np.concatenate([[floor], value[value > floor]])
+        part = np.concatenate([[(found > floor).mean()], part[len(part) - len(value) + 1 :]])
+        least = min(least, 1 / len(found))
+        texts = "%{y:.2~%} of jobs wait longer than %{text}"
+        trace = line(_short(name), value, part, texts, **styles[name].arguments)
+        traces.append(_stairs(trace) | {"text": [duration(v) for v in value.tolist()]})
+    drawn = layout(legend=True)
+    drawn["xaxis"] |= logarithmic_times(floor, longest * 1.3)
+    marks = [10.0**-k for k in range(ceil(-log10(least)) + 1)]
+    drawn["yaxis"] = {
+        "type": "log",
+        "range": [log10(least / 1.5), 0.03],
+        "tickvals": marks,
+        "ticktext": [f"{100 * mark:g}%" for mark in marks],
+        "automargin": True,
+    }
+    return {"data": traces, "layout": drawn}
 
 
 def slowdown_figure(
@@ -212,7 +251,7 @@ def slowdown_figure(
     }
     texts = "%{y:.1%} of jobs at most %{x:.3g} times"
     traces = [
-        line(_short(name), np.maximum(value, 1.0), part, texts, **styles[name].arguments)
+        _stairs(line(_short(name), np.maximum(value, 1.0), part, texts, **styles[name].arguments))
         for name, v in slowdowns.items()
         if not np.isnan(v).all()
         for value, part in [cumulative_distribution(v, POINTS)]
@@ -330,6 +369,23 @@ def done_figure(against: ComparedPolicy, beside: str = "today") -> Figure | None
     return {"data": [trace, diagonal], "layout": drawn}
 
 
+def running_figure(log: RunLog) -> Figure | None:
+    """Draw the number of running tasks over time; None if no task started."""
+    if not len(log.task):
+        return None
+    moments = np.unique(np.concatenate([[0.0], log.start, log.end]))
+    if len(moments) > POINTS:
+        moments = np.linspace(0.0, log.makespan, POINTS)
+    started = np.searchsorted(np.sort(log.start), moments, side="right")
+    running = started - np.searchsorted(np.sort(log.end), moments, side="right")
+    unit, size = time_unit(log.makespan)
+    texts = f"%{{y}} at %{{x:.4g}} {unit}"
+    trace = line("running tasks", moments / size, running, texts, colour=COLOURS[0])
+    drawn = layout()
+    drawn["xaxis"] |= {"ticksuffix": f" {unit}", "rangemode": "tozero"}
+    return {"data": [_stairs(trace)], "layout": drawn}
+
+
 def _short(name: str) -> str:
     return shortened(name, LONGEST_NAME)
 
@@ -365,8 +421,13 @@ def _times_figure(
         value, part = cumulative_distribution(found, POINTS)
         texts = f"%{{y:.1%}} {what} %{{text}}"
         trace = line(_short(name), np.maximum(value, floor), part, texts, **styles[name].arguments)
-        traces.append(trace | {"text": [duration(v) for v in value.tolist()]})
+        traces.append(_stairs(trace) | {"text": [duration(v) for v in value.tolist()]})
     return {"data": traces, "layout": drawn}
+
+
+def _stairs(trace: Trace) -> Trace:
+    """Draw a distribution level between its values: no job has a value between them."""
+    return trace | {"line": trace["line"] | {"shape": "hv"}}
 
 
 def _texts_of_ratio(against: ComparedPolicy, n: int) -> str:
@@ -390,7 +451,36 @@ def _distribution() -> dict[str, Any]:
     return drawn
 
 
-def _over_time(unit: str, height: int) -> dict[str, Any]:
-    drawn = layout(height=height, share=True, legend=True)
-    drawn["xaxis"] |= {"ticksuffix": f" {unit}", "hoverformat": ".4~g", "rangemode": "tozero"}
-    return drawn
+def _workload(outcomes: Mapping[str, Outcome]) -> Workload:
+    return next(iter(outcomes.values())).workload
+
+
+class _TimeAxis:
+    """An axis of time: dates where the log has them, else seconds to days from its start."""
+
+    def __init__(self, workload: Workload, until: float) -> None:
+        self._workload = workload
+        self._ends = workload.date_of(0.0), workload.date_of(until)
+        self._until = until
+        self.unit, self.size = time_unit(until)
+
+    def texts(self, seconds: FloatArray) -> list[str]:
+        """Write times as dates, or in the axis's unit."""
+        dates = [self._workload.date_of(s) for s in seconds.tolist()]
+        return [
+            f"{s / self.size:.4g} {self.unit}" if date is None else moment_text(date)
+            for s, date in zip(seconds.tolist(), dates, strict=True)
+        ]
+
+    def layout(self, height: int) -> dict[str, Any]:
+        """Lay out a picture over time."""
+        drawn = layout(height=height, share=True, legend=True)
+        drawn["xaxis"] |= {"range": [0, self._until / self.size], "ticksuffix": f" {self.unit}"}
+        first, last = self._ends
+        if first is not None and last is not None:
+            marks = date_marks(first, last)
+            drawn["xaxis"] |= {
+                "tickvals": [(mark - first).total_seconds() / self.size for mark, _ in marks],
+                "ticktext": [text for _, text in marks],
+            }
+        return drawn

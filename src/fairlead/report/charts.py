@@ -1,10 +1,10 @@
-"""The chart kit: pictures as plain data that Plotly's script draws in the browser.
+"""The chart kit: pictures as plain data, which pages draw as SVG and notebooks with Plotly.
 
-A picture is a list of traces (`line`, `dots`, `bars`, ...) in a `layout`. The text under the
-pointer is a list with one text for each point, which `hover` builds, or one template in which
-``%{x}``, ``%{y}`` and ``%{text}`` stand for the point's own values. The page chooses colours of
-text and axes by the reader's light or dark setting, and lists the names of traces above the picture
-where the layout asks for a legend.
+A picture is a list of traces (`line`, `dots`, `bars`, ...) in a `layout`, in Plotly's terms. The
+text under the pointer is a list with one text for each point, which `hover` builds, or one template
+in which ``%{x}``, ``%{y}`` and ``%{text}`` stand for the point's own values. The page chooses
+colours of text and axes by the reader's light or dark setting, and lists the names of traces above
+the picture where the layout asks for a legend.
 """
 
 from __future__ import annotations
@@ -192,7 +192,6 @@ def layout(
     """Lay out a picture with named axes; of `share`, upright values are written in per cent."""
     return {
         "height": height,
-        "margin": {"l": 10, "r": 24, "t": 10, "b": 48 if across else 28, "pad": 6},
         "xaxis": {"title": {"text": across}, "showgrid": False, "zeroline": False, "nticks": 8},
         "yaxis": {
             "title": {"text": up},
@@ -219,7 +218,7 @@ def rows(labels: Sequence[str]) -> dict[str, Any]:
     """Return an upright axis with a label for each row, the first on top."""
     return {
         "tickvals": list(range(len(labels))),
-        "ticktext": [plain(shortened(label)) for label in labels],
+        "ticktext": [plain(label) for label in labels],  # shortened when drawn
         "range": [len(labels) - 0.5, -0.5],
         "automargin": True,
         "showgrid": True,

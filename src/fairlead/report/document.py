@@ -150,7 +150,7 @@ class Picture:
     """A picture of a page."""
 
     caption: str
-    figure: Any  # plain data for Plotly's script, or a function that returns it
+    figure: Any  # a figure of the chart kit, or a function that returns it
     about: str  # description for screen readers
     heading: str = ""
     small: bool = False  # whether two of them stand side by side
@@ -188,12 +188,13 @@ class Document:
     """An answer for people, and as plain values for programs."""
 
     title: str  # subject, such as the name of a file
-    about: str  # kind of answer, for the window's title
+    about: str  # kind of answer, for the heading of a page
     lead: str  # size of the problem, and the method
     verdict: Statement | None  # the answer in a sentence
     blocks: Sequence[Block]  # the picture first
     values: Callable[[], Mapping[str, Any]]  # returns the whole answer as plain values
     left_out: Sequence[str] = ()  # parts of the input that were left out, and why
+    period: str = ""  # dates of a trace, for the heading of a page
 
     def to_json(self) -> str:
         """Return the answer as one JSON object, with its final newline."""

@@ -1,6 +1,7 @@
 """Render documents as HTML pages: one self-contained file each.
 
-A page holds the drawing script and its data in compressed form.
+Pictures are in the page as SVG, so that it is complete and prints without its script. The script
+adds sorting, searching and tabs.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from typing import NamedTuple
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from fairlead.report.charts import INK, Figure, css, css_dash
-from fairlead.report.document import MARKS, Block, Cell, Content, Document, Picture, Table
+from fairlead.report._svg import to_svg
+from fairlead.report.charts import INK, css, css_dash
+from fairlead.report.document import MARKS, Block, Cell, Column, Content, Document, Picture, Table
 from fairlead.report.numbers import counted
 
 ROWS_ON_PAGE = 2000
@@ -26,15 +28,14 @@ FIRST_ROWS = 60  # further rows are compressed; the page's script inserts them
 # Longer tables have a scroll bar of their own; tables of more users can be searched.
 ROWS_ON_SCREEN, ROWS_TO_SEARCH = 40, 20
 LINES_ON_PAGE = 200
-# Plotly's own build for pictures with two axes, a third of the whole script; see documents.md.
-CHART_SCRIPT = "plotly-cartesian.min.js.gz"
+COLUMNS_ON_PHONE = 3
 _TEMPLATE = files("fairlead.report") / "template"
 
 
 def to_page(document: Document) -> str:
     """Render a document as one self-contained HTML page.
 
-    Cost: the characters of the answer, and .6 MB for the script where there are pictures.
+    Cost: the characters of the answer.
     """
     return _environment().get_template("page.html").render(document=document, page=_Page())
 
@@ -46,11 +47,6 @@ def _packed(packed: bytes) -> Markup:
     return Markup(f'data-bytes="{len(packed)}">{written}')
 
 
-@cache
-def _chart_script() -> Markup:
-    return _packed((_TEMPLATE / CHART_SCRIPT).read_bytes())
-
-
 class _LegendLine(NamedTuple):
     key: str
     name: str
@@ -59,16 +55,19 @@ class _LegendLine(NamedTuple):
     shape: str  # ``line`` or ``swatch``
 
 
+class _Drawn(NamedTuple):
+    svg: Markup
+    legend: list[_LegendLine]
+
+
 class _Page:
     """The functions and state that the template uses for one page."""
 
     marks = MARKS
     lines = LINES_ON_PAGE
     rows_on_screen, rows_to_search = ROWS_ON_SCREEN, ROWS_TO_SEARCH
-    chart_script = staticmethod(_chart_script)
 
     def __init__(self) -> None:
-        self.figures: dict[str, Figure] = {}
         self.kept: dict[str, str] = {}
         self.identities = 0
 
@@ -76,6 +75,12 @@ class _Page:
     def shown(blocks: Iterable[Block] | Callable[[], Iterable[Block]]) -> list[tuple[str, Block]]:
         """Return blocks with the names of their kinds."""
         return [(type(b).__name__, b) for b in (blocks() if callable(blocks) else blocks)]
+
+    @staticmethod
+    def heading(document: Document) -> str:
+        """Name the page: its subject, the period, and the kind of answer."""
+        period = f", {document.period}" if document.period else ""
+        return f"{document.title}{period}: {document.about}"
 
     def identity(self, kind: str) -> str:
         """Return an identity for an element, such as ``table-3``."""
@@ -88,8 +93,19 @@ class _Page:
         rows, split = table.shown_rows(ROWS_ON_PAGE), 0 if table.folded else FIRST_ROWS
         return map(table.row, rows[:split] if first else rows[split:])
 
+    @staticmethod
+    def later_rows(table: Table) -> str:
+        """Describe the rows that a page without its script lacks, if any."""
+        later = min(table.count, ROWS_ON_PAGE) - (0 if table.folded else FIRST_ROWS)
+        return f"{counted(later, 'more row')}, for which scripts must be on." if later > 0 else ""
+
+    @staticmethod
+    def stacks(columns: Sequence[Column]) -> bool:
+        """Return whether a phone shows the cells of a row one below the other."""
+        return len(columns) > COLUMNS_ON_PHONE
+
     def keep(self, place: str, html: str) -> str:
-        """Store HTML that the page's script inserts at a place."""
+        """Store the rows that the page's script inserts at a place."""
         if html.strip():
             self.kept[place] = html
         return ""
@@ -107,36 +123,25 @@ class _Page:
         """Return a text as a cell."""
         return content if isinstance(content, Cell) else Cell(content)
 
-    def key(self, picture: Picture) -> str:
-        """Keep the picture's data, and return its key."""
-        key = f"figure-{len(self.figures) + 1}"
-        figure = picture.figure() if callable(picture.figure) else picture.figure
-        # Copies: `legend` changes them, and the document may be rendered again.
-        self.figures[key] = figure | {
-            "data": [dict(trace) for trace in figure["data"]],
-            "layout": dict(figure["layout"]),
-        }
-        return key
-
     def packed_contents(self) -> Markup:
-        """Return the compressed figures and stored HTML; outer places precede inner ones."""
-        contents = {"figures": self.figures, "kept": dict(reversed(self.kept.items()))}
-        text = json.dumps(contents, allow_nan=False, separators=(",", ":"))
+        """Return the compressed rows that the page's script inserts, by their places."""
+        text = json.dumps(self.kept, separators=(",", ":"))
         return _packed(gzip.compress(text.encode(), 9, mtime=0))
 
-    def legend(self, key: str) -> list[_LegendLine]:
-        """List a picture's traces.
-
-        The page shows them above the picture, where names have room; Plotly's legend is off.
-        """
-        figure = self.figures[key]
-        wanted = figure["layout"].pop("showlegend", False)
-        figure["layout"]["showlegend"] = False
+    def drawn(self, picture: Picture) -> _Drawn:
+        """Draw a picture, and list the traces that its legend names above it."""
+        key = self.identity("figure")
+        figure = picture.figure() if callable(picture.figure) else picture.figure
         listed: dict[str, _LegendLine] = {}
-        for trace in figure["data"] if wanted else ():
-            if not trace.get("name") or not trace.get("showlegend", True):
+        traces = []
+        for trace in figure["data"]:
+            is_named = trace.get("name") and trace.get("showlegend", True)
+            if not is_named or not figure["layout"].get("showlegend", False):
+                traces.append(trace)
                 continue
-            group = trace.setdefault("legendgroup", f"{key}: {trace['name']}")
+            group = trace.get("legendgroup", f"{key}: {trace['name']}")
+            # A copy: the document may be rendered again.
+            traces.append(trace | {"legendgroup": group})
             is_line = "lines" in trace.get("mode", "") and trace["line"].get("width", 1) > 0
             style = trace["line"] if is_line else trace.get("marker", {})
             colour = style.get("color", INK)
@@ -148,7 +153,8 @@ class _Page:
                 "line" if is_line else "swatch",
             )
             listed.setdefault(group, line)
-        return list(listed.values())
+        svg = to_svg(figure | {"data": traces}, picture.about, key)
+        return _Drawn(svg, list(listed.values()))
 
 
 @cache

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from html import unescape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from fairlead.errors import FairleadError, InputError, how_to_install
 from fairlead.mechanisms.comparison import Allocations
 from fairlead.model.allocation import Allocation
+from fairlead.model.run_log import RunLog
 from fairlead.properties.audit import Audit
 from fairlead.report import charts
 from fairlead.report._allocation_figures import comparison_figure, share_figure, user_styles
@@ -15,6 +17,7 @@ from fairlead.report._audit_figures import shares_figure as audit_figure
 from fairlead.report._fair_comparison import compare_with_fair
 from fairlead.report._simulation_figures import (
     policy_styles,
+    running_figure,
     shares_figure,
     users_drawn,
     waiting_figure,
@@ -33,7 +36,8 @@ def plot(answer: object) -> Figure:
     """Draw an answer.
 
     Users' shares of an allocation, a filling or several allocations; held and due shares of an
-    audit; shares over time of a run; the waits under several policies.
+    audit; shares over time of a run; running tasks over time of a log; the waits under several
+    policies.
 
     Raises
     ------
@@ -57,12 +61,24 @@ def plot(answer: object) -> Figure:
         "height": max(LEAST_HEIGHT, layout.get("height", 0) + ROOM_FOR_TITLE),
         "margin": {"t": 60, "b": 50, "l": 60, "r": 20},
     }
+    if "ticktext" in layout["yaxis"]:
+        names = [unescape(name) for name in layout["yaxis"]["ticktext"]]
+        layout["yaxis"]["ticktext"] = [charts.plain(charts.shortened(name)) for name in names]
     figure: Figure = graph_objects.Figure(_with_ink(drawn["data"]), layout)
-    over_time = isinstance(answer, Outcome)
+    over_time = isinstance(answer, Outcome | RunLog)
     waits = isinstance(answer, Outcomes)
     figure.update_xaxes(title="wait" if waits else "time" if over_time else "dominant share")
-    figure.update_yaxes(title="tasks" if waits else "dominant share" if over_time else "")
+    figure.update_yaxes(title=_up(answer))
     return figure
+
+
+def _up(answer: object) -> str:
+    """Return the title of the upright axis."""
+    if isinstance(answer, Outcomes):
+        return "jobs"
+    if isinstance(answer, RunLog):
+        return "running tasks"
+    return "dominant share" if isinstance(answer, Outcome) else ""
 
 
 def _figure_of(answer: object) -> tuple[str, charts.Figure | None]:
@@ -81,9 +97,11 @@ def _figure_of(answer: object) -> tuple[str, charts.Figure | None]:
         users = users_drawn({answer.name: answer})
         drawn = shares_figure(answer, users, answer.summary.until)
         return f"Dominant shares over time under {answer.name}", drawn
+    if isinstance(answer, RunLog):
+        return f"Running tasks under {answer.policy}", running_figure(answer)
     if isinstance(answer, Outcomes):
         styles_of = policy_styles(list(answer), next(iter(answer), ""))
-        return "Part of tasks with at most this wait", waiting_figure(answer, styles_of)
+        return "Part of jobs that wait longer", waiting_figure(answer, styles_of)
     raise InputError(f"cannot draw a {type(answer).__name__}", "plot")
 
 

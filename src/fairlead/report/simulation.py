@@ -22,6 +22,7 @@ from fairlead.report._against_today import (
     unplaceable_tasks,
     unrecorded,
 )
+from fairlead.report._dates import period_text
 from fairlead.report._simulation_figures import (
     LARGEST_ERROR,
     PolicyStyle,
@@ -120,7 +121,14 @@ def simulation_document(
         _verdict(runs, found, changed),
         list(_blocks(runs, found, styles, reasons)),
         values,
+        period=_period(runs.baseline.workload),
     )
+
+
+def _period(workload: Workload) -> str:
+    """Write the dates of a workload; empty if it has none."""
+    first, last = workload.date_of(0.0), workload.date_of(workload.span)
+    return "" if first is None or last is None else period_text(first, last)
 
 
 def size_of_workload(workload: Workload) -> str:
@@ -170,7 +178,7 @@ def _verdict(runs: Runs, found: Mapping[str, Figures], changed: Collection[str])
         unplaced = f", but {counted(nowhere, 'task')} can run nowhere" if nowhere else ""
         waits = (found[runs.today]["mean_wait"], found[against.name]["mean_wait"])
         wait = ""
-        if against.name in changed and None not in waits:
+        if None not in waits:
             wait = f" (mean wait {duration(waits[1])} in place of {duration(waits[0])})"
         name = short_name(against.name)
         parts.append(f"under {name} {gained:,} gain, {lost:,} lose{wait}{unplaced}")
@@ -616,9 +624,9 @@ def _distributions(runs: Runs, styles: Mapping[str, PolicyStyle]) -> Iterator[Bl
                 "Distribution of the slowdown of jobs",
             ),
             (
-                "Tasks started within",
+                "Jobs that wait longer than",
                 waiting_figure(outcomes, styles),
-                "Distribution of waiting times",
+                "Distribution of waiting times of jobs",
             ),
             (
                 "Shorter than today, by size of the job",
@@ -632,8 +640,9 @@ def _distributions(runs: Runs, styles: Mapping[str, PolicyStyle]) -> Iterator[Bl
         return
     yield from pictures
     yield Prose(
-        "Parts are of the jobs that were complete, and of the tasks that started, under each "
-        "policy: the table above has their numbers. Slowdown: completion time over the duration of "
+        "Parts are of the jobs that were complete under each policy: the table above has their "
+        "numbers. A job waits from its submission to the start of its first task; both axes of "
+        "waits are logarithmic. Slowdown: completion time over the duration of "
         "the job's longest task. Shorter than today: by how much the mean completion time is "
         "reduced, of jobs complete under both; below zero they take longer, and below −100 % they "
         "are drawn as that.",

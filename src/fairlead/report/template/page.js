@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-  // Pictures and long tables are in the page in compressed form.
+  // The later rows of long tables are in the page in compressed form.
   const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;,=>?@^_`{|}~";
 
   // Five digits of base 85 stand for four bytes.
@@ -23,109 +23,27 @@
     return new Response(stream).text();
   }
 
-  let figures = {};
-  let places = [];
-  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-
-  const hidden = new Set();
-
-  // Plotly takes colours as values, so the page's light or dark ones are filled in when drawing.
-  function themed(figure) {
-    const data = structuredClone(figure.data);
-    for (const trace of data) {
-      if (hidden.has(trace.legendgroup)) trace.visible = false;
-      if (trace.marker && trace.marker.color === "themed") trace.marker.color = colour("--ink");
-      if (trace.line && trace.line.color === "themed") trace.line.color = colour("--ink");
-      if (trace.mode === "text") trace.textfont = { color: colour("--ink") };
-      if (trace.type === "bar" && trace.orientation === "h") trace.marker.line = { color: colour("--card"), width: 1 };
-      if (trace.mode === "markers" && !trace.marker.line) trace.marker.line = { color: colour("--card"), width: 1 };
-    }
-    const axis = { gridcolor: colour("--grid"), linecolor: colour("--rule"), zerolinecolor: colour("--rule"), fixedrange: true };
-    const layout = structuredClone(figure.layout);
-    layout.xaxis = { ...axis, ...layout.xaxis };
-    layout.yaxis = { ...axis, ...layout.yaxis };
-    return {
-      data,
-      layout: {
-        paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-        margin: { l: 10, r: 30, t: 6, b: 26, pad: 6 },
-        font: { family: getComputedStyle(document.body).fontFamily, size: 12.5, color: colour("--ink") },
-        hoverlabel: { align: "left", bgcolor: colour("--card"), bordercolor: colour("--faint"), font: { color: colour("--ink") } },
-        ...layout,
-      },
-    };
-  }
-
-  // A drawn picture keeps its width until it is purged.
-  function drawAnew(place) {
-    if (place.dataset.drawn) Plotly.purge(place);
-    draw(place);
-  }
-
-  function draw(place) {
-    const figure = themed(figures[place.dataset.figure]);
-    Plotly.react(place, figure.data, figure.layout, { displayModeBar: false, responsive: true });
-    place.dataset.drawn = "yes";
-  }
-
-  // Pictures are drawn when they come near the screen: a page may hold hundreds.
-  async function showPictures() {
-    places = [...document.querySelectorAll(".plot")];
-    if (!places.length) return;
-    const script = document.createElement("script");
-    script.textContent = await unpacked("charts");
-    document.head.append(script);
-    const watcher = new IntersectionObserver((entries) => {
-      for (const entry of entries) {
-        if (!entry.isIntersecting) continue;
-        watcher.unobserve(entry.target);
-        draw(entry.target);
-      }
-    }, { rootMargin: "600px" });
-    for (const place of places) watcher.observe(place);
-    const again = () => places.filter((p) => p.dataset.drawn && p.offsetParent).forEach(draw);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
-    // Paper is narrower than most screens and has no tabs: all is drawn again for it.
-    addEventListener("beforeprint", () => {
-      document.documentElement.classList.add("on-paper");
-      places.forEach(drawAnew);
-    });
-    addEventListener("afterprint", () => {
-      document.documentElement.classList.remove("on-paper");
-      for (const place of places) {
-        Plotly.purge(place);
-        delete place.dataset.drawn;
-        watcher.observe(place);
-      }
-    });
-  }
-
-  async function fillIn() {
+  async function insertRows() {
     if (!document.getElementById("contents")) return;
-    const contents = JSON.parse(await unpacked("contents"));
-    figures = contents.figures;
-    for (const [place, html] of Object.entries(contents.kept)) {
+    for (const [place, html] of Object.entries(JSON.parse(await unpacked("contents")))) {
       document.getElementById(place).insertAdjacentHTML("beforeend", html);
-    }
-  }
-
-  function failed() {
-    for (const place of document.querySelectorAll(".plot")) {
-      place.textContent = "This browser cannot unpack pictures and long tables; --json has all.";
     }
   }
 
   function listen() {
     // A legend hides and shows its traces in every picture.
     const toggles = [...document.querySelectorAll("[data-toggles]")];
+    const drawn = [...document.querySelectorAll("[data-key]")];
     for (const toggle of toggles) {
       toggle.addEventListener("click", () => {
         const key = toggle.dataset.toggles;
-        if (!hidden.delete(key)) hidden.add(key);
+        const isShown = toggle.getAttribute("aria-pressed") === "false";
         for (const other of toggles) {
-          if (other.dataset.toggles === key) other.setAttribute("aria-pressed", String(!hidden.has(key)));
+          if (other.dataset.toggles === key) other.setAttribute("aria-pressed", String(isShown));
         }
-        places.filter((place) => place.dataset.drawn).forEach(draw);
+        for (const trace of drawn) {
+          if (trace.dataset.key === key) trace.style.display = isShown ? "" : "none";
+        }
       });
     }
 
@@ -151,7 +69,9 @@
       });
       select(tabs[0]);
     }
+  }
 
+  function listenToTables() {
     function sortable(table) {
       const headings = [...table.tHead.rows[0].cells];
       const value = (row, column) => {
@@ -189,5 +109,7 @@
     }
   }
 
-  fillIn().catch(failed).then(listen).then(showPictures).catch(failed);
+  listen();
+  // A browser that cannot unpack them has the first rows.
+  insertRows().finally(listenToTables);
 })();

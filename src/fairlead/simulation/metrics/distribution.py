@@ -25,6 +25,23 @@ def cumulative_distribution(
     return ordered, part
 
 
+def parts_above(values: FloatArray, points: int) -> tuple[FloatArray, FloatArray]:
+    """Return distinct values, ascending, and the part of the values that is above each of them.
+
+    At most `points` values are returned, evenly spaced in the logarithm of the part, and the
+    largest, above which there is none. All values are numbers. O(V log V) for V values.
+    """
+    ordered, counts = np.unique(values, return_counts=True)
+    above = len(values) - np.cumsum(counts)
+    if len(ordered) > points:
+        wanted = np.geomspace(max(above[0], 1), 1, points - 1)
+        # The first value with at most as many above it.
+        chosen = np.searchsorted(-above, -wanted)
+        ordered, above = (v[np.unique([*chosen, len(v) - 1])] for v in (ordered, above))
+    part: FloatArray = above / max(1, len(values))
+    return ordered, part
+
+
 def percentile(values: FloatArray, percent: float) -> float:
     """Return the least value that at least `percent` percent of the values do not exceed.
 

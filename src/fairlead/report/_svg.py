@@ -1,0 +1,480 @@
+"""Draw figures of the chart kit as SVG, which a page shows and prints without a script.
+
+A drawing fills the width of its place and keeps its height. So positions across are percentages
+and positions upright are pixels; only curves are in an inner drawing that is stretched.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape, unescape
+from itertools import pairwise
+from math import ceil, floor, log10, radians, sin
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
+
+from fairlead.report.charts import COLOUR_OF_FREE, PATTERNS, Figure, Trace, css, shortened
+
+LETTER = 7.5  # pixels: mean width of a letter, rounded up
+LINE = 16  # pixels: height of a line of text
+# Pixels that a picture is sure to have across; labels that need more are hidden on phones.
+NARROW, WIDE = 190, 560
+STRETCHED = 1000  # width of the inner drawing of curves
+HOVER_STRIPS = 60  # parts of a picture of lines, each with its values under the pointer
+DASH_LENGTHS = {
+    "dash": "8 5",
+    "dot": "2 4",
+    "dashdot": "8 4 2 4",
+    "longdash": "14 6",
+    "longdashdot": "14 4 2 4",
+}
+# Shapes of size 1 around the origin; a circle is drawn for all others.
+SHAPES = {
+    "diamond": "M0-.65 .65 0 0 .65-.65 0Z",
+    "square": "M-.45-.45H.45V.45H-.45Z",
+    "triangle-up": "M0-.6 .55 .42H-.55Z",
+    "cross": "M-.17-.5H.17V-.17H.5V.17H.17V.5H-.17V.17H-.5V-.17H-.17Z",
+    "x": "M-.5-.3-.3-.5 0-.2 .3-.5 .5-.3 .2 0 .5 .3 .3 .5 0 .2-.3 .5-.5 .3-.2 0Z",
+    "star": "M0-.6 .15-.19 .57-.19 .23 .07 .35 .49 0 .24-.35 .49-.23 .07-.57-.19-.15-.19Z",
+    "hexagon": "M0-.55 .48-.28V.28L0 .55-.48 .28V-.28Z",
+}
+_FIELD = re.compile(r"%\{(x|y|text|fullData\.name)(?::([^}]*))?\}")
+
+
+class Tick(NamedTuple):
+    """A mark of an axis."""
+
+    part: float  # position, from 0 to 1
+    label: str
+
+
+class Axis:
+    """The scale of one axis: the part of its length that is before a value."""
+
+    def __init__(self, layout: Mapping[str, Any], values: Sequence[float]) -> None:
+        self.layout = layout
+        self.is_log = layout.get("type") == "log"
+        self.low, self.high = map(float, layout.get("range") or self._range(values))
+        if self.low == self.high:
+            self.high = self.low + 1.0
+        self.start, self.end = map(float, layout.get("domain", (0.0, 1.0)))
+
+    def _range(self, values: Sequence[float]) -> tuple[float, float]:
+        low, high = min(values, default=0.0), max(values, default=1.0)
+        margin = 0.03 * (high - low)
+        if self.layout.get("rangemode") == "tozero":
+            return (low - margin if low < 0 else 0.0), (high + margin if high > 0 else 0.0)
+        return low - margin, high + margin
+
+    def part(self, value: float) -> float:
+        """Return the position of a value, from 0 to 1 within the range."""
+        if self.is_log:
+            value = log10(value) if value > 0 else self.low - 1.0
+        part: float = (value - self.low) / (self.high - self.low)
+        return self.start + part * (self.end - self.start)
+
+    def ticks(self) -> list[Tick]:
+        """Return the marks within the range: the given ones, or round numbers."""
+        if "tickvals" in self.layout:
+            given = zip(self.layout["tickvals"], self.layout["ticktext"], strict=True)
+            marks = [Tick(self.part(v), unescape(str(text))) for v, text in given]
+        else:
+            marks = [Tick(self.part(v), self._text(v)) for v in self._round_values()]
+        lowest, highest = sorted((self.start, self.end))
+        return [tick for tick in marks if lowest - 1e-6 <= tick.part <= highest + 1e-6]
+
+    def _round_values(self) -> Iterator[float]:
+        low, high = sorted((self.low, self.high))
+        step = self.layout.get("dtick") or _round_step((high - low) / self.layout.get("nticks", 6))
+        for k in range(ceil(low / step - 1e-9), floor(high / step + 1e-9) + 1):
+            yield k * step
+
+    def _text(self, value: float) -> str:
+        if "%" in self.layout.get("tickformat", ""):
+            return f"{100 * value:.6g}%"
+        return f"{value:,.6g}{self.layout.get('ticksuffix', '')}"
+
+
+def _round_step(least: float) -> float:
+    """Return the smallest of 1, 2 and 5 times a power of ten that is not less."""
+    power = 10.0 ** floor(log10(least))
+    return next(power * f for f in (1, 2, 5, 10) if power * f >= least * (1 - 1e-9))
+
+
+def _longest(ticks: Sequence[Tick]) -> int:
+    return max((len(shortened(tick.label)) for tick in ticks), default=0)
+
+
+def to_svg(figure: Figure, about: str, key: str) -> Markup:
+    """Draw a figure.
+
+    Parameters
+    ----------
+    figure : Figure
+        Of the chart kit.
+    about : str
+        Description for screen readers.
+    key : str
+        Identity of the drawing in its page.
+    """
+    return Markup(_Drawing(figure).html(about, key))
+
+
+class _Drawing:
+    def __init__(self, figure: Figure) -> None:
+        self.traces: list[Trace] = figure["data"]
+        self.layout = figure["layout"]
+        self.curves: list[str] = []
+        self.shapes: list[str] = []
+        self.is_stacked = self.layout.get("barmode") == "stack"
+        self.bars = [trace for trace in self.traces if trace["type"] == "bar"]
+        self.is_level = any(trace["orientation"] == "h" for trace in self.bars)
+        self.totals: dict[tuple[float, bool], float] = {}
+        self.x = Axis(self.layout.get("xaxis", {}), self._values("x"))
+        self.y = Axis(self.layout.get("yaxis", {}), self._values("y"))
+        self._make_room()
+
+    def _values(self, axis: str) -> list[float]:
+        """Return the values of an axis, with the ends of bars and of error bars."""
+        values = [v for trace in self.traces for v in trace[axis] if v is not None]
+        for trace in self.traces:
+            reach = trace.get("error_x", {}).get("array", ()) if axis == "x" else ()
+            for v, r in zip(trace["x"], reach, strict=False):
+                values += [v - r, v + r]
+        if self.bars and (axis == "x") != self.is_level:
+            values += [v + half for v in values for half in (-0.5, 0.5)]
+        elif self.bars:
+            values.append(0.0)
+            if self.is_stacked:
+                other = "y" if axis == "x" else "x"
+                sums: dict[float, float] = {}
+                for trace in self.bars:
+                    for place, v in zip(trace[other], trace[axis], strict=True):
+                        sums[place] = sums.get(place, 0.0) + (v or 0.0)
+                values += sums.values()
+        stacked = [trace["y"] for trace in self.traces if trace.get("stackgroup")]
+        if stacked and axis == "y":
+            values += [sum(v or 0.0 for v in column) for column in zip(*stacked, strict=True)]
+        return values
+
+    def _make_room(self) -> None:
+        """Measure the labels around the picture."""
+        self.left = int(
+            8 + LETTER * max((len(shortened(t.label)) for t in self.y.ticks()), default=0)
+        )
+        self.angle = int(self.x.layout.get("tickangle", 0))
+        self.is_above = self.x.layout.get("side") == "top"
+        title = self.x.layout.get("title", {}).get("text", "")
+        longest = LETTER * _longest(self.x.ticks())
+        labels = int(LINE + longest * abs(sin(radians(self.angle))))
+        self.top = labels if self.is_above else 8
+        self.bottom = 8 if self.is_above else labels + (LINE + 6 if title else 6)
+        beside = [t["text"] for t in self.traces if t.get("mode") == "text"]
+        widest = max((len(text) for texts in beside for text in texts), default=0)
+        self.right = max(24, int(LETTER * widest))
+        self.height = max(40, int(self.layout["height"]) - self.top - self.bottom)
+
+    def html(self, about: str, key: str) -> str:
+        self._axes()
+        group = 0
+        for trace in self.traces:
+            self._open(trace)
+            if trace["type"] == "heatmap":
+                self._heat(trace)
+            elif trace["type"] == "bar":
+                self._bars(trace, group)
+                group += 1
+            elif trace.get("stackgroup"):
+                self._band(trace)
+            else:
+                self._scatter(trace)
+            self._close()
+        self._strips()
+        room = f"padding: {self.top}px {self.right}px {self.bottom}px {self.left}px"
+        return (
+            f'<div class="plot" id="{key}" style="{room}">'
+            f'<svg width="100%" height="{self.height}" role="img" aria-label="{escape(about)}">'
+            f"{''.join(self.shapes)}</svg></div>"
+        )
+
+    def _open(self, trace: Trace) -> None:
+        key = trace.get("legendgroup")
+        self.shapes.append(f'<g data-key="{escape(key)}">' if key else "<g>")
+
+    def _close(self) -> None:
+        if self.curves:
+            self.shapes.append(
+                f'<svg class="curves" width="100%" height="{self.height}" '
+                f'viewBox="0 0 {STRETCHED} {self.height}" preserveAspectRatio="none">'
+                f"{''.join(self.curves)}</svg>"
+            )
+            self.curves = []
+        self.shapes.append("</g>")
+
+    def _across(self, value: float) -> float:
+        """Return a position across in per cent."""
+        return round(100 * self.x.part(value), 2)
+
+    def _down(self, value: float) -> float:
+        """Return a position in pixels from the top."""
+        return round(self.height * (1 - self.y.part(value)), 1)
+
+    def _axes(self) -> None:
+        for tick in self.y.ticks():
+            y = round(self.height * (1 - tick.part), 1)
+            if self.y.layout.get("showgrid", True):
+                self.shapes.append(f'<line class="grid" x2="100%" y1="{y}" y2="{y}"/>')
+            self.shapes.append(
+                f'<text class="end" x="-8" y="{y}" dy=".35em">{_label(tick.label)}</text>'
+            )
+        ticks, base = self.x.ticks(), 0 if self.is_above else self.height
+        needed = LETTER * (_longest(ticks) + 1)
+        hidden = 0.0  # part before which a further label has no room on a phone
+        for tick in ticks:
+            x = round(100 * tick.part, 2)
+            if self.x.layout.get("showgrid", True):
+                self.shapes.append(f'<line class="grid" x1="{x}%" x2="{x}%" y2="{self.height}"/>')
+            if self.angle:
+                self.shapes.append(
+                    f'<svg x="{x}%" y="{base - 8 if self.is_above else base + 8}">'
+                    f'<text transform="rotate({self.angle})">{_label(tick.label)}</text></svg>'
+                )
+                continue
+            is_roomy = bool(hidden) and tick.part < hidden
+            if not is_roomy:
+                hidden = tick.part + needed / NARROW
+            self.shapes.append(
+                f'<text class="middle{" roomy" * is_roomy}" x="{x}%" '
+                f'y="{base + LINE + 2}">{_label(tick.label)}</text>'
+            )
+        if not self.is_above:
+            self.shapes.append(
+                f'<line class="axis" x2="100%" y1="{self.height}" y2="{self.height}"/>'
+            )
+        if title := self.x.layout.get("title", {}).get("text"):
+            y = self.height + self.bottom - 4
+            self.shapes.append(f'<text class="middle" x="50%" y="{y}">{escape(title)}</text>')
+
+    def _bars(self, trace: Trace, group: int) -> None:
+        """Draw bars: one on the other, or side by side."""
+        across, lengths = ("y", "x") if self.is_level else ("x", "y")
+        thick = 1 - self.layout.get("bargap", 0.2)
+        shift = 0.0
+        if not self.is_stacked and len(self.bars) > 1:
+            thick /= len(self.bars)
+            shift = (group - (len(self.bars) - 1) / 2) * thick
+        for k, (place, length) in enumerate(zip(trace[across], trace[lengths], strict=True)):
+            if length is None:
+                continue
+            side = (place, length < 0)
+            begin = self.totals.get(side, 0.0) if self.is_stacked else 0.0
+            self.totals[side] = begin + length
+            low, high = place + shift - thick / 2, place + shift + thick / 2
+            if self.is_level:
+                corners = (begin, begin + length, low, high)
+            else:
+                corners = (low, high, begin, begin + length)
+            colour = _nth(trace["marker"]["color"], k)
+            pattern = trace["marker"].get("pattern", {}).get("shape", "")
+            self._rectangle(corners, colour, self._text(trace, k), pattern)
+            self._text_inside(trace, k, corners)
+
+    def _rectangle(
+        self, corners: tuple[float, float, float, float], colour: str, text: str, pattern: str = ""
+    ) -> None:
+        x0, x1 = sorted((self._across(corners[0]), self._across(corners[1])))
+        y0, y1 = sorted((self._down(corners[2]), self._down(corners[3])))
+        place = f'x="{x0}%" y="{y0}" width="{x1 - x0:.2f}%" height="{y1 - y0:.1f}"'
+        self.shapes.append(f'<rect class="bar" {place} fill="{css(colour)}">{_title(text)}</rect>')
+        if pattern:
+            fill = f"url(#pattern-{PATTERNS.index(pattern)})"
+            self.shapes.append(f'<rect {place} fill="{fill}" pointer-events="none"/>')
+
+    def _text_inside(
+        self, trace: Trace, k: int, corners: tuple[float, float, float, float]
+    ) -> None:
+        """Write the text of a bar or a cell where it has room."""
+        text = unescape(_nth(trace["text"], k)) if trace.get("text") else ""
+        part = abs(self.x.part(corners[1]) - self.x.part(corners[0]))
+        needed = LETTER * (len(text) + 1)
+        if not text or part * WIDE < needed:
+            return
+        x = round((self._across(corners[0]) + self._across(corners[1])) / 2, 2)
+        y = round((self._down(corners[2]) + self._down(corners[3])) / 2, 1)
+        kind = "middle inside" + (" roomy" if part * NARROW < needed else "")
+        fill = trace.get("insidetextfont", {}).get("color", "")
+        if trace["marker"]["color"] == COLOUR_OF_FREE:
+            fill = ""
+        colour = f' style="fill: {fill}"' if fill else ""
+        self.shapes.append(
+            f'<text class="{kind}" x="{x}%" y="{y}" dy=".35em"{colour}>{escape(text)}</text>'
+        )
+
+    def _heat(self, trace: Trace) -> None:
+        for y, row in zip(trace["y"], trace["z"], strict=True):
+            for x, value in zip(trace["x"], row, strict=True):
+                if value is None:
+                    continue
+                i, j = trace["y"].index(y), trace["x"].index(x)
+                shade = (value - trace["zmin"]) / ((trace["zmax"] - trace["zmin"]) or 1.0)
+                corners = (x - 0.47, x + 0.47, y - 0.46, y + 0.46)
+                colour = _shade(trace["colorscale"], shade)
+                self._rectangle(corners, colour, _plain(trace["hovertext"][i][j]))
+                if "text" in trace:
+                    ink = "#ffffff" if shade > 0.5 else "#000000"
+                    cell = {"text": [trace["text"][i][j]], "insidetextfont": {"color": ink}}
+                    self._text_inside(cell | {"marker": {"color": colour}}, 0, corners)
+
+    def _band(self, trace: Trace) -> None:
+        """Draw an area on top of the areas before it."""
+        above: list[str] = []
+        below: list[str] = []
+        for x, value in zip(trace["x"], trace["y"], strict=True):
+            begin = self.totals.get((x, False), 0.0)
+            end = self.totals[x, False] = begin + (value or 0.0)
+            across = round(STRETCHED * self.x.part(x))
+            above.append(f"{across} {self._down(end):g}")
+            below.append(f"{across} {self._down(begin):g}")
+        path = f"M{'L'.join(above)}L{'L'.join(reversed(below))}Z"
+        self.curves.append(f'<path d="{path}" fill="{css(trace["fillcolor"])}"/>')
+
+    def _scatter(self, trace: Trace) -> None:
+        mode = trace["mode"]
+        if "lines" in mode and trace["line"].get("width", 1):
+            self._line(trace)
+        if "error_x" in trace:
+            self._reaches(trace)
+        points = zip(trace["x"], trace["y"], strict=True)
+        for k, (x, y) in enumerate(points):
+            if x is None or y is None:
+                continue
+            if "markers" in mode:
+                self._mark(trace, k, x, y)
+            if mode == "text":
+                self.shapes.append(
+                    f'<text x="{self._across(x)}%" y="{self._down(y)}" dx="11" dy=".35em">'
+                    f"{escape(unescape(trace['text'][k]).strip())}</text>"
+                )
+
+    def _line(self, trace: Trace) -> None:
+        path, pen, level = "", "M", trace["line"].get("shape") == "hv"
+        for x, y in zip(trace["x"], trace["y"], strict=True):
+            if x is None or y is None:
+                pen = "M"
+                continue
+            across, down = f"{STRETCHED * self.x.part(x):.4g}", f"{self._down(y):g}"
+            path += f"H{across}V{down}" if level and pen == "L" else f"{pen}{across} {down}"
+            pen = "L"
+        style = trace["line"]
+        dash = DASH_LENGTHS.get(style.get("dash", ""), "")
+        dashes = f' stroke-dasharray="{dash}"' if dash else ""
+        self.curves.append(
+            f'<path class="curve" d="{path}" stroke="{css(style["color"])}" '
+            f'stroke-width="{style["width"]}"{dashes}/>'
+        )
+
+    def _reaches(self, trace: Trace) -> None:
+        bar = trace["error_x"]
+        points = zip(trace["x"], trace["y"], bar["array"], strict=True)
+        for x, y, reach in points:
+            a, b, down = self._across(x - reach), self._across(x + reach), self._down(y)
+            pen = f'stroke="{css(bar["color"])}" stroke-width="{bar["thickness"]}"'
+            self.shapes.append(f'<line x1="{a}%" x2="{b}%" y1="{down}" y2="{down}" {pen}/>')
+            for end in (a, b) if bar["width"] else ():
+                ends = f'y1="{down - bar["width"]}" y2="{down + bar["width"]}"'
+                self.shapes.append(f'<line x1="{end}%" x2="{end}%" {ends} {pen}/>')
+
+    def _mark(self, trace: Trace, k: int, x: float, y: float) -> None:
+        marker = trace["marker"]
+        size, colour = _nth(marker["size"], k), css(_nth(marker["color"], k))
+        look = f'class="mark" fill="{colour}" fill-opacity="{marker.get("opacity", 1)}"'
+        across, down, title = self._across(x), self._down(y), _title(self._text(trace, k))
+        shape = SHAPES.get(marker.get("symbol", "circle"))
+        if shape is None:
+            self.shapes.append(
+                f'<circle cx="{across}%" cy="{down}" r="{size / 2:g}" {look}>{title}</circle>'
+            )
+        else:
+            self.shapes.append(
+                f'<svg x="{across}%" y="{down}"><path d="{shape}" '
+                f'transform="scale({size})" {look}>{title}</path></svg>'
+            )
+
+    def _strips(self) -> None:
+        """Put the values of all lines under the pointer, in upright strips."""
+        lines = [
+            trace
+            for trace in self.traces
+            if trace.get("mode") == "lines" and trace.get("hovertemplate") and trace["x"]
+        ]
+        if not lines:
+            return
+        for k in range(HOVER_STRIPS):
+            part = (k + 0.5) / HOVER_STRIPS
+            texts = []
+            for trace in lines:
+                parts = [(abs(self.x.part(x) - part), i) for i, x in enumerate(trace["x"])]
+                nearest = min(parts)[1]
+                text = self._text(trace, nearest)
+                name = unescape(trace["name"])
+                texts.append(text if text.startswith(name) else f"{name}: {text}")
+            self.shapes.append(
+                f'<rect class="strip" x="{100 * k / HOVER_STRIPS:.2f}%" '
+                f'width="{100 / HOVER_STRIPS:.2f}%" height="{self.height}">'
+                f"{_title(chr(10).join(texts))}</rect>"
+            )
+
+    def _text(self, trace: Trace, k: int) -> str:
+        """Return the text under the pointer for a point."""
+        if "hovertext" in trace:
+            return _plain(trace["hovertext"][k])
+        if "hovertemplate" not in trace:
+            return ""
+
+        def value(field: re.Match[str]) -> str:
+            name, form = field.groups()
+            if name == "fullData.name":
+                return str(trace["name"])
+            found = trace[name][k] if trace.get(name) is not None else ""
+            if found is None:
+                return "–"
+            return format(found, form.replace("~", "")) if form else str(found)
+
+        text: str = _FIELD.sub(value, trace["hovertemplate"].replace("<extra></extra>", ""))
+        return _plain(text).replace("\n", ": ", 1)
+
+
+def _plain(text: str) -> str:
+    """Convert a text for Plotly into plain lines."""
+    for tag, plain in (("<br>", "\n"), ("<b>", ""), ("</b>", "")):
+        text = text.replace(tag, plain)
+    return unescape(text)
+
+
+def _title(text: str) -> str:
+    return f"<title>{escape(text, quote=False)}</title>" if text else ""
+
+
+def _label(text: str) -> str:
+    """Write a label; a long one is shortened, and has its whole text under the pointer."""
+    short = shortened(text)
+    return f"{_title(text) if short != text else ''}{escape(short, quote=False)}"
+
+
+def _nth(values: Any, k: int) -> Any:
+    return values[k] if isinstance(values, list | tuple) else values
+
+
+def _shade(scale: Sequence[tuple[float, str]], part: float) -> str:
+    """Return the colour of a scale at a part of it, from 0 to 1."""
+    for (low, first), (high, second) in pairwise(scale):
+        if part <= high:
+            share = (part - low) / (high - low)
+            channels = (
+                round(int(first[i : i + 2], 16) * (1 - share) + int(second[i : i + 2], 16) * share)
+                for i in (1, 3, 5)
+            )
+            return f"#{''.join(f'{channel:02x}' for channel in channels)}"
+    return str(scale[-1][1])
