@@ -28,7 +28,7 @@ FIRST_ROWS = 60  # further rows are compressed; the page's script inserts them
 # Longer tables have a scroll bar of their own; tables of more users can be searched.
 ROWS_ON_SCREEN, ROWS_TO_SEARCH = 40, 20
 LINES_ON_PAGE = 200
-COLUMNS_ON_PHONE = 3
+COLUMNS_ON_PHONE = 2
 _TEMPLATE = files("fairlead.report") / "template"
 
 

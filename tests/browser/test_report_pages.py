@@ -1,0 +1,88 @@
+"""Pages of --report in Chromium: without scripts, on a phone and when printed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from access_checks import check_access
+from playwright.sync_api import Browser
+
+import fairlead
+from fairlead.report.page import to_page
+from fairlead.report.simulation import simulation_document
+from fairlead.traces.generator import generate_day
+
+# Pictures whose curves, bars or dots are not within the window's width.
+OUTSIDE = """() => [...document.querySelectorAll(".plot")].filter((plot) => {
+  const box = plot.getBoundingClientRect();
+  const shapes = [...plot.querySelectorAll(".curves, .bar, .mark, text")];
+  return !shapes.length || shapes.some((shape) => {
+    const at = shape.getBoundingClientRect();
+    return at.width && (at.left < box.left - 8 || at.right > box.right + 8);
+  });
+}).map((plot) => plot.id)"""
+WIDE_TABLES = """() => [...document.querySelectorAll(".scroll")]
+  .filter((box) => box.scrollWidth > box.clientWidth + 1)
+  .map((box) => `${box.ariaLabel}: ${box.scrollWidth}`)"""
+HIDDEN = """() => [...document.querySelectorAll(".plot")]
+  .filter((plot) => plot.getBoundingClientRect().height < 40).length"""
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> str:
+    day = generate_day(servers=6, users=4, jobs=60, hours=6, seed=3)
+    runs = fairlead.simulate(day, ["drf/best-fit", "fifo/first-fit"], processes=1)
+    path = Path(tmp_path_factory.mktemp("report")) / "page.html"
+    path.write_text(to_page(simulation_document(runs, "day")))
+    return path.as_uri()
+
+
+@pytest.mark.parametrize("width", [1280, 420])
+def test_pictures_are_there_without_scripts(browser: Browser, report: str, width: int) -> None:
+    with browser.new_context(
+        viewport={"width": width, "height": 900}, java_script_enabled=False
+    ) as context:
+        page = context.new_page()
+        page.goto(report)
+        assert page.locator(".plot").count() > 6
+        assert page.evaluate(HIDDEN) == 0
+        assert page.evaluate(OUTSIDE) == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("width", [1280, 420])
+def test_nothing_is_wider_than_the_window(browser: Browser, report: str, width: int) -> None:
+    with browser.new_context(viewport={"width": width, "height": 900}) as context:
+        page = context.new_page()
+        page.goto(report)
+        check_access(page)
+        # Boxes of tables: nothing in them is cut on a phone.
+        wide = page.evaluate(WIDE_TABLES)
+        assert wide == []
+
+
+def test_print_shows_all_tabs(browser: Browser, report: str) -> None:
+    with browser.new_context(viewport={"width": 700, "height": 900}) as context:
+        page = context.new_page()
+        page.goto(report)
+        assert page.evaluate(HIDDEN) > 0
+        page.emulate_media(media="print")
+        assert page.evaluate(HIDDEN) == 0
+        assert page.evaluate(OUTSIDE) == []
+
+
+def test_a_legend_hides_its_line_everywhere(browser: Browser, report: str) -> None:
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.goto(report)
+        lines = page.locator('[data-key="policy-1"]')
+        button = page.locator('[data-toggles="policy-1"]').first
+        shown = lines.count()
+        assert shown > 3
+        button.click()
+        assert button.get_attribute("aria-pressed") == "false"
+        hidden = "(all) => all.filter((line) => line.style.display === 'none').length"
+        assert lines.evaluate_all(hidden) == shown
+        button.click()
+        assert lines.evaluate_all(hidden) == 0
