@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from fairlead.cli.main import run
-from fairlead.traces import _openb as openb
-from fairlead.traces.metacentrum import (
+from fairlead.traces.logs import openb
+from fairlead.traces.logs.metacentrum import (
     NEVER_RAN,
     WHOLE_NODES,
     machine_file_beside,
     read_jobs,
     read_metacentrum,
 )
-from fairlead.traces.metacentrum_machines import read_machines
+from fairlead.traces.logs.metacentrum_machines import read_machines
 from fairlead.traces.problem_from_log import ConvertedLog, problem_from_jobs
 from fairlead.traces.readers import read_workload
 

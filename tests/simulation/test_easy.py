@@ -10,7 +10,7 @@ import pytest
 from fairlead.model.cluster import FloatArray
 from fairlead.model.workload import Workload
 from fairlead.simulation.replay import replay
-from fairlead.traces._swf import read_swf_workload
+from fairlead.traces.logs.swf import read_swf_workload
 from fairlead.traces.what_if import with_perfect_estimates
 from oracles.plain_easy import Job, PlainEasy
 from oracles.random_workloads import random_workload

@@ -18,7 +18,7 @@ import pytest
 
 from fairlead.model.workload import Workload
 from fairlead.simulation.replay import replay
-from fairlead.traces import slurm
+from fairlead.traces.logs import slurm
 from fairlead.traces.readers import SLURM, MachineOptions, read_workload
 
 PROGRAMS = ("munged", "mariadbd", "mariadb-install-db", "slurmdbd", "slurmctld", "slurmd", "sacct")

@@ -12,9 +12,9 @@ import pytest
 
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
-from fairlead.traces import batsim
-from fairlead.traces._job_collector import OUT_OF_ORDER
-from fairlead.traces.batsim import is_batsim, read_batsim
+from fairlead.traces.logs import batsim
+from fairlead.traces.logs.batsim import is_batsim, read_batsim
+from fairlead.traces.logs.job_collector import OUT_OF_ORDER
 from faults import fault_of
 
 PROFILES = {

@@ -10,9 +10,9 @@ import pytest
 
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
-from fairlead.traces import dlrm
-from fairlead.traces._job_collector import OUT_OF_ORDER
-from fairlead.traces.dlrm import is_dlrm, read_dlrm
+from fairlead.traces.logs import dlrm
+from fairlead.traces.logs.dlrm import is_dlrm, read_dlrm
+from fairlead.traces.logs.job_collector import OUT_OF_ORDER
 from faults import fault_of, spoil
 
 HEADER = ",".join(column.name for column in dlrm.COLUMNS)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fairlead.errors import InputError
-from fairlead.traces import _swf
-from fairlead.traces.fit_workflows import read_fit_workflows
+from fairlead.traces.logs import swf as _swf
+from fairlead.traces.logs.fit_workflows import read_fit_workflows
 from fairlead.traces.readers import FIT_WORKFLOWS, read_workload
 
 HEADING = (

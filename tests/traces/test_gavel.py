@@ -11,9 +11,9 @@ import pytest
 
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
-from fairlead.traces import gavel
-from fairlead.traces._job_collector import OUT_OF_ORDER
-from fairlead.traces.gavel import is_gavel, read_gavel
+from fairlead.traces.logs import gavel
+from fairlead.traces.logs.gavel import is_gavel, read_gavel
+from fairlead.traces.logs.job_collector import OUT_OF_ORDER
 from faults import fault_of
 
 ROWS = (

@@ -13,14 +13,14 @@ from random_workloads import assert_equal
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
 from fairlead.traces.generator import Arrivals, figure_4, generate_day
-from fairlead.traces.google import (
+from fairlead.traces.google_park import TABLE_I, draw_park, scale_park
+from fairlead.traces.logs.google import (
     AGAIN,
     BEFORE,
     NO_USER,
     OUT_OF_ORDER,
     read_job_arrivals,
 )
-from fairlead.traces.google_park import TABLE_I, draw_park, scale_park
 from faults import fault_of
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
-from fairlead.traces import _google_machines, google, google_tables
 from fairlead.traces._csv_tables import TraceColumn
-from fairlead.traces.google import read_google
+from fairlead.traces.logs import _google_machines, google, google_tables
+from fairlead.traces.logs.google import read_google
 from faults import fault_of
 
 AFTER = 2**63 - 1

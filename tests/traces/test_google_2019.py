@@ -12,10 +12,10 @@ import pytest
 
 from fairlead.errors import InputError
 from fairlead.model.workload import JOIN, LEAVE
-from fairlead.traces import _google_machines, google, google_2019
-from fairlead.traces._job_collector import NO_USER
-from fairlead.traces.google_2019 import read_google_2019
-from fairlead.traces.google_2019_tables import COLLECTIONS, INSTANCES, MACHINES, is_google_2019
+from fairlead.traces.logs import _google_machines, google, google_2019
+from fairlead.traces.logs.google_2019 import read_google_2019
+from fairlead.traces.logs.google_2019_tables import COLLECTIONS, INSTANCES, MACHINES, is_google_2019
+from fairlead.traces.logs.job_collector import NO_USER
 from faults import fault_of
 
 AFTER = 2**63 - 1

@@ -11,8 +11,8 @@ import pytest
 
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
-from fairlead.traces import helios
-from fairlead.traces.helios import is_helios, read_helios
+from fairlead.traces.logs import helios
+from fairlead.traces.logs.helios import is_helios, read_helios
 from faults import fault_of, spoil
 
 HEADING = (

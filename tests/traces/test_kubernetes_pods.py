@@ -12,7 +12,7 @@ from fairlead import load
 from fairlead.cli.main import run
 from fairlead.errors import InputError
 from fairlead.formats import kubernetes_runs
-from fairlead.traces import kubernetes_pods
+from fairlead.traces.logs import kubernetes_pods
 from fairlead.traces.readers import KUBERNETES, MachineOptions, read_workload
 from kubernetes_dumps import node, pod
 

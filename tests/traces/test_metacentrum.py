@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
 from fairlead.traces import _stored_files
-from fairlead.traces import metacentrum as reader
-from fairlead.traces._swf import EXCERPT
-from fairlead.traces.metacentrum import read_metacentrum
+from fairlead.traces.logs import metacentrum as reader
+from fairlead.traces.logs.metacentrum import read_metacentrum
+from fairlead.traces.logs.swf import EXCERPT
 from faults import fault_of
 
 

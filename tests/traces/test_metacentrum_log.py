@@ -8,8 +8,8 @@ import pytest
 from hand_written_logs import log_row, write_log
 
 from fairlead.errors import InputError
-from fairlead.traces._swf import read_swf
-from fairlead.traces.metacentrum import read_jobs
+from fairlead.traces.logs.metacentrum import read_jobs
+from fairlead.traces.logs.swf import read_swf
 
 GOOD = log_row(1)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.errors import InputError
-from fairlead.traces.metacentrum_machines import (
+from fairlead.traces.logs.metacentrum_machines import (
     Chunk,
     MachineGroup,
     Machines,

@@ -12,9 +12,9 @@ import pytest
 
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
-from fairlead.traces import _openb as openb
-from fairlead.traces._job_collector import OUT_OF_ORDER
-from fairlead.traces._openb import read_openb
+from fairlead.traces.logs import openb
+from fairlead.traces.logs.job_collector import OUT_OF_ORDER
+from fairlead.traces.logs.openb import read_openb
 from fairlead.traces.readers import read_workload
 from faults import fault_of
 

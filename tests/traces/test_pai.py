@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from fairlead.errors import InputError
-from fairlead.traces import pai
-from fairlead.traces.pai import read_pai
+from fairlead.traces.logs import pai
+from fairlead.traces.logs.pai import read_pai
 from faults import fault_of
 
 # j2 comes first by time; j1 is a gang; the instances of j3 follow one another.

@@ -14,9 +14,9 @@ import pytest
 
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
-from fairlead.traces import _json_list, philly
-from fairlead.traces._json_list import read_items
-from fairlead.traces.philly import is_philly_log, read_philly
+from fairlead.traces.logs import _json_list, philly
+from fairlead.traces.logs._json_list import read_items
+from fairlead.traces.logs.philly import is_philly_log, read_philly
 from faults import fault_of, spoil
 
 MACHINES = """\

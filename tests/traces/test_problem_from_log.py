@@ -11,8 +11,8 @@ import pytest
 from hand_written_logs import GIB, log_row, write_log
 
 from fairlead.errors import InputError
-from fairlead.traces.metacentrum import machine_file_beside, read_jobs
-from fairlead.traces.metacentrum_machines import read_machines
+from fairlead.traces.logs.metacentrum import machine_file_beside, read_jobs
+from fairlead.traces.logs.metacentrum_machines import read_machines
 from fairlead.traces.problem_from_log import ConvertedLog, problem_from_jobs
 
 

@@ -14,10 +14,8 @@ import pytest
 from fairlead.cli.main import run
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
-from fairlead.traces import slurm
-from fairlead.traces.problem_at_time import problem_at
-from fairlead.traces.readers import SLURM, MachineOptions, read_workload
-from fairlead.traces.slurm import (
+from fairlead.traces.logs import slurm
+from fairlead.traces.logs.slurm import (
     GPUS_IGNORED,
     NEVER_RAN,
     NO_PARTITION,
@@ -25,7 +23,9 @@ from fairlead.traces.slurm import (
     NO_SERVER,
     STILL_RAN,
 )
-from fairlead.traces.slurm_nodes import amounts_of, host_names, read_nodes
+from fairlead.traces.logs.slurm_nodes import amounts_of, host_names, read_nodes
+from fairlead.traces.problem_at_time import problem_at
+from fairlead.traces.readers import SLURM, MachineOptions, read_workload
 
 HEADING = "JobID|User|Account|Partition|Submit|Start|End|State|ReqTRES|AllocTRES|NNodes|NodeList|Timelimit"
 ROWS = """\

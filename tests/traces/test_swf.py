@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
-from fairlead.traces import _job_collector
-from fairlead.traces import _swf as reader
-from fairlead.traces._job_collector import check_given
-from fairlead.traces._swf import EXCERPT, UNUSED_COLUMNS, read_swf_workload
+from fairlead.traces.logs import job_collector as _job_collector
+from fairlead.traces.logs import swf as reader
+from fairlead.traces.logs.job_collector import check_given
+from fairlead.traces.logs.swf import EXCERPT, UNUSED_COLUMNS, read_swf_workload
 from fairlead.traces.readers import SWF, read_workload
 from faults import fault_of
 

@@ -13,11 +13,11 @@ from hand_written_logs import log_row, write_log
 from random_workloads import assert_equal, random_workload
 
 from fairlead.cli.main import run
-from fairlead.traces._swf import read_swf_workload
 from fairlead.traces.csv_folder import read_folder
 from fairlead.traces.generator import figure_4, generate_day
-from fairlead.traces.google import read_job_arrivals
-from fairlead.traces.metacentrum import read_metacentrum
+from fairlead.traces.logs.google import read_job_arrivals
+from fairlead.traces.logs.metacentrum import read_metacentrum
+from fairlead.traces.logs.swf import read_swf_workload
 from fairlead.traces.parquet_trace import read_parquet, write_parquet
 
 Capture = pytest.CaptureFixture[str]

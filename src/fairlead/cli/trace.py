@@ -359,8 +359,8 @@ def _check_problem_output(output: Path, inputs: Sequence[Path], as_json: bool) -
 
 def _convert_to_problem(log: Path, output: Path, machines: Path | None, as_json: bool) -> None:
     from fairlead.formats.problem_file import dump
-    from fairlead.traces.metacentrum import machine_file_beside, read_jobs
-    from fairlead.traces.metacentrum_machines import read_machines
+    from fairlead.traces.logs.metacentrum import machine_file_beside, read_jobs
+    from fairlead.traces.logs.metacentrum_machines import read_machines
     from fairlead.traces.problem_from_log import problem_from_jobs
     from fairlead.traces.readers import KUBERNETES, METACENTRUM, detect_format
 
@@ -424,8 +424,8 @@ def _show_written(workload: Workload, output: Path, as_json: bool, **more: str) 
 
 
 def _arrivals(parts: list[Path]) -> Arrivals:
-    from fairlead.traces.google import read_job_arrivals
-    from fairlead.traces.google_tables import PART
+    from fairlead.traces.logs.google import read_job_arrivals
+    from fairlead.traces.logs.google_tables import PART
 
     files: list[Path] = []
     for part in parts:

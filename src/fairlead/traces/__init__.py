@@ -1,4 +1,4 @@
-"""Traces: workloads read from logs of real systems, generated, stored and summarised.
+"""Traces: workloads read from logs of real systems (`logs`), generated, stored and summarised.
 
 `readers.read_workload` reads any format. A fault of a file is an `InputError` of one line: file,
 row, fault.
@@ -7,12 +7,8 @@ row, fault.
 __all__ = [
     "csv_folder",
     "generator",
-    "google",
     "google_park",
-    "google_tables",
     "journal_trace",
-    "metacentrum",
-    "metacentrum_machines",
     "parquet_trace",
     "problem_from_log",
     "readers",

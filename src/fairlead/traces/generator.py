@@ -111,8 +111,8 @@ def generate_day(
     exact : bool
         Take servers in the proportions of Table I instead of drawing them (12,583 are the table).
     arrivals : Arrivals, optional
-        Real submissions (`fairlead.traces.google.read_job_arrivals`): those of the first hours, or
-        a random sample of `jobs` of them.
+        Real submissions (`fairlead.traces.logs.google.read_job_arrivals`): those of the first
+        hours, or a random sample of `jobs` of them.
 
     Returns
     -------

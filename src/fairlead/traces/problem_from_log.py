@@ -15,9 +15,9 @@ import numpy as np
 
 from fairlead.errors import InputError
 from fairlead.model.problem import Problem
-from fairlead.traces._job_collector import Shape
-from fairlead.traces.metacentrum import GIB, LoggedJob, cluster_of
-from fairlead.traces.metacentrum_machines import Machines, NodeSpec
+from fairlead.traces.logs.job_collector import Shape
+from fairlead.traces.logs.metacentrum import GIB, LoggedJob, cluster_of
+from fairlead.traces.logs.metacentrum_machines import Machines, NodeSpec
 
 
 @dataclass(frozen=True)

@@ -15,21 +15,21 @@ from pathlib import Path
 from fairlead.errors import InputError, how_to_install
 from fairlead.model.workload import Workload
 from fairlead.traces._csv_tables import split_row
-from fairlead.traces._openb import POD_TABLES, table_of
 from fairlead.traces._stored_files import SUFFIXES, ProgressReport, read_lines
-from fairlead.traces._swf import COMMENT
-from fairlead.traces.batsim import is_batsim
-from fairlead.traces.dlrm import is_dlrm
-from fairlead.traces.fit_workflows import is_fit_workflows
-from fairlead.traces.gavel import is_gavel
-from fairlead.traces.google_2019_tables import is_google_2019
-from fairlead.traces.helios import JOB_LOGS as HELIOS_LOGS
-from fairlead.traces.helios import is_helios
-from fairlead.traces.kubernetes_pods import is_kubernetes_dump
-from fairlead.traces.pai import TABLES as PAI_TABLES
-from fairlead.traces.philly import JOB_LOGS as PHILLY_LOGS
-from fairlead.traces.philly import is_philly_log
-from fairlead.traces.slurm import is_sacct
+from fairlead.traces.logs.batsim import is_batsim
+from fairlead.traces.logs.dlrm import is_dlrm
+from fairlead.traces.logs.fit_workflows import is_fit_workflows
+from fairlead.traces.logs.gavel import is_gavel
+from fairlead.traces.logs.google_2019_tables import is_google_2019
+from fairlead.traces.logs.helios import JOB_LOGS as HELIOS_LOGS
+from fairlead.traces.logs.helios import is_helios
+from fairlead.traces.logs.kubernetes_pods import is_kubernetes_dump
+from fairlead.traces.logs.openb import POD_TABLES, table_of
+from fairlead.traces.logs.pai import TABLES as PAI_TABLES
+from fairlead.traces.logs.philly import JOB_LOGS as PHILLY_LOGS
+from fairlead.traces.logs.philly import is_philly_log
+from fairlead.traces.logs.slurm import is_sacct
+from fairlead.traces.logs.swf import COMMENT
 
 PARQUET = "Parquet trace"
 CSV_FOLDER = "CSV trace"
@@ -102,7 +102,7 @@ class TraceFormat:
 class Reader:
     """A function of this package that reads a format."""
 
-    module: str
+    module: str  # in `fairlead.traces`
     function: str
     takes: tuple[str, ...] = ()  # the fields of `MachineOptions` that it takes; others are refused
     called: str = ""  # the format in faults of `servers`, `cores` and `memory`
@@ -111,22 +111,24 @@ class Reader:
 READERS = {
     PARQUET: Reader("parquet_trace", "read_parquet"),
     CSV_FOLDER: Reader("csv_folder", "read_folder"),
-    METACENTRUM: Reader("metacentrum", "read_metacentrum", ("machines",)),
-    SWF: Reader("_swf", "read_swf_workload", ("servers", "cores", "memory"), "a plain SWF log"),
-    OPENB: Reader("_openb", "read_openb_beside", ("machines",)),
-    GOOGLE: Reader("google", "read_google"),
+    METACENTRUM: Reader("logs.metacentrum", "read_metacentrum", ("machines",)),
+    SWF: Reader("logs.swf", "read_swf_workload", ("servers", "cores", "memory"), "a plain SWF log"),
+    OPENB: Reader("logs.openb", "read_openb_beside", ("machines",)),
+    GOOGLE: Reader("logs.google", "read_google"),
     JOURNAL: Reader("journal_trace", "read_journal"),
-    KUBERNETES: Reader("kubernetes_pods", "read_pods", ("user_from",), "a Kubernetes dump"),
-    BATSIM: Reader("batsim", "read_batsim", ("servers", "cores"), "a Batsim workload"),
-    GAVEL: Reader("gavel", "read_gavel", ("machines", "servers", "cores"), "a Gavel trace"),
-    DLRM: Reader("dlrm", "read_dlrm", ("machines",)),
-    PHILLY: Reader("philly", "read_philly", ("machines", "user_from"), "a Philly trace"),
-    HELIOS: Reader("helios", "read_helios", ("servers", "cores", "user_from"), "a Helios trace"),
-    PAI: Reader("pai", "read_pai", ("machines",)),
-    GOOGLE_2019: Reader("google_2019", "read_google_2019"),
-    FIT_WORKFLOWS: Reader("fit_workflows", "read_fit_workflows", ("machines",)),
+    KUBERNETES: Reader("logs.kubernetes_pods", "read_pods", ("user_from",), "a Kubernetes dump"),
+    BATSIM: Reader("logs.batsim", "read_batsim", ("servers", "cores"), "a Batsim workload"),
+    GAVEL: Reader("logs.gavel", "read_gavel", ("machines", "servers", "cores"), "a Gavel trace"),
+    DLRM: Reader("logs.dlrm", "read_dlrm", ("machines",)),
+    PHILLY: Reader("logs.philly", "read_philly", ("machines", "user_from"), "a Philly trace"),
+    HELIOS: Reader(
+        "logs.helios", "read_helios", ("servers", "cores", "user_from"), "a Helios trace"
+    ),
+    PAI: Reader("logs.pai", "read_pai", ("machines",)),
+    GOOGLE_2019: Reader("logs.google_2019", "read_google_2019"),
+    FIT_WORKFLOWS: Reader("logs.fit_workflows", "read_fit_workflows", ("machines",)),
     SLURM: Reader(
-        "slurm",
+        "logs.slurm",
         "read_slurm",
         ("machines", "servers", "cores", "memory", "user_from", "unended"),
         "a sacct table",

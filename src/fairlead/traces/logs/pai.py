@@ -31,16 +31,16 @@ from fairlead.model.cluster import Cluster
 from fairlead.model.devices import with_devices
 from fairlead.model.workload import Workload
 from fairlead.traces._csv_tables import ROW, TraceColumn, keep_usable, read_blocks
-from fairlead.traces._job_collector import (
+from fairlead.traces._stored_files import ProgressReport, faults_within, stored_as
+from fairlead.traces.logs.google_tables import Progress
+from fairlead.traces.logs.job_collector import (
     HALF_SECOND,
     LARGEST_POOL,
     NO_USER,
     counted,
     in_brackets,
 )
-from fairlead.traces._openb import RESOURCES, Machine, add_machine, group_machines
-from fairlead.traces._stored_files import ProgressReport, faults_within, stored_as
-from fairlead.traces.google_tables import Progress
+from fairlead.traces.logs.openb import RESOURCES, Machine, add_machine, group_machines
 
 if TYPE_CHECKING:
     import polars as pl

@@ -9,8 +9,8 @@ import numpy as np
 from fairlead.formats.kubernetes_runs import read_pod_runs
 from fairlead.model.cluster import BoolArray, Cluster, common_labels, name_of_group
 from fairlead.model.workload import Workload
-from fairlead.traces._job_collector import HALF_SECOND, JobCollector
 from fairlead.traces._stored_files import ProgressReport, faults_within
+from fairlead.traces.logs.job_collector import HALF_SECOND, JobCollector
 
 
 def is_kubernetes_dump(line: str) -> bool:

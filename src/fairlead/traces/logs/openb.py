@@ -19,13 +19,13 @@ from fairlead.errors import InputError
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
 from fairlead.traces._csv_tables import ROW, Block, TraceColumn, keep_usable, read_blocks
-from fairlead.traces._job_collector import JobCollector, Place
 from fairlead.traces._stored_files import (
     ProgressReport,
     faults_of_reading,
     faults_within,
     only_file,
 )
+from fairlead.traces.logs.job_collector import JobCollector, Place
 
 POD_TABLES, NODE_TABLES = "*pod_list*.csv*", "*node_list*.csv*"
 

@@ -1,6 +1,6 @@
 """Google's trace of 2011: a workload of all its tables, or the arrivals of its job events.
 
-The tables are those of `fairlead.traces.google_tables`, a folder each. A task is its last attempt.
+The tables are those of `google_tables`, a folder each. A task is its last attempt.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ import numpy as np
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
 from fairlead.traces._csv_tables import keep_usable
-from fairlead.traces._google_machines import Condition, GoogleMachines, read_machines
-from fairlead.traces._job_collector import counted
 from fairlead.traces._stored_files import ProgressReport, faults_within
 from fairlead.traces.generator import Arrivals
-from fairlead.traces.google_tables import (
+from fairlead.traces.logs._google_machines import Condition, GoogleMachines, read_machines
+from fairlead.traces.logs.google_tables import (
     AFTER_TRACE,
     ENDINGS,
     FINISH,
@@ -35,6 +34,7 @@ from fairlead.traces.google_tables import (
     parts_of,
     read_parts,
 )
+from fairlead.traces.logs.job_collector import counted
 
 if TYPE_CHECKING:
     import polars as pl

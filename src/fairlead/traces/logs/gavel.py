@@ -30,8 +30,8 @@ from fairlead.errors import InputError
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
 from fairlead.traces import _json_files as json_files
-from fairlead.traces._job_collector import JobCollector, check_given
 from fairlead.traces._stored_files import ProgressReport, faults_within, listed, read_lines, show
+from fairlead.traces.logs.job_collector import JobCollector, check_given
 
 COLUMNS = (
     "job_type",

@@ -21,9 +21,9 @@ from typing import NamedTuple
 from fairlead.errors import InputError
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
-from fairlead.traces._job_collector import JobCollector, Place, check_given
 from fairlead.traces._stored_files import ProgressReport, faults_within, read_lines, show
-from fairlead.traces.slurm_nodes import NodeTable, amounts_of, host_names, read_nodes
+from fairlead.traces.logs.job_collector import JobCollector, Place, check_given
+from fairlead.traces.logs.slurm_nodes import NodeTable, amounts_of, host_names, read_nodes
 
 RESOURCES, UNITS = ("cpu", "memory", "gpu"), ("cores", "GiB", "")
 NEEDED = ("jobid", "user", "submit", "start", "end", "state")

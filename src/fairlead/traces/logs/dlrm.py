@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
 from fairlead.traces._csv_tables import ROW, Block, TraceColumn, keep_usable, read_blocks
-from fairlead.traces._job_collector import HALF_SECOND, JobCollector, Place
-from fairlead.traces._openb import cluster_of_nodes
 from fairlead.traces._stored_files import ProgressReport, faults_within
+from fairlead.traces.logs.job_collector import HALF_SECOND, JobCollector, Place
+from fairlead.traces.logs.openb import cluster_of_nodes
 
 if TYPE_CHECKING:
     import polars as pl

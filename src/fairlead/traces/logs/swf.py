@@ -25,19 +25,19 @@ from typing import NamedTuple
 from fairlead.errors import InputError
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
-from fairlead.traces._job_collector import (
-    HALF_SECOND,
-    NO_USER,
-    JobCollector,
-    check_given,
-    equal_servers,
-)
 from fairlead.traces._stored_files import (
     ProgressReport,
     faults_of_reading,
     faults_within,
     read_lines,
     show,
+)
+from fairlead.traces.logs.job_collector import (
+    HALF_SECOND,
+    NO_USER,
+    JobCollector,
+    check_given,
+    equal_servers,
 )
 
 FIELDS = (
@@ -247,6 +247,7 @@ class SwfRow(NamedTuple):
 
     @property
     def user_name(self) -> str:
+        """Name of the user by its number."""
         return f"user-{self.user}" if self.user >= 0 else "user-unknown"
 
 
@@ -309,6 +310,7 @@ def _start_date(header: SwfHeader, first: float) -> float | None:
 
 
 def read_header(path: Path) -> SwfHeader:
+    """Return what the header of a log states."""
     header = SwfHeader(str(path))
     with closing(read_lines(path, comment=COMMENT)) as lines:
         for row, line in lines:

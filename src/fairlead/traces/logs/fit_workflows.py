@@ -16,9 +16,10 @@ from pathlib import Path
 
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
-from fairlead.traces._job_collector import JobCollector
 from fairlead.traces._stored_files import ProgressReport, faults_within, read_lines, show
-from fairlead.traces._swf import (
+from fairlead.traces.logs.job_collector import JobCollector
+from fairlead.traces.logs.metacentrum import cluster_of, machines_of
+from fairlead.traces.logs.swf import (
     FIELDS,
     KIB_PER_GIB,
     NEVER_RAN,
@@ -31,7 +32,6 @@ from fairlead.traces._swf import (
     number_in_name,
     swf_row,
 )
-from fairlead.traces.metacentrum import cluster_of, machines_of
 
 # The names of the last two columns differ among the logs.
 HEADING = (

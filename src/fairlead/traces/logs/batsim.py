@@ -28,8 +28,8 @@ from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
 from fairlead.model.workload_checks import MOST_SERVERS
 from fairlead.traces import _json_files as json_files
-from fairlead.traces._job_collector import NO_USER, JobCollector, check_given, equal_servers
 from fairlead.traces._stored_files import ProgressReport, faults_within, show
+from fairlead.traces.logs.job_collector import NO_USER, JobCollector, check_given, equal_servers
 
 # The names of profile types differ between Batsim's releases.
 DELAYS = frozenset({"delay", "DelayProfile"})

@@ -32,7 +32,8 @@ from fairlead.model.cluster import Cluster
 from fairlead.model.names import check_name
 from fairlead.model.workload import Workload
 from fairlead.traces._csv_tables import ROW, Block, TraceColumn, keep_usable, read_blocks
-from fairlead.traces._job_collector import (
+from fairlead.traces._stored_files import ProgressReport, faults_within, only_file, read_lines
+from fairlead.traces.logs.job_collector import (
     EARLY_START,
     HALF_SECOND,
     LARGEST_POOL,
@@ -42,7 +43,6 @@ from fairlead.traces._job_collector import (
     check_given,
     check_user_from,
 )
-from fairlead.traces._stored_files import ProgressReport, faults_within, only_file, read_lines
 
 if TYPE_CHECKING:
     import polars as pl

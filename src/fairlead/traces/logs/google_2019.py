@@ -8,8 +8,8 @@
    still running at the end of the trace is cut there, as is the part before its first moment.
 4. The servers are those of the machine events. A machine whose capacity changes is another server.
 
-`fairlead.traces.google_2019_tables` describes the files. Their rows have no order, so a few files
-of a cell hold parts of all tasks: read all of a cell, or a query's result for some collections.
+`google_2019_tables` describes the files. Their rows have no order, so a few files of a cell hold
+parts of all tasks: read all of a cell, or a query's result for some collections.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
-from fairlead.traces._google_machines import GoogleMachines, group_machines, machine_history
-from fairlead.traces._job_collector import NO_USER, in_brackets
 from fairlead.traces._stored_files import ProgressReport, faults_within
-from fairlead.traces.google import TASK, tasks_that_ran, workload_of_tasks
-from fairlead.traces.google_2019_tables import (
+from fairlead.traces.logs._google_machines import GoogleMachines, group_machines, machine_history
+from fairlead.traces.logs.google import TASK, tasks_that_ran, workload_of_tasks
+from fairlead.traces.logs.google_2019_tables import (
     ADD,
     COLLECTION_COLUMNS,
     COLLECTIONS,
@@ -39,7 +38,8 @@ from fairlead.traces.google_2019_tables import (
     parts_of,
     read_rows,
 )
-from fairlead.traces.google_tables import AFTER_TRACE, MICROSECONDS, TRACE_START, Progress
+from fairlead.traces.logs.google_tables import AFTER_TRACE, MICROSECONDS, TRACE_START, Progress
+from fairlead.traces.logs.job_collector import NO_USER, in_brackets
 
 if TYPE_CHECKING:
     import polars as pl

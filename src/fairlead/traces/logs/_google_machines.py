@@ -15,7 +15,7 @@ from fairlead.errors import InputError
 from fairlead.model.cluster import BoolArray, Cluster
 from fairlead.model.workload import JOIN, LEAVE
 from fairlead.traces.google_park import RESOURCES, UNITS
-from fairlead.traces.google_tables import (
+from fairlead.traces.logs.google_tables import (
     EQUAL,
     LESS,
     MACHINE_ADD,

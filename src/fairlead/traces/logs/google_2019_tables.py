@@ -25,9 +25,9 @@ from fairlead.traces._csv_tables import (
     split_row,
     split_rows,
 )
-from fairlead.traces._job_collector import LARGEST_POOL
 from fairlead.traces._stored_files import faults_within, show
-from fairlead.traces.google_tables import AFTER_TRACE, Progress, each_once, stem_of
+from fairlead.traces.logs.google_tables import AFTER_TRACE, Progress, each_once, stem_of
+from fairlead.traces.logs.job_collector import LARGEST_POOL
 
 if TYPE_CHECKING:
     import polars as pl

@@ -24,7 +24,6 @@ from fairlead.errors import InputError
 from fairlead.model.cluster import Cluster, FloatArray
 from fairlead.model.fitting import ROUNDING
 from fairlead.model.workload import Workload
-from fairlead.traces._job_collector import JobCollector, Place, Shape
 from fairlead.traces._stored_files import (
     ProgressReport,
     faults_of_reading,
@@ -32,7 +31,15 @@ from fairlead.traces._stored_files import (
     show,
     uncompressed_name,
 )
-from fairlead.traces._swf import (
+from fairlead.traces.logs.job_collector import JobCollector, Place, Shape
+from fairlead.traces.logs.metacentrum_machines import (
+    Chunk,
+    Machines,
+    NodeSpec,
+    parse_node_spec,
+    read_machines,
+)
+from fairlead.traces.logs.swf import (
     UNKNOWN,
     SubmissionClock,
     SwfRow,
@@ -40,13 +47,6 @@ from fairlead.traces._swf import (
     number_in_name,
     read_header,
     read_swf,
-)
-from fairlead.traces.metacentrum_machines import (
-    Chunk,
-    Machines,
-    NodeSpec,
-    parse_node_spec,
-    read_machines,
 )
 
 RESOURCES = ("cpu", "memory")

@@ -37,21 +37,21 @@ from fairlead.formats.file_faults import check_object
 from fairlead.model.cluster import Cluster
 from fairlead.model.names import check_name
 from fairlead.model.workload import Workload
-from fairlead.traces._job_collector import (
-    EARLY_START,
-    HALF_SECOND,
-    NO_USER,
-    ROUNDED_UP,
-    JobCollector,
-    check_user_from,
-)
-from fairlead.traces._json_list import ListItem, read_items
 from fairlead.traces._stored_files import (
     ProgressReport,
     faults_within,
     only_file,
     read_lines,
     show,
+)
+from fairlead.traces.logs._json_list import ListItem, read_items
+from fairlead.traces.logs.job_collector import (
+    EARLY_START,
+    HALF_SECOND,
+    NO_USER,
+    ROUNDED_UP,
+    JobCollector,
+    check_user_from,
 )
 
 JOB_LOGS, MACHINE_LISTS = "cluster_job_log*", "cluster_machine_list*"

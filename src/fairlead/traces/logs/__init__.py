@@ -1,0 +1,13 @@
+"""Readers of logs and traces of other systems: one module a format, or its tables beside it.
+
+Each returns a `Workload` and notes of what was left out; `fairlead.traces.readers` chooses one by
+the content of a file.
+"""
+
+__all__ = [
+    "google",
+    "google_tables",
+    "job_collector",
+    "metacentrum",
+    "metacentrum_machines",
+]
