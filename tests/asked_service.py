@@ -74,7 +74,7 @@ class Asked:
 async def asked(
     folder: Path, settings: Settings, limits: Limits, host: str
 ) -> AsyncIterator[Asked]:
-    journal = Journal(folder / "j.db")
+    journal = Journal(folder / "j.db", outlives_machine=False)  # no test cuts the power
     service = Service(journal, settings)
     app = application(service, limits)
     async with app.router.lifespan_context(app):

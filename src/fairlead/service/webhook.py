@@ -103,7 +103,10 @@ class Webhook:
 
     async def run(self) -> None:
         """Send notices for ever; without a receiver, only delete old ones."""
-        async with httpx.AsyncClient(timeout=SEND_SECONDS, follow_redirects=False) as client:
+        sends = self._receiver is not None  # else no certificates need to be read
+        async with httpx.AsyncClient(
+            verify=sends, timeout=SEND_SECONDS, follow_redirects=False
+        ) as client:
             while True:
                 pause = CHECK_SECONDS
                 try:

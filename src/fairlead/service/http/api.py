@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from functools import partial
+from functools import cache, partial
 from hashlib import sha256
 from typing import Annotated, Any
 
@@ -21,6 +21,7 @@ from fastapi import (
     Response,
 )
 from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.utils import get_openapi
 from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 from pydantic_core import to_json
 from starlette.staticfiles import StaticFiles
@@ -88,14 +89,25 @@ def application(service: Service, limits: Limits, *, version: str = "0") -> Fast
     api.add_middleware(Gate, access=api.state.access)
     api.add_exception_handler(FairleadError, _refused)
     api.add_exception_handler(RequestValidationError, _invalid)
-    api.include_router(router, responses=REFUSALS)
-    api.include_router(pages)
-    described = api.openapi()  # cached by `api`; its page then asks for a token
-    described["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-    described["security"] = [{"token": []}, {}]  # none on the Unix socket
+    api.router.routes += [*router.routes, *pages.routes]  # to include a router builds them again
+    api.openapi = partial(_description, version)  # type: ignore[method-assign]
     api.mount("/page", StaticFiles(directory=PAGE_FILES))
     api.mount("/docs-files", StaticFiles(packages=[("fastapi_offline", "static")]))
     return api
+
+
+@cache
+def _description(version: str) -> dict[str, Any]:
+    """Return the description of the API, made when it is first asked for."""
+    described = get_openapi(
+        title="fairlead",
+        version=version,
+        description="Fair shares for heterogeneous clusters.",
+        routes=router.routes,
+    )
+    described["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    described["security"] = [{"token": []}, {}]  # none on the Unix socket
+    return described
 
 
 # Parameters of requests
@@ -139,7 +151,7 @@ Worker = Annotated[Token, Depends(_caller_of("admin", "worker"))]
 KeyDigest = Annotated[tuple[str, str], Depends(_idempotency)]
 MOST_SECONDS = 1e10  # of the past, in a question
 Seconds8Days = Annotated[float, Query(gt=0, le=KEPT_SECONDS)]
-router = APIRouter()
+router = APIRouter(responses=REFUSALS)
 
 # Jobs
 
