@@ -34,7 +34,8 @@ def api() -> Iterator[schemathesis.BaseSchema]:
         cluster = Cluster(Path(folder))
         try:
             cluster.start_service()
-            yield schemathesis.openapi.from_url(f"{cluster.url}/openapi.json")
+            described = schemathesis.openapi.from_url(f"{cluster.url}/openapi.json")
+            yield described.exclude(path="/v1/live")  # an answer without an end
             assert "Traceback" not in cluster.log("service")
         finally:
             cluster.close()
