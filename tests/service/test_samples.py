@@ -10,6 +10,7 @@ from random import Random
 import pytest
 
 from asked_service import Asked, as_, served
+from effort import cases
 from fairlead.service.journal import samples as kept
 from fairlead.service.journal.event_journal import Journal
 from fairlead.service.journal.samples import (
@@ -26,7 +27,7 @@ DAY, WEEK = 86400.0, 7 * 86400.0
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Iterator[Journal]:
-    made = Journal(tmp_path / "j.db")
+    made = Journal(tmp_path / "j.db", outlives_machine=False)
     yield made
     made.close()
 
@@ -68,19 +69,23 @@ def test_a_slot_keeps_the_largest_shares(journal: Journal, monkeypatch: pytest.M
     assert [row["user"] for row in found["users"]] == ["b", "c"]
 
 
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("period", [DAY, WEEK, 3600.0, 400.0])
-def test_steps_have_the_means_of_their_samples(journal: Journal, seed: int, period: float) -> None:
+@pytest.mark.parametrize("seed", range(cases(1)))
+def test_steps_have_the_means_of_their_samples(journal: Journal, seed: int) -> None:
     """By the definition: each step has the mean of its samples; a user without a row holds 0."""
     rng = Random(seed)
-    rows = []
+    rows: list[tuple[int, int, float | None]] = []
     for slot in range(int(NOW // SLOT_SECONDS) - 2100, int(NOW // SLOT_SECONDS) + 1):
-        if rng.random() < 0.8:
+        if rng.random() < 0.5:
             held = rng.choice([None, rng.random()])
             rows.append((slot, rng.randrange(100), held))
             shares = [] if held is None else [UserShare("ana", held, 0.5)]
             journal.add_sample(slot * SLOT_SECONDS, sample(rows[-1][1]), shares)
-    rows = [row for row in rows if row[0] >= (NOW - period) // SLOT_SECONDS]
+    for period in (DAY, WEEK, 3600.0, 400.0):
+        check_steps(journal, period, [r for r in rows if r[0] >= (NOW - period) // SLOT_SECONDS])
+
+
+def check_steps(journal: Journal, period: float, rows: list[tuple[int, int, float | None]]) -> None:
+    """Check the steps of a period that has these samples: slot, waiting tasks and held part."""
     found = journal.samples.cluster_over_time(NOW - period, NOW)
     shares = journal.samples.shares_over_time(NOW - period, NOW, "ana")
     times = found["times"]
