@@ -5,25 +5,32 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import sleep
 from typing import Any
 
 import pytest
 from pydantic import BaseModel, ValidationError
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
 
 from asked_service import Asked, as_, run, served, with_tokens
 from fairlead.errors import InputError
 from fairlead.service import rate_limits, sessions
 from fairlead.service.http import access, serving
+from fairlead.service.http import http_server as server_module
 from fairlead.service.journal.event_journal import Journal
 from fairlead.service.journal.job_records import JobRecords
 from fairlead.service.journal.tokens import Token
 from fairlead.service.messages import JobsRequest, JoinRequest, SkipRequest, SyncRequest
+from fairlead.service.rate_limits import Limits
 from fairlead.service.service import Settings
 from fairlead.service.service_state import MOST_RESOURCES
-from live_cluster import Cluster, until
+from live_cluster import until
 from state_invariants import check
 
 MANY = dict.fromkeys(map(str, range(20_000)), 1)
@@ -276,7 +283,7 @@ async def test_embedded_and_ambiguous_requests_are_refused(ask: Asked) -> None:
     await ask("GET", "/v1/users", headers=ambiguous, status=400)
 
 
-@served(tokens=True)
+@served(limits=Limits(burst=120.0), tokens=True)
 async def test_a_worker_is_not_charged_for_output_that_is_asked_for(
     ask: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -286,7 +293,7 @@ async def test_a_worker_is_not_charged_for_output_that_is_asked_for(
     seen = (await ask.sync(session, **as_("w")))["seen"]
     data = "A" * 2**20  # 64 requests each, if it counted
     for is_asked in (True, False):
-        for _ in range(35):
+        for _ in range(9):
             piece = {"session": session, "request": "x", "data": data}
             if is_asked:
                 url = "/v1/jobs/1/logs"
@@ -375,39 +382,61 @@ async def test_an_internal_error_shows_no_details(
     assert await ask.http.get("/readyz")
 
 
-def serve_with(cluster: Cluster, setting: str) -> None:
-    """Start a service with another constant of its HTTP server."""
-    cluster.service = (
-        f"import fairlead.service.http.http_server as server; server.{setting};"
-        "from fairlead.cli.main import run; import sys; sys.exit(run())"
-    )
-    cluster.start_service()
+@contextmanager
+def http_server(**settings: float) -> Iterator[int]:
+    """Run the HTTP server in a thread, with answers of 1 MiB; return its port."""
+    app = Starlette(routes=[Route("/", lambda _: PlainTextResponse("x" * 2**20))])
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listening,
+        pytest.MonkeyPatch.context() as patched,
+    ):
+        for name, value in settings.items():
+            patched.setattr(server_module, name, value)
+        server = server_module.HttpServer(app, [listening])
+        thread = threading.Thread(target=server.run)
+        thread.start()
+        try:
+            yield listening.getsockname()[1]
+        finally:
+            server.should_exit = server.force_exit = True
+            thread.join()
 
 
-def test_an_answer_that_is_not_read_is_given_up(cluster: Cluster) -> None:
-    serve_with(cluster, "ANSWER_SECONDS = 0.5")
-    with socket.socket() as lazy:
+def connected(port: int) -> socket.socket:
+    made = socket.create_connection(("127.0.0.1", port))
+    made.settimeout(5)  # the server gives up later
+    return made
+
+
+def test_an_answer_that_is_not_read_is_given_up() -> None:
+    with http_server(ANSWER_SECONDS=0.3) as port, socket.socket() as lazy:
         lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
-        lazy.connect(("127.0.0.1", cluster.port))
-        lazy.sendall(20 * b"GET /docs-files/swagger-ui-bundle.js HTTP/1.1\r\nHost: x\r\n\r\n")
-        row = f":{cluster.port:04X} 0100007F:{lazy.getsockname()[1]:04X} 01"  # 01: established
+        lazy.connect(("127.0.0.1", port))
+        lazy.sendall(20 * b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        row = f":{port:04X} 0100007F:{lazy.getsockname()[1]:04X} 01"  # 01: established
         until(lambda: row not in Path("/proc/net/tcp").read_text())
 
 
-def test_slow_headers_end_the_connection(cluster: Cluster) -> None:
-    serve_with(cluster, "HEADERS_SECONDS = 1.0")
-    with socket.create_connection(("127.0.0.1", cluster.port)) as slow:
-        slow.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nA: ")
-        slow.settimeout(20)
+@pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nHost: x\r\nA: "])
+def test_slow_headers_end_the_connection(sent: bytes) -> None:
+    with http_server(HEADERS_SECONDS=0.3) as port, connected(port) as slow:
+        slow.sendall(sent)
         assert slow.recv(1) == b""
 
 
-def test_a_full_service_closes_connections_of_one_peer(cluster: Cluster) -> None:
-    serve_with(cluster, "MOST_CONNECTIONS = 8")
-    opened = [socket.create_connection(("127.0.0.1", cluster.port)) for _ in range(20)]
-    opened[-1].settimeout(5)
-    assert opened[-1].recv(1) == b""
-    assert cluster.run("jobs").returncode == 0  # on the Unix socket, another peer
-    for each in opened:
-        each.close()
-    until(cluster.is_ready)
+def test_a_full_service_closes_connections_of_one_peer() -> None:
+    with http_server(MOST_CONNECTIONS=8) as port:
+        opened = [connected(port) for _ in range(5)]
+        assert opened.pop().recv(1) == b""
+        opened[0].sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        assert opened[0].recv(12) == b"HTTP/1.1 200"
+        for each in opened:
+            each.close()
+
+        def answers() -> bool:
+            with suppress(ConnectionError), connected(port) as another:
+                another.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+                return another.recv(12) == b"HTTP/1.1 200"
+            return False
+
+        until(answers)
