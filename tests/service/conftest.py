@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
-from live_cluster import Cluster, end_tasks
+from live_cluster import Cluster, end_tasks, until
 
 
 @pytest.fixture
@@ -22,6 +23,22 @@ def cluster() -> Iterator[Cluster]:
             made.close()
             for log in sorted(made.folder.glob("*.log")):  # shown where the test fails
                 print(log.name, log.read_text(), sep="\n")
+
+
+@pytest.fixture(scope="module")
+def one() -> Iterator[Cluster]:
+    """A service for all tests of a file, with one worker.
+
+    Its tasks may run for ana and bo. It ignores SIGINT and SIGHUP, as without a terminal.
+    """
+    with TemporaryDirectory() as folder, closing(Cluster(Path(folder))) as made:
+        (made.folder / "accounts.json").write_text('{"ana": "nobody", "bo": "nobody"}')
+        made.start_service()
+        made.before = ["sh", "-c", "trap '' INT HUP; exec \"$@\"", "sh"]
+        made.start_worker("a", "--label", "kind=small", "--gpu", "1")
+        with made.client() as client:
+            until(client.servers)
+        yield made
 
 
 @pytest.fixture

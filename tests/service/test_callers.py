@@ -215,12 +215,11 @@ def test_tokens_name_the_service_they_are_for(cluster: Cluster) -> None:
     assert Address.of(cluster.url, token).is_verified
 
 
-def test_half_a_handshake_takes_little_memory(cluster: Cluster) -> None:
-    cluster.start_service()
-    memory = Path(f"/proc/{cluster.processes['service'].pid}/statm")
+def test_half_a_handshake_takes_little_memory(one: Cluster) -> None:
+    memory = Path(f"/proc/{one.processes['service'].pid}/statm")
     hello = client_hello()
     before = int(memory.read_text().split()[1])
-    opened = [socket.create_connection(("127.0.0.1", cluster.port)) for _ in range(500)]
+    opened = [socket.create_connection(("127.0.0.1", one.port)) for _ in range(500)]
     for each in opened:
         each.sendall(hello)
     for each in opened:
@@ -241,32 +240,30 @@ def client_hello() -> bytes:
     return said.read()
 
 
-def test_reset_connections_delay_no_other(cluster: Cluster) -> None:
-    cluster.start_service()
-    cluster.processes["service"].send_signal(signal.SIGSTOP)
+def test_reset_connections_delay_no_other(one: Cluster) -> None:
+    one.processes["service"].send_signal(signal.SIGSTOP)
     for _ in range(300):  # 60 s of pauses, if each made one
-        with socket.create_connection(("127.0.0.1", cluster.port)) as reset:
+        with socket.create_connection(("127.0.0.1", one.port)) as reset:
             reset.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    cluster.processes["service"].send_signal(signal.SIGCONT)
-    assert httpx.get(f"{cluster.url}/healthz", timeout=30).status_code == 200
+    one.processes["service"].send_signal(signal.SIGCONT)
+    assert httpx.get(f"{one.url}/healthz", timeout=30).status_code == 200
 
 
 @pytest.mark.skipif(not IS_ROOT, reason="other workers take any service")
-def test_a_worker_of_root_wants_a_service_it_knows(cluster: Cluster) -> None:
-    cluster.start_service()
-    cluster.environment["FAIRLEAD_SERVER"] = cluster.url
-    done = cluster.run_apart("worker", "--name", "a", "--cpu", "1")
+def test_a_worker_of_root_wants_a_service_it_knows(one: Cluster) -> None:
+    words = [sys.executable, "-m", "fairlead", "worker", "--name", "b", "--cpu", "1"]
+    environment = one.environment | {"FAIRLEAD_SERVER": one.url}
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, "--server" in done.stderr) == (2, True), done.stderr
 
 
-def test_an_account_submits_in_its_own_name(cluster: Cluster) -> None:
-    cluster.start_service()
+def test_an_account_submits_in_its_own_name(one: Cluster) -> None:
     for before, uid in accounts():
         words = [*before, sys.executable, "-m", "fairlead", "submit", "--user"]
         name = account_name(uid)
-        more: dict[str, Any] = {"env": cluster.environment, "cwd": "/", "capture_output": True}
+        more: dict[str, Any] = {"env": one.environment, "cwd": "/", "capture_output": True}
         for user, status in ((name, 0), ("mallory", 2 if before else 0)):
             done = subprocess.run([*words, user, "--", "true"], check=False, **more)
             assert done.returncode == status, done.stderr
-        reached = [*words, name, "--server", cluster.url, "--", "true"]
+        reached = [*words, name, "--server", one.url, "--", "true"]
         assert subprocess.run(reached, check=False, **more).returncode == (2 if before else 0)

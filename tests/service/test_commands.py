@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -27,21 +27,6 @@ from fairlead.service.messages import JobRequest
 from live_cluster import Cluster, free_port, until
 
 Typed = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture(scope="module")
-def one() -> Iterator[Cluster]:
-    """A service with one worker, for all tests here."""
-    with TemporaryDirectory() as folder:
-        cluster = Cluster(Path(folder))
-        try:
-            cluster.start_service()
-            cluster.start_worker("a", "--label", "kind=small")
-            with cluster.client() as client:
-                until(client.servers)
-            yield cluster
-        finally:
-            cluster.close()
 
 
 @pytest.fixture
@@ -249,14 +234,10 @@ def test_waiting_goes_on_while_the_service_is_started_again(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root's worker asks for accounts")
-def test_a_user_without_an_account_is_refused_at_once(cluster: Cluster) -> None:
-    (cluster.folder / "accounts.json").write_text('{"bo": "nobody"}')
-    cluster.start_service()
-    cluster.start_worker("a")
-    job = cluster.run("submit", "--user", "ana", "--chdir", "/tmp", "--", "true").stdout.strip()
-    waited = cluster.run("wait", job, "--timeout", "30s")
-    assert waited.returncode == 126
-    assert "there is no account 'ana'" in waited.stderr
+def test_a_user_without_an_account_is_refused_at_once(typed: Typed) -> None:
+    job = typed("submit", "--user", "cy", "--chdir", "/tmp", "--", "true")[1].strip()
+    status, _, err = typed("wait", job, "--timeout", "30s")
+    assert (status, "there is no account 'cy'" in err) == (126, True)
 
 
 @pytest.mark.parametrize(
@@ -272,6 +253,33 @@ def test_without_a_service_the_fault_is_named(
     assert (status, out) == (2, "")
     assert len(err.strip().splitlines()) == 1
     assert says in err
+
+
+def test_a_cancelled_task_keeps_its_output(one: Cluster, typed: Typed) -> None:
+    job = typed("submit", *SHORT, "--", "sh", "-c", "echo began; exec sleep 300")[1].strip()
+    until(lambda: typed("logs", job)[1] == "began\n")
+    assert typed("cancel", job)[0] == 0
+    with one.client() as client:
+        until(lambda: client.job(job).state == "cancelled")
+    assert typed("logs", job)[1] == "began\n"
+    shutil.rmtree(one.folder / "worker-a" / "attempts" / f"{job}.0.1")
+    status, _, err = typed("logs", job)
+    assert (status in (0, 2), "Traceback" in err) == (True, False)
+
+
+def test_two_tasks_share_the_gpu_of_a_machine(one: Cluster, typed: Typed) -> None:
+    line = "echo GPU $CUDA_VISIBLE_DEVICES; sleep 300"
+    words = (*SHORT, "--gpu", "0.5", "--count", "3", "--", "sh", "-c", line)
+    job = typed("submit", *words)[1].strip()
+    for index in ("0", "1"):
+        until(lambda index=index: typed("logs", job, "--index", index)[1] == "GPU 0\n")
+    with one.client() as client:
+        assert client.job(job).running == 2
+        assert typed("cancel", job)[0] == 0
+        until(lambda: client.job(job).ended)
+    job = typed("submit", *SHORT, "--gpu", "1", "--", "sleep", "300")[1].strip()
+    until(lambda: "a (GPU 0)" in typed("jobs")[1])
+    assert typed("cancel", job)[0] == 0
 
 
 def test_a_jobs_life_by_command(typed: Typed) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from fairlead.service import service_state
 from fairlead.service.engines.protocol import Start
 from fairlead.service.messages import MOST_GPUS
 from fairlead.service.service_state import ServiceState
-from live_cluster import Cluster, until
+from live_cluster import until
 from real_attempts import text
 from real_workers import a_job, run, worker_in
 from service.test_state import end, place, submit, with_servers
@@ -183,23 +182,3 @@ def test_a_task_without_its_gpus_runs_again_elsewhere(tmp_path: Path) -> None:
     finally:
         for attempt in worker._attempts.values():
             attempt.kill("cancelled")
-
-
-def test_two_tasks_share_the_gpu_of_a_machine(cluster: Cluster) -> None:
-    cluster.start_service()
-    cluster.start_worker("a", "--gpu", "1", cpu=4)
-    line = "echo GPU $CUDA_VISIBLE_DEVICES; sleep 300"
-    words = ("submit", "--user", "ana", "--chdir", "/tmp", "--gpu", "0.5", "--count", "3")
-    assert cluster.run(*words, "--", "sh", "-c", line).returncode == 0
-    outputs = [
-        until(lambda index=index: cluster.run("logs", "1", "--index", index).stdout)
-        for index in ("0", "1")
-    ]
-    assert outputs == ["GPU 0\n"] * 2
-    (job,) = json.loads(cluster.run("jobs", "--json").stdout)["jobs"]
-    assert (job["running"], job["devices"]) == (2, [])
-    assert cluster.run("cancel", "1").returncode == 0
-    until(lambda: not json.loads(cluster.run("jobs", "--json").stdout)["jobs"])
-    alone = ("submit", "--user", "ana", "--chdir", "/tmp", "--gpu", "1", "--", "sleep", "300")
-    assert cluster.run(*alone).returncode == 0
-    until(lambda: "a (GPU 0)" in cluster.run("jobs").stdout)

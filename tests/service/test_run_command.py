@@ -7,10 +7,7 @@ import pty
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import closing, suppress
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from contextlib import suppress
 
 import pytest
 
@@ -18,19 +15,6 @@ from live_cluster import Cluster, until
 
 JOB = ("--user", "ana", "--chdir", "/tmp", "--cpu", "100m")
 PATIENT = "trap 'echo interrupted; exit 5' INT; echo begun; while :; do sleep 0.05; done"
-
-
-@pytest.fixture(scope="module")
-def one() -> Iterator[Cluster]:
-    """A service with one worker."""
-    with TemporaryDirectory() as folder, closing(Cluster(Path(folder))) as cluster:
-        cluster.start_service()
-        # Without a terminal it ignores SIGINT and SIGHUP; its tasks should not.
-        cluster.before = ["sh", "-c", "trap '' INT HUP; exec \"$@\"", "sh"]
-        cluster.start_worker("a")
-        with cluster.client() as client:
-            until(client.servers)
-        yield cluster
 
 
 def started(cluster: Cluster, *words: str) -> subprocess.Popen[str]:

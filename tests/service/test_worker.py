@@ -6,7 +6,6 @@ import asyncio
 import base64
 import json
 import os
-import shutil
 import signal
 import sys
 import time
@@ -21,7 +20,7 @@ from fairlead.service.worker import _attempts as attempts
 from fairlead.service.worker import machine
 from fairlead.service.worker._attempts import KILLED, Attempt, AttemptEnd, append_field
 from fairlead.service.worker._removal import DISCARDED
-from live_cluster import Cluster, until
+from live_cluster import until
 from real_attempts import (
     KEY,
     PATH,
@@ -380,24 +379,3 @@ def test_a_full_disk_keeps_no_task_from_its_end(
         assert ended(attempt) == AttemptEnd(143, "cancelled")
         attempt.note_reported()
     assert attempt.is_reported
-
-
-# With a service
-
-AS_ANA = ("--user", "ana", "--chdir", "/tmp")
-
-
-def test_a_cancelled_task_keeps_its_output(cluster: Cluster) -> None:
-    cluster.start_service()
-    cluster.start_worker("a")
-    asked = ("submit", *AS_ANA, "--", "sh", "-c", "echo began; exec sleep 300")
-    job = cluster.run(*asked).stdout.strip()
-    until(lambda: cluster.run("logs", job).stdout == "began\n")
-    assert cluster.run("cancel", job).returncode == 0
-    with cluster.client() as client:
-        until(lambda: client.job(job).state == "cancelled")
-    assert cluster.run("logs", job).stdout == "began\n"
-    shutil.rmtree(cluster.folder / "worker-a" / "attempts" / f"{job}.0.1")
-    gone = cluster.run("logs", job)
-    assert gone.returncode in (0, 2)
-    assert "Traceback" not in gone.stderr
