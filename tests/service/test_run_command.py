@@ -153,7 +153,8 @@ def test_top_is_kept_up_to_date_until_q(one: Cluster) -> None:
 
 
 def test_ctrl_c_is_passed_on_while_output_comes_fast(one: Cluster) -> None:
-    process = started(one, "--", "yes")
+    line = "while :; do head -c 3000000 /dev/zero; sleep 0.02; done"  # faster than it is read
+    process = started(one, "--", "sh", "-c", line)
     assert process.stdout is not None
     process.stdout.read(100_000)
     process.send_signal(signal.SIGINT)
