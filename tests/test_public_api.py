@@ -28,6 +28,7 @@ def test_the_public_names() -> None:
         "Problem",
         "ProblemError",
         "RefusalError",
+        "RunsFailedError",
         "Scheduler",
         "audit",
         "compare",
@@ -37,6 +38,7 @@ def test_the_public_names() -> None:
         "mechanisms",
         "simulate",
         "solve",
+        "study",
     ]
 
 

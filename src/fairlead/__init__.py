@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from fairlead.properties.audit import audit
     from fairlead.scheduler.scheduler import Scheduler
     from fairlead.simulation.filling import fill
-    from fairlead.simulation.simulate import simulate
+    from fairlead.simulation.simulate import RunsFailedError, simulate
+    from fairlead.simulation.studies import study
 else:
     # What computes is slow to import. `fairlead --help` needs none of it, and the console script
     # hears Ctrl-C after this.
@@ -42,9 +43,11 @@ else:
         "load": "fairlead.formats.problem_file",
         "mechanism": "fairlead.mechanisms.added",
         "mechanisms": "fairlead",
+        "RunsFailedError": "fairlead.simulation.simulate",
         "Scheduler": "fairlead.scheduler.scheduler",
         "simulate": "fairlead.simulation.simulate",
         "solve": "fairlead.mechanisms.catalogue",
+        "study": "fairlead.simulation.studies",
     }
 
     def __getattr__(name: str) -> object:
@@ -68,6 +71,7 @@ __all__ = [
     "Problem",
     "ProblemError",
     "RefusalError",
+    "RunsFailedError",
     "Scheduler",
     "audit",
     "compare",
@@ -77,4 +81,5 @@ __all__ = [
     "mechanisms",
     "simulate",
     "solve",
+    "study",
 ]

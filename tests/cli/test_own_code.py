@@ -210,6 +210,20 @@ def test_a_study_compares_rules_over_variations(process: Process, mine: str, day
     ]
 
 
+def test_a_study_goes_on_without_a_rule_that_raises(process: Process, mine: str, day: str) -> None:
+    words = ("-p", "drf/best-fit", "-p", f"{mine}:wrong", "-p", f"{mine}:sjf", "--seeds", "2")
+    done = process("simulate", day, *words, "--json")
+    answer = json.loads(done.stdout)
+    assert answer["differences"]["sjf"]["mean wait"]["pairs"] == 2
+    assert answer["means"]["wrong"]["mean wait"] == {
+        "mean": None, "low": None, "high": None, "runs": 0,
+    }  # fmt: skip
+    (fault,) = answer["failed"]
+    assert (done.returncode, done.stderr) == (2, f"fairlead: {fault}\n")
+    assert fault.startswith("wrong: AttributeError")
+    assert "Runs that failed" in process("simulate", day, *words).stdout
+
+
 def test_a_package_adds_a_policy_by_an_entry_point(process: Process, mine: str, day: str) -> None:
     folder = Path(mine).parent
     metadata = folder / "mine-1.dist-info"

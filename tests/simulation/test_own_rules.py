@@ -21,7 +21,6 @@ from fairlead.model.workload import Workload
 from fairlead.scheduler.own_rules import ClusterView, GroupView, ServerView
 from fairlead.scheduler.policies import OwnPolicy
 from fairlead.simulation.replay import replay
-from fairlead.simulation.runs import RunsFailedError
 from oracles.random_workloads import crowded_workload, odd_amounts_workload, random_workload
 
 Amounts = dict[str, float]
@@ -295,10 +294,14 @@ def test_the_error_of_a_rule_has_the_other_runs(processes: int) -> None:
         return view.waiting[9]
 
     policies: Any = [wrong, "drf/best-fit"]
-    with pytest.raises(RunsFailedError, match="wrong: IndexError") as caught:
+    with pytest.raises(fairlead.RunsFailedError, match="wrong: IndexError") as caught:
         fairlead.simulate(workload_of([(0, 0.0, 1, 5.0)]), policies, processes=processes)
     assert list(caught.value.finished) == ["drf/best-fit"]
-    assert len(caught.value.finished["drf/best-fit"].log.task) == 1
+    finished = caught.value.finished
+    assert len(finished["drf/best-fit"].log.task) == 1
+    assert finished.to_frame()["policy"].to_list() == ["drf/best-fit"]
+    assert finished["drf/best-fit"].to_frame("jobs")["wait"].to_list() == [0.0]
+    assert list(caught.value.faults) == ["wrong"]
 
 
 @pytest.mark.parametrize("name", ["drf/best-fit", "slots:3", "recorded", "", " x", "a\nb"])

@@ -3,40 +3,47 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy.stats import ttest_1samp
 
+import fairlead
 from fairlead.cli.main import run
 from fairlead.errors import InputError
+from fairlead.scheduler.own_rules import ClusterView
 from fairlead.simulation.simulate import simulate
-from fairlead.simulation.studies import figures_of, paired, study
+from fairlead.simulation.studies import figures_of, interval_of, study
 from fairlead.traces.generator import generate_day
+from fairlead.traces.readers import read_workload
 from fairlead.traces.resampling import resampled
+from fairlead.traces.time_window import time_window
+from fairlead.traces.what_if import with_load
 
 
 def test_intervals_are_those_of_scipy() -> None:
     for seed in range(20):
         values = np.random.default_rng(seed).normal(size=2 + seed)
-        found, known = paired(values), ttest_1samp(values, 0).confidence_interval(0.95)
+        found, known = interval_of(values), ttest_1samp(values, 0).confidence_interval(0.95)
         assert (found.low, found.high) == pytest.approx((known.low, known.high))
         assert found.mean == pytest.approx(values.mean())
 
 
 def test_about_95_of_100_intervals_hold_the_mean() -> None:
     rng = np.random.default_rng(1)
-    found = [paired(rng.normal(3.0, 2.0, size=8)) for _ in range(2000)]
+    found = [interval_of(rng.normal(3.0, 2.0, size=8)) for _ in range(2000)]
     assert 0.93 < np.mean([each.low <= 3.0 <= each.high for each in found]) < 0.97
 
 
 def test_missing_figures_are_left_out_of_pairs() -> None:
-    found = paired(np.array([1.0, np.nan, 3.0, np.inf]))
-    assert (found.mean, found.pairs) == (2.0, 2)
-    assert paired(np.array([np.nan])).pairs == 0
-    single = paired(np.array([5.0]))
-    assert (single.mean, single.pairs, single.is_clear) == (5.0, 1, False)
+    found = interval_of(np.array([1.0, np.nan, 3.0, np.inf]))
+    assert (found.mean, found.count) == (2.0, 2)
+    assert interval_of(np.array([np.nan])).count == 0
+    single = interval_of(np.array([5.0]))
+    assert (single.mean, single.count, single.is_clear) == (5.0, 1, False)
     assert np.isnan(single.low)
 
 
@@ -45,7 +52,7 @@ def test_each_variation_is_replayed_under_every_policy() -> None:
     policies = ["drf/best-fit", "drf/rrr"]
     found = study({"day": day}, policies, seeds=3, seed=7)
     assert found.policies == tuple(policies)
-    assert found.variations == ("day, seed 7", "day, seed 8", "day, seed 9")
+    assert [str(each) for each in found.variations] == [f"day, seed {k}" for k in (7, 8, 9)]
     for column, seed in enumerate((7, 8, 9)):
         outcomes = simulate(resampled(day, seed), policies, seed=seed, processes=1)
         for row, policy in enumerate(policies):
@@ -53,7 +60,7 @@ def test_each_variation_is_replayed_under_every_policy() -> None:
             got = {name: rows[row, column] for name, rows in found.figures.items()}
             assert got == pytest.approx(expected, nan_ok=True)
     rows = found.figures["mean wait"]
-    assert found.difference("mean wait", "drf/rrr") == paired(rows[1] - rows[0])
+    assert found.difference("mean wait", "drf/rrr") == interval_of(rows[1] - rows[0])
 
 
 @pytest.mark.parametrize("seeds", [0, 1, -1, 2.5, "3", 10**9])
@@ -67,6 +74,153 @@ def test_a_recorded_run_is_refused() -> None:
     day = generate_day(servers=12, users=5, jobs=50, hours=60)
     with pytest.raises(InputError):
         study({"day": day}, ["drf/best-fit", "recorded"])
+
+
+def served_first(view: ClusterView) -> object:
+    return next((group for group in view.waiting if view.fits(group)), None)
+
+
+def test_windows_and_loads_are_those_of_single_replays() -> None:
+    day = generate_day(servers=12, users=5, jobs=150, hours=60, seed=3)
+    windows = [(0.0, 36_000.0), (36_000.0, 90_000.0)]
+    policies = {"own": served_first}
+    found = fairlead.study(day, policies, windows=windows, loads=[1, 1.5], processes=1)
+    rows = found.to_frame().filter(measure="mean wait").to_dicts()
+    assert [(row["begin"], row["end"], row["load"]) for row in rows] == [
+        (*window, load) for window in windows for load in (1.0, 1.5)
+    ]
+    for row in rows:
+        part = time_window(day, row["begin"], row["end"])
+        if row["load"] != 1:
+            part = with_load(part, row["load"])
+        run = simulate(part, policies, processes=1)["own"]
+        assert row["value"] == pytest.approx(figures_of(run)["mean wait"])
+        assert (row["trace"], row["seed"], row["policy"]) == ("trace", None, "own")
+
+
+def test_frames_have_intervals_of_means_and_differences() -> None:
+    day = generate_day(servers=12, users=5, jobs=150, hours=60, seed=3)
+    policies = ["drf/best-fit", "fifo/best-fit"]
+    found = fairlead.study({"day": day}, policies, seeds=4, loads=[1, 2], processes=1)
+    runs = found.to_frame().filter(measure="mean wait")
+    means, differences = found.to_frame("means"), found.to_frame("differences")
+    for load in (1.0, 2.0):
+        of = {p: runs.filter(load=load, policy=p)["value"].to_numpy() for p in policies}
+        for policy, values in of.items():
+            (row,) = means.filter(load=load, policy=policy, measure="mean wait").to_dicts()
+            known = ttest_1samp(values, 0).confidence_interval(0.95)
+            assert row["runs"] == 4
+            assert (row["mean"], row["low"], row["high"]) == pytest.approx(
+                (values.mean(), known.low, known.high)
+            )
+        (row,) = differences.filter(load=load, measure="mean wait").to_dicts()
+        change = of["fifo/best-fit"] - of["drf/best-fit"]
+        known = ttest_1samp(change, 0).confidence_interval(0.95)
+        assert (row["policy"], row["pairs"]) == ("fifo/best-fit", 4)
+        assert (row["mean"], row["low"], row["high"]) == pytest.approx(
+            (change.mean(), known.low, known.high)
+        )
+    assert repr(found) == "<Study of drf/best-fit, fifo/best-fit: 8 variations>"
+
+
+def test_a_picture_has_the_intervals() -> None:
+    day = generate_day(servers=12, users=5, jobs=150, hours=60, seed=3)
+    found = fairlead.study(day, ["drf/best-fit", "fifo/best-fit"], seeds=3, processes=1)
+    for name in ("mean wait", "fairness error"):
+        drawn, expected = found.plot(name), found.difference(name, "fifo/best-fit")
+        low, high, _ = drawn.data[1].x
+        assert high / low == pytest.approx(expected.high / expected.low, rel=1e-4)
+        assert name in drawn.layout.title.text
+    with pytest.raises(InputError, match="mean wait"):
+        found.plot("waits")
+    alone = fairlead.study(day, "drf/best-fit", seeds=2, processes=1)
+    with pytest.raises(InputError, match="two policies"):
+        alone.plot()
+
+
+def test_windows_may_be_dates_of_the_log() -> None:
+    log, _ = read_workload(LOGS / "lab.swf")
+    start = log.date_of(0.0)
+    assert start is not None
+    dates = (start, start + timedelta(hours=12))
+    for clock in (dates, tuple(date.replace(tzinfo=None) for date in dates)):
+        found = fairlead.study(log, "drf/best-fit", windows=[clock], processes=1)
+        (variation,) = found.variations
+        assert (variation.begin, variation.end) == (0.0, 43_200.0)
+    day = generate_day(servers=12, users=5, jobs=50, hours=60)
+    with pytest.raises(InputError, match=r"windows\[0\]: is a date"):
+        fairlead.study(day, "drf/best-fit", windows=[dates])
+
+
+def test_a_rule_that_raises_ends_only_its_own_run() -> None:
+    day = generate_day(servers=12, users=5, jobs=150, hours=60, seed=3)
+    alone = simulate(with_load(day, 4), {"own": served_first}, processes=1)["own"]
+    end = alone.log.makespan
+    assert end < day.job_submit[-1]
+
+    def late(view: ClusterView) -> object:
+        return served_first(view) if view.now <= end else view.missing  # type: ignore[attr-defined]
+
+    policies: Any = ["drf/best-fit", late, "fifo/best-fit"]
+    found = fairlead.study({"day": day}, policies, loads=[1, 4], processes=1)
+    assert found.policies == ("drf/best-fit", "late", "fifo/best-fit")
+    waits = found.figures["mean wait"]
+    assert np.isfinite(waits).tolist() == [[True, True], [False, True], [True, True]]
+    assert waits[1, 1] == figures_of(alone)["mean wait"]
+    assert list(found.failed) == ["late"]
+    assert list(found.failed["late"]) == ["day"]
+    (fault,) = found.faults
+    assert fault.startswith("late: AttributeError")
+    assert fault.endswith("in 1 of 2 variations")
+    assert found.to_frame()["value"].len() == 5 * len(found.figures)
+    assert "failed: late" in repr(found)
+
+
+def test_a_study_of_nothing_but_faults_raises() -> None:
+    def wrong(view: ClusterView) -> object:
+        return view.waiting[9999]
+
+    day = generate_day(servers=12, users=5, jobs=50, hours=60)
+    with pytest.raises(fairlead.RunsFailedError, match="wrong: IndexError"):
+        fairlead.study(day, {"wrong": wrong}, seeds=2, processes=1)
+
+
+@pytest.mark.parametrize(
+    ("options", "place"),
+    [
+        ({"windows": [(5.0, 5.0)]}, "windows"),
+        ({"windows": [(0.0, 1e-9)]}, "windows"),
+        ({"windows": [(0.0, 5.0, 9.0)]}, "windows"),
+        ({"windows": [("0", "5")]}, "windows"),
+        ({"windows": []}, "windows"),
+        ({"loads": [0.0]}, "load"),
+        ({"loads": [2, 2.0]}, "loads"),
+        ({"loads": 2}, "loads"),
+        ({"folder": "runs"}, "folder"),
+    ],
+)
+def test_unusable_parts_of_studies_are_refused(options: Any, place: str) -> None:
+    day = generate_day(servers=12, users=5, jobs=50, hours=60)
+    with pytest.raises(InputError, match=place):
+        fairlead.study(day, "drf/best-fit", processes=1, **options)
+
+
+def test_files_are_traces_of_a_study() -> None:
+    files = [LOGS / "lab.swf", str(LOGS / "metacentrum.swf.gz")]
+    found = fairlead.study(files, "drf/best-fit", windows=[(0.0, 20_000.0)], processes=1)
+    assert [each.trace for each in found.variations] == [str(file) for file in files]
+    with pytest.raises(InputError, match="twice"):
+        fairlead.study([files[0], str(files[0])], "drf/best-fit")
+
+
+def test_the_command_shows_what_study_returns(capsys: pytest.CaptureFixture[str]) -> None:
+    trace = str(LOGS / "lab.swf")
+    policies = ["drf/best-fit", "fifo/best-fit"]
+    words = [word for policy in policies for word in ("-p", policy)]
+    assert run(["simulate", trace, *words, "--seeds", "2", "--load", "0.5", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    found = fairlead.study(trace, policies, seeds=2, loads=[0.5]).to_dict()
+    assert {name: shown[name] for name in found} == found
 
 
 LOGS = Path(__file__).parents[2] / "examples" / "logs"

@@ -242,11 +242,11 @@ def read_any_trace(
         if exclude:
             workload = without_users(workload, exclude)
     if from_time is not None or to_time is not None:
-        from fairlead.traces.time_window import runs_over, time_window
+        from fairlead.traces.time_window import runs_over, seconds_since_start, time_window
 
         plain = plain_trace(workload)
         first = (
-            0.0 if from_time is None else max(0.0, _seconds_since_start(plain, from_time, "--from"))
+            0.0 if from_time is None else max(0.0, seconds_since_start(plain, from_time, "--from"))
         )
         last = inf if to_time is None else seconds_in(plain, to_time, "--to")
         if compares_recorded and runs_over(plain, first):
@@ -461,20 +461,13 @@ def seconds_in(workload: Workload, time: float | datetime, option: str) -> float
 
     Raises InputError for a date that is earlier, or if the trace has none.
     """
-    found = _seconds_since_start(workload, time, option)
+    from fairlead.traces.time_window import seconds_since_start
+
+    found = seconds_since_start(workload, time, option)
     if found < 0:
         begin = workload.date_of(0.0)
         raise InputError(f"is before the trace begins, {begin:%Y-%m-%d %H:%M:%S}", option)
     return found
-
-
-def _seconds_since_start(workload: Workload, time: float | datetime, option: str) -> float:
-    if not isinstance(time, datetime):
-        return time
-    if workload.start_date is None:
-        fault = "is a date, and the trace has none; give the time since its start, such as 36h"
-        raise InputError(fault, option)
-    return time.timestamp() - workload.start_date
 
 
 def limit_of(text: str, option: str) -> float | None:

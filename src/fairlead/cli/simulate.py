@@ -47,7 +47,7 @@ from fairlead.cli.streams import (
     show,
 )
 from fairlead.cli.tables import TableFormat, check_format, table_text
-from fairlead.errors import InputError, RefusalError
+from fairlead.errors import FairleadError, InputError, RefusalError
 
 if TYPE_CHECKING:
     from fairlead.executors.executor import Executor
@@ -246,6 +246,8 @@ def simulate(
     if len(traces) > 1 or seeds is not None:
         _refuse_for_studies(runs, explain, today, form)
         options: dict[str, Any] = {
+            "loads": None if load is None else [load],
+            "queues": queues,
             "seed": seed,
             "strict_fifo": strict_fifo,
             "what_if": what_if or (),
@@ -259,19 +261,17 @@ def simulate(
         for each in traces:
             if str(each) in workloads:
                 raise InputError("is given twice", "", str(each))
-            varied, _ = read_trace(each)
-            if load is not None:
-                from fairlead.traces.what_if import with_load
-
-                varied = with_load(plain_trace(varied), load)
-            workloads[str(each)] = in_queues(plain_trace(varied), queues)
+            workloads[str(each)] = read_trace(each)[0]
         with executor_on(ray, processes) as executor:
             varied_runs = _study(workloads, policies, seeds, executor, options)
         from fairlead.report.study import study_document
 
         values = {"fairlead": 1, "seeds": seeds, "measured_since": since, **varied_runs.to_dict()}
+        values |= {"failed": list(varied_runs.faults)} if varied_runs.faults else {}
         title = ", ".join(Path(name).name for name in workloads)
         show(study_document(varied_runs, title, lambda: values), as_json, report)
+        if varied_runs.faults:
+            raise FairleadError("; ".join(varied_runs.faults))
         return
     if explain is not None:
         _check_explained([run for run in planned if not run.dedicated])
@@ -286,8 +286,8 @@ def simulate(
     if RECORDED in names or reference == RECORDED:
         check_recorded(workload, str(trace))
     from fairlead.model.workload import first_seconds
-    from fairlead.simulation.runs import RunsFailedError, RunsInterrupted, resume_text
-    from fairlead.simulation.simulate import Outcome, Outcomes
+    from fairlead.simulation.runs import RunsInterrupted, resume_text
+    from fairlead.simulation.simulate import Outcomes, RunsFailedError
     from fairlead.simulation.simulate import simulate as simulate_policies
 
     if until is not None:
@@ -319,10 +319,7 @@ def simulate(
                 needed = {*(alone or ()), reference} - {None, RECORDED}
                 if not fault.finished or not needed <= fault.finished.keys():
                     raise
-                failed, rest = fault, fault.finished.items()
-                outcomes = Outcomes(
-                    {name: Outcome.of(run, until, fair, since) for name, run in rest}
-                )
+                failed, outcomes = fault, fault.finished
         _report_repeated(workload, outcomes)
         reasons = {}
         if explain is not None:
@@ -354,7 +351,11 @@ def simulate(
             reasons=[_reason_block(why, name, explain) for name, why in reasons.items()],
             values=lambda: (
                 {"fairlead": 1, **options, **_figures(workload, outcomes, alone)}
-                | ({} if failed is None else {"failed": list(failed.faults)})
+                | (
+                    {}
+                    if failed is None
+                    else {"failed": list(dict.fromkeys(failed.faults.values()))}
+                )
                 | _reasons(explain, reasons)
             ),
         )

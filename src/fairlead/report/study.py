@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairlead.report.charts import Figure, between, dots, layout, rows, rule
+from fairlead.errors import FairleadError, InputError, how_to_install
+from fairlead.report.charts import INK, Figure, between, dots, layout, rows, rule
 from fairlead.report.document import (
     HOLDS,
     MUTED,
@@ -15,7 +17,9 @@ from fairlead.report.document import (
     Cell,
     Content,
     Document,
+    Listing,
     Picture,
+    Section,
     Statement,
     Table,
     figure,
@@ -24,10 +28,12 @@ from fairlead.report.document import (
     words,
 )
 from fairlead.report.numbers import counted, duration, number, time_unit
-from fairlead.simulation.studies import TIMES, Difference, Study
+from fairlead.simulation.studies import DRAWN, TIMES, Interval, Study
+
+if TYPE_CHECKING:
+    import plotly.graph_objects
 
 GOOD, BAD, NEUTRAL = "#2a7f4f", "#b3362b", "#6b7280"
-DRAWN = "mean wait"
 NAMED = ("mean wait", "fairness error")  # in the verdict
 
 
@@ -62,20 +68,24 @@ def _verdict(found: Study) -> Statement:
 
 def _blocks(found: Study) -> list[Block]:
     blocks: list[Block] = []
-    drawn = _picture(found)
+    drawn = _picture(found, DRAWN)
     if drawn is not None:
         caption = f"Differences of the {DRAWN} from {found.policies[0]}: means, and the intervals."
         blocks.append(Picture(caption, drawn, caption, f"Change of the {DRAWN}"))
-    return [*blocks, _means(found), *([_differences(found)] if len(found.policies) > 1 else [])]
+    blocks.append(_means(found))
+    if len(found.policies) > 1:
+        blocks.append(_differences(found))
+    if found.faults:
+        blocks.append(Section("Runs that failed", [Listing(list(found.faults))]))
+    return blocks
 
 
 def _means(found: Study) -> Table:
     table: list[list[Content]] = []
-    for k, policy in enumerate(found.policies):
+    for policy in found.policies:
         cells: list[Content] = [policy]
-        for name, values in found.figures.items():
-            known = values[k][np.isfinite(values[k])]
-            mean = float(known.mean()) if len(known) else np.nan
+        for name in found.figures:
+            mean = found.mean(name, policy).mean
             cells.append(figure(mean, duration if name in TIMES else number))
         table.append(cells)
     columns = [*words("policy"), *numbers(*found.figures)]
@@ -98,14 +108,15 @@ def _differences(found: Study) -> Table:
     return table_of(about, columns, table, each="difference", note=note, on_terminal=len(table))
 
 
-def _in_words(name: str, each: Difference) -> str:
+def _in_words(name: str, each: Interval) -> str:
     unit, size = _unit_of(name, each)
     mean, low, high = (_signed(value / size) for value in (each.mean, each.low, each.high))
     return f"{mean} ({low} to {high}) {unit}".rstrip()
 
 
-def _unit_of(name: str, each: Difference) -> tuple[str, float]:
-    known = [abs(v) for v in (each.mean, each.low, each.high) if np.isfinite(v)]
+def _unit_of(name: str, *intervals: Interval) -> tuple[str, float]:
+    ends = [v for each in intervals for v in (each.mean, each.low, each.high)]
+    known = [abs(v) for v in ends if np.isfinite(v)]
     return time_unit(max(known)) if name in TIMES and known else ("", 1.0)
 
 
@@ -116,19 +127,45 @@ def _signed(value: float) -> str:
     return text if text == "0" else f"{'−' if value < 0 else '+'}{text}"
 
 
-def _picture(found: Study) -> Figure | None:
-    others = [p for p in found.policies[1:] if found.difference(DRAWN, p).pairs > 1]
+def plot(found: Study, name: str) -> plotly.graph_objects.Figure:
+    """Draw the differences of a figure from the first policy as a figure of plotly.
+
+    Raises
+    ------
+    InputError
+        Without two pairs of runs under two policies.
+    FairleadError
+        Without plotly.
+    """
+    try:
+        graph_objects = import_module("plotly.graph_objects")
+    except ImportError:
+        raise FairleadError(f"pictures need plotly: {how_to_install('notebook')}") from None
+    picture = _picture(found, name, line="#555555")
+    if picture is None:
+        raise InputError("has nothing to draw: it needs two policies and two variations", "Study")
+    title = f"Change of the {name} from {found.policies[0]}"
+    drawn: plotly.graph_objects.Figure = graph_objects.Figure(picture["data"], picture["layout"])
+    drawn.update_layout(title={"text": title, "font": {"size": 15}}, template="plotly_white")
+    drawn.update_layout(height=max(280, drawn.layout.height + 80), margin={"t": 60})
+    return drawn
+
+
+def _picture(found: Study, name: str, line: str = INK) -> Figure | None:
+    """Draw mean differences with their intervals; None without any interval."""
+    others = [p for p in found.policies[1:] if found.difference(name, p).count > 1]
     if not others:
         return None
-    each = [found.difference(DRAWN, policy) for policy in others]
-    unit, size = time_unit(max(max(abs(d.low), abs(d.high)) for d in each))
+    each = [found.difference(name, policy) for policy in others]
+    unit, size = _unit_of(name, *each)
     colours = [NEUTRAL if not d.is_clear else GOOD if d.mean < 0 else BAD for d in each]
     places = [float(k) for k in range(len(others))]
     intervals = between([d.low / size for d in each], [d.high / size for d in each], places)
     intervals["line"] = {"color": NEUTRAL, "width": 3}
-    texts = [_in_words(DRAWN, d) for d in each]
-    means = dots(DRAWN, [d.mean / size for d in each], places, texts, colour=colours)
-    drawn = layout(f"change of the {DRAWN} ({unit})", height=90 + 34 * len(others))
+    texts = [_in_words(name, d) for d in each]
+    means = dots(name, [d.mean / size for d in each], places, texts, colour=colours)
+    across = f"change of the {name} ({unit})" if unit else f"change of the {name}"
+    drawn = layout(across, height=90 + 34 * len(others))
     drawn["yaxis"] = rows(others)
-    zero = rule([0.0, 0.0], [-0.5, len(others) - 0.5], dash="dot")
+    zero = rule([0.0, 0.0], [-0.5, len(others) - 0.5], colour=line, dash="dot")
     return {"data": [zero, intervals, means], "layout": drawn}

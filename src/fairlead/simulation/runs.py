@@ -61,15 +61,6 @@ class RunsInterrupted(KeyboardInterrupt):
         super().__init__(f"{len(finished)} of {runs} runs are finished and kept")
 
 
-class RunsFailedError(FairleadError):
-    """User-defined rules failed; `finished` has the other runs."""
-
-    def __init__(self, faults: Sequence[str], finished: dict[str, FinishedRun]) -> None:
-        self.faults = tuple(dict.fromkeys(faults))
-        self.finished = finished
-        super().__init__("; ".join(self.faults))
-
-
 @dataclass(frozen=True, eq=False)
 class ReplayJob:
     """One replay of the workload with the change of the run."""
@@ -111,6 +102,7 @@ def run_policies(
     what_if: Sequence[str] = (),
     dedicated: bool = False,
     on_found: Callable[[str, Path], None] | None = None,
+    on_fault: Callable[[str, str], None] | None = None,
     on_progress: Progress | None = None,
 ) -> dict[str, FinishedRun]:
     """Replay a workload under several policies.
@@ -127,6 +119,9 @@ def run_policies(
         warning goes to the logger ``fairlead``.
     executor : Executor, optional
         Runs the replays; the processors of this machine when absent. The result is the same.
+    on_fault : callable, optional
+        Called after all runs with the name and the fault of each whose rule raised an exception or
+        made an impossible start. Without it the first fault is raised at once.
 
     Returns
     -------
@@ -143,10 +138,9 @@ def run_policies(
         When the parts of a policy have no meaning together.
     RunsInterrupted
         When interrupted; finished runs are in the folder.
-    RunsFailedError
-        When rules raised exceptions or made impossible starts, after all other runs.
     FairleadError
-        When a process was killed; finished runs are in the folder.
+        When a process was killed; finished runs are in the folder. Or for a fault of a rule,
+        without `on_fault`.
     """
     seed = whole_number(seed, "seed", most=2**64 - 1)
     runs = plan_runs(policies, what_if, dedicated)
@@ -164,7 +158,7 @@ def run_policies(
     finished: dict[str, FinishedRun] = {}
     marks: dict[str, str] = {}
     jobs: list[ReplayJob] = []
-    faults: list[str] = []
+    faults: dict[str, str] = {}
     if folder is not None:
         open_folder(folder)
         digest = workload_digest(workload)
@@ -195,7 +189,9 @@ def run_policies(
 
     def finish_job(number: int, log: RunLog | str) -> None:
         if isinstance(log, str):
-            faults.append(log)
+            if on_fault is None:
+                raise FairleadError(log)
+            faults[jobs[number].run.name] = log
             return
         finish(jobs[number].run, log)
         report(number, jobs[number].workload.n_tasks, log.makespan)
@@ -219,15 +215,15 @@ def run_policies(
                 finish(run, recorded_run(workload))
         listener = None if on_progress is None else report
         (executor or Processes()).do_all(ReplayJob.replay_or_fault, jobs, finish_job, listener)
-        if faults:
-            rest = {run.name: finished[run.name] for run in runs if run.name in finished}
-            raise RunsFailedError(faults, rest)
-        if dedicated:
+        for run in runs:
+            if on_fault is not None and run.name in faults:
+                on_fault(run.name, faults[run.name])
+        if dedicated and not faults.keys() & {replayed[0].name, runs[-1].name}:
             shared, alone = finished[replayed[0].name], finished[runs[-1].name]
             warning = dedicated_caution(workload, shared.log, alone.log)
             if warning:
                 _LOGGER.warning("%s: %s", alone.run.name, warning)
-        return {run.name: finished[run.name] for run in runs}
+        return {run.name: finished[run.name] for run in runs if run.name in finished}
     except KeyboardInterrupt:
         # The folder is read, because the interruption may have come before `finished` was updated.
         kept = tuple(

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fairlead.errors import InputError, ProblemError
+from fairlead.errors import FairleadError, InputError, ProblemError
 from fairlead.executors.executor import Executor
 from fairlead.executors.local_processes import Processes
 from fairlead.formats.queue_file import load_queues
@@ -162,6 +162,36 @@ class Outcomes(dict[str, Outcome], Shown):
         return {"policy": list(self)} | columns
 
 
+class RunsFailedError(FairleadError):
+    """User-defined rules failed, after all other runs.
+
+    Attributes
+    ----------
+    faults : mapping of str to str
+        The fault of each run that failed, by its name.
+    finished : Outcomes
+        Of the other runs.
+
+    Examples
+    --------
+    >>> import fairlead
+    >>> from fairlead.traces.generator import generate_day
+    >>> day = generate_day(servers=20, users=5, jobs=50)
+    >>> def wrong(view):
+    ...     return view.waiting[999]
+    >>> try:
+    ...     fairlead.simulate(day, ["drf/best-fit", wrong], processes=1)
+    ... except fairlead.RunsFailedError as error:
+    ...     print(list(error.faults), error.finished.to_frame()["policy"].to_list())
+    ['wrong'] ['drf/best-fit']
+    """
+
+    def __init__(self, faults: Mapping[str, str], finished: Outcomes) -> None:
+        self.faults = faults
+        self.finished = finished
+        super().__init__("; ".join(dict.fromkeys(faults.values())))
+
+
 def simulate(
     trace: Workload | Path | str,
     policies: Policies,
@@ -241,7 +271,7 @@ def simulate(
         does not record when its tasks started.
     RunsFailedError
         For an exception of a rule, or a start that it may not make, after all other runs; its
-        `finished` has these. It is a `FairleadError`.
+        `finished` has their outcomes, and its `faults` the faults by name.
     RefusalError
         When the parts of a policy have no meaning together.
     KeyboardInterrupt
@@ -306,6 +336,7 @@ def simulate(
     warm_up = number(warm_up, "warm_up")
     if warm_up:
         check_since(warm_up, float(workload.job_submit[-1]), "warm_up")
+    faults: dict[str, str] = {}
     runs = run_policies(
         workload,
         policies,
@@ -313,12 +344,16 @@ def simulate(
         executor=executor or Processes(processes),
         seed=seed,
         strict_fifo=switch(strict_fifo, "strict_fifo"),
-        what_if=_one_or_several(what_if, "what_if"),
+        what_if=one_or_several(what_if, "what_if"),
         dedicated=switch(dedicated, "dedicated"),
         on_found=on_found,
+        on_fault=faults.__setitem__,
         on_progress=on_progress,
     )
-    return Outcomes({name: Outcome.of(run, until, fair, warm_up) for name, run in runs.items()})
+    outcomes = Outcomes({name: Outcome.of(run, until, fair, warm_up) for name, run in runs.items()})
+    if faults:
+        raise RunsFailedError(faults, outcomes)
+    return outcomes
 
 
 def with_queues(workload: Workload, path: Path | str) -> Workload:
@@ -342,7 +377,8 @@ def with_queues(workload: Workload, path: Path | str) -> Workload:
         raise error.within(str(path)) from None
 
 
-def _one_or_several(names: str | Sequence[str], what: str) -> tuple[str, ...]:
+def one_or_several(names: str | Sequence[str], what: str) -> tuple[str, ...]:
+    """Return names, or one alone, as texts."""
     return (names,) if isinstance(names, str) else texts(names, what)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from math import inf
 
 import numpy as np
@@ -18,6 +19,19 @@ def runs_over(workload: Workload, begin: float) -> bool:
     job = np.repeat(workload.set_job, workload.set_tasks)
     end = workload.task_start + workload.task_duration
     return bool(((workload.job_submit[job] < begin) & ~(end <= begin)).any())
+
+
+def seconds_since_start(workload: Workload, time: float | datetime, place: str) -> float:
+    """Return a time as seconds since the start of a trace, negative before it.
+
+    A date is one of the log's own clock. Raises InputError for a date if the trace has none.
+    """
+    if not isinstance(time, datetime):
+        return time
+    if workload.start_date is None:
+        fault = "is a date, and the trace has none; give the time since its start, such as 36h"
+        raise InputError(fault, place)
+    return time.replace(tzinfo=UTC).timestamp() - workload.start_date
 
 
 def time_window(workload: Workload, begin: float = 0.0, end: float = inf) -> Workload:
