@@ -77,9 +77,8 @@ def times(ours: list[float], theirs: list[float]) -> list[bool]:
     tasks = np.array([1, 1, 200, 200, 2000, 2000, 5])
     one, other = np.array([*ours, 1.0]), np.array([*theirs, np.nan])
     nothing = np.full(7, np.nan)
-    reduction = reduction_by_size(
-        tasks, JobTimes(one, nothing, nothing), JobTimes(other, nothing, nothing)
-    )
+    rest = nothing, nothing, nothing
+    reduction = reduction_by_size(tasks, JobTimes(one, *rest), JobTimes(other, *rest))
     return held(judge_times(one[:-1], other[:-1], reduction))
 
 

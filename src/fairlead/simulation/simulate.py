@@ -112,6 +112,7 @@ class Outcome(Shown):
                 "wait": jobs.wait,
                 "completion_time": jobs.completion,
                 "slowdown": jobs.slowdown,
+                "bounded_slowdown": jobs.bounded_slowdown,
             }
         if what == "starts":
             job = np.repeat(workload.set_job, workload.set_tasks)[log.task]
@@ -140,6 +141,7 @@ FIGURES = (
     "mean_wait",
     "mean_completion_time",
     "mean_slowdown",
+    "mean_bounded_slowdown",
     "fairness_error",
 )
 

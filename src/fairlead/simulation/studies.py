@@ -447,6 +447,7 @@ def figures_of(outcome: Outcome) -> dict[str, float]:
         "95 % wait": _quantile_of(jobs.wait, 0.95),
         "mean completion": _mean_of(jobs.completion),
         "mean slowdown": _mean_of(jobs.slowdown),
+        "mean bounded slowdown": _mean_of(jobs.bounded_slowdown),
         "fairness error": np.nan if fairness is None else fairness.mean,
         "weekly fairness error": np.nan if fairness is None else fairness.over(WEEK),
         "makespan": outcome.log.makespan,

@@ -11,6 +11,9 @@ from fairlead.model.run_log import RunLog
 from fairlead.model.workload import IndexArray, Workload
 from fairlead.simulation.metrics.distribution import mean_by_user
 
+# In bounded slowdowns (Feitelson 2001), seconds: jobs of a second or two would decide the mean.
+SHORTEST = 10.0
+
 
 @dataclass(frozen=True, eq=False)
 class TaskOutcomes:
@@ -114,10 +117,13 @@ class JobTimes:
     # cluster: 1 is best.
     slowdown: FloatArray
     wait: FloatArray  # (J,): seconds from the submission to the start of the first task
+    bounded_slowdown: (
+        FloatArray  # (J,): slowdown as if no task took less than `SHORTEST`, 1 or more
+    )
 
     def from_job(self, first: int) -> JobTimes:
         """Return the times of the jobs from a number on."""
-        return JobTimes(self.completion[first:], self.slowdown[first:], self.wait[first:])
+        return JobTimes(**{each.name: getattr(self, each.name)[first:] for each in fields(self)})
 
     @property
     def completed(self) -> BoolArray:
@@ -133,7 +139,8 @@ def measure_jobs(workload: Workload, outcomes: TaskOutcomes) -> JobTimes:
     first_start = np.minimum.reduceat(outcomes.first_start, first)
     wait = np.where(np.isnan(completion), np.nan, first_start - workload.job_submit)
     longest = np.maximum.reduceat(workload.task_duration, first)
-    return JobTimes(completion, completion / longest, wait)
+    bounded = np.maximum(completion / np.maximum(longest, SHORTEST), 1.0)
+    return JobTimes(completion, completion / longest, wait, bounded)
 
 
 def completion_ratio(
@@ -165,6 +172,7 @@ class UserFigures:
     jobs_completed: IntArray  # jobs with all tasks done
     completion: FloatArray  # mean completion time of the jobs completed, seconds
     slowdown: FloatArray  # mean slowdown of the jobs completed
+    bounded_slowdown: FloatArray  # mean bounded slowdown of the jobs completed
     wait: FloatArray  # mean time from submission to first start of the jobs completed, seconds
     task_completion: FloatArray  # mean completion time of the tasks completed, seconds
     task_wait: FloatArray  # mean time from submission to first start of the tasks, seconds
@@ -190,6 +198,7 @@ def measure_users(
         jobs_completed=count(owner[jobs.completed]),
         completion=mean_by_user(jobs.completion, owner, n_users),
         slowdown=mean_by_user(jobs.slowdown, owner, n_users),
+        bounded_slowdown=mean_by_user(jobs.bounded_slowdown, owner, n_users),
         wait=mean_by_user(jobs.wait, owner, n_users),
         task_completion=mean_by_user(outcomes.completion, outcomes.user, n_users),
         task_wait=mean_by_user(outcomes.wait, outcomes.user, n_users),
