@@ -126,6 +126,20 @@ def test_a_fault_in_a_file_is_one_line(
     assert done.stderr.count("\n") == 1
 
 
+def test_compare_goes_on_where_a_mechanism_raises(process: Process, mine: str, small: Path) -> None:
+    words = ("compare", str(small), "-m", f"{mine}:broken", "--json")
+    done = process(*words, "-m", "ps-dsf")
+    answer = json.loads(done.stdout)
+    assert list(answer["mechanisms"]) == ["ps-dsf"]
+    assert answer["refused"]["broken"].startswith("AttributeError")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert done.stderr.startswith("fairlead: broken: AttributeError")
+    alone = process(*words)
+    assert (alone.returncode, alone.stdout, alone.stderr) == (2, "", done.stderr)
+    both = process(*words, "-m", f"{mine}:greedy", "-m", "ps-dsf")
+    assert (both.returncode, both.stderr.count("\n")) == (2, 2)
+
+
 def test_a_policy_and_fair_shares_in_a_file(process: Process, mine: str, day: str) -> None:
     words = ("-p", f"{mine}:sjf", "-p", "drf/best-fit", "--fair", f"{mine}:even", "--json")
     found = json.loads(process("simulate", day, *words).stdout)["policies"]

@@ -24,6 +24,7 @@ from fairlead.cli.tables import TableFormat, check_format, frame_text, table_tex
 from fairlead.errors import CertificateError, FairleadError, InputError, RefusalError
 
 if TYPE_CHECKING:
+    from fairlead.mechanisms.comparison import Allocations
     from fairlead.mechanisms.dynamic_run import DynamicRun
     from fairlead.model.verdict import Verdict
     from fairlead.report.document import Document
@@ -149,20 +150,19 @@ def compare(
     file = files[0]
     problem, left_out = read_problem(file, skip_unplaceable)
     answers = compare_mechanisms(problem, asked or None, **options)
-    unproved = {
-        name: str(fault).removeprefix(f"{name}: ") for name, fault in answers.unproved.items()
-    }
+    faults: dict[str, FairleadError] = {**answers.unproved, **answers.failed}
+    failed = {name: str(fault).removeprefix(f"{name}: ") for name, fault in faults.items()}
     if not answers:
-        raise _no_answer(answers.refused, unproved)
+        raise _no_answer(answers, failed)
     from fairlead.report.allocation import comparison_document
 
-    refused = answers.refused | unproved
+    refused = answers.refused | failed
     document = comparison_document(answers, refused, title_of(file), left_out)
     show(document, as_json, report, table=table_text(answers, form))
-    if unproved:
-        for name, reason in unproved.items():
-            complain(f"{name}: {reason}")
-        sys.exit(1)
+    for name, reason in failed.items():
+        complain(f"{name}: {reason}")
+    if failed:
+        sys.exit(2 if answers.failed else 1)
 
 
 def _compare_files(
@@ -192,10 +192,11 @@ def _compare_files(
     return comparison_of_problems(found, titles), table_text(found, form)
 
 
-def _no_answer(refused: dict[str, str], unproved: dict[str, str]) -> FairleadError:
-    if unproved:
-        return CertificateError("; ".join(f"{name}: {fault}" for name, fault in unproved.items()))
-    reasons = "; ".join(f"{name}: {reason}" for name, reason in refused.items())
+def _no_answer(answers: Allocations, failed: dict[str, str]) -> FairleadError:
+    if failed:
+        kind = FairleadError if answers.failed else CertificateError
+        return kind("; ".join(f"{name}: {fault}" for name, fault in failed.items()))
+    reasons = "; ".join(f"{name}: {reason}" for name, reason in answers.refused.items())
     return RefusalError("compare", f"no mechanism accepts this problem ({reasons})")
 
 

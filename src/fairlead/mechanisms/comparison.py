@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fairlead.errors import CertificateError, InputError, RefusalError
-from fairlead.mechanisms.catalogue import COMPARED, all_mechanisms, find_mechanism, solve
+from fairlead.errors import CertificateError, FairleadError, InputError, RefusalError
+from fairlead.mechanisms.catalogue import CATALOGUE, COMPARED, all_mechanisms, find_mechanism, solve
 from fairlead.model.allocation import Allocation
 from fairlead.model.arguments import texts
 from fairlead.model.notebooks import Shown, frame_of
@@ -22,6 +22,8 @@ class Allocations(dict[str, Allocation], Shown):
         Why a mechanism does not admit the problem.
     unproved : dict of str to CertificateError
         Mechanisms whose answer missed its condition.
+    failed : dict of str to FairleadError
+        Mechanisms of your own that raised, or returned no allocation.
     """
 
     frames = ("users", "mechanisms")
@@ -30,10 +32,12 @@ class Allocations(dict[str, Allocation], Shown):
         super().__init__(answers)
         self.refused: dict[str, str] = {}
         self.unproved: dict[str, CertificateError] = {}
+        self.failed: dict[str, FairleadError] = {}
 
     def __repr__(self) -> str:
         """Return a summary on one line."""
         lost = [f"{len(self.unproved)} not proved"] if self.unproved else []
+        lost += [f"{len(self.failed)} failed"] if self.failed else []
         lost += [f"{len(self.refused)} refused"] if self.refused else []
         more = f" ({', '.join(lost)})" if lost else ""
         return f"<Allocations by {', '.join(self) or 'no mechanism'}{more}>"
@@ -45,12 +49,18 @@ class Allocations(dict[str, Allocation], Shown):
             tasks = {name: answer.user_tasks for name, answer in self.items()}
             return {"user" if "user" not in tasks else "user_": list(users)} | tasks
         resources = answers[0].problem.cluster.resources if answers else ()
-        return {
-            "mechanism": list(self),
+        faults = {name: str(fault) for name, fault in (self.unproved | self.failed).items()}
+        columns = {
             "tasks": [float(answer.tasks.sum()) for answer in answers],
             "least_share": [float(answer.dominant_share.min(initial=1.0)) for answer in answers],
             "violation": [answer.certificate.violation for answer in answers],
             **{f"used_{r}": [answer.utilization[r] for answer in answers] for r in resources},
+        }
+        nothing = [None] * len(faults)
+        return {
+            "mechanism": [*self, *faults],
+            **{heading: [*values, *nothing] for heading, values in columns.items()},
+            "fault": [*([None] * len(answers)), *faults.values()],
         }
 
 
@@ -72,7 +82,7 @@ def compare(
     -------
     Allocations
         By mechanism, in their order. ``refused`` has the mechanisms that do not admit the problem,
-        and ``unproved`` the ones without a certified answer.
+        ``unproved`` the ones without a certified answer, and ``failed`` your own that raised.
 
     Raises
     ------
@@ -110,6 +120,10 @@ def compare(
             found.refused[name] = refusal.reason
         except CertificateError as failure:
             found.unproved[name] = failure
+        except FairleadError as fault:
+            if name in CATALOGUE:
+                raise
+            found.failed[name] = fault
     return found
 
 
