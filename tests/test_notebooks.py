@@ -145,6 +145,33 @@ def test_an_answer_without_proof_is_carried_by_its_error(problem: fairlead.Probl
     assert found.unproved["unproved"].violation == 0.5
 
 
+def test_a_comparison_goes_on_where_a_mechanism_raises(problem: fairlead.Problem) -> None:
+    @fairlead.mechanism("broken")
+    def broken(problem: fairlead.Problem) -> Any:
+        return problem.nothing  # type: ignore[attr-defined]
+
+    @fairlead.mechanism("narrow")
+    def narrow(problem: fairlead.Problem) -> Any:
+        return problem.gamma[:, :1]
+
+    found = fairlead.compare(problem, ["broken", "drfh", "narrow"])
+    assert list(found) == ["drfh"]
+    np.testing.assert_array_equal(found["drfh"].tasks, fairlead.solve(problem, "drfh").tasks)
+    assert list(found.failed) == ["broken", "narrow"]
+    rows = found.to_frame("mechanisms").to_dicts()
+    assert [row["mechanism"] for row in rows] == ["drfh", "broken", "narrow"]
+    assert [row["tasks"] is None for row in rows] == [False, True, True]
+    assert rows[0]["fault"] is None
+    assert rows[1]["fault"].startswith("broken: AttributeError")
+    assert "has shape" in rows[2]["fault"]
+    assert repr(found) == "<Allocations by drfh (2 failed)>"
+    # Mistakes of the caller still raise.
+    with pytest.raises(InputError):
+        fairlead.compare(problem, ["drfh", "alpha-fair"], alpha=-1)
+    alone = fairlead.compare(problem, ["broken"])
+    assert alone.to_frame("mechanisms")["mechanism"].to_list() == ["broken"]
+
+
 def test_the_catalogue_is_a_table() -> None:
     frame = fairlead.mechanisms()
     assert isinstance(frame, pl.DataFrame)
@@ -250,6 +277,33 @@ def test_a_fault_of_an_answer_is_named(tasks: list[list[float]], fault: str) -> 
     fairlead.mechanism("wrong")(lambda _: tasks)
     with pytest.raises(CertificateError, match=fault):
         fairlead.solve(problem, "wrong")
+
+
+def test_an_answer_that_is_only_feasible_says_so(problem: fairlead.Problem) -> None:
+    @fairlead.mechanism("zero")
+    def zero(problem: fairlead.Problem) -> Any:
+        return 0 * problem.gamma
+
+    @fairlead.mechanism("zero, whole", whole_tasks=True)
+    def zero_whole(problem: fairlead.Problem) -> Any:
+        return 0 * problem.gamma
+
+    @fairlead.mechanism("zero, proved")
+    def zero_proved(problem: fairlead.Problem) -> Allocation:
+        return Allocation(problem, "x", 0 * problem.gamma, Certificate("c", 0.0, 1e-9))
+
+    shown = [repr(fairlead.solve(problem, f"zero{k}")) for k in ("", ", whole", ", proved")]
+    assert [text.rpartition(", ")[2] for text in shown] == ["feasible>", "feasible>", "proved>"]
+
+
+def test_only_audited_properties_are_claimed() -> None:
+    with pytest.raises(
+        InputError, match=r"no property 'envy-fre'; known: feasibility, .*envy-free"
+    ):
+        fairlead.mechanism("claims", proved=["sharing-incentive", "envy-fre"])
+    fairlead.mechanism("claims", proved=["sharing-incentive"])(lambda problem: problem.gamma)
+    (row,) = fairlead.mechanisms().filter(name="claims").to_dicts()
+    assert row["proved"] == ["sharing-incentive"]
 
 
 def test_a_mechanism_needs_a_name(problem: fairlead.Problem) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from inspect import getdoc, signature
 from typing import Any, TypeVar
 
@@ -27,16 +28,13 @@ from fairlead.mechanisms.catalogue import (
     Claim,
     Mechanism,
 )
-from fairlead.model.allocation import Allocation, Certificate
+from fairlead.model.allocation import FEASIBLE, WHOLE, Allocation, Certificate
 from fairlead.model.arguments import texts
 from fairlead.model.cluster import FloatArray
 from fairlead.model.frames import read_numbers, read_table
 from fairlead.model.names import check_name
 from fairlead.model.problem import Problem
 
-FEASIBLE = "no server is overused, and no task is misplaced or beyond its user's limit"
-WHOLE = f"{FEASIBLE}; all tasks are whole"
-ONLY_FEASIBLE = frozenset({FEASIBLE, WHOLE})
 TOLERANCE = 1e-6  # of functions that round their answers
 EVERYTHING = (CONSTRAINTS, LIMITS, RATES, RESOURCE_WEIGHTS, QUEUES)
 
@@ -84,7 +82,7 @@ def mechanism(
     Raises
     ------
     InputError
-        For a name that this package uses, or an unknown feature.
+        For a name that this package uses, or an unknown property or feature.
 
     Notes
     -----
@@ -117,6 +115,8 @@ def mechanism(
             known = f"knows no feature {feature!r:.60}; known: {', '.join(EVERYTHING)}"
             raise InputError(known, "accepts")
     claims = tuple(map(Claim, texts(proved, "proved")))
+    if claims:
+        _check_properties(claims)
 
     def add(function: Function) -> Function:
         if not callable(function):
@@ -137,6 +137,17 @@ def mechanism(
         return function
 
     return add
+
+
+def _check_properties(claims: Sequence[Claim]) -> None:
+    """Raise InputError for a property that no audit knows."""
+    audit = import_module("fairlead.properties.audit")  # which imports this package
+    for claim in claims:
+        if claim.property not in audit.PROPERTIES:
+            known = (
+                f"knows no property {claim.property!r:.60}; known: {', '.join(audit.PROPERTIES)}"
+            )
+            raise InputError(known, "proved")
 
 
 def _divide(

@@ -16,6 +16,10 @@ from fairlead.model.problem import Problem
 from fairlead.model.ties import first_largest_of_rows
 
 FORMAT_VERSION = 1
+# Conditions of answers of which nothing but feasibility is proved.
+FEASIBLE = "no server is overused, and no task is misplaced or beyond its user's limit"
+WHOLE = f"{FEASIBLE}; all tasks are whole"
+ONLY_FEASIBLE = frozenset({FEASIBLE, WHOLE})
 
 
 @dataclass(frozen=True)
@@ -101,6 +105,8 @@ class Allocation(ReadOnlyArrays, Shown):
     def __repr__(self) -> str:
         """Return a summary on one line; the arrays are in the fields."""
         proved = "proved" if self.certificate.holds else "not proved"
+        if self.certificate.holds and self.certificate.condition in ONLY_FEASIBLE:
+            proved = "feasible"
         return (
             f"<Allocation by {self.mechanism}: {float(self.tasks.sum()):,.6g} tasks, "
             f"N={self.problem.n_users} users, G={self.problem.n_groups} groups, {proved}>"

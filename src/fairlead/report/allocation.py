@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from fairlead.mechanisms.added import ONLY_FEASIBLE
 from fairlead.mechanisms.catalogue import known_mechanism
-from fairlead.model.allocation import Allocation, Certificate
+from fairlead.model.allocation import ONLY_FEASIBLE, Allocation, Certificate
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.problem import Problem
 from fairlead.model.task_kinds import WEIGHTS_OF_KINDS, dominant_share, rows_of_split_users
