@@ -98,6 +98,13 @@ def test_the_figures_of_runs_are_a_table() -> None:
     assert frame["makespan"].to_list() == [runs[name].log.makespan for name in runs]
     assert "used_cpu" in frame.columns
     assert repr(runs).count("\n") == 1
+    figures = runs.to_frame("figures")
+    for name, row in zip(runs, figures.to_dicts(), strict=True):
+        known = runs[name].to_dict()
+        known.pop("longest_without")  # of a user, or None
+        numbers = {k: v for k, v in known.items() if not isinstance(v, dict | list)}
+        assert {k: row[k] for k in numbers} == numbers
+        assert len(row) == 1 + len(numbers) + len(runs[name].workload.cluster.resources)
 
 
 def test_several_mechanisms_are_compared_as_each_alone(problem: fairlead.Problem) -> None:

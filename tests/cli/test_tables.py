@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from small_problems import only_line
 
+import fairlead
 from fairlead.cli.main import run
 from fairlead.traces.generator import generate_day
 from fairlead.traces.parquet_trace import write_parquet
@@ -64,6 +65,53 @@ def test_changes_are_columns(small: Path, capsys: pytest.CaptureFixture[str]) ->
     ana, bo = csv.DictReader(io.StringIO(capsys.readouterr().out))
     assert float(ana["weight:ana=3"]) > float(ana["tasks"])
     assert float(bo["weight:ana=3"]) < float(bo["tasks"])
+
+
+REPLAY = ("simulate", "-p", "drf/best-fit", "-p", "slots:3")
+
+
+def test_columns_are_chosen_with_units(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    columns = ("--columns", "used_cpu,policy,mean_wait,p95_completion_time:h,makespan:m,makespan")
+    rows = list(csv.DictReader(io.StringIO(answer((*REPLAY, *columns), small, "csv", capsys))))
+    headings = ["used_cpu", "policy", "mean_wait", "p95_completion_time (h)", "makespan (m)"]
+    assert list(rows[0]) == [*headings, "makespan"]
+    runs = fairlead.simulate(small.with_suffix(".parquet"), ["drf/best-fit", "slots:3"])
+    for row, (name, outcome) in zip(rows, runs.items(), strict=True):
+        figures = outcome.to_dict()
+        assert row["policy"] == name
+        assert float(row["mean_wait"]) == pytest.approx(figures["mean_wait"])
+        hours = figures["p95_completion_time"] / 3600
+        assert float(row["p95_completion_time (h)"]) == pytest.approx(hours)
+        assert float(row["makespan (m)"]) == pytest.approx(outcome.log.makespan / 60)
+        assert float(row["used_cpu"]) == pytest.approx(figures["horizon"]["utilization"]["cpu"])
+    lines = answer((*REPLAY, "--columns", "policy,p95_wait:h"), small, "latex", capsys).splitlines()
+    (heading,) = (line for line in lines if "policy" in line)
+    assert heading.split() == ["policy", "&", "p95\\_wait", "(h)", "\\\\"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "fault"),
+    [
+        ("policy,waits", "there is no column 'waits'; known: policy, tasks"),
+        ("policy:h", "policy takes no unit"),
+        ("mean_wait:w", "mean_wait takes s or m or h or d, not 'w'"),
+        ("mean_wait:", "mean_wait takes"),
+        ("policy,policy", "names 'policy' twice"),
+        ("", "there is no column ''"),
+    ],
+)
+def test_wrong_columns_are_one_line_before_any_replay(
+    columns: str, fault: str, small: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = small.with_suffix(".parquet")
+    write_parquet(generate_day(servers=4, users=3, jobs=20, hours=2, seed=1), file)
+    runs = small.with_name("runs")
+    words = ["simulate", str(file), "-p", "drf/best-fit", "--runs", str(runs)]
+    assert run([*words, "--format", "csv", "--columns", columns]) == 2
+    assert f"--columns: {fault}" in only_line(capsys)
+    assert not runs.exists()
+    assert run([*words, "--columns", "policy"]) == 2
+    assert "needs --format" in only_line(capsys)
 
 
 def test_an_unknown_format_is_one_line(small: Path, capsys: pytest.CaptureFixture[str]) -> None:

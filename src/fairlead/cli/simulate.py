@@ -46,7 +46,15 @@ from fairlead.cli.streams import (
     replay_bars,
     show,
 )
-from fairlead.cli.tables import TableFormat, check_format, table_text
+from fairlead.cli.tables import (
+    Columns,
+    TableFormat,
+    check_format,
+    chosen_frame,
+    columns_of,
+    frame_text,
+    table_text,
+)
 from fairlead.errors import FairleadError, InputError, RefusalError
 
 if TYPE_CHECKING:
@@ -85,6 +93,7 @@ def simulate(
     ],
     as_json: AsJson = False,
     form: TableFormat = None,
+    columns: Columns = None,
     report: ReportPath = None,
     today: Annotated[
         str | None,
@@ -204,7 +213,7 @@ def simulate(
     from fairlead.simulation.simulate import check_fair
 
     # Check names and files before a long trace is read.
-    check_format(form, as_json)
+    check_format(form, as_json, columns)
     forms = Forms(preempt, half_life, reserve, spare)
     if forms.is_any and any(".py:" in name for name in policy):
         fault = "a user-defined rule takes no --preempt, --half-life, --reserve or --spare"
@@ -281,6 +290,12 @@ def simulate(
 
         workload = with_load(plain_trace(workload), load)
     workload = in_queues(workload, queues)
+    chosen = None
+    if columns is not None:  # before hours of replays
+        from fairlead.simulation.simulate import ALL_FIGURES, TIME_FIGURES
+
+        used = (f"used_{resource}" for resource in workload.cluster.resources)
+        chosen = columns_of(columns, ("policy", *ALL_FIGURES, *used), TIME_FIGURES)
     if explain is not None and explain not in workload.users:
         raise InputError(f"there is no user {explain!r:.60} in the trace", "--explain")
     if RECORDED in names or reference == RECORDED:
@@ -359,7 +374,10 @@ def simulate(
                 | _reasons(explain, reasons)
             ),
         )
-        show(document, as_json, report, table=table_text(shown, form))
+        table = table_text(shown, form)
+        if form is not None and chosen is not None:
+            table = frame_text(chosen_frame(shown.to_frame("figures"), chosen), form)
+        show(document, as_json, report, table=table)
     except RunsInterrupted as interrupted:
         stopped = resume_text(interrupted.finished, interrupted.runs, interrupted.folder)
         raise StoppedError(f"interrupted; {stopped}") from None

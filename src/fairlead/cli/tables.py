@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from fairlead.cli.parameters import Option
 from fairlead.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     import polars
 
@@ -21,8 +22,66 @@ TableFormat = Annotated[
 ]
 
 
-def check_format(form: str | None, as_json: bool) -> None:
-    """Raise InputError for an unknown format, or one beside ``--json``."""
+UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}  # of times, in seconds
+Columns = Annotated[
+    str | None,
+    Option(
+        "--columns",
+        metavar="NAME[:UNIT],...",
+        help="With --format: only these columns, times in s, m, h or d; such as "
+        "policy,mean_wait:h,p95_wait:h,jain.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table to print; a time has a unit."""
+
+    name: str
+    unit: str = ""
+
+    @property
+    def heading(self) -> str:
+        """The name, with the unit."""
+        return f"{self.name} ({self.unit})" if self.unit else self.name
+
+
+def columns_of(text: str, known: Collection[str], times: Collection[str]) -> list[Column]:
+    """Return the columns that an option names; raise InputError for an unknown one or unit."""
+    found: list[Column] = []
+    for part in text.split(","):
+        name, _, unit = part.partition(":") if part not in known else (part, "", "")
+        if name not in known:
+            fault = f"there is no column {name!r:.60}; known: {', '.join(known)}"
+            raise InputError(fault, "--columns")
+        if part != name and (name not in times or unit not in UNITS):
+            units = " or ".join(UNITS) if name in times else "no unit"
+            raise InputError(f"{name} takes {units}, not {unit!r:.60}", "--columns")
+        if Column(name, unit) in found:
+            raise InputError(f"names {part!r:.60} twice", "--columns")
+        found.append(Column(name, unit))
+    return found
+
+
+def chosen_frame(frame: polars.DataFrame, columns: Sequence[Column]) -> polars.DataFrame:
+    """Return columns of a frame, times in their units."""
+    import polars
+
+    return frame.select(
+        (
+            polars.col(column.name).cast(polars.Float64) / UNITS[column.unit]
+            if column.unit
+            else polars.col(column.name)
+        ).alias(column.heading)
+        for column in columns
+    )
+
+
+def check_format(form: str | None, as_json: bool, columns: str | None = None) -> None:
+    """Raise InputError for an unknown format, one beside ``--json``, or columns without one."""
+    if form is None and columns is not None:
+        raise InputError("needs --format csv or --format latex", "--columns")
     if form is not None and form not in FORMATS:
         raise InputError(f"must be {' or '.join(FORMATS)}, not {form!r:.60}", "--format")
     if form is not None and as_json:

@@ -144,20 +144,51 @@ FIGURES = (
     "mean_bounded_slowdown",
     "fairness_error",
 )
+TIME_FIGURES = (  # seconds
+    "makespan",
+    *(
+        f"{part}_{figure}"
+        for figure in ("wait", "completion_time", "task_wait", "task_completion_time")
+        for part in ("mean", "median", "p95")
+    ),
+    "measured_since",
+    "averaged_until",
+    "arrivals_until",
+)
+ALL_FIGURES = (
+    *dict.fromkeys((*FIGURES, *TIME_FIGURES)),
+    "cancelled",
+    "waiting",
+    "unrecorded",
+    "lost",
+    "jobs",
+    "jobs_completed",
+    "jobs_unrecorded",
+    "median_slowdown",
+    "p95_slowdown",
+    "median_bounded_slowdown",
+    "p95_bounded_slowdown",
+    "jain",
+    "least_share",
+)
 
 
 class Outcomes(dict[str, Outcome], Shown):
-    """Outcomes by policy; `to_frame` has a row for each, and `plot` draws how long tasks wait."""
+    """Outcomes by policy; `to_frame` has a row for each, and `plot` draws how long tasks wait.
 
-    frames = ("policies",)
+    ``to_frame("figures")`` has further figures of each, as ``docs/run-figures.md`` defines them.
+    """
+
+    frames = ("policies", "figures")
 
     def __repr__(self) -> str:
         """Return the outcomes, one line each."""
         return "\n".join(map(repr, self.values())) or "<no outcome>"
 
-    def _columns(self, what: str) -> Mapping[str, Any]:  # noqa: ARG002 (there is one table)
+    def _columns(self, what: str) -> Mapping[str, Any]:
         rows = [outcome.to_dict() for outcome in self.values()]
-        columns = {figure: [row[figure] for row in rows] for figure in FIGURES}
+        figures = FIGURES if what == "policies" else ALL_FIGURES
+        columns = {figure: [row[figure] for row in rows] for figure in figures}
         # As the tables: while jobs arrive. Over the makespan, a late task would hide differences.
         used = [row["horizon"]["utilization"] for row in rows]
         columns |= {f"used_{r}": [row[r] for row in used] for r in (used[0] if used else ())}
