@@ -195,6 +195,45 @@ def test_figures_after_a_warm_up(trace: Path, tmp_path: Path, capsys: Capture) -
     assert "Could run nowhere" not in shown
 
 
+LAB = Path(__file__).parents[2] / "examples" / "logs" / "lab.swf"  # from 2013-01-01 00:00:51
+
+
+def test_a_warm_up_may_end_at_a_date(capsys: Capture) -> None:
+    policy = ("-p", "drf/best-fit")
+    for date, more, after in (
+        ("2013-01-01T06:00:51", (), "6h"),
+        ("2013-01-01T06:00:51", ("--from", "2h"), "4h"),
+        ("2013-01-01T06:00:51", ("--load", "0.5"), "12h"),
+        ("2013-01-01T06:00:51", ("--load", "0.5", "--seeds", "2"), "12h"),
+    ):
+        by_date = figures(capsys, LAB, *policy, *more, "--warm-up", date)
+        assert by_date == figures(capsys, LAB, *policy, *more, "--warm-up", after)
+
+
+@pytest.mark.parametrize(
+    ("more", "fault"),
+    [
+        (("--warm-up", "2012-12-31"), "before the trace begins"),
+        (
+            ("--warm-up", "2013-01-01T03:00", "--from", "2013-01-01T05:00"),
+            "before the trace begins",
+        ),
+        (("--warm-up", "2013-02-30"), "is not a date"),
+        (("--warm-up", "soon"), "or a date such as"),
+        (("--warm-up", "2013-01-01T06:00", "--load", "0"), "must be a positive number"),
+        (("--warm-up", "2013-01-01T06:00", LAB.with_name("metacentrum.swf.gz")), "several traces"),
+    ],
+)
+def test_wrong_ends_of_a_warm_up(more: tuple[Any, ...], fault: str, capsys: Capture) -> None:
+    assert simulate(LAB, "-p", "drf/best-fit", *more) == 2
+    assert fault in only_line(capsys)
+
+
+def test_a_trace_without_dates_takes_no_date(trace: Path, capsys: Capture) -> None:
+    assert simulate(trace, "-p", "drf/best-fit", "--warm-up", "2013-01-01") == 2
+    assert "--warm-up: is a date, and the trace has none" in only_line(capsys)
+
+
 def test_jobs_of_the_warm_up_are_not_explained(trace: Path, capsys: Capture) -> None:
     words = ("-p", "drf/best-fit", "--explain", "ana")
     for more, is_explained in (((), True), (("--warm-up", "1h"), False)):

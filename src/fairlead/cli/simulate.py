@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -34,7 +35,8 @@ from fairlead.cli.options import (
     in_queues,
     plain_trace,
     read_any_trace,
-    seconds_of,
+    seconds_in,
+    time_of,
 )
 from fairlead.cli.own_code import mechanism_of, policies_of, refuse_on_ray
 from fairlead.cli.parameters import Argument, Option
@@ -144,7 +146,8 @@ def simulate(
         Option(
             "--warm-up",
             metavar="TIME",
-            help="Jobs submitted before this time fill the cluster and do not count; such as 6h.",
+            help="Jobs submitted before this time fill the cluster and do not count; such as 6h, "
+            "or a date such as 2025-01-31T12:00 where the trace has dates.",
         ),
     ] = None,
     load: Annotated[
@@ -227,7 +230,9 @@ def simulate(
     check_fair(fair)
     if until is not None and not 0 < until < inf:
         raise InputError(f"must be a positive number, not {until:g}", "until")
-    since = 0.0 if warm_up is None else seconds_of(warm_up, "--warm-up")
+    warm = 0.0 if warm_up is None else time_of(warm_up, "--warm-up")
+    if isinstance(warm, datetime) and len(traces) > 1:
+        raise InputError("is a date; give a time such as 6h for several traces", "--warm-up")
     names = [run.name for run in planned]
     reference = _reference_policy(today, [run.name for run in planned if not run.dedicated])
     replayed = next((run.policy for run in planned if run.policy != RECORDED), "")
@@ -254,6 +259,12 @@ def simulate(
     )
     if len(traces) > 1 or seeds is not None:
         _refuse_for_studies(runs, explain, today, form)
+        workloads: dict[str, Workload] = {}
+        for each in traces:
+            if str(each) in workloads:
+                raise InputError("is given twice", "", str(each))
+            workloads[str(each)] = read_trace(each)[0]
+        since = _end_of_warm_up(workloads[str(trace)], warm, load)
         options: dict[str, Any] = {
             "loads": None if load is None else [load],
             "queues": queues,
@@ -266,11 +277,6 @@ def simulate(
             "warm_up": since,
             "fair": fair,
         }
-        workloads: dict[str, Workload] = {}
-        for each in traces:
-            if str(each) in workloads:
-                raise InputError("is given twice", "", str(each))
-            workloads[str(each)] = read_trace(each)[0]
         with executor_on(ray, processes) as executor:
             varied_runs = _study(workloads, policies, seeds, executor, options)
         from fairlead.report.study import study_document
@@ -285,6 +291,7 @@ def simulate(
     if explain is not None:
         _check_explained([run for run in planned if not run.dedicated])
     workload, found = read_trace(trace)
+    since = _end_of_warm_up(workload, warm, load)
     if load is not None:
         from fairlead.traces.what_if import with_load
 
@@ -392,6 +399,13 @@ def simulate(
         raise InputError(f"{unkept} of {len(outcomes)} runs could not be kept", "", str(runs))
     if failed is not None:
         raise failed
+
+
+def _end_of_warm_up(workload: Workload, time: float | datetime, load: float | None) -> float:
+    """Return the end of the warm-up in seconds of the replay; a date is one of the trace."""
+    found = seconds_in(workload, time, "--warm-up")
+    # A load of 0 is refused when the jobs are moved.
+    return found / (load or 1.0) if isinstance(time, datetime) else found
 
 
 def _refuse_for_studies(
