@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
 
 from fairlead.model.cluster import BoolArray, FloatArray
@@ -254,8 +256,8 @@ def within_the_day(summary: Summary) -> JobTimes:
     """Return the times of the jobs that are complete within 24 hours, no number of the others."""
     jobs, submit = summary.jobs, summary.workload.job_submit
     done = submit + jobs.completion <= DAY
-    times = (jobs.completion, jobs.slowdown, jobs.wait)
-    return JobTimes(*(np.where(done, values, np.nan) for values in times))
+    times = {each.name: getattr(jobs, each.name) for each in fields(jobs)}
+    return JobTimes(**{name: np.where(done, each, np.nan) for name, each in times.items()})
 
 
 def judge_times(

@@ -117,9 +117,7 @@ class JobTimes:
     # cluster: 1 is best.
     slowdown: FloatArray
     wait: FloatArray  # (J,): seconds from the submission to the start of the first task
-    bounded_slowdown: (
-        FloatArray  # (J,): slowdown as if no task took less than `SHORTEST`, 1 or more
-    )
+    bounded_slowdown: FloatArray  # (J,): as if no task took less than `SHORTEST`, 1 or more
 
     def from_job(self, first: int) -> JobTimes:
         """Return the times of the jobs from a number on."""
