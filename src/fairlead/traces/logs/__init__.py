@@ -1,7 +1,7 @@
 """Readers of logs and traces of other systems: one module a format, or its tables beside it.
 
-Each returns a `Workload` and notes of what was left out; `fairlead.traces.readers` chooses one by
-the content of a file.
+Each returns a `Workload`, whose notes count the records left out; `fairlead.traces.readers` chooses
+one by the content of a file.
 """
 
 __all__ = [
