@@ -84,6 +84,13 @@ def test_remaining_servers_keep_capacity_and_events(seed: int, data: st.DataObje
     assert lives(changed) == expected
 
 
+def test_a_partition_stands_for_its_group() -> None:
+    labels: tuple[dict[str, str], ...] = ({"partition": "gpu"}, {})
+    named = replace(small(), cluster=replace(small().cluster, labels=labels))
+    changed = change_workload(named, "servers:gpu+2")
+    assert changed.cluster.count.tolist() == (small().cluster.count + [2, 0]).tolist()
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -92,7 +99,7 @@ def test_remaining_servers_keep_capacity_and_events(seed: int, data: st.DataObje
         ("weight:ana=x", "'x' is not a number"),
         ("weight:ana=-1", "the weight of ana must be a number from 0, not -1"),
         ("weight:anna=3", "no user is named 'anna'; known: ana, bo=; did you mean 'ana'?"),
-        ("servers:big-1", "no group of servers is named 'big'; known: big-1, a+b; did you mean"),
+        ("servers:big-1", "no group is named 'big'; known: big-1 (3 servers of 4 cpu); a+b ("),
         ("servers:big-1+x", "must be servers:GROUP+NUMBER"),
         ("servers:big-1+0", "changes nothing"),
         ("servers:big-1-3", "the group 'big-1' has 3 of them, and one at least has to stay"),

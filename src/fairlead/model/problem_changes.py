@@ -92,7 +92,7 @@ def _with_servers(problem: Problem, rest: str) -> Problem:
     parts = _SERVERS.fullmatch(rest)
     if parts is None:
         raise InputError("must be servers:GROUP+NUMBER or servers:GROUP-NUMBER")
-    g = _group_named(parts[1], problem.cluster)
+    g = group_named(parts[1], problem.cluster)
     count = problem.count.copy()
     more = int(parts[3]) if parts[2] == "+" else -int(parts[3])
     if count[g] + more < 0:
@@ -101,7 +101,7 @@ def _with_servers(problem: Problem, rest: str) -> Problem:
     return rebuilt(problem, count=count)
 
 
-def _group_named(name: str, cluster: Cluster) -> int:
+def group_named(name: str, cluster: Cluster) -> int:
     """Return a group by its name, or by that of a partition of which it is the only one."""
     if name in cluster.groups:
         return cluster.groups.index(name)

@@ -10,6 +10,7 @@ import numpy as np
 
 from fairlead.errors import InputError, ProblemError
 from fairlead.formats.file_faults import did_you_mean
+from fairlead.model.problem_changes import group_named
 from fairlead.model.quantity import typed_number
 from fairlead.model.queues import TASKS, read_limits
 from fairlead.model.quotas import WHERE, check_quotas, read_quotas
@@ -36,8 +37,9 @@ def change_workload(workload: Workload, change: str) -> Workload:
         ``weight:USER=NUMBER``; ``quota:QUEUE.RESOURCE=NUMBER`` on all servers, and
         ``limit:QUEUE.RESOURCE=NUMBER``, of a queue or user, where a resource may be ``tasks``;
         ``servers:GROUP+NUMBER``: add servers to the end of the group for the whole time; or
-        ``servers:GROUP-NUMBER``: remove the last of the group with their events. Servers of later
-        groups keep their events and change their numbers. A name may hold any of the signs.
+        ``servers:GROUP-NUMBER``: remove the last of the group with their events. A Slurm partition
+        may stand for its only group. Servers of later groups keep their events and change their
+        numbers. A name may hold any of the signs.
 
     Raises
     ------
@@ -152,7 +154,7 @@ def _with_servers(workload: Workload, rest: str) -> Workload:
         raise InputError("must be servers:GROUP+NUMBER or servers:GROUP-NUMBER, as servers:big+10")
     name, sign, number = parts[1], parts[2], int(parts[3])
     cluster = workload.cluster
-    g = _find(name, cluster.groups, "group of servers", "groups")
+    g = group_named(name, cluster)
     if not number:
         raise InputError("changes nothing: a number from 1 is wanted")
     before = int(cluster.count[g])
