@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from small_problems import CONSTRAINED, SMALL
 
+from fairlead.cli.main import run
+
 
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
@@ -40,7 +42,7 @@ Process = subprocess.CompletedProcess[str]
 def process() -> Callable[..., Process]:
     """Run the command as a process of its own."""
 
-    def run(*arguments: str, text: str | None = None, **environment: str) -> Process:
+    def done(*arguments: str, text: str | None = None, **environment: str) -> Process:
         return subprocess.run(
             [sys.executable, "-m", "fairlead.cli.main", *arguments],
             input=text,
@@ -51,4 +53,16 @@ def process() -> Callable[..., Process]:
             env={**os.environ, **environment},
         )
 
-    return run
+    return done
+
+
+@pytest.fixture
+def command(capfd: pytest.CaptureFixture[str]) -> Callable[..., Process]:
+    """Run the command in the process of the tests."""
+
+    def done(*arguments: str) -> Process:
+        status = run(list(arguments))
+        out, err = capfd.readouterr()
+        return subprocess.CompletedProcess(list(arguments), status, out, err)
+
+    return done

@@ -81,23 +81,23 @@ def day(tmp_path: Path) -> str:
     from fairlead.traces.parquet_trace import write_parquet
 
     path = tmp_path / "day.parquet"
-    write_parquet(generate_day(servers=4, users=3, jobs=60, hours=60, seed=1), path)
+    write_parquet(generate_day(servers=4, users=3, jobs=12, hours=60, seed=1), path)
     return str(path)
 
 
 def test_a_mechanism_in_a_file_is_known_to_each_verb(
-    process: Process, mine: str, small: Path
+    command: Process, mine: str, small: Path
 ) -> None:
-    answer = json.loads(process("allocate", str(small), "-m", f"{mine}:even", "--json").stdout)
+    answer = json.loads(command("allocate", str(small), "-m", f"{mine}:even", "--json").stdout)
     assert answer["mechanism"] == "even"
     assert answer["certificate"]["holds"]
     words = ("compare", str(small), "-m", f"{mine}:half", "-m", "ps-dsf", "--json")
-    assert list(json.loads(process(*words).stdout)["mechanisms"]) == ["half", "ps-dsf"]
+    assert list(json.loads(command(*words).stdout)["mechanisms"]) == ["half", "ps-dsf"]
     # The file runs twice, and adds the mechanism again.
     words = ("compare", str(small), "-m", f"{mine}:even", "-m", f"{mine}:half", "--json")
-    assert list(json.loads(process(*words).stdout)["mechanisms"]) == ["even", "half"]
+    assert list(json.loads(command(*words).stdout)["mechanisms"]) == ["even", "half"]
     words = ("audit", str(small), "-m", f"{mine}:halved", "--property", "non-wastefulness")
-    done = process(*words)
+    done = command(*words)
     assert done.returncode == 1
     assert "half" in done.stdout
 
@@ -115,12 +115,12 @@ def test_a_mechanism_in_a_file_is_known_to_each_verb(
     ],
 )  # fmt: skip
 def test_a_fault_in_a_file_is_one_line(
-    process: Process, mine: str, small: Path, name: str, status: int, fault: str
+    command: Process, mine: str, small: Path, name: str, status: int, fault: str
 ) -> None:
     folder = Path(mine).parent
     (folder / "bad.py").write_text("def even(")
     (folder / "exits.py").write_text("raise SystemExit(3)")
-    done = process("allocate", str(small), "-m", f"{folder}/{name}")
+    done = command("allocate", str(small), "-m", f"{folder}/{name}")
     assert done.returncode == status
     assert fault in done.stderr
     assert done.stderr.count("\n") == 1
@@ -140,12 +140,12 @@ def test_compare_goes_on_where_a_mechanism_raises(process: Process, mine: str, s
     assert (both.returncode, both.stderr.count("\n")) == (2, 2)
 
 
-def test_a_policy_and_fair_shares_in_a_file(process: Process, mine: str, day: str) -> None:
+def test_a_policy_and_fair_shares_in_a_file(command: Process, mine: str, day: str) -> None:
     words = ("-p", f"{mine}:sjf", "-p", "drf/best-fit", "--fair", f"{mine}:even", "--json")
-    found = json.loads(process("simulate", day, *words).stdout)["policies"]
+    found = json.loads(command("simulate", day, *words).stdout)["policies"]
     assert list(found) == ["sjf", "drf/best-fit"]
     assert {f["fairness"]["mechanism"] for f in found.values()} == {"even"}
-    done = process("explain", day, "job-0", "--policy", f"{mine}:sjf")
+    done = command("explain", day, "job-0", "--policy", f"{mine}:sjf")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "does not say why tasks wait" in done.stderr
     for words, fault in [
@@ -156,7 +156,7 @@ def test_a_policy_and_fair_shares_in_a_file(process: Process, mine: str, day: st
         (("-p", f"{mine}:sjf", "--ray", "local"), "runs on this machine only"),
         (("-p", "drf/best-fit", "--fair", "drf"), "must be one of drfh, tsf, ps-dsf, or"),
     ]:
-        done = process("simulate", day, *words)
+        done = command("simulate", day, *words)
         assert done.returncode == 2
         assert fault in done.stderr
         assert done.stderr.count("\n") == 1
@@ -164,16 +164,16 @@ def test_a_policy_and_fair_shares_in_a_file(process: Process, mine: str, day: st
 
 @pytest.mark.parametrize("processes", ["1", "2"])
 def test_printed_text_does_not_spoil_the_answer(
-    process: Process, tmp_path: Path, day: str, processes: str
+    command: Process, tmp_path: Path, day: str, processes: str
 ) -> None:
     path = tmp_path / "talks.py"
     path.write_text(TALKS)
     fair = ("--fair", f"{path}:even", "--json", "--processes", processes)
-    done = process("simulate", day, "-p", f"{path}:first", "-p", "drf/best-fit", *fair)
+    done = command("simulate", day, "-p", f"{path}:first", "-p", "drf/best-fit", *fair)
     assert list(json.loads(done.stdout)["policies"]) == ["first", "drf/best-fit"]
     said = set(done.stderr.splitlines())
     assert {"loaded", "a rule", "even", "past print", "a command"} <= said
-    done = process("simulate", day, "-p", f"{path}:wrong", "--processes", processes)
+    done = command("simulate", day, "-p", f"{path}:wrong", "--processes", processes)
     assert (
         f"({path}, line {TALKS[: TALKS.index('view.nothing')].count(chr(10)) + 1})" in done.stderr
     )
@@ -181,13 +181,13 @@ def test_printed_text_does_not_spoil_the_answer(
 
 @pytest.mark.parametrize("processes", ["1", "2"])
 def test_a_rule_that_raises_ends_no_other_run(
-    process: Process, mine: str, day: str, tmp_path: Path, processes: str
+    command: Process, mine: str, day: str, tmp_path: Path, processes: str
 ) -> None:
     rules = ("-p", f"{mine}:wrong", "-p", "drf/best-fit", "-p", f"{mine}:sjf")
     words = ("simulate", day, *rules, "--processes", processes, "--json")
     line = CODE[: CODE.index("view.nothing")].count("\n") + 1
     fault = f"wrong: AttributeError: 'ClusterView' object has no attribute 'nothing' ({mine}, line "
-    done = process(*words, "--runs", str(tmp_path / "runs"))
+    done = command(*words, "--runs", str(tmp_path / "runs"))
     answer = json.loads(done.stdout)
     assert list(answer["policies"]) == ["drf/best-fit", "sjf"]
     assert answer["failed"] == [f"{fault}{line})"]
@@ -195,15 +195,15 @@ def test_a_rule_that_raises_ends_no_other_run(
     assert len(list((tmp_path / "runs").iterdir())) == 2
     # A comparison with the rule that failed shows nothing.
     for more in (("--today", "wrong"), ("--dedicated",)):
-        done = process(*words, *more)
+        done = command(*words, *more)
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr == f"fairlead: {fault}{line})\n"
 
 
-def test_rules_of_one_name_have_that_of_their_file(process: Process, mine: str, day: str) -> None:
+def test_rules_of_one_name_have_that_of_their_file(command: Process, mine: str, day: str) -> None:
     other = Path(mine).with_name("theirs.py")
     other.write_text(Path(mine).read_text())
-    done = process("simulate", day, "-p", f"{mine}:sjf", "-p", f"{other}:sjf", "--json")
+    done = command("simulate", day, "-p", f"{mine}:sjf", "-p", f"{other}:sjf", "--json")
     assert list(json.loads(done.stdout)["policies"]) == ["sjf", "theirs.sjf"]
 
 
@@ -216,9 +216,9 @@ def test_a_mechanism_that_prints_gives_json(process: Process, tmp_path: Path, sm
         assert {"loaded", name} <= set(done.stderr.splitlines())
 
 
-def test_a_study_compares_rules_over_variations(process: Process, mine: str, day: str) -> None:
+def test_a_study_compares_rules_over_variations(command: Process, mine: str, day: str) -> None:
     words = ("-p", "drf/best-fit", "-p", f"{mine}:sjf", "--seeds", "2", "--json")
-    assert json.loads(process("simulate", day, *words).stdout)["policies"] == [
+    assert json.loads(command("simulate", day, *words).stdout)["policies"] == [
         "drf/best-fit",
         "sjf",
     ]
@@ -258,12 +258,12 @@ def test_a_package_adds_a_policy_by_an_entry_point(process: Process, mine: str, 
 
 @pytest.mark.parametrize("processes", ["1", "2"])
 def test_a_rule_that_exits_ends_no_other_run(
-    process: Process, day: str, tmp_path: Path, processes: str
+    command: Process, day: str, tmp_path: Path, processes: str
 ) -> None:
     path = tmp_path / "talks.py"
     path.write_text(TALKS)
     rules = ("-p", f"{path}:leaves", "-p", "drf/best-fit", "--processes", processes, "--json")
-    done = process("simulate", day, *rules)
+    done = command("simulate", day, *rules)
     assert (done.returncode, list(json.loads(done.stdout)["policies"])) == (2, ["drf/best-fit"])
     assert "leaves: SystemExit: 3" in done.stderr
 
