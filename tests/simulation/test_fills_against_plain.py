@@ -36,7 +36,7 @@ def test_a_filling_is_what_the_definition_places(
 @pytest.mark.parametrize("resources", [1, 2, 3])
 def test_so_it_is_with_amounts_of_sixteen_digits(policy: Policy, resources: int) -> None:
     random = np.random.default_rng(resources)
-    assert_as_defined(random_filling_problem(random, 5, 7, resources), policy, 1)
+    assert_as_defined(random_filling_problem(random, 4, 5, resources), policy, 1)
 
 
 @pytest.mark.parametrize("select", ["first-fit", "best-fit", "best-fit-first", "rrr"])

@@ -18,6 +18,7 @@ from fairlead.scheduler.own_rules import ClusterView
 from fairlead.simulation.simulate import simulate
 from fairlead.simulation.studies import figures_of, interval_of, study
 from fairlead.traces.generator import generate_day
+from fairlead.traces.parquet_trace import write_parquet
 from fairlead.traces.readers import read_workload
 from fairlead.traces.resampling import resampled
 from fairlead.traces.time_window import time_window
@@ -48,7 +49,7 @@ def test_missing_figures_are_left_out_of_pairs() -> None:
 
 
 def test_each_variation_is_replayed_under_every_policy() -> None:
-    day = generate_day(servers=12, users=5, jobs=150, hours=60, seed=3)
+    day = generate_day(servers=4, users=3, jobs=20, hours=60, seed=3)
     policies = ["drf/best-fit", "drf/rrr"]
     found = study({"day": day}, policies, seeds=3, seed=7)
     assert found.policies == tuple(policies)
@@ -226,8 +227,11 @@ def test_the_command_shows_what_study_returns(capsys: pytest.CaptureFixture[str]
 LOGS = Path(__file__).parents[2] / "examples" / "logs"
 
 
-def test_the_command_compares_several_traces(capsys: pytest.CaptureFixture[str]) -> None:
-    traces = [str(LOGS / name) for name in ("lab.swf", "metacentrum.swf.gz")]
+def test_the_command_compares_several_traces(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    traces = [str(LOGS / "lab.swf"), str(tmp_path / "day.parquet")]
+    write_parquet(generate_day(servers=4, users=3, jobs=20, hours=60, seed=3), Path(traces[1]))
     policies = ["-p", "drf/best-fit", "-p", "fifo/best-fit"]
     assert run(["simulate", *traces, *policies, "--seeds", "2", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

@@ -35,7 +35,7 @@ Columns = Annotated[
 
 
 @dataclass(frozen=True)
-class Column:
+class FigureColumn:
     """A column of a table to print; a time has a unit."""
 
     name: str
@@ -47,9 +47,9 @@ class Column:
         return f"{self.name} ({self.unit})" if self.unit else self.name
 
 
-def columns_of(text: str, known: Collection[str], times: Collection[str]) -> list[Column]:
+def columns_of(text: str, known: Collection[str], times: Collection[str]) -> list[FigureColumn]:
     """Return the columns that an option names; raise InputError for an unknown one or unit."""
-    found: list[Column] = []
+    found: list[FigureColumn] = []
     for part in text.split(","):
         name, _, unit = part.partition(":") if part not in known else (part, "", "")
         if name not in known:
@@ -58,13 +58,13 @@ def columns_of(text: str, known: Collection[str], times: Collection[str]) -> lis
         if part != name and (name not in times or unit not in UNITS):
             units = " or ".join(UNITS) if name in times else "no unit"
             raise InputError(f"{name} takes {units}, not {unit!r:.60}", "--columns")
-        if Column(name, unit) in found:
+        if FigureColumn(name, unit) in found:
             raise InputError(f"names {part!r:.60} twice", "--columns")
-        found.append(Column(name, unit))
+        found.append(FigureColumn(name, unit))
     return found
 
 
-def chosen_frame(frame: polars.DataFrame, columns: Sequence[Column]) -> polars.DataFrame:
+def chosen_frame(frame: polars.DataFrame, columns: Sequence[FigureColumn]) -> polars.DataFrame:
     """Return columns of a frame, times in their units."""
     import polars
 
