@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -72,8 +72,25 @@ def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sending, "FIRST_PAUSE", 0.05)
 
 
-def settings_of(listener: Listener) -> Settings:
-    return Settings(receiver=Receiver(listener.url, SECRET))
+Notified = Callable[[Asked, Listener], Awaitable[None]]
+
+
+def notifying(*statuses: int) -> Callable[[Notified], Callable[[Path], None]]:
+    """Run an async test with a service and its receiver, which answers with these statuses."""
+
+    def decorated(test: Notified) -> Callable[[Path], None]:
+        async def whole(folder: Path) -> None:
+            async with listening(*statuses) as listener:
+                settings = Settings(receiver=Receiver(listener.url, SECRET))
+                async with asked(folder, settings, Limits(), "127.0.0.1:8400") as ask:
+                    await test(ask, listener)
+
+        def run_test(tmp_path: Path) -> None:
+            asyncio.run(whole(tmp_path))
+
+        return run_test
+
+    return decorated
 
 
 def test_the_signature_is_that_of_the_specification() -> None:
@@ -92,45 +109,33 @@ async def end(ask: Asked, session: str, orders: dict[str, Any], status: int) -> 
     await ask.sync(session, orders["seen"], ended)
 
 
-def test_ends_of_jobs_are_sent_if_asked_for(tmp_path: Path) -> None:
-    async def whole() -> None:
-        async with (
-            listening() as listener,
-            asked(tmp_path, settings_of(listener), Limits(), "127.0.0.1:8400") as ask,
-        ):
-            session = await ask.join("a", cpu=9)
-            await ask.submit({"notify": True, "name": "n"}, {}, {"notify": True, "cpu": 20})
-            await end(ask, session, await ask.sync(session), 3)
-            await ask("POST", "/v1/jobs/3/cancel")
-            await listener.has(2)
-            assert [body["type"] for body in listener.bodies] == ["job.ended"] * 2
-            ends = [body["job"] for body in listener.bodies]
-            states = [(end["id"], end["state"], end["exit_status"]) for end in ends]
-            assert states == [("1", "failed", 3), ("3", "cancelled", None)]
-            assert ends[0]["name"] == "n"
-            for headers, body in listener.taken:
-                id_, at = headers["webhook-id"], headers["webhook-timestamp"]
-                assert headers["webhook-signature"] == signature(SECRET, id_, at, body)
-            async with asyncio.timeout(10):
-                while ask.service.journal.notices.first_of_each():
-                    await asyncio.sleep(0.02)  # until the last one is deleted
-
-    asyncio.run(whole())
+@notifying()
+async def test_ends_of_jobs_are_sent_if_asked_for(ask: Asked, listener: Listener) -> None:
+    session = await ask.join("a", cpu=9)
+    await ask.submit({"notify": True, "name": "n"}, {}, {"notify": True, "cpu": 20})
+    await end(ask, session, await ask.sync(session), 3)
+    await ask("POST", "/v1/jobs/3/cancel")
+    await listener.has(2)
+    assert [body["type"] for body in listener.bodies] == ["job.ended"] * 2
+    ends = [body["job"] for body in listener.bodies]
+    states = [(end["id"], end["state"], end["exit_status"]) for end in ends]
+    assert states == [("1", "failed", 3), ("3", "cancelled", None)]
+    assert ends[0]["name"] == "n"
+    for headers, body in listener.taken:
+        id_, at = headers["webhook-id"], headers["webhook-timestamp"]
+        assert headers["webhook-signature"] == signature(SECRET, id_, at, body)
+    async with asyncio.timeout(10):
+        while ask.service.journal.notices.first_of_each():
+            await asyncio.sleep(0.02)  # until the last one is deleted
 
 
-def test_a_refused_notice_is_sent_again(tmp_path: Path) -> None:
-    async def whole() -> None:
-        async with (
-            listening(500, 404, 302) as listener,
-            asked(tmp_path, settings_of(listener), Limits(), "127.0.0.1:8400") as ask,
-        ):
-            await ask.submit({"notify": True})
-            await ask("POST", "/v1/jobs/1/cancel")
-            await listener.has(1)
-            assert listener.asked == 4
-            assert len(listener.taken) == 1
-
-    asyncio.run(whole())
+@notifying(500, 404, 302)
+async def test_a_refused_notice_is_sent_again(ask: Asked, listener: Listener) -> None:
+    await ask.submit({"notify": True})
+    await ask("POST", "/v1/jobs/1/cancel")
+    await listener.has(1)
+    assert listener.asked == 4
+    assert len(listener.taken) == 1
 
 
 def test_a_notice_outlives_the_service(tmp_path: Path) -> None:
@@ -142,35 +147,26 @@ def test_a_notice_outlives_the_service(tmp_path: Path) -> None:
             await ask.submit({"notify": True})
             await ask("POST", "/v1/jobs/1/cancel")
 
-    async def sent() -> None:
-        async with (
-            listening() as listener,
-            asked(tmp_path, settings_of(listener), Limits(), "127.0.0.1:8400"),
-        ):
-            await listener.has(1)
-            assert listener.bodies[0]["job"]["id"] == "1"
+    @notifying()
+    async def sent(_: Asked, listener: Listener) -> None:
+        await listener.has(1)
+        assert listener.bodies[0]["job"]["id"] == "1"
 
     asyncio.run(unsent())
-    asyncio.run(sent())
+    sent(tmp_path)
 
 
-def test_alerts_are_sent_as_they_come_and_go(tmp_path: Path) -> None:
-    async def whole() -> None:
-        async with (
-            listening() as listener,
-            asked(tmp_path, settings_of(listener), Limits(), "127.0.0.1:8400") as ask,
-        ):
-            await ask.join("a", cpu=1)
-            await ask.submit({"cpu": 5})
-            await ask.service.history.sample(60.0)
-            await ask.service.history.sample(60.0)
-            await ask("POST", "/v1/jobs/1/cancel")
-            await ask.service.history.sample(60.0)
-            await listener.has(2)
-            assert [body["type"] for body in listener.bodies] == ["alert.raised", "alert.cleared"]
-            assert listener.bodies[0]["alert"]["about"] == "1"
-
-    asyncio.run(whole())
+@notifying()
+async def test_alerts_are_sent_as_they_come_and_go(ask: Asked, listener: Listener) -> None:
+    await ask.join("a", cpu=1)
+    await ask.submit({"cpu": 5})
+    await ask.service.history.sample(60.0)
+    await ask.service.history.sample(60.0)
+    await ask("POST", "/v1/jobs/1/cancel")
+    await ask.service.history.sample(60.0)
+    await listener.has(2)
+    assert [body["type"] for body in listener.bodies] == ["alert.raised", "alert.cleared"]
+    assert listener.bodies[0]["alert"]["about"] == "1"
 
 
 def test_one_user_does_not_delay_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,31 +226,25 @@ def test_a_url_is_one_of_http(wrong: str) -> None:
     check_url("https://example.org/hook?a=1")
 
 
-def test_an_accepted_notice_is_sent_once(tmp_path: Path) -> None:
+@notifying()
+async def test_an_accepted_notice_is_sent_once(ask: Asked, listener: Listener) -> None:
     """Also if it cannot be deleted; then it delays nobody else."""
 
-    async def whole() -> None:
-        async with (
-            listening() as listener,
-            asked(tmp_path, settings_of(listener), Limits(), "127.0.0.1:8400") as ask,
-        ):
-            notices = ask.service.journal.notices
-            fault = sql.exc.OperationalError("", {}, OSError("full"))
-            with mock.patch.object(notices, "delete", side_effect=fault):
-                for user in ("ana", "bo"):
-                    await ask.submit({"user": user, "notify": True})
-                for job in (1, 2):
-                    await ask("POST", f"/v1/jobs/{job}/cancel")
-                    await listener.has(job)
-                ask.service.webhook.wake_up.set()
-                await asyncio.sleep(0.3)
-            ask.service.webhook.wake_up.set()
-            async with asyncio.timeout(10):
-                while notices.first_of_each():
-                    await asyncio.sleep(0.02)
-            assert [body["job"]["user"] for body in listener.bodies] == ["ana", "bo"]
-
-    asyncio.run(whole())
+    notices = ask.service.journal.notices
+    fault = sql.exc.OperationalError("", {}, OSError("full"))
+    with mock.patch.object(notices, "delete", side_effect=fault):
+        for user in ("ana", "bo"):
+            await ask.submit({"user": user, "notify": True})
+        for job in (1, 2):
+            await ask("POST", f"/v1/jobs/{job}/cancel")
+            await listener.has(job)
+        ask.service.webhook.wake_up.set()
+        await asyncio.sleep(0.3)
+    ask.service.webhook.wake_up.set()
+    async with asyncio.timeout(10):
+        while notices.first_of_each():
+            await asyncio.sleep(0.02)
+    assert [body["job"]["user"] for body in listener.bodies] == ["ana", "bo"]
 
 
 def test_without_a_receiver_nothing_is_kept(tmp_path: Path) -> None:
