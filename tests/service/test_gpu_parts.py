@@ -47,34 +47,26 @@ def test_parts_share_a_gpu_and_whole_ones_do_not() -> None:
     check(state)
 
 
-def test_another_policy_keeps_gpus() -> None:
+MORE = {"cpu": 1.0, "memory": 1.0, "gpu": 0.0, "disk": 4.0}
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [("policy", {"policy": "drf/first-fit"})],
+        [("policy", {"policy": "slots:4"}), ("policy", {"policy": "drf/best-fit"})],
+        [("server", {"name": "b", "capacity": MORE, "labels": {}, "identity": "1"})],
+    ],
+    ids=["another policy", "a time under slots", "more kinds of resources"],
+)
+def test_a_scheduler_built_anew_keeps_gpus(events: list[tuple[str, dict[str, object]]]) -> None:
     state = with_parts()
     end(state, "1.0.1")
     before = gpus_of(state)
-    state.apply("policy", {"policy": "drf/first-fit"}, 3.0)
+    for kind, body in events:
+        state.apply(kind, body, 3.0)
     assert gpus_of(state) == before == {"2.0.1 a": [1], "3.0.1 a": [0]}
     assert gpus_of(ServiceState.restore(state.snapshot())) == before
-    check(state)
-
-
-def test_a_time_under_slots_keeps_gpus() -> None:
-    state = with_parts()
-    end(state, "1.0.1")
-    before = gpus_of(state)
-    state.apply("policy", {"policy": "slots:4"}, 3.0)
-    state.apply("policy", {"policy": "drf/best-fit"}, 4.0)
-    assert gpus_of(state) == before == {"2.0.1 a": [1], "3.0.1 a": [0]}
-    check(state)
-
-
-def test_more_kinds_of_resources_keep_gpus() -> None:
-    state = with_parts()
-    end(state, "1.0.1")
-    before = gpus_of(state)
-    capacity = {"cpu": 1.0, "memory": 1.0, "gpu": 0.0, "disk": 4.0}
-    server = {"name": "b", "capacity": capacity, "labels": {}, "identity": "1"}
-    state.apply("server", server, 3.0)
-    assert gpus_of(state) == before
     check(state)
 
 
@@ -162,23 +154,6 @@ def test_a_worker_gives_the_gpus_of_the_order(tmp_path: Path) -> None:
         again._unreported = worker._unreported
         assert again._devices_for(start(5, 0.25, 2)) == [2]
         assert again._devices_for(start(5, 0.5)) == [0]
-    finally:
-        for attempt in worker._attempts.values():
-            attempt.kill("cancelled")
-
-
-def test_a_task_without_its_gpus_runs_again_elsewhere(tmp_path: Path) -> None:
-    worker = worker_in(tmp_path)
-    try:
-        for job in (1, 2, 3):
-            run(worker, start(job, 0.5, job - 1))
-        run(worker, start(4, 1, 0))
-        attempt = worker._attempts[4, 0, 1]
-        assert attempt.outcome is not None
-        assert (attempt.outcome.status, attempt.outcome.reason) == (
-            None,
-            "its GPUs are not free on a",
-        )
     finally:
         for attempt in worker._attempts.values():
             attempt.kill("cancelled")
