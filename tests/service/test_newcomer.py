@@ -15,15 +15,19 @@ ROOT = Path(__file__).parents[2]
 OTHER = "other" if os.geteuid() == 0 else "own"  # only root can become another account
 
 
-def session(page: str) -> list[str]:
+def session(page: str, folder: Path) -> list[str]:
+    """Return the lines of a page's session, with tasks that are short once its words were seen.
+
+    Until then they last as long on a slow machine as on a fast one, and `typed` waits for words
+    instead of for seconds.
+    """
     text = (ROOT / page).read_text()
     (block,) = re.findall(r"^```console\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-    lines = [
-        line.removeprefix("$ ").replace("--count 12", "--count 8") for line in block.splitlines()
-    ]
-    return [
-        line for line in lines if not line.startswith("sleep")
-    ]  # `typed` waits as long as needed
+    task = f'--count 30 -- sh -c "[ -e {folder}/seen ] || sleep 2"'
+    block = block.replace("--count 12 -- sleep 4", task)
+    block = block.replace("$ fairlead wait", "$ touch seen\n$ fairlead wait")
+    lines = [line.removeprefix("$ ") for line in block.splitlines()]
+    return [line for line in lines if not line.startswith("sleep")]
 
 
 # Types a line again, as people do, until what it says has a word in as many lines.
@@ -50,7 +54,7 @@ def typed(
     run meanwhile. All else is typed at once, also while the service is starting. With the account
     ``other``, root's shell becomes another user's first.
     """
-    lines = [*session(page), *more]
+    lines = [*session(page, cluster.folder), *more]
     waits = {line: list(words) for line, words in again.items()}
     assert lines[0].startswith("fairlead serve")
     lines[0] = lines[0].replace("serve", f"serve --port {cluster.port}")
