@@ -65,6 +65,7 @@ class Both:
         self.real = Scheduler(*arguments, **options)
         self.log: list[str] = []
         self.seen: Counter[str] = Counter()
+        self.questions = 0  # under way, one in another
 
     def __getattr__(self, event: str) -> Any:
         return lambda *arguments, **options: self.tell(event, *arguments, **options)
@@ -90,7 +91,9 @@ class Both:
         return placed
 
     def restore(self) -> None:
-        """Go on from a snapshot."""
+        """Go on from a snapshot, but not in a question: that is of the scheduler before."""
+        if self.questions:
+            return
         data = self.real.snapshot()
         self.real = Scheduler.restore(data)
         assert self.real.snapshot() == data
@@ -100,8 +103,11 @@ class Both:
     def what_if(self) -> Iterator[None]:
         plain, before = self.plain, self.real.snapshot()
         self.plain = pickle.loads(pickle.dumps(plain))
+        self.questions += 1
         with self.real.what_if():
             yield
+            self.real.check()
+        self.questions -= 1
         self.plain = plain
         assert self.real.snapshot() == before
         self.real.check()
@@ -265,10 +271,12 @@ class ComparedLife(RandomLife):
         self.s.restore()
 
     def on_ask(self) -> None:
-        """Evict and place in a question."""
-        with self.s.what_if(), suppress(InputError):
-            self.s.evict(self.a_task())
-            self.s.place(self.clock, self.random.choice([None, 1]))
+        """Tell events in a question, maybe another question too."""
+        kept = list(self.tasks), list(self.groups), self.clock
+        with self.s.what_if():
+            for _ in range(self.random.choice([1, 6])):
+                self.tell()
+        self.tasks, self.groups, self.clock = kept
 
     def on_wild_option(self) -> None:
         name = self.random.choice(list(WILD_OPTIONS))

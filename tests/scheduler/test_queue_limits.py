@@ -38,11 +38,21 @@ def test_other_tasks_of_the_queue_pass_a_limited_one() -> None:
     s.submit("ana", {"gpu": 1}, 2)
     s.submit("ana", {"cpu": 1}, 2)
     assert len(s.place()) == 3
-    strict = cluster(strict_fifo=True)
-    strict.set_limit("ana", {"gpu": 1})
-    strict.submit("ana", {"gpu": 2}, 1)
-    strict.submit("ana", {"cpu": 1}, 2)
-    assert strict.place() == []
+
+
+STRICT = ["drf/first-fit", "tsf/best-fit/residual", "drf/best-fit-first", "ps-dsf/best-fit-first"]
+STRICT += ["ps-dsf/joint", "drf/rrr", "drf/rrr/oblivious", "drf/best-fit/half-life:9"]
+
+
+@pytest.mark.parametrize("policy", STRICT)
+def test_strict_order_holds_behind_a_limited_group(policy: str) -> None:
+    s = cluster(policy, strict_fifo=True)
+    s.set_limit("ana", {"gpu": 1})
+    first = s.submit("ana", {"gpu": 2}, 1)
+    s.submit("ana", {"cpu": 1}, 2)
+    assert s.place() == []
+    s.cancel(first)
+    assert len(s.place()) == 2
 
 
 def test_a_team_shares_its_limit() -> None:

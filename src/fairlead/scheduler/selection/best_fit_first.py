@@ -14,7 +14,7 @@ from mypy_extensions import i64
 
 from fairlead.scheduler._cycle import AHEAD, Candidate, TaskCycle, has_any_room
 from fairlead.scheduler._entities import Queue, Server, Shape, TaskGroup, fits
-from fairlead.scheduler._waiting import active_groups, is_behind, resume_all
+from fairlead.scheduler._waiting import active_groups, first_waiting, resume_all
 from fairlead.scheduler.explanation import WaitReason
 from fairlead.scheduler.selection.best_fit import Scales
 from fairlead.scheduler.selection.selection import Selection
@@ -103,7 +103,7 @@ class BestFitFirstCycle(TaskCycle):
 
     def candidate(self, queue: Queue) -> Candidate | None:
         for group in active_groups(queue):
-            if self.is_strict and is_behind(queue, group):
+            if self.is_strict and first_waiting(queue) is not group:
                 return None
             candidate = self.try_group(group)
             if candidate is not None or self.is_strict:
