@@ -2,56 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from effort import cases
 from fairlead.errors import InputError
 from fairlead.scheduler.scheduler import Scheduler
-from scheduler.random_life import REFUSED, RESOURCES, Both, ComparedLife, outcome, quanta_of
-
-# A policy for each way of placing, and for what is kept beside the tables.
-EACH_WAY = ["drf/first-fit", "tsf/best-fit", "ps-dsf/best-fit-first", "fifo/best-fit", "slots:3"]
-EACH_WAY += ["drf/rrr", "tsf/rrr/residual", "ps-dsf/rrr/oblivious", "ps-dsf/joint"]
-EACH_WAY += ["ps-dsf/joint/residual", "drf/best-fit/residual", "tsf/first-fit/residual"]
-EACH_WAY += ["tsf/best-fit-first/residual"]
-
-
-class WithTwin(Both):
-    """Goes on beside a restored twin, and compares their bytes after each event."""
-
-    twin: Any = None
-
-    def tell(self, event: str, *arguments: Any, **options: Any) -> Any:
-        if self.twin is None:
-            self.twin = Scheduler.restore(self.real.snapshot())
-        expected = outcome(self.twin, event, arguments, options)
-        if expected is REFUSED:
-            return super().tell(event, *arguments, **options)
-        assert super().tell(event, *arguments, **options) == expected
-        assert self.twin.snapshot() == self.real.snapshot()
-        self.real, self.twin = self.twin, self.real
-        return expected
-
-    def restore(self) -> None:
-        self.twin = None
-
-
-class LifeWithoutQuestions(ComparedLife):
-    on_ask = ComparedLife.on_restore
-
-
-@pytest.mark.parametrize("policy", EACH_WAY)
-def test_a_restored_one_goes_on_as_the_other(policy: str) -> None:
-    placed = 0
-    for seed in range(cases(3)):
-        both = WithTwin(RESOURCES, policy, quanta_of(seed), seed)
-        life = LifeWithoutQuestions(both, seed)
-        for _ in range(100):
-            life.tell()
-        placed += len(life.tasks)
-    assert placed >= 5
 
 
 def busy() -> Scheduler:
