@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.report._dates import MOST_MARKS, date_marks, moment_text, period_text
+from fairlead.report._dates import MOST_MARKS, date_marks, date_text, period_text
 
 DATES = st.datetimes(datetime(1970, 1, 1), datetime(2090, 1, 1))
 
@@ -54,4 +54,4 @@ def test_marks_are_few_and_inside(first: datetime, seconds: float) -> None:
 
 
 def test_a_moment_in_words() -> None:
-    assert moment_text(datetime(2025, 3, 3, 14, 5)) == "Mon 3 Mar 14:05"
+    assert date_text(datetime(2025, 3, 3, 14, 5)) == "Mon 3 Mar 14:05"

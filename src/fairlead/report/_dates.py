@@ -29,9 +29,9 @@ def period_text(first: datetime, last: datetime) -> str:
     return f"{begin} to {_day(last, f'{last:%B %Y}')}"
 
 
-def moment_text(moment: datetime) -> str:
-    """Write a moment: ``Mon 3 Mar 14:05``."""
-    return f"{moment:%a} {_day(moment, f'{moment:%b %H:%M}')}"
+def date_text(date: datetime) -> str:
+    """Write a date with its time: ``Mon 3 Mar 14:05``."""
+    return f"{date:%a} {_day(date, f'{date:%b %H:%M}')}"
 
 
 def date_marks(first: datetime, last: datetime) -> list[tuple[datetime, str]]:
@@ -50,7 +50,6 @@ def date_marks(first: datetime, last: datetime) -> list[tuple[datetime, str]]:
 def _stepwise(first: datetime, last: datetime, step: timedelta) -> Iterator[datetime]:
     """Yield the dates of a step, counted from midnight, or from Monday for whole weeks."""
     if (last - first) / step > MOST_MARKS + 1:
-        yield from ()
         return
     mark = first.replace(hour=0, minute=0, second=0, microsecond=0)
     if step.days % 7 == 0 and step.days:

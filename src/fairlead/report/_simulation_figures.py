@@ -14,7 +14,7 @@ from fairlead.model.run_log import RunLog
 from fairlead.model.ties import largest_first, smallest_first
 from fairlead.model.workload import Workload
 from fairlead.report._against_today import ComparedPolicy, most_used, ratio_text
-from fairlead.report._dates import date_marks, moment_text
+from fairlead.report._dates import date_marks, date_text
 from fairlead.report.charts import (
     COLOUR_OF_OTHERS,
     COLOURS,
@@ -468,7 +468,7 @@ class _TimeAxis:
         """Write times as dates, or in the axis's unit."""
         dates = [self._workload.date_of(s) for s in seconds.tolist()]
         return [
-            f"{s / self.size:.4g} {self.unit}" if date is None else moment_text(date)
+            f"{s / self.size:.4g} {self.unit}" if date is None else date_text(date)
             for s, date in zip(seconds.tolist(), dates, strict=True)
         ]
 
