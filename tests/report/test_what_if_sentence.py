@@ -43,7 +43,7 @@ def test_it_names_gains_losses_and_use(tmp_path: Path, capsys: pytest.CaptureFix
         "✓ With 2 more servers of a100, bo gains 12 gpu, 24 cores of cpu and 48 GiB of memory, and "
         "dee gains 4 gpu, 16 cores of cpu and 16 GiB of memory; no user loses; the cluster then "
         "uses 100.00 % of gpu (before: 100.00 %), 58.75 % of cpu (before: 56.25 %) and 37.50 % of "
-        "memory (before: 31.25 %)."
+        "memory (before: 31.25 %). These are shares by ps-dsf, not what users hold now."
     )
 
 
@@ -108,7 +108,9 @@ def test_more_changes_than_can_be_read_aloud() -> None:
     assert verdict is not None
     assert "With weight 4 for a" in verdict.sentence
     assert "With weight 5 for a" not in verdict.sentence
-    assert verdict.sentence.endswith(" 2 more changes are below.")
+    assert verdict.sentence.endswith(
+        " 2 more changes are below. These are shares by drfh, not what users hold now."
+    )
 
 
 def test_users_that_take_no_resource_gain_tasks() -> None:

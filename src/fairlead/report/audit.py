@@ -242,7 +242,7 @@ def _verdict(audit: Audit, comparison: FairComparison, gate: ShareGate | None = 
         found = f"{gate.user} is more than {percent(gate.most)} below its due share"
         if gate.doubt:
             found = "It is not certain that no user is too far below its due share"
-        text = f"{found}. {text}"
+        text = f"{found}. {text}" if fail or unknown else found
     counts = []
     if audit.fair is not None:
         by = f"below the fair share by {audit.fair.mechanism}"

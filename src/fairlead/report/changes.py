@@ -132,6 +132,7 @@ def _effects(before: Allocation, changed: Mapping[str, Allocation]) -> Statement
     if len(changed) > NAMED:
         more = len(changed) - NAMED
         sentences.append(f"{counted(more, 'more change')} {'is' if more == 1 else 'are'} below.")
+    sentences.append(f"These are shares by {before.mechanism}, not what users hold now.")
     proved = all(answer.certificate.holds for answer in (before, *changed.values()))
     return Statement(HOLDS if proved else FAILS, " ".join(sentences))
 

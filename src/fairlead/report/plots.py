@@ -46,13 +46,22 @@ def plot(answer: object) -> Figure:
     FairleadError
         Without plotly.
     """
+    figure = plotly_figure(*_figure_of(answer), type(answer).__name__)
+    over_time = isinstance(answer, Outcome | RunLog)
+    waits = isinstance(answer, Outcomes)
+    figure.update_xaxes(title="wait" if waits else "time" if over_time else "dominant share")
+    figure.update_yaxes(title=_up(answer))
+    return figure
+
+
+def plotly_figure(title: str, drawn: charts.Figure | None, drawn_from: str) -> Figure:
+    """Return a picture of the chart kit with its title; errors are those of `plot`."""
     try:
         graph_objects = import_module("plotly.graph_objects")
     except ImportError:
         raise FairleadError(f"pictures need plotly: {how_to_install('notebook')}") from None
-    title, drawn = _figure_of(answer)
     if drawn is None:
-        raise InputError("has nothing to draw", type(answer).__name__)
+        raise InputError("has nothing to draw", drawn_from)
     layout = _with_ink(drawn["layout"])
     # A page of a report writes titles and legends beside its pictures.
     layout |= {
@@ -65,10 +74,6 @@ def plot(answer: object) -> Figure:
         names = [unescape(name) for name in layout["yaxis"]["ticktext"]]
         layout["yaxis"]["ticktext"] = [charts.plain(charts.shortened(name)) for name in names]
     figure: Figure = graph_objects.Figure(_with_ink(drawn["data"]), layout)
-    over_time = isinstance(answer, Outcome | RunLog)
-    waits = isinstance(answer, Outcomes)
-    figure.update_xaxes(title="wait" if waits else "time" if over_time else "dominant share")
-    figure.update_yaxes(title=_up(answer))
     return figure
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairlead.errors import FairleadError, InputError, how_to_install
 from fairlead.report.charts import INK, Figure, between, dots, layout, rows, rule
 from fairlead.report.document import (
     HOLDS,
@@ -28,6 +26,7 @@ from fairlead.report.document import (
     words,
 )
 from fairlead.report.numbers import counted, duration, number, time_unit
+from fairlead.report.plots import plotly_figure
 from fairlead.simulation.studies import DRAWN, TIMES, Interval, Study
 
 if TYPE_CHECKING:
@@ -137,21 +136,13 @@ def plot(found: Study, name: str) -> plotly.graph_objects.Figure:
     FairleadError
         Without plotly.
     """
-    try:
-        graph_objects = import_module("plotly.graph_objects")
-    except ImportError:
-        raise FairleadError(f"pictures need plotly: {how_to_install('notebook')}") from None
-    picture = _picture(found, name, line="#555555")
-    if picture is None:
-        raise InputError("has nothing to draw: it needs two policies and two variations", "Study")
     title = f"Change of the {name} from {found.policies[0]}"
-    drawn: plotly.graph_objects.Figure = graph_objects.Figure(picture["data"], picture["layout"])
-    drawn.update_layout(title={"text": title, "font": {"size": 15}}, template="plotly_white")
-    drawn.update_layout(height=max(280, drawn.layout.height + 80), margin={"t": 60})
-    return drawn
+    return plotly_figure(
+        title, _picture(found, name), "a study without two policies and two variations"
+    )
 
 
-def _picture(found: Study, name: str, line: str = INK) -> Figure | None:
+def _picture(found: Study, name: str) -> Figure | None:
     """Draw mean differences with their intervals; None without any interval."""
     others = [p for p in found.policies[1:] if found.difference(name, p).count > 1]
     if not others:
@@ -167,5 +158,5 @@ def _picture(found: Study, name: str, line: str = INK) -> Figure | None:
     across = f"change of the {name} ({unit})" if unit else f"change of the {name}"
     drawn = layout(across, height=90 + 34 * len(others))
     drawn["yaxis"] = rows(others)
-    zero = rule([0.0, 0.0], [-0.5, len(others) - 0.5], colour=line, dash="dot")
+    zero = rule([0.0, 0.0], [-0.5, len(others) - 0.5], colour=INK, dash="dot")
     return {"data": [zero, intervals, means], "layout": drawn}

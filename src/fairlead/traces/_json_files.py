@@ -22,7 +22,7 @@ BYTES_PER_READ = 2**20
 def read_json(
     path: Path, on_progress: ProgressReport | None = None, *, most: int = LARGEST_JSON
 ) -> object:
-    """Return the values of a JSON file of at most so many bytes.
+    """Return the values of a JSON file; `most` bounds its bytes.
 
     Raises InputError, which names the file, for other text.
     """
