@@ -172,7 +172,7 @@ def test_the_verdict_warns_where_a_user_got_nothing(name: str) -> None:
     facts = {policy: found.to_dict() for policy, found in shared.items()}
     starved = [policy for policy, f in facts.items() if f["got_nothing"] or f["never_ran"]]
     classes = [a.get("class") for _, a in reader.elements]
-    assert f"opening {'fails' if starved else 'holds'}" in classes
+    assert f"opening {'fails' if starved else 'muted'}" in classes
     assert (re.search("[Ee]very user (with) [^.]+ ran something", shown) is None) == bool(starved)
     for policy in starved:
         never = re.search(f"[Uu]nder {re.escape(policy)} [^;:]* never ran anything", shown)

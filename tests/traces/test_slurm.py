@@ -349,7 +349,7 @@ JobID|User|Submit|Start|End|State|AllocTRES|ReqTRES|NodeList|Partition
 def test_jobs_that_had_not_ended_count_at_a_time(files: tuple[Path, Path]) -> None:
     files[0].write_text(UNENDED)
     assert read(files).job_names.tolist() == ["1"]
-    workload = read(files, unended=True)  # type: ignore[arg-type]
+    workload = read(files, unended=0.0)  # type: ignore[arg-type]
     assert workload.job_names.tolist() == ["1", "2", "3_1", "3_4", "3_5", "4_[1-100...]"]
     assert STILL_RAN not in workload.notes
     assert workload.notes[NEVER_RAN] == 1
@@ -371,8 +371,8 @@ def test_jobs_that_had_not_ended_leave_second_0_as_it_is(files: tuple[Path, Path
             "2|ana|2025-01-01T10:00:00|2025-01-01", "2|ana|2024-12-31T10:00:00|2024-12-31"
         )
     )
-    assert read(files).start_date == read(files, unended=True).start_date  # type: ignore[arg-type]
-    workload = read(files, unended=True)  # type: ignore[arg-type]
+    assert read(files).start_date == read(files, unended=0.0).start_date  # type: ignore[arg-type]
+    workload = read(files, unended=0.0)  # type: ignore[arg-type]
     job = workload.job_names.tolist().index("2")
     task = workload.first_task[workload.first_set[job]]
     assert (workload.job_submit[job], workload.task_start[task]) == (0, 0)
@@ -382,14 +382,14 @@ def test_jobs_that_had_not_ended_leave_second_0_as_it_is(files: tuple[Path, Path
 def test_a_job_of_a_pending_array_counts_once(files: tuple[Path, Path]) -> None:
     ended = "3_4|bo|2025-01-01T10:10:00|2025-01-01T10:20:00|2025-01-01T10:30:00|COMPLETED|cpu=2,mem=1G|cpu=2,mem=1G|n1|main\n"
     files[0].write_text(UNENDED + ended)
-    names = read(files, unended=True).job_names.tolist()  # type: ignore[arg-type]
+    names = read(files, unended=0.0).job_names.tolist()  # type: ignore[arg-type]
     assert sorted(names) == ["1", "2", "3_1", "3_4", "3_5", "4_[1-100...]"]
 
 
 def test_waiting_jobs_need_what_they_ask_for(files: tuple[Path, Path]) -> None:
     rows = [line.split("|") for line in UNENDED.splitlines()]
     files[0].write_text("\n".join("|".join([*row[:7], *row[8:]]) for row in rows))
-    workload = read(files, unended=True)  # type: ignore[arg-type]
+    workload = read(files, unended=0.0)  # type: ignore[arg-type]
     assert workload.job_names.tolist() == ["1", "2"]
     assert workload.notes[NO_REQUEST] == 2
 

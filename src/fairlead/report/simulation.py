@@ -23,6 +23,7 @@ from fairlead.report._against_today import (
     unrecorded,
 )
 from fairlead.report._dates import period_text
+from fairlead.report._held_and_due import ROUNDED, extremes_text, held_and_due
 from fairlead.report._simulation_figures import (
     LARGEST_ERROR,
     PolicyStyle,
@@ -42,7 +43,7 @@ from fairlead.report._simulation_figures import (
 from fairlead.report.charts import Figure, css, shortened
 from fairlead.report.document import (
     FAILS,
-    HOLDS,
+    MUTED,
     SORTED_LAST,
     Block,
     Cell,
@@ -67,7 +68,6 @@ from fairlead.simulation.simulate import Outcome
 
 JOBS_NAMED = 8
 LONGEST_WAITS = 10
-ROUNDED = 9  # digits of cluster-hours, beyond which they are rounding
 PICTURES_OF_RESOURCES = 12
 
 
@@ -197,7 +197,14 @@ def _verdict(runs: Runs, found: Mapping[str, Figures], changed: Collection[str])
     known = any(found[name]["unrecorded"] for name in runs.shared)
     fine = f"every user {'with known runs' if known else 'with tasks'} ran something"
     nothing = "; ".join(unlucky) or fine
-    return Statement(FAILS if unlucky else HOLDS, f"{text}. {nothing[0].upper()}{nothing[1:]}.")
+    summary = runs.baseline.summary
+    owed = ""
+    if summary.fairness is not None:
+        without = zip(summary.workload.users, summary.starvation.longest.tolist(), strict=True)
+        today = extremes_text(summary.fairness, dict(without))
+        owed = f" Under {short_name(runs.today)}, {today}."
+    kind = FAILS if unlucky else MUTED
+    return Statement(kind, f"{text}. {nothing[0].upper()}{nothing[1:]}.{owed}")
 
 
 def _blocks(
@@ -589,6 +596,9 @@ def _over_time(runs: Runs, styles: Mapping[str, PolicyStyle]) -> Iterator[Block]
             "Fairness error over time; its mean is in the table above",
             "Fairness error",
         )
+        if fair is not None:
+            today = short_name(runs.today)
+            yield held_and_due(runs.baseline.workload, fair, f" under {today}")
     users = users_drawn(shared)
     until = max(outcome.summary.until for outcome in shared.values())
     panels = {

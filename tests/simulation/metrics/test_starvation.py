@@ -46,6 +46,22 @@ def test_by_looking_at_every_moment(run: Run, arrivals: float) -> None:
         assert found.got_nothing[u] == nothing
 
 
+@settings(max_examples=15)
+@given(runs(), st.sampled_from([(0.0, 3.0), (1.5, 4.0), (2.0, 11.0), (5.0, 300.0)]))
+def test_the_longest_wait_between_two_times(run: Run, window: tuple[float, float]) -> None:
+    since, until = window
+    plain, course = PlainMetrics(*run), follow_tasks(*run)
+    found = measure_starvation(*run, course, until, since=since, until=until)
+    for u in range(run[0].n_users):
+        longest = stretch = Fraction(0)
+        for t, length in plain.moments(since, until):
+            wants = any(plain.user_of[task] == u for task in plain.active(t))
+            runs_now = any(plain.user_of[task] == u for task in plain.running(t))
+            stretch = stretch + length if wants and not runs_now else Fraction(0)
+            longest = max(longest, stretch)
+        assert found.longest[u] == pytest.approx(float(longest))
+
+
 @settings(max_examples=10)
 @given(runs())
 def test_what_is_fair_is_judged_as_long_as_jobs_come(run: Run) -> None:

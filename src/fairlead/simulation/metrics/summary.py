@@ -286,7 +286,7 @@ def summarise(
         shares=shares,
         shares_of_arrivals=shares_of_arrivals,
         fairness=fairness,
-        starvation=measure_starvation(workload, log, outcomes, arrivals, since),
+        starvation=measure_starvation(workload, log, outcomes, arrivals, since=since),
         since=since,
         until=until,
         arrivals=arrivals,

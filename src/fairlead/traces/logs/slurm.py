@@ -88,7 +88,7 @@ def read_slurm(
     cores: int | None = None,
     memory: float | None = None,
     user_from: str | None = None,
-    unended: bool = False,
+    unended: float | None = None,
     on_progress: ProgressReport | None = None,
 ) -> Workload:
     """Read an accounting table as a workload with recorded starts. O(rows).
@@ -106,9 +106,9 @@ def read_slurm(
         Equal servers instead, with `memory` in GiB, as many GPUs as the largest task holds.
     user_from : str, optional
         The column that names users: one of `USERS`; ``user`` when absent.
-    unended : bool
-        Keep the jobs that had not ended. Running ones end after the table's last time, pending ones
-        never start.
+    unended : float, optional
+        Keep the jobs that had not ended. Running ones run until this time, in seconds since 1970 by
+        the cluster's clock, or the table's last time if that is later; pending ones never start.
     """
     check_given(servers, cores, memory)
     if machines is None and servers is None:
@@ -119,10 +119,10 @@ def read_slurm(
     if user_from is not None and user_from not in USERS:
         raise InputError(f"must be one of {', '.join(USERS)}, not {user_from!r:.60}", "--user-from")
     collected = JobCollector()
-    columns = _Columns(user_from or "user", unended)
+    columns = _Columns(user_from or "user", unended is not None)
     rows = _last_rows(_rows_of(path, columns, collected.notes, on_progress), collected)
-    if unended:
-        rows = _with_unended(rows)
+    if unended is not None:
+        rows = _with_unended(rows, unended)
     if machines is not None:
         table = read_nodes(machines)
     else:
@@ -253,8 +253,10 @@ def _last_rows(rows: Iterator[SlurmRow], collected: JobCollector) -> list[SlurmR
     return list(found.values())
 
 
-def _with_unended(rows: list[SlurmRow]) -> list[SlurmRow]:
+def _with_unended(rows: list[SlurmRow], until: float) -> list[SlurmRow]:
     """Return rows that all end, with a row for each pending job of an array.
+
+    Running jobs end a second after `until`, or after the last time if that is later.
 
     Rows without an end begin with the first one that has an end at the earliest, so that they do
     not change what second 0 is.
@@ -262,7 +264,7 @@ def _with_unended(rows: list[SlurmRow]) -> list[SlurmRow]:
     first = min((row.submit for row in rows if isfinite(row.seconds)), default=-inf)
     times = [row.start + row.seconds for row in rows if isfinite(row.start + row.seconds)]
     times += [row.submit for row in rows] + [row.start for row in rows if isfinite(row.start)]
-    last = max(times, default=0.0) + 1.0  # so that a job runs at the last time
+    last = max([*times, until]) + 1.0  # so that a job runs at the last time
     found: list[SlurmRow] = []
     known = {row.job for row in rows}
     for row in rows:
