@@ -127,7 +127,7 @@ def test_a_node_lost_since_it_was_listed_is_left_out(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     there = ray_tasks.working_nodes
-    listed = [{"f" * 56: ("gone", 2.0)}]
+    listed = [{"1" * 56: ("gone", 2.0)}]
     monkeypatch.setattr(
         ray_tasks, "working_nodes", lambda: there() | (listed.pop() if listed else {})
     )

@@ -15,7 +15,7 @@ from fairlead.errors import InputError
 from fairlead.mechanisms.fair_share import FairShares
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
-from fairlead.simulation.log_audit import Breach, Limits, audit_log
+from fairlead.simulation.log_audit import AuditLimits, Breach, audit_log
 
 Capture = pytest.CaptureFixture[str]
 NODES = """\
@@ -203,7 +203,7 @@ def test_hours_are_sums_over_instants(workload: Workload, window: tuple[float, f
         assert figures[name]["held_cluster_hours"] == pytest.approx(held[n])
         assert figures[name]["due_cluster_hours"] == pytest.approx(due[n])
         assert figures[name]["owed_cluster_hours"] == pytest.approx(due[n] - held[n])
-    limits = Limits(owed=0.0)
+    limits = AuditLimits(owed=0.0)
     expected = {workload.users[n] for n in np.flatnonzero(due - held > 1e-12)}
     assert {b.user for b in found.breaches(limits) if b.found > 1e-12} == expected
     assert all(isinstance(b, Breach) and b.limit == "owed" for b in found.breaches(limits))

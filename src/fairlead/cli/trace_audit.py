@@ -111,7 +111,7 @@ def audit(
       fairlead trace audit sacct.txt --machines nodes.txt --last 1d --max-owed 5 --max-wait 12h
     """
     from fairlead.report.numbers import duration
-    from fairlead.simulation.log_audit import Limits, audit_log
+    from fairlead.simulation.log_audit import AuditLimits, audit_log
     from fairlead.simulation.runs import check_recorded
     from fairlead.simulation.simulate import check_fair
     from fairlead.traces.logs.slurm import CUT_OFF
@@ -124,7 +124,7 @@ def audit(
         raise InputError("cannot be given with --from", "--last")
     if max_owed is not None and not max_owed >= 0:
         raise InputError(f"must be a number of hours, 0 or more, not {max_owed:g}", "--max-owed")
-    limits = Limits(
+    limits = AuditLimits(
         None if max_under is None else part_of(max_under, "--max-under"),
         max_owed,
         None if max_wait is None else seconds_of(max_wait, "--max-wait"),

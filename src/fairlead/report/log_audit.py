@@ -28,13 +28,15 @@ from fairlead.report.document import (
     words,
 )
 from fairlead.report.numbers import change, counted, duration, named, number, percent
-from fairlead.simulation.log_audit import Breach, Limits, LogAudit
+from fairlead.simulation.log_audit import AuditLimits, Breach, LogAudit
 
 USERS_DRAWN = 12
 USERS_NAMED = 10
 
 
-def log_audit_document(audit: LogAudit, title: str, limits: Limits, found: str = "") -> Document:
+def log_audit_document(
+    audit: LogAudit, title: str, limits: AuditLimits, found: str = ""
+) -> Document:
     """Show what each user held and was due, and the users beyond the limits.
 
     Parameters
@@ -42,7 +44,7 @@ def log_audit_document(audit: LogAudit, title: str, limits: Limits, found: str =
     audit : LogAudit
     title : str
         Name of the log.
-    limits : Limits
+    limits : AuditLimits
     found : str
         Format of the log.
 
@@ -78,7 +80,7 @@ def _time(workload: Workload, seconds: float) -> str:
     return duration(seconds) if date is None else f"{date:%Y-%m-%d %H:%M}"
 
 
-def _verdict(audit: LogAudit, limits: Limits, breaches: list[Breach]) -> Statement:
+def _verdict(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> Statement:
     """Name the users beyond a limit, or those that were owed and held most."""
     if breaches:
         users = list(dict.fromkeys(breach.user for breach in breaches))
@@ -91,7 +93,7 @@ def _verdict(audit: LogAudit, limits: Limits, breaches: list[Breach]) -> Stateme
     return Statement(kind, f"{text}{extremes[0].upper()}{extremes[1:]}.")
 
 
-def _blocks(audit: LogAudit, limits: Limits, breaches: list[Breach]) -> Iterator[Block]:
+def _blocks(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> Iterator[Block]:
     if limits.is_any:
         lines = [_breach_text(breach) for breach in breaches]
         yield Listing(lines or [f"none of: {'; '.join(_limit_texts(limits))}"], "beyond the limits")
@@ -166,7 +168,7 @@ def _breach_text(breach: Breach) -> str:
     return f"{user}: waited {duration(found)} with nothing running; at most {duration(most)}"
 
 
-def _limit_texts(limits: Limits) -> Iterator[str]:
+def _limit_texts(limits: AuditLimits) -> Iterator[str]:
     if limits.under is not None:
         yield f"more than {percent(limits.under)} less than its fair share"
     if limits.owed is not None:

@@ -11,12 +11,12 @@ import numpy as np
 from fairlead.errors import InputError
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.workload import Workload
-from fairlead.simulation.metrics._starvation import measure_starvation
 from fairlead.simulation.metrics.distribution import ratio
 from fairlead.simulation.metrics.fairness_error import (
     FairnessError,
     measure_fairness,
 )
+from fairlead.simulation.metrics.starvation import measure_starvation
 from fairlead.simulation.metrics.summary import plain, rows_of
 from fairlead.simulation.metrics.task_outcomes import follow_tasks
 from fairlead.simulation.metrics.utilization import capacity_over_time
@@ -30,14 +30,14 @@ class Breach(NamedTuple):
     """A user beyond a limit."""
 
     user: str
-    limit: str  # name in `Limits`
+    limit: str  # name in `AuditLimits`
     found: float
     most: float
 
 
 @dataclass(frozen=True)
-class Limits:
-    """Limits of an audit; None is no limit."""
+class AuditLimits:
+    """AuditLimits of an audit; None is no limit."""
 
     under: float | None = None  # part of its fair share by which a user may be below it
     owed: float | None = None  # cluster-hours
@@ -46,7 +46,7 @@ class Limits:
     @property
     def is_any(self) -> bool:
         """Whether there is a limit."""
-        return self != Limits()
+        return self != AuditLimits()
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ class LogAudit:
         waits: BoolArray = self.longest_wait > 0
         return waits | self.fairness.active.any(axis=0) | (self.fairness.held_hours > 0)
 
-    def breaches(self, limits: Limits) -> Iterator[Breach]:
+    def breaches(self, limits: AuditLimits) -> Iterator[Breach]:
         """Yield the users beyond each limit, the furthest first."""
         found = {"under": self.under, "owed": self.fairness.owed, "wait": self.longest_wait}
         for limit, values in found.items():

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
-from fairlead.simulation.metrics._starvation import measure_starvation
 from fairlead.simulation.metrics.dominant_shares import measure_shares
 from fairlead.simulation.metrics.fairness_error import measure_fairness
+from fairlead.simulation.metrics.starvation import measure_starvation
 from fairlead.simulation.metrics.summary import summarise
 from fairlead.simulation.metrics.task_outcomes import follow_tasks
 from fairlead.simulation.metrics.utilization import capacity_over_time
