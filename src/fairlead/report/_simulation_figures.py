@@ -340,7 +340,7 @@ def ratios_figure(
     return {"data": traces, "layout": drawn}
 
 
-def done_figure(against: ComparedPolicy, beside: str = "today") -> Figure | None:
+def done_figure(against: ComparedPolicy, beside: str) -> Figure | None:
     """Draw which part of each user's tasks is done at the horizon, against today; size by tasks."""
     ours, theirs = against.comparison.done, against.comparison.baseline_done
     shown = np.flatnonzero(~np.isnan(ours + theirs))
