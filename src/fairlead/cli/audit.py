@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,10 +16,12 @@ from fairlead.cli.options import (
     Score,
     SkipUnplaceable,
     TreeFile,
+    Weights,
     given_options,
     part_of,
     read_problem,
     title_of,
+    with_weights_of,
 )
 from fairlead.cli.own_code import mechanism_of
 from fairlead.cli.parameters import Argument, Option
@@ -102,6 +105,7 @@ def audit(
             metavar="USER=W", help="For a dump: weight of a user, such as a namespace; repeatable."
         ),
     ] = None,
+    weights: Weights = None,
     resource: Annotated[
         list[str] | None,
         Option(metavar="NAME", help="For a dump: count only this resource; may be repeated."),
@@ -164,7 +168,9 @@ def audit(
     if lenient and allocation is None and not kubernetes:
         raise InputError("is for --allocation and --kubernetes", "--lenient")
     if weight and not kubernetes:
-        raise InputError("is for --kubernetes; a problem file sets its own weights", "--weight")
+        raise InputError("is for --kubernetes; for a problem file name --weights FILE", "--weight")
+    if weights is not None and kubernetes:
+        raise InputError("is for a problem file; for a dump name --weight USER=W", "--weights")
     for option, given in (
         ("--resource", resource),
         ("--ignore", ignore),
@@ -188,7 +194,7 @@ def audit(
         problem = subject.problem
     else:
         assert file is not None
-        problem, left_out = read_problem(file, skip_unplaceable, needs_due=True)
+        problem, left_out = read_problem(file, skip_unplaceable, needs_due=weights is None)
         if allocation is not None:
             from fairlead.formats.allocation_file import read_allocation
 
@@ -201,6 +207,11 @@ def audit(
     quotas: Quotas = {}
     if queues is not None:
         problem, subject, quotas = _in_queues(problem, subject, queues)
+    if weights is not None:
+        # Holdings name the weights of the problem file, so they are read before.
+        problem = with_weights_of(problem, weights, needs_due=True)
+        if not isinstance(subject, str):
+            subject = replace(subject, problem=problem)
     from fairlead.properties.audit import audit as find_verdicts
     from fairlead.report.audit import audit_document, gate_of
 
@@ -238,8 +249,6 @@ def _row_of(gate: ShareGate) -> tuple[object, ...]:
 
 def _in_queues(problem: Problem, subject: Any, path: Path) -> tuple[Problem, Any, Quotas]:
     """Return problem and subject with the users in the tree of a file, and its quotas."""
-    from dataclasses import replace
-
     from fairlead.errors import ProblemError
     from fairlead.formats.queue_file import load_queues
     from fairlead.model.quotas import check_cluster

@@ -13,9 +13,11 @@ from fairlead.cli.options import (
     ReportPath,
     Score,
     SkipUnplaceable,
+    Weights,
     given_options,
     read_problem,
     title_of,
+    with_weights_of,
 )
 from fairlead.cli.own_code import mechanism_of
 from fairlead.cli.parameters import Argument, Option
@@ -60,6 +62,7 @@ def allocate(
             "tasks:USER=NUMBER. May be repeated, for one change at a time.",
         ),
     ] = None,
+    weights: Weights = None,
     skip_unplaceable: SkipUnplaceable = False,
 ) -> None:
     """Divide the cluster by one mechanism: each user's tasks and servers, and the proof.
@@ -78,6 +81,7 @@ def allocate(
     find_mechanism(mechanism).refuse_unknown_options(options)
     check_report(report, file)
     problem, left_out = read_problem(file, skip_unplaceable)
+    problem = with_weights_of(problem, weights)
     changed = {text: change_problem(problem, text) for text in what_if or ()}
     allocation = solve(problem, mechanism, **options)
     if changed:
@@ -120,6 +124,7 @@ def compare(
     as_json: AsJson = False,
     form: TableFormat = None,
     report: ReportPath = None,
+    weights: Weights = None,
     skip_unplaceable: SkipUnplaceable = False,
 ) -> None:
     """Divide the cluster by several mechanisms side by side, or two clusters by one.
@@ -144,11 +149,14 @@ def compare(
     for file in files:
         check_report(report, file)
     if len(files) > 1:
+        if weights is not None:
+            raise InputError("is for one problem file; two may have weights each", "--weights")
         document, table = _compare_files(files, asked, options, form, skip_unplaceable)
         show(document, as_json, report, table=table)
         return
     file = files[0]
     problem, left_out = read_problem(file, skip_unplaceable)
+    problem = with_weights_of(problem, weights)
     answers = compare_mechanisms(problem, asked or None, **options)
     faults: dict[str, FairleadError] = {**answers.unproved, **answers.failed}
     failed = {name: str(fault).removeprefix(f"{name}: ") for name, fault in faults.items()}

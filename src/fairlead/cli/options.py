@@ -208,6 +208,28 @@ def read_problem(
     return problem, left_out
 
 
+def with_weights_of(problem: Problem, path: Path | None, *, needs_due: bool = False) -> Problem:
+    """Return the problem with the weights of a file, if one is given.
+
+    Raises InputError as `read_problem` does.
+    """
+    if path is None:
+        return problem
+    from fairlead.formats.documents import source_name
+    from fairlead.formats.weights_file import read_weights
+    from fairlead.model.problem_changes import with_weights
+    from fairlead.model.reductions import NO_USER_IS_DUE
+
+    weights = read_weights(path)
+    try:
+        problem = with_weights(problem, weights)
+    except InputError as error:
+        raise error.within(source_name(path)) from None
+    if needs_due and problem.due_nothing.all():
+        raise InputError(NO_USER_IS_DUE, "users", source_name(path))
+    return problem
+
+
 def read_any_trace(
     trace: Path,
     machines: Path | None,

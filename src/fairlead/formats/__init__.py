@@ -15,4 +15,5 @@ __all__ = [
     "problem_file",
     "queue_file",
     "run_log_file",
+    "weights_file",
 ]

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from fairlead.errors import InputError, ProblemError
-from fairlead.model.cluster import Cluster
+from fairlead.model.cluster import Cluster, FloatArray
 from fairlead.model.problem import Problem
 from fairlead.model.quantity import typed_number
+from fairlead.model.task_kinds import rows_of_split_users, weights_of_kinds
+from fairlead.model.workload_checks import usable_amounts
 
 FORMS = "weight:USER=NUMBER, tasks:USER=NUMBER, servers:GROUP+NUMBER or servers:GROUP-NUMBER"
 _SERVERS = re.compile(r"(.+)([+-])([0-9]{1,10})", re.DOTALL)
@@ -27,7 +29,7 @@ def change_problem(problem: Problem, change: str) -> Problem:
     ----------
     problem : Problem
     change : str
-        ``weight:USER=NUMBER``, also of a queue; ``tasks:USER=NUMBER``, ``inf`` for no limit;
+        ``weight:USER=NUMBER``, as in `with_weights`; ``tasks:USER=NUMBER``, ``inf`` for no limit;
         ``servers:GROUP+NUMBER`` or ``servers:GROUP-NUMBER``, also of a partition whose nodes are
         one group. A name may hold any of the signs.
 
@@ -68,24 +70,75 @@ def change_in_words(change: str) -> str:
     )
 
 
+def with_weights(problem: Problem, weights: Mapping[str, float]) -> Problem:
+    """Return the problem with other weights of users and queues, by name.
+
+    The rows of a user of several kinds of tasks share its weight as in `weights_of_kinds`; in a
+    tree of queues such a user is a queue.
+
+    Raises
+    ------
+    InputError
+        For an unknown name, a weight out of range, a user whose rows ask for any number of tasks or
+        for none, or a problem with weights per resource.
+    """
+    users, queues = problem.users, problem.users.queues
+    if users.resource_weight is not None:
+        raise InputError("the problem has weights per resource")
+    split = rows_of_split_users(users.names, problem.cluster)
+    position = {name: n for n, name in enumerate(users.names)}
+    weight = users.weight.copy()
+    for name, number in weights.items():
+        if queues is not None and name in queues.names:
+            queues = queues.with_weight(name, number)
+            continue
+        rows = [position[name]] if name in position else split.get(name, [])
+        if not rows:
+            raise _unknown(name, users.names)
+        if not usable_amounts(np.array(number)):
+            raise InputError(f"must be a number from 0, not {number:g}", name)
+        weight[rows] = number * _parts_of_kinds(problem, name, rows)
+    changed = rebuilt(problem, weight=weight)
+    return changed if queues is None else changed.in_tree(queues)
+
+
+def _parts_of_kinds(problem: Problem, user: str, rows: Sequence[int]) -> FloatArray:
+    """Return the part of a user's weight that each of its rows has; 1 of a single row."""
+    if len(rows) == 1:
+        return np.ones(1)
+    limit = problem.task_limit[rows]
+    asks = problem.demand[rows].any(axis=1)
+    if not np.isfinite(limit).all() or not (limit[asks] > 0).any():
+        raise _several_kinds(user, rows, problem.users.names)
+    of_user = np.zeros(len(rows), dtype=np.int64)
+    wanted = problem.demand[rows] * limit[:, None]
+    return weights_of_kinds(np.ones(1), of_user, wanted, problem.total_capacity)
+
+
+def _several_kinds(name: str, rows: Sequence[int], names: Sequence[str]) -> InputError:
+    kinds = ", ".join(names[n] for n in rows)
+    return InputError(f"{name!r:.60} has several kinds of tasks; name one: {kinds}")
+
+
 def _with_number(problem: Problem, kind: str, rest: str) -> Problem:
     name, equals, text = rest.rpartition("=")
     if not equals:
         raise InputError(f"must be {kind}:USER=NUMBER, such as {kind}:ana=3")
-    users, queues = problem.users, problem.users.queues
+    users = problem.users
     try:
         number = typed_number(text)
     except ValueError:
         raise InputError(f"{text!r:.60} is not a number") from None
-    if kind == "weight" and queues is not None and name in queues.names:
-        return problem.in_tree(queues.with_weight(name, number))
-    n = _position(name, users.names, "user")
-    if kind == "weight" and users.resource_weight is not None:
-        raise InputError("the problem has weights per resource")
-    column = "weight" if kind == "weight" else "task_limit"
-    values = getattr(users, column).copy()
-    values[n] = number
-    return rebuilt(problem, **{column: values})
+    if kind == "weight":
+        return with_weights(problem, {name: number})
+    if name not in users.names:
+        split = rows_of_split_users(users.names, problem.cluster)
+        if name in split:
+            raise _several_kinds(name, split[name], users.names)
+        raise _unknown(name, users.names)
+    limit = users.task_limit.copy()
+    limit[users.names.index(name)] = number
+    return rebuilt(problem, task_limit=limit)
 
 
 def _with_servers(problem: Problem, rest: str) -> Problem:
@@ -124,11 +177,9 @@ def _described(cluster: Cluster, g: int) -> str:
     return f"{cluster.groups[g]} ({_servers(int(cluster.count[g]))}{of})"
 
 
-def _position(name: str, known: Sequence[str], what: str) -> int:
-    if name not in known:
-        some = ", ".join(known[:_MOST_NAMED]) + (", ..." if len(known) > _MOST_NAMED else "")
-        raise InputError(f"no {what} is named {name!r:.60}; known: {some}")
-    return known.index(name)
+def _unknown(user: str, known: Sequence[str]) -> InputError:
+    some = ", ".join(known[:_MOST_NAMED]) + (", ..." if len(known) > _MOST_NAMED else "")
+    return InputError(f"no user is named {user!r:.60}; known: {some}")
 
 
 def rebuilt(problem: Problem, **columns: Any) -> Problem:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from fairlead.errors import InputError, ProblemError
-from fairlead.formats.documents import read_document
-from fairlead.formats.file_faults import did_you_mean, keyed_by_text, number_at
+from fairlead.errors import InputError
+from fairlead.formats.file_faults import did_you_mean
+from fairlead.formats.weights_file import read_weights
 from fairlead.model.workload import Workload, excerpt
 from fairlead.model.workload_checks import check_weights
 
@@ -48,20 +48,14 @@ def with_weights(workload: Workload, path: Path) -> Workload:
 
     Users that it does not name keep theirs. Raises InputError for an unusable file.
     """
-    source = str(path)
+    weight = workload.weight.copy()
+    weights = read_weights(path)
     try:
-        found = read_document(path)
-        if not isinstance(found, dict):
-            raise InputError("must be a mapping of users to weights")
-        weight = workload.weight.copy()
-        for name, value in keyed_by_text(found, "weights").items():
-            number = number_at(value, name)
-            if number < 0:
-                raise InputError(f"must be a number from 0, not {number:g}", name)
+        for name, number in weights.items():
             weight[_position(name, workload.users, name)] = number
         return replace(workload, weight=check_weights(weight, workload.n_users))
-    except (InputError, ProblemError) as error:
-        raise InputError(error.fault, error.place, source) from None
+    except InputError as error:
+        raise InputError(error.fault, error.place, str(path)) from None
 
 
 def _position(name: str, users: Sequence[str], place: str) -> int:

@@ -1,0 +1,100 @@
+"""``--weights FILE`` of allocate, compare and audit: the file of simulate, for a problem."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from small_problems import answer_of, only_line
+
+from fairlead.cli.main import run
+
+Capture = pytest.CaptureFixture[str]
+
+# Of 8 cores, dee's kinds ask for 4 and 12, as dominant shares a half and one and a half of 2.
+PROBLEM = """\
+fairlead: 1
+resources: {cpu: cores}
+servers:
+  - {name: a, capacity: {cpu: 4}}
+  - {name: b, capacity: {cpu: 4}}
+users:
+  - {name: ana, demand: {cpu: 1}, servers: [a]}
+  - {name: dee@a, demand: {cpu: 1}, servers: [a], tasks: 4}
+  - {name: dee@b, demand: {cpu: 1}, servers: [b], tasks: 12}
+"""
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("p.yaml").write_text(PROBLEM)
+    Path("w.yaml").write_text("dee: 4\nana: 3\n")
+
+
+def weights_in(allocation: dict[str, object]) -> dict[str, float]:
+    users = allocation["users"]
+    assert isinstance(users, list)
+    return {user["name"]: user["weight"] for user in users}
+
+
+def test_weights_are_those_of_the_file(capsys: Capture) -> None:
+    """Of server a, ana is due 3 of 4 cores, and dee@a the last one."""
+    answer = answer_of(["allocate", "p.yaml", "--weights", "w.yaml"], capsys)
+    assert weights_in(answer) == {"ana": 3, "dee@a": 1, "dee@b": 3}
+    assert [user["tasks"] for user in answer["users"]] == pytest.approx([3, 1, 4])
+    compared = answer_of(["compare", "p.yaml", "-m", "tsf", "--weights", "w.yaml"], capsys)
+    assert weights_in(compared["mechanisms"]["tsf"]) == weights_in(answer)
+
+
+def test_a_change_comes_after_the_file(capsys: Capture) -> None:
+    words = ["allocate", "p.yaml", "--weights", "w.yaml", "--what-if", "weight:dee=12"]
+    changed = answer_of(words, capsys)["what_if"]["weight:dee=12"]
+    assert weights_in(changed) == {"ana": 3, "dee@a": 3, "dee@b": 9}
+
+
+def test_an_audit_takes_weights_for_what_users_hold(capsys: Capture) -> None:
+    """The file of holdings has the weights of the problem file; by others ana is due 3, not 2."""
+    rows = [{"name": n, "weight": 1, "servers": {s: t}} for n, s, t in
+            [("ana", "a", 2), ("dee@a", "a", 2), ("dee@b", "b", 4)]]  # fmt: skip
+    Path("held.json").write_text(json.dumps({"users": rows}))
+    words = ["audit", "p.yaml", "--allocation", "held.json", "--max-under", "20%"]
+    assert answer_of(words, capsys)["max_under"]["beyond"] == {}
+    gate = answer_of([*words, "--weights", "w.yaml"], capsys, status=1)["max_under"]
+    assert gate["beyond"] == pytest.approx({"ana": 1 / 3})
+    assert run(["audit", "p.yaml", "-m", "drfh", "--weights", "w.yaml", "--json"]) in (0, 1)
+    assert json.loads(capsys.readouterr().out)["users"][0]["weight"] == 3
+
+
+@pytest.mark.parametrize("verb", ["allocate", "compare", "audit"])
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("{zed: 2}", "w.yaml: no user is named 'zed'; known: ana, dee@a, dee@b"),
+        ("{ana: -1}", "w.yaml: ana: must be a number from 0, not -1"),
+        ("{dee: -1}", "w.yaml: dee: must be a number from 0, not -1"),
+        ("{ana: .nan}", "w.yaml: ana: must be a finite number, not nan"),
+        ("{ana: two}", "w.yaml: ana: must be a number, not 'two'"),
+        ("{ana: 1, ana: 2}", "w.yaml: "),
+        ("[ana]", "w.yaml: must be a mapping of users to weights, such as {ana: 2}"),
+        ("2", "w.yaml: must be a mapping of users to weights, such as {ana: 2}"),
+        ("", "w.yaml: "),
+    ],
+)
+def test_an_unusable_file_is_one_line(verb: str, text: str, fault: str, capsys: Capture) -> None:
+    Path("w.yaml").write_text(text)
+    assert run([verb, "p.yaml", "--weights", "w.yaml"]) == 2
+    assert fault in only_line(capsys)
+
+
+def test_options_without_a_meaning_together_are_refused(capsys: Capture) -> None:
+    assert run(["compare", "p.yaml", "p.yaml", "--weights", "w.yaml"]) == 2
+    assert "--weights: is for one problem file" in only_line(capsys)
+    assert run(["audit", "--kubernetes", "p.yaml", "--weights", "w.yaml"]) == 2
+    assert "--weights: is for a problem file; for a dump name --weight" in only_line(capsys)
+    assert run(["allocate", "p.yaml", "--weights", "none.yaml"]) == 2
+    assert "none.yaml: " in only_line(capsys)
+    Path("w.yaml").write_text("{ana: 0, dee: 0}")
+    assert run(["audit", "p.yaml", "--weights", "w.yaml"]) == 2
+    assert "w.yaml: users" in only_line(capsys)
