@@ -79,6 +79,35 @@ def test_a_gate_fails_when_a_user_is_too_far_below(capsys: pytest.CaptureFixture
     assert capsys.readouterr().out.splitlines()[-1].startswith("max-under,fails,true,0,")
 
 
+@pytest.mark.parametrize(
+    ("n_users", "named"),
+    [
+        (2, "u1, u0"),
+        (10, "u1, u0, u2, u3, u4, u5, u6, u7, u8, u9"),
+        (12, "u1, u0, u2, u3, u4, u5, u6, u7, u8, u9 and 2 more"),
+    ],
+)
+def test_a_gate_names_all_users_that_are_below(
+    n_users: int, named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each is due 10 of the cores; u1 holds 4, the others 5, and one more user the rest."""
+    names = [*(f"u{n}" for n in range(n_users)), "zoe"]
+    users = [{"name": name, "demand": {"cpu": 1}} for name in names]
+    servers = [{"name": "a", "capacity": {"cpu": 10 * len(users)}}]
+    Path("many.json").write_text(json.dumps({"fairlead": 1, "servers": servers, "users": users}))
+    tasks = dict.fromkeys(names, 5.0) | {"u1": 4.0, "zoe": 10.0}
+    rows = [{"name": name, "servers": {"a": held}} for name, held in tasks.items()]
+    Path("held.json").write_text(json.dumps({"users": rows}))
+    words = ["audit", "many.json", "--allocation", "held.json", "--max-under", "20%"]
+    assert run(words) == 1
+    shown = capsys.readouterr().out
+    assert f"✗ {named} are more than 20.00 % below their due shares." in shown
+    each = named.replace("u1", "u1 (60.00 %)", 1).replace("u0", "u0 (50.00 %)")
+    assert f"{n_users} users are below by more: {each.split(', u2')[0]}" in shown
+    beyond = answer_of(words, capsys, status=1)["max_under"]["beyond"]
+    assert beyond == pytest.approx(dict.fromkeys(names[:-1], 0.5) | {"u1": 0.6})
+
+
 def test_only_feasibility_is_checked_beside_a_gate(capsys: pytest.CaptureFixture[str]) -> None:
     found = answer_of(["audit", "small.yaml", "-m", "drfh", "--max-under", "100%"], capsys)
     assert [row["name"] for row in found["properties"]] == ["feasibility"]

@@ -60,7 +60,7 @@ from fairlead.report.numbers import (
     tasks_text,
 )
 
-NAMED = 5
+NAMED = 10
 # Properties that holdings alone decide, unless a part of them is in doubt.
 OF_HOLDINGS = frozenset((feasibility.NAME, efficiency.WASTE, sharing.NAME, envy.NAME))
 
@@ -108,6 +108,9 @@ class ShareGate:
         """The finding in words."""
         if not self.user:
             found = f"no user is below the {self.due}"
+        elif len(self.beyond) > 1:
+            users = [f"{user} ({percent(under)})" for user, under in self.beyond.items()]
+            found = f"{counted(len(users), 'user')} are below by more: {named(users, NAMED)}"
         else:
             by = "by an unknown part" if np.isnan(self.under) else f"by {percent(self.under)}"
             found = f"{self.user} is furthest below, {by}"
@@ -239,7 +242,10 @@ def _verdict(audit: Audit, comparison: FairComparison, gate: ShareGate | None = 
     elif unknown:
         text += f"; not decided: {', '.join(unknown)}"
     if gate is not None and not gate.holds:
-        found = f"{gate.user} is more than {percent(gate.most)} below its due share"
+        by = f"more than {percent(gate.most)} below"
+        found = f"{gate.user} is {by} its due share"
+        if len(gate.beyond) > 1:
+            found = f"{named(list(gate.beyond), NAMED)} are {by} their due shares"
         if gate.doubt:
             found = "It is not certain that no user is too far below its due share"
         text = f"{found}. {text}" if fail or unknown else found
