@@ -233,24 +233,83 @@ def test_running_pods_may_keep_others_away(
     assert task.undecided == ("the podAntiAffinity of shop/lonely" if repels else "")
 
 
-def test_parts_of_gpus_by_annotation_are_listed(tmp_path: Path) -> None:
-    part = {"gpu-fraction": "0.5"}
+HALF = {"gpu-fraction": "0.5"}
+
+
+def test_a_part_of_one_gpu_is_held(tmp_path: Path) -> None:
+    """Of the GPUs of n1, shop holds half of one and ml one; the pod that holds a GPU is no user."""
     held = read(
         tmp_path,
         *NODES,
-        noted(pod("a", {"cpu": 1}, on="n1"), annotations=part),
-        noted(pod("b", {"cpu": 1}), annotations=part),
+        noted(pod("a", {"cpu": 1}, on="n1"), annotations=HALF),
+        noted(pod("b", {"cpu": 1}), annotations=HALF),
         pod("c", {"cpu": 1, GPU: 1}, on="n1", namespace="ml"),
+        pod("holder", {GPU: 1}, on="n1", namespace="kai-resource-reservation"),
     )
-    assert held.not_modelled == (
-        "parts of GPUs by the annotation gpu-fraction: 2 pods, such as shop/a",
-    )
+    problem = held.problem
+    gpu = problem.cluster.resources.index(GPU)
+    assert problem.users.names == ("shop", "ml")
+    assert problem.cluster.devices == (GPU,)
+    assert problem.demand[:, gpu].tolist() == [0.5, 1]
+    assert held.held[:, 1, gpu].tolist() == [0.5, 1]
+    assert held.not_modelled == ()
     assert held.waiting[0].undecided == "the annotation gpu-fraction"
+    assert held.waiting[0].request[gpu] == 0.5
+    assert held.doubts is not None
+    assert not held.doubts.holds.any()
+    assert [axis.tolist() for axis in held.doubts.used.nonzero()] == [[1], [gpu]]
+
+
+@pytest.mark.parametrize("others", [{"gpu-fraction": "0.25"}, {}])
+def test_unlike_parts_are_no_devices(tmp_path: Path, others: dict[str, str]) -> None:
+    """The mean of a half and less is a part that no pod takes, so GPUs are one amount."""
+    pods = [noted(pod(f"p{k}", {"cpu": 1}, on="n1"), annotations=each)
+            for k, each in enumerate([HALF, others])]  # fmt: skip
+    held = read(tmp_path, *NODES, *pods)
+    gpu = held.problem.cluster.resources.index(GPU)
+    part = 0.5 + float(others.get("gpu-fraction", 0))
+    assert held.problem.cluster.devices == ()
+    assert held.problem.demand[0, gpu] == part / 2
+    assert held.held[0, 1, gpu] == part
+
+
+@pytest.mark.parametrize("part", ["1.5", "1", "0", "half", "nan"])
+def test_a_wrong_part_of_a_gpu_is_refused(tmp_path: Path, part: str) -> None:
+    odd = noted(pod("a", {"cpu": 1}, on="n1"), annotations={"gpu-fraction": part})
+    path = write(tmp_path, *NODES, odd, pod("c", {"cpu": 1}, on="n1"))
+    fault = fault_of(read_kubernetes, path)
+    assert "annotations.gpu-fraction: must be a part of a GPU" in fault
+    assert len(read_kubernetes(path, lenient=True).skipped) == 1
+
+
+@pytest.mark.parametrize(
+    ("annotations", "gpus"),
+    [
+        ({"gpu-memory": "2000"}, 2),
+        ({"gpu-fraction": "0.5", "gpu-fraction-num-devices": "2"}, 2),
+        (HALF, 0),  # no node lists GPUs
+    ],
+)
+def test_other_parts_of_gpus_are_listed(
+    tmp_path: Path, annotations: dict[str, str], gpus: int
+) -> None:
+    name = next(iter(annotations))
+    held = read(
+        tmp_path,
+        NODES[0],
+        node("n1", {"cpu": 4, "pods": 9} | ({GPU: gpus} if gpus else {})),
+        noted(pod("a", {"cpu": 1}, on="n1"), annotations=annotations),
+        noted(pod("b", {"cpu": 1}), annotations=annotations),
+        pod("c", {"cpu": 1} | ({GPU: 1} if gpus else {}), on="n1", namespace="ml"),
+    )
+    assert held.not_modelled == (f"parts of GPUs by the annotation {name}: 2 pods, such as shop/a",)
+    assert held.waiting[0].undecided == f"the annotation {name}"
+    assert held.problem.cluster.devices == ()
     assert held.doubts is not None
     assert held.doubts.holds.tolist() == [True, False]
-    gpu = held.problem.cluster.resources.index(GPU)
-    assert held.doubts.used.nonzero()[0].tolist() == [1]
-    assert held.doubts.used.nonzero()[1].tolist() == [gpu]
+    assert [axis.tolist() for axis in held.doubts.used.nonzero()] == (
+        [[1], [2]] if gpus else [[], []]
+    )
 
 
 @pytest.mark.parametrize("part", ["nvidia.com/gpumem", "nvidia.com/gpucores"])

@@ -226,9 +226,31 @@ def test_the_same_pod_twice_leaves_no_doubt(tmp_path: Path) -> None:
     assert verdicts(moved, FEASIBLE) == ["unknown"]
 
 
+def with_part(item: dict[str, Any], part: str) -> dict[str, Any]:
+    item["metadata"]["annotations"] = {"gpu-fraction": part}
+    return item
+
+
+@pytest.mark.parametrize(
+    ("gpus", "parts", "feasible", "waste"),
+    [
+        (1, ["0.5"], "unknown", "holds"),  # half a GPU is free
+        (2, ["0.5", "0.5"], "unknown", "unknown"),  # one is free if the parts share the other
+        (1, ["0.7", "0.7"], "fails", "holds"),
+    ],
+)
+def test_parts_of_gpus_may_share_a_gpu(
+    tmp_path: Path, gpus: int, parts: list[str], feasible: str, waste: str
+) -> None:
+    runs = [with_part(web(k, on="g"), part) for k, part in enumerate(parts)]
+    waits = pod("m", {GPU: 1}, namespace="ml")
+    found = look(tmp_path, node("g", {"cpu": 4, "pods": 9, GPU: gpus}), *runs, waits)
+    assert verdicts(found, FEASIBLE, WASTE) == [feasible, waste]
+
+
 def test_parts_of_gpus_leave_their_gpus_open(tmp_path: Path) -> None:
     part = web(0, on="g")
-    part["metadata"]["annotations"] = {"gpu-fraction": "0.5"}
+    part["metadata"]["annotations"] = {"gpu-memory": "2000"}
     gpus = node("g", {"cpu": 4, "pods": 9, GPU: 1})
     waits = pod("m", {GPU: 1}, namespace="ml")
     found = look(tmp_path, gpus, part, waits)
@@ -391,6 +413,10 @@ def test_the_refusal_names_running_pods_that_do_not_count(tmp_path: Path) -> Non
 
 
 def test_parts_of_uncounted_gpus_leave_waste_open(tmp_path: Path) -> None:
-    part = with_metadata(RUNS, annotations={"gpu-fraction": "0.5"})
-    items = [node("n", {**CORES, GPU: 1}), part, pod("w", {"cpu": 1, GPU: 1})]
+    memory = with_metadata(RUNS, annotations={"gpu-memory": "2000"})
+    items = [node("n", {**CORES, GPU: 1}), memory, pod("w", {"cpu": 1, GPU: 1})]
+    assert verdicts(look(tmp_path, *items, ignore=[GPU]), WASTE) == ["unknown"]
+    parts = [with_metadata(pod(name, {"cpu": 1}, on="n"), annotations={"gpu-fraction": "0.5"})
+             for name in "ab"]  # fmt: skip
+    items = [node("n", {**CORES, GPU: 2}), *parts, pod("w", {"cpu": 1, GPU: 1})]
     assert verdicts(look(tmp_path, *items, ignore=[GPU]), WASTE) == ["unknown"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fairlead import load
+from fairlead import fill, load
 from fairlead.cli.main import run
 from fairlead.errors import InputError
 from fairlead.formats import kubernetes_runs
@@ -172,6 +172,26 @@ def test_the_present_becomes_a_problem_file(
     trace = tmp_path / "pods.parquet"
     assert run(["trace", "convert", str(dump), "-o", str(trace)]) == 0
     assert read_workload(trace)[0].n_jobs == 3
+
+
+def test_parts_of_gpus_are_devices_of_the_problem(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two of three parts of 0.6 run; on two GPUs no third has room, though the amounts have."""
+    pods = [pod(f"p{k}", {"cpu": "1"}, on="n1" if k < 2 else "") for k in range(3)]
+    for each in pods:
+        each["metadata"]["annotations"] = {"gpu-fraction": "0.6"}
+    holders = [pod(f"h{k}", {GPU: 1}, on="n1", namespace="kai-resource-reservation")
+               for k in range(2)]  # fmt: skip
+    out = tmp_path / "cluster.yaml"
+    gpus = node("n1", {"cpu": "8", GPU: "2"})
+    assert run(["trace", "convert", str(write(tmp_path / "d.json", gpus, *pods, *holders)),
+                "-o", str(out)]) == 0  # fmt: skip
+    assert "not modelled" not in capsys.readouterr().out
+    problem = load(out)
+    assert problem.users.names == ("shop",)
+    assert problem.cluster.devices == (GPU,)
+    assert fill(problem).tasks.tolist() == [[2]]
 
 
 def test_equal_nodes_are_a_group_with_their_common_labels(

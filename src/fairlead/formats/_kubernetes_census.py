@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from fairlead.errors import InputError
+from fairlead.formats._kubernetes_gpu_parts import SHARED_GPU, gpu_part
 from fairlead.formats._kubernetes_objects import Dump, LostPod, Pod
 from fairlead.formats._kubernetes_placement import NodeChoice
-from fairlead.formats._kubernetes_requests import PODS, Amounts, unit_of
+from fairlead.formats._kubernetes_requests import PODS, unit_of
 from fairlead.formats._kubernetes_unmodelled import (
     Repulsion,
     UnmodelledNotes,
-    gpu_part,
     split_request,
     unmodelled_constraint,
 )
@@ -37,7 +37,8 @@ class Census:
     pods: list[Pod]  # (P,)
     user: IntArray  # (P,): user of each pod
     node: IntArray  # (P,): node of each pod, -1 where it waits
-    request: FloatArray  # (P, R), in whole units: thousandths of a core, bytes, pieces
+    # (P, R), in whole units: thousandths of a core, bytes, pieces; also parts of GPUs.
+    request: FloatArray
     size: FloatArray  # (R,): whole units in the unit in which each resource is shown
     allowed: dict[int, BoolArray]  # (G,): nodes open to each waiting pod
     # (G,): nodes where pods of a user with the same resources run or may run; by the user and the
@@ -45,7 +46,9 @@ class Census:
     reach: dict[tuple[int, bytes], BoolArray]
     unrunnable: dict[int, str]  # waiting pods that fit no node, with the reason
     undecided: dict[int, str]  # waiting pods under a constraint that is not modelled
-    gpu_parts: list[int]  # pods with parts of GPUs that are not counted
+    gpu_parts: list[int]  # running pods with parts of GPUs that are not counted
+    sharing: list[int]  # running pods with a counted part of one GPU
+    shares_gpus: bool  # whether such a part of any pod counts
     notes: UnmodelledNotes
     lost: list[LostPod]  # skipped pods, and running ones of unknown placement
     lost_nodes: bool
@@ -62,7 +65,8 @@ def take_census(dump: Dump, faults: RowFaults) -> Census:
     nodes, notes = list(dump.nodes.values()), UnmodelledNotes()
     placement = NamedGroups(list(dump.nodes), [node.labels for node in nodes])
     choice = NodeChoice(placement, [node.taints for node in nodes])
-    requests, partial = _requests(dump, notes)
+    listed = frozenset(name for node in nodes for name in node.allocatable)
+    requests, partial = _requests(dump, listed, notes)
     columns = _columns(requests)
     n_cells = max(len(dump.users) * len(nodes), len(nodes), len(dump.pods)) * len(columns)
     if n_cells > MOST_CELLS:
@@ -118,6 +122,7 @@ def take_census(dump: Dump, faults: RowFaults) -> Census:
             if why:
                 undecided[k] = why
     parts = [k for k, pod in enumerate(pods) if pod.node and gpu_part(pod.annotations)]
+    counts_parts = SHARED_GPU in listed
     return Census(
         cluster=cluster,
         names=list(names),
@@ -130,22 +135,26 @@ def take_census(dump: Dump, faults: RowFaults) -> Census:
         reach=reach,
         unrunnable=unrunnable,
         undecided=undecided,
-        gpu_parts=parts,
+        gpu_parts=[k for k in parts if not (counts_parts and pods[k].gpu_part)],
+        sharing=[k for k in parts if counts_parts and pods[k].gpu_part],
+        shares_gpus=counts_parts and any(pod.gpu_part for pod in pods),
         notes=notes,
         lost=lost,
         lost_nodes=dump.lost_nodes,
     )
 
 
-def _requests(dump: Dump, notes: UnmodelledNotes) -> tuple[list[Amounts], dict[int, str]]:
+def _requests(
+    dump: Dump, listed: frozenset[str], notes: UnmodelledNotes
+) -> tuple[list[Mapping[str, float]], dict[int, str]]:
     """Return the request of each pod, and the pods with a part of it that is not modelled."""
-    listed = frozenset(name for node in dump.nodes.values() for name in node.allocatable)
-    requests: list[Amounts] = []
+    requests: list[Mapping[str, float]] = []
     partial: dict[int, str] = {}
     for p, pod in enumerate(dump.pods):
         # A claim may be made for any waiting pod that asks for such a resource.
         claimed = pod.claimed if pod.node else dump.claimed
-        request, apart = split_request(pod.request, listed, claimed)
+        whole, apart = split_request(pod.request, listed, claimed)
+        request: dict[str, float] = dict(whole)
         if PODS not in listed:  # files that were made by hand may leave that out
             request.pop(PODS, None)
         for part, why in apart.items():
@@ -153,7 +162,9 @@ def _requests(dump: Dump, notes: UnmodelledNotes) -> tuple[list[Amounts], dict[i
             partial.setdefault(p, f"a request of {what}")
             notes.add(what, f"{pod.namespace}/{pod.name}")
         annotation = gpu_part(pod.annotations)
-        if annotation:
+        if pod.gpu_part and SHARED_GPU in listed:
+            request[SHARED_GPU] = pod.gpu_part
+        elif annotation:
             notes.add(
                 f"parts of GPUs by the annotation {annotation}", f"{pod.namespace}/{pod.name}"
             )
@@ -161,14 +172,14 @@ def _requests(dump: Dump, notes: UnmodelledNotes) -> tuple[list[Amounts], dict[i
     return requests, partial
 
 
-def _columns(requests: list[Amounts]) -> dict[str, int]:
+def _columns(requests: Sequence[Mapping[str, float]]) -> dict[str, int]:
     """Return the resources that any pod requests, the ordinary ones first."""
     asked = {name for request in requests for name, amount in request.items() if amount > 0}
     first = [name for name in _FIRST_COLUMNS if name in asked]
     return {name: r for r, name in enumerate([*first, *sorted(asked.difference(first))])}
 
 
-def _table(rows: list[Amounts], columns: Mapping[str, int]) -> FloatArray:
+def _table(rows: Sequence[Mapping[str, float]], columns: Mapping[str, int]) -> FloatArray:
     """Lay out amounts as (rows, R), 0 where none is named; other resources are left out."""
     table = np.zeros((len(rows), len(columns)))
     for row, amounts in enumerate(rows):

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from fairlead.errors import InputError
+from fairlead.formats._kubernetes_gpu_parts import HOLDERS, part_of_one_gpu
 from fairlead.formats._kubernetes_placement import TaintKey, forbidding_taints
 from fairlead.formats._kubernetes_requests import Amounts, allocatable, effective_request
 from fairlead.formats._kubernetes_shapes import NODE, POD, PodSpec
@@ -68,6 +69,7 @@ class Pod:
     spec: PodSpec
     labels: Mapping[str, str]
     annotations: Mapping[str, Any]
+    gpu_part: float  # the part of one GPU that it takes by an annotation; 0 without one
 
 
 @dataclass(frozen=True)
@@ -182,6 +184,8 @@ class _DumpReading:
         if (namespace, name) in self.seen:
             raise InputError("repeats the name of an earlier pod", place)
         self.seen[namespace, name] = item.content
+        if namespace in HOLDERS:
+            return None  # the pods that share its GPU count
         labels = metadata.get("labels") or {}
         user = self.rule.user(namespace, labels)
         if self.rule.label in labels:
@@ -195,6 +199,7 @@ class _DumpReading:
             return None
         if node and node not in self.nodes:
             raise InputError(f"no node is named {show(node)}", f"{place}.spec.nodeName")
+        annotations = metadata.get("annotations") or {}
         return Pod(
             source=item.source,
             place=place,
@@ -206,7 +211,8 @@ class _DumpReading:
             claimed=claimed_resources(item.content),
             spec=spec,
             labels=labels,
-            annotations=metadata.get("annotations") or {},
+            annotations=annotations,
+            gpu_part=part_of_one_gpu(annotations, place),
         )
 
     def _note_lost(self, content: Mapping[str, Any]) -> None:

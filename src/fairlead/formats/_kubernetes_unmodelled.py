@@ -13,13 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fairlead.formats._kubernetes_gpu_parts import GPU_PARTS
 from fairlead.formats._kubernetes_requests import Amounts
 from fairlead.formats._kubernetes_shapes import PodSpec
-
-# Annotations by which KAI gives out parts of a GPU.
-GPU_PARTS = ("gpu-fraction", "gpu-memory")
-# The resource of which these are parts.
-SHARED_GPU = "nvidia.com/gpu"
 
 # Annotations by which HAMi chooses among GPUs.
 _GPU_CHOICE = (
@@ -59,11 +55,6 @@ def is_device_part(resource: str) -> bool:
     """Return whether a resource is a part of a device that HAMi's own scheduler counts."""
     domain, _, last = resource.rpartition("/")
     return bool(domain) and last in _DEVICE_PARTS
-
-
-def gpu_part(annotations: Mapping[str, Any]) -> str:
-    """Return the annotation that asks for a part of a GPU, or nothing."""
-    return next((name for name in GPU_PARTS if name in annotations), "")
 
 
 def unmodelled_constraint(

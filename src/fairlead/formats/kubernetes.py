@@ -3,7 +3,7 @@
 A namespace has pods of many shapes, a user has tasks of one. So a user's task is the mean of its
 pods that hold a node or wait for one; the amounts that its pods hold are kept beside that.
 Not modelled: affinity between pods, topology spread, volumes, priorities and preemption, quotas,
-dynamic resource allocation, parts of GPUs, and use of pods beyond their requests.
+dynamic resource allocation, parts of GPUs by memory, and use of pods beyond their requests.
 """
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ import numpy as np
 
 from fairlead.errors import InputError, ProblemError
 from fairlead.formats._kubernetes_census import Census, take_census
+from fairlead.formats._kubernetes_gpu_parts import SHARED_GPU
 from fairlead.formats._kubernetes_objects import BY_NAMESPACE, Dump, UserRule, read_dump
-from fairlead.formats._kubernetes_unmodelled import SHARED_GPU
 from fairlead.formats.documents import source_name
 from fairlead.formats.file_faults import RowFaults, did_you_mean, number_at
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.holdings import Doubts, Holdings, IdleUser, UnrunnableTask, WaitingTask
 from fairlead.model.problem import Problem
-from fairlead.model.quantity import show
+from fairlead.model.quantity import MOST_DEVICES, show
 from fairlead.model.ties import first_largest_of_rows
 
 _EQUAL_WEIGHTS: Mapping[str, float] = {}
+_LEAST_PART = 1e-6  # of a GPU
 
 
 def read_kubernetes(
@@ -69,6 +70,9 @@ def read_kubernetes(
         node in such tasks, by the resource where the mean task takes the largest share of the
         cluster; ``task_limit`` is the number of its pods. ``amounts`` are the holdings of its pods,
         or None where the pods of every user are of one shape: then ``tasks`` are its pods.
+
+        GPUs of which pods take parts are devices if the pods of each user ask for equal amounts of
+        GPUs.
 
         A user may run on a node where some pod of it may run, or does. ``waiting`` are the pods
         without a node, except gated ones. ``unrunnable`` are waiting pods that fit no node, however
@@ -160,8 +164,9 @@ def _holdings(
     np.add.at(total, user, request)
     n_pods = np.bincount(user, minlength=len(users))
     first = request[np.unique(user, return_index=True)[1]]
-    alike = bool((request == first[user]).all())
-    mean = first.copy() if alike else total / n_pods[:, None]
+    same = (request == first[user]).all(axis=0)  # of each resource
+    alike = bool(same.all())
+    mean = np.where(same, first, total / n_pods[:, None])
     eligible, able = _where(census, asked, number, len(users))
     cut = _fit_to_some_node(mean, user, request, eligible, capacity > 0)
     in_all = capacity.sum(axis=0) * size
@@ -169,6 +174,10 @@ def _holdings(
     dominant = first_largest_of_rows(share)
     everyone = np.arange(len(users))
     tasks = held[everyone, :, dominant] / mean[everyone, dominant][:, None]
+    resources = [cluster.resources[r] for r in shown]
+    is_shared = (np.array(resources) == SHARED_GPU) & census.shares_gpus
+    # The mean of unlike parts of a GPU would be a part that no pod takes.
+    in_devices = is_shared & same & (capacity <= MOST_DEVICES).all(axis=0)
     problem = Problem.from_arrays(
         capacity,
         mean / size,
@@ -176,11 +185,12 @@ def _holdings(
         eligible=eligible,
         # At least the tasks that run, which rounding of the mean could make larger.
         task_limit=np.maximum(n_pods, tasks.sum(axis=1)),
-        resources=[cluster.resources[r] for r in shown],
+        resources=resources,
         units=[cluster.units[r] for r in shown],
         groups=cluster.groups,
         users=names,
         labels=cluster.labels,
+        devices=[resources[r] for r in np.flatnonzero(in_devices)],
     )
     # A node may no longer have a resource that its pods hold; then only amounts show it.
     there = (held > 0).any(axis=0) <= (capacity > 0)
@@ -202,7 +212,7 @@ def _holdings(
         not_modelled=(*census.notes.lines(), *_left_out(cut, names, problem)),
         partial=partial if partial.any() else None,
         doubts=_doubts(census, asked, number, len(users)),
-        grain=1 / size,
+        grain=np.where(is_shared, _LEAST_PART, 1) / size,
     )
 
 
@@ -284,7 +294,7 @@ def _waiting(
     on = np.flatnonzero(census.node >= 0)
     free = census.capacity[:, rest]
     columns = np.array(census.cluster.resources, dtype=object)
-    shared = rest & (columns == SHARED_GPU) & bool(census.gpu_parts)
+    shared = rest & (columns == SHARED_GPU) & bool(census.gpu_parts or census.sharing)
     np.subtract.at(free, census.node[on], census.request[on][:, rest])
     waiting = []
     for p, allowed in census.allowed.items():
@@ -350,8 +360,9 @@ def _doubts(census: Census, asked: BoolArray, number: IntArray, n_users: int) ->
         elif lost.holds and not (lost.node and census.lost_nodes):
             used[:] = True  # its node cannot be told, or is named wrongly
     shared = [name == SHARED_GPU for name in np.array(census.cluster.resources)[asked]]
-    for p in census.gpu_parts:
+    for p in (*census.gpu_parts, *census.sharing):
         used[census.node[p]] |= np.array(shared)
+    for p in census.gpu_parts:
         n = int(number[census.user[p]])
         if n >= 0:
             holds[n] = True
@@ -360,6 +371,8 @@ def _doubts(census: Census, asked: BoolArray, number: IntArray, n_users: int) ->
         why.append("nodes or pods were skipped")
     if census.gpu_parts:
         why.append("parts of GPUs are not counted")
+    if census.sharing and any(shared):
+        why.append("it is not known which GPUs the parts share")
     if not why:
         return None
     return Doubts(" and ".join(why), used, holds, wants, waits, repels, census.lost_nodes, users)

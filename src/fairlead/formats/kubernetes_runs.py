@@ -16,6 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fairlead.errors import InputError
+from fairlead.formats._kubernetes_gpu_parts import (
+    HOLDERS,
+    SHARED_GPU,
+    gpu_part,
+    part_of_one_gpu,
+)
 from fairlead.formats._kubernetes_objects import (
     BY_NAMESPACE,
     NODE_KIND,
@@ -27,12 +33,11 @@ from fairlead.formats._kubernetes_objects import (
 from fairlead.formats._kubernetes_placement import NodeChoice
 from fairlead.formats._kubernetes_requests import PODS, effective_request, unit_of
 from fairlead.formats._kubernetes_shapes import POD
-from fairlead.formats._kubernetes_unmodelled import SHARED_GPU, gpu_part
 from fairlead.formats._placement import NamedGroups
 from fairlead.formats.file_faults import RowFaults, check_object, text_of
 from fairlead.model.cluster import BoolArray, Cluster
 from fairlead.model.devices import with_devices
-from fairlead.model.quantity import show, typed_number
+from fairlead.model.quantity import show
 
 STILL_RUNS = "pods left out, as they had not ended"
 NEVER_RAN = "pods left out, as they never started"
@@ -40,11 +45,6 @@ WITHOUT_REQUEST = "pods left out, as they request nothing"
 GONE_NODE = "pods whose node is not in the dump"
 GPU_HOLDER = "pods left out, as they hold a GPU for others that share it"
 OTHER_PARTS = "pods with parts of GPUs by memory or of several GPUs, which are not counted"
-
-# KAI's annotations of a pod that takes a part of one GPU, and the namespaces of the pods that hold
-# shared GPUs: KAI and Run:ai run one for each, which requests all of it.
-FRACTION, SEVERAL = "gpu-fraction", "gpu-fraction-num-devices"
-HOLDERS = ("kai-resource-reservation", "runai-reservation")
 
 
 class PodRun(NamedTuple):
@@ -170,9 +170,12 @@ def _run_of(
         return None
     asked = effective_request(found["spec"], place)
     request: dict[str, float] = {r: a for r, a in asked.items() if a and r != PODS}
-    part = _gpu_part(metadata.get("annotations") or {}, place, notes)
+    annotations = metadata.get("annotations") or {}
+    part = part_of_one_gpu(annotations, place)
     if part:
         request[SHARED_GPU] = part
+    elif gpu_part(annotations):
+        notes[OTHER_PARTS] += 1
     if not request:
         notes[WITHOUT_REQUEST] += 1
         return None
@@ -181,23 +184,6 @@ def _run_of(
     times = min(started, started if created is None else created), started, max(ended)
     node = found["spec"].get("nodeName") or ""
     return _Run(place, name, rule.user(namespace, labels), times, request, found["spec"], node)
-
-
-def _gpu_part(annotations: Mapping[str, Any], place: str, notes: Counter[str]) -> float:
-    """Return the part of one GPU that a pod takes by KAI's annotation; 0 without a counted one."""
-    if not gpu_part(annotations):
-        return 0.0
-    if FRACTION not in annotations or annotations.get(SEVERAL, "1") != "1":
-        notes[OTHER_PARTS] += 1
-        return 0.0
-    where = f"{place}.metadata.annotations.{FRACTION}"
-    try:
-        part = typed_number(str(annotations[FRACTION]))
-    except ValueError:
-        part = 0.0
-    if not 0 < part < 1:
-        raise InputError(f"must be a part of a GPU, not {show(annotations[FRACTION])}", where)
-    return part
 
 
 def _at(found: object, *keys: str) -> object:
