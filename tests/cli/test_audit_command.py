@@ -232,6 +232,7 @@ def test_nodes_and_pods_may_be_given_apart(
             (["--kubernetes", "x.json", "--weight", given], "--weight: must be a namespace")
             for given in ("lab", "lab=1_0", "lab=-1")
         ),
+        (["--kubernetes", "x", "--weight", "a=1", "--weight", "a=2"], "--weight: gives 'a' twice"),
         (["FILE", "--save-witness", "FILE"], "is not a folder"),
         (["FILE", "--save-witness", "FOLDER"], "is not empty"),
         (["FILE", "--save-witness", "no/such/folder"], "there is no folder"),

@@ -306,9 +306,11 @@ def _check_names(
 
 def _weights(given: list[str] | None) -> dict[str, float]:
     """Parse ``NAMESPACE=W`` pairs."""
-    weights = {}
+    weights: dict[str, float] = {}
     for pair in given or ():
         name, _, number = pair.rpartition("=")
+        if name in weights:
+            raise InputError(f"gives {name!r:.60} twice", "--weight")
         try:
             weights[name] = typed_number(number)
         except ValueError:

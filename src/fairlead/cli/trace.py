@@ -87,7 +87,8 @@ def convert(
             metavar="OUT",
             help=(
                 "OUT.parquet, or a folder for CSV files: a trace. OUT.yaml, OUT.json, or - for "
-                "standard output: a problem file of a MetaCentrum log, or with --at of any trace."
+                "standard output: a problem file of a MetaCentrum log or a Kubernetes dump, or "
+                "with --at of any trace."
             ),
         ),
     ],
