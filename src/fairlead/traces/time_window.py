@@ -100,5 +100,6 @@ def time_window(workload: Workload, begin: float = 0.0, end: float = inf) -> Wor
         server_time=np.maximum(cut.server_time - begin, 0.0),
         origin=f"{cut.origin}, {origin}" if cut.origin else origin,
         start_date=None if cut.start_date is None else cut.start_date + begin,
+        recorded_until=None if cut.recorded_until is None else cut.recorded_until - begin,
         notes={**cut.notes, **{what: n for what, n in notes if n}},
     )
