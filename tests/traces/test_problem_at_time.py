@@ -94,17 +94,20 @@ def test_withdrawn_jobs_wait_no_longer() -> None:
         problem_at(stays, 1000)
 
 
-def test_the_end_is_the_last_time_with_active_tasks(tmp_path: Path) -> None:
+def test_the_end_is_the_last_time_of_the_trace(tmp_path: Path) -> None:
     stays = replace(known_trace(), server=np.array([0], dtype=np.int32))
-    assert 999.99 < end_of_run(stays) < 1000
-    assert problem_at(stays, end_of_run(stays)).waiting == 3
-    withdrawn = replace(stays, job_cancel=np.full(4, np.inf))
-    assert 129.99 < end_of_run(withdrawn) < 130  # when the last task that ran ends
-    assert problem_at(withdrawn, end_of_run(withdrawn)).running == 1
-    write_parquet(withdrawn, tmp_path / "x.parquet")
+    assert end_of_run(stays) == 1000  # when bo's job is withdrawn
+    waits = replace(stays, job_cancel=np.full(4, np.inf))
+    assert end_of_run(waits) == 130  # when the last task that ran ends
+    assert (problem_at(waits, 130).running, problem_at(waits, 130).waiting) == (0, 3)
+    cut = replace(waits, recorded_until=100.0)
+    assert end_of_run(cut) == 100
+    with pytest.raises(InputError, match="101 s is after the end of the trace, 100 s"):
+        problem_at(cut, 101)
+    write_parquet(cut, tmp_path / "x.parquet")
     assert convert(tmp_path / "x.parquet", "--at", "end", "-o", tmp_path / "end.yaml") == 0
-    assert convert(tmp_path / "x.parquet", "--at", "129", "-o", tmp_path / "129.yaml") == 0
-    assert (tmp_path / "end.yaml").read_text() == (tmp_path / "129.yaml").read_text()
+    assert convert(tmp_path / "x.parquet", "--at", "100", "-o", tmp_path / "100.yaml") == 0
+    assert (tmp_path / "end.yaml").read_text() == (tmp_path / "100.yaml").read_text()
 
 
 def test_queues_of_the_trace_stay() -> None:

@@ -181,9 +181,11 @@ def problem_at(workload: Workload, seconds: float) -> ProblemAtTime:
 
 
 def end_of_run(workload: Workload) -> float:
-    """Return the last time, in seconds, at which tasks of the recorded run are active. O(T)."""
+    """Return the last time of a trace, in seconds; tasks that end then are not active. O(T)."""
+    if workload.recorded_until is not None:
+        return workload.recorded_until
     end = _ends(workload)
-    return max(workload.span, float(np.nextafter(end[np.isfinite(end)].max(initial=0.0), 0.0)))
+    return max(workload.span, float(end[np.isfinite(end)].max(initial=0.0)))
 
 
 def _ends(workload: Workload) -> FloatArray:
@@ -249,7 +251,7 @@ def _active_tasks(workload: Workload, seconds: float) -> tuple[BoolArray, BoolAr
     """Return which tasks wait or run, and which run; both (T,) bool."""
     submit = np.repeat(workload.job_submit[workload.set_job], workload.set_tasks)
     start, end = workload.task_start, _ends(workload)
-    last = max(workload.span, float(end[np.isfinite(end)].max(initial=0.0)))
+    last = end_of_run(workload)
     if seconds > last:
         given, end_time = (_shown(workload, time) for time in (seconds, last))
         raise InputError(f"{given} is after the end of the trace, {end_time}", "--at")

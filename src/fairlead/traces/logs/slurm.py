@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import repeat
 from math import inf, isfinite
@@ -33,6 +34,8 @@ ABSENT = frozenset({"", "unknown", "none", "n/a", "(null)"})
 NO_LIMIT = frozenset({*ABSENT, "unlimited", "infinite", "partition_limit", "invalid"})
 
 STEPS = "rows of steps left out, as their jobs hold them"
+CANCELLED_WHILE_PENDING = "jobs left out, as they were cancelled while pending"
+STILL_PENDING = "jobs left out, as they were still pending"
 NEVER_RAN = "jobs left out, as they never ran"
 ENDED_BEFORE_START = "jobs left out, as they ended before they started"
 STILL_RAN = "jobs left out, as they had not ended"
@@ -60,6 +63,7 @@ class SlurmRow(NamedTuple):
     submit: float
     start: float
     seconds: float
+    cancel: float  # when it was cancelled while pending; else infinite
     limit: float
     amounts: Mapping[str, float]
     nodes: int
@@ -71,7 +75,7 @@ class _Columns(NamedTuple):
     """How rows are read."""
 
     user: str  # the column that names users
-    unended: bool  # whether jobs that had not ended are kept
+    unended: bool  # whether jobs that had not ended, or were cancelled while pending, are kept
 
 
 def is_sacct(line: str) -> bool:
@@ -121,8 +125,9 @@ def read_slurm(
     collected = JobCollector()
     columns = _Columns(user_from or "user", unended)
     rows = _last_rows(_rows_of(path, columns, collected.notes, on_progress), collected)
+    last = _last_time(rows)
     if unended:
-        rows = _with_unended(rows)
+        rows = _with_unended(rows, last)
     if machines is not None:
         table = read_nodes(machines)
     else:
@@ -144,13 +149,16 @@ def read_slurm(
     )
     numbers = {number: number for number in range(int(table.count.sum()))}
     with faults_within(str(path)):
-        return collected.workload(
+        workload = collected.workload(
             cluster,
             f"sacct table {path.name}",
             from_first=True,
             has_dates=True,
             server_numbers=numbers,
         )
+    if unended:
+        return replace(workload, recorded_until=last - min(row.submit for row in rows))
+    return workload
 
 
 def _rows_of(
@@ -187,7 +195,7 @@ def _row_of(
 ) -> SlurmRow | None:
     """Return a row of a job that ran and ended; None for another one, which is counted.
 
-    A job that had not ended has an infinite run time, and one that waited an infinite start.
+    A job that had not ended has an infinite run time, and one that never started an infinite start.
     """
     job = values["jobid"]
     if not job:
@@ -200,12 +208,18 @@ def _row_of(
     state = values["state"].partition(" ")[0].upper()
     held = values["alloctres"] if "alloctres" in values else values["reqtres"]
     is_unended = end is None or state in ("RUNNING", "SUSPENDED", "COMPLETING")
-    if columns.unended and state == "PENDING":
+    cancel = inf
+    if start is None or state == "PENDING" or (not held and end is not None):
+        reason = NEVER_RAN
+        if state == "PENDING":
+            reason = STILL_PENDING
+        elif end is not None and (start is None or state == "CANCELLED"):
+            reason, cancel = CANCELLED_WHILE_PENDING, end
+        if not columns.unended or reason == NEVER_RAN:
+            notes[reason] += len(_jobs_of_array(job))
+            return None
         start, held = inf, values.get("reqtres", "") or held
-    elif start is None or (not held and end is not None):
-        notes[NEVER_RAN] += 1
-        return None
-    if end is not None and end < start:
+    elif end is not None and end < start:
         notes[ENDED_BEFORE_START] += 1
         return None
     if is_unended and not columns.unended:
@@ -215,7 +229,7 @@ def _row_of(
         notes[NO_REQUEST] += 1
         return None
     seconds = inf
-    if not is_unended:
+    if isfinite(start) and not is_unended:
         assert end is not None
         seconds = end - start or HALF_SECOND
         notes[ROUNDED_UP] += end == start
@@ -236,6 +250,7 @@ def _row_of(
         min(submit, start),  # a requeued job may start before its last submission
         start,
         seconds,
+        cancel,
         inf if limit.lower() in NO_LIMIT else _seconds(limit),
         amounts,
         max(nodes, 1),
@@ -253,30 +268,42 @@ def _last_rows(rows: Iterator[SlurmRow], collected: JobCollector) -> list[SlurmR
     return list(found.values())
 
 
-def _with_unended(rows: list[SlurmRow]) -> list[SlurmRow]:
+def _jobs_of_array(job: str) -> list[str]:
+    """Return the jobs of a pending array, ``9_[1-3%2]``; of another job its name."""
+    with suppress(InputError):  # such as ``9_[1-100...]``, which sacct cuts
+        return host_names(re.sub(r"%[0-9]+", "", job))
+    return [job]
+
+
+def _last_time(rows: list[SlurmRow]) -> float:
+    """Return the last time of a table; minus infinity of an empty one."""
+    times = (
+        t for row in rows for t in (row.submit, row.start, row.start + row.seconds, row.cancel)
+    )
+    return max(filter(isfinite, times), default=-inf)
+
+
+def _with_unended(rows: list[SlurmRow], last: float) -> list[SlurmRow]:
     """Return rows that all end, with a row for each pending job of an array.
+
+    Running jobs end a second after the `last` time, so that they run then.
 
     Rows without an end begin with the first one that has an end at the earliest, so that they do
     not change what second 0 is.
     """
     first = min((row.submit for row in rows if isfinite(row.seconds)), default=-inf)
-    times = [row.start + row.seconds for row in rows if isfinite(row.start + row.seconds)]
-    times += [row.submit for row in rows] + [row.start for row in rows if isfinite(row.start)]
-    last = max(times, default=0.0) + 1.0  # so that a job runs at the last time
     found: list[SlurmRow] = []
     known = {row.job for row in rows}
     for row in rows:
         if isfinite(row.seconds):
             found.append(row)
             continue
-        later = row._replace(submit=max(row.submit, first), start=max(row.start, first))
-        if isfinite(row.start):
-            found.append(later._replace(seconds=last - later.start))
+        submit, start, cancel = (max(time, first) for time in (row.submit, row.start, row.cancel))
+        later = row._replace(submit=submit, start=start, cancel=cancel)
+        if isfinite(start):
+            found.append(later._replace(seconds=last + 1.0 - start))
             continue
-        names = [row.job]
-        with suppress(InputError):  # such as ``9_[1-100...]``, which sacct cuts
-            names = host_names(re.sub(r"%[0-9]+", "", row.job))
-            names = [name for name in names if name == row.job or name not in known]
+        names = [name for name in _jobs_of_array(row.job) if name == row.job or name not in known]
         found += [later._replace(job=name, seconds=1.0) for name in names]
     return found
 
@@ -297,7 +324,8 @@ def _collect(
     tasks = sum(part.nodes for part in parts)
     limit = min(part.limit for part in parts)
     name = first.job.partition("+")[0]
-    collected.add_job(name, first.user, first.submit, gang=tasks > 1, limit=limit)
+    cancel = max(part.cancel for part in parts)
+    collected.add_job(name, first.user, first.submit, gang=tasks > 1, limit=limit, cancel=cancel)
     has_gpus = any(RESOURCES[r] == "gpu" for r in used)
     collected.notes[GPUS_IGNORED] += not has_gpus and any(part.amounts.get("gpu") for part in parts)
     for part in parts:
@@ -305,7 +333,7 @@ def _collect(
         hosts = [table.numbers.get(name, -1) for name in host_names(part.hosts)]
         if len(hosts) != part.nodes:
             hosts = [-1] * part.nodes
-        collected.notes[NO_SERVER] += -1 in hosts
+        collected.notes[NO_SERVER] += -1 in hosts and isfinite(part.start)
         begin = 0
         for shape, count in _shares(part, used):
             collected.add_tasks(
