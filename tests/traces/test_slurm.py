@@ -406,6 +406,48 @@ def test_a_job_cancelled_before_second_0_never_waits(files: tuple[Path, Path]) -
     assert "cy" not in problem_at(workload, 0).problem.users.names
 
 
+@pytest.mark.parametrize(
+    ("state", "is_out"),
+    [
+        ("MIXED", False), ("IDLE+CLOUD+POWERED_DOWN", False), ("ALLOCATED*", False),
+        ("DOWN*", True), ("IDLE+DRAIN", True), ("MIXED+DRAIN+NOT_RESPONDING", True),
+        ("FAIL", True), ("ALLOCATED+FAILING", True), ("DOWN+POWERED_DOWN", True),
+    ],
+)  # fmt: skip
+def test_nodes_out_of_service_are_noted(files: tuple[Path, Path], state: str, is_out: bool) -> None:
+    files[1].write_text(NODES.replace("CPUTot=16\n   A", f"CPUTot=16\n   State={state} X=1\n   A"))
+    workload = read(files)
+    assert workload.cluster.groups == ("n1..n2", "g1")
+    note = "nodes in state DOWN, DRAIN or FAIL (n2), which count, as the state is of today"
+    assert workload.notes.get(note, 0) == is_out
+    assert not len(workload.server)
+
+
+def test_nodes_out_of_service_count_before_the_end(files: tuple[Path, Path]) -> None:
+    """Job 2 runs on n1 and n2 at the end, so n2 still counts; g1 is down and idle."""
+    files[0].write_text(UNENDED)
+    files[1].write_text(
+        NODES.replace("Gres=gpu", "State=DOWN Gres=gpu").replace(
+            "Gres=(", "State=MIXED+DRAIN Gres=("
+        )
+    )
+    workload = read(files, unended=True)  # type: ignore[arg-type]
+    assert problem_at(workload, 7199).problem.count.tolist() == [2, 1]
+    assert problem_at(workload, 7200).problem.count.tolist() == [2, 0]
+    assert problem_at(workload, 7200).running == 2
+    idle = UNENDED.replace("cpu=8,mem=2G,node=2|n[1-2]", "cpu=8,mem=2G,node=1|n2")
+    files[0].write_text(idle)
+    assert problem_at(read(files, unended=True), 7200).problem.count.tolist() == [1, 0]  # type: ignore[arg-type]
+
+
+def test_many_nodes_out_of_service_are_named_in_part(files: tuple[Path, Path]) -> None:
+    down = "".join(f"NodeName=d{k} CPUTot=1 RealMemory=1024 State=DOWN\n" for k in range(8))
+    files[1].write_text(NODES + down)
+    found = [(what, n) for what, n in read(files).notes.items() if "state DOWN" in what]
+    assert [n for _, n in found] == [8]
+    assert "(d0, d1, d2, d3, d4 and 3 more)" in found[0][0]
+
+
 @pytest.mark.parametrize("state", ["COMPLETED", "RUNNING"])
 def test_both_spellings_of_the_end_are_one(
     files: tuple[Path, Path], capsys: pytest.CaptureFixture[str], state: str

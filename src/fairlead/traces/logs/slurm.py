@@ -19,9 +19,11 @@ from math import inf, isfinite
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from fairlead.errors import InputError
 from fairlead.model.cluster import Cluster
-from fairlead.model.workload import Workload
+from fairlead.model.workload import DRAIN, Workload
 from fairlead.traces._stored_files import ProgressReport, faults_within, read_lines, show
 from fairlead.traces.logs.job_collector import JobCollector, Place, check_given
 from fairlead.traces.logs.slurm_nodes import NodeTable, amounts_of, host_names, read_nodes
@@ -49,6 +51,12 @@ UNKNOWN_PARTITION = "jobs of a partition that no node has; they may run everywhe
 GPUS_IGNORED = "jobs that ask for GPUs, which no node has; read without them"
 CUT_OFF = "last row without a line end, where the table may be cut off"
 NO_SERVER = "jobs whose nodes are not known, or not among the machines"
+OUT_OF_SERVICE = "nodes in state DOWN, DRAIN or FAIL ({}), which count, as the state is of today"
+OUT_AT_END = (
+    "nodes in state DOWN, DRAIN or FAIL ({}), which count before the last time of the table, and "
+    "then if jobs run on them"
+)
+NODES_NAMED = 5
 HALF_SECOND = 0.5  # times are whole seconds
 _DURATION = re.compile(r"(?:(\d{1,7})-)?(?:(\d{1,7}):)?(\d{1,7}):(\d{1,7}(?:\.\d+)?)")
 _DAYS_AND_HOURS = re.compile(r"(\d{1,7})-(\d{1,7})")
@@ -147,6 +155,11 @@ def read_slurm(
         units=tuple(UNITS[r] for r in used),
         labels=table.labels,
     )
+    if table.out:
+        what = OUT_AT_END if unended else OUT_OF_SERVICE
+        more = f" and {len(table.out) - NODES_NAMED:,} more" if len(table.out) > NODES_NAMED else ""
+        names = f"{', '.join(table.out[:NODES_NAMED])}{more}"
+        collected.notes[what.format(names)] = len(table.out)
     numbers = {number: number for number in range(int(table.count.sum()))}
     with faults_within(str(path)):
         workload = collected.workload(
@@ -156,9 +169,16 @@ def read_slurm(
             has_dates=True,
             server_numbers=numbers,
         )
-    if unended:
-        return replace(workload, recorded_until=last - min(row.submit for row in rows))
-    return workload
+    if not unended:
+        return workload
+    end = last - min(row.submit for row in rows)
+    return replace(
+        workload,
+        recorded_until=end,
+        server_time=np.full(len(table.out), end),
+        server_event=np.full(len(table.out), DRAIN, dtype=np.int8),
+        server=np.array([table.numbers[name] for name in table.out], dtype=np.int32),
+    )
 
 
 def _rows_of(
