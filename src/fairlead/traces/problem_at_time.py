@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import compress
+from itertools import chain, compress
 from itertools import count as count_from
 from typing import Any, NamedTuple
 
@@ -18,7 +18,12 @@ from fairlead.model.fitting import ROUNDING
 from fairlead.model.problem import Problem
 from fairlead.model.queues import Queues
 from fairlead.model.run_log import RECORDED
-from fairlead.model.task_kinds import TaskKinds, kinds_of_tasks, weights_of_kinds
+from fairlead.model.task_kinds import (
+    TaskKinds,
+    is_name_of_kind,
+    kinds_of_tasks,
+    weights_of_kinds,
+)
 from fairlead.model.workload import JOIN, Workload
 
 
@@ -35,6 +40,8 @@ class ProblemAtTime:
     kinds: Mapping[str, list[str]]  # the users of the problem that stand for one of the trace
     of_one_size: bool  # whether all tasks of each user of the problem are equal
     overfull: tuple[str, ...]  # servers on which more runs than they have, by the trace
+    # Names in the problem of users whose name in the trace is as that of a kind of tasks.
+    renamed: Mapping[str, str]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers as plain values, for JSON."""
@@ -47,6 +54,7 @@ class ProblemAtTime:
             "too_large": self.too_large,
             "kinds": dict(self.kinds),
             "overfull": list(self.overfull),
+            "renamed": dict(self.renamed),
         }
 
     def allocation(self) -> dict[str, Any]:
@@ -164,6 +172,7 @@ def problem_at(workload: Workload, seconds: float) -> ProblemAtTime:
     runs &= np.repeat(kind_of_set >= 0, workload.set_tasks)
     running = int(runs.sum())
     used = _used_amounts(workload, runs, kind_of_set, len(users))
+    split = _split_users(kinds.user)
     return ProblemAtTime(
         problem,
         used.held,
@@ -173,10 +182,15 @@ def problem_at(workload: Workload, seconds: float) -> ProblemAtTime:
         used.unplaced,
         {
             workload.users[n]: [users[m] for m in np.flatnonzero(kinds.user == n).tolist()]
-            for n in _split_users(kinds.user)
+            for n in split
         },
         not distances.any(),
         used.overfull,
+        {
+            workload.users[n]: name
+            for n, name in zip(kinds.user.tolist(), users, strict=True)
+            if n not in split and name != workload.users[n]
+        },
     )
 
 
@@ -208,7 +222,11 @@ def _names(
     eligible: BoolArray,
     present: BoolArray,
 ) -> list[str]:
-    """Return a name of each kind: its user, and where it has several, its servers and resources."""
+    """Return a name of each kind: its user, and where it has several, its servers and resources.
+
+    A user of one kind whose name is as that of a kind gets another name, so that reports do not
+    add up its amounts and those of a user of several kinds.
+    """
     cluster, split = workload.cluster, set(_split_users(kinds.user))
     names: list[str] = []
     queues = () if workload.queues is None else workload.queues.names
@@ -216,7 +234,12 @@ def _names(
     for m, n in enumerate(kinds.user.tolist()):
         user = workload.users[n]
         if n not in split:
+            if is_name_of_kind(user, cluster):
+                numbered = (f"{user} (user {k})" for k in count_from(2))
+                free = (name for name in chain([f"{user} (user)"], numbered) if name not in taken)
+                user = next(free)
             names.append(user)
+            taken.add(user)
             continue
         everywhere = bool((eligible[m] == present).all())
         where = "all" if everywhere else _servers(list(compress(cluster.groups, eligible[m])))
