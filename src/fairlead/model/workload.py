@@ -268,6 +268,11 @@ class Workload:
             return None
         return datetime.fromtimestamp(self.start_date + seconds, UTC)
 
+    def time_text(self, seconds: float) -> str:
+        """Write a time as a date, if the trace has dates, else as seconds."""
+        date = self.date_of(seconds)
+        return f"{seconds:g} s" if date is None else f"{date:%Y-%m-%d %H:%M:%S}"
+
     @property
     def span(self) -> float:
         """Seconds from the start to the last submission or event of a server."""

@@ -131,7 +131,7 @@ def problem_at(workload: Workload, seconds: float) -> ProblemAtTime:
     sets, place, shape = sets[fit], place[fit], shape[fit]
     if not len(sets):
         fits = " that fits a server" if too_large else ""
-        raise InputError(f"no task{fits} waits or runs at {_shown(workload, seconds)}", "--at")
+        raise InputError(f"no task{fits} waits or runs at {workload.time_text(seconds)}", "--at")
     user = workload.job_user[workload.set_job[sets]]
     kinds = kinds_of_tasks(user, place, workload.shapes[shape])
     _, first = np.unique(kinds.of_set, return_index=True)
@@ -276,16 +276,10 @@ def _active_tasks(workload: Workload, seconds: float) -> tuple[BoolArray, BoolAr
     start, end = workload.task_start, _ends(workload)
     last = end_of_run(workload)
     if seconds > last:
-        given, end_time = (_shown(workload, time) for time in (seconds, last))
+        given, end_time = (workload.time_text(time) for time in (seconds, last))
         raise InputError(f"{given} is after the end of the trace, {end_time}", "--at")
     active = (submit <= seconds) & (seconds < end)
     return active, active & np.isfinite(start) & (start <= seconds)
-
-
-def _shown(workload: Workload, seconds: float) -> str:
-    """Write a time of a trace as a date, if the trace has dates."""
-    date = workload.date_of(seconds)
-    return f"{seconds:g} s" if date is None else f"{date:%Y-%m-%d %H:%M:%S}"
 
 
 class _UsedAmounts(NamedTuple):
