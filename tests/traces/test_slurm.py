@@ -398,6 +398,15 @@ def test_cancelled_jobs_of_an_array_each_wait(files: tuple[Path, Path]) -> None:
     assert read(files).notes[CANCELLED_WHILE_PENDING] == 5
 
 
+def test_a_cancellation_may_be_the_last_time(files: tuple[Path, Path]) -> None:
+    late = "6|cy|2025-01-01T11:00:00|None|2025-01-01T13:00:00|CANCELLED by 7||cpu=2|None assigned|main\n"
+    files[0].write_text(UNENDED + late)
+    workload = read(files, unended=True)  # type: ignore[arg-type]
+    assert workload.recorded_until == 3 * 3600
+    assert problem_at(workload, 3 * 3600).waiting == 4
+    assert problem_at(workload, 3 * 3600 - 1).waiting == 5
+
+
 def test_a_job_cancelled_before_second_0_never_waits(files: tuple[Path, Path]) -> None:
     early = "6|cy|2025-01-01T08:00:00|None|2025-01-01T09:00:00|CANCELLED by 7||cpu=2|None assigned|main\n"
     files[0].write_text(UNENDED + early)
