@@ -16,6 +16,7 @@ from fairlead.traces.generator import generate_day
 from fairlead.traces.parquet_trace import write_parquet
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
+LOG = str(Path(__file__).parents[2] / "examples/logs/lab.swf")
 ANSWERS = {
     "allocate": ["allocate", "small.yaml", "--what-if", "servers:high-cpu+2"],
     "compare": ["compare", "small.yaml"],
@@ -23,6 +24,7 @@ ANSWERS = {
     "audit": ["audit", "small.yaml", "-m", "drfh", "--lies", "3", "--max-under", "50%"],
     "fill": ["fill", "small.yaml", "--select", "rrr", "--trials", "3"],
     "simulate": ["simulate", "day.parquet", "-p", "drf/best-fit"],
+    "trace-audit": ["trace", "audit", LOG, "--max-owed", "99", "--max-wait", "9d"],
 }
 
 

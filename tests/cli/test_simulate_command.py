@@ -272,7 +272,7 @@ def test_the_table(trace: Path, capsys: Capture) -> None:
     assert rows[-6:] == ["drf/best-fit", "drf/first-fit", "drf/best-fit,"] * 2
     assert "2 tasks of 1 job, under every policy: giant" in out
     shown = " ".join(out.split())
-    assert "drf/best-fit today 66 2 0 0 " in shown
+    assert "drf/best-fit reference 66 2 0 0 " in shown
     assert "sharing: 0 of 2 users have fewer tasks done after 2 h than each alone" in shown
 
 
@@ -352,7 +352,7 @@ def test_a_page_of_what_came_of_it(trace: Path, tmp_path: Path, capsys: Capture)
     assert simulate(trace, *words, "--report", report) == 0
     assert capsys.readouterr().out == without
     shown = page(report)
-    said = "Today's policy: drf/best-fit. The trace does not say when tasks started."
+    said = "Reference: drf/best-fit. The trace does not say when tasks started."
     assert said in shown
     assert "2 tasks of 1 job, under drf/best-fit; drf/best-fit, weight:ana=3: giant" in shown
     assert "Under drf/best-fit, sharing: 0 of 2 users have" in shown
@@ -365,7 +365,7 @@ def test_another_policy_may_be_the_one_of_today(trace: Path, tmp_path: Path, tod
     report = tmp_path / "page.html"
     words = ["-p", "drf/best-fit", "-p", "slots:4", "--what-if", "weight:ana=3"]
     assert simulate(trace, *words, "--today", today, "--report", report) == 0
-    assert f"Today's policy: {today.replace('04', '4')}." in page(report)
+    assert f"Reference: {today.replace('04', '4')}." in page(report)
 
 
 def test_unwritable_pages_are_refused_before_anything_runs(
@@ -544,7 +544,7 @@ def test_a_change_is_compared_with_its_own_policy(
 def test_on_the_page_today_is_what_the_log_says(logged: Path, tmp_path: Path) -> None:
     report = tmp_path / "page.html"
     assert simulate(logged, "-p", "drf/best-fit", "--report", report) == 0
-    assert "Today: recorded, the schedule in the log." in page(report)
+    assert "Reference: recorded, the schedule in the log." in page(report)
     assert len(gains_of(report)) == 1
 
 

@@ -123,6 +123,21 @@ def test_a_lost_node_costs_time_only(
     assert all(begun.count(job) == 2 for job in runs_there)
 
 
+def test_a_node_lost_since_it_was_listed_is_left_out(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = ray_tasks.working_nodes
+    listed = [{"1" * 56: ("gone", 2.0)}]
+    monkeypatch.setattr(
+        ray_tasks, "working_nodes", lambda: there() | (listed.pop() if listed else {})
+    )
+    with ray_executor(cluster.address) as executor:
+        assert not listed
+        found: dict[int, int] = {}
+        executor.do_all(abs, range(3), found.__setitem__)
+    assert found == {0: 0, 1: 1, 2: 2}
+
+
 def test_a_job_that_kills_its_workers_is_reported_alone(
     cluster: Cluster, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -172,7 +172,7 @@ def test_the_verdict_warns_where_a_user_got_nothing(name: str) -> None:
     facts = {policy: found.to_dict() for policy, found in shared.items()}
     starved = [policy for policy, f in facts.items() if f["got_nothing"] or f["never_ran"]]
     classes = [a.get("class") for _, a in reader.elements]
-    assert f"opening {'fails' if starved else 'holds'}" in classes
+    assert f"opening {'fails' if starved else 'muted'}" in classes
     assert (re.search("[Ee]very user (with) [^.]+ ran something", shown) is None) == bool(starved)
     for policy in starved:
         never = re.search(f"[Uu]nder {re.escape(policy)} [^;:]* never ran anything", shown)
@@ -262,14 +262,14 @@ def test_a_user_that_waits_loses() -> None:
 def test_the_recorded_run_is_todays() -> None:
     outcomes = runs("recorded")
     _, shown, _ = read("recorded")
-    assert "Today: recorded, the schedule in the log." in shown
+    assert "Reference: recorded, the schedule in the log." in shown
     assert "The log lacks the times of 2 tasks of 2 jobs: under recorded these" in shown
     assert len(gains_of(page_of("recorded"))) == 1
     found = outcomes["recorded"].to_dict()
     assert list(found["got_nothing"].values()) == [150.0, 100.0]
     assert duration(150.0) in shown
     page = to_page(simulation_document(outcomes, "x", today="drf/best-fit"))
-    verdict = "Today's policy: drf/best-fit. It is a replay, not the schedule in the log"
+    verdict = "Reference: drf/best-fit, a replay and not the schedule in the log"
     assert verdict in Reader(page).text
 
 
@@ -278,7 +278,7 @@ def test_one_policy_has_no_gains() -> None:
     assert "Gains and losses" not in shown
     pictures = reader.pictures()
     assert len(pictures) == len(figures) > 0
-    assert not any("today" in about or "Reduction" in about for about in pictures)
+    assert not any("against" in about or "Reduction" in about for about in pictures)
 
 
 def test_jobs_that_never_ran_are_named() -> None:
@@ -312,7 +312,7 @@ def test_sharing_is_compared_with_being_alone() -> None:
     resource = outcomes["drf/best-fit"].workload.cluster.resources[0]
     assert len(figure_of(what_if, f"Use of {resource}")["data"]) == 4
     assert len(figure_of(what_if, "Distribution of job completion")["data"]) == 5
-    done = [about for about in reader.pictures() if about.endswith("against today")]
+    done = [about for about in reader.pictures() if "tasks done under" in about]
     assert len(done) == 3
     assert len(figures) == len(reader.pictures())
 

@@ -197,7 +197,7 @@ def test_users_are_drawn_with_what_they_gain(seed: int) -> None:
         assert trace["y"] == pytest.approx(expected, rel=CLOSE)
         assert trace["x"] == list(range(1, len(expected) + 1))
     for against in standing.others:
-        figure = done_figure(against)
+        figure = done_figure(against, "before")
         ours, theirs = against.comparison.done, against.comparison.baseline_done
         assert figure is not None
         trace, _ = figure["data"]

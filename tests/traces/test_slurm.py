@@ -290,7 +290,7 @@ def test_other_jobs_without_a_run_have_their_own_note(files: tuple[Path, Path], 
     files[0].write_text(
         f"{HEADING}\n{ROWS}20|ana|lab|main|2025-01-01T10:00:00|{times}|cpu=4||1||\n"
     )
-    for unended in (False, True):
+    for unended in (None, 0.0):
         workload = read(files, unended=unended)  # type: ignore[arg-type]
         assert "20" not in workload.job_names.tolist()
         assert workload.notes[NEVER_RAN] == 1
@@ -365,7 +365,7 @@ JobID|User|Submit|Start|End|State|AllocTRES|ReqTRES|NodeList|Partition
 def test_jobs_that_had_not_ended_count_at_a_time(files: tuple[Path, Path]) -> None:
     files[0].write_text(UNENDED)
     assert read(files).job_names.tolist() == ["1"]
-    workload = read(files, unended=True)  # type: ignore[arg-type]
+    workload = read(files, unended=0.0)  # type: ignore[arg-type]
     assert workload.job_names.tolist() == ["1", "2", "3_1", "3_4", "3_5", "5", "4_[1-100...]"]
     assert not {CANCELLED_WHILE_PENDING, NEVER_RAN, STILL_PENDING, slurm.STILL_RAN} & {
         *workload.notes
@@ -387,21 +387,21 @@ def test_a_cancelled_job_waits_until_then(
 ) -> None:
     """Two tasks of job 2, three jobs of array 3, and job 5 from 600 s to 1200 s."""
     files[0].write_text(UNENDED)
-    assert problem_at(read(files, unended=True), seconds).waiting == waiting  # type: ignore[arg-type]
+    assert problem_at(read(files, unended=0.0), seconds).waiting == waiting  # type: ignore[arg-type]
 
 
 def test_cancelled_jobs_of_an_array_each_wait(files: tuple[Path, Path]) -> None:
     cancelled = "6_[1-3,7]|cy|2025-01-01T10:00:00|Unknown|2025-01-01T10:05:00|CANCELLED by 7||cpu=2,mem=1G|None assigned|main\n"
     files[0].write_text(UNENDED + cancelled)
-    assert problem_at(read(files, unended=True), 299).waiting == 6  # type: ignore[arg-type]
-    assert problem_at(read(files, unended=True), 300).waiting == 2  # type: ignore[arg-type]
+    assert problem_at(read(files, unended=0.0), 299).waiting == 6  # type: ignore[arg-type]
+    assert problem_at(read(files, unended=0.0), 300).waiting == 2  # type: ignore[arg-type]
     assert read(files).notes[CANCELLED_WHILE_PENDING] == 5
 
 
 def test_a_cancellation_may_be_the_last_time(files: tuple[Path, Path]) -> None:
     late = "6|cy|2025-01-01T11:00:00|None|2025-01-01T13:00:00|CANCELLED by 7||cpu=2|None assigned|main\n"
     files[0].write_text(UNENDED + late)
-    workload = read(files, unended=True)  # type: ignore[arg-type]
+    workload = read(files, unended=0.0)  # type: ignore[arg-type]
     assert workload.recorded_until == 3 * 3600
     assert problem_at(workload, 3 * 3600).waiting == 4
     assert problem_at(workload, 3 * 3600 - 1).waiting == 5
@@ -410,7 +410,7 @@ def test_a_cancellation_may_be_the_last_time(files: tuple[Path, Path]) -> None:
 def test_a_job_cancelled_before_second_0_never_waits(files: tuple[Path, Path]) -> None:
     early = "6|cy|2025-01-01T08:00:00|None|2025-01-01T09:00:00|CANCELLED by 7||cpu=2|None assigned|main\n"
     files[0].write_text(UNENDED + early)
-    workload = read(files, unended=True)  # type: ignore[arg-type]
+    workload = read(files, unended=0.0)  # type: ignore[arg-type]
     assert workload.start_date == read(files).start_date
     assert "cy" not in problem_at(workload, 0).problem.users.names
 
@@ -440,13 +440,13 @@ def test_nodes_out_of_service_count_before_the_end(files: tuple[Path, Path]) -> 
             "Gres=(", "State=MIXED+DRAIN Gres=("
         )
     )
-    workload = read(files, unended=True)  # type: ignore[arg-type]
+    workload = read(files, unended=0.0)  # type: ignore[arg-type]
     assert problem_at(workload, 7199).problem.count.tolist() == [2, 1]
     assert problem_at(workload, 7200).problem.count.tolist() == [2, 0]
     assert problem_at(workload, 7200).running == 2
     idle = UNENDED.replace("cpu=8,mem=2G,node=2|n[1-2]", "cpu=8,mem=2G,node=1|n2")
     files[0].write_text(idle)
-    assert problem_at(read(files, unended=True), 7200).problem.count.tolist() == [1, 0]  # type: ignore[arg-type]
+    assert problem_at(read(files, unended=0.0), 7200).problem.count.tolist() == [1, 0]  # type: ignore[arg-type]
 
 
 def test_many_nodes_out_of_service_are_named_in_part(files: tuple[Path, Path]) -> None:
@@ -488,8 +488,8 @@ def test_jobs_that_had_not_ended_leave_second_0_as_it_is(files: tuple[Path, Path
             "2|ana|2025-01-01T10:00:00|2025-01-01", "2|ana|2024-12-31T10:00:00|2024-12-31"
         )
     )
-    assert read(files).start_date == read(files, unended=True).start_date  # type: ignore[arg-type]
-    workload = read(files, unended=True)  # type: ignore[arg-type]
+    assert read(files).start_date == read(files, unended=0.0).start_date  # type: ignore[arg-type]
+    workload = read(files, unended=0.0)  # type: ignore[arg-type]
     job = workload.job_names.tolist().index("2")
     task = workload.first_task[workload.first_set[job]]
     assert (workload.job_submit[job], workload.task_start[task]) == (0, 0)
@@ -499,14 +499,14 @@ def test_jobs_that_had_not_ended_leave_second_0_as_it_is(files: tuple[Path, Path
 def test_a_job_of_a_pending_array_counts_once(files: tuple[Path, Path]) -> None:
     ended = "3_4|bo|2025-01-01T10:10:00|2025-01-01T10:20:00|2025-01-01T10:30:00|COMPLETED|cpu=2,mem=1G|cpu=2,mem=1G|n1|main\n"
     files[0].write_text(UNENDED + ended)
-    names = read(files, unended=True).job_names.tolist()  # type: ignore[arg-type]
+    names = read(files, unended=0.0).job_names.tolist()  # type: ignore[arg-type]
     assert sorted(names) == ["1", "2", "3_1", "3_4", "3_5", "4_[1-100...]", "5"]
 
 
 def test_waiting_jobs_need_what_they_ask_for(files: tuple[Path, Path]) -> None:
     rows = [line.split("|") for line in UNENDED.splitlines()]
     files[0].write_text("\n".join("|".join([*row[:7], *row[8:]]) for row in rows))
-    workload = read(files, unended=True)  # type: ignore[arg-type]
+    workload = read(files, unended=0.0)  # type: ignore[arg-type]
     assert workload.job_names.tolist() == ["1", "2"]
     assert workload.notes[NO_REQUEST] == 3
 

@@ -118,6 +118,7 @@ RAY = {
 TRACE = {
     "info": Verb(".trace:info", "Describe a trace."),
     "generate": Verb(".trace:generate", "Generate a day like one of Google's in 2011."),
+    "audit": Verb(".trace_audit:audit", "Compare what users held with their fair shares."),
     "convert": Verb(".trace:convert", "Convert a trace, also into a problem file."),
 }
 VERSION = Parameter("version", Option("--version", help="Show the version."))

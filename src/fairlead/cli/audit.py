@@ -16,6 +16,7 @@ from fairlead.cli.options import (
     SkipUnplaceable,
     TreeFile,
     given_options,
+    part_of,
     read_problem,
     title_of,
 )
@@ -154,7 +155,7 @@ def audit(
 
         check_folder(save_witness)
     check_format(form, as_json)
-    most = None if max_under is None else _part(max_under)
+    most = None if max_under is None else part_of(max_under, "--max-under")
     if most is not None and properties is None:
         properties = ["feasibility"]
     names = list(dict.fromkeys(map(mechanism_of, mechanism or ())))
@@ -233,17 +234,6 @@ def audit(
 def _row_of(gate: ShareGate) -> tuple[object, ...]:
     """Return the gate as a row below the properties."""
     return "max-under", gate.finding, True, 0, gate.sentence
-
-
-def _part(text: str) -> float:
-    """Read ``20%`` or ``0.2`` as a part of one."""
-    try:
-        part = typed_number(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
-    except ValueError:
-        part = -1.0
-    if not 0.0 <= part <= 1.0:
-        raise InputError(f"must be a part such as 20% or 0.2, not {text!r:.60}", "--max-under")
-    return part
 
 
 def _in_queues(problem: Problem, subject: Any, path: Path) -> tuple[Problem, Any, Quotas]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import complain, progress_bar
 from fairlead.errors import InputError
+from fairlead.model.quantity import typed_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -219,12 +220,13 @@ def read_any_trace(
     begin: str | None = None,
     end: str | None = None,
     compares_recorded: bool = False,
-    unended: bool = False,
+    unended: float | None = None,
 ) -> tuple[Workload, str]:
     """Read a trace of any format under a progress bar; return it and the name of its format.
 
     It is without the users `exclude`, has the weights of a file, and only jobs submitted from
-    `begin` up to `end`; with `unended` also the jobs that had not ended, where the log has them.
+    `begin` up to `end`. With `unended` it has the jobs that had not ended, too, where the log has
+    them; see `MachineOptions`.
     """
     from_time = None if begin is None else time_of(begin, "--from")
     to_time = None if end is None else time_of(end, "--to")
@@ -469,6 +471,17 @@ def seconds_in(workload: Workload, time: float | datetime, option: str) -> float
         begin = workload.date_of(0.0)
         raise InputError(f"is before the trace begins, {begin:%Y-%m-%d %H:%M:%S}", option)
     return found
+
+
+def part_of(text: str, option: str) -> float:
+    """Read ``20%`` or ``0.2`` as a part of one."""
+    try:
+        part = typed_number(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
+    except ValueError:
+        part = -1.0
+    if not 0.0 <= part <= 1.0:
+        raise InputError(f"must be a part such as 20% or 0.2, not {text!r:.60}", option)
+    return part
 
 
 def limit_of(text: str, option: str) -> float | None:

@@ -175,7 +175,7 @@ def convert(
         if realpath(held) == realpath(output):
             raise InputError("is the problem file", "--held")
     workload, _ = read_any_trace(
-        log, machines, servers, cores, memory, user_from, exclude or (), weights, unended=True
+        log, machines, servers, cores, memory, user_from, exclude or (), weights, unended=0.0
     )
     if time is None:
         from fairlead.traces.problem_at_time import end_of_run

@@ -150,7 +150,7 @@ class RayExecutor:
         asked = {
             self._attempt.options(
                 num_cpus=0, scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False)
-            ).remote(self._version, None, 0, None): name
+            ).remote(self._version, None, 0, None): (node, name)
             for node, (name, _) in working_nodes().items()
         }
         ready, silent = ray.wait(list(asked), num_returns=len(asked), timeout=NODE_SECONDS)
@@ -158,10 +158,13 @@ class RayExecutor:
             try:
                 self._checked_answer(ray.get(ref))
             except exceptions.RayError as fault:
-                why = f"node {asked[ref]} cannot work: {last_line(fault)}"
+                node, name = asked[ref]
+                if node not in working_nodes():
+                    continue  # it was lost since
+                why = f"node {name} cannot work: {last_line(fault)}"
                 raise InputError(why, "--ray", self._address) from None
         if silent:
-            why = f"node {asked[silent[0]]} does not answer within {NODE_SECONDS:.0f} s"
+            why = f"node {asked[silent[0]][1]} does not answer within {NODE_SECONDS:.0f} s"
             raise InputError(why, "--ray", self._address)
 
     def _checked_answer(self, answered: tuple[str, bytes]) -> bytes:

@@ -37,6 +37,7 @@ from fairlead.report.charts import (
 )
 from fairlead.report.numbers import UNCHANGED, counted, duration, percent, time_unit
 from fairlead.simulation.metrics.distribution import cumulative_distribution, parts_above
+from fairlead.simulation.metrics.fairness_error import FairnessError
 from fairlead.simulation.simulate import Outcome
 
 POINTS = 500
@@ -339,7 +340,7 @@ def ratios_figure(
     return {"data": traces, "layout": drawn}
 
 
-def done_figure(against: ComparedPolicy, beside: str = "today") -> Figure | None:
+def done_figure(against: ComparedPolicy, beside: str) -> Figure | None:
     """Draw which part of each user's tasks is done at the horizon, against today; size by tasks."""
     ours, theirs = against.comparison.done, against.comparison.baseline_done
     shown = np.flatnonzero(~np.isnan(ours + theirs))
@@ -453,6 +454,26 @@ def _distribution() -> dict[str, Any]:
 
 def _workload(outcomes: Mapping[str, Outcome]) -> Workload:
     return next(iter(outcomes.values())).workload
+
+
+def held_and_due_figure(workload: Workload, fairness: FairnessError, user: int) -> Figure:
+    """Draw the dominant share that a user holds over time, and its fair share."""
+    until = float(fairness.time[-1]) + fairness.part / 2
+    axis = _TimeAxis(workload, until)
+    edges = fairness.since + fairness.part * np.arange(len(fairness.time) + 1)
+    weight = fairness.weight[user]
+    traces = []
+    for name, shares, colour, dash in (
+        ("holds", fairness.held, INK, "solid"),
+        ("is due", fairness.fair, MORE, "dash"),
+    ):
+        x = np.repeat(edges, 2)[1:-1] / axis.size
+        y = np.repeat(shares[:, user] * weight, 2)
+        trace = line(name, x, y, AT_A_TIME, colour=colour, width=1.5, dash=dash, key=name)
+        traces.append(trace | {"text": np.repeat(axis.texts(fairness.time), 2).tolist()})
+    drawn = axis.layout(170)
+    drawn["xaxis"]["range"] = [fairness.since / axis.size, until / axis.size]
+    return {"data": traces, "layout": drawn}
 
 
 class _TimeAxis:

@@ -23,6 +23,7 @@ from fairlead.report._against_today import (
     unrecorded,
 )
 from fairlead.report._dates import period_text
+from fairlead.report._held_and_due import ROUNDED, extremes_text, held_and_due
 from fairlead.report._simulation_figures import (
     LARGEST_ERROR,
     PolicyStyle,
@@ -42,7 +43,7 @@ from fairlead.report._simulation_figures import (
 from fairlead.report.charts import Figure, css, shortened
 from fairlead.report.document import (
     FAILS,
-    HOLDS,
+    MUTED,
     SORTED_LAST,
     Block,
     Cell,
@@ -67,7 +68,6 @@ from fairlead.simulation.simulate import Outcome
 
 JOBS_NAMED = 8
 LONGEST_WAITS = 10
-ROUNDED = 9  # digits of cluster-hours, beyond which they are rounding
 PICTURES_OF_RESOURCES = 12
 
 
@@ -82,7 +82,7 @@ def simulation_document(
     reasons: Iterable[Block] = (),
     values: Callable[[], Mapping[str, Any]] = dict,
 ) -> Document:
-    """Show the outcome of each policy, and the users that gain and lose against today's.
+    """Show the outcome of each policy, and the users that gain and lose against one of them.
 
     Parameters
     ----------
@@ -93,7 +93,8 @@ def simulation_document(
     format_ : str
         Format of the trace.
     today : str, optional
-        Name of the policy in force today; when absent ``recorded`` if present, else the first.
+        Name of the policy that others are compared with; when absent ``recorded`` if present, else
+        the first.
     dedicated : (str, str), optional
         Names of a policy and of its run with every user alone on its own servers.
     changed : collection of str
@@ -150,10 +151,10 @@ def _about_today(runs: Runs) -> str:
     """Describe the reference policy: the log's own schedule, or a replay."""
     today = short_name(runs.today)
     if runs.baseline.log.is_recorded:
-        return f"Today: {today}, the schedule in the log."
+        return f"Reference: {today}, the schedule in the log."
     if runs.baseline.workload.has_starts:
-        return f"Today's policy: {today}. It is a replay, not the schedule in the log."
-    return f"Today's policy: {today}. The trace does not say when tasks started."
+        return f"Reference: {today}, a replay and not the schedule in the log."
+    return f"Reference: {today}. The trace does not say when tasks started."
 
 
 def _about_warm_up(runs: Runs) -> str:
@@ -197,7 +198,14 @@ def _verdict(runs: Runs, found: Mapping[str, Figures], changed: Collection[str])
     known = any(found[name]["unrecorded"] for name in runs.shared)
     fine = f"every user {'with known runs' if known else 'with tasks'} ran something"
     nothing = "; ".join(unlucky) or fine
-    return Statement(FAILS if unlucky else HOLDS, f"{text}. {nothing[0].upper()}{nothing[1:]}.")
+    summary = runs.baseline.summary
+    owed = ""
+    if summary.fairness is not None:
+        without = zip(summary.workload.users, summary.starvation.longest.tolist(), strict=True)
+        today = extremes_text(summary.fairness, dict(without))
+        owed = f" Under {short_name(runs.today)}, {today}."
+    kind = FAILS if unlucky else MUTED
+    return Statement(kind, f"{text}. {nothing[0].upper()}{nothing[1:]}.{owed}")
 
 
 def _blocks(
@@ -208,8 +216,8 @@ def _blocks(
 ) -> Iterator[Block]:
     if runs.others:
         yield Picture(
-            "Users that gain and lose against today's policy, by the mean completion time of their "
-            "jobs that are complete under both; a change of less than 0.1 % is none.",
+            f"Users that gain and lose against {short_name(runs.today)}, by the mean completion "
+            "time of their jobs that are complete under both; a change of less than 0.1 % is none.",
             balance_figure(runs.others),
             "Users who gain and lose under each policy; the numbers are in a table below",
         )
@@ -313,6 +321,7 @@ def _starved(runs: Runs, found: Mapping[str, Figures]) -> Section:
 
 def _gains(runs: Runs, styles: Mapping[str, PolicyStyle]) -> Table:
     """Count gains and losses of users under each policy."""
+    today = short_name(runs.today)
     rows: list[list[Content]] = []
     for against in runs.others:
         comparison = against.comparison
@@ -329,10 +338,11 @@ def _gains(runs: Runs, styles: Mapping[str, PolicyStyle]) -> Table:
         )
     columns = [*words("policy"), *numbers("gain", "lose", "unchanged", "unknown")]
     columns += words("largest gain", "largest loss")
-    columns += numbers("completion", "today's", "wait", "today's")
+    columns += numbers("completion", f"under {today}", "wait", f"under {today}")
     note = (
-        "A user gains whose mean completion time is shorter than today's. All times are means over "
-        "jobs that are complete under both. unknown: the log lacks the times of its tasks."
+        f"A user gains whose mean completion time is shorter than under {today}. All times are "
+        "means over jobs that are complete under both. unknown: the log lacks the times of its "
+        "tasks."
     )
     return table_of("Users that gain and lose under each policy", columns, rows, note=note)
 
@@ -362,7 +372,9 @@ def _side_by_side(
     slow: list[list[Content]] = []
     fair: list[list[Content]] = []
     for name, figures in found.items():
-        policy = _policy_cell(name, styles, "today" if name == runs.today and runs.others else "")
+        policy = _policy_cell(
+            name, styles, "reference" if name == runs.today and runs.others else ""
+        )
         fairness = figures["fairness"]
         slow.append(
             [
@@ -408,25 +420,31 @@ def _users(
     yield from _owed(found)
     if not runs.others:
         return
+    today = short_name(runs.today)
     ratios = ratios_figure(runs.others, styles)
     if ratios is not None:
         yield Picture(
-            "Each user's mean completion time over today's, of jobs complete under both, sorted: "
-            "below ×1 it gains.",
+            f"Each user's mean completion time over that under {today}, of jobs complete under "
+            "both, sorted: below ×1 it gains.",
             ratios,
-            "Mean completion time of each user over today's, sorted; a table has the numbers",
+            f"Mean completion time of each user over that under {today}, sorted; a table has the "
+            "numbers",
             "Winners and losers",
         )
     done = [
-        (a.name, done_figure(a), f"Part of each user's tasks done under {a.name} against today")
+        (
+            a.name,
+            done_figure(a, f"under {today}"),
+            f"Part of each user's tasks done under {a.name} against {today}",
+        )
         for a in runs.others
     ]
     panels = {short_name(picture.heading): [picture] for picture in _pictures(done)}
     if panels:
         about = (
             "The part of its tasks that each user has done at the end of the trace, under the "
-            "policy (upright) and today (level). Large dots have many tasks. Blue is above the "
-            "line: more done than today; orange is below."
+            f"policy (upright) and under {today} (level). Large dots have many tasks. Blue is "
+            "above the line: more done than that; orange is below."
         )
         blocks: list[Block] = [Tabs("Policy", panels), Prose(about, "small")]
         yield Section("Tasks done", blocks, page_only=True)
@@ -509,7 +527,8 @@ def _changes(runs: Runs) -> Table:
             *(_change(against, n) for against in runs.others),
         ]
 
-    headings = ("jobs", "tasks", "completion today", "wait today")
+    today = short_name(runs.today)
+    headings = ("jobs", "tasks", f"completion under {today}", f"wait under {today}")
     policies = [short_name(against.name) for against in runs.others]
     return Table(
         "Mean completion time of each user's jobs",
@@ -519,14 +538,14 @@ def _changes(runs: Runs) -> Table:
         size=users.tasks.astype(float),
         each="user",
         rest="with fewer tasks",
-        note="Under each policy: mean completion time and wait against today's, of jobs complete "
-        "under both.",
+        note=f"Under each policy: mean completion time and wait against those under {today}, of "
+        "jobs complete under both.",
         page_only=True,
     )
 
 
 def _change(against: ComparedPolicy, n: int) -> Cell:
-    """Describe how a user's completion times differ from today's."""
+    """Describe how a user's completion times differ from those under the reference policy."""
     comparison = against.comparison
     ratio, wait = float(comparison.completion_ratio[n]), float(against.wait_difference[n])
     more = int(comparison.completed_difference[n])
@@ -591,6 +610,9 @@ def _over_time(runs: Runs, styles: Mapping[str, PolicyStyle]) -> Iterator[Block]
             "Fairness error over time; its mean is in the table above",
             "Fairness error",
         )
+        if fair is not None:
+            today = short_name(runs.today)
+            yield held_and_due(runs.baseline.workload, fair, f" under {today}")
     users = users_drawn(shared)
     until = max(outcome.summary.until for outcome in shared.values())
     panels = {
@@ -612,7 +634,7 @@ def _over_time(runs: Runs, styles: Mapping[str, PolicyStyle]) -> Iterator[Block]
 
 
 def _distributions(runs: Runs, styles: Mapping[str, PolicyStyle]) -> Iterator[Block]:
-    outcomes, others = runs.outcomes, runs.others
+    outcomes, others, today = runs.outcomes, runs.others, short_name(runs.today)
     pictures = _pictures(
         [
             (
@@ -631,7 +653,7 @@ def _distributions(runs: Runs, styles: Mapping[str, PolicyStyle]) -> Iterator[Bl
                 "Distribution of waiting times of jobs",
             ),
             (
-                "Shorter than today, by size of the job",
+                f"Shorter than under {today}, by size of the job",
                 reduction_figure(others, styles) if others else None,
                 "Reduction of the mean completion time by number of tasks",
             ),
@@ -645,7 +667,7 @@ def _distributions(runs: Runs, styles: Mapping[str, PolicyStyle]) -> Iterator[Bl
         "Parts are of the jobs that were complete under each policy: the table above has their "
         "numbers. A job waits from its submission to the start of its first task; both axes of "
         "waits are logarithmic. Slowdown: completion time over the duration of "
-        "the job's longest task. Shorter than today: by how much the mean completion time is "
+        "the job's longest task. Shorter: by how much the mean completion time is "
         "reduced, of jobs complete under both; below zero they take longer, and below −100 % they "
         "are drawn as that.",
         "small",

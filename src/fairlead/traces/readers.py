@@ -82,7 +82,9 @@ class MachineOptions:
     cores: int | None = None  # of each server
     memory: float | None = None  # GiB of each server
     user_from: str | None = None  # the column that names users
-    unended: bool = False  # whether jobs that had not ended are kept, where a format has them
+    # Jobs that had not ended are kept, where a format has them, and run until this time, in seconds
+    # since 1970 by the log's clock, or the log's last time if that is later; None leaves them out.
+    unended: float | None = None
 
 
 NO_OPTIONS = MachineOptions()

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload, first_seconds
-from fairlead.simulation.metrics._starvation import measure_starvation
 from fairlead.simulation.metrics.dominant_shares import measure_shares
 from fairlead.simulation.metrics.fairness_error import measure_fairness
+from fairlead.simulation.metrics.starvation import measure_starvation
 from fairlead.simulation.metrics.summary import summarise
 from fairlead.simulation.metrics.task_outcomes import follow_tasks
 from fairlead.simulation.metrics.utilization import capacity_over_time
@@ -63,6 +63,22 @@ def test_waits_of_a_cut_window_end_with_it(run: Run, until: float) -> None:
     for u in range(workload.n_users):
         longest = stretch = Fraction(0)
         for t, length in plain.moments(0.0, until):
+            wants = any(plain.user_of[task] == u for task in plain.active(t))
+            runs_now = any(plain.user_of[task] == u for task in plain.running(t))
+            stretch = stretch + length if wants and not runs_now else Fraction(0)
+            longest = max(longest, stretch)
+        assert found.longest[u] == pytest.approx(float(longest))
+
+
+@settings(max_examples=15)
+@given(runs(), st.sampled_from([(0.0, 3.0), (1.5, 4.0), (2.0, 11.0), (5.0, 300.0)]))
+def test_the_longest_wait_between_two_times(run: Run, window: tuple[float, float]) -> None:
+    since, until = window
+    plain, course = PlainMetrics(*run), follow_tasks(*run)
+    found = measure_starvation(*run, course, until, since=since, until=until)
+    for u in range(run[0].n_users):
+        longest = stretch = Fraction(0)
+        for t, length in plain.moments(since, until):
             wants = any(plain.user_of[task] == u for task in plain.active(t))
             runs_now = any(plain.user_of[task] == u for task in plain.running(t))
             stretch = stretch + length if wants and not runs_now else Fraction(0)

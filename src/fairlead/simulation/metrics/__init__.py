@@ -2,6 +2,6 @@
 
 from fairlead.compiled import choose_how_it_runs
 
-__all__ = ["comparison", "distribution", "summary", "task_outcomes", "utilization"]
+__all__ = ["comparison", "distribution", "starvation", "summary", "task_outcomes", "utilization"]
 
 choose_how_it_runs()

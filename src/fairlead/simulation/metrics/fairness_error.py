@@ -79,16 +79,30 @@ class FairnessError:
         return self._while_active(self.held)
 
     @property
-    def owed(self) -> FloatArray:
-        """(N,) float: cluster-hours by which each user held less than its fair share, or more (-).
+    def held_hours(self) -> FloatArray:
+        """(N,) float: cluster-hours that each user held, at the instants that count.
 
         Times the cluster's amount of the user's dominant resource, such as GPUs, it is in
         GPU-hours.
         """
+        return self._hours(self.held)
+
+    @property
+    def due_hours(self) -> FloatArray:
+        """(N,) float: cluster-hours of each user's fair share, as `held_hours`."""
+        return self._hours(self.fair)
+
+    @property
+    def owed(self) -> FloatArray:
+        """(N,) float: cluster-hours due to each user and not held; negative if it held more."""
+        return self._hours(self.fair - self.held)
+
+    def _hours(self, share: FloatArray) -> FloatArray:
+        """Return (N,) the integrals of (I, N) weighted shares, in hours of the whole cluster."""
         is_known = ~np.isnan(self.fair).any(axis=1)
-        short = (self.fair[is_known] - self.held[is_known]).sum(axis=0)
-        owed: FloatArray = short * self.weight * self.part / SECONDS_PER_HOUR
-        return owed
+        total = share[is_known].sum(axis=0)
+        hours: FloatArray = total * self.weight * self.part / SECONDS_PER_HOUR
+        return hours
 
     def over(self, window: float) -> float:
         """Return the mean error over windows of some seconds, in which shares are added up.

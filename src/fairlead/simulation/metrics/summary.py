@@ -14,10 +14,10 @@ from fairlead.errors import InputError
 from fairlead.model.cluster import FloatArray
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
-from fairlead.simulation.metrics._starvation import Starvation, measure_starvation
 from fairlead.simulation.metrics.distribution import mean, percentile
 from fairlead.simulation.metrics.dominant_shares import Shares, measure_shares
 from fairlead.simulation.metrics.fairness_error import FairnessError, measure_fairness
+from fairlead.simulation.metrics.starvation import Starvation, measure_starvation
 from fairlead.simulation.metrics.task_outcomes import (
     JobTimes,
     TaskOutcomes,

@@ -100,7 +100,7 @@ def read_slurm(
     cores: int | None = None,
     memory: float | None = None,
     user_from: str | None = None,
-    unended: bool = False,
+    unended: float | None = None,
     on_progress: ProgressReport | None = None,
 ) -> Workload:
     """Read an accounting table as a workload with recorded starts. O(rows).
@@ -118,9 +118,9 @@ def read_slurm(
         Equal servers instead, with `memory` in GiB, as many GPUs as the largest task holds.
     user_from : str, optional
         The column that names users: one of `USERS`; ``user`` when absent.
-    unended : bool
-        Keep the jobs that had not ended. Running ones end after the table's last time, pending ones
-        never start.
+    unended : float, optional
+        Keep the jobs that had not ended. Running ones run until this time, in seconds since 1970 by
+        the cluster's clock, or the table's last time if that is later; pending ones never start.
     """
     check_given(servers, cores, memory)
     if machines is None and servers is None:
@@ -131,10 +131,10 @@ def read_slurm(
     if user_from is not None and user_from not in USERS:
         raise InputError(f"must be one of {', '.join(USERS)}, not {user_from!r:.60}", "--user-from")
     collected = JobCollector()
-    columns = _Columns(user_from or "user", unended)
+    columns = _Columns(user_from or "user", unended is not None)
     rows = _last_rows(_rows_of(path, columns, collected.notes, on_progress), collected)
-    last = _last_time(rows)
-    if unended:
+    last = max(_last_time(rows), -inf if unended is None else unended)
+    if unended is not None:
         rows = _with_unended(rows, last)
     if machines is not None:
         table = read_nodes(machines)
@@ -156,7 +156,7 @@ def read_slurm(
         labels=table.labels,
     )
     if table.out:
-        what = OUT_AT_END if unended else OUT_OF_SERVICE
+        what = OUT_AT_END if unended is not None else OUT_OF_SERVICE
         more = f" and {len(table.out) - NODES_NAMED:,} more" if len(table.out) > NODES_NAMED else ""
         names = f"{', '.join(table.out[:NODES_NAMED])}{more}"
         collected.notes[what.format(names)] = len(table.out)
@@ -169,7 +169,7 @@ def read_slurm(
             has_dates=True,
             server_numbers=numbers,
         )
-    if not unended:
+    if unended is None:
         return workload
     end = last - min(row.submit for row in rows)
     return replace(

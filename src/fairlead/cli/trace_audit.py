@@ -1,0 +1,168 @@
+"""``fairlead trace audit``: what users held in a log beside their fair shares, and a gate."""
+
+from __future__ import annotations
+
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+from fairlead.cli.options import (
+    AsJson,
+    CoresOfServer,
+    Exclude,
+    MachineFile,
+    MemoryOfServer,
+    ReportPath,
+    ServersOfLog,
+    TreeFile,
+    UserFrom,
+    Weights,
+    in_queues,
+    instant_in,
+    part_of,
+    plain_trace,
+    read_any_trace,
+    seconds_of,
+    time_of,
+)
+from fairlead.cli.own_code import mechanism_of
+from fairlead.cli.parameters import Argument, Option
+from fairlead.cli.streams import check_report, show
+from fairlead.errors import InputError
+
+
+def audit(
+    trace: Annotated[
+        Path,
+        Argument(metavar="TRACE", help="Trace of any known format that has the starts of tasks."),
+    ],
+    begin: Annotated[
+        str | None,
+        Option(
+            "--from",
+            metavar="TIME",
+            help="Begin of the time that is audited, such as 2d, or a date such as "
+            "2025-01-31T12:00 where the trace has dates. [default: the first job]",
+        ),
+    ] = None,
+    end: Annotated[
+        str | None,
+        Option(
+            "--to",
+            metavar="TIME",
+            help="End of that time. At a date after the last event, jobs of a sacct table that had "
+            "not ended still run or wait. [default: the last event]",
+        ),
+    ] = None,
+    last: Annotated[
+        str | None,
+        Option("--last", metavar="TIME", help="Only so long before the end, such as 1d."),
+    ] = None,
+    max_under: Annotated[
+        str | None,
+        Option(
+            "--max-under",
+            metavar="20%",
+            help="Fail if a user held less than its fair share of that time by more.",
+        ),
+    ] = None,
+    max_owed: Annotated[
+        float | None,
+        Option(
+            "--max-owed",
+            metavar="HOURS",
+            help="Fail if a user is owed more hours of the whole cluster.",
+        ),
+    ] = None,
+    max_wait: Annotated[
+        str | None,
+        Option(
+            "--max-wait",
+            metavar="TIME",
+            help="Fail if a user's tasks waited longer, such as 12h, while none of them ran.",
+        ),
+    ] = None,
+    fair: Annotated[
+        str,
+        Option(
+            metavar="MECHANISM",
+            help="Mechanism of the fair shares: drfh, tsf, ps-dsf, or FILE.py:NAME.",
+        ),
+    ] = "drfh",
+    queues: TreeFile = None,
+    machines: MachineFile = None,
+    servers: ServersOfLog = None,
+    cores: CoresOfServer = None,
+    memory: MemoryOfServer = None,
+    user_from: UserFrom = None,
+    exclude: Exclude = None,
+    weights: Weights = None,
+    as_json: AsJson = False,
+    report: ReportPath = None,
+) -> None:
+    """Compare what users held in a log with their fair shares, over a time.
+
+    All jobs count that ran or waited in that time, also those that had not ended when the log was
+    written. With a limit, the exit status is 1 if a user is beyond it.
+
+    \b
+    Example:
+      fairlead trace audit sacct.txt --machines nodes.txt --last 1d --max-owed 5 --max-wait 12h
+    """
+    from fairlead.report.numbers import duration
+    from fairlead.simulation.log_audit import AuditLimits, audit_log
+    from fairlead.simulation.runs import check_recorded
+    from fairlead.simulation.simulate import check_fair
+    from fairlead.traces.logs.slurm import CUT_OFF
+    from fairlead.traces.problem_at_time import end_of_run
+
+    check_report(report, str(trace), "trace")
+    if machines is not None:
+        check_report(report, str(machines), "file of machines")
+    if begin is not None and last is not None:
+        raise InputError("cannot be given with --from", "--last")
+    if max_owed is not None and not max_owed >= 0:
+        raise InputError(f"must be a number of hours, 0 or more, not {max_owed:g}", "--max-owed")
+    limits = AuditLimits(
+        None if max_under is None else part_of(max_under, "--max-under"),
+        max_owed,
+        None if max_wait is None else seconds_of(max_wait, "--max-wait"),
+    )
+    fair = mechanism_of(fair)
+    check_fair(fair)
+    from_time = None if begin is None else time_of(begin, "--from")
+    to_time = None if end is None else time_of(end, "--to")
+    length = None if last is None else seconds_of(last, "--last")
+    date = to_time.timestamp() if isinstance(to_time, datetime) else None
+    workload, found = read_any_trace(
+        trace,
+        machines,
+        servers,
+        cores,
+        memory,
+        user_from,
+        exclude or (),
+        weights,
+        unended=date or 0.0,
+    )
+    if limits.is_any and CUT_OFF in workload.notes:
+        raise InputError(CUT_OFF, "", str(trace))
+    workload = in_queues(plain_trace(workload), queues)
+    check_recorded(workload, str(trace))
+    until = end_of_run(workload)
+    if to_time is not None:
+        given = instant_in(workload, to_time, "--to")
+        if date is None and given > until:
+            fault = f"is after the last event, {duration(until)} after the start"
+            raise InputError(f"{fault}; a date may be later", "--to")
+        until = given
+    since = 0.0 if from_time is None else instant_in(workload, from_time, "--from")
+    if length is not None:
+        since = max(until - length, 0.0)
+    found_audit = audit_log(workload, since, until, mechanism=fair)
+    from fairlead.report.log_audit import log_audit_document
+
+    show(log_audit_document(found_audit, trace.name, limits, found), as_json, report)
+    if any(found_audit.breaches(limits)):
+        sys.exit(1)

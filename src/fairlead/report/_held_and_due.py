@@ -1,0 +1,73 @@
+"""What users held in a run beside their fair shares: a sentence, and pictures over time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from fairlead.model.cluster import FloatArray
+from fairlead.model.ties import largest_first
+from fairlead.model.workload import Workload
+from fairlead.report._against_today import short_name
+from fairlead.report._simulation_figures import held_and_due_figure
+from fairlead.report.document import Block, Picture, Prose, Section
+from fairlead.report.numbers import change, duration, number, percent
+from fairlead.simulation.metrics.fairness_error import FairnessError
+
+USERS_DRAWN = 12
+ROUNDED = 9  # digits of cluster-hours, beyond which they are rounding
+
+
+def extremes_text(fairness: FairnessError, waits: Mapping[str, float]) -> str:
+    """Name who was owed most, who held most beyond its share, and who waited longest.
+
+    `waits` has the longest time in seconds in which tasks of a user waited and none ran, by name.
+    """
+    names, owed, due = list(waits), fairness.owed.round(ROUNDED), fairness.due_hours
+    longest = np.fromiter(waits.values(), dtype=float)
+    parts = []
+    if owed.max() > 0:
+        n = int(owed.argmax())
+        part = f" ({percent(owed[n] / due[n])} of its fair share)"
+        parts.append(f"owed most: {_first(names, owed)}, {number(owed[n])} cluster-hours{part}")
+    if owed.min() < 0:
+        n = int(owed.argmin())
+        part = f" ({change(-owed[n] / due[n])})" if due[n] > 0 else ""
+        parts.append(
+            f"held most beyond its fair share: {_first(names, -owed)}, {number(-owed[n])} "
+            f"cluster-hours{part}"
+        )
+    if longest.max() > 0:
+        wait = duration(float(longest.max()))
+        parts.append(f"waited longest with nothing running: {_first(names, longest)}, {wait}")
+    return "; ".join(parts) or "every user held its fair share all the time"
+
+
+def held_and_due(workload: Workload, fairness: FairnessError, under: str = "") -> Section:
+    """Draw the held and the fair shares over time of the users furthest from these."""
+
+    def pictures() -> Iterator[Block]:
+        owed = fairness.owed.round(ROUNDED)
+        off = np.flatnonzero(fairness.active.any(axis=0))
+        furthest = off[largest_first(np.abs(owed[off]))[:USERS_DRAWN]]
+        for n in furthest[largest_first(owed[furthest])].tolist():
+            name = short_name(workload.users[n])
+            yield Picture(
+                "",
+                held_and_due_figure(workload, fairness, n),
+                f"Share that {name} holds over time beside its fair share",
+                name,
+                small=True,
+            )
+        of = f"; the {USERS_DRAWN} users furthest from theirs" if len(off) > USERS_DRAWN else ""
+        yield Prose(f"Dominant shares, the most owed user first{of}.", "small")
+
+    return Section(f"Held and fair shares over time{under}", pictures, page_only=True)
+
+
+def _first(names: list[str], values: FloatArray) -> str:
+    """Name the first user of the largest value, and count the others that have it, too."""
+    most = np.flatnonzero(values == values.max())
+    equal = f" and {len(most) - 1} more, each" if len(most) > 1 else ""
+    return f"{short_name(names[most[0]])}{equal}"

@@ -1,0 +1,177 @@
+"""Document of an audit of a recorded run: what users held beside their fair shares, and a gate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from fairlead.model.ties import largest_first
+from fairlead.model.workload import Workload
+from fairlead.report._against_today import short_name
+from fairlead.report._held_and_due import ROUNDED, extremes_text, held_and_due
+from fairlead.report.document import (
+    FAILS,
+    HOLDS,
+    MUTED,
+    Block,
+    Content,
+    Document,
+    Listing,
+    Prose,
+    Statement,
+    count_cell,
+    figure,
+    numbers,
+    table_of,
+    words,
+)
+from fairlead.report.numbers import change, counted, duration, named, number, percent
+from fairlead.simulation.log_audit import AuditLimits, Breach, LogAudit
+
+USERS_DRAWN = 12
+USERS_NAMED = 10
+
+
+def log_audit_document(
+    audit: LogAudit, title: str, limits: AuditLimits, found: str = ""
+) -> Document:
+    """Show what each user held and was due, and the users beyond the limits.
+
+    Parameters
+    ----------
+    audit : LogAudit
+    title : str
+        Name of the log.
+    limits : AuditLimits
+    found : str
+        Format of the log.
+
+    Returns
+    -------
+    Document
+        Rendering costs O(N + I) for N users and I instants.
+    """
+    breaches = list(audit.breaches(limits))
+    period = f"{_time(audit.workload, audit.since)} to {_time(audit.workload, audit.until)}"
+    servers = counted(audit.workload.n_servers, "server")
+    active = counted(int(audit.active.sum()), "user")
+    lead = f"{servers}, {active} with jobs, from {period} ({duration(audit.until - audit.since)})"
+
+    def values() -> dict[str, Any]:
+        limit = {name: most for name, most in vars(limits).items() if most is not None}
+        rows = [breach._asdict() for breach in breaches]
+        return {"fairlead": 1, "log": title, **audit.to_dict(), "limits": limit, "beyond": rows}
+
+    return Document(
+        title,
+        "was it fair",
+        f"{found}; {lead}" if found else lead,
+        _verdict(audit, limits, breaches),
+        list(_blocks(audit, limits, breaches)),
+        values,
+        period=period,
+    )
+
+
+def _time(workload: Workload, seconds: float) -> str:
+    date = workload.date_of(seconds)
+    return duration(seconds) if date is None else f"{date:%Y-%m-%d %H:%M}"
+
+
+def _verdict(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> Statement:
+    """Name the users beyond a limit, or those that were owed and held most."""
+    if breaches:
+        users = list(dict.fromkeys(breach.user for breach in breaches))
+        text = f"{counted(len(users), 'user')} beyond the limits: {named(users, USERS_NAMED)}. "
+    else:
+        text = "No user is beyond the limits. " if limits.is_any else ""
+    kind = FAILS if breaches else HOLDS if limits.is_any else MUTED
+    waits = dict(zip(audit.workload.users, audit.longest_wait.tolist(), strict=True))
+    extremes = extremes_text(audit.fairness, waits)
+    return Statement(kind, f"{text}{extremes[0].upper()}{extremes[1:]}.")
+
+
+def _blocks(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> Iterator[Block]:
+    if limits.is_any:
+        lines = [_breach_text(breach) for breach in breaches]
+        yield Listing(lines or [f"none of: {'; '.join(_limit_texts(limits))}"], "beyond the limits")
+    names, fairness = audit.workload.users, audit.fairness
+    order = np.flatnonzero(audit.active)
+    order = order[largest_first(fairness.owed[order])]
+    rows: list[list[Content]] = []
+    for n in order.tolist():
+        under = float(audit.under[n])
+        wait = float(audit.longest_wait[n])
+        rows.append(
+            [
+                short_name(names[n]),
+                figure(float(fairness.held_hours[n])),
+                figure(float(fairness.due_hours[n])),
+                figure(float(fairness.owed[n]), lambda hours: number(round(hours, ROUNDED))),
+                figure(under, lambda part: change(-part, "as due")),
+                figure(wait or np.nan, duration),
+                count_cell(int(audit.running[n])),
+                count_cell(int(audit.waiting[n])),
+            ]
+        )
+    every = duration(fairness.part)
+    yield table_of(
+        "What each user held and was due, the most owed first",
+        [
+            *words("user"),
+            *numbers("held", "due", "owed", "against due", "longest wait", "running", "waiting"),
+        ],
+        rows,
+        each="user",
+        rest="with less",
+        note=(
+            "held, due, owed: hours of the whole cluster, by the resource of which a user holds or "
+            f"is due the largest part, compared every {every} with the fair shares of "
+            f"{fairness.mechanism.upper()} among the users whose tasks run or wait then. Hours "
+            f"above the share make up for hours below it. {_hour_text(audit.workload)} longest "
+            "wait: the longest time in which tasks of the user wait and none runs. running, "
+            "waiting: tasks at the end."
+        ),
+    )
+    if fairness.unsolved:
+        yield Prose(
+            f"{fairness.mechanism} has no certified answer at {fairness.unsolved:,} of "
+            f"{len(fairness.time):,} instants, which do not count.",
+            "warning",
+        )
+    if notes := audit.workload.notes:
+        lines = [f"{what}: {count:,}" for what, count in notes.items()]
+        yield Listing(lines, "when the log was read", "warning")
+    yield held_and_due(audit.workload, fairness)
+
+
+def _hour_text(workload: Workload) -> str:
+    """Say what an hour of the whole cluster is."""
+    cluster = workload.cluster
+    amounts = [
+        f"{number(total)} {resource}{f' ({unit})' if unit else ''}"
+        for resource, unit, total in zip(
+            cluster.resources, cluster.units, cluster.total_capacity.tolist(), strict=True
+        )
+    ]
+    return f"One such hour is an hour of {', '.join(amounts)}."
+
+
+def _breach_text(breach: Breach) -> str:
+    user, found, most = short_name(breach.user), breach.found, breach.most
+    if breach.limit == "under":
+        return f"{user}: {percent(found)} less than its fair share; at most {percent(most)}"
+    if breach.limit == "owed":
+        return f"{user}: owed {number(found)} cluster-hours; at most {number(most)}"
+    return f"{user}: waited {duration(found)} with nothing running; at most {duration(most)}"
+
+
+def _limit_texts(limits: AuditLimits) -> Iterator[str]:
+    if limits.under is not None:
+        yield f"more than {percent(limits.under)} less than its fair share"
+    if limits.owed is not None:
+        yield f"owed more than {number(limits.owed)} cluster-hours"
+    if limits.wait is not None:
+        yield f"waited more than {duration(limits.wait)} with nothing running"

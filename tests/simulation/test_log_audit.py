@@ -1,0 +1,209 @@
+"""Audits of recorded runs: shares by hand, a plain sum over instants, and the gate."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairlead.cli.main import run
+from fairlead.errors import InputError
+from fairlead.mechanisms.fair_share import FairShares
+from fairlead.model.cluster import Cluster
+from fairlead.model.workload import Workload
+from fairlead.simulation.log_audit import AuditLimits, Breach, audit_log
+
+Capture = pytest.CaptureFixture[str]
+NODES = """\
+NodeName=g1 CPUTot=8 RealMemory=8192 Gres=gpu:4 State=IDLE Partitions=gpu
+NodeName=g2 CPUTot=8 RealMemory=8192 Gres=gpu:4 State=IDLE Partitions=gpu
+"""
+HEADING = "JobID|User|Partition|Submit|Start|End|State|AllocTRES|ReqTRES|NNodes|NodeList\n"
+ASKS = "cpu=8,mem=8G,gres/gpu=4,node=1"
+DAY = "2025-01-01T"
+
+
+def row(job: int, user: str, times: tuple[str, str, str], state: str, node: str = "") -> str:
+    submit, start, end = (t if t == "Unknown" else DAY + t for t in times)
+    held = ASKS if node else ""
+    return f"{job}|{user}|gpu|{submit}|{start}|{end}|{state}|{held}|{ASKS}|1|{node}\n"
+
+
+@pytest.fixture
+def hog(tmp_path: Path) -> list[str]:
+    """Hugo has both nodes from 08:00 on; cy's and bo's jobs wait from 10:00 on."""
+    table = HEADING + row(1, "ana", ("07:00:00", "07:00:00", "08:00:00"), "COMPLETED", "g1")
+    for job, node in ((2, "g1"), (3, "g2")):
+        table += row(job, "hugo", ("08:00:00", "08:00:00", "Unknown"), "RUNNING", node)
+    for job, user in ((4, "bo"), (5, "cy")):
+        table += row(job, user, ("10:00:00", "Unknown", "Unknown"), "PENDING")
+    (tmp_path / "sacct.txt").write_text(table)
+    (tmp_path / "nodes.txt").write_text(NODES)
+    return [
+        "trace",
+        "audit",
+        str(tmp_path / "sacct.txt"),
+        "--machines",
+        str(tmp_path / "nodes.txt"),
+    ]
+
+
+def test_a_user_that_holds_all_is_found(hog: list[str], capsys: Capture) -> None:
+    """Of the ten hours from 10:00 on, each of the three users is due a third."""
+    window = ["--from", f"{DAY}10:00", "--to", f"{DAY}20:00"]
+    assert run([*hog, *window, "--json"]) == 0
+    users = json.loads(capsys.readouterr().out)["users"]
+    assert users.keys() == {"hugo", "bo", "cy"}
+    for user, held, longest in (("hugo", 10, 0), ("bo", 0, 36_000), ("cy", 0, 36_000)):
+        found = users[user]
+        assert found["held_cluster_hours"] == pytest.approx(held)
+        assert found["due_cluster_hours"] == pytest.approx(10 / 3)
+        assert found["owed_cluster_hours"] == pytest.approx(10 / 3 - held)
+        assert found["under"] == pytest.approx(1 - held * 3 / 10)
+        assert found["longest_wait"] == longest
+        assert (found["running_tasks"], found["waiting_tasks"]) == ((2, 0) if held else (0, 1))
+
+
+@pytest.mark.parametrize(
+    ("limit", "beyond"),
+    [
+        (["--max-owed", "3"], True),
+        (["--max-owed", "3.4"], False),
+        (["--max-wait", "9h59m"], True),
+        (["--max-wait", "10h"], False),
+        (["--max-under", "99%"], True),
+        (["--max-under", "1.0"], False),
+    ],
+)
+def test_limits_decide_the_status(
+    hog: list[str], capsys: Capture, limit: list[str], beyond: bool
+) -> None:
+    window = ["--from", f"{DAY}10:00", "--to", f"{DAY}20:00"]
+    assert run([*hog, *window, *limit, "--json"]) == beyond
+    found = json.loads(capsys.readouterr().out)
+    assert [b["user"] for b in found["beyond"]] == (["bo", "cy"] if beyond else [])
+    assert run([*hog, *window, *limit]) == beyond
+    verdict = capsys.readouterr().out.splitlines()[1]
+    assert verdict.startswith("✗ 2 users beyond the limits: bo, cy." if beyond else "✓ No user")
+    assert "bo and 1 more" in verdict
+
+
+def test_the_last_hours_end_at_the_last_event(hog: list[str], capsys: Capture) -> None:
+    """The last event is the submission at 10:00; nobody waits before it."""
+    assert run([*hog, "--last", "90m", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["since"], found["until"]) == pytest.approx((5400, 10_800), abs=1)
+    assert found["users"]["hugo"]["owed_cluster_hours"] == pytest.approx(0, abs=0.01)
+    assert run([*hog, "--last", "1d", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["since"] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "fault"),
+    [
+        (["--from", "2h", "--last", "1h"], "--last: cannot be given with --from"),
+        (["--to", "99h"], "--to: is after the last event"),
+        (["--from", f"{DAY}12:00"], "--from: is not before the end"),
+        (["--from", f"{DAY}09:00", "--to", f"{DAY}08:00"], "--from: is not before the end"),
+        (["--max-owed", "-1"], "--max-owed: must be a number of hours"),
+        (["--max-under", "130%"], "--max-under: must be a part such as 20%"),
+        (["--max-wait", "soon"], "--max-wait: must be"),
+        (["--fair", "none"], "fair: must be one of"),
+    ],
+)
+def test_odd_options_are_refused(
+    hog: list[str], capsys: Capture, words: list[str], fault: str
+) -> None:
+    assert run([*hog, *words]) == 2
+    told = capsys.readouterr()
+    assert (told.out, told.err.count("\n")) == ("", 1)
+    assert fault in told.err
+
+
+def test_a_gate_refuses_a_table_that_may_be_cut(hog: list[str], capsys: Capture) -> None:
+    table = Path(hog[2])
+    table.write_text(table.read_text().rstrip("\n"))
+    assert run(hog) == 0
+    assert "may be cut off" in capsys.readouterr().out
+    assert run([*hog, "--max-owed", "3"]) == 2
+    assert "may be cut off" in capsys.readouterr().err
+
+
+def test_a_trace_without_starts_is_refused(tmp_path: Path, capsys: Capture) -> None:
+    day = str(tmp_path / "day.parquet")
+    assert run(["trace", "generate", "-o", day, "--servers", "20", "--jobs", "20"]) == 0
+    capsys.readouterr()
+    assert run(["trace", "audit", day]) == 2
+    assert "does not say when its tasks started" in capsys.readouterr().err
+
+
+def test_a_page_draws_shares_over_time(hog: list[str], tmp_path: Path, capsys: Capture) -> None:
+    page = tmp_path / "page.html"
+    assert run([*hog, "--to", f"{DAY}20:00", "--report", str(page)]) == 0
+    capsys.readouterr()
+    text = page.read_text()
+    for user in ("ana", "bo", "cy", "hugo"):
+        assert f"Share that {user} holds over time beside its fair share" in text
+
+
+@st.composite
+def recorded_runs(draw: st.DrawFn) -> Workload:
+    """Draw jobs of one task on two servers, with starts that overfill them at times."""
+    n = draw(st.integers(1, 7))
+    whole = st.integers(0, 20)
+    submit = sorted(draw(st.lists(whole, min_size=n, max_size=n)))
+    wait = [draw(st.sampled_from([0.0, 1.0, 5.0, np.inf])) for _ in range(n)]
+    return Workload.from_arrays(
+        Cluster(("s",), ("cpu", "memory"), np.array([[4.0, 8.0]]), np.array([2]), ("", ""), ({},)),
+        ["ana", "bo", "cy"],
+        weight=[2, 1, 1],
+        job_user=[draw(st.integers(0, 2)) for _ in range(n)],
+        job_submit=submit,
+        set_job=range(n),
+        set_tasks=[1] * n,
+        shapes=[[draw(st.integers(1, 4)), draw(st.integers(1, 8))] for _ in range(n)],
+        task_duration=[draw(st.integers(1, 9)) for _ in range(n)],
+        task_start=[s + w for s, w in zip(submit, wait, strict=True)],
+        task_server=[0] * n,
+    )
+
+
+@settings(max_examples=15)
+@given(recorded_runs(), st.sampled_from([(0.0, 30.0), (3.0, 12.0), (10.0, 11.0)]))
+def test_hours_are_sums_over_instants(workload: Workload, window: tuple[float, float]) -> None:
+    since, until = window
+    start, end = workload.task_start, workload.task_start + workload.task_duration
+    submit, total = workload.job_submit, np.array([8.0, 16.0])
+    user, shape = workload.job_user, workload.shapes[workload.set_shape]
+    shares = FairShares(user, workload.set_place, shape, workload.places, workload.weight, "drfh")
+    part = (until - since) / 7
+    held, due = np.zeros((2, 3))
+    for k in range(7):
+        now = since + (k + 0.5) * part
+        runs = (start <= now) & (now < end)
+        active = (submit <= now) & ~(end <= now)
+        for n in range(3):
+            held[n] += (shape[runs & (user == n)].sum(axis=0) / total).max() * part / 3600
+        fair = shares.fair(active.astype(np.int64), workload.cluster.capacity, np.array([2]))
+        due += fair.share * workload.weight * part / 3600
+    if not due.any():
+        with pytest.raises(InputError, match="no task waits or runs"):
+            audit_log(workload, since, until, instants=7)
+        return
+    found = audit_log(workload, since, until, instants=7)
+    figures = found.to_dict()["users"]
+    for n, name in enumerate(workload.users):
+        if name not in figures:
+            assert due[n] == 0
+            continue
+        assert figures[name]["held_cluster_hours"] == pytest.approx(held[n])
+        assert figures[name]["due_cluster_hours"] == pytest.approx(due[n])
+        assert figures[name]["owed_cluster_hours"] == pytest.approx(due[n] - held[n])
+    limits = AuditLimits(owed=0.0)
+    expected = {workload.users[n] for n in np.flatnonzero(due - held > 1e-12)}
+    assert {b.user for b in found.breaches(limits) if b.found > 1e-12} == expected
+    assert all(isinstance(b, Breach) and b.limit == "owed" for b in found.breaches(limits))
