@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, reject
@@ -23,9 +25,14 @@ CLUSTER = Cluster(
 )
 
 
-@given(st.integers(0, 10_000))
-def test_kinds_of_traces_are_found_again(seed: int) -> None:
+@given(st.integers(0, 10_000), st.booleans())
+def test_kinds_of_traces_are_found_again(seed: int, has_names_of_kinds: bool) -> None:
     workload = random_workload(seed)
+    if has_names_of_kinds:
+        first, groups = workload.users[0], (*workload.cluster.groups, "all", "all (2)")
+        others = (f"{first}@{groups[n % len(groups)]}" for n in range(workload.n_users - 1))
+        users = (first, *dict.fromkeys(others))
+        workload = replace(workload, users=(*users, *workload.users[len(users) :]))
     try:
         found = problem_at(workload, float(workload.job_submit[-1]))
     except InputError:

@@ -165,6 +165,46 @@ def test_dates_that_a_trace_lacks(log: Path, capsys: Capture, words: str, fault:
     assert not out.exists()
 
 
+@pytest.mark.parametrize(
+    ("words", "fault"),
+    [
+        (
+            "--from 2025-01-01T06:00 --to 2025-01-01T02:00",
+            "--from: must be before --to, 2025-01-01 02:00:00, not 2025-01-01 06:00:00",
+        ),
+        (
+            "--from 2026-01-01",
+            "--from: no job is submitted from 2026-01-01 00:00:00 on; the trace has jobs from "
+            "2025-01-01 00:00:00 to 2025-01-01 06:30:00",
+        ),
+        (
+            "--from 2025-01-01T02:00 --to 2025-01-01T03:00",
+            "--from: no job is submitted from 2025-01-01 02:00:00 on and before 2025-01-01 03",
+        ),
+        (
+            "--warm-up 2026-01-01",
+            "--warm-up: must be before the last submission, 2025-01-01 06:30:00, not 2026-01-01 00",
+        ),
+        ("--warm-up 2025-01-01T06:30", "--warm-up: must be before the last submission, 2025-01-01"),
+    ],
+)
+def test_dates_are_answered_by_dates(log: Path, capsys: Capture, words: str, fault: str) -> None:
+    line = ["simulate", str(log), "--servers", "1", "--cores", "4", "-p", "recorded"]
+    assert run([*line, *words.split()]) == 2
+    printed = capsys.readouterr()
+    assert printed.err.startswith(f"fairlead: {fault}")
+    assert (printed.out, printed.err.count("\n")) == ("", 1)
+
+
+def test_notes_of_a_window_have_its_dates(log: Path, capsys: Capture) -> None:
+    line = ["trace", "convert", str(log), "-o", str(log.with_name("out.parquet"))]
+    words = "--servers 1 --cores 4 --from 2025-01-01T01:00 --to 2025-01-01T06:00"
+    assert run([*line, *words.split()]) == 0
+    printed = capsys.readouterr().out
+    assert "submitted before 2025-01-01 01:00:00 (--from): 1\n" in printed
+    assert "submitted from 2025-01-01 06:00:00 on (--to): 1\n" in printed
+
+
 def test_a_trace_without_dates(tmp_path: Path, capsys: Capture) -> None:
     trace = dated_trace(tmp_path, None)
     for verb in (

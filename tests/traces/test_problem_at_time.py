@@ -18,6 +18,7 @@ from fairlead.formats.allocation_file import read_allocation
 from fairlead.mechanisms.fair_share import FairShares
 from fairlead.model.cluster import Cluster
 from fairlead.model.queues import read_queues
+from fairlead.model.task_kinds import rows_of_split_users
 from fairlead.model.workload import DRAIN, LEAVE, Workload
 from fairlead.traces.parquet_trace import write_parquet
 from fairlead.traces.problem_at_time import end_of_run, problem_at
@@ -94,17 +95,20 @@ def test_withdrawn_jobs_wait_no_longer() -> None:
         problem_at(stays, 1000)
 
 
-def test_the_end_is_the_last_time_with_active_tasks(tmp_path: Path) -> None:
+def test_the_end_is_the_last_time_of_the_trace(tmp_path: Path) -> None:
     stays = replace(known_trace(), server=np.array([0], dtype=np.int32))
-    assert 999.99 < end_of_run(stays) < 1000
-    assert problem_at(stays, end_of_run(stays)).waiting == 3
-    withdrawn = replace(stays, job_cancel=np.full(4, np.inf))
-    assert 129.99 < end_of_run(withdrawn) < 130  # when the last task that ran ends
-    assert problem_at(withdrawn, end_of_run(withdrawn)).running == 1
-    write_parquet(withdrawn, tmp_path / "x.parquet")
+    assert end_of_run(stays) == 1000  # when bo's job is withdrawn
+    waits = replace(stays, job_cancel=np.full(4, np.inf))
+    assert end_of_run(waits) == 130  # when the last task that ran ends
+    assert (problem_at(waits, 130).running, problem_at(waits, 130).waiting) == (0, 3)
+    cut = replace(waits, recorded_until=100.0)
+    assert end_of_run(cut) == 100
+    with pytest.raises(InputError, match="101 s is after the end of the trace, 100 s"):
+        problem_at(cut, 101)
+    write_parquet(cut, tmp_path / "x.parquet")
     assert convert(tmp_path / "x.parquet", "--at", "end", "-o", tmp_path / "end.yaml") == 0
-    assert convert(tmp_path / "x.parquet", "--at", "129", "-o", tmp_path / "129.yaml") == 0
-    assert (tmp_path / "end.yaml").read_text() == (tmp_path / "129.yaml").read_text()
+    assert convert(tmp_path / "x.parquet", "--at", "100", "-o", tmp_path / "100.yaml") == 0
+    assert (tmp_path / "end.yaml").read_text() == (tmp_path / "100.yaml").read_text()
 
 
 def test_queues_of_the_trace_stay() -> None:
@@ -243,10 +247,25 @@ def test_kinds_have_names_of_their_own() -> None:
     assert found.kinds == {
         "ana": ["ana@b+c:cpu", "ana@b+c:cpu+gpu", "ana@a (2)", "ana@a+2 more", "ana@all"]
     }
-    assert found.problem.users.names == (*found.kinds["ana"], "ana@a", "bo")
+    assert found.problem.users.names == (*found.kinds["ana"], "ana@a (user)", "bo")
+    assert found.renamed == {"ana@a": "ana@a (user)"}
     assert found.problem.demand.tolist()[0] == [1.5, 0]
     # Of 16 cores, their tasks take 3, 1, 1, 3 and 1; none takes more of the 16 GPUs.
     assert found.problem.weight.tolist() == pytest.approx([3 / 9, 1 / 9, 1 / 9, 3 / 9, 1 / 9, 0, 1])
+
+
+def test_a_user_with_the_name_of_a_kind_is_renamed(tmp_path: Path, capsys: Capture) -> None:
+    """Else reports would add up its rows and those of ana, or of two users ana@...."""
+    trace = tmp_path / "x.parquet"
+    for names in (["ana", "ana@big", "cy"], ["ana", "ana@old", "ana@old (user)"]):
+        write_parquet(replace(known_trace(), users=tuple(names)), trace)
+        assert convert(trace, "-o", tmp_path / "p.yaml", "--at", "20") == 0
+        said = capsys.readouterr().out
+        new = f"{names[1]} (user{' 2' * (names[2] != 'cy')})"
+        assert f"user {names[1]} is named {new}, as its name is that of a kind of tasks\n" in said
+        problem = fairlead.load(tmp_path / "p.yaml")
+        assert problem.users.names[-1] == new
+        assert rows_of_split_users(problem.users.names, problem.cluster) == {"ana": [0, 1]}
 
 
 @given(st.integers(0, 10_000))

@@ -10,6 +10,7 @@ from fairlead.errors import InputError
 from fairlead.model.workload import Workload
 from fairlead.traces.generator import generate_day
 from fairlead.traces.resampling import DAY, WEEK, resampled
+from fairlead.traces.time_window import time_window
 
 
 def jobs_of(workload: Workload) -> dict[str, tuple[object, ...]]:
@@ -59,3 +60,11 @@ def test_users_move_by_whole_periods(hours: float, unit: float) -> None:
 def test_a_trace_of_a_day_is_refused() -> None:
     with pytest.raises(InputError):
         resampled(generate_day(servers=20, users=6, jobs=50, hours=20), 1)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_cut_is_not_before_the_last_submission(seed: int) -> None:
+    part = time_window(generate_day(servers=20, users=5, jobs=200, hours=60), end=30 * 3600)
+    assert part.recorded_until == 30 * 3600
+    moved = resampled(part, seed)
+    assert moved.recorded_until == max(30 * 3600, moved.job_submit[-1])

@@ -16,12 +16,13 @@ from fairlead.errors import InputError
 from fairlead.model.workload import Workload
 from fairlead.traces.logs import slurm
 from fairlead.traces.logs.slurm import (
+    CANCELLED_WHILE_PENDING,
     GPUS_IGNORED,
     NEVER_RAN,
     NO_PARTITION,
     NO_REQUEST,
     NO_SERVER,
-    STILL_RAN,
+    STILL_PENDING,
 )
 from fairlead.traces.logs.slurm_nodes import amounts_of, host_names, read_nodes
 from fairlead.traces.problem_at_time import problem_at
@@ -110,7 +111,9 @@ def test_each_job_is_what_its_row_says(files: tuple[Path, Path]) -> None:
 def test_what_is_left_out_is_counted(files: tuple[Path, Path]) -> None:
     notes = read(files).notes
     assert notes[slurm.STEPS] == 1
-    assert notes[slurm.NEVER_RAN] == 2
+    assert notes[CANCELLED_WHILE_PENDING] == 1
+    assert notes[STILL_PENDING] == 6  # 9_[3-8]
+    assert NEVER_RAN not in notes
     assert notes[slurm.STILL_RAN] == 1
     assert notes[slurm.EARLIER_RUNS] == 1
     assert notes[slurm.ROUNDED_UP] == 1
@@ -267,7 +270,7 @@ def test_a_job_that_was_cancelled_while_it_waited_never_ran(files: tuple[Path, P
     files[0].write_text(f"{HEADING}\n{ROWS}{row}\n")
     workload = read(files)
     assert "20" not in workload.job_names.tolist()
-    assert workload.notes[slurm.NEVER_RAN] == 3
+    assert workload.notes[CANCELLED_WHILE_PENDING] == 2
 
 
 def test_a_job_that_ended_before_its_start_has_its_own_note(files: tuple[Path, Path]) -> None:
@@ -277,7 +280,20 @@ def test_a_job_that_ended_before_its_start_has_its_own_note(files: tuple[Path, P
     workload = read(files)
     assert "20" not in workload.job_names.tolist()
     assert workload.notes[slurm.ENDED_BEFORE_START] == 1
-    assert workload.notes[slurm.NEVER_RAN] == 2
+    assert workload.notes[CANCELLED_WHILE_PENDING] == 1
+
+
+@pytest.mark.parametrize(
+    "times", ["None|Unknown|REVOKED", "2025-01-01T10:00:00|2025-01-01T10:01:00|FAILED"]
+)
+def test_other_jobs_without_a_run_have_their_own_note(files: tuple[Path, Path], times: str) -> None:
+    files[0].write_text(
+        f"{HEADING}\n{ROWS}20|ana|lab|main|2025-01-01T10:00:00|{times}|cpu=4||1||\n"
+    )
+    for unended in (None, 0.0):
+        workload = read(files, unended=unended)  # type: ignore[arg-type]
+        assert "20" not in workload.job_names.tolist()
+        assert workload.notes[NEVER_RAN] == 1
 
 
 def test_a_job_on_a_node_that_is_not_listed_is_counted(files: tuple[Path, Path]) -> None:
@@ -350,9 +366,10 @@ def test_jobs_that_had_not_ended_count_at_a_time(files: tuple[Path, Path]) -> No
     files[0].write_text(UNENDED)
     assert read(files).job_names.tolist() == ["1"]
     workload = read(files, unended=0.0)  # type: ignore[arg-type]
-    assert workload.job_names.tolist() == ["1", "2", "3_1", "3_4", "3_5", "4_[1-100...]"]
-    assert STILL_RAN not in workload.notes
-    assert workload.notes[NEVER_RAN] == 1
+    assert workload.job_names.tolist() == ["1", "2", "3_1", "3_4", "3_5", "5", "4_[1-100...]"]
+    assert not {CANCELLED_WHILE_PENDING, NEVER_RAN, STILL_PENDING, slurm.STILL_RAN} & {
+        *workload.notes
+    }
     found = problem_at(workload, 7200)  # the last time of the table, as cy submits
     assert (found.running, found.waiting) == (2, 4)
     assert found.problem.users.names == ("ana", "bo", "cy")
@@ -360,8 +377,108 @@ def test_jobs_that_had_not_ended_count_at_a_time(files: tuple[Path, Path]) -> No
     assert found.problem.task_limit.tolist() == [2, 3, 1]
     assert found.held[0].sum(axis=0).tolist() == [8, 2, 0]
     assert problem_at(workload, 1900).running == 3
-    with pytest.raises(InputError, match="after the end of the trace"):
-        problem_at(workload, 7300)
+    with pytest.raises(InputError, match="after the end of the trace, 2025-01-01 12:00:00"):
+        problem_at(workload, 7200.5)
+
+
+@pytest.mark.parametrize(("seconds", "waiting"), [(599, 2), (600, 6), (1199, 6), (1200, 5)])
+def test_a_cancelled_job_waits_until_then(
+    files: tuple[Path, Path], seconds: float, waiting: int
+) -> None:
+    """Two tasks of job 2, three jobs of array 3, and job 5 from 600 s to 1200 s."""
+    files[0].write_text(UNENDED)
+    assert problem_at(read(files, unended=0.0), seconds).waiting == waiting  # type: ignore[arg-type]
+
+
+def test_cancelled_jobs_of_an_array_each_wait(files: tuple[Path, Path]) -> None:
+    cancelled = "6_[1-3,7]|cy|2025-01-01T10:00:00|Unknown|2025-01-01T10:05:00|CANCELLED by 7||cpu=2,mem=1G|None assigned|main\n"
+    files[0].write_text(UNENDED + cancelled)
+    assert problem_at(read(files, unended=0.0), 299).waiting == 6  # type: ignore[arg-type]
+    assert problem_at(read(files, unended=0.0), 300).waiting == 2  # type: ignore[arg-type]
+    assert read(files).notes[CANCELLED_WHILE_PENDING] == 5
+
+
+def test_a_cancellation_may_be_the_last_time(files: tuple[Path, Path]) -> None:
+    late = "6|cy|2025-01-01T11:00:00|None|2025-01-01T13:00:00|CANCELLED by 7||cpu=2|None assigned|main\n"
+    files[0].write_text(UNENDED + late)
+    workload = read(files, unended=0.0)  # type: ignore[arg-type]
+    assert workload.recorded_until == 3 * 3600
+    assert problem_at(workload, 3 * 3600).waiting == 4
+    assert problem_at(workload, 3 * 3600 - 1).waiting == 5
+
+
+def test_a_job_cancelled_before_second_0_never_waits(files: tuple[Path, Path]) -> None:
+    early = "6|cy|2025-01-01T08:00:00|None|2025-01-01T09:00:00|CANCELLED by 7||cpu=2|None assigned|main\n"
+    files[0].write_text(UNENDED + early)
+    workload = read(files, unended=0.0)  # type: ignore[arg-type]
+    assert workload.start_date == read(files).start_date
+    assert "cy" not in problem_at(workload, 0).problem.users.names
+
+
+@pytest.mark.parametrize(
+    ("state", "is_out"),
+    [
+        ("MIXED", False), ("IDLE+CLOUD+POWERED_DOWN", False), ("ALLOCATED*", False),
+        ("DOWN*", True), ("IDLE+DRAIN", True), ("MIXED+DRAIN+NOT_RESPONDING", True),
+        ("FAIL", True), ("ALLOCATED+FAILING", True), ("DOWN+POWERED_DOWN", True),
+    ],
+)  # fmt: skip
+def test_nodes_out_of_service_are_noted(files: tuple[Path, Path], state: str, is_out: bool) -> None:
+    files[1].write_text(NODES.replace("CPUTot=16\n   A", f"CPUTot=16\n   State={state} X=1\n   A"))
+    workload = read(files)
+    assert workload.cluster.groups == ("n1..n2", "g1")
+    note = "nodes in state DOWN, DRAIN or FAIL (n2), which count, as the state is of today"
+    assert workload.notes.get(note, 0) == is_out
+    assert not len(workload.server)
+
+
+def test_nodes_out_of_service_count_before_the_end(files: tuple[Path, Path]) -> None:
+    """Job 2 runs on n1 and n2 at the end, so n2 still counts; g1 is down and idle."""
+    files[0].write_text(UNENDED)
+    files[1].write_text(
+        NODES.replace("Gres=gpu", "State=DOWN Gres=gpu").replace(
+            "Gres=(", "State=MIXED+DRAIN Gres=("
+        )
+    )
+    workload = read(files, unended=0.0)  # type: ignore[arg-type]
+    assert problem_at(workload, 7199).problem.count.tolist() == [2, 1]
+    assert problem_at(workload, 7200).problem.count.tolist() == [2, 0]
+    assert problem_at(workload, 7200).running == 2
+    idle = UNENDED.replace("cpu=8,mem=2G,node=2|n[1-2]", "cpu=8,mem=2G,node=1|n2")
+    files[0].write_text(idle)
+    assert problem_at(read(files, unended=0.0), 7200).problem.count.tolist() == [1, 0]  # type: ignore[arg-type]
+
+
+def test_many_nodes_out_of_service_are_named_in_part(files: tuple[Path, Path]) -> None:
+    down = "".join(f"NodeName=d{k} CPUTot=1 RealMemory=1024 State=DOWN\n" for k in range(8))
+    files[1].write_text(NODES + down)
+    found = [(what, n) for what, n in read(files).notes.items() if "state DOWN" in what]
+    assert [n for _, n in found] == [8]
+    assert "(d0, d1, d2, d3, d4 and 3 more)" in found[0][0]
+
+
+@pytest.mark.parametrize("state", ["COMPLETED", "RUNNING"])
+def test_both_spellings_of_the_end_are_one(
+    files: tuple[Path, Path], capsys: pytest.CaptureFixture[str], state: str
+) -> None:
+    """Job 1 ends at 11:00, the last time of the table, at which job 2 may still run."""
+    rows = UNENDED.splitlines()[:3]
+    if state == "COMPLETED":
+        rows[2] = rows[2].replace("Unknown|RUNNING", "2025-01-01T10:50:00|COMPLETED")
+    files[0].write_text("\n".join(rows) + "\n")
+    words = ["trace", "convert", str(files[0]), "--machines", str(files[1]), "-o", "-", "--at"]
+    found = []
+    for at in ("end", "2025-01-01T11:00", "1h"):
+        status = run([*words, at])
+        found.append((status, *capsys.readouterr()))
+    assert found[0] == found[1] == found[2]
+    assert found[0][0] == (2 if state == "COMPLETED" else 0)
+    said = (
+        "no task waits or runs at 2025-01-01 11:00:00"
+        if state == "COMPLETED"
+        else "running tasks: 2,"
+    )
+    assert said in found[0][2]
 
 
 def test_jobs_that_had_not_ended_leave_second_0_as_it_is(files: tuple[Path, Path]) -> None:
@@ -383,7 +500,7 @@ def test_a_job_of_a_pending_array_counts_once(files: tuple[Path, Path]) -> None:
     ended = "3_4|bo|2025-01-01T10:10:00|2025-01-01T10:20:00|2025-01-01T10:30:00|COMPLETED|cpu=2,mem=1G|cpu=2,mem=1G|n1|main\n"
     files[0].write_text(UNENDED + ended)
     names = read(files, unended=0.0).job_names.tolist()  # type: ignore[arg-type]
-    assert sorted(names) == ["1", "2", "3_1", "3_4", "3_5", "4_[1-100...]"]
+    assert sorted(names) == ["1", "2", "3_1", "3_4", "3_5", "4_[1-100...]", "5"]
 
 
 def test_waiting_jobs_need_what_they_ask_for(files: tuple[Path, Path]) -> None:
@@ -391,7 +508,7 @@ def test_waiting_jobs_need_what_they_ask_for(files: tuple[Path, Path]) -> None:
     files[0].write_text("\n".join("|".join([*row[:7], *row[8:]]) for row in rows))
     workload = read(files, unended=0.0)  # type: ignore[arg-type]
     assert workload.job_names.tolist() == ["1", "2"]
-    assert workload.notes[NO_REQUEST] == 2
+    assert workload.notes[NO_REQUEST] == 3
 
 
 def test_convert_at_a_recent_time(files: tuple[Path, Path], capsys: pytest.CaptureFixture) -> None:
@@ -402,7 +519,7 @@ def test_convert_at_a_recent_time(files: tuple[Path, Path], capsys: pytest.Captu
     assert run([*words, "--held", str(folder / "held.json")]) == 0
     printed = capsys.readouterr().out
     assert "running tasks: 2, waiting tasks: 3\n" in printed
-    assert f"{NEVER_RAN}: 1\n" in printed
+    assert NO_SERVER not in printed  # pending jobs have no nodes
 
 
 def test_what_a_table_lacks_is_noted(files: tuple[Path, Path]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +15,11 @@ from fairlead.errors import InputError
 from fairlead.model.cluster import BoolArray, Cluster
 from fairlead.model.workload import DRAIN, JOIN, LEAVE, Workload
 from fairlead.simulation.replay import replay
+from fairlead.traces.csv_folder import write_folder
 from fairlead.traces.parquet_trace import write_parquet
 from fairlead.traces.readers import read_workload
 from fairlead.traces.time_window import NO_STARTS, time_window
+from fairlead.traces.what_if import with_load
 from oracles.random_workloads import random_workload
 
 Capture = pytest.CaptureFixture[str]
@@ -128,10 +131,65 @@ def test_convert_and_simulate_take_a_window(tmp_path: Path, capsys: Capture) -> 
     assert found.replace(str(trace), "") == again.replace(str(out), "")
 
 
+SACCT = """\
+JobID|User|Submit|Start|End|State|AllocTRES
+1|ana|2025-01-01T10:00:00|2025-01-01T20:00:00|2025-01-01T21:00:00|COMPLETED|cpu=1
+2|bo|2025-01-01T11:00:00|2025-01-01T11:00:00|2025-01-01T20:00:00|COMPLETED|cpu=1
+3|ana|2025-01-01T13:00:00|2025-01-01T13:00:00|2025-01-01T14:00:00|COMPLETED|cpu=1
+4|bo|2025-01-01T15:00:00|2025-01-01T20:00:00|2025-01-01T21:00:00|COMPLETED|cpu=1
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "hours"),
+    [
+        ("", 6),  # from 14:00 to 20:00
+        ("--to 2025-01-01T12:30", 2.5),
+        ("--to 2025-01-01T15:00", 3),  # from 10:00 to 13:00, rather than the hour from 14:00
+        ("--until 2.5", 2.5),
+        ("--to 2025-01-01T12:30 --until 1", 1),
+        ("--to 2025-01-02", 6),  # nothing is cut off
+    ],
+)
+def test_a_wait_does_not_go_on_beyond_a_window(
+    tmp_path: Path, capsys: Capture, words: str, hours: float
+) -> None:
+    log = tmp_path / "sacct.txt"
+    log.write_text(SACCT)
+    machines = ["--servers", "1", "--cores", "4"]
+    line = ["simulate", str(log), *machines, "-p", "recorded", "--json", *words.split()]
+    assert run(line) == 0
+    longest = json.loads(capsys.readouterr().out)["policies"]["recorded"]["longest_without"]
+    assert longest == {"user": "ana", "seconds": hours * HOUR}
+
+
+def test_files_keep_where_a_window_was_cut(tmp_path: Path) -> None:
+    for out in (tmp_path / "out.parquet", tmp_path / "folder"):
+        trace = tmp_path / "x.parquet"
+        write_parquet(four_jobs(), trace)
+        assert run(["trace", "convert", str(trace), "-o", str(out), "--to", "2.5h"]) == 0
+        part = read_workload(out)[0]
+        assert part.recorded_until == 2.5 * HOUR
+        assert time_window(part, HOUR).recorded_until == 1.5 * HOUR
+        assert with_load(part, 2.0).recorded_until == 1.25 * HOUR
+        assert time_window(four_jobs(), end=4 * HOUR).recorded_until is None
+
+
+@pytest.mark.parametrize("wrong", [-1, 3600, float("nan"), "2025-01-01", True])
+def test_a_cut_before_the_last_submission_is_refused(
+    tmp_path: Path, capsys: Capture, wrong: object
+) -> None:
+    write_folder(four_jobs(), tmp_path / "x")
+    about = tmp_path / "x" / "trace.json"
+    about.write_text(json.dumps(json.loads(about.read_text()) | {"recorded_until": wrong}))
+    assert run(["trace", "info", str(tmp_path / "x")]) == 2
+    assert "recorded_until: must be seconds, at least the last" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "fault"),
     [
-        (["--from", "2h", "--to", "1h"], "--from: must be before --to (3600 s), not 7200 s"),
+        (["--from", "2h", "--to", "1h"], "--from: must be before --to, 3600 s, not 7200 s"),
         (["--from", "2h", "--to", "2h"], "--from: must be before --to"),
         (["--from", "1d"], "--from: no job is submitted from 86400 s on; the trace has jobs from"),
         (["--from", "soon"], "--from: must be seconds, a number with"),

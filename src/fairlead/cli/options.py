@@ -273,13 +273,14 @@ def read_any_trace(
             0.0 if from_time is None else max(0.0, seconds_since_start(plain, from_time, "--from"))
         )
         last = inf if to_time is None else seconds_in(plain, to_time, "--to")
+        part = time_window(plain, first, last)
         if compares_recorded and runs_over(plain, first):
             fault = (
                 "earlier jobs ran or waited then, and are left out, so that no run compares with "
                 "recorded; replay the whole trace with --warm-up, or leave recorded out"
             )
             raise InputError(fault, "--from")
-        workload = time_window(plain, first, last)
+        workload = part
     return workload, found
 
 

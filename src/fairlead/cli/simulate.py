@@ -404,6 +404,10 @@ def simulate(
 def _end_of_warm_up(workload: Workload, time: float | datetime, load: float | None) -> float:
     """Return the end of the warm-up in seconds of the replay; a date is one of the trace."""
     found = seconds_in(workload, time, "--warm-up")
+    last = float(workload.job_submit[-1])
+    if isinstance(time, datetime) and found >= last:
+        given, end = workload.time_text(found), workload.time_text(last)
+        raise InputError(f"must be before the last submission, {end}, not {given}", "--warm-up")
     # A load of 0 is refused when the jobs are moved.
     return found / (load or 1.0) if isinstance(time, datetime) else found
 

@@ -329,6 +329,8 @@ def _write_problem_at(
         text += f"{user} has several kinds of tasks, each a user: {', '.join(kinds)}\n"
     if len(found.kinds) > USERS_NAMED:
         text += f"and so have {len(found.kinds) - USERS_NAMED} more users\n"
+    for user, name in found.renamed.items():
+        text += f"user {user} is named {name}, as its name is that of a kind of tasks\n"
     figures["notes"] = dict(workload.notes)
     text += "".join(f"{what}: {count:,}\n" for what, count in workload.notes.items())
     if held is not None:

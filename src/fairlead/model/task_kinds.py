@@ -77,7 +77,8 @@ def dominant_share(taken: FloatArray, amount: FloatArray) -> FloatArray:
 def rows_of_split_users(names: Sequence[str], cluster: Cluster) -> dict[str, list[int]]:
     """Return the rows of each user of several kinds, whose names are as ``ana@big``, ``ana@old``.
 
-    `fairlead.traces.problem_at_time` names kinds so. Other names with an ``@`` are left alone.
+    `fairlead.traces.problem_at_time` names kinds so, and gives no other user such a name. Other
+    names with an ``@`` are left alone.
     """
     rows: dict[str, list[int]] = {}
     for n, name in enumerate(names):
@@ -85,6 +86,11 @@ def rows_of_split_users(names: Sequence[str], cluster: Cluster) -> dict[str, lis
         if user:
             rows.setdefault(user, []).append(n)
     return {user: found for user, found in rows.items() if len(found) > 1}
+
+
+def is_name_of_kind(name: str, cluster: Cluster) -> bool:
+    """Return whether a name is as that of a kind of tasks of some user."""
+    return bool(_user_of_kind(name, cluster))
 
 
 def _user_of_kind(name: str, cluster: Cluster) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from numbers import Real
@@ -83,6 +83,9 @@ class Workload:
     origin: str = ""  # source of the workload, for reports
     # Date of second 0 by the clock of the log, as seconds since 1970; None if the log has none.
     start_date: float | None = None
+    # Time at which later submissions were cut off; None if the trace has the last one. Up to it the
+    # recorded run is complete; later the missing jobs might have run.
+    recorded_until: float | None = None
     # Numbers of dropped, repaired or simplified records on reading, for reports.
     notes: Mapping[str, int] = field(default_factory=dict)
 
@@ -116,6 +119,7 @@ class Workload:
         quotas: Quotas | None = None,
         origin: str = "",
         start_date: float | None = None,
+        recorded_until: float | None = None,
         notes: Mapping[str, int] | None = None,
     ) -> Workload:
         """Validate the arrays and bring them into one normal form.
@@ -141,7 +145,7 @@ class Workload:
             By default unknown. The server of a task without a start is unknown, too.
         server_time, server_event, server : (X,) arrays, optional
             By default no events.
-        queues, limits, quotas, origin, start_date, notes
+        queues, limits, quotas, origin, start_date, recorded_until, notes
             See the fields; `fairlead.model.queues` and `fairlead.model.quotas` read them.
 
         Raises
@@ -224,6 +228,7 @@ class Workload:
             quotas=dict(quotas or {}),
             origin=origin,
             start_date=None if start_date is None else _date(start_date),
+            recorded_until=None if recorded_until is None else _cut(recorded_until, submit[-1]),
             notes=dict(notes or {}),
         )
 
@@ -262,6 +267,11 @@ class Workload:
         if self.start_date is None or not 0 <= self.start_date + seconds <= LATEST_DATE:
             return None
         return datetime.fromtimestamp(self.start_date + seconds, UTC)
+
+    def time_text(self, seconds: float) -> str:
+        """Write a time as a date, if the trace has dates, else as seconds."""
+        date = self.date_of(seconds)
+        return f"{seconds:g} s" if date is None else f"{date:%Y-%m-%d %H:%M:%S}"
 
     @property
     def span(self) -> float:
@@ -477,6 +487,7 @@ def excerpt(
         quotas=workload.quotas,
         origin=workload.origin,
         start_date=workload.start_date,
+        recorded_until=workload.recorded_until,
         notes=workload.notes,
     )
     return Excerpt(part, np.flatnonzero(tasks), np.flatnonzero(servers))
@@ -502,7 +513,16 @@ def first_seconds(workload: Workload, seconds: float) -> Workload:
     kept_alone = first_server[np.add.reduceat(there, first_server, dtype=np.int64) == 0]
     there[kept_alone] = True
     events = before | np.isin(workload.server, kept_alone)
-    return excerpt(workload, jobs[workload.set_job], there, events).workload
+    part = excerpt(workload, jobs[workload.set_job], there, events).workload
+    return part if jobs.all() else replace(part, recorded_until=float(seconds))
+
+
+def _cut(seconds: float, last_submission: float) -> float:
+    is_number = isinstance(seconds, Real) and not isinstance(seconds, bool)
+    if not (is_number and last_submission <= seconds < np.inf):
+        fault = f"must be seconds, at least the last submission ({last_submission:g})"
+        raise ProblemError(f"{fault}, not {seconds!r:.60}", "recorded_until")
+    return float(seconds)
 
 
 def _date(seconds: float) -> float:

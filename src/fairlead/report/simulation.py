@@ -311,10 +311,12 @@ def _starved(runs: Runs, found: Mapping[str, Figures]) -> Section:
     note = (
         "got nothing at all: users with tasks of which none ran while jobs arrived, or none ever; "
         "also tasks that fit no server count. How long: the longest uninterrupted time in which "
-        "tasks of a user waited and none ran."
+        "tasks of a user waited and none ran"
     )
+    until = runs.baseline.workload.recorded_until
+    cut = "" if until is None else f", in the first {duration(until)}; later jobs were cut off"
     about = "Users that got nothing at all, and the longest waits with nothing"
-    return Section(about, [table_of(about, columns, rows, note=note)])
+    return Section(about, [table_of(about, columns, rows, note=f"{note}{cut}.")])
 
 
 def _gains(runs: Runs, styles: Mapping[str, PolicyStyle]) -> Table:

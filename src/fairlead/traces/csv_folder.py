@@ -233,6 +233,7 @@ def _read_marker(path: Path) -> dict[str, Any]:
             "resources": resources,
             "origin": str(found.get("origin", "")),
             "start_date": found.get("start_date"),
+            "recorded_until": found.get("recorded_until"),
             "notes": notes,
             "devices": texts(found.get("devices", []), "devices"),
             "queues": found.get("queues", []),

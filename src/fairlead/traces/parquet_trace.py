@@ -69,7 +69,8 @@ def read_parquet(path: Path, *, on_progress: ProgressReport | None = None) -> Wo
 
 def about(workload: Workload) -> dict[str, Any]:
     """Return the parts of a workload beside its tables, as plain values without empty ones."""
-    queues, start = workload.queues, workload.start_date
+    queues = workload.queues
+    times = {"start_date": workload.start_date, "recorded_until": workload.recorded_until}
     parts = {
         "devices": list(workload.cluster.devices),
         "queues": [] if queues is None else queues.rows(),
@@ -79,7 +80,7 @@ def about(workload: Workload) -> dict[str, Any]:
     return {
         "origin": workload.origin,
         "notes": dict(workload.notes),
-        **({} if start is None else {"start_date": start}),
+        **{name: time for name, time in times.items() if time is not None},
         **{name: part for name, part in parts.items() if part},
     }
 
@@ -200,6 +201,7 @@ def _workload(frame: pl.DataFrame, header: Mapping[str, Any]) -> Workload:
         quotas=read_quotas(header.get("quotas", {})),
         origin=header["origin"],
         start_date=header.get("start_date"),
+        recorded_until=header.get("recorded_until"),
         notes=header["notes"],
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import compress
+from itertools import chain, compress
 from itertools import count as count_from
 from typing import Any, NamedTuple
 
@@ -18,7 +18,12 @@ from fairlead.model.fitting import ROUNDING
 from fairlead.model.problem import Problem
 from fairlead.model.queues import Queues
 from fairlead.model.run_log import RECORDED
-from fairlead.model.task_kinds import TaskKinds, kinds_of_tasks, weights_of_kinds
+from fairlead.model.task_kinds import (
+    TaskKinds,
+    is_name_of_kind,
+    kinds_of_tasks,
+    weights_of_kinds,
+)
 from fairlead.model.workload import JOIN, Workload
 
 
@@ -35,6 +40,8 @@ class ProblemAtTime:
     kinds: Mapping[str, list[str]]  # the users of the problem that stand for one of the trace
     of_one_size: bool  # whether all tasks of each user of the problem are equal
     overfull: tuple[str, ...]  # servers on which more runs than they have, by the trace
+    # Names in the problem of users whose name in the trace is as that of a kind of tasks.
+    renamed: Mapping[str, str]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers as plain values, for JSON."""
@@ -47,6 +54,7 @@ class ProblemAtTime:
             "too_large": self.too_large,
             "kinds": dict(self.kinds),
             "overfull": list(self.overfull),
+            "renamed": dict(self.renamed),
         }
 
     def allocation(self) -> dict[str, Any]:
@@ -123,7 +131,7 @@ def problem_at(workload: Workload, seconds: float) -> ProblemAtTime:
     sets, place, shape = sets[fit], place[fit], shape[fit]
     if not len(sets):
         fits = " that fits a server" if too_large else ""
-        raise InputError(f"no task{fits} waits or runs at {_shown(workload, seconds)}", "--at")
+        raise InputError(f"no task{fits} waits or runs at {workload.time_text(seconds)}", "--at")
     user = workload.job_user[workload.set_job[sets]]
     kinds = kinds_of_tasks(user, place, workload.shapes[shape])
     _, first = np.unique(kinds.of_set, return_index=True)
@@ -164,6 +172,7 @@ def problem_at(workload: Workload, seconds: float) -> ProblemAtTime:
     runs &= np.repeat(kind_of_set >= 0, workload.set_tasks)
     running = int(runs.sum())
     used = _used_amounts(workload, runs, kind_of_set, len(users))
+    split = _split_users(kinds.user)
     return ProblemAtTime(
         problem,
         used.held,
@@ -173,17 +182,24 @@ def problem_at(workload: Workload, seconds: float) -> ProblemAtTime:
         used.unplaced,
         {
             workload.users[n]: [users[m] for m in np.flatnonzero(kinds.user == n).tolist()]
-            for n in _split_users(kinds.user)
+            for n in split
         },
         not distances.any(),
         used.overfull,
+        {
+            workload.users[n]: name
+            for n, name in zip(kinds.user.tolist(), users, strict=True)
+            if n not in split and name != workload.users[n]
+        },
     )
 
 
 def end_of_run(workload: Workload) -> float:
-    """Return the last time, in seconds, at which tasks of the recorded run are active. O(T)."""
+    """Return the last time of a trace, in seconds; tasks that end then are not active. O(T)."""
+    if workload.recorded_until is not None:
+        return workload.recorded_until
     end = _ends(workload)
-    return max(workload.span, float(np.nextafter(end[np.isfinite(end)].max(initial=0.0), 0.0)))
+    return max(workload.span, float(end[np.isfinite(end)].max(initial=0.0)))
 
 
 def _ends(workload: Workload) -> FloatArray:
@@ -206,7 +222,11 @@ def _names(
     eligible: BoolArray,
     present: BoolArray,
 ) -> list[str]:
-    """Return a name of each kind: its user, and where it has several, its servers and resources."""
+    """Return a name of each kind: its user, and where it has several, its servers and resources.
+
+    A user of one kind whose name is as that of a kind gets another name, so that reports do not
+    add up its amounts and those of a user of several kinds.
+    """
     cluster, split = workload.cluster, set(_split_users(kinds.user))
     names: list[str] = []
     queues = () if workload.queues is None else workload.queues.names
@@ -214,7 +234,12 @@ def _names(
     for m, n in enumerate(kinds.user.tolist()):
         user = workload.users[n]
         if n not in split:
+            if is_name_of_kind(user, cluster):
+                numbered = (f"{user} (user {k})" for k in count_from(2))
+                free = (name for name in chain([f"{user} (user)"], numbered) if name not in taken)
+                user = next(free)
             names.append(user)
+            taken.add(user)
             continue
         everywhere = bool((eligible[m] == present).all())
         where = "all" if everywhere else _servers(list(compress(cluster.groups, eligible[m])))
@@ -249,18 +274,12 @@ def _active_tasks(workload: Workload, seconds: float) -> tuple[BoolArray, BoolAr
     """Return which tasks wait or run, and which run; both (T,) bool."""
     submit = np.repeat(workload.job_submit[workload.set_job], workload.set_tasks)
     start, end = workload.task_start, _ends(workload)
-    last = max(workload.span, float(end[np.isfinite(end)].max(initial=0.0)))
+    last = end_of_run(workload)
     if seconds > last:
-        given, end_time = (_shown(workload, time) for time in (seconds, last))
+        given, end_time = (workload.time_text(time) for time in (seconds, last))
         raise InputError(f"{given} is after the end of the trace, {end_time}", "--at")
     active = (submit <= seconds) & (seconds < end)
     return active, active & np.isfinite(start) & (start <= seconds)
-
-
-def _shown(workload: Workload, seconds: float) -> str:
-    """Write a time of a trace as a date, if the trace has dates."""
-    date = workload.date_of(seconds)
-    return f"{seconds:g} s" if date is None else f"{date:%Y-%m-%d %H:%M:%S}"
 
 
 class _UsedAmounts(NamedTuple):

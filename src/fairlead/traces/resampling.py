@@ -45,9 +45,11 @@ def resampled(workload: Workload, seed: int) -> Workload:
     before = np.cumsum(sizes) - sizes
     tasks = np.repeat(workload.first_task[:-1][sets] - before, sizes) + np.arange(sizes.sum())
     origin = f"{workload.origin}, resampled {seed}" if workload.origin else f"resampled {seed}"
+    until = workload.recorded_until
     return replace(
         workload,
         origin=origin,
+        recorded_until=None if until is None else max(until, float(moved.max())),
         job_names=workload.job_names[order],
         job_user=workload.job_user[order],
         job_submit=moved[order],

@@ -61,13 +61,14 @@ def time_window(workload: Workload, begin: float = 0.0, end: float = inf) -> Wor
     >>> morning.n_jobs < day.n_jobs, bool(morning.job_submit.max() < 6 * 3600)
     (True, True)
     """
+    since = workload.time_text(begin)
+    until = workload.time_text(end) if end < inf else ""
     if begin >= end:
-        raise InputError(f"must be before --to ({end:g} s), not {begin:g} s", "--from")
+        raise InputError(f"must be before --to, {until}, not {since}", "--from")
     if not ((workload.job_submit >= begin) & (workload.job_submit < end)).any():
-        first, last = workload.job_submit[[0, -1]]
-        until = f" and before {end:g} s" if end < inf else ""
-        fault = f"no job is submitted from {begin:g} s on{until}"
-        raise InputError(f"{fault}; the trace has jobs from {first:g} s to {last:g} s", "--from")
+        first, last = map(workload.time_text, workload.job_submit[[0, -1]].tolist())
+        fault = f"no job is submitted from {since} on{f' and before {until}' if until else ''}"
+        raise InputError(f"{fault}; the trace has jobs from {first} to {last}", "--from")
     part = workload if end == inf else first_seconds(workload, end)
     earlier = int((workload.job_submit < begin).sum())
     later = workload.n_jobs - part.n_jobs
@@ -79,8 +80,8 @@ def time_window(workload: Workload, begin: float = 0.0, end: float = inf) -> Wor
     events[state[part.server_event[state] != JOIN]] = True
     everywhere = np.ones(part.n_servers, dtype=bool)
     notes = [
-        (f"jobs left out, as they were submitted before {begin:g} s (--from)", earlier),
-        (f"jobs left out, as they were submitted from {end:g} s on (--to)", later),
+        (f"jobs left out, as they were submitted before {since} (--from)", earlier),
+        (f"jobs left out, as they were submitted from {until} on (--to)", later),
     ]
     if part.has_starts and runs_over(workload, begin):
         known = ~np.isnan(part.task_start[jobs[np.repeat(part.set_job, part.set_tasks)]])
@@ -91,7 +92,7 @@ def time_window(workload: Workload, begin: float = 0.0, end: float = inf) -> Wor
             task_server=np.full_like(part.task_server, -1),
         )
     cut = excerpt(part, jobs[part.set_job], everywhere, events).workload
-    origin = f"from {begin:g} s" + (f" to {end:g} s" if end < inf else "")
+    origin = f"from {since}" + (f" to {until}" if until else "")
     return replace(
         cut,
         job_submit=cut.job_submit - begin,
@@ -100,5 +101,6 @@ def time_window(workload: Workload, begin: float = 0.0, end: float = inf) -> Wor
         server_time=np.maximum(cut.server_time - begin, 0.0),
         origin=f"{cut.origin}, {origin}" if cut.origin else origin,
         start_date=None if cut.start_date is None else cut.start_date + begin,
+        recorded_until=None if cut.recorded_until is None else cut.recorded_until - begin,
         notes={**cut.notes, **{what: n for what, n in notes if n}},
     )

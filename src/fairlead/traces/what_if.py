@@ -143,6 +143,7 @@ def with_load(workload: Workload, load: float) -> Workload:
         job_submit=submit,
         job_cancel=submit + (workload.job_cancel - workload.job_submit) / load,
         server_time=server_time,
+        recorded_until=None if workload.recorded_until is None else workload.recorded_until / load,
         task_start=np.full_like(workload.task_start, np.nan),
         task_server=np.full_like(workload.task_server, -1),
     )

@@ -7,11 +7,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from fairlead.model.run_log import RunLog
-from fairlead.model.workload import Workload
+from fairlead.model.workload import Workload, first_seconds
 from fairlead.simulation.metrics.dominant_shares import measure_shares
 from fairlead.simulation.metrics.fairness_error import measure_fairness
 from fairlead.simulation.metrics.starvation import measure_starvation
@@ -44,6 +44,30 @@ def test_by_looking_at_every_moment(run: Run, arrivals: float) -> None:
         assert found.longest[u] == pytest.approx(float(longest))
         nothing = (wanted and not ran) or (not ever and longest > 0)
         assert found.got_nothing[u] == nothing
+
+
+@given(runs(), st.sampled_from([3.0, 5.0, 8.0]))
+def test_waits_of_a_cut_window_end_with_it(run: Run, until: float) -> None:
+    """Later jobs of a user may run while the earlier ones wait, so both are judged until then."""
+    workload, log = run
+    early = workload.job_submit < until
+    assume(early.any() and not early.all())
+    part = first_seconds(workload, until)
+    kept = log.task < part.n_tasks  # jobs are in order of submission
+    sets = slice(part.n_sets)
+    columns = {name: getattr(log, name)[kept] for name in ("task", "start", "end", "lost")}
+    servers = np.zeros(kept.sum(), dtype=np.int32)
+    cut = RunLog("cut", **columns, server=servers, set_unplaceable=log.set_unplaceable[sets])
+    found = summarise(part, cut, instants=0).starvation
+    plain = PlainMetrics(*run)
+    for u in range(workload.n_users):
+        longest = stretch = Fraction(0)
+        for t, length in plain.moments(0.0, until):
+            wants = any(plain.user_of[task] == u for task in plain.active(t))
+            runs_now = any(plain.user_of[task] == u for task in plain.running(t))
+            stretch = stretch + length if wants and not runs_now else Fraction(0)
+            longest = max(longest, stretch)
+        assert found.longest[u] == pytest.approx(float(longest))
 
 
 @settings(max_examples=15)

@@ -227,6 +227,9 @@ def summarise(
 
     Notes
     -----
+    Waits with nothing running count until the last event; in a trace whose later submissions were
+    cut off, until then (`Workload.recorded_until`), as the missing jobs might have run.
+
     With a warm-up the figures are of:
 
     - the jobs submitted from `since` on: waits, completion times, slowdowns, completion ratios,
@@ -286,7 +289,9 @@ def summarise(
         shares=shares,
         shares_of_arrivals=shares_of_arrivals,
         fairness=fairness,
-        starvation=measure_starvation(workload, log, outcomes, arrivals, since=since),
+        starvation=measure_starvation(
+            workload, log, outcomes, arrivals, since=since, until=workload.recorded_until
+        ),
         since=since,
         until=until,
         arrivals=arrivals,

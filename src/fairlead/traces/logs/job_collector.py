@@ -44,17 +44,24 @@ class JobCollector:
         self._places: dict[Place | None, int] = {}  # None: everywhere
         self._job_user, self._job_submit = array("i"), array("d")
         self._job_gang, self._sets_of_job = array("b"), array("i")
-        self._job_limit = array("d")
+        self._job_limit, self._job_cancel = array("d"), array("d")
         self._set_shape, self._set_place, self._set_tasks = array("i"), array("i"), array("i")
         self._duration, self._start, self._server = array("d"), array("d"), array("q")
 
     def add_job(
-        self, name: str, user: str, submit: float, *, gang: bool = False, limit: float = inf
+        self,
+        name: str,
+        user: str,
+        submit: float,
+        *,
+        gang: bool = False,
+        limit: float = inf,
+        cancel: float = inf,
     ) -> None:
         """Begin a job, its sets of tasks follow; raises InputError, placeless, for a name in use.
 
-        `submit` is seconds from the start of the trace; a `limit`, seconds of a task, counts if
-        positive.
+        `submit`, and `cancel` when its user withdraws it, are seconds from the start of the trace;
+        a `limit`, seconds of a task, counts if positive.
         """
         if name in self._names:
             raise InputError(f"duplicate job {name!r}")
@@ -63,6 +70,7 @@ class JobCollector:
         self._job_submit.append(submit)
         self._job_gang.append(gang)
         self._job_limit.append(limit if limit > 0 else inf)
+        self._job_cancel.append(cancel)
         self._sets_of_job.append(0)
 
     def refuse_beyond(self, tasks: int, what: str) -> None:
@@ -122,9 +130,10 @@ class JobCollector:
         if not self._names:
             raise InputError(f"holds no job that ever ran{in_brackets(self.notes)}")
         submit, start = np.frombuffer(self._job_submit), np.frombuffer(self._start)
+        cancel = np.frombuffer(self._job_cancel)
         if from_first:
             first = float(submit.min())
-            submit, start = submit - first, start - first
+            submit, start, cancel = submit - first, start - first, cancel - first
         if has_dates and first >= EARLIEST_DATE:
             start_date = first
         self.notes[OUT_OF_ORDER] += int((submit < np.maximum.accumulate(submit)).sum())
@@ -146,6 +155,7 @@ class JobCollector:
             job_submit=submit[order],
             job_gang=np.frombuffer(self._job_gang, dtype=np.int8)[order].astype(bool),
             job_limit=np.frombuffer(self._job_limit)[order],
+            job_cancel=cancel[order],
             set_job=np.repeat(np.arange(len(order), dtype=np.int32), sets_of_job[order]),
             set_shape=np.frombuffer(self._set_shape, dtype=np.int32)[sets],
             set_place=np.frombuffer(self._set_place, dtype=np.int32)[sets],

@@ -12,15 +12,18 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import repeat
 from math import inf, isfinite
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from fairlead.errors import InputError
 from fairlead.model.cluster import Cluster
-from fairlead.model.workload import Workload
+from fairlead.model.workload import DRAIN, Workload
 from fairlead.traces._stored_files import ProgressReport, faults_within, read_lines, show
 from fairlead.traces.logs.job_collector import JobCollector, Place, check_given
 from fairlead.traces.logs.slurm_nodes import NodeTable, amounts_of, host_names, read_nodes
@@ -33,6 +36,8 @@ ABSENT = frozenset({"", "unknown", "none", "n/a", "(null)"})
 NO_LIMIT = frozenset({*ABSENT, "unlimited", "infinite", "partition_limit", "invalid"})
 
 STEPS = "rows of steps left out, as their jobs hold them"
+CANCELLED_WHILE_PENDING = "jobs left out, as they were cancelled while pending"
+STILL_PENDING = "jobs left out, as they were still pending"
 NEVER_RAN = "jobs left out, as they never ran"
 ENDED_BEFORE_START = "jobs left out, as they ended before they started"
 STILL_RAN = "jobs left out, as they had not ended"
@@ -46,6 +51,12 @@ UNKNOWN_PARTITION = "jobs of a partition that no node has; they may run everywhe
 GPUS_IGNORED = "jobs that ask for GPUs, which no node has; read without them"
 CUT_OFF = "last row without a line end, where the table may be cut off"
 NO_SERVER = "jobs whose nodes are not known, or not among the machines"
+OUT_OF_SERVICE = "nodes in state DOWN, DRAIN or FAIL ({}), which count, as the state is of today"
+OUT_AT_END = (
+    "nodes in state DOWN, DRAIN or FAIL ({}), which count before the last time of the table, and "
+    "then if jobs run on them"
+)
+NODES_NAMED = 5
 HALF_SECOND = 0.5  # times are whole seconds
 _DURATION = re.compile(r"(?:(\d{1,7})-)?(?:(\d{1,7}):)?(\d{1,7}):(\d{1,7}(?:\.\d+)?)")
 _DAYS_AND_HOURS = re.compile(r"(\d{1,7})-(\d{1,7})")
@@ -60,6 +71,7 @@ class SlurmRow(NamedTuple):
     submit: float
     start: float
     seconds: float
+    cancel: float  # when it was cancelled while pending; else infinite
     limit: float
     amounts: Mapping[str, float]
     nodes: int
@@ -71,7 +83,7 @@ class _Columns(NamedTuple):
     """How rows are read."""
 
     user: str  # the column that names users
-    unended: bool  # whether jobs that had not ended are kept
+    unended: bool  # whether jobs that had not ended, or were cancelled while pending, are kept
 
 
 def is_sacct(line: str) -> bool:
@@ -121,8 +133,9 @@ def read_slurm(
     collected = JobCollector()
     columns = _Columns(user_from or "user", unended is not None)
     rows = _last_rows(_rows_of(path, columns, collected.notes, on_progress), collected)
+    last = max(_last_time(rows), -inf if unended is None else unended)
     if unended is not None:
-        rows = _with_unended(rows, unended)
+        rows = _with_unended(rows, last)
     if machines is not None:
         table = read_nodes(machines)
     else:
@@ -142,15 +155,30 @@ def read_slurm(
         units=tuple(UNITS[r] for r in used),
         labels=table.labels,
     )
+    if table.out:
+        what = OUT_AT_END if unended is not None else OUT_OF_SERVICE
+        more = f" and {len(table.out) - NODES_NAMED:,} more" if len(table.out) > NODES_NAMED else ""
+        names = f"{', '.join(table.out[:NODES_NAMED])}{more}"
+        collected.notes[what.format(names)] = len(table.out)
     numbers = {number: number for number in range(int(table.count.sum()))}
     with faults_within(str(path)):
-        return collected.workload(
+        workload = collected.workload(
             cluster,
             f"sacct table {path.name}",
             from_first=True,
             has_dates=True,
             server_numbers=numbers,
         )
+    if unended is None:
+        return workload
+    end = last - min(row.submit for row in rows)
+    return replace(
+        workload,
+        recorded_until=end,
+        server_time=np.full(len(table.out), end),
+        server_event=np.full(len(table.out), DRAIN, dtype=np.int8),
+        server=np.array([table.numbers[name] for name in table.out], dtype=np.int32),
+    )
 
 
 def _rows_of(
@@ -187,7 +215,7 @@ def _row_of(
 ) -> SlurmRow | None:
     """Return a row of a job that ran and ended; None for another one, which is counted.
 
-    A job that had not ended has an infinite run time, and one that waited an infinite start.
+    A job that had not ended has an infinite run time, and one that never started an infinite start.
     """
     job = values["jobid"]
     if not job:
@@ -200,12 +228,18 @@ def _row_of(
     state = values["state"].partition(" ")[0].upper()
     held = values["alloctres"] if "alloctres" in values else values["reqtres"]
     is_unended = end is None or state in ("RUNNING", "SUSPENDED", "COMPLETING")
-    if columns.unended and state == "PENDING":
+    cancel = inf
+    if start is None or state == "PENDING" or (not held and end is not None):
+        reason = NEVER_RAN
+        if state == "PENDING":
+            reason = STILL_PENDING
+        elif end is not None and (start is None or state == "CANCELLED"):
+            reason, cancel = CANCELLED_WHILE_PENDING, end
+        if not columns.unended or reason == NEVER_RAN:
+            notes[reason] += len(_jobs_of_array(job))
+            return None
         start, held = inf, values.get("reqtres", "") or held
-    elif start is None or (not held and end is not None):
-        notes[NEVER_RAN] += 1
-        return None
-    if end is not None and end < start:
+    elif end is not None and end < start:
         notes[ENDED_BEFORE_START] += 1
         return None
     if is_unended and not columns.unended:
@@ -215,7 +249,7 @@ def _row_of(
         notes[NO_REQUEST] += 1
         return None
     seconds = inf
-    if not is_unended:
+    if isfinite(start) and not is_unended:
         assert end is not None
         seconds = end - start or HALF_SECOND
         notes[ROUNDED_UP] += end == start
@@ -236,6 +270,7 @@ def _row_of(
         min(submit, start),  # a requeued job may start before its last submission
         start,
         seconds,
+        cancel,
         inf if limit.lower() in NO_LIMIT else _seconds(limit),
         amounts,
         max(nodes, 1),
@@ -253,32 +288,42 @@ def _last_rows(rows: Iterator[SlurmRow], collected: JobCollector) -> list[SlurmR
     return list(found.values())
 
 
-def _with_unended(rows: list[SlurmRow], until: float) -> list[SlurmRow]:
+def _jobs_of_array(job: str) -> list[str]:
+    """Return the jobs of a pending array, ``9_[1-3%2]``; of another job its name."""
+    with suppress(InputError):  # such as ``9_[1-100...]``, which sacct cuts
+        return host_names(re.sub(r"%[0-9]+", "", job))
+    return [job]
+
+
+def _last_time(rows: list[SlurmRow]) -> float:
+    """Return the last time of a table; minus infinity of an empty one."""
+    times = (
+        t for row in rows for t in (row.submit, row.start, row.start + row.seconds, row.cancel)
+    )
+    return max(filter(isfinite, times), default=-inf)
+
+
+def _with_unended(rows: list[SlurmRow], last: float) -> list[SlurmRow]:
     """Return rows that all end, with a row for each pending job of an array.
 
-    Running jobs end a second after `until`, or after the last time if that is later.
+    Running jobs end a second after the `last` time, so that they run then.
 
     Rows without an end begin with the first one that has an end at the earliest, so that they do
     not change what second 0 is.
     """
     first = min((row.submit for row in rows if isfinite(row.seconds)), default=-inf)
-    times = [row.start + row.seconds for row in rows if isfinite(row.start + row.seconds)]
-    times += [row.submit for row in rows] + [row.start for row in rows if isfinite(row.start)]
-    last = max([*times, until]) + 1.0  # so that a job runs at the last time
     found: list[SlurmRow] = []
     known = {row.job for row in rows}
     for row in rows:
         if isfinite(row.seconds):
             found.append(row)
             continue
-        later = row._replace(submit=max(row.submit, first), start=max(row.start, first))
-        if isfinite(row.start):
-            found.append(later._replace(seconds=last - later.start))
+        submit, start, cancel = (max(time, first) for time in (row.submit, row.start, row.cancel))
+        later = row._replace(submit=submit, start=start, cancel=cancel)
+        if isfinite(start):
+            found.append(later._replace(seconds=last + 1.0 - start))
             continue
-        names = [row.job]
-        with suppress(InputError):  # such as ``9_[1-100...]``, which sacct cuts
-            names = host_names(re.sub(r"%[0-9]+", "", row.job))
-            names = [name for name in names if name == row.job or name not in known]
+        names = [name for name in _jobs_of_array(row.job) if name == row.job or name not in known]
         found += [later._replace(job=name, seconds=1.0) for name in names]
     return found
 
@@ -299,7 +344,8 @@ def _collect(
     tasks = sum(part.nodes for part in parts)
     limit = min(part.limit for part in parts)
     name = first.job.partition("+")[0]
-    collected.add_job(name, first.user, first.submit, gang=tasks > 1, limit=limit)
+    cancel = max(part.cancel for part in parts)
+    collected.add_job(name, first.user, first.submit, gang=tasks > 1, limit=limit, cancel=cancel)
     has_gpus = any(RESOURCES[r] == "gpu" for r in used)
     collected.notes[GPUS_IGNORED] += not has_gpus and any(part.amounts.get("gpu") for part in parts)
     for part in parts:
@@ -307,7 +353,7 @@ def _collect(
         hosts = [table.numbers.get(name, -1) for name in host_names(part.hosts)]
         if len(hosts) != part.nodes:
             hosts = [-1] * part.nodes
-        collected.notes[NO_SERVER] += -1 in hosts
+        collected.notes[NO_SERVER] += -1 in hosts and isfinite(part.start)
         begin = 0
         for shape, count in _shares(part, used):
             collected.add_tasks(

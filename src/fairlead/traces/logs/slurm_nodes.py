@@ -24,6 +24,8 @@ _MEMORY = {"": 2**-10, "K": 2**-20, "M": 2**-10, "G": 1.0, "T": 2**10, "P": 2**2
 _AMOUNT = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)([KMGTP]?)(?:i?B|[nc])?", re.IGNORECASE)
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 MOST_HOSTS = 1_000_000
+# Parts of a state such as ``MIXED+DRAIN``. POWERED_DOWN is none: such a node starts for a job.
+OUT = frozenset({"DOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING"})
 SINFO = {"nodelist": "name", "cpus": "cpu", "memory": "memory", "gres": "gres",
          "partition": "partition", "avail_features": "features"}  # fmt: skip
 
@@ -42,6 +44,7 @@ class NodeTable:
     partitions: tuple[frozenset[str], ...]
     labels: tuple[Mapping[str, str], ...]
     numbers: Mapping[str, int]
+    out: tuple[str, ...] = ()  # names of nodes in one of the states `OUT`, as far as they are known
 
     @classmethod
     def equal(cls, servers: int, cores: int, memory: float | None, gpus: float) -> NodeTable:
@@ -69,8 +72,9 @@ def read_nodes(path: Path) -> NodeTable:
     content = [(row, line) for row, line in lines if line]
     if not content:
         raise InputError("is empty", "", str(path))
+    out: list[str] = []
     if content[0][1].startswith("NodeName="):
-        nodes = _nodes_of_scontrol(content, str(path))
+        nodes = _nodes_of_scontrol(content, str(path), out)
     elif "|" in content[0][1]:
         nodes = _nodes_of_sinfo(content, str(path))
     else:
@@ -92,11 +96,17 @@ def read_nodes(path: Path) -> NodeTable:
         tuple(node.partitions for node in kinds),
         tuple(labels),
         numbers,
+        tuple(dict.fromkeys(out)),
     )
 
 
-def _nodes_of_scontrol(content: list[tuple[int, str]], source: str) -> dict[str, _Node]:
-    """Read blocks of ``Key=value``; a value may hold blanks, and is then cut at the first."""
+def _nodes_of_scontrol(
+    content: list[tuple[int, str]], source: str, out: list[str]
+) -> dict[str, _Node]:
+    """Read blocks of ``Key=value``; a value may hold blanks, and is then cut at the first.
+
+    Appends the names of nodes in a state of `OUT` to `out`.
+    """
     blocks: list[tuple[int, dict[str, str]]] = []
     for row, line in content:
         pairs = dict(pair.split("=", 1) for pair in line.split() if "=" in pair)
@@ -114,6 +124,8 @@ def _nodes_of_scontrol(content: list[tuple[int, str]], source: str) -> dict[str,
             # A block that is cut off lacks it, or what follows it.
             mib = _number(pairs.get("RealMemory", ""), "RealMemory")
             gpus = configured.get("gpu") or _gpus_of(pairs.get("Gres", ""))
+            if OUT & {*re.findall("[A-Z_]+", pairs.get("State", "").upper())}:
+                out.append(pairs["NodeName"])
             nodes[pairs["NodeName"]] = _Node(
                 (
                     configured.get("cpu") or cpus,
