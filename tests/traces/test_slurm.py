@@ -544,3 +544,20 @@ def test_a_table_cut_in_its_last_field_is_noted(
         workload = read(files)
         assert workload.job_limit[-1] == limit
         assert (slurm.CUT_OFF in workload.notes) == noted
+
+
+def test_jobs_wait_from_when_they_may_start(files: tuple[Path, Path]) -> None:
+    """Ana's second job waits for the first; bo's is held; cy's was held, and withdrawn."""
+    files[0].write_text("""\
+JobID|User|Submit|Eligible|Start|End|State|AllocTRES|ReqTRES|Partition
+1|ana|2025-01-01T10:00:00|2025-01-01T10:00:00|2025-01-01T10:00:00|2025-01-01T11:00:00|COMPLETED|cpu=4,mem=1G|cpu=4,mem=1G|main
+2|ana|2025-01-01T10:00:00|2025-01-01T11:00:00|2025-01-01T11:10:00|2025-01-01T12:00:00|COMPLETED|cpu=4,mem=1G|cpu=4,mem=1G|main
+3_[1-4]|bo|2025-01-01T10:00:00|Unknown|Unknown|Unknown|PENDING||cpu=4,mem=1G|main
+4|cy|2025-01-01T10:00:00|Unknown|None|2025-01-01T10:30:00|CANCELLED by 7||cpu=4,mem=1G|main
+5|cy|2025-01-01T10:00:00|2025-01-01T10:20:00|Unknown|Unknown|PENDING||cpu=4,mem=1G|main
+""")
+    workload = read(files, unended=0.0)  # type: ignore[arg-type]
+    assert workload.job_names.tolist() == ["1", "5", "2"]
+    assert workload.job_submit.tolist() == [0, 1200, 3600]
+    assert workload.notes[slurm.NOT_ELIGIBLE] == 5
+    assert read(files).job_submit.tolist() == [0, 3600]

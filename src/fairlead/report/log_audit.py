@@ -96,7 +96,7 @@ def _verdict(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> St
 def _blocks(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> Iterator[Block]:
     if limits.is_any:
         lines = [_breach_text(breach) for breach in breaches]
-        yield Listing(lines or [f"none of: {'; '.join(_limit_texts(limits))}"], "beyond the limits")
+        yield Listing(lines or list(_kept_texts(limits)), "limits")
     names, fairness = audit.workload.users, audit.fairness
     order = np.flatnonzero(audit.active)
     order = order[largest_first(fairness.owed[order])]
@@ -168,10 +168,10 @@ def _breach_text(breach: Breach) -> str:
     return f"{user}: waited {duration(found)} with nothing running; at most {duration(most)}"
 
 
-def _limit_texts(limits: AuditLimits) -> Iterator[str]:
+def _kept_texts(limits: AuditLimits) -> Iterator[str]:
     if limits.under is not None:
-        yield f"more than {percent(limits.under)} less than its fair share"
+        yield f"no user held more than {percent(limits.under)} less than its fair share"
     if limits.owed is not None:
-        yield f"owed more than {number(limits.owed)} cluster-hours"
+        yield f"no user is owed more than {number(limits.owed)} cluster-hours"
     if limits.wait is not None:
-        yield f"waited more than {duration(limits.wait)} with nothing running"
+        yield f"no user waited more than {duration(limits.wait)} with nothing running"

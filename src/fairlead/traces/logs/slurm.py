@@ -45,6 +45,7 @@ EARLIER_RUNS = "earlier runs of requeued jobs, left out"
 ROUNDED_UP = "jobs that ended in the second of their start, taken as half a second"
 NO_USER = "jobs whose user is not known; they are one user"
 NO_LIMIT_NAMED = "jobs with the time limit of their partition, which is not known"
+NOT_ELIGIBLE = "jobs left out, as they were held or waited for other jobs (no Eligible time)"
 NO_REQUEST = "jobs left out, as the table does not say what they ask for; ask sacct for ReqTRES"
 NO_PARTITION = "jobs that may run on all nodes, as the table has no column Partition"
 UNKNOWN_PARTITION = "jobs of a partition that no node has; they may run everywhere"
@@ -106,7 +107,7 @@ def read_slurm(
     """Read an accounting table as a workload with recorded starts. O(rows).
 
     Needs the columns JobID, User, Submit, Start, End and State, one of AllocTRES and ReqTRES, and
-    takes Timelimit, NNodes, NodeList and Partition; others are ignored.
+    takes Eligible, Timelimit, NNodes, NodeList and Partition; others are ignored.
 
     Parameters
     ----------
@@ -256,6 +257,12 @@ def _row_of(
     submit = times["submit"]
     if submit is None:
         raise InputError("column submit: is not known")
+    if "eligible" in values:  # a job that is held, or waits for other jobs, asks for nothing yet
+        eligible = _time(values["eligible"], "eligible")
+        if eligible is None and not isfinite(start):
+            notes[NOT_ELIGIBLE] += len(_jobs_of_array(job))
+            return None
+        submit = max(submit, eligible or submit)
     amounts = amounts_of(held)
     nodes = int(amounts.get("node", 0) or _whole(values.get("nnodes", ""), "nnodes") or 1)
     user = values[columns.user]
