@@ -467,10 +467,12 @@ def held_and_due_figure(workload: Workload, fairness: FairnessError, user: int) 
         ("holds", fairness.held, INK, "solid"),
         ("is due", fairness.fair, MORE, "dash"),
     ):
-        x = np.repeat(edges, 2)[1:-1] / axis.size
-        y = np.repeat(shares[:, user] * weight, 2)
-        trace = line(name, x, y, AT_A_TIME, colour=colour, width=1.5, dash=dash, key=name)
-        traces.append(trace | {"text": np.repeat(axis.texts(fairness.time), 2).tolist()})
+        share = shares[:, user] * weight
+        changed = np.flatnonzero(np.diff(share, prepend=np.nan) != 0)
+        x = np.repeat(edges[[*changed, -1]], 2)[1:-1]
+        y = np.repeat(share[changed], 2)
+        trace = line(name, x / axis.size, y, AT_A_TIME, colour=colour, dash=dash, key=name)
+        traces.append(trace | {"text": axis.texts(x)})
     drawn = axis.layout(170)
     drawn["xaxis"]["range"] = [fairness.since / axis.size, until / axis.size]
     return {"data": traces, "layout": drawn}
