@@ -103,8 +103,8 @@ def audit(
 ) -> None:
     """Compare what users held in a log with their fair shares, over a time.
 
-    All jobs count that ran or waited in that time, also those that had not ended when the log was
-    written. With a limit, the exit status is 1 if a user is beyond it.
+    All jobs that ran or waited in that time count, also running and pending ones at the end of the
+    log. With a limit, the exit status is 1 if a user is beyond it.
 
     \b
     Example:

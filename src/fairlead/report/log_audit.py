@@ -81,7 +81,7 @@ def _time(workload: Workload, seconds: float) -> str:
 
 
 def _verdict(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> Statement:
-    """Name the users beyond a limit, or those that were owed and held most."""
+    """Name the users beyond a limit, and the most extreme ones."""
     if breaches:
         users = list(dict.fromkeys(breach.user for breach in breaches))
         text = f"{counted(len(users), 'user')} beyond the limits: {named(users, USERS_NAMED)}. "
@@ -148,7 +148,7 @@ def _blocks(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> Ite
 
 
 def _hour_text(workload: Workload) -> str:
-    """Say what an hour of the whole cluster is."""
+    """Write an hour of the whole cluster as hours of its resources."""
     cluster = workload.cluster
     amounts = [
         f"{number(total)} {resource}{f' ({unit})' if unit else ''}"
