@@ -112,7 +112,6 @@ def audit(
     """
     from fairlead.report.numbers import duration
     from fairlead.simulation.log_audit import AuditLimits, audit_log
-    from fairlead.simulation.runs import check_recorded
     from fairlead.simulation.simulate import check_fair
     from fairlead.traces.logs.slurm import CUT_OFF
     from fairlead.traces.problem_at_time import end_of_run
@@ -149,7 +148,9 @@ def audit(
     if limits.is_any and CUT_OFF in workload.notes:
         raise InputError(CUT_OFF, "", str(trace))
     workload = in_queues(plain_trace(workload), queues)
-    check_recorded(workload, str(trace))
+    if not workload.has_starts:
+        fault = "does not say when its tasks started; fairlead simulate replays it under a policy"
+        raise InputError(fault, "", str(trace))
     until = end_of_run(workload)
     if to_time is not None:
         given = instant_in(workload, to_time, "--to")
