@@ -94,19 +94,21 @@ def test_free_amounts_are_listed_with_their_spread() -> None:
     assert values_of(read, "Free amounts") == pytest.approx(expected)
 
 
-def test_error_bars_are_deviation_and_margin() -> None:
+def test_lines_are_deviation_and_margin() -> None:
     trials = trials_of("many")
     summary = trials.user_tasks
     assert summary.sd is not None
     assert (summary.sd > 0).any()
     assert summary.margin is not None
-    drawn = figure_of(filling_document(trials, "t"), "Mean tasks")["data"]
+    *lines, means = figure_of(filling_document(trials, "t"), "Mean tasks")["data"]
     order = largest_first(trials.allocation.dominant_share)
-    reach = [trace["error_x"]["array"][0] for trace in drawn]
-    assert reach[0::2] == summary.sd[order].tolist()
-    assert reach[1::2] == summary.margin[order].tolist()
-    means = [trace["x"][0] for trace in drawn[0::2]]
-    assert means == pytest.approx(summary.mean[order].tolist(), rel=1e-5)
+    mean = summary.mean[order]
+    assert means["x"] == pytest.approx(mean.tolist(), rel=1e-5)
+    ends = np.array([line["x"][:2] for line in lines])
+    reach = np.concatenate([summary.sd[order], summary.margin[order]])
+    assert ends[:, 0] == pytest.approx(np.tile(mean, 2) - reach)
+    assert ends[:, 1] == pytest.approx(np.tile(mean, 2) + reach)
+    assert [line["y"][0] for line in lines] == 2 * means["y"]
 
 
 def test_many_means_are_listed_by_user_alone(monkeypatch: pytest.MonkeyPatch) -> None:

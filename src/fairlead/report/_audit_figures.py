@@ -134,15 +134,9 @@ def envy_figure(audit: Audit, comparison: FairComparison, users: IntArray) -> Fi
             [text(n, m) if gain[n, m] > 0 else "" for m in envied.tolist()]
             for n in envious.tolist()
         ],
-        "hoverinfo": "text",
-        "hoverongaps": False,
-        "xgap": 2,
-        "ygap": 2,
-        "showscale": False,
     }
     if len(envied) <= NUMBERED_COLUMNS:
         trace["text"] = [[gain_text(g) if g > 0 else "" for g in row] for row in shown.tolist()]
-        trace["texttemplate"] = "%{text}"
     drawn = listed([names[n] for n in envious])
     across = rows([names[m] for m in envied])
     longest = max((len(names[m]) for m in envied), default=0)

@@ -295,7 +295,6 @@ def reduction_figure(
     }
     ticks = {"tickvals": list(range(len(some))), "ticktext": [labels[k] for k in some]}
     drawn["xaxis"] |= {**ticks, "tickangle": 0}
-    drawn["yaxis"] |= {"zerolinewidth": 2}
     return {"data": traces, "layout": drawn}
 
 
@@ -362,7 +361,6 @@ def done_figure(against: ComparedPolicy, beside: str) -> Figure | None:
     size = np.round(5 + 4 * np.log10(np.maximum(tasks[order], 1)), 1).tolist()
     colours = [MORE if d > 0 else LESS if d < 0 else EVEN for d in difference.tolist()]
     trace = dots("", theirs[order], ours[order], texts, colour=colours, size=size, opacity=0.7)
-    trace["marker"]["line"] = {"width": 0}
     diagonal = rule([0.0, 1.0], [0.0, 1.0], COLOUR_OF_OTHERS, "dot")
     drawn = layout(f"done {beside}", height=340)
     for axis in ("xaxis", "yaxis"):

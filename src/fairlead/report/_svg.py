@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape, unescape
-from itertools import pairwise
 from math import ceil, floor, log10, radians, sin
 from typing import Any, NamedTuple
 
+import numpy as np
 from markupsafe import Markup
 
 from fairlead.report.charts import COLOUR_OF_FREE, PATTERNS, Figure, Trace, css, shortened
@@ -137,12 +137,8 @@ class _Drawing:
         self._make_room()
 
     def _values(self, axis: str) -> list[float]:
-        """Return the values of an axis, with the ends of bars and of error bars."""
+        """Return the values of an axis, with the ends of bars."""
         values = [v for trace in self.traces for v in trace[axis] if v is not None]
-        for trace in self.traces:
-            reach = trace.get("error_x", {}).get("array", ()) if axis == "x" else ()
-            for v, r in zip(trace["x"], reach, strict=False):
-                values += [v - r, v + r]
         if self.bars and (axis == "x") != self.is_level:
             values += [v + half for v in values for half in (-0.5, 0.5)]
         elif self.bars:
@@ -344,8 +340,6 @@ class _Drawing:
         mode = trace["mode"]
         if "lines" in mode and trace["line"].get("width", 1):
             self._line(trace)
-        if "error_x" in trace:
-            self._reaches(trace)
         points = zip(trace["x"], trace["y"], strict=True)
         for k, (x, y) in enumerate(points):
             if x is None or y is None:
@@ -374,17 +368,6 @@ class _Drawing:
             f'<path class="curve" d="{path}" stroke="{css(style["color"])}" '
             f'stroke-width="{style["width"]}"{dashes}/>'
         )
-
-    def _reaches(self, trace: Trace) -> None:
-        bar = trace["error_x"]
-        points = zip(trace["x"], trace["y"], bar["array"], strict=True)
-        for x, y, reach in points:
-            a, b, down = self._across(x - reach), self._across(x + reach), self._down(y)
-            pen = f'stroke="{css(bar["color"])}" stroke-width="{bar["thickness"]}"'
-            self.shapes.append(f'<line x1="{a}%" x2="{b}%" y1="{down}" y2="{down}" {pen}/>')
-            for end in (a, b) if bar["width"] else ():
-                ends = f'y1="{down - bar["width"]}" y2="{down + bar["width"]}"'
-                self.shapes.append(f'<line x1="{end}%" x2="{end}%" {ends} {pen}/>')
 
     def _mark(self, trace: Trace, k: int, x: float, y: float) -> None:
         marker = trace["marker"]
@@ -469,12 +452,9 @@ def _nth(values: Any, k: int) -> Any:
 
 def _shade(scale: Sequence[tuple[float, str]], part: float) -> str:
     """Return the colour of a scale at a part of it, from 0 to 1."""
-    for (low, first), (high, second) in pairwise(scale):
-        if part <= high:
-            share = (part - low) / (high - low)
-            channels = (
-                round(int(first[i : i + 2], 16) * (1 - share) + int(second[i : i + 2], 16) * share)
-                for i in (1, 3, 5)
-            )
-            return f"#{''.join(f'{channel:02x}' for channel in channels)}"
-    return str(scale[-1][1])
+    places = [place for place, _ in scale]
+    channels = (
+        np.interp(part, places, [int(colour[i : i + 2], 16) for _, colour in scale])
+        for i in (1, 3, 5)
+    )
+    return f"#{''.join(f'{round(channel):02x}' for channel in channels)}"

@@ -9,7 +9,7 @@ import numpy as np
 from fairlead.model.ties import largest_first
 from fairlead.report._allocation_figures import Style, user_styles
 from fairlead.report.allocation import details, share_picture, size_of, users_table, verdict_of
-from fairlead.report.charts import USERS_DRAWN, Figure, Trace, dots, hover, listed
+from fairlead.report.charts import USERS_DRAWN, Figure, Trace, between, dots, hover, listed
 from fairlead.report.document import (
     Block,
     Content,
@@ -262,16 +262,19 @@ def spread_figure(trials: Trials, styles: Sequence[Style]) -> Figure:
     assert summary.margin is not None
     assert summary.sd is not None
     users = largest_first(trials.allocation.dominant_share)[:USERS_DRAWN].tolist()
+    mean, margin, sd = (v[users].tolist() for v in (summary.mean, summary.margin, summary.sd))
+    places, colours = list(range(len(users))), [styles[n].colour for n in users]
     traces: list[Trace] = []
-    for place, n in enumerate(users):
-        mean, margin, sd = (float(v[n]) for v in (summary.mean, summary.margin, summary.sd))
-        text = hover(names[n], f"{number(mean)} ± {spread(margin)} tasks", f"sd {spread(sd)}")
-        colour = styles[n].colour
-        # An error bar has one colour for all of its trace, so each is a trace.
-        for reach, thickness, cap in ((sd, 1.5, 4), (margin, 6, 0)):
-            bar = {"type": "data", "array": [reach], "thickness": thickness, "width": cap}
-            dot = dots("", [mean], [place], [text], colour=colour)
-            traces.append(dot | {"error_x": bar | {"color": colour}})
+    for reach, width in ((sd, 1.5), (margin, 6)):
+        # A line has one colour, so each user's is a trace.
+        for place, (m, r, colour) in enumerate(zip(mean, reach, colours, strict=True)):
+            reached = between([m - r], [m + r], [place])
+            traces.append(reached | {"line": {"color": colour, "width": width}})
+    texts = [
+        hover(names[n], f"{number(m)} ± {spread(r)} tasks", f"sd {spread(d)}")
+        for n, m, r, d in zip(users, mean, margin, sd, strict=True)
+    ]
+    traces.append(dots("", mean, places, texts, colour=colours))
     drawn = listed([names[n] for n in users], "tasks")
     drawn["xaxis"].pop("tickformat")
     return {"data": traces, "layout": drawn}
