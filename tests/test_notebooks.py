@@ -201,7 +201,11 @@ def test_notebooks_show_a_line_and_a_table(problem: fairlead.Problem, outcome: O
 
 def test_names_in_notebooks_are_text() -> None:
     problem = fairlead.Problem.from_arrays([[4.0]], [[1.0]], users=["<img src=x>"])
-    assert "<img" not in fairlead.solve(problem, "drf")._repr_html_()
+    allocation = fairlead.solve(problem, "drf")
+    assert "<img" not in allocation._repr_html_()
+    (trace,) = allocation.plot().data
+    assert trace.hovertext[0].startswith("<b>&lt;img src=x&gt;</b><br>4 tasks<br>")
+    assert allocation.plot().layout.yaxis.ticktext == ("&lt;img src=x&gt;",)
 
 
 def test_pictures_are_figures_of_plotly(problem: fairlead.Problem, outcome: Outcome) -> None:

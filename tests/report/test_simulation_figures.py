@@ -132,11 +132,11 @@ def test_axes_of_time_have_dates_where_the_log_has() -> None:
         # Eighteen hours after the start.
         size = {" d": 86_400, " h": 3600}[axis["ticksuffix"]]
         assert marks["Tue 4 Mar"] * size == pytest.approx(18 * 3600)
-        assert re.search(r"\w{3} \d Mar \d\d:\d\d$", figure["data"][0]["text"][0])
+        assert re.search(r"\w{3} \d Mar \d\d:\d\d$", figure["data"][0]["hovertext"][0])
     plain = dated(shown=False)
     figure = utilisation_figure(plain, styles, 0)
     assert "ticktext" not in figure["layout"]["xaxis"]
-    assert figure["data"][0]["text"][0].endswith(" d")
+    assert figure["data"][0]["hovertext"][0].endswith(" d")
 
 
 @given(SEEDS)

@@ -61,7 +61,7 @@ def test_bars_side_by_side_are_within_the_picture() -> None:
 
 
 def test_dots_are_at_their_values() -> None:
-    figure = {"data": [dots("", [1, 3], [0, 1], ["<b>p</b><br>1", "q"], colour="#111111")]}
+    figure = {"data": [dots("", [1, 3], [0, 1], ["p\n1", "q"], colour="#111111")]}
     figure["layout"] = {"height": 148, "xaxis": {"range": [0, 4]}, "yaxis": {"range": [1, 0]}}
     root = drawn(figure)
     height = float(str(next(root.iter("svg")).get("height")))
@@ -71,7 +71,7 @@ def test_dots_are_at_their_values() -> None:
 
 
 def test_steps_are_level_between_their_values() -> None:
-    stairs = line("a", [0, 1, 2], [1.0, 0.5, 0.0], "%{y:.0%}", colour="#111111")
+    stairs = line("a", [0, 1, 2], [1.0, 0.5, 0.0], ["a\n100%", "a\n50%", "a\n0%"], colour="#111111")
     stairs["line"]["shape"] = "hv"
     axes = {"xaxis": {"range": [0, 2]}, "yaxis": {"range": [0, 1]}}
     root = drawn({"data": [stairs], "layout": {"height": 300} | axes})
@@ -92,7 +92,7 @@ def test_gaps_of_lines_are_gaps() -> None:
 
 def test_areas_lie_on_one_another() -> None:
     data = [
-        line(name, [0, 1], [0.5, 0.25], "", colour="#111111")
+        line(name, [0, 1], [0.5, 0.25], colour="#111111")
         | {"stackgroup": "s", "fillcolor": "#111111"}
         for name in ("a", "b")
     ]

@@ -26,7 +26,6 @@ from fairlead.report.charts import (
     ink_on,
     layout,
     listed,
-    plain,
     rows,
     shortened,
 )
@@ -146,7 +145,7 @@ def group_figure(allocation: Allocation, group: GroupHoldings, styles: Sequence[
         )
         drawn["marker"]["pattern"] = {"shape": style.pattern}
         return drawn | {
-            "text": [plain(shortened(name)) if tasks else ""] * len(shares),
+            "text": [shortened(name) if tasks else ""] * len(shares),
             "insidetextfont": {"color": ink_on(style.colour)},
         }
 
@@ -194,7 +193,7 @@ def comparison_figure(answers: Mapping[str, Allocation]) -> Figure:
             mechanism,
             allocation.dominant_share[order],
             places,
-            [f"{plain(mechanism)}<br>{_share_text(allocation, n)}" for n in order],
+            [hover(mechanism, _share_text(allocation, n)) for n in order],
             colour=COLOURS[k % len(COLOURS)],
             symbol=SYMBOLS[k % len(SYMBOLS)],
             opacity=0.85,

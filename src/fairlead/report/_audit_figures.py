@@ -27,7 +27,6 @@ from fairlead.report.charts import (
     dots,
     hover,
     listed,
-    plain,
     rows,
     rule,
 )
@@ -118,8 +117,8 @@ def envy_figure(audit: Audit, comparison: FairComparison, users: IntArray) -> Fi
 
     def text(n: int, m: int) -> str:
         return (
-            f"<b>{plain(names[n])}</b> would run {tasks_text(float(could[n, m]))} with what "
-            f"<b>{plain(names[m])}</b> has, instead of {number(float(could[n, n]))}"
+            f"{names[n]} would run {tasks_text(float(could[n, m]))} with what "
+            f"{names[m]} has, instead of {number(float(could[n, n]))}"
         )
 
     trace: dict[str, Any] = {

@@ -41,7 +41,6 @@ from fairlead.simulation.metrics.fairness_error import FairnessError
 from fairlead.simulation.simulate import Outcome
 
 POINTS = 500
-AT_A_TIME = "%{y:.1%} at %{text}"  # under the pointer
 USERS_APART = 10
 MARKED_USERS = 40  # of up to so many users each gets a dot
 LONGEST_NAME = 60
@@ -118,8 +117,9 @@ def utilisation_figure(
     for name, outcome in outcomes.items():
         utilization = outcome.summary.utilization
         middles, y = _middles(utilization.edges), utilization.share[:, resource]
-        trace = line(_short(name), middles / axis.size, y, AT_A_TIME, **styles[name].arguments)
-        traces.append(trace | {"text": axis.texts(middles)})
+        texts = axis.shares(_short(name), middles, y)
+        drawn_as = styles[name].arguments
+        traces.append(line(_short(name), middles / axis.size, y, texts, **drawn_as))
     drawn = axis.layout(250)
     top = max(1.0, *(most_used(outcome) for outcome in outcomes.values()))
     drawn["yaxis"] |= {"range": [0, 1.03 * top]}
@@ -138,14 +138,8 @@ def fairness_figure(
             continue
         error = fairness.error
         drawn = np.minimum(error, LARGEST_ERROR)
-        x = fairness.time / axis.size
-        trace = line(_short(name), x, drawn, "%{text}", **styles[name].arguments)
-        times = axis.texts(fairness.time)
-        trace["text"] = [
-            "" if np.isnan(e) else f"{percent(e)} at {time}"
-            for e, time in zip(error.tolist(), times, strict=True)
-        ]
-        traces.append(trace)
+        x, texts = fairness.time / axis.size, axis.shares(_short(name), fairness.time, error)
+        traces.append(line(_short(name), x, drawn, texts, **styles[name].arguments))
     return {"data": traces, "layout": axis.layout(300)} if traces else None
 
 
@@ -176,12 +170,15 @@ def shares_figure(outcome: Outcome, users: IntArray, until: float) -> Figure:
         others = counted(len(names) - len(users), "other user")
         bands.append((others, COLOUR_OF_OTHERS, np.maximum(rest, 0.0)))
     middles = _middles(shares.edges)
-    texts = axis.texts(middles)
     traces = []
     for k, (name, colour, held) in enumerate(bands):
-        key, x = f"user-{k}", middles / axis.size
-        trace = line(shortened(name), x, held, AT_A_TIME, colour=colour, width=0.5, key=key)
-        traces.append(trace | {"text": texts, "stackgroup": "users", "fillcolor": colour})
+        key, x, texts = (
+            f"user-{k}",
+            middles / axis.size,
+            axis.shares(shortened(name), middles, held),
+        )
+        trace = line(shortened(name), x, held, texts, colour=colour, width=0.5, key=key)
+        traces.append(trace | {"stackgroup": "users", "fillcolor": colour})
     drawn = axis.layout(340)
     drawn["xaxis"]["range"] = [0, until / axis.size]
     return {"data": traces, "layout": drawn}
@@ -216,9 +213,11 @@ def waiting_figure(
         value = np.concatenate([[floor], value[value > floor]])
         part = np.concatenate([[(found > floor).mean()], part[len(part) - len(value) + 1 :]])
         least = min(least, 1 / len(found))
-        texts = "%{y:.2~%} of jobs wait longer than %{text}"
-        trace = line(_short(name), value, part, texts, **styles[name].arguments)
-        traces.append(_stairs(trace) | {"text": [duration(v) for v in value.tolist()]})
+        texts = [
+            hover(_short(name), f"{p:.2%} of jobs wait longer than {duration(v)}")
+            for v, p in zip(value.tolist(), part.tolist(), strict=True)
+        ]
+        traces.append(_stairs(line(_short(name), value, part, texts, **styles[name].arguments)))
     drawn = layout(legend=True)
     drawn["xaxis"] |= logarithmic_times(floor, longest * 1.3)
     marks = [10.0**-k for k in range(ceil(-log10(least)) + 1)]
@@ -250,13 +249,17 @@ def slowdown_figure(
         "ticktext": [_times(mark) for mark in marks],
         "tickangle": 0,
     }
-    texts = "%{y:.1%} of jobs at most %{x:.3g} times"
-    traces = [
-        _stairs(line(_short(name), np.maximum(value, 1.0), part, texts, **styles[name].arguments))
-        for name, v in slowdowns.items()
-        if not np.isnan(v).all()
-        for value, part in [cumulative_distribution(v, POINTS)]
-    ]
+    traces = []
+    for name, found in slowdowns.items():
+        if np.isnan(found).all():
+            continue
+        value, part = cumulative_distribution(found, POINTS)
+        value = np.maximum(value, 1.0)
+        texts = [
+            hover(_short(name), f"{p:.1%} of jobs at most {v:.3g} times")
+            for v, p in zip(value.tolist(), part.tolist(), strict=True)
+        ]
+        traces.append(_stairs(line(_short(name), value, part, texts, **styles[name].arguments)))
     return {"data": traces, "layout": drawn} if traces else None
 
 
@@ -316,10 +319,8 @@ def ratios_figure(
         line_style = styles[against.name].arguments
         marks = 7 if len(order) <= MARKED_USERS else 0
         ranks = np.arange(1, len(order) + 1)
-        trace = line(_short(against.name), ranks, ratio[order], "", marks=marks, **line_style)
-        trace["text"] = [_texts_of_ratio(against, n) for n in order.tolist()]
-        trace["hovertemplate"] = "%{text}<br>%{fullData.name}<extra></extra>"
-        traces.append(trace)
+        name, texts = _short(against.name), [_texts_of_ratio(against, n) for n in order.tolist()]
+        traces.append(line(name, ranks, ratio[order], texts, marks=marks, **line_style))
     if not traces:
         return None
     least, most = min(*drawn_ratios, 1 / 1.15) / 1.1, max(*drawn_ratios, 1.15) * 1.1
@@ -378,8 +379,12 @@ def running_figure(log: RunLog) -> Figure | None:
     started = np.searchsorted(np.sort(log.start), moments, side="right")
     running = started - np.searchsorted(np.sort(log.end), moments, side="right")
     unit, size = time_unit(log.makespan)
-    texts = f"%{{y}} at %{{x:.4g}} {unit}"
-    trace = line("running tasks", moments / size, running, texts, colour=COLOURS[0])
+    name = "running tasks"
+    texts = [
+        hover(name, f"{n} at {t:.4g} {unit}")
+        for n, t in zip(running.tolist(), (moments / size).tolist(), strict=True)
+    ]
+    trace = line(name, moments / size, running, texts, colour=COLOURS[0])
     drawn = layout()
     drawn["xaxis"] |= {"ticksuffix": f" {unit}", "rangemode": "tozero"}
     return {"data": [_stairs(trace)], "layout": drawn}
@@ -418,9 +423,12 @@ def _times_figure(
     traces = []
     for name, found in known.items():
         value, part = cumulative_distribution(found, POINTS)
-        texts = f"%{{y:.1%}} {what} %{{text}}"
-        trace = line(_short(name), np.maximum(value, floor), part, texts, **styles[name].arguments)
-        traces.append(_stairs(trace) | {"text": [duration(v) for v in value.tolist()]})
+        texts = [
+            hover(_short(name), f"{p:.1%} {what} {duration(v)}")
+            for v, p in zip(value.tolist(), part.tolist(), strict=True)
+        ]
+        value, style = np.maximum(value, floor), styles[name].arguments
+        traces.append(_stairs(line(_short(name), value, part, texts, **style)))
     return {"data": traces, "layout": drawn}
 
 
@@ -433,8 +441,8 @@ def _texts_of_ratio(against: ComparedPolicy, n: int) -> str:
     comparison = against.comparison
     ours, theirs = float(comparison.completion[n]), float(comparison.baseline_completion[n])
     return hover(
-        _short(comparison.users[n]),
-        ratio_text(float(comparison.completion_ratio[n])),
+        _short(against.name),
+        f"{_short(comparison.users[n])}: {ratio_text(float(comparison.completion_ratio[n]))}",
         f"{duration(ours)} instead of {duration(theirs)}, "
         f"{counted(int(comparison.jobs[n]), 'job')}",
     )
@@ -469,8 +477,8 @@ def held_and_due_figure(workload: Workload, fairness: FairnessError, user: int) 
         changed = np.flatnonzero(np.diff(share, prepend=np.nan) != 0)
         x = np.repeat(edges[[*changed, -1]], 2)[1:-1]
         y = np.repeat(share[changed], 2)
-        trace = line(name, x / axis.size, y, AT_A_TIME, colour=colour, dash=dash, key=name)
-        traces.append(trace | {"text": axis.texts(x)})
+        texts = axis.shares(name, x, y)
+        traces.append(line(name, x / axis.size, y, texts, colour=colour, dash=dash, key=name))
     drawn = axis.layout(170)
     drawn["xaxis"]["range"] = [fairness.since / axis.size, until / axis.size]
     return {"data": traces, "layout": drawn}
@@ -485,13 +493,16 @@ class _TimeAxis:
         self._until = until
         self.unit, self.size = time_unit(until)
 
-    def texts(self, seconds: FloatArray) -> list[str]:
-        """Write times as dates, or in the axis's unit."""
-        dates = [self._workload.date_of(s) for s in seconds.tolist()]
+    def shares(self, name: str, seconds: FloatArray, shares: FloatArray) -> list[str]:
+        """Write under the pointer what share is reached when; times are dates where known."""
         return [
-            f"{s / self.size:.4g} {self.unit}" if date is None else date_text(date)
-            for s, date in zip(seconds.tolist(), dates, strict=True)
+            hover(name, "" if np.isnan(share) else f"{percent(share)} at {self._text(second)}")
+            for second, share in zip(seconds.tolist(), shares.tolist(), strict=True)
         ]
+
+    def _text(self, seconds: float) -> str:
+        date = self._workload.date_of(seconds)
+        return f"{seconds / self.size:.4g} {self.unit}" if date is None else date_text(date)
 
     def layout(self, height: int) -> dict[str, Any]:
         """Lay out a picture over time."""

@@ -6,9 +6,8 @@ and positions upright are pixels; only curves are in an inner drawing that is st
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from html import escape, unescape
+from html import escape
 from math import ceil, floor, log10, radians, sin
 from typing import Any, NamedTuple
 
@@ -40,7 +39,6 @@ SHAPES = {
     "star": "M0-.6 .15-.19 .57-.19 .23 .07 .35 .49 0 .24-.35 .49-.23 .07-.57-.19-.15-.19Z",
     "hexagon": "M0-.55 .48-.28V.28L0 .55-.48 .28V-.28Z",
 }
-_FIELD = re.compile(r"%\{(x|y|text|fullData\.name)(?::([^}]*))?\}")
 
 
 class Tick(NamedTuple):
@@ -79,7 +77,7 @@ class Axis:
         """Return the marks within the range: the given ones, or round numbers."""
         if "tickvals" in self.layout:
             given = zip(self.layout["tickvals"], self.layout["ticktext"], strict=True)
-            marks = [Tick(self.part(v), unescape(str(text))) for v, text in given]
+            marks = [Tick(self.part(v), str(text)) for v, text in given]
         else:
             marks = [Tick(self.part(v), self._text(v)) for v in self._round_values()]
         lowest, highest = sorted((self.start, self.end))
@@ -274,7 +272,7 @@ class _Drawing:
                 corners = (low, high, begin, begin + length)
             colour = _nth(trace["marker"]["color"], k)
             pattern = trace["marker"].get("pattern", {}).get("shape", "")
-            self._rectangle(corners, colour, self._text(trace, k), pattern)
+            self._rectangle(corners, colour, _under_pointer(trace, k), pattern)
             self._text_inside(trace, k, corners)
 
     def _rectangle(
@@ -292,7 +290,7 @@ class _Drawing:
         self, trace: Trace, k: int, corners: tuple[float, float, float, float]
     ) -> None:
         """Write the text of a bar or a cell where it has room."""
-        text = unescape(_nth(trace["text"], k)) if trace.get("text") else ""
+        text = _nth(trace["text"], k) if trace.get("text") else ""
         part = abs(self.x.part(corners[1]) - self.x.part(corners[0]))
         needed = LETTER * (len(text) + 1)
         if not text or part * WIDE < needed:
@@ -317,7 +315,7 @@ class _Drawing:
                 shade = (value - trace["zmin"]) / ((trace["zmax"] - trace["zmin"]) or 1.0)
                 corners = (x - 0.47, x + 0.47, y - 0.46, y + 0.46)
                 colour = _shade(trace["colorscale"], shade)
-                self._rectangle(corners, colour, _plain(trace["hovertext"][i][j]))
+                self._rectangle(corners, colour, trace["hovertext"][i][j])
                 if "text" in trace:
                     ink = "#ffffff" if shade > 0.5 else "#000000"
                     cell = {"text": [trace["text"][i][j]], "insidetextfont": {"color": ink}}
@@ -349,7 +347,7 @@ class _Drawing:
             if mode == "text":
                 self.shapes.append(
                     f'<text x="{self._across(x)}%" y="{self._down(y)}" dx="11" dy=".35em">'
-                    f"{escape(unescape(trace['text'][k]).strip())}</text>"
+                    f"{escape(trace['text'][k].strip())}</text>"
                 )
 
     def _line(self, trace: Trace) -> None:
@@ -373,7 +371,7 @@ class _Drawing:
         marker = trace["marker"]
         size, colour = _nth(marker["size"], k), css(_nth(marker["color"], k))
         look = f'class="mark" fill="{colour}" fill-opacity="{marker.get("opacity", 1)}"'
-        across, down, title = self._across(x), self._down(y), _title(self._text(trace, k))
+        across, down, title = self._across(x), self._down(y), _title(_under_pointer(trace, k))
         shape = SHAPES.get(marker.get("symbol", "circle"))
         if shape is None:
             self.shapes.append(
@@ -390,7 +388,7 @@ class _Drawing:
         lines = [
             trace
             for trace in self.traces
-            if trace.get("mode") == "lines" and trace.get("hovertemplate") and trace["x"]
+            if trace.get("mode") == "lines" and trace.get("hovertext")
         ]
         if not lines:
             return
@@ -399,41 +397,16 @@ class _Drawing:
             texts = []
             for trace in lines:
                 parts = [(abs(self.x.part(x) - part), i) for i, x in enumerate(trace["x"])]
-                nearest = min(parts)[1]
-                text = self._text(trace, nearest)
-                name = unescape(trace["name"])
-                texts.append(text if text.startswith(name) else f"{name}: {text}")
+                texts.append(_under_pointer(trace, min(parts)[1]).replace("\n", ": ", 1))
             self.shapes.append(
                 f'<rect class="strip" x="{100 * k / HOVER_STRIPS:.2f}%" '
                 f'width="{100 / HOVER_STRIPS:.2f}%" height="{self.height}">'
                 f"{_title(chr(10).join(texts))}</rect>"
             )
 
-    def _text(self, trace: Trace, k: int) -> str:
-        """Return the text under the pointer for a point."""
-        if "hovertext" in trace:
-            return _plain(trace["hovertext"][k])
-        if "hovertemplate" not in trace:
-            return ""
 
-        def value(field: re.Match[str]) -> str:
-            name, form = field.groups()
-            if name == "fullData.name":
-                return str(trace["name"])
-            found = trace[name][k] if trace.get(name) is not None else ""
-            if found is None:
-                return "–"
-            return format(found, form.replace("~", "")) if form else str(found)
-
-        text: str = _FIELD.sub(value, trace["hovertemplate"].replace("<extra></extra>", ""))
-        return _plain(text).replace("\n", ": ", 1)
-
-
-def _plain(text: str) -> str:
-    """Convert a text for Plotly into plain lines."""
-    for tag, plain in (("<br>", "\n"), ("<b>", ""), ("</b>", "")):
-        text = text.replace(tag, plain)
-    return unescape(text)
+def _under_pointer(trace: Trace, k: int) -> str:
+    return str(trace["hovertext"][k]) if "hovertext" in trace else ""
 
 
 def _title(text: str) -> str:

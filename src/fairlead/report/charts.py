@@ -1,16 +1,14 @@
 """The chart kit: pictures as plain data, which pages draw as SVG and notebooks with Plotly.
 
-A picture is a list of traces (`line`, `dots`, `bars`, ...) in a `layout`, in Plotly's terms. The
-text under the pointer is a list with one text for each point, which `hover` builds, or one template
-in which ``%{x}``, ``%{y}`` and ``%{text}`` stand for the point's own values. The page chooses
-colours of text and axes by the reader's light or dark setting, and lists the names of traces above
-the picture where the layout asks for a legend.
+A picture is a list of traces (`line`, `dots`, `bars`, ...) in a `layout`, in Plotly's terms. Each
+point may have a text under the pointer, which `hover` builds. All texts are plain; pages and
+notebooks escape them. The page chooses colours of text and axes by the reader's light or dark
+setting, and lists the names of traces above the picture where the layout asks for a legend.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
 from math import log10
 from typing import Any
 
@@ -56,11 +54,6 @@ _MARKS = (
 _MOST_MARKS = 7
 
 
-def plain(text: str) -> str:
-    """Escape a text where Plotly reads tags and entities."""
-    return escape(text, quote=False)
-
-
 def shortened(text: str, longest: int = LONGEST_LABEL) -> str:
     """Shorten a long text by leaving out its middle."""
     if len(text) <= longest:
@@ -70,8 +63,8 @@ def shortened(text: str, longest: int = LONGEST_LABEL) -> str:
 
 
 def hover(name: str, *lines: str) -> str:
-    """Format the text under the pointer: a name in bold, and lines."""
-    return "<br>".join([f"<b>{plain(name)}</b>", *(plain(line) for line in lines if line)])
+    """Format the text under the pointer: a name, and a line for each text that is not empty."""
+    return "\n".join([name, *filter(None, lines)])
 
 
 def values(numbers: Iterable[float] | FloatArray) -> list[float | None]:
@@ -84,7 +77,7 @@ def line(
     name: str,
     x: Numbers,
     y: Numbers,
-    texts: str | Sequence[str] = (),
+    texts: Sequence[str] = (),
     *,
     colour: str,
     width: float = 2.0,
@@ -99,7 +92,7 @@ def line(
     drawn: Trace = {
         "type": "scatter",
         "mode": "lines+markers" if marks else "lines",
-        "name": plain(name),
+        "name": name,
         "x": values(x),
         "y": values(y),
         "line": {"color": colour, "width": width, "dash": dash},
@@ -114,7 +107,7 @@ def dots(
     name: str,
     x: Numbers,
     y: Numbers,
-    texts: str | Sequence[str] = (),
+    texts: Sequence[str] = (),
     *,
     colour: str | Sequence[str],
     size: float | Sequence[float] = 11,
@@ -125,7 +118,7 @@ def dots(
     return {
         "type": "scatter",
         "mode": "markers",
-        "name": plain(name),
+        "name": name,
         "x": values(x),
         "y": values(y),
         "marker": {"color": colour, "size": size, "symbol": symbol, "opacity": opacity},
@@ -148,7 +141,7 @@ def bars(
     across, up = ("x", "y") if not level else ("y", "x")
     return {
         "type": "bar",
-        "name": plain(name),
+        "name": name,
         "orientation": "h" if level else "v",
         across: list(places),
         up: values(lengths),
@@ -173,7 +166,7 @@ def beside(texts: Sequence[str], x: Sequence[float], rows: Sequence[float]) -> T
         "mode": "text",
         "x": values(x),
         "y": list(rows),
-        "text": [f"\u2002\u2002{plain(text)}" for text in texts],
+        "text": [f"\u2002\u2002{text}" for text in texts],
         "textposition": "middle right",
         "cliponaxis": False,
         "hoverinfo": "skip",
@@ -218,7 +211,7 @@ def rows(labels: Sequence[str]) -> dict[str, Any]:
     """Return an upright axis with a label for each row, the first on top."""
     return {
         "tickvals": list(range(len(labels))),
-        "ticktext": [plain(label) for label in labels],  # shortened when drawn
+        "ticktext": list(labels),  # shortened when drawn
         "range": [len(labels) - 0.5, -0.5],
         "automargin": True,
         "showgrid": True,
@@ -263,9 +256,7 @@ def ink_on(colour: str) -> str:
     return "#000000" if 0.299 * red + 0.587 * green + 0.114 * blue > 118 else "#ffffff"
 
 
-def _under_pointer(texts: str | Sequence[str]) -> dict[str, Any]:
-    if isinstance(texts, str):
-        return {"hovertemplate": f"<b>%{{fullData.name}}</b><br>{texts}<extra></extra>"}
+def _under_pointer(texts: Sequence[str]) -> dict[str, Any]:
     if len(texts):
         return {"hovertext": list(texts), "hoverinfo": "text"}
     return {"hoverinfo": "skip"}

@@ -11,7 +11,6 @@ import json
 from base64 import b85encode
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from html import unescape
 from importlib.resources import files
 from typing import NamedTuple
 
@@ -147,7 +146,7 @@ class _Page:
             colour = style.get("color", INK)
             line = _LegendLine(
                 group,
-                unescape(trace["name"]),
+                trace["name"],
                 css(colour if isinstance(colour, str) else INK),
                 css_dash(style.get("dash", "solid")),
                 "line" if is_line else "swatch",

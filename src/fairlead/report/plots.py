@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from html import unescape
+from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -62,18 +62,17 @@ def plotly_figure(title: str, drawn: charts.Figure | None, drawn_from: str) -> F
         raise FairleadError(f"pictures need plotly: {how_to_install('notebook')}") from None
     if drawn is None:
         raise InputError("has nothing to draw", drawn_from)
-    layout = _with_ink(drawn["layout"])
     # A page of a report writes titles and legends beside its pictures.
-    layout |= {
+    layout = drawn["layout"] | {
         "title": {"text": title, "font": {"size": 15}},
         "template": "plotly_white",
-        "height": max(LEAST_HEIGHT, layout.get("height", 0) + ROOM_FOR_TITLE),
+        "height": max(LEAST_HEIGHT, drawn["layout"].get("height", 0) + ROOM_FOR_TITLE),
         "margin": {"t": 60, "b": 50, "l": 60, "r": 20},
     }
     if "ticktext" in layout["yaxis"]:
-        names = [unescape(name) for name in layout["yaxis"]["ticktext"]]
-        layout["yaxis"]["ticktext"] = [charts.plain(charts.shortened(name)) for name in names]
-    figure: Figure = graph_objects.Figure(_with_ink(drawn["data"]), layout)
+        names = [charts.shortened(name) for name in layout["yaxis"]["ticktext"]]
+        layout["yaxis"] = layout["yaxis"] | {"ticktext": names}
+    figure: Figure = graph_objects.Figure(_for_plotly(drawn["data"]), _for_plotly(layout))
     return figure
 
 
@@ -110,10 +109,15 @@ def _figure_of(answer: object) -> tuple[str, charts.Figure | None]:
     raise InputError(f"cannot draw a {type(answer).__name__}", "plot")
 
 
-def _with_ink(drawn: Any) -> Any:
-    """Replace the colour that a page of a report chooses by the reader's setting."""
+def _for_plotly(drawn: Any) -> Any:
+    """Escape texts where Plotly reads tags, and replace the colour that a page's reader sets."""
     if isinstance(drawn, dict):
-        return {key: _with_ink(value) for key, value in drawn.items() if key != "key"}
+        return {key: _for_plotly(value) for key, value in drawn.items()}
     if isinstance(drawn, list):
-        return [_with_ink(value) for value in drawn]
-    return GREY if isinstance(drawn, str) and drawn == charts.INK else drawn
+        return [_for_plotly(value) for value in drawn]
+    if not isinstance(drawn, str):
+        return drawn
+    if drawn == charts.INK:
+        return GREY
+    first, *lines = escape(drawn, quote=False).split("\n")
+    return "<br>".join([f"<b>{first}</b>", *lines]) if lines else first
