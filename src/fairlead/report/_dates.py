@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 
+import polars as pl
+
 MOST_MARKS = 8
-_HOUR, _DAY = timedelta(hours=1), timedelta(days=1)
-# Distances of marks, each a divisor of a day or whole days; longer ones are months.
-_STEPS = (
-    *(timedelta(minutes=m) for m in (1, 5, 10, 15, 30)),
-    *(h * _HOUR for h in (1, 2, 3, 6, 12)),
-    *(d * _DAY for d in (1, 2, 7, 14)),
-)
-_MONTHS = (1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1200)
+# Distances of marks, as Polars names them, and their greatest lengths; weeks are from Monday.
+_STEPS = {
+    **{f"{minutes}m": timedelta(minutes=minutes) for minutes in (1, 5, 10, 15, 30)},
+    **{f"{hours}h": timedelta(hours=hours) for hours in (1, 2, 3, 6, 12)},
+    **{f"{days}d": timedelta(days=days) for days in (1, 2)},
+    **{f"{weeks}w": timedelta(weeks=weeks) for weeks in (1, 2)},
+    **{
+        f"{months}mo": timedelta(days=31 * months)
+        for months in (1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1200)
+    },
+}
 
 
 def period_text(first: datetime, last: datetime) -> str:
@@ -36,50 +40,22 @@ def date_text(date: datetime) -> str:
 
 def date_marks(first: datetime, last: datetime) -> list[tuple[datetime, str]]:
     """Return at most `MOST_MARKS` round dates between two dates, with their labels."""
-    for step in _STEPS:
-        marks = list(_stepwise(first, last, step))
+    for step, length in _STEPS.items():
+        if (last - first) / length > MOST_MARKS + 1:
+            continue
+        begin = pl.Series([first]).dt.truncate(step).item()
+        dates = pl.datetime_range(begin, last, step, eager=True)
+        marks = dates.filter(dates >= first).to_list()
         if marks and len(marks) <= MOST_MARKS:
             return [(mark, _mark_text(mark, step)) for mark in marks]
-    for months in _MONTHS:
-        marks = list(_by_months(first, last, months))
-        if len(marks) <= MOST_MARKS:
-            break
-    return [(mark, f"{mark:%b %Y}") for mark in marks]
+    return []
 
 
-def _stepwise(first: datetime, last: datetime, step: timedelta) -> Iterator[datetime]:
-    """Yield the dates of a step, counted from midnight, or from Monday for whole weeks."""
-    if (last - first) / step > MOST_MARKS + 1:
-        return
-    mark = first.replace(hour=0, minute=0, second=0, microsecond=0)
-    if step.days % 7 == 0 and step.days:
-        mark -= mark.weekday() * _DAY
-    while mark < first:
-        mark += step
-    while mark <= last:
-        yield mark
-        mark += step
-
-
-def _by_months(first: datetime, last: datetime, months: int) -> Iterator[datetime]:
-    month = first.year * 12 + first.month - 1
-    month += -month % months
-    while True:
-        mark = first.replace(
-            year=month // 12, month=month % 12 + 1, day=1, hour=0, minute=0, second=0, microsecond=0
-        )
-        if mark > last:
-            return
-        if mark >= first:
-            yield mark
-        month += months
-
-
-def _mark_text(mark: datetime, step: timedelta) -> str:
+def _mark_text(mark: datetime, step: str) -> str:
+    if step.endswith("mo"):
+        return f"{mark:%b %Y}"
     is_midnight = mark.hour == mark.minute == 0
-    if step >= _DAY or is_midnight:
-        return f"{mark:%a} {_day(mark, f'{mark:%b}')}"
-    return f"{mark:%H:%M}"
+    return f"{mark:%a} {_day(mark, f'{mark:%b}')}" if is_midnight else f"{mark:%H:%M}"
 
 
 def _day(date: datetime, rest: str) -> str:
