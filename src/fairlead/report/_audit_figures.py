@@ -126,7 +126,6 @@ def envy_figure(audit: Audit, comparison: FairComparison, users: IntArray) -> Fi
         "x": list(range(len(envied))),
         "y": list(range(len(envious))),
         "z": [[min(g, most) if g > 0 else None for g in row] for row in shown.tolist()],
-        "zmin": 0.0,
         "zmax": most,
         "colorscale": [[0, "#fbe3d6"], [0.5, "#e8834a"], [1, "#8f2d06"]],
         "hovertext": [

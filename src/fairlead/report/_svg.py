@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from markupsafe import Markup
 
-from fairlead.report.charts import COLOUR_OF_FREE, PATTERNS, Figure, Trace, css, shortened
+from fairlead.report.charts import PATTERNS, Figure, Trace, css, ink_on, shortened
 
 LETTER = 7.5  # pixels: mean width of a letter, rounded up
 LINE = 16  # pixels: height of a line of text
@@ -273,7 +273,8 @@ class _Drawing:
             colour = _nth(trace["marker"]["color"], k)
             pattern = trace["marker"].get("pattern", {}).get("shape", "")
             self._rectangle(corners, colour, _under_pointer(trace, k), pattern)
-            self._text_inside(trace, k, corners)
+            if "text" in trace:
+                self._text_inside(trace["text"][k], trace["insidetextfont"]["color"], corners)
 
     def _rectangle(
         self, corners: tuple[float, float, float, float], colour: str, text: str, pattern: str = ""
@@ -286,11 +287,8 @@ class _Drawing:
             fill = f"url(#pattern-{PATTERNS.index(pattern)})"
             self.shapes.append(f'<rect {place} fill="{fill}" pointer-events="none"/>')
 
-    def _text_inside(
-        self, trace: Trace, k: int, corners: tuple[float, float, float, float]
-    ) -> None:
+    def _text_inside(self, text: str, ink: str, corners: tuple[float, float, float, float]) -> None:
         """Write the text of a bar or a cell where it has room."""
-        text = _nth(trace["text"], k) if trace.get("text") else ""
         part = abs(self.x.part(corners[1]) - self.x.part(corners[0]))
         needed = LETTER * (len(text) + 1)
         if not text or part * WIDE < needed:
@@ -298,28 +296,21 @@ class _Drawing:
         x = round((self._across(corners[0]) + self._across(corners[1])) / 2, 2)
         y = round((self._down(corners[2]) + self._down(corners[3])) / 2, 1)
         kind = "middle inside" + (" roomy" if part * NARROW < needed else "")
-        fill = trace.get("insidetextfont", {}).get("color", "")
-        if trace["marker"]["color"] == COLOUR_OF_FREE:
-            fill = ""
-        colour = f' style="fill: {fill}"' if fill else ""
         self.shapes.append(
-            f'<text class="{kind}" x="{x}%" y="{y}" dy=".35em"{colour}>{escape(text)}</text>'
+            f'<text class="{kind}" x="{x}%" y="{y}" dy=".35em" style="fill: {ink}">'
+            f"{escape(text)}</text>"
         )
 
     def _heat(self, trace: Trace) -> None:
-        for y, row in zip(trace["y"], trace["z"], strict=True):
-            for x, value in zip(trace["x"], row, strict=True):
+        for y, row in enumerate(trace["z"]):
+            for x, value in enumerate(row):
                 if value is None:
                     continue
-                i, j = trace["y"].index(y), trace["x"].index(x)
-                shade = (value - trace["zmin"]) / ((trace["zmax"] - trace["zmin"]) or 1.0)
+                colour = _shade(trace["colorscale"], value / trace["zmax"])
                 corners = (x - 0.47, x + 0.47, y - 0.46, y + 0.46)
-                colour = _shade(trace["colorscale"], shade)
-                self._rectangle(corners, colour, trace["hovertext"][i][j])
+                self._rectangle(corners, colour, trace["hovertext"][y][x])
                 if "text" in trace:
-                    ink = "#ffffff" if shade > 0.5 else "#000000"
-                    cell = {"text": [trace["text"][i][j]], "insidetextfont": {"color": ink}}
-                    self._text_inside(cell | {"marker": {"color": colour}}, 0, corners)
+                    self._text_inside(trace["text"][y][x], ink_on(colour), corners)
 
     def _band(self, trace: Trace) -> None:
         """Draw an area on top of the areas before it."""
@@ -386,18 +377,16 @@ class _Drawing:
     def _strips(self) -> None:
         """Put the values of all lines under the pointer, in upright strips."""
         lines = [
-            trace
+            (np.array([self.x.part(x) for x in trace["x"]]), trace["hovertext"])
             for trace in self.traces
             if trace.get("mode") == "lines" and trace.get("hovertext")
         ]
-        if not lines:
-            return
-        for k in range(HOVER_STRIPS):
-            part = (k + 0.5) / HOVER_STRIPS
-            texts = []
-            for trace in lines:
-                parts = [(abs(self.x.part(x) - part), i) for i, x in enumerate(trace["x"])]
-                texts.append(_under_pointer(trace, min(parts)[1]).replace("\n", ": ", 1))
+        for k in range(HOVER_STRIPS if lines else 0):
+            nearest = [np.abs(parts - (k + 0.5) / HOVER_STRIPS).argmin() for parts, _ in lines]
+            texts = [
+                written[i].replace("\n", ": ", 1)
+                for (_, written), i in zip(lines, nearest, strict=True)
+            ]
             self.shapes.append(
                 f'<rect class="strip" x="{100 * k / HOVER_STRIPS:.2f}%" '
                 f'width="{100 / HOVER_STRIPS:.2f}%" height="{self.height}">'
