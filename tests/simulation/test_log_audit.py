@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead.cli.main import run
-from fairlead.errors import InputError
 from fairlead.mechanisms.fair_share import FairShares
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
-from fairlead.simulation.log_audit import AuditLimits, Breach, audit_log
+from fairlead.simulation.log_audit import AuditLimits, Breach, audit_log, worst_times
+from fairlead.simulation.metrics.fairness_error import FairnessError
 
 Capture = pytest.CaptureFixture[str]
 NODES = """\
@@ -112,6 +112,8 @@ def test_the_last_hours_end_at_the_last_event(hog: list[str], capsys: Capture) -
         (["--max-owed", "-1"], "--max-owed: must be a number of hours"),
         (["--max-under", "130%"], "--max-under: must be a part such as 20%"),
         (["--max-wait", "soon"], "--max-wait: must be"),
+        (["--max-wait", "12"], "--max-wait: must be a time with a unit, such as 12h, not '12'"),
+        (["--last", "0d"], "--last: must be a time with a unit"),
         (["--fair", "none"], "fair: must be one of"),
     ],
 )
@@ -131,6 +133,93 @@ def test_a_gate_refuses_a_table_that_may_be_cut(hog: list[str], capsys: Capture)
     assert "may be cut off" in capsys.readouterr().out
     assert run([*hog, "--max-owed", "3"]) == 2
     assert "may be cut off" in capsys.readouterr().err
+
+
+def test_a_gate_refuses_the_nodes_of_another_cluster(hog: list[str], capsys: Capture) -> None:
+    nodes = Path(hog[4])
+    nodes.write_text(NODES.replace("=g", "=other"))
+    assert run(hog) == 0
+    assert run([*hog, "--max-owed", "3"]) == 2
+    assert "does not list the nodes of 3 of 3 tasks that ran" in capsys.readouterr().err
+
+
+def test_a_gate_refuses_a_cluster_on_which_a_user_held_too_much(
+    hog: list[str], capsys: Capture
+) -> None:
+    """With one node in place of two, hugo held twice of what there is."""
+    Path(hog[4]).write_text(NODES.splitlines()[0].replace("gpu:4", "gpu:3"))
+    table = Path(hog[2])
+    table.write_text(table.read_text().replace("|g2", "|g1"))
+    window = ["--to", f"{DAY}20:00"]
+    assert run([*hog, *window]) == 0
+    assert "At times a user held more than all servers have" in capsys.readouterr().out
+    assert run([*hog, *window, "--max-owed", "3"]) == 2
+    assert "are these the machines of the log" in capsys.readouterr().err
+
+
+def test_a_gate_refuses_a_copy_without_the_last_jobs(
+    hog: list[str], tmp_path: Path, capsys: Capture
+) -> None:
+    copy = str(tmp_path / "copy.parquet")
+    assert run(["trace", "convert", *hog[2:], "-o", copy]) == 0
+    assert run(["trace", "audit", copy]) == 0
+    capsys.readouterr()
+    assert run(["trace", "audit", copy, "--max-owed", "3"]) == 2
+    assert "audit the table itself" in capsys.readouterr().err
+
+
+def test_an_old_log_is_noted(hog: list[str], capsys: Capture) -> None:
+    assert run([*hog, "--to", f"{DAY}20:00"]) == 0
+    assert "The last event of the log is 10 h before the end" in capsys.readouterr().out
+
+
+def test_an_idle_cluster_starves_nobody(hog: list[str], capsys: Capture) -> None:
+    table = Path(hog[2])
+    table.write_text("".join(table.read_text().splitlines(keepends=True)[:2]))
+    window = ["--from", f"{DAY}09:00", "--to", f"{DAY}20:00"]
+    assert run([*hog, *window, "--max-wait", "1h"]) == 0
+    assert "✓ No job ran or waited in this time." in capsys.readouterr().out
+
+
+def test_waits_are_of_one_kind_of_tasks_and_from_their_begin(
+    hog: list[str], capsys: Capture
+) -> None:
+    """A task of bo without GPUs hides no wait of the one with them, which began at 10:00."""
+    small = row(6, "bo", ("09:00:00", "09:00:00", "Unknown"), "RUNNING", "g1")
+    table = Path(hog[2])
+    table.write_text(table.read_text() + small.replace(ASKS, "cpu=1,mem=1G,node=1"))
+    window = ["--from", f"{DAY}18:00", "--to", f"{DAY}20:00"]
+    assert run([*hog, *window, "--max-wait", "9h", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    bo = found["users"]["bo"]
+    assert (bo["longest_wait"], bo["wait_from"]) == (36_000, 3 * 3600)
+    assert run([*hog, *window, "--max-wait", "9h"]) == 1
+    assert f"bo: waited 10 h from {DAY[:10]} 10:00; at most 9 h" in capsys.readouterr().out
+
+
+def test_a_task_that_fits_no_server_waits_for_nobody(hog: list[str], capsys: Capture) -> None:
+    large = row(6, "dee", ("09:00:00", "Unknown", "Unknown"), "PENDING").replace("gpu=4", "gpu=9")
+    table = Path(hog[2])
+    table.write_text(table.read_text() + large)
+    assert run([*hog, "--to", f"{DAY}20:00", "--json"]) == 0
+    assert "dee" not in json.loads(capsys.readouterr().out)["users"]
+
+
+def test_most_is_owed_from_the_second_loss_to_the_last() -> None:
+    """Of shares owed by 1, -2, 3, -1, 2 and -5 in six hours, most is owed from hour 2 to 5."""
+    owed = np.array([1, -2, 3, -1, 2, -5.0])[:, None]
+    fairness = FairnessError(
+        "drfh",
+        np.arange(6) * 3600.0 + 1800,
+        held=-owed @ [[1.0, 0.0]],
+        fair=np.zeros((6, 2)),
+        active=np.ones((6, 2), dtype=bool),
+        weight=np.ones(2),
+        part=3600.0,
+    )
+    found = worst_times(fairness)
+    assert found[0].tolist() == [2 * 3600, 5 * 3600]
+    assert np.isnan(found[1]).all()
 
 
 def test_a_trace_without_starts_is_refused(tmp_path: Path, capsys: Capture) -> None:
@@ -190,10 +279,6 @@ def test_hours_are_sums_over_instants(workload: Workload, window: tuple[float, f
             held[n] += (shape[runs & (user == n)].sum(axis=0) / total).max() * part / 3600
         fair = shares.fair(active.astype(np.int64), workload.cluster.capacity, np.array([2]))
         due += fair.share * workload.weight * part / 3600
-    if not due.any():
-        with pytest.raises(InputError, match="no task waits or runs"):
-            audit_log(workload, since, until, instants=7)
-        return
     found = audit_log(workload, since, until, instants=7)
     figures = found.to_dict()["users"]
     for n, name in enumerate(workload.users):

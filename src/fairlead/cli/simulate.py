@@ -348,7 +348,8 @@ def simulate(
             shared = {run.name: outcomes[run.name] for run in planned if not run.dedicated}
             reasons = _explained(shared, explain, strict_fifo)
         shown = outcomes
-        if workload.has_starts and (reference == RECORDED or (report and reference is None)):
+        wants_recorded = bool(report) and reference is None and not what_if
+        if workload.has_starts and (reference == RECORDED or wants_recorded):
             from fairlead.simulation.simulate import with_recorded
 
             shown = with_recorded(outcomes, workload, until, fair, since)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from fairlead.cli.options import (
     AsJson,
@@ -20,6 +20,7 @@ from fairlead.cli.options import (
     Weights,
     in_queues,
     instant_in,
+    is_bare_number,
     part_of,
     plain_trace,
     read_any_trace,
@@ -30,6 +31,9 @@ from fairlead.cli.own_code import mechanism_of
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import check_report, show
 from fairlead.errors import InputError
+
+if TYPE_CHECKING:
+    from fairlead.model.workload import Workload
 
 
 def audit(
@@ -113,7 +117,6 @@ def audit(
     from fairlead.report.numbers import duration
     from fairlead.simulation.log_audit import AuditLimits, audit_log
     from fairlead.simulation.simulate import check_fair
-    from fairlead.traces.logs.slurm import CUT_OFF
     from fairlead.traces.problem_at_time import end_of_run
 
     check_report(report, str(trace), "trace")
@@ -126,13 +129,13 @@ def audit(
     limits = AuditLimits(
         None if max_under is None else part_of(max_under, "--max-under"),
         max_owed,
-        None if max_wait is None else seconds_of(max_wait, "--max-wait"),
+        None if max_wait is None else _with_unit(max_wait, "--max-wait"),
     )
     fair = mechanism_of(fair)
     check_fair(fair)
     from_time = None if begin is None else time_of(begin, "--from")
     to_time = None if end is None else time_of(end, "--to")
-    length = None if last is None else seconds_of(last, "--last")
+    length = None if last is None else _with_unit(last, "--last")
     date = to_time.timestamp() if isinstance(to_time, datetime) else None
     workload, found = read_any_trace(
         trace,
@@ -145,8 +148,8 @@ def audit(
         weights,
         unended=date or 0.0,
     )
-    if limits.is_any and CUT_OFF in workload.notes:
-        raise InputError(CUT_OFF, "", str(trace))
+    if limits.is_any:
+        _refuse_as_gate(workload, str(trace), found, machines)
     workload = in_queues(plain_trace(workload), queues)
     if not workload.has_starts:
         fault = "does not say when its tasks started; fairlead simulate replays it under a policy"
@@ -162,8 +165,37 @@ def audit(
     if length is not None:
         since = max(until - length, 0.0)
     found_audit = audit_log(workload, since, until, mechanism=fair)
-    from fairlead.report.log_audit import log_audit_document
+    from fairlead.report.log_audit import HELD_TOO_MUCH, log_audit_document
 
+    if limits.is_any and found_audit.held_too_much:
+        raise InputError(HELD_TOO_MUCH, "", str(trace))
     show(log_audit_document(found_audit, trace.name, limits, found), as_json, report)
     if any(found_audit.breaches(limits)):
         sys.exit(1)
+
+
+def _with_unit(text: str, option: str) -> float:
+    """Return a positive duration as seconds; a bare number might be meant as hours."""
+    seconds = seconds_of(text, option)
+    if is_bare_number(text) or not seconds:
+        raise InputError(f"must be a time with a unit, such as 12h, not {text!r:.60}", option)
+    return seconds
+
+
+def _refuse_as_gate(workload: Workload, source: str, found: str, machines: Path | None) -> None:
+    """Raise InputError for a log that cannot tell whether users are within limits."""
+    import numpy as np
+
+    from fairlead.traces.logs.slurm import CUT_OFF, STILL_PENDING, STILL_RAN
+    from fairlead.traces.readers import SLURM
+
+    if CUT_OFF in workload.notes:
+        raise InputError(CUT_OFF, "", source)
+    for left_out in (STILL_RAN, STILL_PENDING):
+        if left_out in workload.notes:
+            raise InputError(f"{left_out}; audit the table itself, and no copy of it", "", source)
+    started = np.isfinite(workload.task_start)
+    unplaced = int((started & (workload.task_server < 0)).sum())
+    if found == SLURM and machines is not None and 2 * unplaced > started.sum():
+        fault = f"does not list the nodes of {unplaced:,} of {started.sum():,} tasks that ran"
+        raise InputError(fault, "", str(machines))

@@ -35,7 +35,7 @@ IndexArray = NDArray[np.int32]
 NameArray = NDArray[np.str_]
 
 JOIN, LEAVE, DRAIN = 0, 1, 2
-LATEST_DATE = 253_402_300_799.0  # the end of the year 9999
+LATEST_DATE = 221_845_392_000.0  # the beginning of the year 9000; later ones are errors
 EVENT_NAMES = ("join", "leave", "drain")
 
 

@@ -13,24 +13,33 @@ from fairlead.report._against_today import short_name
 from fairlead.report._simulation_figures import held_and_due_figure
 from fairlead.report.document import Block, Picture, Prose, Section
 from fairlead.report.numbers import change, duration, number, percent
+from fairlead.simulation.log_audit import worst_times
 from fairlead.simulation.metrics.fairness_error import FairnessError
 
 USERS_DRAWN = 12
 ROUNDED = 9  # digits of cluster-hours, beyond which they are rounding
 
 
-def extremes_text(fairness: FairnessError, waits: Mapping[str, float]) -> str:
-    """Name who was owed most, who held most beyond its share, and who waited longest.
+def extremes_text(
+    fairness: FairnessError, waits: Mapping[str, float], workload: Workload | None = None
+) -> str:
+    """Name the users that were owed most, held most beyond their share, and waited longest.
 
     `waits` has the longest time in seconds in which tasks of a user waited and none ran, by name.
+    With a `workload` also the time of most of what was owed.
     """
     names, owed, due = list(waits), fairness.owed.round(ROUNDED), fairness.due_hours
     longest = np.fromiter(waits.values(), dtype=float)
     parts = []
     if owed.max() > 0:
         n = int(owed.argmax())
-        part = f" ({percent(owed[n] / due[n])} of its fair share)"
-        parts.append(f"owed most: {_first(names, owed)}, {number(owed[n])} cluster-hours{part}")
+        part = f"{percent(owed[n] / due[n])} of its fair share"
+        if workload is not None:
+            begin, end = worst_times(fairness)[n].tolist()
+            part += (
+                f", most of it from {short_time(workload, begin)} to {short_time(workload, end)}"
+            )
+        parts.append(f"owed most: {_first(names, owed)}, {number(owed[n])} cluster-hours ({part})")
     if owed.min() < 0:
         n = int(owed.argmin())
         part = f" ({change(-owed[n] / due[n])})" if due[n] > 0 else ""
@@ -64,6 +73,12 @@ def held_and_due(workload: Workload, fairness: FairnessError, under: str = "") -
         yield Prose(f"Dominant shares, the most owed user first{of}.", "small")
 
     return Section(f"Held and fair shares over time{under}", pictures, page_only=True)
+
+
+def short_time(workload: Workload, seconds: float) -> str:
+    """Write a time as a date without seconds, if the log has dates."""
+    date = workload.date_of(seconds)
+    return duration(seconds) if date is None else f"{date:%Y-%m-%d %H:%M}"
 
 
 def _first(names: list[str], values: FloatArray) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from fairlead.model.ties import largest_first
 from fairlead.model.workload import Workload
 from fairlead.report._against_today import short_name
-from fairlead.report._held_and_due import ROUNDED, extremes_text, held_and_due
+from fairlead.report._held_and_due import ROUNDED, extremes_text, held_and_due, short_time
 from fairlead.report.document import (
     FAILS,
     HOLDS,
@@ -30,8 +30,9 @@ from fairlead.report.document import (
 from fairlead.report.numbers import change, counted, duration, named, number, percent
 from fairlead.simulation.log_audit import AuditLimits, Breach, LogAudit
 
-USERS_DRAWN = 12
 USERS_NAMED = 10
+QUIET = 0.1  # part of the time at its end without an event, which is noted
+HELD_TOO_MUCH = "At times a user held more than all servers have: are these the machines of the log"
 
 
 def log_audit_document(
@@ -54,7 +55,9 @@ def log_audit_document(
         Rendering costs O(N + I) for N users and I instants.
     """
     breaches = list(audit.breaches(limits))
-    period = f"{_time(audit.workload, audit.since)} to {_time(audit.workload, audit.until)}"
+    period = (
+        f"{short_time(audit.workload, audit.since)} to {short_time(audit.workload, audit.until)}"
+    )
     servers = counted(audit.workload.n_servers, "server")
     active = counted(int(audit.active.sum()), "user")
     lead = f"{servers}, {active} with jobs, from {period} ({duration(audit.until - audit.since)})"
@@ -75,13 +78,10 @@ def log_audit_document(
     )
 
 
-def _time(workload: Workload, seconds: float) -> str:
-    date = workload.date_of(seconds)
-    return duration(seconds) if date is None else f"{date:%Y-%m-%d %H:%M}"
-
-
 def _verdict(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> Statement:
     """Name the users beyond a limit, and the most extreme ones."""
+    if not audit.active.any():
+        return Statement(HOLDS, "No job ran or waited in this time.")
     if breaches:
         users = list(dict.fromkeys(breach.user for breach in breaches))
         text = f"{counted(len(users), 'user')} beyond the limits: {named(users, USERS_NAMED)}. "
@@ -89,13 +89,13 @@ def _verdict(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> St
         text = "No user is beyond the limits. " if limits.is_any else ""
     kind = FAILS if breaches else HOLDS if limits.is_any else MUTED
     waits = dict(zip(audit.workload.users, audit.longest_wait.tolist(), strict=True))
-    extremes = extremes_text(audit.fairness, waits)
+    extremes = extremes_text(audit.fairness, waits, audit.workload)
     return Statement(kind, f"{text}{extremes[0].upper()}{extremes[1:]}.")
 
 
 def _blocks(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> Iterator[Block]:
     if limits.is_any:
-        lines = [_breach_text(breach) for breach in breaches]
+        lines = [_breach_text(audit, breach) for breach in breaches]
         yield Listing(lines or list(_kept_texts(limits)), "limits")
     names, fairness = audit.workload.users, audit.fairness
     order = np.flatnonzero(audit.active)
@@ -112,6 +112,7 @@ def _blocks(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> Ite
                 figure(float(fairness.owed[n]), lambda hours: number(round(hours, ROUNDED))),
                 figure(under, lambda part: change(-part, "as due")),
                 figure(wait or np.nan, duration),
+                short_time(audit.workload, audit.wait_begin[n]) if wait else "",
                 count_cell(int(audit.running[n])),
                 count_cell(int(audit.waiting[n])),
             ]
@@ -121,7 +122,9 @@ def _blocks(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> Ite
         "What each user held and was due, the most owed first",
         [
             *words("user"),
-            *numbers("held", "due", "owed", "against due", "longest wait", "running", "waiting"),
+            *numbers("held", "due", "owed", "against due", "longest wait"),
+            *words("from"),
+            *numbers("running", "waiting"),
         ],
         rows,
         each="user",
@@ -131,10 +134,19 @@ def _blocks(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> Ite
             f"is due the largest part, compared every {every} with the fair shares of "
             f"{fairness.mechanism.upper()} among the users whose tasks run or wait then. Hours "
             f"above the share make up for hours below it. {_hour_text(audit.workload)} longest "
-            "wait: the longest time in which tasks of the user wait and none runs. running, "
-            "waiting: tasks at the end."
+            "wait: the longest time in which tasks of the user of one kind wait (of the same "
+            "servers and resources) and none of them runs. running, waiting: tasks at the end."
         ),
     )
+    silent = audit.until - audit.last_event
+    if silent > QUIET * (audit.until - audit.since):
+        yield Prose(
+            f"The last event of the log is {duration(silent)} before the end of this time. Is it "
+            "an old copy? Jobs that had not ended by then count as running or waiting until the end.",
+            "warning",
+        )
+    if audit.held_too_much:
+        yield Prose(f"{HELD_TOO_MUCH}?", "warning")
     if fairness.unsolved:
         yield Prose(
             f"{fairness.mechanism} has no certified answer at {fairness.unsolved:,} of "
@@ -159,13 +171,17 @@ def _hour_text(workload: Workload) -> str:
     return f"One such hour is an hour of {', '.join(amounts)}."
 
 
-def _breach_text(breach: Breach) -> str:
+def _breach_text(audit: LogAudit, breach: Breach) -> str:
     user, found, most = short_name(breach.user), breach.found, breach.most
+    n = audit.workload.users.index(breach.user)
+    if breach.limit == "wait":
+        begin = short_time(audit.workload, audit.wait_begin[n])
+        return f"{user}: waited {duration(found)} from {begin}; at most {duration(most)}"
+    begin, end = (short_time(audit.workload, time) for time in audit.worst_time[n].tolist())
+    time = f"most of it from {begin} to {end}"
     if breach.limit == "under":
-        return f"{user}: {percent(found)} less than its fair share; at most {percent(most)}"
-    if breach.limit == "owed":
-        return f"{user}: owed {number(found)} cluster-hours; at most {number(most)}"
-    return f"{user}: waited {duration(found)} with nothing running; at most {duration(most)}"
+        return f"{user}: {percent(found)} less than its fair share, {time}; at most {percent(most)}"
+    return f"{user}: owed {number(found)} cluster-hours, {time}; at most {number(most)}"
 
 
 def _kept_texts(limits: AuditLimits) -> Iterator[str]:

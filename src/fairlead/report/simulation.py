@@ -62,7 +62,15 @@ from fairlead.report.document import (
     table_of,
     words,
 )
-from fairlead.report.numbers import change, counted, duration, named, number, percent
+from fairlead.report.numbers import (
+    change,
+    counted,
+    duration,
+    named,
+    number,
+    percent,
+    time_unit,
+)
 from fairlead.simulation.metrics.comparison import Comparison
 from fairlead.simulation.simulate import Outcome
 
@@ -180,9 +188,16 @@ def _verdict(runs: Runs, found: Mapping[str, Figures], changed: Collection[str])
         waits = (found[runs.today]["mean_wait"], found[against.name]["mean_wait"])
         wait = ""
         if None not in waits:
-            wait = f" (mean wait {duration(waits[1])} in place of {duration(waits[0])})"
-        name = short_name(against.name)
-        parts.append(f"under {name} {gained:,} gain, {lost:,} lose{wait}{unplaced}")
+            unit, size = time_unit(max(waits))
+            before, after = (number(wait / size) for wait in waits)
+            wait = f" (mean wait {after} {unit} in place of {before} {unit})"
+        gain = against.extreme(against.comparison.gained, least=True)
+        loss = against.extreme(against.comparison.lost, least=False)
+        users = (
+            f"{gained:,} gain{gain and f' (largest gain: {gain})'}, "
+            f"{lost:,} lose{loss and f' (largest loss: {loss})'}"
+        )
+        parts.append(f"under {short_name(against.name)} {users}{wait}{unplaced}")
     if len(runs.others) > len(parts):
         parts.append(f"{len(runs.others) - len(parts):,} more below")
     users = counted(runs.baseline.workload.n_users, "user")
@@ -226,6 +241,9 @@ def _blocks(
         yield from _pictures([("Jobs complete within", drawn, "Completion times")])
     yield from _warnings(runs, found)
     yield _starved(runs, found)
+    if runs.baseline.summary.fairness is not None:
+        under = f" under {short_name(runs.today)}"
+        yield held_and_due(runs.baseline.workload, runs.baseline.summary.fairness, under)
     if runs.others:
         yield Section("Gains and losses", [_gains(runs, styles)])
     yield Section("Policies side by side", list(_side_by_side(runs, found, styles)))
@@ -417,7 +435,8 @@ def _users(
 ) -> Iterator[Block]:
     """Show the longest waits, and gains and losses of users."""
     yield from _waits(found)
-    yield from _owed(found)
+    clusters = {tuple(run.workload.cluster.total_capacity) for run in runs.shared.values()}
+    yield from _owed(found, len(clusters) > 1)
     if not runs.others:
         return
     today = short_name(runs.today)
@@ -476,8 +495,9 @@ def _waits(found: Mapping[str, Figures]) -> Iterator[Table]:
     )
 
 
-def _owed(found: Mapping[str, Figures]) -> Iterator[Table]:
+def _owed(found: Mapping[str, Figures], clusters_differ: bool) -> Iterator[Table]:
     """List what users were owed under each policy, the most first."""
+    differ = " Clusters differ: compare the percentages." if clusters_differ else ""
     first = next(iter(found.values()))["users"]
     if not all("owed_cluster_hours" in user for user in first.values()):
         return
@@ -502,7 +522,7 @@ def _owed(found: Mapping[str, Figures]) -> Iterator[Table]:
         note=(
             "owed: the fair share less the held one, over the time until the last submission, in "
             "hours of the whole cluster, and how far what it held was from the fair share while "
-            "it was active; a user below 0 held more."
+            f"it was active; a user below 0 held more.{differ}"
         ),
     )
 
@@ -610,9 +630,6 @@ def _over_time(runs: Runs, styles: Mapping[str, PolicyStyle]) -> Iterator[Block]
             "Fairness error over time; its mean is in the table above",
             "Fairness error",
         )
-        if fair is not None:
-            today = short_name(runs.today)
-            yield held_and_due(runs.baseline.workload, fair, f" under {today}")
     users = users_drawn(shared)
     until = max(outcome.summary.until for outcome in shared.values())
     panels = {

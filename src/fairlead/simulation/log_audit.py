@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fairlead.errors import InputError
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
+from fairlead.model.run_log import RunLog
+from fairlead.model.task_kinds import kinds_of_tasks
 from fairlead.model.workload import Workload
 from fairlead.simulation.metrics.distribution import ratio
 from fairlead.simulation.metrics.fairness_error import (
     FairnessError,
     measure_fairness,
 )
-from fairlead.simulation.metrics.starvation import measure_starvation
+from fairlead.simulation.metrics.starvation import waits_with_nothing
 from fairlead.simulation.metrics.summary import plain, rows_of
-from fairlead.simulation.metrics.task_outcomes import follow_tasks
+from fairlead.simulation.metrics.task_outcomes import TaskOutcomes, follow_tasks
 from fairlead.simulation.metrics.utilization import capacity_over_time
 from fairlead.simulation.runs import recorded_run
 from fairlead.traces.problem_at_time import end_of_run
 
 INSTANTS = 500
+ROUNDED = 12  # digits of shares, beyond which they are rounding
 
 
 class Breach(NamedTuple):
@@ -55,11 +58,29 @@ class LogAudit:
 
     workload: Workload
     fairness: FairnessError  # between these times
-    longest_wait: FloatArray  # (N,): longest time in which tasks of the user wait and none runs, s
+    # (N,): the longest time in which tasks of one kind wait (of the same servers and resources) and
+    # none of them runs, seconds, of those that reach into the time; also before `since`.
+    longest_wait: FloatArray
+    wait_begin: FloatArray  # (N,): its begin, in seconds of the trace; not a number without one
     running: IntArray  # (N,): tasks that run at `until`
     waiting: IntArray  # (N,): tasks that wait at `until`
     since: float
     until: float
+    last_event: float  # before `until`; later nothing is recorded
+
+    @property
+    def worst_time(self) -> FloatArray:
+        """(N, 2) float: begin and end of the time in which each user was owed most, in seconds.
+
+        Its hours above the fair share are fewer than those below. Not a number for a user that was
+        owed nothing at any time.
+        """
+        return worst_times(self.fairness)
+
+    @property
+    def held_too_much(self) -> bool:
+        """Whether a user held more than all servers have, as with the machines of another log."""
+        return bool((self.fairness.held * self.fairness.weight > 1 + 1e-6).any())
 
     @property
     def under(self) -> FloatArray:
@@ -90,7 +111,10 @@ class LogAudit:
             "due_cluster_hours": self.fairness.due_hours,
             "owed_cluster_hours": self.fairness.owed,
             "under": self.under,
+            "worst_from": self.worst_time[:, 0],
+            "worst_to": self.worst_time[:, 1],
             "longest_wait": self.longest_wait,
+            "wait_from": self.wait_begin,
             "running_tasks": self.running,
             "waiting_tasks": self.waiting,
         }
@@ -102,6 +126,7 @@ class LogAudit:
         figures = {
             "since": self.since,
             "until": self.until,
+            "last_event": self.last_event,
             "mechanism": self.fairness.mechanism,
             "instants": len(self.fairness.time),
             "unsolved": self.fairness.unsolved,
@@ -137,8 +162,7 @@ def audit_log(
     Raises
     ------
     InputError
-        When the trace lacks the times of tasks, `since` is not before `until`, or no task waits or
-        runs between them.
+        When the trace lacks the times of tasks, or `since` is not before `until`.
     RefusalError
         When the mechanism does not admit the problem of some instant.
 
@@ -160,24 +184,26 @@ def audit_log(
     until = end_of_run(workload) if until is None else until
     if not since < until:
         raise InputError("is not before the end of the time to audit", "--from")
+    # A task that fits no server waits for nothing that others hold.
+    started = np.zeros(workload.n_tasks, dtype=bool)
+    started[log.task] = True
+    never = ~np.logical_or.reduceat(started, workload.first_task[:-1])
+    log = replace(log, set_unplaceable=never & workload.set_too_large)
     outcomes = follow_tasks(workload, log)
-    capacity = capacity_over_time(workload)
     fairness = measure_fairness(
         workload,
         log,
         outcomes,
         until,
-        capacity,
+        capacity_over_time(workload),
         instants=instants,
         mechanism=mechanism,
         since=since,
     )
-    if not fairness.active.any():
-        raise InputError("no task waits or runs in this time", "--from")
-    starvation = measure_starvation(workload, log, outcomes, until, since=since, until=until)
     active = (outcomes.submit <= until) & (until < outcomes.over) & ~outcomes.never_active
     runs = np.zeros(workload.n_tasks, dtype=bool)
     runs[log.task[(log.start <= until) & (until < log.end)]] = True
+    times = np.concatenate([workload.job_submit, log.start, log.end])
 
     def by_user(tasks: BoolArray) -> IntArray:
         return np.bincount(outcomes.user[tasks], minlength=workload.n_users)
@@ -185,9 +211,40 @@ def audit_log(
     return LogAudit(
         workload,
         fairness,
-        starvation.longest,
+        *_longest_waits(workload, log, outcomes, since, until),
         by_user(active & runs),
         by_user(active & ~runs),
         since,
         until,
+        float(times[times <= until].max(initial=0.0)),
     )
+
+
+def worst_times(fairness: FairnessError) -> FloatArray:
+    """Return the part of the time with the largest sum of owed hours, as `LogAudit.worst_time`."""
+    short = np.nan_to_num(fairness.fair - fairness.held).round(ROUNDED) * (fairness.weight > 0)
+    owed = np.vstack([np.zeros_like(short[:1]), short.cumsum(axis=0)])
+    gained = owed - np.minimum.accumulate(owed, axis=0)
+    last = gained.argmax(axis=0)
+    found = np.full((short.shape[1], 2), np.nan)
+    for n in np.flatnonzero(gained.max(axis=0) > 0).tolist():
+        part = owed[: last[n], n]
+        first = last[n] - 1 - int(part[::-1].argmin())  # the latest of equal ones
+        found[n] = fairness.since + fairness.part * np.array([first, last[n]])
+    return found
+
+
+def _longest_waits(
+    workload: Workload, log: RunLog, outcomes: TaskOutcomes, since: float, until: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the length and the begin (N,) of each user's longest wait that reaches into a time."""
+    user = workload.job_user[workload.set_job]
+    kinds = kinds_of_tasks(user, workload.set_place, workload.shapes[workload.set_shape])
+    waits = waits_with_nothing(kinds.of_set[outcomes.set], log, outcomes, until)
+    length = np.where(waits.end > since, waits.end - waits.begin, 0.0)
+    order = np.argsort(length, kind="stable")  # the longest is written last, and stays
+    of_user = kinds.user[waits.owner[order]]
+    longest, begin = np.zeros(workload.n_users), np.full(workload.n_users, np.nan)
+    longest[of_user] = length[order]
+    begin[of_user] = np.where(length > 0, waits.begin, np.nan)[order]
+    return longest, begin

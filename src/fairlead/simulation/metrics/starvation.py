@@ -1,15 +1,19 @@
-"""Users that wait without any running task, and for how long."""
+"""Times in which tasks of a user wait and none runs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
 from fairlead.simulation.metrics.task_outcomes import TaskOutcomes
+
+Owners: TypeAlias = NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +32,22 @@ class Starvation:
     never_ran: BoolArray
 
 
+class Waits(NamedTuple):
+    """Times in which tasks of an owner wait and none runs; W of them, by owner and time."""
+
+    owner: Owners  # (W,)
+    begin: FloatArray  # (W,): seconds
+    end: FloatArray  # (W,)
+
+
+def waits_with_nothing(owner: Owners, log: RunLog, outcomes: TaskOutcomes, until: float) -> Waits:
+    """Return the waits until a time, given the owner of each task (T,): a user, or another number.
+
+    O((T + P) log (T + P)).
+    """
+    return _waits(_intervals(owner, log, outcomes, until, 0.0, until))
+
+
 def measure_starvation(
     workload: Workload,
     log: RunLog,
@@ -42,47 +62,72 @@ def measure_starvation(
     All of it is in seconds; `until` is the last event when absent. O((T + P) log (T + P)).
     """
     n_users = workload.n_users
-    wants = ~outcomes.never_active
-    over = wants & np.isfinite(outcomes.over)
-    happened = (outcomes.submit, outcomes.over[over], log.end)
-    last = max(arrivals, *(float(times.max(initial=0.0)) for times in happened))
-    until = last if until is None else until
-    # Changes to the number of active and of running tasks of a user.
-    parts = (
-        (outcomes.submit[wants], outcomes.user[wants], 1, 0),
-        (outcomes.over[over], outcomes.user[over], -1, 0),
-        (log.start, outcomes.user[log.task], 0, 1),
-        (log.end, outcomes.user[log.task], 0, -1),
-        (np.full(n_users, max(last, until)), np.arange(n_users), 0, 0),
+    over = outcomes.over[~outcomes.never_active & np.isfinite(outcomes.over)]
+    last = max(arrivals, *(float(t.max(initial=0.0)) for t in (outcomes.submit, over, log.end)))
+    intervals = _intervals(
+        outcomes.user, log, outcomes, last, since, last if until is None else until
     )
-    time, user = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
-    changes = np.concatenate([np.full((len(part[0]), 2), part[2:]) for part in parts])
-    order = np.lexsort((time, user))
-    time, user = time[order], user[order]
-    counts = np.cumsum(changes[order], axis=0)
-    before = np.searchsorted(user, np.arange(n_users))
-    counts -= np.vstack([np.zeros((1, 2), dtype=counts.dtype), counts])[before][user]
-    # Intervals from the last event at one time to the next time of the same user.
-    begins, ends = np.maximum(time[:-1], since), np.minimum(time[1:], until)
-    here = np.flatnonzero((user[1:] == user[:-1]) & (ends > begins))
-    begin, end, of = begins[here], ends[here], user[here]
-    wanting, running = (counts[here] > 0).T
-    without = wanting & ~running
+    waits = _waits(intervals)
     longest = np.zeros(n_users)
-    if without.any():
-        follows = without[1:] & without[:-1] & (of[1:] == of[:-1])
-        first = np.flatnonzero(without & ~np.append(False, follows))
-        lengths = np.add.reduceat(np.where(without, end - begin, 0.0), first)
-        np.maximum.at(longest, of[first], lengths)
+    np.maximum.at(longest, waits.owner, waits.end - waits.begin)
 
     def has_any(users: np.ndarray) -> BoolArray:
         return np.bincount(users, minlength=n_users) > 0
 
-    early = begin < arrivals
-    wanted, ran = has_any(of[wanting & early]), has_any(of[running & early])
+    of, early = intervals.owner, intervals.begin < arrivals
+    wanted = has_any(of[intervals.wanting & early])
+    ran = has_any(of[intervals.running & early])
     started = has_any(outcomes.user[log.task])
     return Starvation(
         longest,
-        got_nothing=(wanted & ~ran) | (~has_any(of[running]) & (longest > 0)),
+        got_nothing=(wanted & ~ran) | (~has_any(of[intervals.running]) & (longest > 0)),
         never_ran=has_any(outcomes.user) & ~started & ~has_any(outcomes.user[outcomes.unrecorded]),
     )
+
+
+class _Intervals(NamedTuple):
+    """Times between events of an owner, by owner and time."""
+
+    owner: Owners
+    begin: FloatArray
+    end: FloatArray
+    wanting: BoolArray  # whether tasks wait or run
+    running: BoolArray  # whether tasks run
+
+
+def _intervals(
+    owner: Owners, log: RunLog, outcomes: TaskOutcomes, last: float, since: float, until: float
+) -> _Intervals:
+    """Return the intervals up to the `last` event that lie between two times, cut off there."""
+    wants = ~outcomes.never_active
+    over = wants & np.isfinite(outcomes.over)
+    n_owners = int(owner.max(initial=-1)) + 1
+    # Changes to the number of active and of running tasks of an owner.
+    parts = (
+        (outcomes.submit[wants], owner[wants], 1, 0),
+        (outcomes.over[over], owner[over], -1, 0),
+        (log.start, owner[log.task], 0, 1),
+        (log.end, owner[log.task], 0, -1),
+        (np.full(n_owners, max(last, until)), np.arange(n_owners), 0, 0),
+    )
+    time, of = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
+    changes = np.concatenate([np.full((len(part[0]), 2), part[2:]) for part in parts])
+    order = np.lexsort((time, of))
+    time, of = time[order], of[order]
+    counts = np.cumsum(changes[order], axis=0)
+    before = np.searchsorted(of, np.arange(n_owners))
+    counts -= np.vstack([np.zeros((1, 2), dtype=counts.dtype), counts])[before][of]
+    # From the last event at one time to the next time of the same owner.
+    begins, ends = np.maximum(time[:-1], since), np.minimum(time[1:], until)
+    here = np.flatnonzero((of[1:] == of[:-1]) & (ends > begins))
+    wanting, running = (counts[here] > 0).T
+    return _Intervals(of[here], begins[here], ends[here], wanting, running)
+
+
+def _waits(intervals: _Intervals) -> Waits:
+    """Join the intervals that follow each other without a running task."""
+    owner, without = intervals.owner, intervals.wanting & ~intervals.running
+    follows = without[1:] & without[:-1] & (owner[1:] == owner[:-1])
+    first = np.flatnonzero(without & ~np.append(False, follows))
+    last = np.flatnonzero(without & ~np.append(follows, False))
+    return Waits(owner[first], intervals.begin[first], intervals.end[last])
