@@ -142,7 +142,7 @@ def _blocks(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> Ite
     if silent > QUIET * (audit.until - audit.since):
         yield Prose(
             f"The last event of the log is {duration(silent)} before the end of this time. Is it "
-            "an old copy? Jobs that had not ended by then count as running or waiting until the end.",
+            "an old copy? Jobs that had not ended count as running or waiting until the end.",
             "warning",
         )
     if audit.held_too_much:
