@@ -20,6 +20,7 @@ from fairlead.cli._command_line import read_words
 from fairlead.cli.main import run
 from fairlead.simulation import simulate as outcomes
 from fairlead.simulation.metrics.summary import summarise
+from fairlead_papers.pdrf import _runs_of_formula
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -30,6 +31,8 @@ PAGES = [
 ]
 # What belongs to others, or to a shell: shown, not run here.
 FOREIGN = ("kubectl ", "git ", "pip install ", "cd ")
+# How often commands try: twice runs all that the number on a page does.
+REPEATS = ("--seeds", "--trials", "--random", "--lies")
 # An audit that finds something has run.
 MAY_SAY_NO = ("audit",)
 
@@ -111,6 +114,8 @@ def do_little(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fairlead.cli.audit.LIES", 10)
     monkeypatch.setattr(outcomes, "summarise", partial(summarise, instants=5))
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    few = _runs_of_formula.RUNS_OF_ROW._replace(quick=20)
+    monkeypatch.setattr(_runs_of_formula, "RUNS_OF_ROW", few)
 
 
 def check_yaml(piece: str, folder: Path) -> None:
@@ -140,6 +145,8 @@ def check_command(line: str, capsys: pytest.CaptureFixture[str]) -> None:
         assert done.returncode == 0, done.stderr
     else:
         assert words[0] == "fairlead", line
+        for option in set(REPEATS) & set(words):
+            words[words.index(option) + 1] = "2"
         if words[1] in (*SERVING, *CLIENTS, "ray") or (words[1] == "explain" and len(words) == 3):
             parses(words[1:])
             return
