@@ -7,6 +7,7 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from hypothesis import HealthCheck, settings
 import small_logs
 from effort import cases
 from fairlead.mechanisms.catalogue import ADDED
+from fairlead.simulation import simulate as outcomes
+from fairlead.simulation.metrics.summary import summarise
 
 settings.register_profile(
     "fairlead",
@@ -72,6 +75,12 @@ def pytest_terminal_summary(
             "not run: tests/real_logs, as no real logs were named; docs/traces.md says where they "
             "come from, and make test-traces TRACES=FOLDER runs all that reads logs on them"
         )
+
+
+@pytest.fixture
+def few_instants(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Solve fair shares at five moments of a run, not at a hundred, which show the same."""
+    monkeypatch.setattr(outcomes, "summarise", partial(summarise, instants=5))
 
 
 def _log(name: str) -> object:

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from functools import partial
 from math import inf
 from pathlib import Path
 from types import FrameType
@@ -28,7 +27,6 @@ from fairlead.model.queues import read_queues
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload, first_seconds
 from fairlead.simulation import runs as run_processes
-from fairlead.simulation import simulate as outcomes
 from fairlead.simulation._dedicated import replay_dedicated
 from fairlead.simulation.metrics.comparison import compare
 from fairlead.simulation.metrics.summary import summarise
@@ -38,6 +36,8 @@ from fairlead.traces.parquet_trace import write_parquet
 from fairlead.traces.what_if import change_workload
 from oracles.plain_replay import plain_replay
 from page_reader import Reader
+
+pytestmark = pytest.mark.usefixtures("few_instants")
 
 Capture = pytest.CaptureFixture[str]
 
@@ -74,8 +74,6 @@ def trace(tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def plainly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_processes, "replay", plain_replay)
-    # Fair shares are solved at each moment that is looked at; a few show what many would.
-    monkeypatch.setattr(outcomes, "summarise", partial(summarise, instants=5))
 
 
 def simulate(*arguments: object) -> int:

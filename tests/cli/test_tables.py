@@ -14,6 +14,8 @@ from fairlead.cli.main import run
 from fairlead.traces.generator import generate_day
 from fairlead.traces.parquet_trace import write_parquet
 
+pytestmark = pytest.mark.usefixtures("few_instants")
+
 VERBS = [
     ("allocate", "-m", "drfh"),
     ("compare", "-m", "drfh", "-m", "tsf"),

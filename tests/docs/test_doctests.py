@@ -9,6 +9,8 @@ import pytest
 
 import fairlead
 
+pytestmark = pytest.mark.usefixtures("few_instants")
+
 
 def examples_of(name: str) -> list[doctest.DocTest]:
     """Return the examples of a public object and of its public methods."""

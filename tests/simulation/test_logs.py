@@ -8,6 +8,8 @@ import pytest
 import fairlead
 from oracles.log_checks import check_log
 
+pytestmark = pytest.mark.usefixtures("few_instants")
+
 
 @pytest.mark.parametrize(
     ("log", "policies"),
