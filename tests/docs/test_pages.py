@@ -18,8 +18,7 @@ import kubernetes_dumps
 from fairlead.cli._application import CLIENTS, SERVING, Verb, find_verb
 from fairlead.cli._command_line import read_words
 from fairlead.cli.main import run
-from fairlead.simulation import simulate as outcomes
-from fairlead.simulation.metrics.summary import summarise
+from fairlead.simulation import log_audit
 from fairlead_papers.pdrf import _runs_of_formula
 
 ROOT = Path(__file__).parents[2]
@@ -77,6 +76,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.usefixtures("few_instants")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_what_a_page_shows_runs(
     page: Path,
@@ -112,7 +112,7 @@ def test_what_a_page_shows_runs(
 def do_little(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let commands try and measure less often by default, in this process."""
     monkeypatch.setattr("fairlead.cli.audit.LIES", 10)
-    monkeypatch.setattr(outcomes, "summarise", partial(summarise, instants=5))
+    monkeypatch.setattr(log_audit, "audit_log", partial(log_audit.audit_log, instants=20))
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
     few = _runs_of_formula.RUNS_OF_ROW._replace(quick=20)
     monkeypatch.setattr(_runs_of_formula, "RUNS_OF_ROW", few)

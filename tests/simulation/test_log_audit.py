@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +15,19 @@ from fairlead.cli.main import run
 from fairlead.mechanisms.fair_share import FairShares
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
+from fairlead.simulation import log_audit
 from fairlead.simulation.log_audit import AuditLimits, Breach, audit_log, worst_times
 from fairlead.simulation.metrics.fairness_error import FairnessError
 
 Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def few_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compare shares at 50 instants, not at 500."""
+    monkeypatch.setattr(log_audit, "audit_log", partial(audit_log, instants=50))
+
+
 NODES = """\
 NodeName=g1 CPUTot=8 RealMemory=8192 Gres=gpu:4 State=IDLE Partitions=gpu
 NodeName=g2 CPUTot=8 RealMemory=8192 Gres=gpu:4 State=IDLE Partitions=gpu
