@@ -11,6 +11,7 @@ import pytest
 
 from fairlead.cli.main import run
 
+pytestmark = pytest.mark.usefixtures("few_instants")
 Process = Callable[..., subprocess.CompletedProcess[str]]
 CODE = """
 import fairlead
@@ -126,17 +127,17 @@ def test_a_fault_in_a_file_is_one_line(
     assert done.stderr.count("\n") == 1
 
 
-def test_compare_goes_on_where_a_mechanism_raises(process: Process, mine: str, small: Path) -> None:
+def test_compare_goes_on_where_a_mechanism_raises(command: Process, mine: str, small: Path) -> None:
     words = ("compare", str(small), "-m", f"{mine}:broken", "--json")
-    done = process(*words, "-m", "ps-dsf")
+    done = command(*words, "-m", "ps-dsf")
     answer = json.loads(done.stdout)
     assert list(answer["mechanisms"]) == ["ps-dsf"]
     assert answer["refused"]["broken"].startswith("AttributeError")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert done.stderr.startswith("fairlead: broken: AttributeError")
-    alone = process(*words)
+    alone = command(*words)
     assert (alone.returncode, alone.stdout, alone.stderr) == (2, "", done.stderr)
-    both = process(*words, "-m", f"{mine}:greedy", "-m", "ps-dsf")
+    both = command(*words, "-m", f"{mine}:greedy", "-m", "ps-dsf")
     assert (both.returncode, both.stderr.count("\n")) == (2, 2)
 
 
@@ -224,9 +225,9 @@ def test_a_study_compares_rules_over_variations(command: Process, mine: str, day
     ]
 
 
-def test_a_study_goes_on_without_a_rule_that_raises(process: Process, mine: str, day: str) -> None:
+def test_a_study_goes_on_without_a_rule_that_raises(command: Process, mine: str, day: str) -> None:
     words = ("-p", "drf/best-fit", "-p", f"{mine}:wrong", "-p", f"{mine}:sjf", "--seeds", "2")
-    done = process("simulate", day, *words, "--json")
+    done = command("simulate", day, *words, "--json")
     answer = json.loads(done.stdout)
     assert answer["differences"]["sjf"]["mean wait"]["pairs"] == 2
     assert answer["means"]["wrong"]["mean wait"] == {
@@ -235,7 +236,7 @@ def test_a_study_goes_on_without_a_rule_that_raises(process: Process, mine: str,
     (fault,) = answer["failed"]
     assert (done.returncode, done.stderr) == (2, f"fairlead: {fault}\n")
     assert fault.startswith("wrong: AttributeError")
-    assert "Runs that failed" in process("simulate", day, *words).stdout
+    assert "Runs that failed" in command("simulate", day, *words).stdout
 
 
 def test_a_package_adds_a_policy_by_an_entry_point(process: Process, mine: str, day: str) -> None:
