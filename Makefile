@@ -82,7 +82,7 @@ test-page: built  ## Run the tests of the live page in Chromium (Debian: apt ins
 test-portable: built  ## Run the tests of the library, the simulator and the clients without what only Linux has.
 	$(IN_ROOT) PYTHONPATH="$$PWD/tests/without_linux" .venv/bin/python $(PYTEST) -p no:cacheprovider tests \
 		--ignore=tests/packaging --ignore=tests/service --ignore=tests/docs/test_peers_table.py \
-		-k "not imports_no and not import_neither and not modules_are_imported and not notebook_runs \
+		-k "not imports_no and not import_neither and not modules_are_imported \
 		and not faults_of_a_process and not killed_process and not an_interruption_"  # they need forks
 
 test-slurm: built  ## Run the tests with a real Slurm on this machine, as root (Debian: apt install slurmctld slurmd slurmdbd mariadb-server munge).

@@ -80,6 +80,7 @@ EXPLAINED = [
     *("drf/first-fit/half-life:3", "tsf/best-fit-first", "tsf/rrr/residual", "ps-dsf/best-fit"),
     *("ps-dsf/rrr", "ps-dsf/rrr/residual", "ps-dsf/rrr/oblivious", "ps-dsf/joint/residual"),
     *("tsf/first-fit/residual", "ps-dsf/joint", "slots:3", "fifo/first-fit", "easy/best-fit"),
+    "easy/first-fit",
 ]
 if plain_is_asked():
     EXPLAINED = POLICIES
