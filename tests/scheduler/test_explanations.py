@@ -89,7 +89,7 @@ if plain_is_asked():
 @pytest.mark.parametrize("policy", EXPLAINED)
 def test_an_explanation_is_as_defined(policy: str) -> None:
     seen: Counter[str] = Counter()
-    for seed in range(24, 24 + (lives := cases(4))):
+    for seed in range(24, 24 + (lives := cases(6))):
         life = compared(policy, seed, ExplainedLife)
         for _ in range(90):
             life.tell()
