@@ -16,7 +16,7 @@ from fairlead.mechanisms.fair_share import FairShares
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
 from fairlead.simulation import log_audit
-from fairlead.simulation.log_audit import AuditLimits, Breach, audit_log, worst_times
+from fairlead.simulation.log_audit import AuditLimits, Breach, audit_log, worst_time
 from fairlead.simulation.metrics.fairness_error import FairnessError
 
 Capture = pytest.CaptureFixture[str]
@@ -147,10 +147,10 @@ def test_a_gate_refuses_a_table_that_may_be_cut(hog: list[str], capsys: Capture)
 
 def test_a_gate_refuses_the_nodes_of_another_cluster(hog: list[str], capsys: Capture) -> None:
     nodes = Path(hog[4])
-    nodes.write_text(NODES.replace("=g", "=other"))
+    nodes.write_text(NODES.replace("NodeName=g", "NodeName=other"))
     assert run(hog) == 0
     assert run([*hog, "--max-owed", "3"]) == 2
-    assert "does not list the nodes of 3 of 3 tasks that ran" in capsys.readouterr().err
+    assert "(column NodeList) of 3 of 3 tasks" in capsys.readouterr().err
 
 
 def test_a_gate_refuses_a_cluster_on_which_a_user_held_too_much(
@@ -164,7 +164,7 @@ def test_a_gate_refuses_a_cluster_on_which_a_user_held_too_much(
     assert run([*hog, *window]) == 0
     assert "At times a user held more than all servers have" in capsys.readouterr().out
     assert run([*hog, *window, "--max-owed", "3"]) == 2
-    assert "are these the machines of the log" in capsys.readouterr().err
+    assert "are these the machines of the log?" in capsys.readouterr().err
 
 
 def test_a_gate_refuses_a_copy_without_the_last_jobs(
@@ -204,7 +204,10 @@ def test_waits_are_of_one_kind_of_tasks_and_from_their_begin(
     bo = found["users"]["bo"]
     assert (bo["longest_wait"], bo["wait_from"]) == (36_000, 3 * 3600)
     assert run([*hog, *window, "--max-wait", "9h"]) == 1
-    assert f"bo: waited 10 h from {DAY[:10]} 10:00; at most 9 h" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    kind = "cpu, memory, gpu on all servers"
+    assert bo["wait_of"] == kind
+    assert f"bo ({kind}): waited 10 h from {DAY[:10]} 10:00; at most 9 h" in shown
 
 
 def test_a_task_that_fits_no_server_waits_for_nobody(hog: list[str], capsys: Capture) -> None:
@@ -212,24 +215,76 @@ def test_a_task_that_fits_no_server_waits_for_nobody(hog: list[str], capsys: Cap
     table = Path(hog[2])
     table.write_text(table.read_text() + large)
     assert run([*hog, "--to", f"{DAY}20:00", "--json"]) == 0
-    assert "dee" not in json.loads(capsys.readouterr().out)["users"]
+    found = json.loads(capsys.readouterr().out)
+    assert ("dee" in found["users"], found["unplaceable"]) == (False, 1)
+    assert run([*hog, "--to", f"{DAY}20:00"]) == 0
+    assert "Left out: 1 task that fit no server" in capsys.readouterr().out
 
 
-def test_most_is_owed_from_the_second_loss_to_the_last() -> None:
-    """Of shares owed by 1, -2, 3, -1, 2 and -5 in six hours, most is owed from hour 2 to 5."""
-    owed = np.array([1, -2, 3, -1, 2, -5.0])[:, None]
+def test_most_of_what_is_owed_has_the_shortest_time() -> None:
+    """At most 19 are owed, from hour 1 or from hour 3 on; four fifths of it in no less time."""
+    owed = np.array([-2, 1, -1, 9, -1, 11, -5.0])[:, None]
     fairness = FairnessError(
         "drfh",
-        np.arange(6) * 3600.0 + 1800,
+        np.arange(7) * 3600.0 + 1800,
         held=-owed @ [[1.0, 0.0]],
-        fair=np.zeros((6, 2)),
-        active=np.ones((6, 2), dtype=bool),
+        fair=np.zeros((7, 2)),
+        active=np.ones((7, 2), dtype=bool),
         weight=np.ones(2),
         part=3600.0,
     )
-    found = worst_times(fairness)
-    assert found[0].tolist() == [2 * 3600, 5 * 3600]
-    assert np.isnan(found[1]).all()
+    assert worst_time(fairness, 0) == (3 * 3600, 6 * 3600)
+    assert worst_time(fairness, 1) is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        # Without ReqTRES pending jobs cannot count.
+        ("ReqTRES", "Other", "ask sacct for ReqTRES: 2"),
+        ("4|bo|gpu", "4|bo|fast", "jobs of a partition that no node has"),
+        (
+            "cpu=8,mem=8G,gres/gpu=4,node=1",
+            "cpu=9,mem=8G,node=1",
+            "took more than their nodes have",
+        ),
+        ("JobID|User|", "JobID|User|User|", "has column user twice"),
+    ],
+)
+def test_a_gate_refuses_what_it_cannot_judge(
+    hog: list[str], capsys: Capture, old: str, new: str, fault: str
+) -> None:
+    table = Path(hog[2])
+    table.write_text(table.read_text().replace(old, new, 5 if "cpu" in old else 1))
+    assert run([*hog, "--max-owed", "3"]) == 2
+    told = capsys.readouterr()
+    assert (told.out, told.err.count("\n")) == ("", 1)
+    assert fault in told.err
+
+
+def test_parts_count_of_users_that_are_due_enough(hog: list[str], capsys: Capture) -> None:
+    window = ["--from", f"{DAY}10:00", "--to", f"{DAY}20:00", "--max-under", "50%"]
+    assert run([*hog, *window, "--min-due", "3.3"]) == 1
+    assert run([*hog, *window, "--min-due", "3.4"]) == 0
+    assert "no user that is due 3.4 cluster-hours held more than 50.00 % less" in (
+        capsys.readouterr().out
+    )
+    assert run([*hog, "--min-due", "3"]) == 2
+    assert "--min-due: needs --max-under" in capsys.readouterr().err
+
+
+def test_a_node_that_is_down_counts_only_if_tasks_ran_on_it(
+    hog: list[str], capsys: Capture
+) -> None:
+    """Of one node that hugo has, bo and cy are due a third each, as of two where hugo ran."""
+    nodes, table = Path(hog[4]), Path(hog[2])
+    nodes.write_text(NODES + NODES.splitlines()[0].replace("=g1", "=g3").replace("IDLE", "DOWN"))
+    window = ["--from", f"{DAY}10:00", "--to", f"{DAY}20:00", "--json"]
+    for n_servers, change in ((2, ("", "")), (3, ("|g2", "|g3"))):
+        table.write_text(table.read_text().replace(*change))
+        assert run([*hog, *window]) == 0
+        held = json.loads(capsys.readouterr().out)["users"]["hugo"]["held_cluster_hours"]
+        assert held == pytest.approx(10 * 2 / n_servers)
 
 
 def test_a_trace_without_starts_is_refused(tmp_path: Path, capsys: Capture) -> None:

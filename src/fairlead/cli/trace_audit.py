@@ -71,6 +71,13 @@ def audit(
             help="Fail if a user held less than its fair share of that time by more.",
         ),
     ] = None,
+    min_due: Annotated[
+        float,
+        Option(
+            metavar="HOURS",
+            help="For --max-under: only of users that are due so many hours of the whole cluster.",
+        ),
+    ] = 0.0,
     max_owed: Annotated[
         float | None,
         Option(
@@ -126,8 +133,13 @@ def audit(
         raise InputError("cannot be given with --from", "--last")
     if max_owed is not None and not max_owed >= 0:
         raise InputError(f"must be a number of hours, 0 or more, not {max_owed:g}", "--max-owed")
+    if not min_due >= 0:
+        raise InputError(f"must be a number of hours, 0 or more, not {min_due:g}", "--min-due")
+    if min_due and max_under is None:
+        raise InputError("needs --max-under", "--min-due")
     limits = AuditLimits(
         None if max_under is None else part_of(max_under, "--max-under"),
+        min_due,
         max_owed,
         None if max_wait is None else _with_unit(max_wait, "--max-wait"),
     )
@@ -186,16 +198,23 @@ def _refuse_as_gate(workload: Workload, source: str, found: str, machines: Path 
     """Raise InputError for a log that cannot tell whether users are within limits."""
     import numpy as np
 
-    from fairlead.traces.logs.slurm import CUT_OFF, STILL_PENDING, STILL_RAN
+    from fairlead.traces.logs import slurm
     from fairlead.traces.readers import SLURM
 
-    if CUT_OFF in workload.notes:
-        raise InputError(CUT_OFF, "", source)
-    for left_out in (STILL_RAN, STILL_PENDING):
+    for fault in (slurm.CUT_OFF, slurm.NO_REQUEST, slurm.UNKNOWN_PARTITION, slurm.GPUS_IGNORED):
+        if fault in workload.notes:
+            raise InputError(f"{fault}: {workload.notes[fault]:,}", "", source)
+    for left_out in (slurm.STILL_RAN, slurm.STILL_PENDING):
         if left_out in workload.notes:
             raise InputError(f"{left_out}; audit the table itself, and no copy of it", "", source)
     started = np.isfinite(workload.task_start)
     unplaced = int((started & (workload.task_server < 0)).sum())
     if found == SLURM and machines is not None and 2 * unplaced > started.sum():
-        fault = f"does not list the nodes of {unplaced:,} of {started.sum():,} tasks that ran"
+        fault = f"has not the nodes (column NodeList) of {unplaced:,} of {started.sum():,} tasks"
         raise InputError(fault, "", str(machines))
+    where = np.searchsorted(workload.first_server, workload.task_server, side="right") - 1
+    sets = np.repeat(np.arange(workload.n_sets), workload.set_tasks)
+    fits = workload.fits[workload.set_shape[sets], where]
+    if found == SLURM and not fits[workload.task_server >= 0].all():
+        fault = "tasks took more than their nodes have: are these the machines of the log?"
+        raise InputError(fault, "", str(machines) if machines is not None else source)

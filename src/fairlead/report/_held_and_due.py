@@ -13,7 +13,7 @@ from fairlead.report._against_today import short_name
 from fairlead.report._simulation_figures import held_and_due_figure
 from fairlead.report.document import Block, Picture, Prose, Section
 from fairlead.report.numbers import change, duration, number, percent
-from fairlead.simulation.log_audit import worst_times
+from fairlead.simulation.log_audit import worst_time
 from fairlead.simulation.metrics.fairness_error import FairnessError
 
 USERS_DRAWN = 12
@@ -34,11 +34,10 @@ def extremes_text(
     if owed.max() > 0:
         n = int(owed.argmax())
         part = f"{percent(owed[n] / due[n])} of its fair share"
-        if workload is not None:
-            begin, end = worst_times(fairness)[n].tolist()
-            part += (
-                f", most of it from {short_time(workload, begin)} to {short_time(workload, end)}"
-            )
+        worst = worst_time(fairness, n)
+        if workload is not None and worst is not None:
+            begin, end = (short_time(workload, time) for time in worst)
+            part += f", most of it from {begin} to {end}"
         parts.append(f"owed most: {_first(names, owed)}, {number(owed[n])} cluster-hours ({part})")
     if owed.min() < 0:
         n = int(owed.argmin())

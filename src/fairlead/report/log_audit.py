@@ -16,6 +16,7 @@ from fairlead.report.document import (
     HOLDS,
     MUTED,
     Block,
+    Cell,
     Content,
     Document,
     Listing,
@@ -28,11 +29,13 @@ from fairlead.report.document import (
     words,
 )
 from fairlead.report.numbers import change, counted, duration, named, number, percent
-from fairlead.simulation.log_audit import AuditLimits, Breach, LogAudit
+from fairlead.simulation.log_audit import AuditLimits, Breach, LogAudit, worst_time
 
 USERS_NAMED = 10
 QUIET = 0.1  # part of the time at its end without an event, which is noted
-HELD_TOO_MUCH = "At times a user held more than all servers have: are these the machines of the log"
+HELD_TOO_MUCH = (
+    "At times a user held more than all servers have: are these the machines of the log?"
+)
 
 
 def log_audit_document(
@@ -112,7 +115,7 @@ def _blocks(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> Ite
                 figure(float(fairness.owed[n]), lambda hours: number(round(hours, ROUNDED))),
                 figure(under, lambda part: change(-part, "as due")),
                 figure(wait or np.nan, duration),
-                short_time(audit.workload, audit.wait_begin[n]) if wait else "",
+                _begin_of_wait(audit, n) if wait else "",
                 count_cell(int(audit.running[n])),
                 count_cell(int(audit.waiting[n])),
             ]
@@ -145,8 +148,11 @@ def _blocks(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> Ite
             "an old copy? Jobs that had not ended count as running or waiting until the end.",
             "warning",
         )
+    if audit.unplaceable:
+        tasks = counted(audit.unplaceable, "task")
+        yield Prose(f"Left out: {tasks} that fit no server that they may use.", "warning")
     if audit.held_too_much:
-        yield Prose(f"{HELD_TOO_MUCH}?", "warning")
+        yield Prose(HELD_TOO_MUCH, "warning")
     if fairness.unsolved:
         yield Prose(
             f"{fairness.mechanism} has no certified answer at {fairness.unsolved:,} of "
@@ -171,13 +177,20 @@ def _hour_text(workload: Workload) -> str:
     return f"One such hour is an hour of {', '.join(amounts)}."
 
 
+def _begin_of_wait(audit: LogAudit, n: int) -> Cell:
+    return Cell(short_time(audit.workload, audit.wait_begin[n]), note=audit.wait_of[n])
+
+
 def _breach_text(audit: LogAudit, breach: Breach) -> str:
     user, found, most = short_name(breach.user), breach.found, breach.most
     n = audit.workload.users.index(breach.user)
     if breach.limit == "wait":
         begin = short_time(audit.workload, audit.wait_begin[n])
-        return f"{user}: waited {duration(found)} from {begin}; at most {duration(most)}"
-    begin, end = (short_time(audit.workload, time) for time in audit.worst_time[n].tolist())
+        of = f" ({audit.wait_of[n]})" if audit.wait_of[n] else ""
+        return f"{user}{of}: waited {duration(found)} from {begin}; at most {duration(most)}"
+    worst = worst_time(audit.fairness, n)
+    assert worst is not None
+    begin, end = (short_time(audit.workload, time) for time in worst)
     time = f"most of it from {begin} to {end}"
     if breach.limit == "under":
         return f"{user}: {percent(found)} less than its fair share, {time}; at most {percent(most)}"
@@ -186,7 +199,8 @@ def _breach_text(audit: LogAudit, breach: Breach) -> str:
 
 def _kept_texts(limits: AuditLimits) -> Iterator[str]:
     if limits.under is not None:
-        yield f"no user held more than {percent(limits.under)} less than its fair share"
+        due = f" that is due {number(limits.min_due)} cluster-hours" if limits.min_due else ""
+        yield f"no user{due} held more than {percent(limits.under)} less than its fair share"
     if limits.owed is not None:
         yield f"no user is owed more than {number(limits.owed)} cluster-hours"
     if limits.wait is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from fairlead.errors import InputError
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.run_log import RunLog
 from fairlead.model.task_kinds import kinds_of_tasks
-from fairlead.model.workload import Workload
+from fairlead.model.workload import JOIN, LEAVE, Workload
 from fairlead.simulation.metrics.distribution import ratio
 from fairlead.simulation.metrics.fairness_error import (
     FairnessError,
@@ -26,6 +27,7 @@ from fairlead.simulation.runs import recorded_run
 from fairlead.traces.problem_at_time import end_of_run
 
 INSTANTS = 500
+MOST = 0.8  # part of what a user was owed that is named with its time
 ROUNDED = 12  # digits of shares, beyond which they are rounding
 
 
@@ -43,13 +45,14 @@ class AuditLimits:
     """AuditLimits of an audit; None is no limit."""
 
     under: float | None = None  # part of its fair share by which a user may be below it
+    min_due: float = 0.0  # cluster-hours; `under` is for users that are due at least these
     owed: float | None = None  # cluster-hours
     wait: float | None = None  # seconds in which tasks of a user wait and none runs
 
     @property
     def is_any(self) -> bool:
         """Whether there is a limit."""
-        return self != AuditLimits()
+        return (self.under, self.owed, self.wait) != (None, None, None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,20 +65,13 @@ class LogAudit:
     # none of them runs, seconds, of those that reach into the time; also before `since`.
     longest_wait: FloatArray
     wait_begin: FloatArray  # (N,): its begin, in seconds of the trace; not a number without one
+    wait_of: tuple[str, ...]  # (N,): its kind of tasks; empty for a user of one kind
     running: IntArray  # (N,): tasks that run at `until`
     waiting: IntArray  # (N,): tasks that wait at `until`
     since: float
     until: float
+    unplaceable: int  # tasks that fit no server, which do not count
     last_event: float  # before `until`; later nothing is recorded
-
-    @property
-    def worst_time(self) -> FloatArray:
-        """(N, 2) float: begin and end of the time in which each user was owed most, in seconds.
-
-        Its hours above the fair share are fewer than those below. Not a number for a user that was
-        owed nothing at any time.
-        """
-        return worst_times(self.fairness)
 
     @property
     def held_too_much(self) -> bool:
@@ -95,7 +91,8 @@ class LogAudit:
 
     def breaches(self, limits: AuditLimits) -> Iterator[Breach]:
         """Yield the users beyond each limit, the furthest first."""
-        found = {"under": self.under, "owed": self.fairness.owed, "wait": self.longest_wait}
+        under = np.where(self.fairness.due_hours >= limits.min_due, self.under, np.nan)
+        found = {"under": under, "owed": self.fairness.owed, "wait": self.longest_wait}
         for limit, values in found.items():
             most = getattr(limits, limit)
             if most is None:
@@ -106,23 +103,24 @@ class LogAudit:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as plain values, for JSON; times in seconds."""
+        names = self.workload.users
+        active = np.flatnonzero(self.active).tolist()
+        worst = [worst_time(self.fairness, n) or (None, None) for n in active]
         columns = {
             "held_cluster_hours": self.fairness.held_hours,
             "due_cluster_hours": self.fairness.due_hours,
             "owed_cluster_hours": self.fairness.owed,
             "under": self.under,
-            "worst_from": self.worst_time[:, 0],
-            "worst_to": self.worst_time[:, 1],
             "longest_wait": self.longest_wait,
             "wait_from": self.wait_begin,
             "running_tasks": self.running,
             "waiting_tasks": self.waiting,
         }
-        names = self.workload.users
-        active = np.flatnonzero(self.active).tolist()
         rows = rows_of(
             tuple(names[n] for n in active), {name: v[active] for name, v in columns.items()}
         )
+        for n, row, (begin, end) in zip(active, rows.values(), worst, strict=True):
+            row |= {"worst_from": begin, "worst_to": end, "wait_of": self.wait_of[n]}
         figures = {
             "since": self.since,
             "until": self.until,
@@ -130,6 +128,7 @@ class LogAudit:
             "mechanism": self.fairness.mechanism,
             "instants": len(self.fairness.time),
             "unsolved": self.fairness.unsolved,
+            "unplaceable": self.unplaceable,
             "users": rows,
         }
         layout: dict[str, Any] = plain(figures)
@@ -189,6 +188,7 @@ def audit_log(
     started[log.task] = True
     never = ~np.logical_or.reduceat(started, workload.first_task[:-1])
     log = replace(log, set_unplaceable=never & workload.set_too_large)
+    workload = _without_unused(workload, log, since)
     outcomes = follow_tasks(workload, log)
     fairness = measure_fairness(
         workload,
@@ -216,35 +216,72 @@ def audit_log(
         by_user(active & ~runs),
         since,
         until,
+        int(workload.set_tasks[log.set_unplaceable].sum()),
         float(times[times <= until].max(initial=0.0)),
     )
 
 
-def worst_times(fairness: FairnessError) -> FloatArray:
-    """Return the part of the time with the largest sum of owed hours, as `LogAudit.worst_time`."""
-    short = np.nan_to_num(fairness.fair - fairness.held).round(ROUNDED) * (fairness.weight > 0)
-    owed = np.vstack([np.zeros_like(short[:1]), short.cumsum(axis=0)])
-    gained = owed - np.minimum.accumulate(owed, axis=0)
-    last = gained.argmax(axis=0)
-    found = np.full((short.shape[1], 2), np.nan)
-    for n in np.flatnonzero(gained.max(axis=0) > 0).tolist():
-        part = owed[: last[n], n]
-        first = last[n] - 1 - int(part[::-1].argmin())  # the latest of equal ones
-        found[n] = fairness.since + fairness.part * np.array([first, last[n]])
-    return found
+def worst_time(fairness: FairnessError, user: int) -> tuple[float, float] | None:
+    """Return the shortest time, in seconds, in which a user was owed most of what it ever was.
+
+    That is `MOST` of the largest sum over any time of due less held hours. None for a user that was
+    owed nothing at any time. O(I^2).
+    """
+    short = np.nan_to_num(fairness.fair[:, user] - fairness.held[:, user]).round(ROUNDED)
+    owed = np.concatenate([[0.0], short.cumsum()]) * (fairness.weight[user] > 0)
+    gained = owed - owed[:, None]  # from the instant of the row on to that of the column
+    largest = np.triu(gained).max()
+    if not largest > 0:
+        return None
+    begin, end = np.nonzero(np.triu(gained) >= MOST * largest)
+    k = int((end - begin).argmin())
+    first, last = (fairness.since + fairness.part * int(at) for at in (begin[k], end[k]))
+    return first, last
+
+
+def _without_unused(workload: Workload, log: RunLog, since: float) -> Workload:
+    """Let servers that are out of service at the end leave at `since` if nothing ran on them."""
+    if workload.recorded_until is None:
+        return workload
+    out = (workload.server_time >= workload.recorded_until) & (workload.server_event != JOIN)
+    unused = out & ~np.isin(workload.server, log.server[log.end > since])
+    time = np.where(unused, np.minimum(since, workload.server_time), workload.server_time)
+    order = np.argsort(time, kind="stable")
+    return replace(
+        workload,
+        server_time=time[order],
+        server_event=np.where(unused, LEAVE, workload.server_event)[order].astype(np.int8),
+        server=workload.server[order],
+    )
 
 
 def _longest_waits(
     workload: Workload, log: RunLog, outcomes: TaskOutcomes, since: float, until: float
-) -> tuple[FloatArray, FloatArray]:
-    """Return the length and the begin (N,) of each user's longest wait that reaches into a time."""
-    user = workload.job_user[workload.set_job]
-    kinds = kinds_of_tasks(user, workload.set_place, workload.shapes[workload.set_shape])
+) -> tuple[FloatArray, FloatArray, tuple[str, ...]]:
+    """Return the length, begin and kind (N,) of users' longest waits that reach into a time."""
+    user, shapes = workload.job_user[workload.set_job], workload.shapes[workload.set_shape]
+    kinds = kinds_of_tasks(user, workload.set_place, shapes)
     waits = waits_with_nothing(kinds.of_set[outcomes.set], log, outcomes, until)
     length = np.where(waits.end > since, waits.end - waits.begin, 0.0)
-    order = np.argsort(length, kind="stable")  # the longest is written last, and stays
-    of_user = kinds.user[waits.owner[order]]
     longest, begin = np.zeros(workload.n_users), np.full(workload.n_users, np.nan)
-    longest[of_user] = length[order]
-    begin[of_user] = np.where(length > 0, waits.begin, np.nan)[order]
-    return longest, begin
+    of = [""] * workload.n_users
+    several = np.bincount(kinds.user, minlength=workload.n_users) > 1
+    _, first_set = np.unique(kinds.of_set, return_index=True)
+    for k in np.argsort(length, kind="stable").tolist():  # the longest is written last, and stays
+        kind = waits.owner[k]
+        n = kinds.user[kind]
+        if length[k] > 0:
+            longest[n], begin[n] = length[k], waits.begin[k]
+            of[n] = _kind_name(workload, int(first_set[kind])) if several[n] else ""
+    return longest, begin, tuple(of)
+
+
+def _kind_name(workload: Workload, k: int) -> str:
+    """Name the resources and the servers of a set of tasks: ``cpu, gpu on g1..g2``."""
+    cluster = workload.cluster
+    resources = compress(cluster.resources, workload.shapes[workload.set_shape[k]] > 0)
+    places = workload.places[workload.set_place[k]]
+    groups = list(compress(cluster.groups, places))
+    where = "all servers" if places.all() else ", ".join(groups[:2])
+    more = f" and {len(groups) - 2} more" if len(groups) > 2 and not places.all() else ""
+    return f"{', '.join(resources)} on {where}{more}"

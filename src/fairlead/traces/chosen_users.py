@@ -14,6 +14,8 @@ from fairlead.formats.weights_file import read_weights
 from fairlead.model.workload import Workload, excerpt
 from fairlead.model.workload_checks import check_weights
 
+USERS_NAMED = 5
+
 
 def without_users(workload: Workload, names: Sequence[str]) -> Workload:
     """Return the workload without some users and their jobs.
@@ -46,14 +48,23 @@ def without_users(workload: Workload, names: Sequence[str]) -> Workload:
 def with_weights(workload: Workload, path: Path) -> Workload:
     """Return the workload with the weights of a YAML or JSON file, ``{ana: 2, bo: 0.5}``.
 
-    Users that it does not name keep theirs. Raises InputError for an unusable file.
+    Users that it does not name keep theirs. A note counts the named ones that have no job in the
+    trace. Raises InputError for an unusable file, or if it names no user of the trace.
     """
     weight = workload.weight.copy()
     weights = read_weights(path)
+    absent = [name for name in weights if name not in workload.users]
+    notes = dict(workload.notes)
+    if absent:
+        names = f"{', '.join(absent[:USERS_NAMED])}{', ...' if len(absent) > USERS_NAMED else ''}"
+        notes[f"weights of users without a job in the trace ({names})"] = len(absent)
     try:
-        for name, number in weights.items():
-            weight[_position(name, workload.users, name)] = number
-        return replace(workload, weight=check_weights(weight, workload.n_users))
+        if len(absent) == len(weights):
+            _position(absent[0], workload.users, absent[0])
+        for name in weights.keys() - set(absent):
+            weight[workload.users.index(name)] = weights[name]
+        checked = check_weights(weight, workload.n_users)
+        return replace(workload, weight=checked, notes=notes)
     except InputError as error:
         raise InputError(error.fault, error.place, str(path)) from None
 

@@ -60,6 +60,7 @@ OUT_AT_END = (
 NODES_NAMED = 5
 HALF_SECOND = 0.5  # times are whole seconds
 _DURATION = re.compile(r"(?:(\d{1,7})-)?(?:(\d{1,7}):)?(\d{1,7}):(\d{1,7}(?:\.\d+)?)")
+_STEPS = re.compile(r"([0-9]+_)\[([0-9]{1,6})-([0-9]{1,6}):([1-9][0-9]{0,6})\]")
 _DAYS_AND_HOURS = re.compile(r"(\d{1,7})-(\d{1,7})")
 
 
@@ -193,6 +194,9 @@ def _rows_of(
         fields = line.split("|")
         if not names:
             names = [name.strip().lower() for name in fields]
+            for name in {*NEEDED, *TRES, columns.user}:
+                if names.count(name) > 1:
+                    raise InputError(f"has column {name} twice", f"row {number}", source)
             for name in (*NEEDED, columns.user):
                 if name not in names:
                     fault = f"has no column {name}; ask sacct for it with --format"
@@ -203,7 +207,8 @@ def _rows_of(
             continue
         if len(fields) != len(names):
             fault = f"has {len(fields)} columns, where the heading has {len(names)}"
-            raise InputError(f"{fault}; names of jobs may hold a |", f"row {number}", source)
+            cause = "the table may be cut off, or names of jobs hold a |"
+            raise InputError(f"{fault}; {cause}", f"row {number}", source)
         values = dict(zip(names, map(str.strip, fields), strict=True))
         with faults_within(source, f"row {number}"):
             row = _row_of(number, values, columns, notes)
@@ -296,9 +301,13 @@ def _last_rows(rows: Iterator[SlurmRow], collected: JobCollector) -> list[SlurmR
 
 
 def _jobs_of_array(job: str) -> list[str]:
-    """Return the jobs of a pending array, ``9_[1-3%2]``; of another job its name."""
+    """Return the jobs of a pending array, ``9_[1-3%2]`` or ``9_[0-9:3]``; of another its name."""
+    whole = re.sub(r"%[0-9]+", "", job)
     with suppress(InputError):  # such as ``9_[1-100...]``, which sacct cuts
-        return host_names(re.sub(r"%[0-9]+", "", job))
+        if (steps := _STEPS.fullmatch(whole)) is not None:
+            first, last, step = (int(steps[k]) for k in (2, 3, 4))
+            return [f"{steps[1]}{k}" for k in range(first, last + 1, step)] or [job]
+        return host_names(whole)
     return [job]
 
 
