@@ -103,6 +103,19 @@ def test_a_mechanism_in_a_file_is_known_to_each_verb(
     assert "half" in done.stdout
 
 
+def test_a_mechanism_in_a_file_on_random_problems(command: Process, mine: str) -> None:
+    words = ("audit", "--random", "3", "-m", f"{mine}:even", "-m", f"{mine}:half", "--lies", "2")
+    done = command(*words, "--property", "pareto-optimality", "--json")
+    answer = json.loads(done.stdout)
+    rows = {row["mechanism"]: row for row in answer["table"]}
+    assert rows["half"]["violations"] == rows["half"]["asked"] == 3  # half of all stays idle
+    assert set(answer["unproved"]) == {"even", "half"}
+    assert done.returncode == 0  # neither claims the property
+    done = command(*words, "--ray", "none:1")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "even is a mechanism in a file, which runs on this machine only" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("name", "status", "fault"),
     [

@@ -112,6 +112,16 @@ def refuse_on_ray(policies: Sequence[str | NamedRule], ray: str | None) -> None:
             raise InputError(f"{fault}; a rule of an installed package runs there", "--ray")
 
 
+def refuse_mechanisms_on_ray(names: Sequence[str], ray: str | None) -> None:
+    """Raise InputError for mechanisms in files, which other machines do not have."""
+    from fairlead.mechanisms.catalogue import ADDED
+
+    for name in names if ray is not None else ():
+        if name in ADDED and isinstance(ADDED[name].implementation, _Apart):
+            fault = f"{name} is a mechanism in a file, which runs on this machine only"
+            raise InputError(f"{fault}; a mechanism of an installed package runs there", "--ray")
+
+
 def _names_file(text: str) -> bool:
     """Return whether a text names a function in a file; raise InputError for a file alone."""
     if text.endswith(".py"):
