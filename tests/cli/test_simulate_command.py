@@ -350,7 +350,7 @@ def test_a_page_of_what_came_of_it(trace: Path, tmp_path: Path, capsys: Capture)
     assert simulate(trace, *words, "--report", report) == 0
     assert capsys.readouterr().out == without
     shown = page(report)
-    said = "Reference: drf/best-fit. The trace does not say when tasks started."
+    said = "Reference: drf/best-fit. The trace does not say when its tasks started."
     assert said in shown
     assert "2 tasks of 1 job, under drf/best-fit; drf/best-fit, weight:ana=3: giant" in shown
     assert "Under drf/best-fit, sharing: 0 of 2 users have" in shown

@@ -74,14 +74,18 @@ def test_starts_are_left_out_where_earlier_jobs_ran(tmp_path: Path, capsys: Capt
     write_parquet(four_jobs(), trace)
     assert run(["trace", "convert", str(trace), "-o", str(out), "--from", "3900"]) == 0
     assert run(["simulate", str(out), "-p", "recorded"]) == 2
-    assert "does not say when its tasks started" in capsys.readouterr().err
+    left_out = "the recorded starts are left out, as earlier jobs ran or waited at --from"
+    assert f"{left_out}; name a policy" in capsys.readouterr().err
     assert run(["trace", "convert", str(out), "-o", str(tmp_path / "p.yaml"), "--at", "1h"]) == 0
-    assert "does not record when its tasks started: all count" in capsys.readouterr().out
+    assert f"{left_out}: all tasks count as waiting" in capsys.readouterr().out
+    assert run(["trace", "audit", str(out)]) == 2
+    assert f"{left_out}; fairlead simulate" in capsys.readouterr().err
     page = tmp_path / "page.html"
     words = ["simulate", str(trace), "-p", "drf/best-fit", "--from", "3900", "--report", str(page)]
     assert run(words) == 0
     assert "recorded is" not in capsys.readouterr().out
     assert "Against recorded" not in page.read_text()
+    assert f"Reference: drf/best-fit. {left_out.capitalize()}." in page.read_text()
 
 
 def test_servers_begin_in_their_state_then() -> None:

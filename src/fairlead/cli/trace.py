@@ -306,6 +306,7 @@ def _write_problem_at(
     from fairlead.formats.problem_file import dump
     from fairlead.report.numbers import named
     from fairlead.traces.problem_at_time import problem_at
+    from fairlead.traces.time_window import why_no_starts
 
     workload = plain_trace(workload)
     found = problem_at(workload, seconds)
@@ -322,7 +323,7 @@ def _write_problem_at(
         f"running tasks: {found.running:,}, waiting tasks: {found.waiting:,}\n"
     )
     if not workload.has_starts:
-        text += "the trace does not record when its tasks started: all count as waiting\n"
+        text += f"{why_no_starts(workload)}: all tasks count as waiting\n"
     if found.too_large:
         text += f"tasks left out, as they fit no server that they may use: {found.too_large:,}\n"
     for user, kinds in list(found.kinds.items())[:USERS_NAMED]:

@@ -125,6 +125,7 @@ def audit(
     from fairlead.simulation.log_audit import AuditLimits, audit_log
     from fairlead.simulation.simulate import check_fair
     from fairlead.traces.problem_at_time import end_of_run
+    from fairlead.traces.time_window import why_no_starts
 
     check_report(report, str(trace), "trace")
     if machines is not None:
@@ -164,7 +165,7 @@ def audit(
         _refuse_as_gate(workload, str(trace), found, machines)
     workload = in_queues(plain_trace(workload), queues)
     if not workload.has_starts:
-        fault = "does not say when its tasks started; fairlead simulate replays it under a policy"
+        fault = f"{why_no_starts(workload)}; fairlead simulate replays it under a policy"
         raise InputError(fault, "", str(trace))
     until = end_of_run(workload)
     if to_time is not None:

@@ -73,6 +73,7 @@ from fairlead.report.numbers import (
 )
 from fairlead.simulation.metrics.comparison import Comparison
 from fairlead.simulation.simulate import Outcome
+from fairlead.traces.time_window import why_no_starts
 
 JOBS_NAMED = 8
 LONGEST_WAITS = 10
@@ -162,7 +163,8 @@ def _about_today(runs: Runs) -> str:
         return f"Reference: {today}, the schedule in the log."
     if runs.baseline.workload.has_starts:
         return f"Reference: {today}, a replay and not the schedule in the log."
-    return f"Reference: {today}. The trace does not say when tasks started."
+    why = why_no_starts(runs.baseline.workload)
+    return f"Reference: {today}. {why[:1].upper()}{why[1:]}."
 
 
 def _about_warm_up(runs: Runs) -> str:

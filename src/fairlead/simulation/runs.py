@@ -32,6 +32,7 @@ from fairlead.simulation.planned_runs import (
 )
 from fairlead.simulation.replay import kinds_of, replay
 from fairlead.traces.journal_trace import JournalWorkload
+from fairlead.traces.time_window import why_no_starts
 from fairlead.traces.what_if import change_workload
 
 # Called with the name of a run, tasks started, tasks in all, and the time in seconds.
@@ -278,8 +279,7 @@ def check_recorded(workload: Workload, source: str = "") -> None:
     """Raise `InputError` when a workload, read from a source, has no start times of tasks."""
     if not workload.has_starts:
         raise InputError(
-            "the trace does not say when its tasks started; name a policy to replay it under, such "
-            "as drf/best-fit",
+            f"{why_no_starts(workload)}; name a policy to replay it under, such as drf/best-fit",
             f"policy {RECORDED}",
             source,
         )

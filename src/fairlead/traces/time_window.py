@@ -14,6 +14,13 @@ from fairlead.model.workload import JOIN, Workload, excerpt, first_seconds
 NO_STARTS = "recorded starts left out, as earlier jobs ran or waited at the beginning (--from)"
 
 
+def why_no_starts(workload: Workload) -> str:
+    """Explain why a workload has no recorded starts, as a clause."""
+    if NO_STARTS in workload.notes:
+        return "the recorded starts are left out, as earlier jobs ran or waited at --from"
+    return "the trace does not say when its tasks started"
+
+
 def runs_over(workload: Workload, begin: float) -> bool:
     """Return whether jobs submitted before a time waited or ran then, or may have."""
     job = np.repeat(workload.set_job, workload.set_tasks)
