@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 import fairlead
 from fairlead.errors import CertificateError, FairleadError, InputError
 from fairlead.model.allocation import Allocation, Certificate
+from fairlead.model.workload import Workload, first_seconds
 from fairlead.simulation.simulate import Outcome
 from fairlead.traces.generator import generate_day
 from random_problems import random_problem
@@ -202,6 +204,29 @@ def test_notebooks_show_a_line_and_a_table(problem: fairlead.Problem, outcome: O
         assert repr(answer).count("\n") <= 12
 
 
+def test_a_workload_prints_its_size_and_times() -> None:
+    workload = Workload.from_arrays(
+        fairlead.Problem.from_arrays([[4]], [[1]], count=[1000]).cluster,
+        ["ana", "b&o"],
+        weight=[1, 2],
+        job_user=[0, 0, 1],
+        job_submit=[0, 5, 7200],
+        set_job=[0, 1, 2],
+        set_tasks=[2, 1, 3],
+        shapes=[[1]] * 3,
+        task_duration=[10] * 6,
+    )
+    size = "<Workload of 1,000 servers, 2 users, 3 jobs, 6 tasks, over 7,200 s"
+    assert repr(workload) == f"{size}>"
+    dated = replace(workload, start_date=86400.0)
+    assert repr(dated) == f"{size}, 1970-01-02 00:00:00 to 1970-01-02 02:00:00>"
+    table = [("ana", 1.0, 2, 3), ("b&o", 2.0, 1, 3)]
+    assert workload.to_frame().rows() == table
+    assert workload._repr_html_().startswith("<pre>&lt;Workload of 1,000 servers")
+    one = first_seconds(workload, 1)
+    assert repr(one) == "<Workload of 1,000 servers, 2 users, 1 job, 2 tasks, over 0 s>"
+
+
 def test_names_in_notebooks_are_text() -> None:
     problem = fairlead.Problem.from_arrays([[4.0]], [[1.0]], users=["<img src=x>"])
     allocation = fairlead.solve(problem, "drf")
@@ -235,6 +260,30 @@ def test_pictures_are_figures_of_plotly(problem: fairlead.Problem, outcome: Outc
         # Written times have six digits: a moment after is past the change.
         moment = x * size * (1 + 1e-5) + 1e-6
         assert y == ((log.start <= moment) & (log.end > moment)).sum()
+
+
+def test_shares_are_drawn_until_the_last_submission() -> None:
+    """A task of 1,000 h ends long after the last submission, at 2 h."""
+    workload = Workload.from_arrays(
+        fairlead.Problem.from_arrays([[2]], [[1]]).cluster,
+        ["ana", "bo"],
+        job_user=[0, 1, 0],
+        job_submit=[0, 0, 7200],
+        set_job=[0, 1, 2],
+        set_tasks=[1, 1, 1],
+        shapes=[[1]] * 3,
+        task_duration=[3_600_000, 3600, 60],
+    )
+    run = fairlead.simulate(workload, "drf/best-fit", processes=1)["drf/best-fit"]
+    assert run.summary.until == 3_600_000
+    figure = run.plot()
+    ana, bo = figure.data
+    end = figure.layout.xaxis.range[1]
+    assert end == pytest.approx(2)  # hours
+    assert 1.9 < max(ana.x) < end
+    assert set(ana.y) == {0.5}
+    # bo held its half for an hour.
+    assert all(y == (0.5 if x < 1 else 0) for x, y in zip(bo.x, bo.y, strict=True))
 
 
 def test_without_plotly_a_picture_says_how_to_get_it(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.model.cluster import Cluster
+from fairlead.model.cluster import Cluster, IntArray
 from fairlead.model.workload import Workload
 from fairlead.report._against_today import compare_with_today
 from fairlead.report._simulation_figures import (
@@ -27,7 +27,7 @@ from fairlead.report._simulation_figures import (
     utilisation_figure,
     waiting_figure,
 )
-from fairlead.report.charts import css
+from fairlead.report.charts import Figure, css
 from fairlead.simulation.metrics.distribution import parts_above
 from fairlead.simulation.metrics.summary import summarise
 from fairlead.simulation.simulate import Outcome
@@ -119,12 +119,16 @@ def dated(shown: bool) -> dict[str, Outcome]:
     return {"drf/best-fit": outcome}
 
 
+def shares_of(outcome: Outcome, users: IntArray, until: float) -> Figure:
+    return shares_figure(outcome.workload, outcome.summary.shares, users, until)
+
+
 def test_axes_of_time_have_dates_where_the_log_has() -> None:
     outcomes = dated(shown=True)
     styles = policy_styles(list(outcomes), "")
-    users, until = users_drawn(outcomes), 3 * 86_400.0
+    users, until = users_drawn([o.summary.shares for o in outcomes.values()]), 3 * 86_400.0
     drawn = [utilisation_figure(outcomes, styles, 0), fairness_figure(outcomes, styles)]
-    for figure in (*drawn, shares_figure(outcomes["drf/best-fit"], users, until)):
+    for figure in (*drawn, shares_of(outcomes["drf/best-fit"], users, until)):
         assert figure is not None
         assert "Tue 4 Mar" in figure["layout"]["xaxis"]["ticktext"]
         axis = figure["layout"]["xaxis"]
@@ -166,7 +170,7 @@ def test_lines_over_time_are_the_averages_of_bins(seed: int) -> None:
 @given(SEEDS)
 def test_bands_add_up_to_what_everybody_holds(seed: int) -> None:
     outcomes = outcomes_by_seed(seed)
-    users = users_drawn(outcomes)
+    users = users_drawn([o.summary.shares for o in outcomes.values()])
     held = [
         sum(
             float(np.diff(o.summary.shares.edges) @ o.summary.shares.dominant[:, n])
@@ -176,7 +180,7 @@ def test_bands_add_up_to_what_everybody_holds(seed: int) -> None:
     ]
     assert [held[n] for n in users] == sorted(held, reverse=True)[: len(users)]
     for outcome in outcomes.values():
-        figure = shares_figure(outcome, users, outcome.summary.until)
+        figure = shares_of(outcome, users, outcome.summary.until)
         total = np.sum([trace["y"] for trace in figure["data"]], axis=0)
         everybody = outcome.summary.shares.dominant.sum(axis=1)
         assert total == pytest.approx(everybody, rel=CLOSE, abs=1e-12)

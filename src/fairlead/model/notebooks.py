@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from fairlead.model.cluster import FloatArray, IntArray
 
 
-class Shown:
-    """Base of answers that are shown as a table, and drawn."""
+class Tabular:
+    """Base of what is shown as a line and a table."""
 
     frames: tuple[str, ...] = ("users",)  # what `to_frame` takes; the first is its default
 
@@ -31,13 +31,6 @@ class Shown:
             raise InputError(known, "what")
         return frame_of(self._columns(what or self.frames[0]))
 
-    def plot(self) -> Figure:
-        """Draw a picture as a figure of plotly, which is in the extra ``notebook``."""
-        figure: Figure = import_module("fairlead.report.plots").plot(
-            self
-        )  # which imports this package
-        return figure
-
     def _repr_html_(self) -> str:
         """Return the summary and the first table, for notebooks."""
         table = self.to_frame()._repr_html_()
@@ -46,6 +39,17 @@ class Shown:
     def _columns(self, what: str) -> Mapping[str, Any]:
         """Return the columns of a table by heading."""
         raise NotImplementedError
+
+
+class Shown(Tabular):
+    """Base of answers, which are also drawn."""
+
+    def plot(self) -> Figure:
+        """Draw a picture as a figure of plotly, which is in the extra ``notebook``."""
+        figure: Figure = import_module("fairlead.report.plots").plot(
+            self
+        )  # which imports this package
+        return figure
 
 
 def frame_of(columns: Mapping[str, Any]) -> polars.DataFrame:

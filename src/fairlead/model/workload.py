@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +16,7 @@ from fairlead.errors import InputError, ProblemError
 from fairlead.model.cluster import BoolArray, Cluster, FloatArray, IntArray
 from fairlead.model.devices import check_devices
 from fairlead.model.fitting import ROUNDING
+from fairlead.model.notebooks import Tabular
 from fairlead.model.queues import Limits, Queues
 from fairlead.model.quotas import Quotas
 from fairlead.model.workload_checks import (
@@ -39,8 +41,8 @@ LATEST_DATE = 221_845_392_000.0  # the beginning of the year 9000; later ones ar
 EVENT_NAMES = ("join", "leave", "drain")
 
 
-@dataclass(frozen=True, eq=False)
-class Workload:
+@dataclass(frozen=True, eq=False, repr=False)
+class Workload(Tabular):
     """The input of a simulation as arrays; times are seconds from the start.
 
     Letters: N users, J jobs, K sets of equal tasks, T tasks, D shapes, E places, G groups of
@@ -48,7 +50,7 @@ class Workload:
     follow each other job by job, the tasks set by set. Servers are numbered through all groups:
     those of group g are ``first_server[g]`` up to ``first_server[g + 1]``, exclusive.
 
-    Build one with `Workload.from_arrays`, which validates.
+    Build one with `Workload.from_arrays`, which validates. `to_frame` has a row for each user.
     """
 
     cluster: Cluster  # every server that is present at any time
@@ -261,6 +263,29 @@ class Workload:
     def has_starts(self) -> bool:
         """Whether the log records the start of any task, or that it never started."""
         return not bool(np.isnan(self.task_start).all())
+
+    def __repr__(self) -> str:
+        """Return the size and the times on one line; the arrays are in the fields."""
+        counts = [
+            f"{count:,} {what}{'' if count == 1 else 's'}"
+            for count, what in (
+                (self.n_servers, "server"),
+                (self.n_users, "user"),
+                (self.n_jobs, "job"),
+                (self.n_tasks, "task"),
+            )
+        ]
+        has_dates = self.date_of(0.0) is not None
+        dates = f", {self.time_text(0.0)} to {self.time_text(self.span)}" if has_dates else ""
+        return f"<Workload of {', '.join(counts)}, over {self.span:,.0f} s{dates}>"
+
+    def _columns(self, what: str) -> Mapping[str, Any]:  # noqa: ARG002 (there is one table)
+        return {
+            "user": list(self.users),
+            "weight": self.weight,
+            "jobs": np.bincount(self.job_user, minlength=self.n_users),
+            "tasks": np.bincount(self.job_user, self.job_tasks, self.n_users).astype(np.int64),
+        }
 
     def date_of(self, seconds: float) -> datetime | None:
         """Return the date of a time by the clock of the log; None if it is not known."""

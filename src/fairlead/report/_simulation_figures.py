@@ -36,6 +36,7 @@ from fairlead.report.charts import (
     shortened,
 )
 from fairlead.report.numbers import UNCHANGED, counted, duration, percent, time_unit
+from fairlead.simulation.metrics.dominant_shares import Shares
 from fairlead.simulation.metrics.distribution import cumulative_distribution, parts_above
 from fairlead.simulation.metrics.fairness_error import FairnessError
 from fairlead.simulation.simulate import Outcome
@@ -143,24 +144,21 @@ def fairness_figure(
     return {"data": traces, "layout": axis.layout(300)} if traces else None
 
 
-def users_drawn(outcomes: Mapping[str, Outcome]) -> IntArray:
-    """Return the users with the largest holdings over all policies, without users of none."""
-    held = np.sum(
-        [np.diff(o.summary.shares.edges) @ o.summary.shares.dominant for o in outcomes.values()],
-        axis=0,
-    )
+def users_drawn(runs: Sequence[Shares]) -> IntArray:
+    """Return the users with the largest holdings over all runs, without users of none."""
+    held = np.sum([np.diff(shares.edges) @ shares.dominant for shares in runs], axis=0)
     largest = largest_first(held)[:USERS_APART]
     chosen: IntArray = largest[held[largest] > 0]
     return chosen
 
 
-def shares_figure(outcome: Outcome, users: IntArray, until: float) -> Figure:
+def shares_figure(workload: Workload, shares: Shares, users: IntArray, until: float) -> Figure:
     """Draw the dominant shares of these users over time, one above the other, and of the others.
 
     `users` (U,) are drawn by themselves; `until` is the end of the axis, in seconds.
     """
-    shares, names = outcome.summary.shares, outcome.workload.users
-    axis = _TimeAxis(outcome.workload, until)
+    names = workload.users
+    axis = _TimeAxis(workload, until)
     rest = shares.dominant.sum(axis=1) - shares.dominant[:, users].sum(axis=1)
     bands = [
         (names[n], COLOURS[k % len(COLOURS)], shares.dominant[:, n])

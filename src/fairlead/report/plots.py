@@ -23,6 +23,8 @@ from fairlead.report._simulation_figures import (
     waiting_figure,
 )
 from fairlead.simulation.filling import Filling
+from fairlead.simulation.metrics.dominant_shares import Shares
+from fairlead.simulation.metrics.summary import summarise
 from fairlead.simulation.simulate import Outcome, Outcomes
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ def plot(answer: object) -> Figure:
     """Draw an answer.
 
     Users' shares of an allocation, a filling or several allocations; held and due shares of an
-    audit; shares over time of a run; running tasks over time of a log; the waits under several
+    audit; shares over time of a run, until the last submission; running tasks over time of a log; the waits under several
     policies.
 
     Raises
@@ -98,8 +100,8 @@ def _figure_of(answer: object) -> tuple[str, charts.Figure | None]:
         drawn = audit_figure(answer, compare_with_fair(answer))
         return f"Held and due dominant shares, {answer.subject.name}", drawn
     if isinstance(answer, Outcome):
-        users = users_drawn({answer.name: answer})
-        drawn = shares_figure(answer, users, answer.summary.until)
+        until, shares = answer.summary.arrivals, _shares_of_arrivals(answer)
+        drawn = shares_figure(answer.workload, shares, users_drawn([shares]), until)
         return f"Dominant shares over time under {answer.name}", drawn
     if isinstance(answer, RunLog):
         return f"Running tasks under {answer.policy}", running_figure(answer)
@@ -107,6 +109,16 @@ def _figure_of(answer: object) -> tuple[str, charts.Figure | None]:
         styles_of = policy_styles(list(answer), next(iter(answer), ""))
         return "Part of jobs that wait longer", waiting_figure(answer, styles_of)
     raise InputError(f"cannot draw a {type(answer).__name__}", "plot")
+
+
+def _shares_of_arrivals(outcome: Outcome) -> Shares:
+    """Return the shares over the time of the fairness figures: until the last submission."""
+    until = outcome.summary.arrivals
+    if until == outcome.summary.until:
+        return outcome.summary.shares
+    return summarise(
+        outcome.workload, outcome.log, since=outcome.since, until=until, instants=0
+    ).shares
 
 
 def _for_plotly(drawn: Any) -> Any:

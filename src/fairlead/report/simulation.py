@@ -632,13 +632,13 @@ def _over_time(runs: Runs, styles: Mapping[str, PolicyStyle]) -> Iterator[Block]
             "Fairness error over time; its mean is in the table above",
             "Fairness error",
         )
-    users = users_drawn(shared)
+    users = users_drawn([outcome.summary.shares for outcome in shared.values()])
     until = max(outcome.summary.until for outcome in shared.values())
     panels = {
         short_name(name): [
             Picture(
                 "",
-                shares_figure(outcome, users, until),
+                shares_figure(outcome.workload, outcome.summary.shares, users, until),
                 f"Dominant shares over time under {name}",
             )
         ]

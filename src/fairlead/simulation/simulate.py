@@ -44,7 +44,7 @@ class Outcome(Shown):
 
     `to_frame` has a row for each user; ``to_frame("jobs")`` for each job after the warm-up, and
     ``to_frame("starts")`` for each start of a task. Times are in seconds. `plot` draws
-    users' shares over time.
+    users' shares until the last submission.
 
     Attributes
     ----------

@@ -79,7 +79,7 @@ class Recording:
                 yield event
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class JournalWorkload(Workload):
     """A workload with the journal that it was read from."""
 
