@@ -26,6 +26,7 @@ LOOPS = (
 )
 # The scheduler's methods refuse arguments of wrong types by errors of our own. Compiled ones would
 # raise TypeError before their first line. Explanations are dataclasses that users compare and copy.
+# The views of own rules keep the docstrings that `help` shows; mypyc drops those of classes.
 # The others use packages that are not there when the scheduler is built: NumPy and pydantic.
 INTERPRETED = {
     "__init__.py",
@@ -33,6 +34,7 @@ INTERPRETED = {
     "_snapshot.py",
     "explanation.py",
     "live_shares.py",
+    "own_rules.py",
     "scheduler.py",
 }
 LIBRARY = "fairlead__mypyc"  # the extension beside the package that holds all compiled code

@@ -18,7 +18,7 @@ from fairlead.errors import FairleadError, InputError, RefusalError
 from fairlead.model.cluster import Cluster
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
-from fairlead.scheduler.own_rules import ClusterView, GroupView, ServerView
+from fairlead.scheduler.own_rules import ClusterView, GroupView, ServerView, UserView
 from fairlead.scheduler.policies import OwnPolicy
 from fairlead.simulation.replay import replay
 from oracles.random_workloads import crowded_workload, odd_amounts_workload, random_workload
@@ -102,6 +102,13 @@ def share_on(server: ServerView, group: GroupView, demand: Amounts) -> int:
     held, capacity = group.user.held, server.capacity
     parts = (exact(held[r]) / exact(capacity[r]) for r in demand if demand[r] > 0)
     return floor(max(parts) / exact(group.user.weight) * 2**64)
+
+
+@pytest.mark.parametrize("seen", [ClusterView, GroupView, ServerView, UserView])
+def test_help_describes_what_a_rule_sees(seen: type) -> None:
+    shown = [seen, *(value for name, value in vars(seen).items() if name[0] != "_")]
+    assert len(shown) > 3
+    assert [value for value in shown if not value.__doc__] == []
 
 
 def assert_same_starts(log: RunLog, expected: RunLog) -> None:

@@ -36,8 +36,8 @@ from fairlead.report.charts import (
     shortened,
 )
 from fairlead.report.numbers import UNCHANGED, counted, duration, percent, time_unit
-from fairlead.simulation.metrics.dominant_shares import Shares
 from fairlead.simulation.metrics.distribution import cumulative_distribution, parts_above
+from fairlead.simulation.metrics.dominant_shares import Shares
 from fairlead.simulation.metrics.fairness_error import FairnessError
 from fairlead.simulation.simulate import Outcome
 

@@ -38,8 +38,8 @@ def plot(answer: object) -> Figure:
     """Draw an answer.
 
     Users' shares of an allocation, a filling or several allocations; held and due shares of an
-    audit; shares over time of a run, until the last submission; running tasks over time of a log; the waits under several
-    policies.
+    audit; shares over time of a run, until the last submission; running tasks over time of a log;
+    the waits under several policies.
 
     Raises
     ------

@@ -20,6 +20,7 @@ from fairlead.scheduler._entities import (
 )
 from fairlead.scheduler._shortage import fit_together
 from fairlead.scheduler._state import State
+from fairlead.scheduler._used_amounts import ServiceTime, Units
 from fairlead.scheduler.criteria.fifo import fits_among, idle_copy
 from fairlead.scheduler.own_rules import (
     Choose,
@@ -27,8 +28,6 @@ from fairlead.scheduler.own_rules import (
     GroupView,
     Rule,
     ServerView,
-    ServiceTime,
-    Units,
     UserView,
 )
 

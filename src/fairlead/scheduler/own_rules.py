@@ -2,99 +2,20 @@
 
 The rule sees the state through views: waiting groups and their times, amounts that users hold and
 have used, and servers with room. It is called until it returns None, after each event of a replay.
+
+This module is not compiled, so that ``help(ClusterView)`` has the docstrings: mypyc drops them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from librt.vecs import vec
-from mypy_extensions import i64
-
-from fairlead.scheduler._entities import Gang, Queue, Server, Task, TaskGroup
-from fairlead.scheduler.criteria.criterion import Criterion
+from fairlead.scheduler._entities import Gang, Queue, Server, TaskGroup
+from fairlead.scheduler._used_amounts import Amounts, ServiceTime, Units, used_amounts
 
 if TYPE_CHECKING:
     from fairlead.scheduler._rule_cycle import RuleCycle
-
-Amounts = dict[str, float]  # by the name of the resource, in its unit
-
-
-class Units:
-    """The names and units of resources."""
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-        self.quanta: list[Fraction] = []  # per unit
-
-    def amounts(self, quanta: vec[i64]) -> Amounts:
-        """Return amounts that are given in quanta."""
-        found: Amounts = {}
-        for r in range(len(self.names)):
-            per_unit = self.quanta[r]
-            found[self.names[r]] = int(quanta[r]) * per_unit.denominator / per_unit.numerator
-        return found
-
-
-class UsedTime:
-    """Amounts times seconds, of tasks that run and of ended ones."""
-
-    def __init__(self, width: i64) -> None:
-        self.held = [0] * int(width)
-        self.since = [0.0] * int(width)  # sum of amounts times starts, of running tasks
-        self.ended = [0.0] * int(width)
-
-    def count(self, task: Task, sign: i64, now: float) -> None:
-        """Count a task that starts (1) or ends (-1)."""
-        for r in range(len(self.held)):
-            amount = int(task.shape.demand[r])
-            self.held[r] += int(sign) * amount
-            self.since[r] += float(sign) * amount * task.since
-            if sign < 0:
-                self.ended[r] += amount * (now - task.since)
-
-    def until(self, now: float) -> list[float]:
-        """Return quanta times seconds of each resource."""
-        return [
-            ended + held * now - since
-            for ended, held, since in zip(self.ended, self.held, self.since, strict=True)
-        ]
-
-
-class ServiceTime(Criterion):
-    """Counts the amounts times seconds that groups and queues have used; it ranks none."""
-
-    measure = "a user-defined rule"
-
-    def __init__(self, width: i64) -> None:
-        super().__init__(width)
-        self.of_group: dict[int, UsedTime] = {}
-        self.of_queue: dict[str, UsedTime] = {}
-
-    def score(self, queue: Queue) -> int:  # noqa: ARG002 (there is none)
-        """Return 0 for every queue."""
-        return 0
-
-    def count_task(self, task: Task, sign: i64) -> None:
-        """Count a task that starts (1) or ends (-1)."""
-        super().count_task(task, sign)
-        group = task.group
-        self.time_of_group(group.id).count(task, sign, self.time)
-        self.time_of_queue(group.waiting_list.queue.name).count(task, sign, self.time)
-
-    def time_of_group(self, id: int) -> UsedTime:
-        """Return the used time of a group."""
-        if id not in self.of_group:
-            self.of_group[id] = UsedTime(self.width)
-        return self.of_group[id]
-
-    def time_of_queue(self, name: str) -> UsedTime:
-        """Return the used time of a queue."""
-        if name not in self.of_queue:
-            self.of_queue[name] = UsedTime(self.width)
-        return self.of_queue[name]
 
 
 class ServerView:
@@ -110,7 +31,7 @@ class ServerView:
         self._server = server
         self._units = units
         self._group = group
-        self.number = int(server.order)
+        self.number = server.order
 
     @property
     def group(self) -> str:
@@ -130,7 +51,7 @@ class ServerView:
     @property
     def running(self) -> int:
         """The number of its running tasks."""
-        return int(self._server.running)
+        return self._server.running
 
     def __repr__(self) -> str:
         return f"<server {self.number} of {self.group}>"
@@ -155,12 +76,12 @@ class UserView:
     @property
     def running(self) -> int:
         """The number of running tasks."""
-        return int(self._queue.running)
+        return self._queue.running
 
     @property
     def waiting(self) -> int:
         """The number of waiting tasks."""
-        return int(self._queue.waiting)
+        return self._queue.waiting
 
     @property
     def held(self) -> Amounts:
@@ -205,19 +126,13 @@ class GroupView:
         self.submitted = group.time
         self.time_limit = group.limit
         self.is_gang = isinstance(group, Gang)
-        whole = vec[i64](group.shape.demand)
-        if isinstance(group, Gang):
-            whole = vec[i64]([0] * len(whole))
-            for index in range(int(group.end)):
-                demand = group.shape_of(index).demand
-                for r in range(len(whole)):
-                    whole[r] += demand[r]
-        self.demand = units.amounts(whole)
+        tasks = group.end if isinstance(group, Gang) else 1
+        self.demand = units.sum_of([group.shape_of(index) for index in range(tasks)])
 
     @property
     def waiting(self) -> int:
         """The number of waiting tasks."""
-        return int(self._group.waiting)
+        return self._group.waiting
 
     @property
     def running(self) -> int:
@@ -300,13 +215,3 @@ class ClusterView:
 
 
 Rule = Callable[[ClusterView], object]
-
-
-def used_amounts(time: UsedTime, criterion: ServiceTime, units: Units) -> Amounts:
-    """Return used amounts times seconds by name."""
-    found: Amounts = {}
-    used = time.until(criterion.time)
-    for r in range(len(used)):
-        per_unit = units.quanta[r]
-        found[units.names[r]] = used[r] * per_unit.denominator / per_unit.numerator
-    return found

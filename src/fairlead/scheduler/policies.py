@@ -15,6 +15,7 @@ from fairlead.scheduler._reserving import ReservingCycle
 from fairlead.scheduler._rounds import Rounds
 from fairlead.scheduler._rule_cycle import RuleCycle
 from fairlead.scheduler._state import State
+from fairlead.scheduler._used_amounts import ServiceTime
 from fairlead.scheduler.criteria.criterion import Criterion
 from fairlead.scheduler.criteria.drf import DominantShare
 from fairlead.scheduler.criteria.easy import BackfillingCycle, BackfillingTime
@@ -31,7 +32,7 @@ from fairlead.scheduler.criteria.residual import ResidualDominantShare, Residual
 from fairlead.scheduler.criteria.server_trees import ServerTreeCycle, TreeServerShare
 from fairlead.scheduler.criteria.slots import Slots, SlotShare
 from fairlead.scheduler.criteria.tsf import TaskShare
-from fairlead.scheduler.own_rules import Rule, ServiceTime
+from fairlead.scheduler.own_rules import Rule
 from fairlead.scheduler.random_order import RandomOrder
 from fairlead.scheduler.selection.best_fit import BestFit
 from fairlead.scheduler.selection.best_fit_first import BestFitFirst, BestFitFirstCycle
