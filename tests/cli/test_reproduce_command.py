@@ -343,6 +343,32 @@ def test_a_parameter_changes_the_experiment(capsys: Capture) -> None:
     assert "3" in answer["reproductions"]["dynamic/theorem-1"]["setting"]
 
 
+def test_changed_parameters_have_no_verdict(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    def differs(entry: object, setting: Setting) -> Reproduction:  # noqa: ARG001
+        claim = PrintedClaim("pigs fly", False, "0 of 3")
+        return Reproduction("nothing", claims=(claim,), note="The paper has 100.")
+
+    monkeypatch.setattr(catalogue, "reproduce", differs)
+    assert run(["reproduce", "drfh/figure-4", "--set", "servers=150"]) == 0
+    out = capsys.readouterr().out
+    assert "– With servers=150 the experiment is not the paper's, so there is no verdict.\n" in out
+    assert "differs" not in out
+    assert "100 servers, Best-Fit (here servers=150)\n" in out
+    assert "With the paper's parameters: The paper has 100.\n" in out
+    assert run(["reproduce", "drfh/figure-4", "--set", "servers=100"]) == 0  # as the paper has
+    assert "✗ Ours differs from the paper.\n" in capsys.readouterr().out
+    # Of two experiments only one has the parameter.
+    assert run(["reproduce", "drfh/figure-3", "drfh/figure-4", "--set", "servers=150"]) == 0
+    out = capsys.readouterr().out
+    assert (
+        "✗ 2 reproduced: 1 differs, 1 without a verdict, as parameters were changed. Ours differs "
+        "in drfh/figure-3.\n"
+    ) in out
+    assert re.search(r"drfh/figure-4 .* none, with servers=150", out)
+
+
 @pytest.mark.parametrize(
     ("text", "fault"),
     [

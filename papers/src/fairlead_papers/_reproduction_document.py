@@ -8,6 +8,7 @@ from typing import Any
 from fairlead.report.document import (
     FAILS,
     HOLDS,
+    MUTED,
     Block,
     Cell,
     Content,
@@ -84,49 +85,74 @@ def catalogue_document(entries: Sequence[Entry]) -> Document:
 def reproductions_document(
     found: Mapping[str, tuple[Entry, Reproduction]],
     *,
+    changed: Mapping[str, int] | None = None,
     details: bool = True,
     values: Callable[[], Mapping[str, Any]] = dict,
 ) -> Document:
     """Show each reproduction: the verdict and why, numbers and statements.
 
+    `changed` has the parameters that were given: experiments that have one of them are not judged.
     `details` shows more than the verdicts, their reasons and what papers got wrong; `values`
     returns the answer as plain values.
     """
+    changes = {key: _changes(entry, changed or {}) for key, (entry, _) in found.items()}
     one = len(found) == 1
-    blocks: list[Block] = [] if one else [_verdicts(found)]
+    blocks: list[Block] = [] if one else [_verdicts(found, changes)]
     if details:
         blocks += [
             Section(
-                f"{entry.key}: {entry.shows}",
-                list(_one(entry, reproduction)),
+                f"{entry.key}: {entry.shows}" + _here(changes[entry.key]),
+                list(_one(entry, reproduction, changes[entry.key])),
             )
             for entry, reproduction in found.values()
         ]
     else:
-        blocks += _in_short(found)
+        blocks += _in_short(found, changes)
     return Document(
         next(iter(found)) if one else "Papers beside ours",
         "papers, reproduced",
         "What papers print, computed again and set beside it",
-        _opening(found),
+        _opening(found, changes),
         blocks,
         values,
     )
 
 
-def _kind(reproduction: Reproduction) -> str:
+def _changes(entry: Entry, given: Mapping[str, int]) -> str:
+    """Write the given parameters of an experiment that are not the usual ones: ``servers=150``."""
+    usual = {parameter.name: parameter.default for parameter in entry.parameters}
+    return ", ".join(f"{n}={value}" for n, value in given.items() if usual.get(n, value) != value)
+
+
+def _here(changes: str) -> str:
+    return f" (here {changes})" if changes else ""
+
+
+def _kind(reproduction: Reproduction, changes: str) -> str:
+    if changes:
+        return MUTED
     return FAILS if reproduction.verdict == DIFFERS else HOLDS
 
 
-def _opening(found: Mapping[str, tuple[Entry, Reproduction]]) -> Statement:
-    """Count the verdicts, and name what differs."""
-    verdicts = [reproduction.verdict for _, reproduction in found.values()]
+def _opening(
+    found: Mapping[str, tuple[Entry, Reproduction]], changes: Mapping[str, str]
+) -> Statement:
+    """Count the verdicts, and name what differs; changed experiments have none."""
+    changed = [key for key in found if changes[key]]
+    others = {key: pair for key, pair in found.items() if not changes[key]}
+    if not others:
+        how = " or ".join(dict.fromkeys(changes.values()))
+        said = f"With {how} the experiment is not the paper's, so there is no verdict."
+        return Statement(MUTED, said)
+    verdicts = [reproduction.verdict for _, reproduction in others.values()]
     counts = [f"{verdicts.count(v):,} {v}" for v in VERDICTS if v in verdicts]
-    differ = [key for key, (_, r) in found.items() if r.verdict == DIFFERS]
-    unknown = [key for key in differ if not found[key][0].known_to_differ]
+    differ = [key for key, (_, r) in others.items() if r.verdict == DIFFERS]
+    unknown = [key for key in differ if not others[key][0].known_to_differ]
     on_record = bool(differ) and not unknown
     record = ", which is on record with its reason" if on_record else ""
     if len(found) > 1:
+        if changed:
+            counts.append(f"{len(changed):,} without a verdict, as parameters were changed")
         said = f"{len(found):,} reproduced: {', '.join(counts)}."
         said += f" Ours differs in {', '.join(differ)}{record}." if differ else ""
     else:
@@ -134,31 +160,33 @@ def _opening(found: Mapping[str, tuple[Entry, Reproduction]]) -> Statement:
     return Statement(FAILS if unknown else HOLDS, said)
 
 
-def _verdicts(found: Mapping[str, tuple[Entry, Reproduction]]) -> Table:
+def _verdicts(found: Mapping[str, tuple[Entry, Reproduction]], changes: Mapping[str, str]) -> Table:
+    def verdict(key: str, reproduction: Reproduction) -> Content:
+        if changes[key]:
+            return Cell(f"none, with {changes[key]}", kind="dim")
+        return Cell(reproduction.verdict, kind="bad" if reproduction.verdict == DIFFERS else "good")
+
     rows: list[list[Content]] = [
-        [
-            key,
-            entry.shows,
-            Cell(reproduction.verdict, kind="bad" if _kind(reproduction) == FAILS else "good"),
-        ]
+        [key, entry.shows, verdict(key, reproduction)]
         for key, (entry, reproduction) in found.items()
     ]
     columns = words("name", "what it shows", "verdict")
     return table_of("What was reproduced", columns, rows, on_terminal=10_000)
 
 
-def _one(entry: Entry, reproduction: Reproduction) -> Iterator[Block]:
+def _one(entry: Entry, reproduction: Reproduction, changes: str) -> Iterator[Block]:
     """Show one: numbers, statements, tables, and what the paper got wrong."""
     paper = entry.paper
     yield Prose(f"{paper.authors}, “{paper.title}”, {paper.venue}, {entry.number}.", "small")
     yield Prose(f"The paper: {entry.printed}.")
     yield Prose(f"Here: {reproduction.setting}")
     reason = reproduction.reason
+    verdict = f"none, with {changes}" if changes else reproduction.verdict
     yield Statement(
-        _kind(reproduction), reason[:1].upper() + reason[1:], "verdict", reproduction.verdict
+        _kind(reproduction, changes), reason[:1].upper() + reason[1:], "verdict", verdict
     )
     if reproduction.note:
-        yield Prose(reproduction.note, "small")
+        yield Prose(_note(reproduction, changes), "small")
     for claim in reproduction.claims:
         yield Statement(HOLDS if claim.holds else FAILS, claim.sentence, detail=claim.measured)
     if reproduction.readings:
@@ -170,14 +198,23 @@ def _one(entry: Entry, reproduction: Reproduction) -> Iterator[Block]:
     yield from _findings(reproduction.findings)
 
 
-def _in_short(found: Mapping[str, tuple[Entry, Reproduction]]) -> Iterator[Block]:
+def _note(reproduction: Reproduction, changes: str) -> str:
+    """Return the known differences; under changed parameters, state of which experiment."""
+    about = "With the paper's parameters: " if changes else ""
+    return f"{about}{reproduction.note}"
+
+
+def _in_short(
+    found: Mapping[str, tuple[Entry, Reproduction]], changes: Mapping[str, str]
+) -> Iterator[Block]:
     """Explain differences, and list what the papers got wrong or left open."""
     for key, (_, reproduction) in found.items():
-        if reproduction.verdict != EQUAL:
+        if reproduction.verdict != EQUAL or changes[key]:
             reason = give_reason(reproduction.readings, reproduction.claims, in_full=False)
-            yield Prose(f"{key}: {reproduction.verdict}: {reason}")
+            verdict = f"with {changes[key]}" if changes[key] else reproduction.verdict
+            yield Prose(f"{key}: {verdict}: {reason}")
             if reproduction.note:
-                yield Prose(reproduction.note, "small")
+                yield Prose(_note(reproduction, changes[key]), "small")
     for key, (entry, reproduction) in found.items():
         if reproduction.findings:
             yield Prose(f"{key}: {entry.paper.authors}, {entry.number}", "strong")
