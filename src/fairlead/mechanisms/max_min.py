@@ -208,16 +208,11 @@ def score_table(problem: Problem, score: ArrayLike) -> FloatArray:
     """Return scores as (N, G), from one number, (N,) or (N, G), checked; frames by their labels."""
     table = read_table(score, "score", vector=True)
     given = read_numbers(table.laid_out(problem.users.names, problem.cluster.groups), "score")
-    if given.ndim == 1:
-        given = given[:, None]
-    try:
-        scores = np.broadcast_to(given, (problem.n_users, problem.n_groups))
-    except ValueError:
-        raise InputError(
-            f"must be a number, ({problem.n_users},) or ({problem.n_users}, {problem.n_groups}), "
-            f"not of shape {np.shape(given)}",
-            "score",
-        ) from None
+    shape = problem.n_users, problem.n_groups
+    if given.shape not in ((), shape[:1], shape):
+        fault = f"must be a number, ({shape[0]},) or {shape}, not of shape {given.shape}"
+        raise InputError(fault, "score")
+    scores = np.broadcast_to(given[:, None] if given.ndim == 1 else given, shape)
     wrong = problem.runnable & ~((scores > 0) & np.isfinite(scores))
     for n, g in np.argwhere(wrong):
         raise InputError(f"must be a positive number, not {scores[n, g]:g}", f"score[{n}][{g}]")
