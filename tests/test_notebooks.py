@@ -103,6 +103,8 @@ def test_the_figures_of_runs_are_a_table() -> None:
     assert frame["makespan"].to_list() == [runs[name].log.makespan for name in runs]
     assert "used_cpu" in frame.columns
     assert repr(runs).count("\n") == 1
+    with pytest.raises(KeyError, match="no outcome of 'drf'; there are: drf/best-fit, slots:7"):
+        runs["drf"]
     figures = runs.to_frame("figures")
     for name, row in zip(runs, figures.to_dicts(), strict=True):
         known = runs[name].to_dict()

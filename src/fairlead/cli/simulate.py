@@ -113,7 +113,8 @@ def simulate(
         Option(
             "--runs",
             metavar="FOLDER",
-            help="Keep the run of each policy as Parquet; runs found there are not repeated.",
+            help="Keep the run of each policy as Parquet. Runs found there are not repeated, "
+            "except those of your own rules.",
         ),
     ] = None,
     what_if: Annotated[

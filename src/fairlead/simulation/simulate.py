@@ -181,6 +181,10 @@ class Outcomes(dict[str, Outcome], Shown):
 
     frames = ("policies", "figures")
 
+    def __missing__(self, name: object) -> Outcome:
+        """Raise a KeyError that names the outcomes there are."""
+        raise KeyError(f"no outcome of {name!r:.60}; there are: {', '.join(self)}")
+
     def __repr__(self) -> str:
         """Return the outcomes, one line each."""
         return "\n".join(map(repr, self.values())) or "<no outcome>"
@@ -256,7 +260,8 @@ def simulate(
         your own: it gets a `fairlead.scheduler.own_rules.ClusterView` and returns the group that
         starts next, or None. It runs under its key, or its name.
     folder : Path or str, optional
-        Keeps the log of every policy; runs that have finished there before are not repeated.
+        Keeps the log of every policy; runs that have finished there before are not repeated. Runs
+        of your own rules are, as nothing shows whether a rule has changed.
     processes : int, optional
         Policies replayed at a time; the number of processors when absent.
     executor : Executor, optional
