@@ -12,6 +12,14 @@ from fairlead.model.cluster import Cluster, Users
 from fairlead.model.problem import Problem
 
 
+def test_one_row_is_of_the_only_group_or_user() -> None:
+    problem = Problem.from_arrays([9, 18], [1, 4])
+    assert problem.cluster.capacity.tolist() == [[9, 18]]
+    assert problem.demand.tolist() == [[1, 4]]
+    with pytest.raises(ProblemError):
+        Problem.from_arrays([9, 18], [[1], [4]])  # not two groups of one resource
+
+
 @settings(max_examples=300, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), with_rates=st.booleans())
 def test_users_are_refused_exactly_when_gamma_is_zero_everywhere(

@@ -25,6 +25,27 @@ def one_server(make, policy="drf/first-fit", cpu=4, **options):
     return s
 
 
+@pytest.mark.parametrize(
+    "policy", ["drf/best-fit/half-life:60", "easy/best-fit", "drf/best-fit/reserve"]
+)
+def test_any_origin_of_time_gives_the_same_starts(policy):
+    def starts(origin):
+        s = one_server(Scheduler, policy)
+        s.submit("ana", {"cpu": 3}, tasks=3, time_limit=15, now=origin)
+        s.submit("bo", {"cpu": 4}, tasks=2, time_limit=7, now=origin + 1)
+        s.submit("ana", {"cpu": 1}, tasks=3, time_limit=3, now=origin + 2)
+        found = []
+        for time in (2, 9, 20, 30, 47, 60, 70):
+            placed = s.place(now=origin + time)
+            found.append([(each.queue, each.task) for each in placed])
+            for each in placed:
+                s.finish(each.task)
+        return found
+
+    assert starts(-1024) == starts(0)
+    assert sum(map(len, starts(0))) == 8
+
+
 def started(s, **options):
     """Place, and return the queue, server, index and attempt of each placement."""
     placed = s.place(**options)

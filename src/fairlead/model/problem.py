@@ -91,10 +91,10 @@ class Problem(ReadOnlyArrays):
 
         Parameters
         ----------
-        capacity : (G, R) array
-            Amount of each resource on one server of each group.
-        demand : (N, R) array
-            Amount of each resource that one task of each user takes.
+        capacity : (G, R) or (R,) array
+            Amount of each resource on one server of each group, or of the only group.
+        demand : (N, R) or (R,) array
+            Amount of each resource that one task of each user takes, or of the only user.
         count : (G,) array of int, optional
             Servers in each group, by default 1; 0 in some groups, but not in all.
         weight : (N,) or (N, R) array, optional

@@ -529,7 +529,7 @@ class Scheduler:
         Parameters
         ----------
         now : float
-            The time at which they start.
+            The time at which they start: seconds from any origin, so it may be negative.
         limit : int, optional
         """
         time = real(now, "now")
