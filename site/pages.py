@@ -21,6 +21,9 @@ OUTSIDE = {
     "reproducing.md": "papers/docs/reproducing.md",
     "distributed.md": "papers/docs/distributed.md",
 }
+# The names in modules that docs/stability.md lists.
+LISTED = re.compile(r"^(?:- |  )`fairlead\..*$", re.M)
+PATH = re.compile(r"`(fairlead\.[\w.]+)`")
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 
 
@@ -30,9 +33,12 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, page, content=(ROOT / source).read_text("utf-8")))
     script = Path(__file__).with_name("iframe-worker.js").read_text("utf-8")
     files.append(File.generated(config, "assets/iframe-worker.js", content=script))
-    names = "\n\n".join(f"::: fairlead.{name}" for name in fairlead.__all__)
+    stability = (ROOT / "docs" / "stability.md").read_text("utf-8")
+    in_modules = [name for line in LISTED.findall(stability) for name in PATH.findall(line)]
+    names = [f"fairlead.{name}" for name in fairlead.__all__] + in_modules
     head = "# Reference\n\nAll public names. [Stability](stability.md) states what may change."
-    files.append(File.generated(config, "reference.md", content=f"{head}\n\n{names}\n"))
+    parts = "\n\n".join(f"::: {name}" for name in names)
+    files.append(File.generated(config, "reference.md", content=f"{head}\n\n{parts}\n"))
     return files
 
 

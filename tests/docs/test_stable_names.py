@@ -1,0 +1,51 @@
+"""The names in modules that the documentation uses are those that docs/stability.md lists."""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+# Pages for users; those of docs/contributing change the sources themselves.
+PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]
+IMPORT = re.compile(r"^from (fairlead\.[\w.]+) import ([\w, ]+)$", re.MULTILINE)
+LINE = re.compile(r"^(?:- |  )`fairlead\..*$", re.MULTILINE)
+PATH = re.compile(r"`(fairlead\.[\w.]+)`")
+LISTED = [
+    name
+    for line in LINE.findall((ROOT / "docs" / "stability.md").read_text("utf-8"))
+    for name in PATH.findall(line)
+]
+
+
+def used_in(text: str) -> set[str]:
+    return {
+        f"{module}.{name}" for module, names in IMPORT.findall(text) for name in names.split(", ")
+    }
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_names_that_a_page_imports_are_listed(page: Path) -> None:
+    assert used_in(page.read_text("utf-8")) <= set(LISTED)
+
+
+def test_names_that_notebooks_import_are_listed() -> None:
+    used: set[str] = set()
+    for path in (ROOT / "docs" / "notebooks").glob("*.ipynb"):
+        cells = json.loads(path.read_text("utf-8"))["cells"]
+        used |= used_in("\n".join("".join(cell["source"]) for cell in cells))
+    assert "fairlead.traces.generator.generate_day" in used
+    assert used <= set(LISTED)
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_a_listed_name_is_documented(name: str) -> None:
+    if "ray" in name and find_spec("ray") is None:
+        pytest.skip("ray is not installed")
+    module, _, attribute = name.rpartition(".")
+    assert getattr(import_module(module), attribute).__doc__
