@@ -232,7 +232,7 @@ def test_a_view_names_what_it_shows() -> None:
     [
         (lambda _: 1, "must return None, a group, or a tuple of a group and its servers: 1"),
         (lambda view: view.waiting[-1], "without room"),
-        (lambda view: (view.waiting[0], 5), "are not a list"),
+        (lambda view: (view.waiting[0], 5), r"one of view\.servers"),
         (lambda view: (view.waiting[0], []), "0 servers for 1 task"),
         (lambda view: (view.waiting[0], ["a"]), "a server that is not there"),
         (lambda view: (view.waiting[1], view.servers), "without room for"),

@@ -100,7 +100,9 @@ class RuleCycle(Cycle):
             if servers is None:
                 self.refuse("returned a group without room", chosen)
         if not isinstance(servers, list):
-            self.refuse("returned servers that are not a list", servers)
+            self.refuse(
+                "must return one of view.servers with the group, or a list of them", servers
+            )
             return
         views: list[object] = servers
         indices = self.indices(group)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from fractions import Fraction
 from typing import Final
 
@@ -279,9 +280,17 @@ class OwnPolicy(Policy):
         jobs: list[str],
         servers: list[str],
     ) -> None:
-        """Set the names in its cycle: resources, with quanta per unit; jobs; groups of servers."""
+        """Set the names in its cycle: resources, with quanta per unit; jobs; groups of servers.
+
+        The cycle gets a copy of the rule, so that no run depends on what another one left in it.
+        """
         assert isinstance(cycle, RuleCycle)
-        cycle.set_rule(self.rule, self.name, resources, quanta, jobs, servers)
+        try:
+            rule = deepcopy(self.rule)
+        except Exception as fault:
+            why = f"cannot be copied for a run: {type(fault).__name__}: {fault}"
+            raise InputError(why.replace("\n", " "), self.name) from None
+        cycle.set_rule(rule, self.name, resources, quanta, jobs, servers)
 
     def __reduce__(self) -> tuple[Callable[[object], Policy], tuple[str]]:
         """Refuse: processes are given the rule, and make the policy themselves."""
