@@ -8,7 +8,7 @@ from typing import Any
 from fairlead.errors import CertificateError, FairleadError, InputError, RefusalError
 from fairlead.mechanisms.catalogue import CATALOGUE, COMPARED, all_mechanisms, find_mechanism, solve
 from fairlead.model.allocation import Allocation
-from fairlead.model.arguments import texts
+from fairlead.model.arguments import one_or_several
 from fairlead.model.notebooks import Shown, frame_of
 from fairlead.model.problem import Problem, check_problem
 
@@ -65,16 +65,16 @@ class Allocations(dict[str, Allocation], Shown):
 
 
 def compare(
-    problem: Problem, mechanisms: Sequence[str] | None = None, **options: Any
+    problem: Problem, mechanisms: str | Sequence[str] | None = None, **options: Any
 ) -> Allocations:
     """Divide the cluster by several mechanisms.
 
     Parameters
     ----------
     problem : Problem
-    mechanisms : sequence of str, optional
-        Names from the catalogue, or of your own; when absent those of divisible tasks that admit
-        the problem.
+    mechanisms : str or sequence of str, optional
+        One or several names from the catalogue, or of your own; when absent those of divisible
+        tasks that admit the problem.
     **options
         Of mechanisms, such as ``alpha``; a mechanism gets the ones that it takes.
 
@@ -103,7 +103,7 @@ def compare(
     for given in mechanisms if isinstance(mechanisms, list | tuple) else ():
         if callable(given):
             find_mechanism(given)  # says how to name it
-    asked = None if mechanisms is None else texts(mechanisms, "mechanisms")
+    asked = None if mechanisms is None else one_or_several(mechanisms, "mechanisms")
     names = dict.fromkeys(COMPARED if asked is None else asked)
     rows = {name: find_mechanism(name) for name in names}
     for option in options:

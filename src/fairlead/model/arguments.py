@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -69,3 +70,8 @@ def text(value: Any, place: str) -> str:
 def texts(values: Any, name: str, part: str = "") -> tuple[str, ...]:
     """Return names as text; errors name the entry, such as ``users[1].name``."""
     return tuple(text(value, f"{name}[{k}]{part}") for k, value in enumerate(several(values, name)))
+
+
+def one_or_several(names: str | Sequence[str], what: str) -> tuple[str, ...]:
+    """Return names, or one alone, as texts."""
+    return (names,) if isinstance(names, str) else texts(names, what)
