@@ -242,8 +242,8 @@ def test_a_study_goes_on_without_a_rule_that_raises(command: Process, mine: str,
     words = ("-p", "drf/best-fit", "-p", f"{mine}:wrong", "-p", f"{mine}:sjf", "--seeds", "2")
     done = command("simulate", day, *words, "--json")
     answer = json.loads(done.stdout)
-    assert answer["differences"]["sjf"]["mean wait"]["pairs"] == 2
-    assert answer["means"]["wrong"]["mean wait"] == {
+    assert answer["differences"]["sjf"]["mean_wait"]["pairs"] == 2
+    assert answer["means"]["wrong"]["mean_wait"] == {
         "mean": None, "low": None, "high": None, "runs": 0,
     }  # fmt: skip
     (fault,) = answer["failed"]

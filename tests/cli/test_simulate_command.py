@@ -246,7 +246,7 @@ def test_a_study_is_measured_after_a_warm_up(trace: Path, tmp_path: Path, capsys
     one = figures(capsys, trace, "-p", "drf/best-fit", "--warm-up", "30s")
     mean = one["policies"]["drf/best-fit"]["mean_wait"]
     assert found["measured_since"] == 30.0
-    assert found["figures"]["mean wait"]["drf/best-fit"] == pytest.approx([mean, mean])
+    assert found["figures"]["mean_wait"]["drf/best-fit"] == pytest.approx([mean, mean])
 
 
 def test_it_is_the_same_from_python(trace: Path, tmp_path: Path, capsys: Capture) -> None:

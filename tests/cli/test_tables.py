@@ -11,6 +11,7 @@ from small_problems import only_line
 
 import fairlead
 from fairlead.cli.main import run
+from fairlead.simulation.studies import MEASURES
 from fairlead.traces.generator import generate_day
 from fairlead.traces.parquet_trace import write_parquet
 
@@ -31,7 +32,7 @@ def answer(
     file = small
     if words[0] == "simulate":
         file = small.with_suffix(".parquet")
-        write_parquet(generate_day(servers=4, users=3, jobs=20, hours=2, seed=1), file)
+        write_parquet(generate_day(servers=4, users=3, jobs=20, hours=60, seed=1), file)
     assert run([words[0], str(file), *words[1:], "--format", form]) in (0, 1)
     return capsys.readouterr().out
 
@@ -73,9 +74,9 @@ REPLAY = ("simulate", "-p", "drf/best-fit", "-p", "slots:3")
 
 
 def test_columns_are_chosen_with_units(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    columns = ("--columns", "used_cpu,policy,mean_wait,p95_completion_time:h,makespan:m,makespan")
+    columns = ("--columns", "used_cpu,policy,mean_wait,p95_completion_time:h,makespan:min,makespan")
     rows = list(csv.DictReader(io.StringIO(answer((*REPLAY, *columns), small, "csv", capsys))))
-    headings = ["used_cpu", "policy", "mean_wait", "p95_completion_time (h)", "makespan (m)"]
+    headings = ["used_cpu", "policy", "mean_wait", "p95_completion_time (h)", "makespan (min)"]
     assert list(rows[0]) == [*headings, "makespan"]
     runs = fairlead.simulate(small.with_suffix(".parquet"), ["drf/best-fit", "slots:3"])
     for row, (name, outcome) in zip(rows, runs.items(), strict=True):
@@ -84,11 +85,47 @@ def test_columns_are_chosen_with_units(small: Path, capsys: pytest.CaptureFixtur
         assert float(row["mean_wait"]) == pytest.approx(figures["mean_wait"])
         hours = figures["p95_completion_time"] / 3600
         assert float(row["p95_completion_time (h)"]) == pytest.approx(hours)
-        assert float(row["makespan (m)"]) == pytest.approx(outcome.log.makespan / 60)
+        assert float(row["makespan (min)"]) == pytest.approx(outcome.log.makespan / 60)
         assert float(row["used_cpu"]) == pytest.approx(figures["horizon"]["utilization"]["cpu"])
     lines = answer((*REPLAY, "--columns", "policy,p95_wait:h"), small, "latex", capsys).splitlines()
     (heading,) = (line for line in lines if "policy" in line)
     assert heading.split() == ["policy", "&", "p95\\_wait", "(h)", "\\\\"]
+
+
+def test_minutes_may_be_m_and_print_as_min(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    columns = ("--columns", "policy,mean_wait:m")
+    lines = answer((*REPLAY, *columns), small, "markdown", capsys).splitlines()
+    assert [cell.strip() for cell in lines[0].split("|")] == ["", "policy", "mean_wait (min)", ""]
+    assert len(lines) == 4
+
+
+def test_studies_are_tables_of_differences(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = (*REPLAY, "--seeds", "2", "--columns", "waiting,mean_wait:h")
+    rows = list(csv.DictReader(io.StringIO(answer(words, small, "csv", capsys))))
+    found = fairlead.study(small.with_suffix(".parquet"), ["drf/best-fit", "slots:3"], seeds=2)
+    wait = found.difference("mean_wait", "slots:3")
+    assert [row["measure"] for row in rows] == ["waiting", "mean_wait (h)"]
+    assert [row["policy"] for row in rows] == ["slots:3"] * 2
+    for end in ("mean", "low", "high"):
+        assert float(rows[1][end]) == pytest.approx(getattr(wait, end) / 3600)
+        assert float(rows[0][end]) == 0
+    assert rows[1]["pairs"] == "2"
+    lines = answer((*REPLAY, "--seeds", "2"), small, "latex", capsys).splitlines()
+    assert sum(line.startswith(" ") and "slots:3" in line for line in lines) == len(MEASURES)
+    alone = ("simulate", "-p", "drf/best-fit", "--seeds", "2", "--columns", "mean_wait:min")
+    (row,) = csv.DictReader(io.StringIO(answer(alone, small, "csv", capsys)))
+    mean = found.mean("mean_wait", "drf/best-fit").mean
+    assert float(row["mean"]) == pytest.approx(mean / 60)
+
+
+def test_unknown_measures_of_studies_are_named(
+    small: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = small.with_suffix(".parquet")
+    write_parquet(generate_day(servers=4, users=3, jobs=20, hours=60, seed=1), file)
+    words = ["simulate", str(file), "-p", "drf/best-fit", "--seeds", "2", "--format", "csv"]
+    assert run([*words, "--columns", "jain"]) == 2
+    assert "there is no column 'jain'; known: mean_wait" in only_line(capsys)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +133,7 @@ def test_columns_are_chosen_with_units(small: Path, capsys: pytest.CaptureFixtur
     [
         ("policy,waits", "there is no column 'waits'; known: policy, tasks"),
         ("policy:h", "policy takes no unit"),
-        ("mean_wait:w", "mean_wait takes s or m or h or d, not 'w'"),
+        ("mean_wait:w", "mean_wait takes s or min or h or d, not 'w'"),
         ("mean_wait:", "mean_wait takes"),
         ("policy,policy", "names 'policy' twice"),
         ("", "there is no column ''"),
@@ -106,7 +143,7 @@ def test_wrong_columns_are_one_line_before_any_replay(
     columns: str, fault: str, small: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = small.with_suffix(".parquet")
-    write_parquet(generate_day(servers=4, users=3, jobs=20, hours=2, seed=1), file)
+    write_parquet(generate_day(servers=4, users=3, jobs=20, hours=60, seed=1), file)
     runs = small.with_name("runs")
     words = ["simulate", str(file), "-p", "drf/best-fit", "--runs", str(runs)]
     assert run([*words, "--format", "csv", "--columns", columns]) == 2
@@ -118,6 +155,6 @@ def test_wrong_columns_are_one_line_before_any_replay(
 
 def test_an_unknown_format_is_one_line(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["allocate", str(small), "--format", "html"]) == 2
-    assert "must be csv or latex, not 'html'" in only_line(capsys)
+    assert "must be csv or latex or markdown, not 'html'" in only_line(capsys)
     assert run(["allocate", str(small), "--format", "csv", "--json"]) == 2
     assert "cannot be given with --json" in only_line(capsys)

@@ -53,6 +53,7 @@ from fairlead.cli.tables import (
     TableFormat,
     check_format,
     chosen_frame,
+    chosen_measures,
     columns_of,
     frame_text,
     table_text,
@@ -259,7 +260,11 @@ def simulate(
         compares_recorded=RECORDED in (*names, reference),
     )
     if len(traces) > 1 or seeds is not None:
-        _refuse_for_studies(runs, explain, today, form)
+        _refuse_for_studies(runs, explain, today)
+        from fairlead.report.study import study_document
+        from fairlead.simulation.studies import MEASURES, TIMES
+
+        measures = None if columns is None else columns_of(columns, MEASURES, TIMES)
         workloads: dict[str, Workload] = {}
         for each in traces:
             if str(each) in workloads:
@@ -280,12 +285,21 @@ def simulate(
         }
         with executor_on(ray, processes) as executor:
             varied_runs = _study(workloads, policies, seeds, executor, options)
-        from fairlead.report.study import study_document
-
         values = {"fairlead": 1, "seeds": seeds, "measured_since": since, **varied_runs.to_dict()}
         values |= {"failed": list(varied_runs.faults)} if varied_runs.faults else {}
         title = ", ".join(Path(name).name for name in workloads)
-        show(study_document(varied_runs, title, lambda: values), as_json, report)
+        table = None
+        if form is not None:
+            # Without a second policy there are no differences to print.
+            frame = varied_runs.to_frame(
+                "differences" if len(varied_runs.policies) > 1 else "means"
+            )
+            table = frame_text(
+                frame if measures is None else chosen_measures(frame, measures), form
+            )
+            for caution in varied_runs.cautions:
+                complain(f"warning: {caution}")
+        show(study_document(varied_runs, title, lambda: values), as_json, report, table=table)
         if varied_runs.faults:
             raise FairleadError("; ".join(varied_runs.faults))
         return
@@ -414,11 +428,9 @@ def _end_of_warm_up(workload: Workload, time: float | datetime, load: float | No
     return found / (load or 1.0) if isinstance(time, datetime) else found
 
 
-def _refuse_for_studies(
-    runs: Path | None, explain: str | None, today: str | None, form: str | None
-) -> None:
+def _refuse_for_studies(runs: Path | None, explain: str | None, today: str | None) -> None:
     """Raise InputError for options of a single replay."""
-    given = {"--runs": runs, "--explain": explain, "--today": today, "--format": form}
+    given = {"--runs": runs, "--explain": explain, "--today": today}
     for option, value in given.items():
         if value is not None:
             raise InputError("is for one trace without --seeds", option)

@@ -1,4 +1,4 @@
-"""Answers as tables for spreadsheets and papers: ``--format csv`` and ``--format latex``."""
+"""Answers as tables for spreadsheets and papers: ``--format csv``, ``latex`` or ``markdown``."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
 
     from fairlead.model.notebooks import Shown
 
-FORMATS = ("csv", "latex")
+FORMATS = ("csv", "latex", "markdown")
 TableFormat = Annotated[
     str | None,
-    Option("--format", metavar="csv|latex", help="Print the main table in this format."),
+    Option("--format", metavar="|".join(FORMATS), help="Print the main table in this format."),
 ]
 
 
-UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}  # of times, in seconds
+UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}  # of times, in seconds
 Columns = Annotated[
     str | None,
     Option(
         "--columns",
         metavar="NAME[:UNIT],...",
-        help="With --format: only these columns, times in s, m, h or d; such as "
-        "policy,mean_wait:h,p95_wait:h,jain.",
+        help="With --format: only these columns, of a study these measures; times in s, min, h or "
+        "d; such as policy,mean_wait:h,p95_wait:h,jain.",
     ),
 ]
 
@@ -55,6 +55,7 @@ def columns_of(text: str, known: Collection[str], times: Collection[str]) -> lis
         if name not in known:
             fault = f"there is no column {name!r:.60}; known: {', '.join(known)}"
             raise InputError(fault, "--columns")
+        unit = "min" if unit == "m" else unit
         if part != name and (name not in times or unit not in UNITS):
             units = " or ".join(UNITS) if name in times else "no unit"
             raise InputError(f"{name} takes {units}, not {unit!r:.60}", "--columns")
@@ -78,10 +79,24 @@ def chosen_frame(frame: polars.DataFrame, columns: Sequence[FigureColumn]) -> po
     )
 
 
+def chosen_measures(frame: polars.DataFrame, measures: Sequence[FigureColumn]) -> polars.DataFrame:
+    """Return the rows of a frame of intervals with some measures, times in their units."""
+    import polars
+
+    parts = [
+        frame.filter(polars.col("measure") == each.name).with_columns(
+            polars.col("mean", "low", "high") / UNITS.get(each.unit, 1.0),
+            measure=polars.lit(each.heading),
+        )
+        for each in measures
+    ]
+    return polars.concat(parts)
+
+
 def check_format(form: str | None, as_json: bool, columns: str | None = None) -> None:
     """Raise InputError for an unknown format, one beside ``--json``, or columns without one."""
     if form is None and columns is not None:
-        raise InputError("needs --format csv or --format latex", "--columns")
+        raise InputError(f"needs --format {' or '.join(FORMATS)}", "--columns")
     if form is not None and form not in FORMATS:
         raise InputError(f"must be {' or '.join(FORMATS)}, not {form!r:.60}", "--format")
     if form is not None and as_json:
@@ -104,7 +119,6 @@ def frame_text(frame: polars.DataFrame, form: str, rows: Sequence[tuple[object, 
     from tabulate import tabulate
 
     cells = frame.fill_nan(None).rows()
-    text = tabulate(
-        cells, frame.columns, tablefmt="latex_booktabs", floatfmt=".4g", missingval="--"
-    )
+    layout, missing = ("github", "–") if form == "markdown" else ("latex_booktabs", "--")
+    text = tabulate(cells, frame.columns, tablefmt=layout, floatfmt=".4g", missingval=missing)
     return f"{text}\n"

@@ -17,6 +17,7 @@ from fairlead.report.document import (
     Document,
     Listing,
     Picture,
+    Prose,
     Section,
     Statement,
     Table,
@@ -33,7 +34,14 @@ if TYPE_CHECKING:
     import plotly.graph_objects
 
 GOOD, BAD, NEUTRAL = "#2a7f4f", "#b3362b", "#6b7280"
-NAMED = ("mean wait", "fairness error")  # in the verdict
+NAMED = ("mean_wait", "fairness_error", "waiting")  # in the verdict
+_LABELS = {
+    "p95_wait": "95 % wait",
+    "mean_completion_time": "mean completion",
+    "fairness_error_over_a_week": "weekly fairness error",
+    "lost": "lost tasks",
+    "waiting": "tasks left waiting",
+}
 
 
 def study_document(
@@ -45,7 +53,8 @@ def study_document(
         "a study of policies",
         f"{len(found.policies)} {'policy' if len(found.policies) == 1 else 'policies'} in "
         f"{counted(len(found.variations), 'variation')}. Differences are from "
-        f"{found.policies[0]}, in pairs; intervals are of 95 % confidence, by Student's t.",
+        f"{found.policies[0]}, in pairs; intervals are of 95 % confidence, by Student's t. Waits, "
+        "completion times and slowdowns of a pair are of the jobs complete under both.",
         _verdict(found),
         list(_blocks(found)),
         values,
@@ -54,23 +63,25 @@ def study_document(
 
 def _verdict(found: Study) -> Statement:
     clear = [
-        f"{name} of {policy} {_in_words(name, found.difference(name, policy))}"
+        f"{_label(name)} of {policy} {_in_words(name, found.difference(name, policy))}"
         for policy in found.policies[1:]
         for name in NAMED
         if found.difference(name, policy).is_clear
     ]
     if not clear:
-        asked = " and ".join(NAMED)
+        *names, last = map(_label, NAMED)
+        asked = f"{', '.join(names)} or {last}"
         return Statement(MUTED, f"no clear difference of {asked} from {found.policies[0]}")
     return Statement(HOLDS, f"clearly different from {found.policies[0]}: {'; '.join(clear)}")
 
 
 def _blocks(found: Study) -> list[Block]:
-    blocks: list[Block] = []
+    blocks: list[Block] = [Prose(f"Warning: {each}.", "warning") for each in found.cautions]
     drawn = _picture(found, DRAWN)
     if drawn is not None:
-        caption = f"Differences of the {DRAWN} from {found.policies[0]}: means, and the intervals."
-        blocks.append(Picture(caption, drawn, caption, f"Change of the {DRAWN}"))
+        label = _label(DRAWN)
+        caption = f"Differences of the {label} from {found.policies[0]}: means, and the intervals."
+        blocks.append(Picture(caption, drawn, caption, f"Change of the {label}"))
     blocks.append(_means(found))
     if len(found.policies) > 1:
         blocks.append(_differences(found))
@@ -87,7 +98,7 @@ def _means(found: Study) -> Table:
             mean = found.mean(name, policy).mean
             cells.append(figure(mean, duration if name in TIMES else number))
         table.append(cells)
-    columns = [*words("policy"), *numbers(*found.figures)]
+    columns = [*words("policy"), *numbers(*map(_label, found.figures))]
     return table_of("Means over all variations", columns, table, each="policy")
 
 
@@ -100,11 +111,16 @@ def _differences(found: Study) -> Table:
             unit, size = _unit_of(name, each)
             ends = (f"{_signed(end / size)} {unit}".rstrip() for end in (each.low, each.high))
             mean = f"{_signed(each.mean / size)} {unit}".rstrip()
-            table.append([name, policy, Cell(mean, each.mean, kind=kind), *ends])
+            table.append([_label(name), policy, Cell(mean, each.mean, kind=kind), *ends])
     columns = [*words("figure", "policy"), *numbers("difference", "from", "to")]
     note = "Less is better. Grey ones may be chance: the interval contains 0."
     about = f"Differences from {found.policies[0]}"
     return table_of(about, columns, table, each="difference", note=note, on_terminal=len(table))
+
+
+def _label(name: str) -> str:
+    """Return a measure as words."""
+    return _LABELS.get(name, name.replace("_", " "))
 
 
 def _in_words(name: str, each: Interval) -> str:
@@ -136,27 +152,35 @@ def plot(found: Study, name: str) -> plotly.graph_objects.Figure:
     FairleadError
         Without plotly.
     """
-    title = f"Change of the {name} from {found.policies[0]}"
+    title = f"Change of the {_label(name)} from {found.policies[0]}"
     return plotly_figure(
         title, _picture(found, name), "a study without two policies and two variations"
     )
 
 
 def _picture(found: Study, name: str) -> Figure | None:
-    """Draw mean differences with their intervals; None without any interval."""
-    others = [p for p in found.policies[1:] if found.difference(name, p).count > 1]
-    if not others:
+    """Draw mean differences of each load with their intervals; None without any interval."""
+    drawn = {
+        f"{policy}, load {load:g}" if len(found.loads) > 1 else policy: part.difference(
+            name, policy
+        )
+        for policy in found.policies[1:]
+        for load in found.loads
+        for part in [found.at(load)]
+    }
+    drawn = {label: each for label, each in drawn.items() if each.count > 1}
+    if not drawn:
         return None
-    each = [found.difference(name, policy) for policy in others]
+    each = list(drawn.values())
     unit, size = _unit_of(name, *each)
     colours = [NEUTRAL if not d.is_clear else GOOD if d.mean < 0 else BAD for d in each]
-    places = [float(k) for k in range(len(others))]
+    places = [float(k) for k in range(len(each))]
     intervals = between([d.low / size for d in each], [d.high / size for d in each], places)
     intervals["line"] = {"color": NEUTRAL, "width": 3}
     texts = [_in_words(name, d) for d in each]
-    means = dots(name, [d.mean / size for d in each], places, texts, colour=colours)
-    across = f"change of the {name} ({unit})" if unit else f"change of the {name}"
-    drawn = layout(across, height=90 + 34 * len(others))
-    drawn["yaxis"] = rows(others)
-    zero = rule([0.0, 0.0], [-0.5, len(others) - 0.5], colour=INK, dash="dot")
-    return {"data": [zero, intervals, means], "layout": drawn}
+    means = dots(_label(name), [d.mean / size for d in each], places, texts, colour=colours)
+    across = f"change of the {_label(name)} ({unit})" if unit else f"change of the {_label(name)}"
+    picture = layout(across, height=90 + 34 * len(each))
+    picture["yaxis"] = rows(list(drawn))
+    zero = rule([0.0, 0.0], [-0.5, len(each) - 0.5], colour=INK, dash="dot")
+    return {"data": [zero, intervals, means], "layout": picture}

@@ -101,6 +101,9 @@ def policies_of(policies: Any) -> tuple[str | NamedRule, ...]:
     for k, given in enumerate(several(policies, "policies")):
         each = NamedRule(getattr(given, "__name__", ""), given) if callable(given) else given
         if isinstance(each, NamedRule):
+            if not each.name and not isinstance(given, NamedRule):
+                fault = f'has no name: pass {{"name": rule}}, not {given!r:.60}'
+                raise InputError(fault, f"policies[{k}]")
             _check_rule(each)
         else:
             each = _named(text(each, f"policies[{k}]"))

@@ -15,13 +15,14 @@ from fairlead.executors.executor import Executor
 from fairlead.executors.local_processes import Processes
 from fairlead.formats.queue_file import load_queues
 from fairlead.mechanisms.catalogue import CATALOGUE, known_mechanism
-from fairlead.model.arguments import file_name, number, switch, texts, whole_number
+from fairlead.model.arguments import file_name, number, one_or_several, switch, whole_number
 from fairlead.model.notebooks import Shown
 from fairlead.model.queues import JOBS, TASKS
 from fairlead.model.quotas import check_cluster
 from fairlead.model.run_log import RECORDED, RunLog
 from fairlead.model.workload import Workload, first_seconds
 from fairlead.simulation.metrics.summary import Summary, check_since, summarise
+from fairlead.simulation.metrics.task_outcomes import follow_tasks
 from fairlead.simulation.planned_runs import Policies, policies_of
 from fairlead.simulation.runs import (
     FinishedRun,
@@ -90,6 +91,12 @@ class Outcome(Shown):
         )
 
     @cached_property
+    def waiting(self) -> int:
+        """Tasks submitted after the warm-up that still wait at the end of the run."""
+        tasks = follow_tasks(self.workload, self.log)
+        return int((tasks.waits_forever & (tasks.submit >= self.since)).sum())
+
+    @cached_property
     def unplaceable_jobs(self) -> tuple[str, ...]:
         """Names of the jobs with an unplaceable task after the warm-up, by submission."""
         jobs = np.unique(self.workload.set_job[self.log.set_unplaceable])
@@ -130,13 +137,21 @@ class Outcome(Shown):
         return {"user": list(rows)} | {c: [row[c] for row in rows.values()] for c in names}
 
     def __repr__(self) -> str:
-        return f"<{self.name}: {len(self.log.task):,} starts, until {self.log.makespan:,.0f} s>"
+        left = f"; {still_wait(self.waiting)}" if self.waiting else ""
+        starts, end = len(self.log.task), self.log.makespan
+        return f"<{self.name}: {starts:,} starts, until {end:,.0f} s{left}>"
+
+
+def still_wait(tasks: int) -> str:
+    """Return that so many tasks still wait."""
+    return f"{tasks:,} {'task still waits' if tasks == 1 else 'tasks still wait'}"
 
 
 FIGURES = (
     "tasks",
     "completed",
     "unplaceable",
+    "waiting",
     "makespan",
     "mean_wait",
     "mean_completion_time",
@@ -158,7 +173,6 @@ TIME_FIGURES = (  # seconds
 ALL_FIGURES = (
     *dict.fromkeys((*FIGURES, *TIME_FIGURES)),
     "cancelled",
-    "waiting",
     "unrecorded",
     "lost",
     "jobs",
@@ -413,11 +427,6 @@ def with_queues(workload: Workload, path: Path | str) -> Workload:
         return replace(workload, queues=queues, limits=tree.limits, quotas=tree.quotas)
     except ProblemError as error:
         raise error.within(str(path)) from None
-
-
-def one_or_several(names: str | Sequence[str], what: str) -> tuple[str, ...]:
-    """Return names, or one alone, as texts."""
-    return (names,) if isinstance(names, str) else texts(names, what)
 
 
 def with_recorded(

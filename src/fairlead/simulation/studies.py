@@ -1,17 +1,20 @@
 """Studies: policies over traces, windows, loads and random variations, compared in pairs.
 
 Each variation is replayed under every policy, so that a difference between two policies is not one
-of their traces. Means and mean differences have confidence intervals by Student's t.
+of their traces. Means and mean differences have confidence intervals by Student's t. Loads are no
+independent runs of one another, so each has its own intervals.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import date, datetime, time
 from importlib import import_module
-from math import inf
+from itertools import pairwise
+from math import inf, isfinite, isnan, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,17 +23,28 @@ from scipy.stats import t as student_t
 
 from fairlead.errors import InputError
 from fairlead.executors.executor import Executor
-from fairlead.model.arguments import file_name, number, several, switch, text, whole_number
-from fairlead.model.cluster import FloatArray
+from fairlead.model.arguments import (
+    file_name,
+    number,
+    one_or_several,
+    several,
+    switch,
+    text,
+    whole_number,
+)
+from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.notebooks import Shown
 from fairlead.model.run_log import RECORDED
 from fairlead.model.workload import Workload
+from fairlead.simulation.metrics.distribution import mean, percentile
+from fairlead.simulation.metrics.task_outcomes import JobTimes
 from fairlead.simulation.planned_runs import Policies, plan_runs, policies_of
 from fairlead.simulation.simulate import (
+    FAIR,
     Outcome,
     RunsFailedError,
-    one_or_several,
     simulate,
+    still_wait,
     with_queues,
 )
 from fairlead.traces.journal_trace import JournalWorkload
@@ -44,14 +58,29 @@ if TYPE_CHECKING:
 
 CONFIDENCE = 0.95
 MOST_SEEDS = 10_000
-TIMES = ("mean wait", "95 % wait", "mean completion", "makespan")  # figures in seconds
-DRAWN = "mean wait"
+MEASURES = (
+    "mean_wait",
+    "p95_wait",
+    "mean_completion_time",
+    "mean_slowdown",
+    "mean_bounded_slowdown",
+    "fairness_error",
+    "fairness_error_over_a_week",
+    "makespan",
+    "lost",
+    "waiting",
+)
+TIMES = ("mean_wait", "p95_wait", "mean_completion_time", "makespan")  # in seconds
+DRAWN = "mean_wait"
 
 WHOLE = (0.0, inf)  # the window of a whole trace
+MOST_OUTSIDE = 0.1  # of a window beyond the trace, without a warning
 
 Trace = Workload | Path | str
-Window = tuple[float | datetime, float | datetime]
+Time = float | date  # seconds since the start of the trace, or a date of it, perhaps with a time
+Window = tuple[Time, Time]
 Value = TypeVar("Value")
+_LOGGER = logging.getLogger("fairlead")
 
 
 @dataclass(frozen=True)
@@ -116,7 +145,8 @@ class Study(Shown):
 
     `to_frame` has a row for each run and measure. ``to_frame("means")`` and
     ``to_frame("differences")``, the latter from the first policy, have means with 95 % confidence
-    intervals for each load, over its traces, windows and seeds. `plot` draws differences.
+    intervals for each load, over its traces, windows and seeds. `plot` draws differences. `mean`,
+    `difference` and `to_dict` are of one load: of several, `at` chooses one.
 
     Attributes
     ----------
@@ -124,7 +154,9 @@ class Study(Shown):
         The first one is the reference.
     variations : tuple of Variation
     figures : mapping of str to (P, V) float
-        By name, as `figures_of` gives them; times in seconds. Not numbers for failed runs.
+        By measure, as `figures_of` gives them; times in seconds. Not numbers for failed runs.
+    changes : mapping of str to (P, V) float
+        By measure, differences from the first policy, as `differences_of` gives them.
     failed : mapping of str to mapping of str to str
         By policy and variation, the fault of each run whose rule failed.
     """
@@ -132,25 +164,76 @@ class Study(Shown):
     policies: tuple[str, ...]
     variations: tuple[Variation, ...]
     figures: Mapping[str, FloatArray]
+    changes: Mapping[str, FloatArray]
     failed: Mapping[str, Mapping[str, str]]
     frames = ("runs", "means", "differences")
 
-    def mean(self, figure: str, policy: str) -> Interval:
-        """Return the mean of a figure of a policy over all variations, with its interval."""
-        return interval_of(self.figures[figure][self.policies.index(policy)])
+    @property
+    def loads(self) -> tuple[float, ...]:
+        """Its loads, each once."""
+        return tuple(dict.fromkeys(each.load for each in self.variations))
 
-    def difference(self, figure: str, policy: str) -> Interval:
-        """Return a figure of a policy less that of the first one, in pairs."""
-        rows = self.figures[figure]
-        return interval_of(rows[self.policies.index(policy)] - rows[0])
+    def mean(self, measure: str, policy: str) -> Interval:
+        """Return the mean of a measure over the variations of one load, with its interval."""
+        return interval_of(self.figures[self._known(measure)][self._row(policy)])
+
+    def difference(self, measure: str, policy: str) -> Interval:
+        """Return the mean difference of a measure from the first policy, in pairs of one load."""
+        return interval_of(self.changes[self._known(measure)][self._row(policy)])
 
     def at(self, load: float) -> Study:
         """Return the part of the study with one of its loads."""
         chosen = [k for k, each in enumerate(self.variations) if each.load == load]
         if not chosen:
             raise InputError(f"the study has no load {load!r:.60}", "load")
-        figures = {name: rows[:, chosen] for name, rows in self.figures.items()}
-        return Study(self.policies, tuple(self.variations[k] for k in chosen), figures, self.failed)
+        variations = tuple(self.variations[k] for k in chosen)
+        names = set(map(str, variations))
+        failed = {
+            policy: {name: why for name, why in faults.items() if name in names}
+            for policy, faults in self.failed.items()
+        }
+        return Study(
+            self.policies,
+            variations,
+            {name: rows[:, chosen] for name, rows in self.figures.items()},
+            {name: rows[:, chosen] for name, rows in self.changes.items()},
+            {policy: faults for policy, faults in failed.items() if faults},
+        )
+
+    def _known(self, measure: str) -> str:
+        """Return a measure; raise InputError for an unknown one."""
+        if not isinstance(measure, str) or measure not in self.figures:
+            known = ", ".join(self.figures)
+            raise InputError(f"must be one of {known}, not {measure!r:.60}", "measure")
+        return measure
+
+    def _row(self, policy: str) -> int:
+        """Return the row of a policy; raise InputError for an unknown one, or several loads."""
+        if policy not in self.policies:
+            known = ", ".join(self.policies)
+            raise InputError(f"must be one of {known}, not {policy!r:.60}", "policy")
+        self._check_one_load()
+        return self.policies.index(policy)
+
+    def _check_one_load(self) -> None:
+        if len(self.loads) > 1:
+            *loads, last = (f"{load:g}" for load in self.loads)
+            fault = f"has the loads {', '.join(loads)} and {last}, which are no independent runs"
+            raise InputError(f"{fault}; choose one, such as .at({loads[0]})", "the study")
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """A sentence for each policy under which tasks still wait at the end of runs."""
+        found = []
+        for policy, row in zip(self.policies, self.figures["waiting"], strict=True):
+            tasks, runs = int(np.nansum(row)), int((row > 0).sum())
+            if tasks:
+                found.append(
+                    f"under {policy} {still_wait(tasks)} at the end, in {runs} of "
+                    f"{len(self.variations)} variations: its means are of the others, and its "
+                    "differences of jobs complete under both policies"
+                )
+        return tuple(found)
 
     @property
     def faults(self) -> tuple[str, ...]:
@@ -160,17 +243,16 @@ class Study(Shown):
             f"{fault}, in {n} of {len(self.variations)} variations" for fault, n in counts.items()
         )
 
-    def plot(self, figure: str = DRAWN) -> Figure:
-        """Draw the differences of a figure from the first policy, with their intervals."""
-        if figure not in self.figures:
-            known = ", ".join(self.figures)
-            raise InputError(f"must be one of {known}, not {figure!r:.60}", "figure")
+    def plot(self, measure: str = DRAWN) -> Figure:
+        """Draw the differences of a measure from the first policy, a row for each load."""
+        self._known(measure)
         study = import_module("fairlead.report.study")  # which imports this module
-        drawn: Figure = study.plot(self, figure)
+        drawn: Figure = study.plot(self, measure)
         return drawn
 
     def to_dict(self) -> dict[str, Any]:
         """Return all figures, means and differences as plain values; missing ones are None."""
+        self._check_one_load()
         return {
             "policies": list(self.policies),
             "variations": [str(each) for each in self.variations],
@@ -192,7 +274,8 @@ class Study(Shown):
 
     def __repr__(self) -> str:
         failed = f"; failed: {', '.join(self.failed)}" if self.failed else ""
-        return f"<Study of {', '.join(self.policies)}: {len(self.variations)} variations{failed}>"
+        parts = f"{', '.join(self.policies)}: {len(self.variations)} variations{failed}"
+        return "\n".join((f"<Study of {parts}>", *self.cautions))
 
     def _columns(self, what: str) -> Mapping[str, Any]:
         if what == "runs":
@@ -206,7 +289,7 @@ class Study(Shown):
                 name,
                 part.mean(name, policy) if is_mean else part.difference(name, policy),
             )
-            for load in dict.fromkeys(each.load for each in self.variations)
+            for load in self.loads
             for part in [self.at(load)]
             for policy in policies
             for name in self.figures
@@ -240,6 +323,9 @@ class Study(Shown):
             "policy": [self.policies[p] for _, _, p in runs for _ in range(n)],
             "measure": [name for _ in runs for name in self.figures],
             "value": _plain([rows[p, v] for _, v, p in runs for rows in self.figures.values()]),
+            "difference": _plain(
+                [self.changes[name][p, v] for _, v, p in runs for name in self.figures]
+            ),
         }
 
 
@@ -251,9 +337,17 @@ def study(
     loads: Sequence[float] | None = None,
     seeds: int | None = None,
     queues: Path | str | None = None,
+    processes: int | None = None,
     executor: Executor | None = None,
+    seed: int = 0,
+    strict_fifo: bool = False,
+    what_if: str | Sequence[str] = (),
+    dedicated: bool = False,
+    perfect_estimates: bool = False,
+    until: float | None = None,
+    warm_up: float = 0.0,
+    fair: str = FAIR[0],
     on_progress: Callable[[int, int], None] | None = None,
-    **options: Any,
 ) -> Study:
     """Replay traces, windows, loads and random variations of them under several policies.
 
@@ -265,10 +359,11 @@ def study(
         One or several. A mapping names them.
     policies : str or callable, sequence of these, or mapping of str to callable
         As for `fairlead.simulate`. The others are compared with the first one.
-    windows : sequence of pairs of float or datetime, optional
+    windows : sequence of pairs of float, date or datetime, optional
         Only jobs submitted from the first to before the second time, which the replay counts from
         the first on: seconds since the start of the trace, or dates where it has them. The whole
-        trace when absent.
+        trace when absent. A warning goes to the logger ``fairlead`` where two windows overlap, as
+        their runs are no independent pairs, or a tenth of one is beyond the trace.
     loads : sequence of float, optional
         How many times faster jobs arrive; 1 when absent.
     seeds : int, optional
@@ -276,17 +371,18 @@ def study(
         the same seeds. Without it the jobs are replayed as they are.
     queues : Path or str, optional
         A file with a tree of queues, to which the users belong.
-    executor : Executor, optional
-        Runs the replays, as in `fairlead.simulate`.
+    processes, executor, strict_fifo, what_if, dedicated, perfect_estimates, until, warm_up, fair
+        As for `fairlead.simulate`, for each replay.
+    seed : int
+        The first seed.
     on_progress : callable, optional
         Called with the finished variations and all of them.
-    **options
-        Of `fairlead.simulate`, but `folder`; `seed` is the first seed.
 
     Returns
     -------
     Study
-        Its `failed` has the faults of rules that failed. The other runs go on.
+        Its `failed` has the faults of rules that failed. The other runs go on. Its `cautions` name
+        policies that leave tasks waiting.
 
     Raises
     ------
@@ -308,17 +404,15 @@ def study(
     >>> found = fairlead.study({"day": day}, ["drf/best-fit", "fifo/best-fit"], seeds=3)
     >>> found
     <Study of drf/best-fit, fifo/best-fit: 3 variations>
-    >>> found.difference("mean wait", "fifo/best-fit").count
+    >>> found.difference("mean_wait", "fifo/best-fit").count
     3
     """
-    if "folder" in options:
-        raise InputError("is for single replays", "folder")
     policies = policies_of(policies)
     if RECORDED in policies:
         raise InputError("a recorded run is of its own trace alone", "policies")
-    changes = one_or_several(options.get("what_if", ()), "what_if")
-    runs = plan_runs(policies, changes, switch(options.get("dedicated", False), "dedicated"))
-    seed = whole_number(options.pop("seed", 0), "seed")
+    what_if, dedicated = one_or_several(what_if, "what_if"), switch(dedicated, "dedicated")
+    runs = plan_runs(policies, what_if, dedicated)
+    seed = whole_number(seed, "seed")
     if seeds is not None:
         seeds = whole_number(seeds, "seeds", 2, MOST_SEEDS)
     parts = _parts_of(_traces_of(traces), _windows_of(windows), _loads_of(loads), queues)
@@ -328,6 +422,7 @@ def study(
         for k in ([None] if seeds is None else range(seed, seed + seeds))
     ]
     figures: dict[str, FloatArray] = {}
+    changes: dict[str, FloatArray] = {}
     failed: dict[str, dict[str, str]] = {}
     last_fault: RunsFailedError | None = None
     for v, (variation, workload) in enumerate(plans):
@@ -340,29 +435,45 @@ def study(
             raise fault.within(variation.trace) from None
         try:
             outcomes = simulate(
-                varied, policies, executor=executor, seed=seed if k is None else k, **options
+                varied,
+                policies,
+                processes=processes,
+                executor=executor,
+                seed=seed if k is None else k,
+                strict_fifo=strict_fifo,
+                what_if=what_if,
+                dedicated=dedicated,
+                perfect_estimates=perfect_estimates,
+                until=until,
+                warm_up=warm_up,
+                fair=fair,
             )
         except RunsFailedError as fault:
             outcomes, last_fault = fault.finished, fault
             for name, why in fault.faults.items():
                 failed.setdefault(name, {})[str(variation)] = why
+        first = outcomes.get(runs[0].name)
         for p, run in enumerate(runs):
-            for name, value in (
-                figures_of(outcomes[run.name]).items() if run.name in outcomes else ()
-            ):
-                rows = figures.setdefault(name, np.full((len(runs), len(plans)), np.nan))
-                rows[p, v] = value
+            if run.name not in outcomes:
+                continue
+            outcome = outcomes[run.name]
+            found = figures_of(outcome)
+            pairs = differences_of(outcome, first) if first is not None else {}
+            for name, value in found.items():
+                for table, each in ((figures, value), (changes, pairs.get(name, np.nan))):
+                    rows = table.setdefault(name, np.full((len(runs), len(plans)), np.nan))
+                    rows[p, v] = each
     if not figures and last_fault is not None:
         raise last_fault
     if on_progress is not None:
         on_progress(len(plans), len(plans))
     names = tuple(run.name for run in runs)
-    return Study(names, tuple(variation for variation, _ in plans), figures, failed)
+    return Study(names, tuple(variation for variation, _ in plans), figures, changes, failed)
 
 
 def _parts_of(
     traces: Mapping[str, Trace],
-    windows: Sequence[Window],
+    windows: Sequence[tuple[float | datetime, float | datetime]],
     loads: Sequence[float],
     queues: Path | str | None,
 ) -> list[tuple[Variation, Workload]]:
@@ -376,9 +487,16 @@ def _parts_of(
         )
         if isinstance(workload, JournalWorkload):
             workload = workload.as_trace()
-        for k, window in enumerate(windows):
-            begin, end = (seconds_since_start(workload, t, f"windows[{k}]") for t in window)
-            begin = max(begin, 0.0)
+        times = [
+            (
+                seconds_since_start(workload, begin, f"windows[{k}]"),
+                seconds_since_start(workload, end, f"windows[{k}]"),
+            )
+            for k, (begin, end) in enumerate(windows)
+        ]
+        _check_windows(name, workload, times)
+        for k, (first, end) in enumerate(times):
+            begin = max(first, 0.0)
             part = workload
             if (begin, end) != WHOLE:
                 try:
@@ -391,6 +509,25 @@ def _parts_of(
                     varied = with_queues(varied, queues)
                 parts.append((Variation(name, begin, end, load), varied))
     return parts
+
+
+def _check_windows(trace: str, workload: Workload, windows: Sequence[tuple[float, float]]) -> None:
+    """Raise InputError for a window without time; warn of overlaps and of parts beyond a trace."""
+    last = float(workload.job_submit[-1])
+    shown = workload.time_text
+    for k, (begin, end) in enumerate(windows):
+        if begin >= end:
+            fault = f"ends at {shown(end)}, not after its beginning, {shown(begin)}"
+            raise InputError(fault, f"windows[{k}]", trace)
+        outside = sum(max(each, 0.0) for each in (-begin, end - last) if isfinite(each))
+        if outside > MOST_OUTSIDE * (end - begin):
+            about = f"reaches beyond the trace, whose jobs come from {shown(0.0)} to {shown(last)}"
+            _LOGGER.warning("%s: windows[%d] %s", trace, k, about)
+    order = sorted(range(len(windows)), key=windows.__getitem__)
+    for one, other in pairwise(order):
+        if windows[other][0] < windows[one][1]:
+            about = "overlap: their runs share jobs, and are no independent pairs"
+            _LOGGER.warning("%s: windows[%d] and windows[%d] %s", trace, one, other, about)
 
 
 def _traces_of(traces: Any) -> dict[str, Trace]:
@@ -409,20 +546,32 @@ def _traces_of(traces: Any) -> dict[str, Trace]:
     return named
 
 
-def _windows_of(windows: Sequence[Window] | None) -> list[Window]:
+def _windows_of(
+    windows: Sequence[Window] | None,
+) -> list[tuple[float | datetime, float | datetime]]:
     """Return windows as pairs; raise InputError for anything else."""
     if windows is None:
         return [WHOLE]
-    found: list[Window] = []
+    found: list[tuple[float | datetime, float | datetime]] = []
     for k, window in enumerate(several(windows, "windows", "pairs of times")):
         pair = several(window, f"windows[{k}]", "two times")
         if len(pair) != 2:
             raise InputError(f"must be two times, not {window!r:.60}", f"windows[{k}]")
-        begin, end = (
-            time if isinstance(time, datetime) else number(time, f"windows[{k}]") for time in pair
-        )
+        begin, end = (_time_of(each, f"windows[{k}]") for each in pair)
         found.append((begin, end))
     return _distinct(found, "windows")
+
+
+def _time_of(given: Any, place: str) -> float | datetime:
+    """Return seconds, or a date with a time: midnight if it has none."""
+    if isinstance(given, datetime):
+        return given
+    if isinstance(given, date):
+        return datetime.combine(given, time())
+    seconds = number(given, place)
+    if isnan(seconds):
+        raise InputError(f"must be two times, not {seconds}", place)
+    return seconds
 
 
 def _loads_of(loads: Sequence[float] | None) -> list[float]:
@@ -440,18 +589,40 @@ def _distinct(found: list[Value], what: str) -> list[Value]:
 
 
 def figures_of(outcome: Outcome) -> dict[str, float]:
-    """Return the compared figures of a run; of all of them less is better."""
-    jobs, fairness = outcome.summary.jobs, outcome.summary.fairness
+    """Return the measures of a run, as `summarise` names them; of all of them less is better."""
+    summary, fairness = outcome.summary, outcome.summary.fairness
     return {
-        "mean wait": _mean_of(jobs.wait),
-        "95 % wait": _quantile_of(jobs.wait, 0.95),
-        "mean completion": _mean_of(jobs.completion),
-        "mean slowdown": _mean_of(jobs.slowdown),
-        "mean bounded slowdown": _mean_of(jobs.bounded_slowdown),
-        "fairness error": np.nan if fairness is None else fairness.mean,
-        "weekly fairness error": np.nan if fairness is None else fairness.over(WEEK),
+        **_figures_of_jobs(summary.jobs, summary.jobs.completed),
+        "fairness_error": np.nan if fairness is None else fairness.mean,
+        "fairness_error_over_a_week": np.nan if fairness is None else fairness.over(WEEK),
         "makespan": outcome.log.makespan,
-        "lost tasks": float(outcome.summary.lost),
+        "lost": float(summary.lost),
+        "waiting": float(outcome.waiting),
+    }
+
+
+def differences_of(outcome: Outcome, first: Outcome) -> dict[str, float]:
+    """Return the measures of a run less those of another one of the same jobs.
+
+    Waits, completion times and slowdowns are of the jobs complete under both: otherwise a policy
+    would gain by the jobs that it leaves waiting. For the same reason makespans are compared only
+    where no task still waits at the end of either run.
+    """
+    both = outcome.summary.jobs.completed & first.summary.jobs.completed
+    ours, theirs = (
+        figures_of(each) | _figures_of_jobs(each.summary.jobs, both) for each in (outcome, first)
+    )
+    found = {name: value - theirs[name] for name, value in ours.items()}
+    return found | ({"makespan": np.nan} if outcome.waiting or first.waiting else {})
+
+
+def _figures_of_jobs(jobs: JobTimes, among: BoolArray) -> dict[str, float]:
+    return {
+        "mean_wait": mean(jobs.wait[among]),
+        "p95_wait": percentile(jobs.wait[among], 95),
+        "mean_completion_time": mean(jobs.completion[among]),
+        "mean_slowdown": mean(jobs.slowdown[among]),
+        "mean_bounded_slowdown": mean(jobs.bounded_slowdown[among]),
     }
 
 
@@ -464,7 +635,7 @@ def interval_of(values: FloatArray) -> Interval:
     mean = float(known.mean())
     if count == 1:
         return Interval(mean, np.nan, np.nan, 1)
-    error = float(known.std(ddof=1)) / np.sqrt(count)
+    error = float(known.std(ddof=1)) / sqrt(count)
     reach = float(student_t.ppf((1 + CONFIDENCE) / 2, count - 1)) * error
     return Interval(mean, mean - reach, mean + reach, count)
 
@@ -476,11 +647,3 @@ def _as_dict(found: Interval, counted: str) -> dict[str, float | int | None]:
 
 def _plain(values: Sequence[float] | FloatArray) -> list[float | None]:
     return [float(value) if np.isfinite(value) else None for value in values]
-
-
-def _mean_of(values: FloatArray) -> float:
-    return float(np.nanmean(values)) if np.isfinite(values).any() else np.nan
-
-
-def _quantile_of(values: FloatArray, part: float) -> float:
-    return float(np.nanquantile(values, part)) if np.isfinite(values).any() else np.nan

@@ -103,7 +103,7 @@ def test_bounded_slowdown_takes_short_jobs_for_ten_seconds() -> None:
     mean = (1.0 + 41 / 40 + 61 / 20 + 16 / 10) / 4
     assert run.to_dict()["mean_bounded_slowdown"] == pytest.approx(mean)
     assert run.to_frame()["mean_bounded_slowdown"].to_list() == pytest.approx([mean])
-    assert figures_of(run)["mean bounded slowdown"] == pytest.approx(mean)
+    assert figures_of(run)["mean_bounded_slowdown"] == pytest.approx(mean)
 
 
 @given(runs(), st.integers(0, 30))

@@ -203,7 +203,7 @@ def test_lost_runs_are_of_jobs_that_count() -> None:
     lost = replace(log, lost=np.array([True, False, False, True]))
     for since, expected in ((0.0, 2), (4.0, 1)):
         outcome = Outcome("by hand", workload, lost, since=since)
-        assert outcome.to_dict()["lost"] == figures_of(outcome)["lost tasks"] == expected
+        assert outcome.to_dict()["lost"] == figures_of(outcome)["lost"] == expected
 
 
 @pytest.mark.parametrize("since", [-1.0, 8.0, 14.0, nan, float("inf")])
@@ -269,4 +269,4 @@ def test_simulate_measures_after_the_warm_up() -> None:
     jobs = later._columns("jobs")
     assert [len(column) for column in jobs.values()] == [2] * len(jobs)
     assert jobs["submitted"].tolist() == [4.0, 8.0]
-    assert figures_of(later)["mean wait"] == later.to_dict()["mean_wait"]
+    assert figures_of(later)["mean_wait"] == later.to_dict()["mean_wait"]

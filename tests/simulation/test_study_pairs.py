@@ -1,0 +1,259 @@
+"""Pairs of a study: of one load, over the same jobs, beside the tasks that still wait."""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, date, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fairlead
+from fairlead.errors import InputError
+from fairlead.model.workload import Workload
+from fairlead.scheduler.own_rules import ClusterView, GroupView
+from fairlead.simulation.studies import MEASURES, Study, interval_of
+from fairlead.traces.generator import generate_day
+from fairlead.traces.readers import read_workload
+
+LOGS = Path(__file__).parents[2] / "examples" / "logs"
+
+
+def small_only(view: ClusterView) -> GroupView | None:
+    """Start tasks of one core; larger ones wait for ever."""
+    return next((g for g in view.waiting if g.demand["cpu"] == 1 and view.fits(g)), None)
+
+
+def never(view: ClusterView) -> None:
+    """Start nothing."""
+
+
+def one_large_and_two_small() -> Workload:
+    """Return jobs of 4, 1 and 1 cores for a server of 4, of 10 s, the last one 20 s later."""
+    problem = fairlead.Problem.from_arrays([[4]], [[1]], resources=["cpu"])
+    return Workload.from_arrays(
+        problem.cluster,
+        ["ana"],
+        job_user=[0, 0, 0],
+        job_submit=[0, 0, 20],
+        set_job=[0, 1, 2],
+        set_tasks=[1, 1, 1],
+        shapes=[[4], [1], [1]],
+        task_duration=[10] * 3,
+    )
+
+
+def differences_in(found: Study, policy: str) -> dict[str, float | None]:
+    rows = found.to_frame("differences").filter(policy=policy).to_dicts()
+    return {row["measure"]: row["mean"] for row in rows}
+
+
+def test_pairs_are_over_the_jobs_complete_under_both() -> None:
+    policies = ["fifo/first-fit", small_only, never]
+    found = fairlead.study(one_large_and_two_small(), policies, processes=1)
+    assert found.mean("mean_wait", "fifo/first-fit").mean == pytest.approx(10 / 3)
+    assert found.mean("mean_wait", "small_only").mean == 0
+    # The small jobs wait 10 s and 0 s under fifo, where the large one is before them.
+    small = differences_in(found, "small_only")
+    assert small["mean_wait"] == -5
+    assert small["p95_wait"] == -10
+    assert small["mean_completion_time"] == -5
+    assert small["mean_slowdown"] == small["mean_bounded_slowdown"] == -0.5
+    assert small["waiting"] == 1
+    assert list(small) == list(MEASURES)
+    assert small["makespan"] is None  # its work is not done
+    nothing = differences_in(found, "never")
+    assert nothing["waiting"] == 3
+    assert nothing["mean_wait"] is nothing["makespan"] is nothing["mean_slowdown"] is None
+
+
+def test_rows_of_runs_have_the_pairs() -> None:
+    day = generate_day(servers=4, users=5, jobs=150, hours=60, seed=3)
+    policies = ["drf/best-fit", "fifo/best-fit"]
+    found = fairlead.study(day, policies, seeds=4, processes=1)
+    of = found.to_frame().filter(measure="mean_wait")
+    values = of.filter(policy="fifo/best-fit")["value"] - of.filter(policy="drf/best-fit")["value"]
+    changes = of.filter(policy="fifo/best-fit")["difference"]
+    assert values.abs().max() > 1  # type: ignore[operator]
+    assert changes.to_list() == pytest.approx(values.to_list())  # all jobs are complete
+    assert found.difference("mean_wait", "fifo/best-fit") == interval_of(changes.to_numpy())
+
+
+def test_answers_name_policies_that_leave_tasks_waiting() -> None:
+    policies = ["fifo/first-fit", small_only, never]
+    found = fairlead.study({"a": one_large_and_two_small()}, policies, loads=[1, 2], processes=1)
+    line = "under small_only 2 tasks still wait at the end, in 2 of 2 variations"
+    assert [text.split(":")[0] for text in found.cautions] == [
+        line,
+        line.replace("small_only 2", "never 6"),
+    ]
+    assert all(text in repr(found) for text in found.cautions)
+    runs = fairlead.simulate(one_large_and_two_small(), policies, processes=1)
+    assert repr(runs).splitlines() == [
+        "<fifo/first-fit: 3 starts, until 30 s>",
+        "<small_only: 2 starts, until 30 s; 1 task still waits>",
+        "<never: 0 starts, until 0 s; 3 tasks still wait>",
+    ]
+    assert runs.to_frame()["waiting"].to_list() == [0, 1, 3]
+    warm = fairlead.simulate(one_large_and_two_small(), never, processes=1, warm_up=10)
+    assert repr(warm) == "<never: 0 starts, until 0 s; 1 task still waits>"
+
+
+def test_loads_are_no_independent_runs() -> None:
+    day = generate_day(servers=12, users=5, jobs=150, hours=60, seed=3)
+    policies = ["drf/best-fit", "fifo/best-fit"]
+    found = fairlead.study({"day": day}, policies, seeds=3, loads=[1, 1.001, 2], processes=1)
+    assert found.loads == (1.0, 1.001, 2.0)
+    for ask in (found.mean, found.difference):
+        with pytest.raises(InputError, match=r"loads 1, 1.001 and 2.*\.at\(1\)"):
+            ask("mean_wait", "fifo/best-fit")
+    with pytest.raises(InputError, match=r"\.at\(1\)"):
+        found.to_dict()
+    rows = found.to_frame("differences").filter(measure="mean_wait")
+    drawn = found.plot("mean_wait")
+    assert list(drawn.layout.yaxis.ticktext) == [
+        f"fifo/best-fit, load {load}" for load in ("1", "1.001", "2")
+    ]
+    one = found.at(1).difference("mean_wait", "fifo/best-fit")
+    assert one.count == 3
+    assert rows["mean"][0] == one.mean
+    drawn_mean = drawn.data[2].x[0] / drawn.data[2].x[2]
+    assert drawn_mean == pytest.approx(rows["mean"][0] / rows["mean"][2], rel=1e-3)
+    assert list(found.at(2).plot().layout.yaxis.ticktext) == ["fifo/best-fit"]
+
+
+def test_a_part_has_only_its_own_faults() -> None:
+    found = Study(
+        ("a", "b"),
+        fairlead.study(
+            {"day": one_large_and_two_small()}, "fifo/first-fit", loads=[1, 2], processes=1
+        ).variations,
+        {"waiting": np.zeros((2, 2))},
+        {"waiting": np.zeros((2, 2))},
+        {"b": {"day, load 2": "b: wrong"}},
+    )
+    assert found.faults == ("b: wrong, in 1 of 2 variations",)
+    assert found.at(1).faults == ()
+    assert found.at(2).faults == ("b: wrong, in 1 of 1 variations",)
+
+
+@pytest.mark.parametrize(
+    ("measure", "policy", "place"),
+    [
+        ("mean wait", "fifo/first-fit", "measure: must be one of mean_wait"),
+        ("mean_wait", "nope", "policy: must be one of fifo/first-fit"),
+        (["mean_wait"], "fifo/first-fit", "measure"),
+        ("mean_wait", ["nope"], "policy"),
+    ],
+)
+def test_unknown_measures_and_policies_are_named(measure: Any, policy: Any, place: str) -> None:
+    found = fairlead.study(one_large_and_two_small(), "fifo/first-fit", processes=1)
+    for ask in (found.mean, found.difference):
+        with pytest.raises(InputError, match=place):
+            ask(measure, policy)
+
+
+@pytest.mark.parametrize(
+    ("window", "fault"),
+    [
+        ((0, float("nan")), "not nan"),
+        ((float("nan"), 5), "not nan"),
+        ((15, 1), "ends at 1 s, not after its beginning, 15 s"),
+        ((500, 600), "no job is submitted"),
+    ],
+)
+def test_faults_of_windows_name_the_window(window: Any, fault: str) -> None:
+    with pytest.raises(InputError, match=rf"windows\[1\]: .*{fault}") as error:
+        fairlead.study(one_large_and_two_small(), "fifo/first-fit", windows=[(0, 9), window])
+    assert "--" not in str(error.value)
+
+
+def test_days_of_the_log_are_windows() -> None:
+    log, _ = read_workload(LOGS / "lab.swf")
+    start = log.date_of(0.0)
+    assert start is not None
+    day = date(start.year, start.month, start.day)
+    end = datetime(2100, 1, 1, tzinfo=UTC)
+    found = fairlead.study(log, "drf/best-fit", windows=[(day, end)], processes=1)
+    midnight = datetime.combine(day, datetime.min.time(), start.tzinfo)
+    assert found.variations[0].begin == max((midnight - start).total_seconds(), 0)
+
+
+@pytest.mark.parametrize(
+    ("windows", "warnings"),
+    [
+        ([(0, 10), (10, 21)], 0),
+        ([(0, 10), (10, float("inf"))], 0),
+        ([(10, 21), (0, 11)], 1),
+        ([(0, 40)], 1),
+        ([(-10, 10)], 1),
+    ],
+)
+def test_overlaps_and_ends_of_the_trace_are_warned_of(
+    windows: Any, warnings: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, "fairlead"):
+        fairlead.study(one_large_and_two_small(), "fifo/first-fit", windows=windows, processes=1)
+    assert len(caplog.records) == warnings
+
+
+def test_an_unknown_option_is_one_of_study() -> None:
+    with pytest.raises(TypeError, match=r"study\(\).*bogus"):
+        fairlead.study(one_large_and_two_small(), "fifo/first-fit", bogus=1)  # type: ignore[call-arg]
+
+
+class Once:
+    """A rule that works in one run only: it remembers the time of the last call."""
+
+    def __init__(self) -> None:
+        self.last = 0.0
+
+    def __call__(self, view: ClusterView) -> GroupView | None:
+        if view.now < self.last:
+            raise RuntimeError("state of an earlier run")
+        self.last = view.now
+        return next((group for group in view.waiting if view.fits(group)), None)
+
+    def start(self, view: ClusterView) -> GroupView | None:
+        return self(view)
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_runs_begin_with_the_rule_as_it_was_given(processes: int) -> None:
+    day, rule = generate_day(servers=10, users=4, jobs=50, hours=60, seed=1), Once()
+    policies: Any = {"fifo": rule.start, "once": rule, "bound": partial(Once.start, rule)}
+    found = fairlead.study(day, policies, seeds=3, processes=processes)
+    assert not found.failed
+    for _ in range(2):
+        runs = fairlead.simulate(day, {"once": rule}, dedicated=True, processes=processes)
+        assert len(runs) == 2
+    assert rule.last == 0.0
+
+
+def test_a_rule_that_cannot_be_copied_is_named() -> None:
+    def count(view: ClusterView) -> GroupView | None:
+        return next((group for group in view.waiting if view.fits(group)), None)
+
+    rule = Once()
+    rule.log = (x for x in ())  # type: ignore[attr-defined]
+    day = generate_day(servers=10, users=4, jobs=50, hours=24, seed=1)
+    with pytest.raises(fairlead.RunsFailedError, match=r"once: cannot be copied .*generator"):
+        fairlead.simulate(day, {"once": rule, "count": count}, processes=1)
+
+
+@pytest.mark.parametrize("rule", [Once(), partial(small_only)])
+def test_a_rule_without_a_name_is_asked_for_one(rule: Any) -> None:
+    day = generate_day(servers=10, users=4, jobs=50, hours=24, seed=1)
+    with pytest.raises(InputError, match=r"""policies\[1\]: .*\{"name": rule\}"""):
+        fairlead.simulate(day, ["drf/best-fit", rule])
+
+
+def test_servers_of_rules_are_those_of_the_view() -> None:
+    def by_name(view: ClusterView) -> object:
+        return (view.waiting[0], "g0-0") if view.waiting else None
+
+    with pytest.raises(fairlead.RunsFailedError, match=r"view\.servers.*'g0-0'"):
+        fairlead.simulate(one_large_and_two_small(), by_name, processes=1)
