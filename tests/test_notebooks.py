@@ -132,6 +132,7 @@ def test_a_comparison_names_what_it_left_out(problem: fairlead.Problem) -> None:
         fairlead.compare(limited, ["drf-per-server"])
     with pytest.raises(InputError, match="none of these mechanisms takes it"):
         fairlead.compare(problem, ["drfh"], alpha=2)
+    assert list(fairlead.compare(problem, "drfh")) == ["drfh"]
     assert list(fairlead.compare(problem, ["drfh", "alpha-fair"], alpha=1)) == [
         "drfh",
         "alpha-fair",

@@ -70,6 +70,13 @@ def test_pairs_are_over_the_jobs_complete_under_both() -> None:
     assert nothing["mean_wait"] is nothing["makespan"] is nothing["mean_slowdown"] is None
 
 
+def test_pairs_are_the_same_from_either_policy() -> None:
+    found = fairlead.study(one_large_and_two_small(), [small_only, "fifo/first-fit"], processes=1)
+    change = differences_in(found, "fifo/first-fit")
+    assert (change["mean_wait"], change["p95_wait"], change["waiting"]) == (5, 10, -1)
+    assert change["makespan"] is None
+
+
 def test_rows_of_runs_have_the_pairs() -> None:
     day = generate_day(servers=4, users=5, jobs=150, hours=60, seed=3)
     policies = ["drf/best-fit", "fifo/best-fit"]
@@ -140,6 +147,19 @@ def test_a_part_has_only_its_own_faults() -> None:
     assert found.at(2).faults == ("b: wrong, in 1 of 1 variations",)
 
 
+def test_a_pair_needs_both_runs() -> None:
+    # At twice the load the last job comes at 10 s, when the first one has ended; else at 20 s.
+    def picky(view: ClusterView) -> GroupView | None:
+        if view.waiting and view.now == 20:
+            raise RuntimeError("too late")
+        return next((group for group in view.waiting if view.fits(group)), None)
+
+    policies: Any = [picky, "fifo/first-fit"]
+    found = fairlead.study(one_large_and_two_small(), policies, loads=[1, 2], processes=1)
+    assert np.isfinite(found.figures["mean_wait"]).tolist() == [[False, True], [True, True]]
+    assert np.isfinite(found.changes["mean_wait"]).tolist() == [[False, True], [False, True]]
+
+
 @pytest.mark.parametrize(
     ("measure", "policy", "place"),
     [
@@ -162,6 +182,8 @@ def test_unknown_measures_and_policies_are_named(measure: Any, policy: Any, plac
         ((0, float("nan")), "not nan"),
         ((float("nan"), 5), "not nan"),
         ((15, 1), "ends at 1 s, not after its beginning, 15 s"),
+        ((float("inf"), float("inf")), "not after its beginning"),
+        ((5, -float("inf")), "not after its beginning"),
         ((500, 600), "no job is submitted"),
     ],
 )

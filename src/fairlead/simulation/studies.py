@@ -7,51 +7,29 @@ independent runs of one another, so each has its own intervals.
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime, time
 from importlib import import_module
-from itertools import pairwise
-from math import inf, isfinite, isnan, sqrt
+from math import sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.stats import t as student_t
 
 from fairlead.errors import InputError
 from fairlead.executors.executor import Executor
-from fairlead.model.arguments import (
-    file_name,
-    number,
-    one_or_several,
-    several,
-    switch,
-    text,
-    whole_number,
-)
+from fairlead.model.arguments import one_or_several, switch, whole_number
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.notebooks import Shown
 from fairlead.model.run_log import RECORDED
-from fairlead.model.workload import Workload
+from fairlead.simulation._study_variations import Trace, Variation, Window, parts_of
 from fairlead.simulation.metrics.distribution import mean, percentile
 from fairlead.simulation.metrics.task_outcomes import JobTimes
 from fairlead.simulation.planned_runs import Policies, plan_runs, policies_of
-from fairlead.simulation.simulate import (
-    FAIR,
-    Outcome,
-    RunsFailedError,
-    simulate,
-    still_wait,
-    with_queues,
-)
-from fairlead.traces.journal_trace import JournalWorkload
-from fairlead.traces.readers import read_workload
+from fairlead.simulation.simulate import FAIR, Outcome, RunsFailedError, simulate, still_wait
 from fairlead.traces.resampling import WEEK, resampled
-from fairlead.traces.time_window import seconds_since_start, time_window
-from fairlead.traces.what_if import with_load
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -72,15 +50,6 @@ MEASURES = (
 )
 TIMES = ("mean_wait", "p95_wait", "mean_completion_time", "makespan")  # in seconds
 DRAWN = "mean_wait"
-
-WHOLE = (0.0, inf)  # the window of a whole trace
-MOST_OUTSIDE = 0.1  # of a window beyond the trace, without a warning
-
-Trace = Workload | Path | str
-Time = float | date  # seconds since the start of the trace, or a date of it, perhaps with a time
-Window = tuple[Time, Time]
-Value = TypeVar("Value")
-_LOGGER = logging.getLogger("fairlead")
 
 
 @dataclass(frozen=True)
@@ -105,38 +74,6 @@ class Interval:
     def is_clear(self) -> bool:
         """Whether the interval excludes 0."""
         return self.low > 0 or self.high < 0
-
-
-@dataclass(frozen=True)
-class Variation:
-    """A window of a trace under a load, perhaps resampled.
-
-    Attributes
-    ----------
-    trace : str
-    begin, end : float
-        The window, in seconds since the start of the trace.
-    load : float
-        How many times faster jobs arrive.
-    seed : int, optional
-        Of the resampling.
-    """
-
-    trace: str
-    begin: float = 0.0
-    end: float = inf
-    load: float = 1.0
-    seed: int | None = None
-
-    def __str__(self) -> str:
-        parts = [self.trace]
-        if (self.begin, self.end) != WHOLE:
-            parts.append(f"{self.begin:g} s to {self.end:g} s")
-        if self.load != 1.0:
-            parts.append(f"load {self.load:g}")
-        if self.seed is not None:
-            parts.append(f"seed {self.seed}")
-        return ", ".join(parts)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -415,7 +352,7 @@ def study(
     seed = whole_number(seed, "seed")
     if seeds is not None:
         seeds = whole_number(seeds, "seeds", 2, MOST_SEEDS)
-    parts = _parts_of(_traces_of(traces), _windows_of(windows), _loads_of(loads), queues)
+    parts = parts_of(traces, windows, loads, queues)
     plans = [
         (replace(part, seed=k), workload)
         for part, workload in parts
@@ -469,123 +406,6 @@ def study(
         on_progress(len(plans), len(plans))
     names = tuple(run.name for run in runs)
     return Study(names, tuple(variation for variation, _ in plans), figures, changes, failed)
-
-
-def _parts_of(
-    traces: Mapping[str, Trace],
-    windows: Sequence[tuple[float | datetime, float | datetime]],
-    loads: Sequence[float],
-    queues: Path | str | None,
-) -> list[tuple[Variation, Workload]]:
-    """Return each window of each trace under each load."""
-    parts: list[tuple[Variation, Workload]] = []
-    for name, trace in traces.items():
-        workload = (
-            trace
-            if isinstance(trace, Workload)
-            else read_workload(Path(file_name(trace, "traces")))[0]
-        )
-        if isinstance(workload, JournalWorkload):
-            workload = workload.as_trace()
-        times = [
-            (
-                seconds_since_start(workload, begin, f"windows[{k}]"),
-                seconds_since_start(workload, end, f"windows[{k}]"),
-            )
-            for k, (begin, end) in enumerate(windows)
-        ]
-        _check_windows(name, workload, times)
-        for k, (first, end) in enumerate(times):
-            begin = max(first, 0.0)
-            part = workload
-            if (begin, end) != WHOLE:
-                try:
-                    part = time_window(workload, begin, end)
-                except InputError as fault:
-                    raise InputError(fault.fault, f"windows[{k}]", name) from None
-            for load in loads:
-                varied = part if load == 1.0 else with_load(part, load)
-                if queues is not None:
-                    varied = with_queues(varied, queues)
-                parts.append((Variation(name, begin, end, load), varied))
-    return parts
-
-
-def _check_windows(trace: str, workload: Workload, windows: Sequence[tuple[float, float]]) -> None:
-    """Raise InputError for a window without time; warn of overlaps and of parts beyond a trace."""
-    last = float(workload.job_submit[-1])
-    shown = workload.time_text
-    for k, (begin, end) in enumerate(windows):
-        if begin >= end:
-            fault = f"ends at {shown(end)}, not after its beginning, {shown(begin)}"
-            raise InputError(fault, f"windows[{k}]", trace)
-        outside = sum(max(each, 0.0) for each in (-begin, end - last) if isfinite(each))
-        if outside > MOST_OUTSIDE * (end - begin):
-            about = f"reaches beyond the trace, whose jobs come from {shown(0.0)} to {shown(last)}"
-            _LOGGER.warning("%s: windows[%d] %s", trace, k, about)
-    order = sorted(range(len(windows)), key=windows.__getitem__)
-    for one, other in pairwise(order):
-        if windows[other][0] < windows[one][1]:
-            about = "overlap: their runs share jobs, and are no independent pairs"
-            _LOGGER.warning("%s: windows[%d] and windows[%d] %s", trace, one, other, about)
-
-
-def _traces_of(traces: Any) -> dict[str, Trace]:
-    """Return traces by name; files are named as they are given."""
-    if isinstance(traces, Workload):
-        return {"trace": traces}
-    if isinstance(traces, Mapping):
-        named = {text(name, "traces"): trace for name, trace in traces.items()}
-    else:
-        files = [traces] if isinstance(traces, Path | str) else several(traces, "traces", "files")
-        named = {str(file_name(each, "traces")): each for each in files}
-        if len(named) < len(files):
-            raise InputError("names a file twice", "traces")
-    if not named:
-        raise InputError("give at least one trace", "traces")
-    return named
-
-
-def _windows_of(
-    windows: Sequence[Window] | None,
-) -> list[tuple[float | datetime, float | datetime]]:
-    """Return windows as pairs; raise InputError for anything else."""
-    if windows is None:
-        return [WHOLE]
-    found: list[tuple[float | datetime, float | datetime]] = []
-    for k, window in enumerate(several(windows, "windows", "pairs of times")):
-        pair = several(window, f"windows[{k}]", "two times")
-        if len(pair) != 2:
-            raise InputError(f"must be two times, not {window!r:.60}", f"windows[{k}]")
-        begin, end = (_time_of(each, f"windows[{k}]") for each in pair)
-        found.append((begin, end))
-    return _distinct(found, "windows")
-
-
-def _time_of(given: Any, place: str) -> float | datetime:
-    """Return seconds, or a date with a time: midnight if it has none."""
-    if isinstance(given, datetime):
-        return given
-    if isinstance(given, date):
-        return datetime.combine(given, time())
-    seconds = number(given, place)
-    if isnan(seconds):
-        raise InputError(f"must be two times, not {seconds}", place)
-    return seconds
-
-
-def _loads_of(loads: Sequence[float] | None) -> list[float]:
-    if loads is None:
-        return [1.0]
-    given = several(loads, "loads", "numbers")
-    return _distinct([number(load, f"loads[{k}]") for k, load in enumerate(given)], "loads")
-
-
-def _distinct(found: list[Value], what: str) -> list[Value]:
-    """Return values; raise InputError if there is none, or two are equal."""
-    if not found or len(set(found)) < len(found):
-        raise InputError("must be one or several different ones", what)
-    return found
 
 
 def figures_of(outcome: Outcome) -> dict[str, float]:

@@ -1,0 +1,180 @@
+"""Variations of a study: windows of traces under loads."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from itertools import pairwise
+from math import inf, isfinite, isnan
+from pathlib import Path
+from typing import Any, TypeVar
+
+from fairlead.errors import InputError
+from fairlead.model.arguments import file_name, number, several, text
+from fairlead.model.workload import Workload
+from fairlead.simulation.simulate import with_queues
+from fairlead.traces.journal_trace import JournalWorkload
+from fairlead.traces.readers import read_workload
+from fairlead.traces.time_window import seconds_since_start, time_window
+from fairlead.traces.what_if import with_load
+
+WHOLE = (0.0, inf)  # the window of a whole trace
+MOST_OUTSIDE = 0.1  # of a window beyond the trace, without a warning
+
+Trace = Workload | Path | str
+Time = float | date  # seconds since the start of the trace, or a date of it, perhaps with a time
+Window = tuple[Time, Time]
+Value = TypeVar("Value")
+_LOGGER = logging.getLogger("fairlead")
+
+
+@dataclass(frozen=True)
+class Variation:
+    """A window of a trace under a load, perhaps resampled.
+
+    Attributes
+    ----------
+    trace : str
+    begin, end : float
+        The window, in seconds since the start of the trace.
+    load : float
+        How many times faster jobs arrive.
+    seed : int, optional
+        Of the resampling.
+    """
+
+    trace: str
+    begin: float = 0.0
+    end: float = inf
+    load: float = 1.0
+    seed: int | None = None
+
+    def __str__(self) -> str:
+        parts = [self.trace]
+        if (self.begin, self.end) != WHOLE:
+            parts.append(f"{self.begin:g} s to {self.end:g} s")
+        if self.load != 1.0:
+            parts.append(f"load {self.load:g}")
+        if self.seed is not None:
+            parts.append(f"seed {self.seed}")
+        return ", ".join(parts)
+
+
+def parts_of(
+    traces: Trace | Sequence[Path | str] | Mapping[str, Trace],
+    windows: Sequence[Window] | None,
+    loads: Sequence[float] | None,
+    queues: Path | str | None,
+) -> list[tuple[Variation, Workload]]:
+    """Return each window of each trace under each load; raises as `fairlead.study`."""
+    named, asked, factors = _traces_of(traces), _windows_of(windows), _loads_of(loads)
+    parts: list[tuple[Variation, Workload]] = []
+    for name, trace in named.items():
+        workload = (
+            trace
+            if isinstance(trace, Workload)
+            else read_workload(Path(file_name(trace, "traces")))[0]
+        )
+        if isinstance(workload, JournalWorkload):
+            workload = workload.as_trace()
+        times = [
+            (
+                seconds_since_start(workload, begin, f"windows[{k}]"),
+                seconds_since_start(workload, end, f"windows[{k}]"),
+            )
+            for k, (begin, end) in enumerate(asked)
+        ]
+        _check_windows(name, workload, times)
+        for k, (first, end) in enumerate(times):
+            begin = max(first, 0.0)
+            part = workload
+            if (begin, end) != WHOLE:
+                try:
+                    part = time_window(workload, begin, end)
+                except InputError as fault:
+                    raise InputError(fault.fault, f"windows[{k}]", name) from None
+            for load in factors:
+                varied = part if load == 1.0 else with_load(part, load)
+                if queues is not None:
+                    varied = with_queues(varied, queues)
+                parts.append((Variation(name, begin, end, load), varied))
+    return parts
+
+
+def _check_windows(trace: str, workload: Workload, windows: Sequence[tuple[float, float]]) -> None:
+    """Raise InputError for a window without time; warn of overlaps and of parts beyond a trace."""
+    last = float(workload.job_submit[-1])
+    shown = workload.time_text
+    for k, (begin, end) in enumerate(windows):
+        if begin >= end:
+            fault = f"ends at {shown(end)}, not after its beginning, {shown(begin)}"
+            raise InputError(fault, f"windows[{k}]", trace)
+        outside = sum(max(each, 0.0) for each in (-begin, end - last) if isfinite(each))
+        if outside > MOST_OUTSIDE * (end - begin):
+            about = f"reaches beyond the trace, whose jobs come from {shown(0.0)} to {shown(last)}"
+            _LOGGER.warning("%s: windows[%d] %s", trace, k, about)
+    order = sorted(range(len(windows)), key=windows.__getitem__)
+    for one, other in pairwise(order):
+        if windows[other][0] < windows[one][1]:
+            about = "overlap: their runs share jobs, and are no independent pairs"
+            _LOGGER.warning("%s: windows[%d] and windows[%d] %s", trace, one, other, about)
+
+
+def _traces_of(traces: Any) -> dict[str, Trace]:
+    """Return traces by name; files are named as they are given."""
+    if isinstance(traces, Workload):
+        return {"trace": traces}
+    if isinstance(traces, Mapping):
+        named = {text(name, "traces"): trace for name, trace in traces.items()}
+    else:
+        files = [traces] if isinstance(traces, Path | str) else several(traces, "traces", "files")
+        named = {str(file_name(each, "traces")): each for each in files}
+        if len(named) < len(files):
+            raise InputError("names a file twice", "traces")
+    if not named:
+        raise InputError("give at least one trace", "traces")
+    return named
+
+
+def _windows_of(
+    windows: Sequence[Window] | None,
+) -> list[tuple[float | datetime, float | datetime]]:
+    """Return windows as pairs; raise InputError for anything else."""
+    if windows is None:
+        return [WHOLE]
+    found: list[tuple[float | datetime, float | datetime]] = []
+    for k, window in enumerate(several(windows, "windows", "pairs of times")):
+        pair = several(window, f"windows[{k}]", "two times")
+        if len(pair) != 2:
+            raise InputError(f"must be two times, not {window!r:.60}", f"windows[{k}]")
+        begin, end = (_time_of(each, f"windows[{k}]") for each in pair)
+        found.append((begin, end))
+    return _distinct(found, "windows")
+
+
+def _time_of(given: Any, place: str) -> float | datetime:
+    """Return seconds, or a date with a time: midnight if it has none."""
+    if isinstance(given, datetime):
+        return given
+    if isinstance(given, date):
+        return datetime.combine(given, time())
+    seconds = number(given, place)
+    if isnan(seconds):
+        raise InputError(f"must be two times, not {seconds}", place)
+    return seconds
+
+
+def _loads_of(loads: Sequence[float] | None) -> list[float]:
+    if loads is None:
+        return [1.0]
+    given = several(loads, "loads", "numbers")
+    return _distinct([number(load, f"loads[{k}]") for k, load in enumerate(given)], "loads")
+
+
+def _distinct(found: list[Value], what: str) -> list[Value]:
+    """Return values; raise InputError if there is none, or two are equal."""
+    if not found or len(set(found)) < len(found):
+        raise InputError("must be one or several different ones", what)
+    return found
