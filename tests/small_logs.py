@@ -365,7 +365,10 @@ def slurm(seed: int, jobs: int = 120) -> dict[str, str]:
     fit = np.array([[32.0, 128.0, 4.0 * (name in gpu_nodes)] for name in (*cpu_nodes, *gpu_nodes)])
     hosts, is_gpu = _Hosts(fit[:, 0], fit[:, 1]), fit[:, 2] > 0
     rows, submit = [], 1_735_725_600.0  # 2025-01-01T10:00:00
-    heading = "JobID|User|Account|Partition|Submit|Start|End|State|AllocTRES|NNodes|NodeList"
+    heading = (
+        "JobID|User|Account|Partition|Submit|Eligible|Start|End|State|AllocTRES|ReqTRES|NNodes|"
+        "NodeList"
+    )
     users = (("ana", "lab"), ("bo", "lab"), ("cy", "ml"), ("dee", "ml"))
     for job in range(1, jobs + 1):
         submit += round(float(rng.exponential(300)))
@@ -376,9 +379,11 @@ def slurm(seed: int, jobs: int = 120) -> dict[str, str]:
         name = f"{job}_{rng.integers(1, 9)}" if rng.random() < 0.1 else str(job)
         partition = "gpu" if on_gpu else "main"
         if rng.random() < 0.05:
-            tail = f"None|{_slurm_time(submit + 60)}|CANCELLED by 1000||{count}|None assigned"
-            came = _slurm_time(submit)
-            rows.append(f"{name}|{user}|{account}|{partition}|{came}|{tail}|UNLIMITED")
+            asks = f"cpu={cores * count},mem={memory * count}G,node={count}"
+            state = f"CANCELLED by 1000||{asks}|{count}|None assigned"
+            came, gone = _slurm_time(submit), _slurm_time(submit + 60)
+            times = f"{came}|{came}|None|{gone}"
+            rows.append(f"{name}|{user}|{account}|{partition}|{times}|{state}|UNLIMITED")
             continue
         allowed = is_gpu if on_gpu else ~is_gpu
         start, chosen = hosts.start(submit, run, [(cores, memory, allowed)] * count)
@@ -387,12 +392,16 @@ def slurm(seed: int, jobs: int = 120) -> dict[str, str]:
         states = ["COMPLETED"] * 16 + ["FAILED"] * 2 + ["TIMEOUT", "CANCELLED by 1001"]
         state = states[int(rng.integers(len(states)))]
         names = ",".join((*cpu_nodes, *gpu_nodes)[host] for host in sorted(chosen))
-        times = "|".join(map(_slurm_time, (submit, start, start + run)))
+        times = "|".join(map(_slurm_time, (submit, submit, start, start + run)))
         days, hours = divmod(limit, 24)
         text = f"{days}-{hours:02}:00:00" if days else f"{hours:02}:00:00"
-        about = f"{state}|{tres}|{count}|{names}"
-        rows.append(f"{name}|{user}|{account}|{partition}|{times}|{about}|{text}")
-        rows.append(f"{name}.batch||{account}||{times}|{about}|")
+        nodes_of_job = f"{count}|{names}"
+        head, tail = (
+            f"{name}|{user}|{account}|{partition}|{times}|{state}",
+            f"{nodes_of_job}|{text}",
+        )
+        rows.append(f"{head}|{tres}|{tres}|{tail}")
+        rows.append(f"{name}.batch||{account}||{times}|{state}|{tres}||{nodes_of_job}|")
     return {
         "slurm/sacct.txt": "\n".join((f"{heading}|Timelimit", *rows)) + "\n",
         "slurm/nodes.txt": "\n".join(nodes),
