@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Tabular:
-    """Base of what is shown as a line and a table."""
+    """Base of answers that print as a line, and in notebooks as a table."""
 
     frames: tuple[str, ...] = ("users",)  # what `to_frame` takes; the first is its default
 

@@ -26,7 +26,7 @@ def extremes_text(
     """Name the users that were owed most, held most beyond their share, and waited longest.
 
     `waits` has the longest time in seconds in which tasks of a user waited and none ran, by name.
-    With a `workload` also the time of most of what was owed.
+    With a `workload` it also names when most was owed.
     """
     names, owed, due = list(waits), fairness.owed.round(ROUNDED), fairness.due_hours
     longest = np.fromiter(waits.values(), dtype=float)

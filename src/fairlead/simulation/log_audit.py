@@ -62,7 +62,7 @@ class LogAudit:
     workload: Workload
     fairness: FairnessError  # between these times
     # (N,): the longest time in which tasks of one kind wait (of the same servers and resources) and
-    # none of them runs, seconds, of those that reach into the time; also before `since`.
+    # none of them runs, seconds. Only waits that end after `since` count, from their begin.
     longest_wait: FloatArray
     wait_begin: FloatArray  # (N,): its begin, in seconds of the trace; not a number without one
     wait_of: tuple[str, ...]  # (N,): its kind of tasks; empty for a user of one kind

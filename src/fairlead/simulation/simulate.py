@@ -143,7 +143,7 @@ class Outcome(Shown):
 
 
 def still_wait(tasks: int) -> str:
-    """Return that so many tasks still wait."""
+    """Write the number of tasks that still wait."""
     return f"{tasks:,} {'task still waits' if tasks == 1 else 'tasks still wait'}"
 
 
