@@ -339,6 +339,7 @@ def test_a_parameter_changes_the_experiment(capsys: Capture) -> None:
     assert status == 0
     assert answer["set"] == {"servers": 50}
     assert answer["reproductions"]["drfh/figure-4"]["setting"].startswith("50 servers with")
+    assert answer["reproductions"]["drfh/figure-4"]["verdict"] is None
     status, answer = answer_of(capsys, "dynamic/theorem-1", "--set", "sequences=3")
     assert "3" in answer["reproductions"]["dynamic/theorem-1"]["setting"]
 

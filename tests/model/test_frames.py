@@ -167,9 +167,11 @@ def test_labels_that_do_not_agree_are_refused(options: Any, fault: str) -> None:
     assert str(caught.value) == fault
 
 
-def test_text_beside_an_index_that_merely_counts_names_the_rows() -> None:
+@pytest.mark.parametrize("index", [range(2), np.array([7, 3]), np.array([0, 0])])
+def test_text_beside_an_index_of_numbers_names_the_rows(index: Any) -> None:
+    """Sorting, filtering and joining leave such an index."""
     table = np.array([["ana", 1.0], ["bo", 2.0]], dtype=object)
-    users = Frame(table, range(2), ["name", "cpu"])
+    users = Frame(table, index, ["name", "cpu"])
     problem = Problem.from_arrays(pl.DataFrame({"cpu": [4.0]}), users)
     assert (problem.users.names, problem.demand.tolist()) == (("ana", "bo"), [[1], [2]])
 

@@ -247,7 +247,9 @@ def test_the_table_of_policies_has_the_figures() -> None:
 def test_a_user_that_waits_loses() -> None:
     """Under DRF both jobs run at once; the larger takes both slots, and the other waits 50 s."""
     reader, shown, _ = read("one user")
-    assert "under slots:2 0 gain, 1 lose (largest loss: user-0 +41.7 %) (mean wait 25 s" in shown
+    assert (
+        "under slots:2 0 gain, 1 lose (completion time of user-0 +41.7 %) (mean wait 25 s" in shown
+    )
     assert "user-0 +41.7 %" in shown
     assert gains_of(page_of("one user")) == [[0, 1, 0, 0, 85, 60, 25, 0]]
     cells = [a for _, a in reader.table("Mean completion time of each user") if "data-value" in a]

@@ -318,9 +318,20 @@ def test_a_rule_needs_a_name_of_its_own(name: str) -> None:
 
 
 def test_a_rule_is_a_function() -> None:
-    policies: Any = {"x": "drf/best-fit"}
-    with pytest.raises(InputError, match="must be a function"):
-        fairlead.simulate(workload_of([(0, 0.0, 1, 5.0)]), policies=policies)
+    for wrong in ("drf/best-fit", 3):
+        policies: Any = {"x": wrong}
+        with pytest.raises(InputError, match="must be a function"):
+            fairlead.simulate(workload_of([(0, 0.0, 1, 5.0)]), policies=policies)
+
+
+def test_named_rules_stand_beside_policies() -> None:
+    workload = workload_of([(0, 0.0, 1, 5.0)])
+    for policies in (
+        ["fifo/best-fit", {"idle": never}],
+        {"fifo/best-fit": "fifo/best-fit", "idle": never},
+    ):
+        found = fairlead.simulate(workload, policies, processes=1)
+        assert list(found) == ["fifo/best-fit", "idle"]
 
 
 def test_what_a_rule_does_not_serve_is_refused() -> None:

@@ -95,7 +95,7 @@ def reproductions_document(
     `details` shows more than the verdicts, their reasons and what papers got wrong; `values`
     returns the answer as plain values.
     """
-    changes = {key: _changes(entry, changed or {}) for key, (entry, _) in found.items()}
+    changes = {key: changes_of(entry, changed or {}) for key, (entry, _) in found.items()}
     one = len(found) == 1
     blocks: list[Block] = [] if one else [_verdicts(found, changes)]
     if details:
@@ -118,7 +118,7 @@ def reproductions_document(
     )
 
 
-def _changes(entry: Entry, given: Mapping[str, int]) -> str:
+def changes_of(entry: Entry, given: Mapping[str, int]) -> str:
     """Write the given parameters of an experiment that are not the usual ones: ``servers=150``."""
     usual = {parameter.name: parameter.default for parameter in entry.parameters}
     return ", ".join(f"{n}={value}" for n, value in given.items() if usual.get(n, value) != value)

@@ -95,10 +95,13 @@ def reproduce(
     try:
         with executor_on(ray, processes) as executor:
             _reproduce_all(entries, found, Setting(seed, quick, changed, runs, executor))
-        from fairlead_papers._reproduction_document import reproductions_document
+        from fairlead_papers._reproduction_document import changes_of, reproductions_document
 
         def values() -> dict[str, Any]:
             figures = {key: reproduction.to_dict() for key, (_, reproduction) in found.items()}
+            for key, (entry, _) in found.items():
+                if changes_of(entry, changed or {}):
+                    figures[key]["verdict"] = None  # it is not the paper's experiment
             options = {"seed": seed, "quick": quick, "set": changed}
             return {"fairlead": 1, **options, "reproductions": figures}
 

@@ -34,6 +34,7 @@ from fairlead.errors import InputError
 
 if TYPE_CHECKING:
     from fairlead.model.workload import Workload
+    from fairlead.simulation.log_audit import LogAudit
 
 
 def audit(
@@ -47,7 +48,8 @@ def audit(
             "--from",
             metavar="TIME",
             help="Begin of the time that is audited, such as 2d, or a date such as "
-            "2025-01-31T12:00 where the trace has dates. [default: the first job]",
+            "2025-01-31T12:00 where the trace has dates. [default: the first job; of a sacct table "
+            "the first end of a job, as earlier ones may be missing]",
         ),
     ] = None,
     end: Annotated[
@@ -125,6 +127,7 @@ def audit(
     from fairlead.simulation.log_audit import AuditLimits, audit_log
     from fairlead.simulation.simulate import check_fair
     from fairlead.traces.problem_at_time import end_of_run
+    from fairlead.traces.readers import SLURM
     from fairlead.traces.time_window import why_no_starts
 
     check_report(report, str(trace), "trace")
@@ -161,8 +164,6 @@ def audit(
         weights,
         unended=date or 0.0,
     )
-    if limits.is_any:
-        _refuse_as_gate(workload, str(trace), found, machines)
     workload = in_queues(plain_trace(workload), queues)
     if not workload.has_starts:
         fault = f"{why_no_starts(workload)}; fairlead simulate replays it under a policy"
@@ -174,14 +175,19 @@ def audit(
             fault = f"is after the last event, {duration(until)} after the start"
             raise InputError(f"{fault}; a date may be later", "--to")
         until = given
-    since = 0.0 if from_time is None else instant_in(workload, from_time, "--from")
-    if length is not None:
+    if from_time is not None:
+        since = instant_in(workload, from_time, "--from")
+    elif length is not None:
         since = max(until - length, 0.0)
+    else:
+        since = _complete_from(workload, until) if found == SLURM else 0.0
     found_audit = audit_log(workload, since, until, mechanism=fair)
-    from fairlead.report.log_audit import HELD_TOO_MUCH, log_audit_document
+    if limits.is_any and (
+        fault := _why_no_gate(found_audit, found == SLURM and machines is not None)
+    ):
+        raise InputError(f"no limit can be checked: {fault}", "", str(trace))
+    from fairlead.report.log_audit import log_audit_document
 
-    if limits.is_any and found_audit.held_too_much:
-        raise InputError(HELD_TOO_MUCH, "", str(trace))
     show(log_audit_document(found_audit, trace.name, limits, found), as_json, report)
     if any(found_audit.breaches(limits)):
         sys.exit(1)
@@ -195,27 +201,43 @@ def _with_unit(text: str, option: str) -> float:
     return seconds
 
 
-def _refuse_as_gate(workload: Workload, source: str, found: str, machines: Path | None) -> None:
-    """Raise InputError for a log that cannot tell whether users are within limits."""
+def _complete_from(workload: Workload, until: float) -> float:
+    """Return the first end of a job before a time; 0 if there is none.
+
+    From then on a sacct table is complete: it has no job that ended before its --starttime.
+    """
     import numpy as np
 
-    from fairlead.traces.logs import slurm
-    from fairlead.traces.readers import SLURM
+    ends = workload.task_start + workload.task_duration
+    first = float(ends.min(initial=np.inf, where=ends < until))
+    return first if np.isfinite(first) else 0.0
 
+
+def _why_no_gate(audit: LogAudit, on_machines: bool) -> str:
+    """Return why a log cannot tell whether users are within limits; empty if it can."""
+    import numpy as np
+
+    from fairlead.report.log_audit import HELD_TOO_MUCH, left_out_text
+    from fairlead.traces.logs import slurm
+
+    workload = audit.workload
     for fault in (slurm.CUT_OFF, slurm.NO_REQUEST, slurm.UNKNOWN_PARTITION, slurm.GPUS_IGNORED):
         if fault in workload.notes:
-            raise InputError(f"{fault}: {workload.notes[fault]:,}", "", source)
+            return f"{fault}: {workload.notes[fault]:,}"
     for left_out in (slurm.STILL_RAN, slurm.STILL_PENDING):
         if left_out in workload.notes:
-            raise InputError(f"{left_out}; audit the table itself, and no copy of it", "", source)
-    started = np.isfinite(workload.task_start)
-    unplaced = int((started & (workload.task_server < 0)).sum())
-    if found == SLURM and machines is not None and 2 * unplaced > started.sum():
-        fault = f"has not the nodes (column NodeList) of {unplaced:,} of {started.sum():,} tasks"
-        raise InputError(fault, "", str(machines))
-    where = np.searchsorted(workload.first_server, workload.task_server, side="right") - 1
-    sets = np.repeat(np.arange(workload.n_sets), workload.set_tasks)
-    fits = workload.fits[workload.set_shape[sets], where]
-    if found == SLURM and not fits[workload.task_server >= 0].all():
-        fault = "tasks took more than their nodes have: are these the machines of the log?"
-        raise InputError(fault, "", str(machines) if machines is not None else source)
+            return f"{left_out}; audit the table itself, and no copy of it"
+    if on_machines:
+        start, end = workload.task_start, workload.task_start + workload.task_duration
+        ran = (start < audit.until) & (end > audit.since)
+        unplaced = int((ran & (workload.task_server < 0)).sum())
+        if unplaced:
+            what = f"the nodes (column NodeList) of {unplaced:,} of {ran.sum():,} tasks"
+            return f"--machines does not list {what}"
+        where = np.searchsorted(workload.first_server, workload.task_server, side="right") - 1
+        sets = np.repeat(np.arange(workload.n_sets), workload.set_tasks)
+        if not workload.fits[workload.set_shape[sets], where][ran].all():
+            return "tasks took more than their nodes have: are these the machines of the log?"
+    if audit.unplaceable:
+        return left_out_text(audit)
+    return HELD_TOO_MUCH if audit.held_too_much else ""

@@ -57,14 +57,16 @@ def read_table(values: Any, name: str, *, vector: bool = False) -> LabelledTable
     if not hasattr(values, "to_numpy"):
         return LabelledTable(name, values)
     index, columns = getattr(values, "index", None), getattr(values, "columns", None)
-    row = None if index is None else _labels(index, name)
     content = np.asarray(values.to_numpy())
+    texts = [] if columns is None else _columns_of_text(content)
+    # Numbers beside a column of names are what sorting or filtering left of 0, 1, ...
+    are_numbers = len(texts) == 1 and getattr(getattr(index, "dtype", None), "kind", "") in "iu"
+    row = None if index is None or are_numbers else _labels(index, name)
     if columns is None:  # a series
         if vector:
             return LabelledTable(name, content, (row, None))
         return LabelledTable(name, content[None], (None, row))
     columns = tuple(columns)
-    texts = _columns_of_text(content)
     if len(texts) == 1 and (row is None or not row.chosen):
         (names,) = texts
         row = _labels(content[:, names], name)

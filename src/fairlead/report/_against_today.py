@@ -27,6 +27,8 @@ HALF_SECOND = 0.5  # run time of jobs that ended in the second of their start
 
 Figures = Mapping[str, Any]  # as `Outcome.to_dict` returns them
 
+BY_TASKS = "by tasks completed"
+
 
 @dataclass(frozen=True, eq=False)
 class ComparedPolicy:
@@ -65,7 +67,7 @@ class ComparedPolicy:
         comparison = self.comparison
         ratios = np.where(users & (comparison.jobs > 0), comparison.completion_ratio, np.nan)
         if np.isnan(ratios).all():
-            return "by tasks completed" if users.any() else ""
+            return BY_TASKS if users.any() else ""
         n = first_smallest(ratios) if least else first_largest(ratios)
         return f"{short_name(comparison.users[n])} {ratio_text(float(ratios[n]))}"
 

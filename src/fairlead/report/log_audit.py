@@ -149,8 +149,7 @@ def _blocks(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> Ite
             "warning",
         )
     if audit.unplaceable:
-        tasks = counted(audit.unplaceable, "task")
-        yield Prose(f"Left out: {tasks} that fit no server that they may use.", "warning")
+        yield Prose(f"{left_out_text(audit)}.", "warning")
     if audit.held_too_much:
         yield Prose(HELD_TOO_MUCH, "warning")
     if fairness.unsolved:
@@ -175,6 +174,12 @@ def _hour_text(workload: Workload) -> str:
         )
     ]
     return f"One such hour is an hour of {', '.join(amounts)}."
+
+
+def left_out_text(audit: LogAudit) -> str:
+    """Count the tasks that fit no server, and name their users."""
+    users = named([short_name(name) for name in audit.unplaceable], USERS_NAMED)
+    return f"left out, as they fit no server that they may use: tasks of {users}"
 
 
 def _begin_of_wait(audit: LogAudit, n: int) -> Cell:

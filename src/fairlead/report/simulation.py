@@ -9,6 +9,7 @@ import numpy as np
 
 from fairlead.model.workload import Workload
 from fairlead.report._against_today import (
+    BY_TASKS,
     USERS_NAMED,
     ComparedPolicy,
     Figures,
@@ -72,7 +73,7 @@ from fairlead.report.numbers import (
     time_unit,
 )
 from fairlead.simulation.metrics.comparison import Comparison
-from fairlead.simulation.simulate import Outcome
+from fairlead.simulation.simulate import Outcome, still_wait
 from fairlead.traces.time_window import why_no_starts
 
 JOBS_NAMED = 8
@@ -187,18 +188,17 @@ def _verdict(runs: Runs, found: Mapping[str, Figures], changed: Collection[str])
         gained, lost = int(against.comparison.gained.sum()), int(against.comparison.lost.sum())
         nowhere = found[against.name]["unplaceable"]
         unplaced = f", but {counted(nowhere, 'task')} can run nowhere" if nowhere else ""
-        waits = (found[runs.today]["mean_wait"], found[against.name]["mean_wait"])
+        after, before = against.means("wait")
         wait = ""
-        if None not in waits:
-            unit, size = time_unit(max(waits))
-            before, after = (number(wait / size) for wait in waits)
-            wait = f" (mean wait {after} {unit} in place of {before} {unit})"
+        if not np.isnan(after + before):
+            unit, size = time_unit(max(after, before))
+            after_text, before_text = number(after / size), number(before / size)
+            wait = f" (mean wait {after_text} {unit} in place of {before_text} {unit})"
+        if waiting := found[against.name]["waiting"]:
+            unplaced += f", and {still_wait(waiting)}"
         gain = against.extreme(against.comparison.gained, least=True)
         loss = against.extreme(against.comparison.lost, least=False)
-        users = (
-            f"{gained:,} gain{gain and f' (largest gain: {gain})'}, "
-            f"{lost:,} lose{loss and f' (largest loss: {loss})'}"
-        )
+        users = f"{gained:,} gain{_most(gain)}, {lost:,} lose{_most(loss)}"
         parts.append(f"under {short_name(against.name)} {users}{wait}{unplaced}")
     if len(runs.others) > len(parts):
         parts.append(f"{len(runs.others) - len(parts):,} more below")
@@ -223,6 +223,12 @@ def _verdict(runs: Runs, found: Mapping[str, Figures], changed: Collection[str])
         owed = f" Under {short_name(runs.today)}, {today}."
     kind = FAILS if unlucky else MUTED
     return Statement(kind, f"{text}. {nothing[0].upper()}{nothing[1:]}.{owed}")
+
+
+def _most(change: str) -> str:
+    """Write the largest change of a user in brackets, if there is one."""
+    of = "" if change == BY_TASKS else "completion time of "
+    return f" ({of}{change})" if change else ""
 
 
 def _blocks(
@@ -531,7 +537,7 @@ def _owed(found: Mapping[str, Figures], clusters_differ: bool) -> Iterator[Table
 
 def _owed_cell(user: Mapping[str, Any]) -> Cell:
     hours, held, fair = (user[k] for k in ("owed_cluster_hours", "held_share", "fair_share"))
-    off = f" ({change(held / fair - 1.0)})" if held is not None and fair else ""
+    off = f" ({change(held / fair - 1.0, 'as due')})" if held is not None and fair else ""
     return figure(hours and round(hours, ROUNDED), lambda amount: f"{number(amount)}{off}")
 
 

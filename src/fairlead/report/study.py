@@ -9,7 +9,6 @@ import numpy as np
 
 from fairlead.report.charts import INK, Figure, between, dots, layout, rows, rule
 from fairlead.report.document import (
-    HOLDS,
     MUTED,
     Block,
     Cell,
@@ -72,7 +71,7 @@ def _verdict(found: Study) -> Statement:
         *names, last = map(_label, NAMED)
         asked = f"{', '.join(names)} or {last}"
         return Statement(MUTED, f"no clear difference of {asked} from {found.policies[0]}")
-    return Statement(HOLDS, f"clearly different from {found.policies[0]}: {'; '.join(clear)}")
+    return Statement(MUTED, f"clearly different from {found.policies[0]}: {'; '.join(clear)}")
 
 
 def _blocks(found: Study) -> list[Block]:

@@ -208,7 +208,10 @@ class Policy:
         if self.is_oblivious:
             raise RefusalError(self.name, "no start can be reserved where demands are unknown")
         if issubclass(self.row[2], SubmissionCycle):
-            raise RefusalError(self.name, "the first group waits for its turn; easy reserves it")
+            raise RefusalError(
+                self.name,
+                "in order of submission, easy reserves one start; more are for others, such as drf",
+            )
         name = f"{self.name}/{RESERVE}" + (f":{most}" if most != 1 else "")
         found = Policy(name, self.criterion, self.select, self.row, self.slots)
         found.half_life = self.half_life

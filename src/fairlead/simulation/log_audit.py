@@ -70,7 +70,7 @@ class LogAudit:
     waiting: IntArray  # (N,): tasks that wait at `until`
     since: float
     until: float
-    unplaceable: int  # tasks that fit no server, which do not count
+    unplaceable: tuple[str, ...]  # users with tasks that fit no server, which do not count
     last_event: float  # before `until`; later nothing is recorded
 
     @property
@@ -128,7 +128,7 @@ class LogAudit:
             "mechanism": self.fairness.mechanism,
             "instants": len(self.fairness.time),
             "unsolved": self.fairness.unsolved,
-            "unplaceable": self.unplaceable,
+            "unplaceable": list(self.unplaceable),
             "users": rows,
         }
         layout: dict[str, Any] = plain(figures)
@@ -205,6 +205,8 @@ def audit_log(
     runs[log.task[(log.start <= until) & (until < log.end)]] = True
     times = np.concatenate([workload.job_submit, log.start, log.end])
 
+    user_of_set = workload.job_user[workload.set_job]
+
     def by_user(tasks: BoolArray) -> IntArray:
         return np.bincount(outcomes.user[tasks], minlength=workload.n_users)
 
@@ -216,7 +218,7 @@ def audit_log(
         by_user(active & ~runs),
         since,
         until,
-        int(workload.set_tasks[log.set_unplaceable].sum()),
+        tuple(workload.users[n] for n in np.unique(user_of_set[log.set_unplaceable]).tolist()),
         float(times[times <= until].max(initial=0.0)),
     )
 

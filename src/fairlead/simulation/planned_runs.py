@@ -55,7 +55,7 @@ class NamedRule(NamedTuple):
     rule: Rule
 
 
-Policies = str | Rule | Sequence[str | Rule | NamedRule] | Mapping[str, Rule]
+Policies = str | Rule | Sequence[str | Rule | NamedRule] | Mapping[str, str | Rule]
 
 
 @dataclass(frozen=True)
@@ -91,14 +91,18 @@ class PlannedRun:
 def policies_of(policies: Any) -> tuple[str | NamedRule, ...]:
     """Return policies as names and named rules; raise InputError for anything else.
 
-    A rule that is given without a name has that of its function.
+    A rule that is given without a name has that of its function; a mapping, also as an item of a
+    sequence, has rules by name, and policies.
     """
     if isinstance(policies, str) or callable(policies):
         policies = [policies]
     if isinstance(policies, Mapping):
-        policies = [NamedRule(text(name, "policies"), rule) for name, rule in policies.items()]
+        policies = [policies]
+    entries: list[Any] = []
+    for entry in several(policies, "policies"):
+        entries += _of_mapping(entry) if isinstance(entry, Mapping) else [entry]
     found: list[str | NamedRule] = []
-    for k, given in enumerate(several(policies, "policies")):
+    for k, given in enumerate(entries):
         each = NamedRule(getattr(given, "__name__", ""), given) if callable(given) else given
         if isinstance(each, NamedRule):
             if not each.name and not isinstance(given, NamedRule):
@@ -109,6 +113,20 @@ def policies_of(policies: Any) -> tuple[str | NamedRule, ...]:
             each = _named(text(each, f"policies[{k}]"))
         found.append(each)
     return tuple(found)
+
+
+def _of_mapping(policies: Mapping[Any, Any]) -> list[str | NamedRule]:
+    """Return the rules of a mapping by their names, and its policies, which keep their names."""
+    found: list[str | NamedRule] = []
+    for name, each in policies.items():
+        if isinstance(each, str):
+            if policy_name(each) != name:
+                fault = f"must be a function; a policy keeps its name: {each!r:.60}: {each!r:.60}"
+                raise InputError(fault, f"policies.{name!s:.60}")
+            found.append(each)
+        else:
+            found.append(NamedRule(text(name, "policies"), each))
+    return found
 
 
 def _named(policy: str) -> str | NamedRule:

@@ -146,7 +146,7 @@ def read_slurm(
         most = max((row.amounts.get("gpu", 0.0) / row.nodes for row in rows), default=0.0)
         table = NodeTable.equal(servers, cores, memory, most)
     used = [r for r, name in enumerate(RESOURCES) if table.has(name)]
-    for parts in _jobs_of(rows):
+    for parts in sorted(_jobs_of(rows), key=lambda parts: parts[0].submit):
         with faults_within(str(path), f"row {parts[0].row}"):
             _collect(parts, table, used, collected)
     cluster = Cluster(
