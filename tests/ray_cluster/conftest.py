@@ -70,7 +70,7 @@ def connect(drivers: dict[str, fairlead.ray.Fair]) -> Iterator[Callable[..., fai
         until(lambda fair=fair: not fair.jobs())  # type: ignore[misc]
 
 
-def until(true: Callable[[], Value], seconds: float = 30.0) -> Value:
+def until(true: Callable[[], Value], seconds: float = 90.0) -> Value:
     """Return what a question answers as soon as that is true."""
     end = time.monotonic() + seconds
     while not (answer := true()):
