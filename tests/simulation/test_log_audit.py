@@ -189,6 +189,13 @@ def test_the_time_begins_where_the_table_is_complete(hog: list[str], capsys: Cap
     assert "ana" in json.loads(capsys.readouterr().out)["users"]
 
 
+def test_rounding_passes_no_limit_of_0(hog: list[str], capsys: Capture) -> None:
+    """From 08:00 to 10:00 hugo alone has jobs, and all that he asks for."""
+    window = ["--from", f"{DAY}08:00", "--to", f"{DAY}09:59"]
+    assert run([*hog, *window, "--max-owed", "0", "--max-under", "0"]) == 0
+    assert "No user is beyond the limits" in capsys.readouterr().out
+
+
 def test_an_old_log_is_noted(hog: list[str], capsys: Capture) -> None:
     assert run([*hog, "--to", f"{DAY}20:00"]) == 0
     assert "The last event of the log is 10 h before the end" in capsys.readouterr().out

@@ -28,6 +28,7 @@ from fairlead.traces.problem_at_time import end_of_run
 
 INSTANTS = 500
 MOST = 0.8  # part of what a user was owed that is named with its time
+NEGLIGIBLE = 1e-9  # amounts by which rounding may pass a limit
 ROUNDED = 12  # digits of shares, beyond which they are rounding
 
 
@@ -97,7 +98,7 @@ class LogAudit:
             most = getattr(limits, limit)
             if most is None:
                 continue
-            beyond = np.flatnonzero(values > most)
+            beyond = np.flatnonzero(values > most + NEGLIGIBLE)
             for n in beyond[np.argsort(-values[beyond], kind="stable")].tolist():
                 yield Breach(self.workload.users[n], limit, float(values[n]), most)
 
