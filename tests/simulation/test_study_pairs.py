@@ -67,6 +67,9 @@ def test_pairs_are_over_the_jobs_complete_under_both() -> None:
     assert small["makespan"] is None  # its work is not done
     nothing = differences_in(found, "never")
     assert nothing["waiting"] == 3
+    # Until the last submission; under fifo some task of ana runs all that time.
+    assert found.mean("longest_without", "never").mean == 20
+    assert found.mean("longest_without", "fifo/first-fit").mean == 0
     assert nothing["mean_wait"] is nothing["makespan"] is nothing["mean_slowdown"] is None
 
 

@@ -38,6 +38,7 @@ _LABELS = {
     "p95_wait": "95 % wait",
     "mean_completion_time": "mean completion",
     "fairness_error_over_a_week": "weekly fairness error",
+    "longest_without": "longest wait with nothing",
     "lost": "lost tasks",
     "waiting": "tasks left waiting",
 }

@@ -44,11 +44,13 @@ MEASURES = (
     "mean_bounded_slowdown",
     "fairness_error",
     "fairness_error_over_a_week",
+    "longest_without",
     "makespan",
     "lost",
     "waiting",
 )
-TIMES = ("mean_wait", "p95_wait", "mean_completion_time", "makespan")  # in seconds
+# In seconds.
+TIMES = ("mean_wait", "p95_wait", "mean_completion_time", "longest_without", "makespan")
 DRAWN = "mean_wait"
 
 
@@ -415,6 +417,7 @@ def figures_of(outcome: Outcome) -> dict[str, float]:
         **_figures_of_jobs(summary.jobs, summary.jobs.completed),
         "fairness_error": np.nan if fairness is None else fairness.mean,
         "fairness_error_over_a_week": np.nan if fairness is None else fairness.over(WEEK),
+        "longest_without": float(summary.starvation.longest.max()),
         "makespan": outcome.log.makespan,
         "lost": float(summary.lost),
         "waiting": float(outcome.waiting),
