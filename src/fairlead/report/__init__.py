@@ -9,6 +9,7 @@ __all__ = [
     "dynamic",
     "filling",
     "live",
+    "log_audit",
     "numbers",
     "page",
     "plots",

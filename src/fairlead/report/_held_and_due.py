@@ -34,8 +34,7 @@ def extremes_text(
     if owed.max() > 0:
         n = int(owed.argmax())
         part = f"{percent(owed[n] / due[n])} of its fair share"
-        worst = worst_time(fairness, n)
-        if workload is not None and worst is not None:
+        if workload is not None and (worst := worst_time(fairness, n)) is not None:
             begin, end = (short_time(workload, time) for time in worst)
             part += f", most of it from {begin} to {end}"
         parts.append(f"owed most: {_first(names, owed)}, {number(owed[n])} cluster-hours ({part})")

@@ -177,7 +177,7 @@ def _hour_text(workload: Workload) -> str:
 
 
 def left_out_text(audit: LogAudit) -> str:
-    """Count the tasks that fit no server, and name their users."""
+    """Name the users of tasks that fit no server."""
     users = named([short_name(name) for name in audit.unplaceable], USERS_NAMED)
     return f"left out, as they fit no server that they may use: tasks of {users}"
 

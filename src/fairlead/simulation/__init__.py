@@ -3,6 +3,7 @@
 __all__ = [
     "filling",
     "journal_replay",
+    "log_audit",
     "metrics",
     "planned_runs",
     "replay",

@@ -15,10 +15,7 @@ from fairlead.model.run_log import RunLog
 from fairlead.model.task_kinds import kinds_of_tasks
 from fairlead.model.workload import JOIN, LEAVE, Workload
 from fairlead.simulation.metrics.distribution import ratio
-from fairlead.simulation.metrics.fairness_error import (
-    FairnessError,
-    measure_fairness,
-)
+from fairlead.simulation.metrics.fairness_error import FairnessError, measure_fairness
 from fairlead.simulation.metrics.starvation import waits_with_nothing
 from fairlead.simulation.metrics.summary import plain, rows_of
 from fairlead.simulation.metrics.task_outcomes import TaskOutcomes, follow_tasks
@@ -43,7 +40,7 @@ class Breach(NamedTuple):
 
 @dataclass(frozen=True)
 class AuditLimits:
-    """AuditLimits of an audit; None is no limit."""
+    """Limits of an audit; None is no limit."""
 
     under: float | None = None  # part of its fair share by which a user may be below it
     min_due: float = 0.0  # cluster-hours; `under` is for users that are due at least these
