@@ -122,8 +122,11 @@ def test_the_last_hours_end_at_the_last_event(hog: list[str], capsys: Capture) -
         (["--max-owed", "-1"], "--max-owed: must be a number of hours"),
         (["--max-under", "130%"], "--max-under: must be a part such as 20%"),
         (["--max-wait", "soon"], "--max-wait: must be"),
-        (["--max-wait", "12"], "--max-wait: must be a time with a unit, such as 12h, not '12'"),
-        (["--last", "0d"], "--last: must be a time with a unit"),
+        (
+            ["--max-wait", "12"],
+            "--max-wait: must be a time above 0 with a unit, such as 12h, not '12'",
+        ),
+        (["--last", "0d"], "--last: must be a time above 0 with a unit"),
         (["--fair", "none"], "fair: must be one of"),
     ],
 )

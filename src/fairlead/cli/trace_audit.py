@@ -197,7 +197,9 @@ def _with_unit(text: str, option: str) -> float:
     """Return a positive duration as seconds; a bare number might be meant as hours."""
     seconds = seconds_of(text, option)
     if is_bare_number(text) or not seconds:
-        raise InputError(f"must be a time with a unit, such as 12h, not {text!r:.60}", option)
+        raise InputError(
+            f"must be a time above 0 with a unit, such as 12h, not {text!r:.60}", option
+        )
     return seconds
 
 
