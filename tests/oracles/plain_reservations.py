@@ -129,7 +129,11 @@ class Moment:
 
         A single one is for the earliest time; one of several may be, once another one has moved.
         """
-        assert len(self.reserved) <= most
+        assert all(self.reservations_of(name) <= most for name in self.servers)
+        for id in self.unreserved_firsts():
+            names = [name for name in self.servers if self.admits_any(id, name)]
+            if all(self.reservations_of(name) < most for name in names):
+                assert self.earliest(id) == inf
         uses = self.reserved_uses()
         for name in {use.server for use in uses}:
             assert self.fits(uses, name)
@@ -142,6 +146,24 @@ class Moment:
             for id, group in self.groups.items():
                 if not group["gang"] and self.waiting(group):
                     assert not self.could_start(id)
+
+    def reservations_of(self, name: str) -> int:
+        """Return the number of reserved groups that may run on a server."""
+        return sum(self.admits_any(id, name) for id in self.reserved)
+
+    def admits_any(self, id: int, name: str) -> bool:
+        """Return whether a server admits one of the next tasks of a group."""
+        group = self.groups[id]
+        return any(self.admits(self.shape(group, i), name) for i in self.waiting(group))
+
+    def unreserved_firsts(self) -> list[int]:
+        """Return the first groups of queues, of one shape each, that have no reservation."""
+        found = [
+            id for name in self.queues for id in list(self.unlike_groups(name))[:MOST_CONSIDERED]
+        ]
+        return [
+            id for id in found if id not in self.reserved and len(self.groups[id]["parts"]) == 1
+        ]
 
     def could_start(self, id: int) -> bool:
         """Return whether a group's next task could start now without delaying a reservation."""

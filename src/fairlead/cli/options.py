@@ -99,8 +99,8 @@ Reserve = Annotated[
         metavar="N",
         min=1,
         help=(
-            "Reserve starts for the first N waiting jobs, so that small ones do not keep them "
-            "waiting. Also a part of a policy: drf/best-fit/reserve:4."
+            "Reserve starts for the first N waiting jobs of each set of servers, so that small "
+            "ones do not keep them waiting. Also a part of a policy: drf/best-fit/reserve:4."
         ),
     ),
 ]

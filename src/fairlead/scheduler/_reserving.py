@@ -5,7 +5,8 @@ for its next task, or for all tasks of a gang, and the earliest time at which it
 tasks end at their limits. Later tasks start only if they end by then, or leave room. So the start
 is never later than the reserved time, as long as no server leaves. Tasks without a time limit are
 expected to run as long as the last two of their queue did (Tsafrir, Etsion and Feitelson 2007);
-their reservations may be late. With several reservations, each respects all others.
+their reservations may be late. With several reservations, each respects all others. Groups that may
+run on different servers only, such as those of two partitions, get reservations of their own.
 
 Any policy places tasks, in one or two steps. First the reserved amounts are taken from the servers.
 Then they are returned, and only tasks that end before the next reserved start are placed.
@@ -42,6 +43,10 @@ from fairlead.scheduler._timeline import Step, Timeline
 from fairlead.scheduler._waiting import FIRST_RESUMED, first_groups
 from fairlead.scheduler.explanation import Reservation, WaitReason, duration
 
+# The most reservations are this many times the number for each server: every one of them is planned
+# again at each call of `place`, and tasks may be bound to single servers.
+MOST_SETS: Final = 16
+
 # Of each queue, the first groups of unlike shapes that are considered for a reservation, and the
 # groups that are tried after a call of `place`: many that can have none must cost others little.
 MOST_CONSIDERED: Final = 4
@@ -56,7 +61,7 @@ class ReservingCycle(Cycle):
     def __init__(self, inner: Cycle, most: int) -> None:
         super().__init__(inner.state, inner.is_strict)
         self.inner = inner
-        self.most = most  # reservations at a time
+        self.most = most  # reservations of groups that may run on one server
         # During a call of `start_tasks`: servers that had less free for some tasks than for others,
         # so that parked tasks must be compared with them again.
         self.held: dict[str, Server] = {}
@@ -199,7 +204,8 @@ class ReservingCycle(Cycle):
         The first group of each queue in the policy's order, then the second ones, and so on.
         """
         state = self.state
-        if len(state.reserved) >= self.most or not state.ends:
+        counts = self.count_by_kind()
+        if self.are_enough(counts) or not state.ends:
             return
         reserved = {held.group.id for held in state.reserved}
         queues = state.criterion.in_turn(state.root, state.servers.values())
@@ -216,13 +222,35 @@ class ReservingCycle(Cycle):
                 group = firsts[queue][place]
                 if group.id in reserved or limit_reached(group) is not None:
                     continue
+                kinds = [kind for kind in counts if may_run_on(group, kind)]
+                if any(counts[kind] >= self.most for kind in kinds):
+                    continue
                 if self.fits_at_last(group, last):
                     found = self.find_start(group, state.reserved, UNLIMITED)
                     if found is not None:
                         state.reserved = [*state.reserved, found]
+                        for kind in kinds:
+                            counts[kind] += 1
                 tried += 1
-                if len(state.reserved) >= self.most or tried >= MOST_TRIED:
+                if self.are_enough(counts) or tried >= MOST_TRIED:
                     return
+
+    def count_by_kind(self) -> dict[i64, i64]:
+        """Return the number of reserved groups that may run on servers of each kind."""
+        counts: dict[i64, i64] = {
+            kind.number: 0 for kind in self.state.kinds.by_number if kind.servers > 0
+        }
+        for held in self.state.reserved:
+            for kind in counts:
+                if may_run_on(held.group, kind):
+                    counts[kind] += 1
+        return counts
+
+    def are_enough(self, counts: dict[i64, i64]) -> bool:
+        """Return whether no group gets another reservation."""
+        if len(self.state.reserved) >= self.most * MOST_SETS:
+            return True
+        return all(count >= self.most for count in counts.values())
 
     def free_at_last(self) -> dict[str, vec[i64]]:
         """Return the free amounts of open servers after all expected ends, by name."""
@@ -417,8 +445,13 @@ class ReservingCycle(Cycle):
         return WaitReason("reservation", f"It {runs}, and so might delay a reserved start.")
 
     def reservation(self, group: TaskGroup) -> Reservation | None:
-        """Return the reservation of a group, or the first one if it has none."""
-        reserved = self.state.reserved
+        """Return the reservation of a group, or the first one on servers where it may run."""
+        kinds = self.count_by_kind()
+        reserved = [
+            held
+            for held in self.state.reserved
+            if any(may_run_on(held.group, kind) and may_run_on(group, kind) for kind in kinds)
+        ]
         own = [held for held in reserved if held.group is group]
         for held in own or reserved[:1]:
             servers = {server.name: server for _, server in held.plan}
@@ -435,6 +468,11 @@ class ReservingCycle(Cycle):
                 if end <= held.at and task.group.limit == UNLIMITED:
                     return False
         return True
+
+
+def may_run_on(group: TaskGroup, kind: i64) -> bool:
+    """Return whether servers of a kind admit one of a group's next tasks."""
+    return any(shape.constraint.admits[kind] for shape in group.tasks_together())
 
 
 def open_servers(state: State) -> list[Server]:

@@ -52,7 +52,7 @@ class WaitReason(NamedTuple):
 
 
 class Reservation(NamedTuple):
-    """The reserved start of the first group without room, if tasks end at their limits.
+    """The reserved start of the group, or of the first one on its servers, if tasks end at limits.
 
     It is for all tasks of a gang, but only for the first task of another group.
 

@@ -118,7 +118,7 @@ class Policy:
     half_life : float
         Of past use, in seconds; 0 if that does not count.
     reserves : int
-        The most waiting groups that get reserved starts beside a fair order; 0 for none.
+        The most groups with reserved starts that may run on one server; 0 for none.
     spares : str
         The resource whose servers are kept for tasks that ask for it; empty for none.
     """
@@ -305,8 +305,9 @@ def parse_policy(name: object) -> Policy:
 
     ``drf/best-fit/over-share:600`` is ``drf/best-fit`` with preemption of tasks that have run for
     600 s at least; in ``drf/best-fit/half-life:604800`` past use counts, halved in a week. Under
-    ``drf/best-fit/reserve`` the first waiting group has a reserved start, with ``reserve:4`` the
-    first four. ``/spare:gpu`` at the end keeps servers with GPUs for tasks that ask for some.
+    ``drf/best-fit/reserve`` the first waiting group of each set of servers has a reserved start,
+    with ``reserve:4`` the first four. ``/spare:gpu`` at the end keeps servers with GPUs for tasks
+    that ask for some.
 
     Raises
     ------
