@@ -204,12 +204,51 @@ def test_an_old_log_is_noted(hog: list[str], capsys: Capture) -> None:
     assert "The last event of the log is 10 h before the end" in capsys.readouterr().out
 
 
-def test_an_idle_cluster_starves_nobody(hog: list[str], capsys: Capture) -> None:
+@pytest.mark.parametrize(
+    ("rows", "window", "fault"),
+    [
+        (5, ("07:30", "07:40"), ""),  # ana's job runs, and later ones are in the table
+        (1, ("09:00", "20:00"), "no limit can be checked: no job ran or waited in this time"),
+        (1, ("07:30", "20:00"), "no job runs or waits at the end of this time"),
+        (1, ("07:30", "08:00"), ""),  # it ended then, and so does the time
+        (2, ("07:30", "20:00"), ""),  # hugo's job had not ended
+    ],
+)
+def test_a_gate_refuses_a_table_without_what_runs_now(
+    hog: list[str], capsys: Capture, rows: int, window: tuple[str, str], fault: str
+) -> None:
+    """As one of COMPLETED jobs alone, or one of last week."""
     table = Path(hog[2])
-    table.write_text("".join(table.read_text().splitlines(keepends=True)[:2]))
-    window = ["--from", f"{DAY}09:00", "--to", f"{DAY}20:00"]
-    assert run([*hog, *window, "--max-wait", "1h"]) == 0
-    assert "✓ No job ran or waited in this time." in capsys.readouterr().out
+    lines = table.read_text().splitlines(keepends=True)[: 1 + rows]
+    other = row(9, "zoe", ("06:00:00", "06:00:00", "06:30:00"), "COMPLETED", "g2")
+    table.write_text("".join([*lines, other]))
+    begin, end = (f"{DAY}{time}" for time in window)
+    words = ["--from", begin, "--to", end, "--max-owed", "30"]
+    assert run([*hog, *words]) == (2 if fault else 0)
+    assert fault in capsys.readouterr().err
+    assert run([*hog, *words[:-2]]) == 0
+
+
+def test_a_gate_refuses_the_jobs_of_one_user(hog: list[str], capsys: Capture) -> None:
+    table = Path(hog[2])
+    table.write_text(table.read_text().replace("|bo|", "|hugo|"))
+    window = ["--from", f"{DAY}08:30", "--to", f"{DAY}20:00"]
+    one = [*hog, *window, "--exclude", "ana", "--exclude", "cy"]
+    assert run(one) == 0
+    assert run([*hog, *window, "--max-owed", "30"]) == 0
+    assert run([*one, "--max-owed", "30"]) == 2
+    assert "the only user is 'hugo'; sacct --allusers shows" in capsys.readouterr().err
+
+
+def test_a_user_of_weight_0_is_beyond_no_limit(
+    hog: list[str], tmp_path: Path, capsys: Capture
+) -> None:
+    weights = tmp_path / "weights.yaml"
+    words = [*hog, "--to", f"{DAY}20:00", "--max-wait", "5h", "--weights", str(weights), "--json"]
+    for text, users in (("bo: 1", {"bo", "cy"}), ("bo: 0", {"cy"}), ("gone: 2", {"bo", "cy"})):
+        weights.write_text(text)
+        assert run(words) == 1
+        assert {b["user"] for b in json.loads(capsys.readouterr().out)["beyond"]} == users
 
 
 def test_waits_are_of_one_kind_of_tasks_and_from_their_begin(

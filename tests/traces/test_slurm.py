@@ -344,7 +344,10 @@ def test_a_trace_without_some_users_and_with_other_weights(
     ]:
         assert run([*words, *more]) == 2
         assert fault in capsys.readouterr().err
-    for text, fault in [("{dee: 1}", "dee: there is no user"), ("[1]", "must be a mapping"),
+    weights.write_text("{dee: 2}")  # who is away for a while
+    assert run([*words, "--weights", str(weights)]) == 0
+    assert "weights of users without a job in the trace (dee): 1" in capsys.readouterr().out
+    for text, fault in [("[1]", "must be a mapping"),
                         ("{ana: -1}", "weights.yaml: ana: must be a number from 0"), ("{ana: x}", "ana")]:  # fmt: skip
         weights.write_text(text)
         assert run([*words, "--weights", str(weights)]) == 2
@@ -548,7 +551,10 @@ def test_a_table_cut_in_its_last_field_is_noted(
 
 
 def test_jobs_wait_from_when_they_may_start(files: tuple[Path, Path]) -> None:
-    """Ana's second job waits for the first; bo's is held; cy's was held, and withdrawn."""
+    """Ana's second job waits for the first; bo's is held; cy's was held, and withdrawn.
+
+    Dee's job was not to begin before the next week, and was cancelled; the clock of 7 went back.
+    """
     files[0].write_text("""\
 JobID|User|Submit|Eligible|Start|End|State|AllocTRES|ReqTRES|Partition
 1|ana|2025-01-01T10:00:00|2025-01-01T10:00:00|2025-01-01T10:00:00|2025-01-01T11:00:00|COMPLETED|cpu=4,mem=1G|cpu=4,mem=1G|main
@@ -556,11 +562,14 @@ JobID|User|Submit|Eligible|Start|End|State|AllocTRES|ReqTRES|Partition
 3_[1-4]|bo|2025-01-01T10:00:00|Unknown|Unknown|Unknown|PENDING||cpu=4,mem=1G|main
 4|cy|2025-01-01T10:00:00|Unknown|None|2025-01-01T10:30:00|CANCELLED by 7||cpu=4,mem=1G|main
 5|cy|2025-01-01T10:00:00|2025-01-01T10:20:00|Unknown|Unknown|PENDING||cpu=4,mem=1G|main
+6|dee|2025-01-01T10:00:00|2025-01-08T10:00:00|None|2025-01-01T10:05:00|CANCELLED by 7||cpu=4,mem=1G|main
+7|dee|2025-01-01T10:00:00|2025-01-01T10:00:00|None|2025-01-01T09:59:00|CANCELLED by 7||cpu=4,mem=1G|main
 """)
     workload = read(files, unended=0.0)  # type: ignore[arg-type]
     assert workload.job_names.tolist() == ["1", "5", "2"]
     assert workload.job_submit.tolist() == [0, 1200, 3600]
-    assert workload.notes[slurm.NOT_ELIGIBLE] == 5
+    assert workload.notes[slurm.NOT_ELIGIBLE] == 6
+    assert workload.notes[slurm.ENDED_BEFORE_SUBMISSION] == 1
     assert read(files).job_submit.tolist() == [0, 3600]
 
 

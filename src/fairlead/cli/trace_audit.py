@@ -182,9 +182,7 @@ def audit(
     else:
         since = _complete_from(workload, until) if found == SLURM else 0.0
     found_audit = audit_log(workload, since, until, mechanism=fair)
-    if limits.is_any and (
-        fault := _why_no_gate(found_audit, found == SLURM and machines is not None)
-    ):
+    if limits.is_any and (fault := _why_no_gate(found_audit, found == SLURM, machines is not None)):
         raise InputError(f"no limit can be checked: {fault}", "", str(trace))
     from fairlead.report.log_audit import log_audit_document
 
@@ -215,7 +213,7 @@ def _complete_from(workload: Workload, until: float) -> float:
     return first if np.isfinite(first) else 0.0
 
 
-def _why_no_gate(audit: LogAudit, on_machines: bool) -> str:
+def _why_no_gate(audit: LogAudit, is_slurm: bool, has_machines: bool) -> str:
     """Return why a log cannot tell whether users are within limits; empty if it can."""
     import numpy as np
 
@@ -229,7 +227,15 @@ def _why_no_gate(audit: LogAudit, on_machines: bool) -> str:
     for left_out in (slurm.STILL_RAN, slurm.STILL_PENDING):
         if left_out in workload.notes:
             return f"{left_out}; audit the table itself, and no copy of it"
-    if on_machines:
+    if is_slurm and workload.n_users == 1:
+        fault = f"the only user is {workload.users[0]!r:.60}"
+        return f"{fault}; sacct --allusers shows others to operators (PrivateData)"
+    if not audit.active.any():
+        return "no job ran or waited in this time"
+    if is_slurm and audit.ends_in_silence:
+        fault = "no job runs or waits at the end of this time, nor is there a later one"
+        return f"{fault}; is the table an old one, or of jobs in some states only?"
+    if is_slurm and has_machines:
         start, end = workload.task_start, workload.task_start + workload.task_duration
         ran = (start < audit.until) & (end > audit.since)
         unplaced = int((ran & (workload.task_server < 0)).sum())

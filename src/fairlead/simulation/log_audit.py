@@ -77,6 +77,13 @@ class LogAudit:
         return bool((self.fairness.held * self.fairness.weight > 1 + 1e-6).any())
 
     @property
+    def ends_in_silence(self) -> bool:
+        """Whether at the end no task runs or waits, and the last event of the log is over."""
+        active = bool((self.running + self.waiting).any())
+        later = bool((self.workload.job_submit > self.until).any())
+        return self.last_event < self.until and not active and not later
+
+    @property
     def under(self) -> FloatArray:
         """(N,) float: the part of its due hours that a user lacks; not a number if due nothing."""
         return ratio(self.fairness.owed, self.fairness.due_hours)
@@ -88,9 +95,10 @@ class LogAudit:
         return waits | self.fairness.active.any(axis=0) | (self.fairness.held_hours > 0)
 
     def breaches(self, limits: AuditLimits) -> Iterator[Breach]:
-        """Yield the users beyond each limit, the furthest first."""
+        """Yield the users beyond each limit, the furthest first; those of weight 0 are not."""
         under = np.where(self.fairness.due_hours >= limits.min_due, self.under, np.nan)
-        found = {"under": under, "owed": self.fairness.owed, "wait": self.longest_wait}
+        wait = np.where(self.workload.weight > 0, self.longest_wait, 0.0)
+        found = {"under": under, "owed": self.fairness.owed, "wait": wait}
         for limit, values in found.items():
             most = getattr(limits, limit)
             if most is None:

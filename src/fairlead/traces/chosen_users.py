@@ -49,7 +49,7 @@ def with_weights(workload: Workload, path: Path) -> Workload:
     """Return the workload with the weights of a YAML or JSON file, ``{ana: 2, bo: 0.5}``.
 
     Users that it does not name keep theirs. A note counts the named ones that have no job in the
-    trace. Raises InputError for an unusable file, or if it names no user of the trace.
+    trace. Raises InputError for an unusable file.
     """
     weight = workload.weight.copy()
     weights = read_weights(path)
@@ -59,8 +59,6 @@ def with_weights(workload: Workload, path: Path) -> Workload:
         names = f"{', '.join(absent[:USERS_NAMED])}{', ...' if len(absent) > USERS_NAMED else ''}"
         notes[f"weights of users without a job in the trace ({names})"] = len(absent)
     try:
-        if len(absent) == len(weights):
-            _position(absent[0], workload.users, absent[0])
         for name in weights.keys() - set(absent):
             weight[workload.users.index(name)] = weights[name]
         checked = check_weights(weight, workload.n_users)

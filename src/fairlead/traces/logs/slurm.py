@@ -40,12 +40,13 @@ CANCELLED_WHILE_PENDING = "jobs left out, as they were cancelled while pending"
 STILL_PENDING = "jobs left out, as they were still pending"
 NEVER_RAN = "jobs left out, as they never ran"
 ENDED_BEFORE_START = "jobs left out, as they ended before they started"
+ENDED_BEFORE_SUBMISSION = "jobs left out, as they ended before they were submitted"
 STILL_RAN = "jobs left out, as they had not ended"
 EARLIER_RUNS = "earlier runs of requeued jobs, left out"
 ROUNDED_UP = "jobs that ended in the second of their start, taken as half a second"
 NO_USER = "jobs whose user is not known; they are one user"
 NO_LIMIT_NAMED = "jobs with the time limit of their partition, which is not known"
-NOT_ELIGIBLE = "jobs left out, as they were held or waited for other jobs (no Eligible time)"
+NOT_ELIGIBLE = "jobs left out, as they were held or waited for other jobs or a time to the end"
 NO_REQUEST = "jobs left out, as the table does not say what they ask for; ask sacct for ReqTRES"
 NO_PARTITION = "jobs that may run on all nodes, as the table has no column Partition"
 UNKNOWN_PARTITION = "jobs of a partition that no node has; they may run everywhere"
@@ -264,10 +265,14 @@ def _row_of(
         raise InputError("column submit: is not known")
     if "eligible" in values:  # a job that is held, or waits for other jobs, asks for nothing yet
         eligible = _time(values["eligible"], "eligible")
-        if eligible is None and not isfinite(start):
+        is_never = eligible is None and not isfinite(start)
+        if is_never or (eligible is not None and submit <= cancel < eligible):
             notes[NOT_ELIGIBLE] += len(_jobs_of_array(job))
             return None
         submit = max(submit, eligible or submit)
+    if cancel < submit:
+        notes[ENDED_BEFORE_SUBMISSION] += 1
+        return None
     amounts = amounts_of(held)
     nodes = int(amounts.get("node", 0) or _whole(values.get("nnodes", ""), "nnodes") or 1)
     user = values[columns.user]
