@@ -5,9 +5,10 @@ depends on the cluster and its policy. So the interval of a forecast is taken fr
 waiting times to expected ones, of past forecasts that were most alike.
 
 Loads change, so past ratios alone may miss. Each miss on a side widens that side, and each hit
-narrows it a little, as in adaptive conformal inference (Gibbs and Candès, NeurIPS 2021): in the
-long run the wanted part of the starts is within. A job that still waits after the end of its
-interval is a miss then, not only when it starts.
+takes a little of that back, as in adaptive conformal inference (Gibbs and Candès, NeurIPS 2021): in
+the long run at least the wanted part of the starts is within. But hits make no interval narrower
+than past ratios: after quiet weeks the next busy day would find it too narrow. A job that still
+waits after the end of its interval is a miss then, not only when it starts.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ MOST_ASKED = 1000  # of jobs that still wait
 LEAST = 20  # for an interval
 ALIKE = 10  # a tenth of past forecasts is alike
 PART = 0.8  # of starts that are within the interval
+BEYOND = 0.5 * (1.0 - PART)  # the part of past ratios on each side of an interval, at most
 STEP = 0.02  # by which a miss and a hit together move the part of ratios beyond a side
 SHORT = 300.0  # seconds; shorter times are taken for alike
 
@@ -41,7 +43,7 @@ class StartIntervals:
         self._past: deque[tuple[float, float]] = deque(
             maxlen=KEPT
         )  # newest first: scale of expected; ratio
-        self._beyond = [0.5 * (1.0 - PART)] * 2  # the part of ratios below and above an interval
+        self._beyond = [BEYOND] * 2  # the part of ratios below and above an interval
         if kept:
             self._read(kept)
 
@@ -92,7 +94,7 @@ class StartIntervals:
         try:
             found = json.loads(kept)
             past = [(float(scale), float(ratio)) for scale, ratio in found["past"]]
-            beyond = [min(max(0.0, float(part)), 0.5) for part in found["beyond"]]
+            beyond = [min(max(0.0, float(part)), BEYOND) for part in found["beyond"]]
         except (ValueError, TypeError, KeyError):
             return
         if len(beyond) == 2 and all(isfinite(number) for row in past for number in row):
@@ -100,8 +102,8 @@ class StartIntervals:
             self._beyond = beyond
 
     def _adapt(self, side: int, *, is_missed: bool) -> None:
-        moved = self._beyond[side] + STEP * (0.5 * (1.0 - PART) - is_missed)
-        self._beyond[side] = min(max(0.0, moved), 0.5)
+        moved = self._beyond[side] + STEP * (BEYOND - is_missed)
+        self._beyond[side] = min(max(0.0, moved), BEYOND)
 
 
 def _scale(seconds: float) -> float:
