@@ -1,12 +1,13 @@
 """How well starts of waiting jobs are forecast: a log is replayed through the service's state.
 
     python benchmarks/start_forecasts.py TRACE [--machines FILE] [-p POLICY ...] [--every 1]
+        [--seed N]
 
 Each job that has waited for a minute is asked for its start, as `fairlead when` would. Over the
 last third of these jobs, and over those of the last third of the time, it prints how many start
 within the interval, how wide the intervals are, and the errors of the expected start and of the one
 by time limits alone. Earlier starts calibrate the intervals: one forecast a minute is noted for
-that, as by the service.
+that, as by the service. With `--seed` it is a variation of the log, in which users meet others.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from fairlead.service.run_times import RunTimes
 from fairlead.service.service_state import ServiceState
 from fairlead.service.start_intervals import StartIntervals
 from fairlead.traces.readers import MachineOptions, read_workload
+from fairlead.traces.resampling import resampled
 from fairlead.traces.what_if import with_load
 
 ASKED_AFTER = 60.0  # seconds of waiting
@@ -126,10 +128,13 @@ def main() -> None:
     parser.add_argument("--machines", type=Path)
     parser.add_argument("--load", type=float, default=1.0)
     parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--seed", type=int)
     parser.add_argument("-p", "--policy", action="append")
     options = parser.parse_args()
     machines = MachineOptions(options.machines, None, None, None)
     workload = with_load(read_workload(options.trace, machines)[0], options.load)
+    if options.seed is not None:
+        workload = resampled(workload, options.seed)
     print("hours: mean and median width of the interval; mean error of expected, and by limits")
     for policy in options.policy or POLICIES:
         began = perf_counter()

@@ -152,7 +152,8 @@ def test_what_if_and_dedicated(trace: Path, capsys: Capture) -> None:
         expected = summary_of(changed, plain_replay(changed, "drf/best-fit"))
         assert found["policies"][f"drf/best-fit, {change}"] == expected
     assert run(["simulate", str(trace), "--policy", "drf/best-fit", *words[:2]]) == 0
-    assert re.search(r"gain.*, \d+ lose.* \(mean wait .+ in place of .+\)", capsys.readouterr().out)
+    wait = r"with weight:ana=3 the mean wait is .+ in place of .+, and \d+ of .+ gain.*, \d+ lose"
+    assert re.search(wait, " ".join(capsys.readouterr().out.split()))
     shared = plain_replay(workload(), "drf/best-fit")
     alone = replay_dedicated(workload(), "drf/best-fit", plain_replay)
     assert found["policies"]["drf/best-fit, dedicated"] == summary_of(workload(), alone)
@@ -532,11 +533,13 @@ def test_a_change_is_compared_with_its_own_policy(
     others = ("-p", "recorded", "-p", "slots:4", "-p", "drf/first-fit", "-p", "drf/rrr")
     for given in (("-p", "drf/best-fit"), ("-p", "recorded", "-p", "drf/best-fit", *others[2:])):
         assert simulate(logged, *given, *change, "--report", report) == 0
-        headline = "Against drf/best-fit, of 2 users: under drf/best-fit, weight:user-1=2 "
+        headline = "Compared with drf/best-fit: with weight:user-1=2 the mean wait is "
         assert headline in " ".join(capsys.readouterr().out.split())
         assert headline in page(report)
     assert simulate(logged, *others[:2], "-p", "drf/best-fit", *change, "--today", "recorded") == 0
-    assert "Against recorded, of 2 users: " in " ".join(capsys.readouterr().out.split())
+    assert "Compared with recorded: under drf/best-fit, weight:user-1=2 " in " ".join(
+        capsys.readouterr().out.split()
+    )
 
 
 def test_on_the_page_today_is_what_the_log_says(logged: Path, tmp_path: Path) -> None:

@@ -29,10 +29,10 @@ def test_periods_in_words(first: str, last: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("first", "hours", "labels"),
     [
-        ("2025-03-03 06:00", 72, "12:00|Tue 4 Mar|12:00|Wed 5 Mar|12:00|Thu 6 Mar"),
-        ("2025-03-03 06:00", 168, "Tue 4|Wed 5|Thu 6|Fri 7|Sat 8|Sun 9|Mon 10"),
-        ("2025-03-05", 24 * 40, "Mon 10 Mar|Mon 17 Mar|Mon 24 Mar|Mon 31 Mar|Mon 7 Apr"),
-        ("2024-12-15", 24 * 100, "Mon 23 Dec|Mon 6 Jan|Mon 20 Jan"),
+        ("2025-03-03 06:00", 72, "12:00|Tue 4 Mar|12:00|Wed 5|12:00|Thu 6"),
+        ("2025-03-03 06:00", 168, "Tue 4 Mar|Wed 5|Thu 6|Fri 7|Sat 8|Sun 9|Mon 10"),
+        ("2025-03-05", 24 * 40, "Mon 10 Mar|Mon 17|Mon 24|Mon 31|Mon 7 Apr"),
+        ("2024-12-15", 24 * 100, "Mon 23 Dec|Mon 6 Jan|Mon 20|Mon 3 Feb"),
         ("2024-12-15", 24 * 200, "Jan 2025|Feb 2025|Mar 2025|Apr 2025|May 2025|Jun 2025|Jul 2025"),
         ("2025-03-03 06:00", 2, "06:00|06:30|07:00|07:30|08:00"),
     ],
@@ -41,7 +41,7 @@ def test_marks_are_round_dates(first: str, hours: int, labels: str) -> None:
     begin = datetime.fromisoformat(first)
     found = [text for _, text in date_marks(begin, begin + timedelta(hours=hours))]
     for label, text in zip(labels.split("|"), found, strict=False):
-        assert text.startswith(label)
+        assert text == label
 
 
 @given(DATES, st.floats(1, 3e9))

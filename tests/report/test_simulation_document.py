@@ -222,8 +222,11 @@ def test_gains_and_losses_are_counted(name: str) -> None:
         unchanged = today.workload.n_users - gained - lost
         assert row == pytest.approx([gained, lost, unchanged, 0, *means])
         if policy in shared[1:4]:
-            counts = rf"under {re.escape(policy)} {gained} gain( \(.+?\))?, {lost} lose"
-            assert re.search(counts, read(name)[1])
+            run = policy.removeprefix(f"{shared[0]}, ")
+            run = f"{'under' if run == policy else 'with'} {re.escape(run)}"
+            wait = r"( the mean wait is \S+ \S+ in place of \S+ \S+, and)?"
+            counts = rf"{gained} of \d+ users? gain( \(.+?\))?, {lost} lose"
+            assert re.search(rf"{run}{wait} {counts}", read(name)[1])
 
 
 def test_the_table_of_policies_has_the_figures() -> None:
@@ -247,9 +250,8 @@ def test_the_table_of_policies_has_the_figures() -> None:
 def test_a_user_that_waits_loses() -> None:
     """Under DRF both jobs run at once; the larger takes both slots, and the other waits 50 s."""
     reader, shown, _ = read("one user")
-    assert (
-        "under slots:2 0 gain, 1 lose (completion time of user-0 +41.7 %) (mean wait 25 s" in shown
-    )
+    wait = "under slots:2 the mean wait is 25 s in place of 0 s, and "
+    assert f"{wait}0 of 1 user gain, 1 lose (completion time of user-0 +41.7 %)" in shown
     assert "user-0 +41.7 %" in shown
     assert gains_of(page_of("one user")) == [[0, 1, 0, 0, 85, 60, 25, 0]]
     cells = [a for _, a in reader.table("Mean completion time of each user") if "data-value" in a]
@@ -289,7 +291,7 @@ def test_jobs_that_never_ran_are_named() -> None:
     assert not any(about.startswith("Distribution") for about in reader.pictures())
     _, shown, _ = read("slots run nothing")
     assert "2 tasks of 2 jobs, under slots:1: job-0, job-1" in shown
-    assert re.search(r"0 gain, 2 lose( \(.+?\))?, but 2 tasks can run nowhere", shown)
+    assert re.search(r"0 of 2 users gain, 2 lose( \(.+?\))?, but 2 tasks can run nowhere", shown)
 
 
 def test_sharing_is_compared_with_being_alone() -> None:

@@ -84,7 +84,7 @@ def test_starts_are_left_out_where_earlier_jobs_ran(tmp_path: Path, capsys: Capt
     words = ["simulate", str(trace), "-p", "drf/best-fit", "--from", "3900", "--report", str(page)]
     assert run(words) == 0
     assert "recorded is" not in capsys.readouterr().out
-    assert "Against recorded" not in page.read_text()
+    assert "Compared with recorded" not in page.read_text()
     assert f"Reference: drf/best-fit. {left_out.capitalize()}." in page.read_text()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 import polars as pl
@@ -47,15 +48,21 @@ def date_marks(first: datetime, last: datetime) -> list[tuple[datetime, str]]:
         dates = pl.datetime_range(begin, last, step, eager=True)
         marks = dates.filter(dates >= first).to_list()
         if marks and len(marks) <= MOST_MARKS:
-            return [(mark, _mark_text(mark, step)) for mark in marks]
+            return list(zip(marks, _mark_texts(marks, step), strict=True))
     return []
 
 
-def _mark_text(mark: datetime, step: str) -> str:
-    if step.endswith("mo"):
-        return f"{mark:%b %Y}"
-    is_midnight = mark.hour == mark.minute == 0
-    return f"{mark:%a} {_day(mark, f'{mark:%b}')}" if is_midnight else f"{mark:%H:%M}"
+def _mark_texts(marks: list[datetime], step: str) -> Iterator[str]:
+    """Yield times and dates, of these the month only where it is another one."""
+    month = 0
+    for mark in marks:
+        if step.endswith("mo"):
+            yield f"{mark:%b %Y}"
+        elif mark.hour or mark.minute:
+            yield f"{mark:%H:%M}"
+        else:
+            yield f"{mark:%a} {mark.day}{'' if mark.month == month else f' {mark:%b}'}"
+            month = mark.month
 
 
 def _day(date: datetime, rest: str) -> str:

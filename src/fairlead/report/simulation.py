@@ -185,25 +185,14 @@ def _verdict(runs: Runs, found: Mapping[str, Figures], changed: Collection[str])
     parts = []
     others = sorted(runs.others, key=lambda against: against.name not in changed)
     for against in others[:USERS_NAMED]:
-        gained, lost = int(against.comparison.gained.sum()), int(against.comparison.lost.sum())
         nowhere = found[against.name]["unplaceable"]
         unplaced = f", but {counted(nowhere, 'task')} can run nowhere" if nowhere else ""
-        after, before = against.means("wait")
-        wait = ""
-        if not np.isnan(after + before):
-            unit, size = time_unit(max(after, before))
-            after_text, before_text = number(after / size), number(before / size)
-            wait = f" (mean wait {after_text} {unit} in place of {before_text} {unit})"
         if waiting := found[against.name]["waiting"]:
             unplaced += f", and {still_wait(waiting)}"
-        gain = against.extreme(against.comparison.gained, least=True)
-        loss = against.extreme(against.comparison.lost, least=False)
-        users = f"{gained:,} gain{_most(gain)}, {lost:,} lose{_most(loss)}"
-        parts.append(f"under {short_name(against.name)} {users}{wait}{unplaced}")
+        parts.append(f"{_change_text(against, runs.today)}{unplaced}")
     if len(runs.others) > len(parts):
         parts.append(f"{len(runs.others) - len(parts):,} more below")
-    users = counted(runs.baseline.workload.n_users, "user")
-    text = f"Against {short_name(runs.today)}, of {users}: {'; '.join(parts)}"
+    text = f"Compared with {short_name(runs.today)}: {'; '.join(parts)}"
     if not parts:
         completed = found[runs.today]["completed"]
         text = f"{counted(completed, 'task')} completed under {short_name(runs.today)}"
@@ -223,6 +212,24 @@ def _verdict(runs: Runs, found: Mapping[str, Figures], changed: Collection[str])
         owed = f" Under {short_name(runs.today)}, {today}."
     kind = FAILS if unlucky else MUTED
     return Statement(kind, f"{text}. {nothing[0].upper()}{nothing[1:]}.{owed}")
+
+
+def _change_text(against: ComparedPolicy, today: str) -> str:
+    """Write how the mean wait changes, and how many users gain and lose."""
+    comparison = against.comparison
+    changed = against.name.removeprefix(f"{today}, ")
+    run = f"{'under' if changed == against.name else 'with'} {short_name(changed)}"
+    after, before = against.means("wait")
+    wait = ""
+    if not np.isnan(after + before):
+        unit, size = time_unit(max(after, before))
+        after_text, before_text = (f"{number(time / size)} {unit}" for time in (after, before))
+        wait = f" the mean wait is {after_text} in place of {before_text}, and"
+    gain = _most(against.extreme(comparison.gained, least=True))
+    loss = _most(against.extreme(comparison.lost, least=False))
+    gained, lost = int(comparison.gained.sum()), int(comparison.lost.sum())
+    users = counted(len(comparison.users), "user")
+    return f"{run}{wait} {gained:,} of {users} gain{gain}, {lost:,} lose{loss}"
 
 
 def _most(change: str) -> str:
