@@ -397,6 +397,8 @@ def simulate(
                 | _reasons(explain, reasons)
             ),
         )
+        if form is not None:
+            _warn_of_unsolved(shown)
         table = table_text(shown, form)
         if form is not None and chosen is not None:
             table = frame_text(chosen_frame(shown.to_frame("figures"), chosen), form)
@@ -493,6 +495,14 @@ def _figures(
         sharing = compare(outcomes[alone[0]].summary, outcomes[alone[1]].summary)
         figures["sharing"] = sharing.to_dict() | {"baseline": alone[1]}
     return figures
+
+
+def _warn_of_unsolved(outcomes: Mapping[str, Outcome]) -> None:
+    """Name the runs without fair shares at some instants, which no table shows."""
+    for name, outcome in outcomes.items():
+        fairness = outcome.summary.fairness
+        if fairness is not None and fairness.gap is not None:
+            complain(f"warning: under {name}, {fairness.gap}")
 
 
 def _reasons(user: str | None, reasons: Mapping[str, WaitingJob | None]) -> dict[str, Any]:

@@ -48,6 +48,8 @@ def extremes_text(
     if longest.max() > 0:
         wait = duration(float(longest.max()))
         parts.append(f"waited longest with nothing running: {_first(names, longest)}, {wait}")
+    if fairness.has_no_answer:
+        parts.insert(0, "no fair shares are known")
     return "; ".join(parts) or "every user held its fair share all the time"
 
 

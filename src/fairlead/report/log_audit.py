@@ -152,12 +152,8 @@ def _blocks(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> Ite
         yield Prose(f"{left_out_text(audit)}.", "warning")
     if audit.held_too_much:
         yield Prose(HELD_TOO_MUCH, "warning")
-    if fairness.unsolved:
-        yield Prose(
-            f"{fairness.mechanism} has no certified answer at {fairness.unsolved:,} of "
-            f"{len(fairness.time):,} instants, which do not count.",
-            "warning",
-        )
+    if fairness.gap is not None:
+        yield Prose(f"{fairness.gap}; these do not count.", "warning")
     if notes := audit.workload.notes:
         lines = [f"{what}: {count:,}" for what, count in notes.items()]
         yield Listing(lines, "when the log was read", "warning")

@@ -300,12 +300,11 @@ def _warnings(runs: Runs, found: Mapping[str, Figures]) -> Iterator[Block]:
                 "with the other policies'.",
                 "warning",
             )
-        fairness = found[name]["fairness"]
-        if fairness is not None and fairness["unsolved"]:
-            unsolved = f"{fairness['unsolved']:,} of {fairness['instants']:,} instants"
+        fairness = runs.shared[name].summary.fairness
+        if fairness is not None and fairness.gap is not None:
             yield Prose(
-                f"Under {short_name(name)}, {fairness['mechanism']} has no certified answer at "
-                f"{unsolved}, which do not count in the fairness error.",
+                f"Under {short_name(name)}, {fairness.gap}; these do not count in the fairness "
+                "error.",
                 "warning",
             )
         if takes_too_much(runs.outcomes[name]):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fairlead.errors import InputError
+from fairlead.errors import FairleadError, InputError
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.run_log import RunLog
 from fairlead.model.task_kinds import kinds_of_tasks
@@ -168,8 +168,8 @@ def audit_log(
     ------
     InputError
         When the trace lacks the times of tasks, or `since` is not before `until`.
-    RefusalError
-        When the mechanism does not admit the problem of some instant.
+    FairleadError
+        When the mechanism has no answer at any instant.
 
     Notes
     -----
@@ -206,6 +206,8 @@ def audit_log(
         mechanism=mechanism,
         since=since,
     )
+    if fairness.has_no_answer:
+        raise FairleadError(fairness.fault)
     active = (outcomes.submit <= until) & (until < outcomes.over) & ~outcomes.never_active
     runs = np.zeros(workload.n_tasks, dtype=bool)
     runs[log.task[(log.start <= until) & (until < log.end)]] = True

@@ -158,6 +158,7 @@ FIGURES = (
     "mean_slowdown",
     "mean_bounded_slowdown",
     "fairness_error",
+    "unsolved",
 )
 TIME_FIGURES = (  # seconds
     "makespan",
@@ -205,6 +206,7 @@ class Outcomes(dict[str, Outcome], Shown):
 
     def _columns(self, what: str) -> Mapping[str, Any]:
         rows = [outcome.to_dict() for outcome in self.values()]
+        rows = [row | {"unsolved": row["fairness"]["unsolved"]} for row in rows]
         figures = FIGURES if what == "policies" else ALL_FIGURES
         columns = {figure: [row[figure] for row in rows] for figure in figures}
         # As the tables: while jobs arrive. Over the makespan, a late task would hide differences.
@@ -302,7 +304,8 @@ def simulate(
         `since`.
     fair : str
         Mechanism of the fair shares, for the fairness error: one of `FAIR`, or one of your own
-        (`fairlead.mechanism`).
+        (`fairlead.mechanism`). Instants where it has no answer do not count; frames have their
+        number as ``unsolved``.
     queues : Path or str, optional
         A file with a tree of queues, to which the users belong.
     on_found : callable, optional

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from math import sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from scipy.stats import t as student_t
@@ -26,6 +26,7 @@ from fairlead.model.notebooks import Shown
 from fairlead.model.run_log import RECORDED
 from fairlead.simulation._study_variations import Trace, Variation, Window, parts_of
 from fairlead.simulation.metrics.distribution import mean, percentile
+from fairlead.simulation.metrics.fairness_error import Unsolved
 from fairlead.simulation.metrics.task_outcomes import JobTimes
 from fairlead.simulation.planned_runs import Policies, plan_runs, policies_of
 from fairlead.simulation.simulate import FAIR, Outcome, RunsFailedError, simulate, still_wait
@@ -34,6 +35,7 @@ from fairlead.traces.resampling import WEEK, resampled
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
+T = TypeVar("T")
 CONFIDENCE = 0.95
 MOST_SEEDS = 10_000
 MEASURES = (
@@ -98,6 +100,8 @@ class Study(Shown):
         By measure, differences from the first policy, as `differences_of` gives them.
     failed : mapping of str to mapping of str to str
         By policy and variation, the fault of each run whose rule failed.
+    unsolved : mapping of str to mapping of str to Unsolved
+        By policy and variation, the instants without fair shares of each run that has some.
     """
 
     policies: tuple[str, ...]
@@ -105,6 +109,7 @@ class Study(Shown):
     figures: Mapping[str, FloatArray]
     changes: Mapping[str, FloatArray]
     failed: Mapping[str, Mapping[str, str]]
+    unsolved: Mapping[str, Mapping[str, Unsolved]] = field(default_factory=dict)
     frames = ("runs", "means", "differences")
 
     @property
@@ -126,17 +131,13 @@ class Study(Shown):
         if not chosen:
             raise InputError(f"the study has no load {load!r:.60}", "load")
         variations = tuple(self.variations[k] for k in chosen)
-        names = set(map(str, variations))
-        failed = {
-            policy: {name: why for name, why in faults.items() if name in names}
-            for policy, faults in self.failed.items()
-        }
         return Study(
             self.policies,
             variations,
             {name: rows[:, chosen] for name, rows in self.figures.items()},
             {name: rows[:, chosen] for name, rows in self.changes.items()},
-            {policy: faults for policy, faults in failed.items() if faults},
+            _of_variations(self.failed, variations),
+            _of_variations(self.unsolved, variations),
         )
 
     def _known(self, measure: str) -> str:
@@ -162,7 +163,7 @@ class Study(Shown):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """A sentence for each policy under which tasks still wait at the end of runs."""
+        """A sentence for each policy that leaves tasks waiting, or lacks fair shares."""
         found = []
         for policy, row in zip(self.policies, self.figures["waiting"], strict=True):
             tasks, runs = int(np.nansum(row)), int((row > 0).sum())
@@ -172,6 +173,16 @@ class Study(Shown):
                     f"{len(self.variations)} variations: its means are of the others, and its "
                     "differences of jobs complete under both policies"
                 )
+        for policy, gaps in self.unsolved.items():
+            first, *others = gaps.values()
+            gap = first._replace(
+                unsolved=first.unsolved + sum(each.unsolved for each in others),
+                instants=first.instants + sum(each.instants for each in others),
+            )
+            found.append(
+                f"under {policy}, {gap}, in {len(gaps)} of {len(self.variations)} variations: its "
+                "fairness errors are of the other instants, so a difference compares unlike times"
+            )
         return tuple(found)
 
     @property
@@ -208,6 +219,10 @@ class Study(Shown):
                     name: _as_dict(self.difference(name, policy), "pairs") for name in self.figures
                 }
                 for policy in self.policies[1:]
+            },
+            "unsolved": {
+                policy: {name: gap._asdict() for name, gap in gaps.items()}
+                for policy, gaps in self.unsolved.items()
             },
         }
 
@@ -321,7 +336,7 @@ def study(
     -------
     Study
         Its `failed` has the faults of rules that failed. The other runs go on. Its `cautions` name
-        policies that leave tasks waiting.
+        policies that leave tasks waiting, and those without fair shares at some instants.
 
     Raises
     ------
@@ -363,6 +378,7 @@ def study(
     figures: dict[str, FloatArray] = {}
     changes: dict[str, FloatArray] = {}
     failed: dict[str, dict[str, str]] = {}
+    unsolved: dict[str, dict[str, Unsolved]] = {}
     last_fault: RunsFailedError | None = None
     for v, (variation, workload) in enumerate(plans):
         if on_progress is not None:
@@ -397,6 +413,9 @@ def study(
                 continue
             outcome = outcomes[run.name]
             found = figures_of(outcome)
+            fairness = outcome.summary.fairness
+            if fairness is not None and fairness.gap is not None:
+                unsolved.setdefault(run.name, {})[str(variation)] = fairness.gap
             pairs = differences_of(outcome, first) if first is not None else {}
             for name, value in found.items():
                 for table, each in ((figures, value), (changes, pairs.get(name, np.nan))):
@@ -407,7 +426,20 @@ def study(
     if on_progress is not None:
         on_progress(len(plans), len(plans))
     names = tuple(run.name for run in runs)
-    return Study(names, tuple(variation for variation, _ in plans), figures, changes, failed)
+    variations = tuple(variation for variation, _ in plans)
+    return Study(names, variations, figures, changes, failed, unsolved)
+
+
+def _of_variations(
+    found: Mapping[str, Mapping[str, T]], variations: Sequence[Variation]
+) -> dict[str, dict[str, T]]:
+    """Return what was found in some variations, of the policies with any."""
+    names = set(map(str, variations))
+    kept = {
+        policy: {name: each for name, each in rows.items() if name in names}
+        for policy, rows in found.items()
+    }
+    return {policy: rows for policy, rows in kept.items() if rows}
 
 
 def figures_of(outcome: Outcome) -> dict[str, float]:

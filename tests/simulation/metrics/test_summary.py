@@ -129,6 +129,7 @@ def test_by_hand() -> None:
         "mechanism": "drfh",
         "instants": 100,
         "unsolved": 0,
+        "fault": None,
         "jain": pytest.approx(1.0),
         "over_a_day": 0.0,
         "over_a_week": 0.0,

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fairlead.errors import CertificateError, InputError
+from fairlead.errors import FairleadError, InputError
+from fairlead.mechanisms.catalogue import find_mechanism
 from fairlead.mechanisms.fair_share import FairShares
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.run_log import RunLog
@@ -19,6 +20,22 @@ from fairlead.simulation.metrics.task_outcomes import TaskOutcomes
 from fairlead.simulation.metrics.utilization import Capacity, check_time
 
 SECONDS_PER_HOUR = 3600.0
+LONGEST_FAULT = 200  # characters
+
+
+class Unsolved(NamedTuple):
+    """Instants at which a mechanism has no answer."""
+
+    mechanism: str
+    unsolved: int  # number of these instants
+    instants: int  # of all instants
+    fault: str  # the first one
+
+    def __str__(self) -> str:
+        return (
+            f"{self.mechanism} has no certified answer at {self.unsolved:,} of {self.instants:,} "
+            f"instants ({self.fault})"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,11 +54,24 @@ class FairnessError:
     weight: FloatArray  # (N,)
     part: float  # seconds that each instant stands for
     since: float = 0.0  # beginning of the first instant's part, seconds
+    fault: str = ""  # of the first instant where no answer was proved
 
     @property
     def unsolved(self) -> int:
         """Instants at which no answer was proved; they do not count."""
         return int(np.isnan(self.fair).any(axis=1).sum())
+
+    @property
+    def gap(self) -> Unsolved | None:
+        """The instants at which no answer was proved; None if there is none."""
+        if not self.unsolved:
+            return None
+        return Unsolved(self.mechanism, self.unsolved, len(self.time), self.fault)
+
+    @property
+    def has_no_answer(self) -> bool:
+        """Whether no answer was proved at any instant with an active user."""
+        return self.unsolved > 0 and bool(np.isnan(self.error).all())
 
     @property
     def error(self) -> FloatArray:
@@ -82,6 +112,8 @@ class FairnessError:
     def held_hours(self) -> FloatArray:
         """(N,) float: cluster-hours that each user held, at the instants that count.
 
+        Not a number where no answer was proved.
+
         Times the cluster's amount of the user's dominant resource, such as GPUs, it is in
         GPU-hours.
         """
@@ -100,7 +132,7 @@ class FairnessError:
     def _hours(self, share: FloatArray) -> FloatArray:
         """Return (N,) the integrals of (I, N) weighted shares, in hours of the whole cluster."""
         is_known = ~np.isnan(self.fair).any(axis=1)
-        total = share[is_known].sum(axis=0)
+        total = np.nan if self.has_no_answer else share[is_known].sum(axis=0)
         hours: FloatArray = total * self.weight * self.part / SECONDS_PER_HOUR
         return hours
 
@@ -159,13 +191,17 @@ def measure_fairness(
     `fairlead.mechanisms.fair_share.FairShares` defines. Fair shares are of divisible
     tasks, so whole tasks differ from them under the fairest policy too.
 
-    Raises InputError for times and mechanisms without meaning, RefusalError when the mechanism does
-    not admit the problem of some instant. Cost that of the mechanism for each instant: under DRFH
-    some 10 ms for 250 users on 10 groups, a second for 15,000 kinds of tasks on 60 groups.
+    An instant has no answer where the mechanism raises a FairleadError: it refuses the problem, or
+    proves no answer, or a function of the user's fails.
+
+    Raises InputError for times and mechanisms without meaning. Cost that of the mechanism for each
+    instant: under DRFH some 10 ms for 250 users on 10 groups, a second for 15,000 kinds of tasks on
+    60 groups.
     """
     if instants < 1:
         raise InputError(f"must be a positive number, not {instants}", "instants")
     check_time(until, "until")
+    find_mechanism(mechanism)
     times = since + (np.arange(instants) + 0.5) / instants * (until - since)
     steps = capacity.at(times)
     user_of_set = workload.job_user[workload.set_job]
@@ -182,6 +218,7 @@ def measure_fairness(
     is_due = workload.weight > 0
     held, fair = np.zeros((2, instants, workload.n_users))
     active = np.zeros((instants, workload.n_users), dtype=bool)
+    fault = ""
     for i, snapshot in enumerate(snapshots(workload, log, outcomes, times)):
         active[i, user_of_set[snapshot.active > 0]] = True
         active[i] &= is_due
@@ -189,10 +226,11 @@ def measure_fairness(
         try:
             servers = capacity.servers[steps[i]]
             fair[i] = shares.fair(snapshot.active, workload.cluster.capacity, servers).share
-        except CertificateError:
+        except FairleadError as error:
             fair[i] = np.nan
+            fault = fault or " ".join(str(error).split())[:LONGEST_FAULT]
     part = (until - since) / instants
-    return FairnessError(mechanism, times, held, fair, active, workload.weight, part, since)
+    return FairnessError(mechanism, times, held, fair, active, workload.weight, part, since, fault)
 
 
 class Snapshot(NamedTuple):

@@ -107,6 +107,7 @@ class Summary:
                 "mechanism": fairness.mechanism,
                 "instants": len(fairness.time),
                 "unsolved": fairness.unsolved,
+                "fault": fairness.fault or None,
                 "jain": fairness.jain,
                 "over_a_day": fairness.over(DAY),
                 "over_a_week": fairness.over(7 * DAY),
@@ -222,8 +223,6 @@ def summarise(
     InputError
         When a time is not positive, `since` is negative or not before the other times, there are
         no bins, or the mechanism is unknown.
-    RefusalError
-        When the mechanism's definition does not admit the problem of some instant.
 
     Notes
     -----

@@ -1,0 +1,155 @@
+"""Fair shares without an answer at some instants: counted, named, and never the end of a run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fairlead
+from fairlead.cli.main import run
+from fairlead.errors import FairleadError, InputError
+from fairlead.model.workload import Workload
+from fairlead.scheduler.own_rules import ClusterView
+from fairlead.simulation.log_audit import audit_log
+from fairlead.simulation.metrics.summary import summarise
+from fairlead.traces.parquet_trace import write_parquet
+
+pytestmark = pytest.mark.usefixtures("few_instants")  # at 1, 3, 5, 7 and 9 s
+POLICIES: Any = ["drf/first-fit"]
+
+
+def never(view: ClusterView) -> None:
+    """Start nothing."""
+
+
+def ana_then_bo_then_cy() -> Workload:
+    """Return tasks of 1 of 4 cores: ana's of 10 s at 0 s, bo's of 1 s at 4 s, and cy's at 10 s."""
+    problem = fairlead.Problem.from_arrays([[4]], [[1]], resources=["cpu"])
+    return Workload.from_arrays(
+        problem.cluster,
+        ["ana", "bo", "cy"],
+        job_user=[0, 1, 2],
+        job_submit=[0, 4, 10],
+        set_job=[0, 1, 2],
+        set_tasks=[1, 1, 1],
+        shapes=[[1], [1], [1]],
+        task_duration=[10, 1, 1],
+    )
+
+
+@pytest.fixture
+def alone() -> str:
+    """Name a mechanism that has an answer for one user only."""
+
+    @fairlead.mechanism("alone")
+    def alone(problem: fairlead.Problem) -> Any:
+        if problem.n_users > 1:
+            return 2 * problem.gamma
+        return fairlead.solve(problem, "drfh").tasks
+
+    return "alone"
+
+
+@pytest.fixture
+def broken() -> str:
+    @fairlead.mechanism("broken")
+    def broken(problem: fairlead.Problem) -> Any:
+        return problem.nothing  # type: ignore[attr-defined]
+
+    return "broken"
+
+
+def test_frames_count_the_instants_without_an_answer(alone: str) -> None:
+    runs = fairlead.simulate(
+        ana_then_bo_then_cy(), ["drf/first-fit", never], fair=alone, processes=1
+    )
+    # Bo's task is over before the instant of 5 s, or waits at three instants.
+    for what in ("policies", "figures"):
+        frame = runs.to_frame(what)
+        place = frame.columns.index("fairness_error")
+        assert frame.columns[place + 1] == "unsolved"
+        assert frame["unsolved"].to_list() == [0, 3]
+        assert frame["fairness_error"].to_list() == pytest.approx([0.0, 1.0])
+    fine, gaps = (outcome.to_dict()["fairness"] for outcome in runs.values())
+    assert fine["fault"] is None
+    assert gaps["fault"].startswith("alone: gives u1 ")
+
+
+def test_a_mechanism_that_raises_leaves_other_figures(broken: str) -> None:
+    runs = fairlead.simulate(ana_then_bo_then_cy(), POLICIES, fair=broken, processes=1)
+    (row,) = runs.to_frame().to_dicts()
+    assert (row["fairness_error"], row["unsolved"]) == (None, 5)
+    assert (row["makespan"], row["mean_wait"]) == (11.0, 0.0)
+    figures = runs["drf/first-fit"].to_dict()
+    assert figures["fairness"]["fault"].startswith("broken: AttributeError: ")
+    assert figures["fairness"]["jain"] is figures["fairness"]["over_a_day"] is None
+    assert figures["users"]["ana"]["owed_cluster_hours"] is None
+    with pytest.raises(InputError, match="nonsense"):
+        summarise(ana_then_bo_then_cy(), runs["drf/first-fit"].log, mechanism="nonsense")
+
+
+def test_a_fault_is_one_short_line() -> None:
+    @fairlead.mechanism("talks")
+    def talks(_: fairlead.Problem) -> Any:
+        raise fairlead.FairleadError("much\n" * 1000)
+
+    runs = fairlead.simulate(ana_then_bo_then_cy(), POLICIES, fair="talks", processes=1)
+    fault = runs["drf/first-fit"].to_dict()["fairness"]["fault"]
+    assert fault.startswith("much much")
+    assert len(fault) <= 200
+
+
+def test_a_study_names_the_runs_with_such_instants(alone: str) -> None:
+    day = ana_then_bo_then_cy()
+    found = fairlead.study(
+        {"a": day, "b": day}, ["drf/first-fit", never], fair=alone, loads=[1, 0.5], processes=1
+    )
+    assert list(found.unsolved) == ["never"]
+    assert found.figures["fairness_error"][1, 0] == pytest.approx(1.0)
+    (caution,) = (each for each in found.at(1).cautions if "alone" in each)
+    for part in ("under never", "at 6 of 10 instants", "alone: gives u1", "in 2 of 2 variations"):
+        assert part in caution
+    assert caution in repr(found.at(1))
+    assert found.at(1).to_dict()["unsolved"]["never"]["a"]["unsolved"] == 3
+    assert found.at(1).to_dict()["unsolved"].keys() == {"never"}
+    fine = fairlead.study({"a": day, "b": day}, POLICIES, fair=alone, processes=1)
+    assert (fine.unsolved, fine.cautions) == ({}, ())
+
+
+def test_a_study_keeps_its_replays(broken: str) -> None:
+    found = fairlead.study(ana_then_bo_then_cy(), POLICIES, fair=broken, processes=1)
+    assert found.mean("makespan", "drf/first-fit").mean == 11.0
+    assert found.mean("fairness_error", "drf/first-fit").count == 0
+    (caution,) = found.cautions
+    assert "at 5 of 5 instants (broken: AttributeError" in caution
+
+
+@pytest.mark.parametrize("more", [[], ["--format", "csv"], ["--format", "latex"]])
+@pytest.mark.parametrize("traces", [["a"], ["a", "b"]])
+def test_the_command_warns_of_such_instants(
+    more: list[str], traces: list[str], broken: str, tmp_path: Path, capsys: Any
+) -> None:
+    files = [tmp_path / f"{name}.parquet" for name in traces]
+    for file in files:
+        write_parquet(ana_then_bo_then_cy(), file)
+    words = ["simulate", *map(str, files), "-p", "drf/first-fit", "--fair", broken, *more]
+    assert run([*words, "--report", str(tmp_path / "page.html")]) == 0
+    shown = capsys.readouterr()
+    text = " ".join((shown.err if more else shown.out).split())
+    assert "broken has no certified answer at " in text
+    assert "AttributeError" in text
+    assert "has no certified answer" in (tmp_path / "page.html").read_text()
+    assert "fair share all the time" not in shown.out
+
+
+@pytest.mark.parametrize("until", [10.0, 1000.0])
+def test_an_audit_of_a_log_needs_an_answer(broken: str, until: float) -> None:
+    """Instants without an active user, such as those after the last job, are none."""
+    log = replace(ana_then_bo_then_cy(), task_start=np.array([0.0, 4.0, 10.0]))
+    audit_log(log, 0.0, until, instants=5)
+    with pytest.raises(FairleadError, match="broken: AttributeError"):
+        audit_log(log, 0.0, until, mechanism=broken, instants=500)
