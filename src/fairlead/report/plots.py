@@ -39,16 +39,17 @@ def plot(answer: object) -> Figure:
 
     Users' shares of an allocation, a filling or several allocations; held and due shares of an
     audit; shares over time of a run, until the last submission; running tasks over time of a log;
-    the waits under several policies.
+    the waits under several policies. Where there is nothing to draw, such as waits where no job
+    waits, the title of the empty picture names that.
 
     Raises
     ------
     InputError
-        When there is nothing to draw, such as waits where no task started.
+        For an object that has no picture.
     FairleadError
         Without plotly.
     """
-    figure = plotly_figure(*_figure_of(answer), type(answer).__name__)
+    figure = plotly_figure(*_figure_of(answer))
     over_time = isinstance(answer, Outcome | RunLog)
     waits = isinstance(answer, Outcomes)
     figure.update_xaxes(title="wait" if waits else "time" if over_time else "dominant share")
@@ -56,14 +57,16 @@ def plot(answer: object) -> Figure:
     return figure
 
 
-def plotly_figure(title: str, drawn: charts.Figure | None, drawn_from: str) -> Figure:
+def plotly_figure(
+    title: str, drawn: charts.Figure | None, why_empty: str = "nothing to draw"
+) -> Figure:
     """Return a picture of the chart kit with its title; errors are those of `plot`."""
     try:
         graph_objects = import_module("plotly.graph_objects")
     except ImportError:
         raise FairleadError(f"pictures need plotly: {how_to_install('notebook')}") from None
     if drawn is None:
-        raise InputError("has nothing to draw", drawn_from)
+        title, drawn = f"{title}: {why_empty}", {"data": [], "layout": charts.layout()}
     # A page of a report writes titles and legends beside its pictures.
     layout = drawn["layout"] | {
         "title": {"text": title, "font": {"size": 15}},

@@ -147,15 +147,12 @@ def plot(found: Study, name: str) -> plotly.graph_objects.Figure:
 
     Raises
     ------
-    InputError
-        Without two pairs of runs under two policies.
     FairleadError
         Without plotly.
     """
     title = f"Change of the {_label(name)} from {found.policies[0]}"
-    return plotly_figure(
-        title, _picture(found, name), "a study without two policies and two variations"
-    )
+    why_empty = "nothing to draw without values of two policies in two variations"
+    return plotly_figure(title, _picture(found, name), why_empty)
 
 
 def _picture(found: Study, name: str) -> Figure | None:
