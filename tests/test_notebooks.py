@@ -14,8 +14,10 @@ import pytest
 
 import fairlead
 from fairlead.errors import CertificateError, FairleadError, InputError
+from fairlead.mechanisms.problem_comparison import compare_problems
 from fairlead.model.allocation import Allocation, Certificate
 from fairlead.model.workload import Workload, first_seconds
+from fairlead.scheduler.own_rules import ClusterView, GroupView
 from fairlead.simulation.simulate import Outcome
 from fairlead.traces.generator import generate_day
 from random_problems import random_problem
@@ -86,13 +88,62 @@ def test_frames_of_runs(outcome: Outcome) -> None:
     np.testing.assert_array_equal(log["start"], outcome.log.start)
     starts = outcome.to_frame("starts")
     assert starts.height == log.height
-    assert starts.drop("job", "user").equals(log)
+    assert starts.drop("job", "user", "server_name", "submit").equals(log)
+    # The servers are numbered through both groups, and by name in each.
+    groups = dict(zip(outcome.workload.cluster.groups, outcome.workload.first_server, strict=False))
+    named = [name.rsplit("-", 1) for name in starts["server_name"]]
+    assert [groups[group] + int(k) for group, k in named] == starts["server"].to_list()
+    assert outcome.workload.n_servers > len(groups) > 1
+    submit = dict(zip(outcome.workload.job_names, outcome.workload.job_submit, strict=True))
+    assert [submit[job] for job in starts["job"]] == starts["submit"].to_list()
     waits = outcome.to_frame("jobs")
     assert waits.height == outcome.workload.n_jobs
-    mean = waits["wait"].fill_nan(None).mean()
-    assert mean == pytest.approx(outcome.to_dict()["mean_wait"])
+    assert waits["wait"].mean() == pytest.approx(outcome.to_dict()["mean_wait"])
     users = outcome.to_frame()
     assert users["user"].to_list() == list(outcome.to_dict()["users"])
+
+
+def only_small(view: ClusterView) -> GroupView | None:
+    """Start tasks of one core."""
+    return next((g for g in view.waiting if g.demand["cpu"] == 1 and view.fits(g)), None)
+
+
+def ana_and_bo() -> Workload:
+    """Return tasks of 10 s for 4 cores: ana's of 1 core at 0 s, and bo's of 2 cores at 5 s."""
+    problem = fairlead.Problem.from_arrays([[4]], [[1]], resources=["cpu"])
+    return Workload.from_arrays(
+        problem.cluster,
+        ["ana", "bo"],
+        job_user=[0, 1],
+        job_submit=[0, 5],
+        set_job=[0, 1],
+        set_tasks=[1, 1],
+        shapes=[[1], [2]],
+        task_duration=[10, 10],
+    )
+
+
+def test_missing_times_are_null_in_frames() -> None:
+    runs = fairlead.simulate(ana_and_bo(), {"one": only_small}, processes=1)
+    for frame in (runs.to_frame(), *(runs["one"].to_frame(what) for what in Outcome.frames)):
+        assert frame.select(pl.selectors.float().is_nan().any()).row(0).count(True) == 0
+    jobs = runs["one"].to_frame("jobs")
+    for column in ("wait", "completion_time", "slowdown", "bounded_slowdown"):
+        assert jobs[column].null_count() == 1
+        assert jobs[column].mean() == {"wait": 0.0, "completion_time": 10.0}.get(column, 1.0)
+    before = fairlead.Problem.from_arrays([[4]], [[1]], users=["ana"])
+    after = fairlead.Problem.from_arrays([[4]], [[1]], users=["bo"])
+    assert compare_problems(before, after).to_frame()["gain"].to_list() == [None, None]
+
+
+def test_pictures_of_nothing_are_empty() -> None:
+    runs = fairlead.simulate(ana_and_bo(), "drf/best-fit", processes=1)
+    drawn = runs.plot()
+    assert len(drawn.data) == 0
+    assert "nothing to draw" in drawn.layout.title.text
+    alone = fairlead.study(ana_and_bo(), "drf/best-fit", processes=1).plot()
+    assert len(alone.data) == 0
+    assert "two policies" in alone.layout.title.text
 
 
 def test_the_figures_of_runs_are_a_table() -> None:

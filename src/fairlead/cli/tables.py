@@ -118,7 +118,7 @@ def frame_text(frame: polars.DataFrame, form: str, rows: Sequence[tuple[object, 
         return frame.write_csv()
     from tabulate import tabulate
 
-    cells = frame.fill_nan(None).rows()
+    cells = frame.rows()
     layout, missing = ("github", "–") if form == "markdown" else ("latex_booktabs", "--")
     text = tabulate(cells, frame.columns, tablefmt=layout, floatfmt=".4g", missingval=missing)
     return f"{text}\n"

@@ -121,7 +121,7 @@ def _frame(workload: Workload, log: RunLog) -> pl.DataFrame:
     users = _named(list(workload.users), workload.job_user[job])
     jobs = _named(workload.job_names.tolist(), job)
     unknown = workload.n_servers
-    names = [*_server_names(workload), None]
+    names = [*server_names(workload), None]
     servers = _named(names, np.where(log.server < 0, unknown, log.server))
     return pl.DataFrame(
         {
@@ -145,7 +145,8 @@ def _named(names: Sequence[str | None], index: NDArray[Any]) -> pl.Series:
     return pl.Series(names, dtype=pl.String).gather(index)
 
 
-def _server_names(workload: Workload) -> list[str]:
+def server_names(workload: Workload) -> list[str]:
+    """Return the name of each server: its group and its number there, such as ``big-0``."""
     cluster = workload.cluster
     return [
         f"{group}-{k}"

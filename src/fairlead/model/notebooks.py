@@ -53,9 +53,9 @@ class Shown(Tabular):
 
 
 def frame_of(columns: Mapping[str, Any]) -> polars.DataFrame:
-    """Return columns as a frame."""
+    """Return columns as a frame; numbers that are none are null, which means leave out."""
     frame: polars.DataFrame = import_module("polars").DataFrame(dict(columns))  # slow to import
-    return frame
+    return frame.fill_nan(None)
 
 
 def labelled(

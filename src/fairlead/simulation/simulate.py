@@ -14,6 +14,7 @@ from fairlead.errors import FairleadError, InputError, ProblemError
 from fairlead.executors.executor import Executor
 from fairlead.executors.local_processes import Processes
 from fairlead.formats.queue_file import load_queues
+from fairlead.formats.run_log_file import server_names
 from fairlead.mechanisms.catalogue import CATALOGUE, known_mechanism
 from fairlead.model.arguments import file_name, number, one_or_several, switch, whole_number
 from fairlead.model.notebooks import Shown
@@ -123,11 +124,14 @@ class Outcome(Shown):
             }
         if what == "starts":
             job = np.repeat(workload.set_job, workload.set_tasks)[log.task]
+            servers = np.array([*server_names(workload), None], dtype=object)  # -1 has none
             return {
                 "job": workload.job_names[job].tolist(),
                 "user": users[workload.job_user[job]].tolist(),
                 "task": log.task,
                 "server": log.server,
+                "server_name": servers[log.server].tolist(),
+                "submit": workload.job_submit[job],
                 "start": log.start,
                 "end": log.end,
                 "lost": log.lost,
