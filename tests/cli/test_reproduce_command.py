@@ -25,7 +25,7 @@ from fairlead_papers import _reproduction_document as document
 from fairlead_papers import entries as catalogue
 from fairlead_papers import setting as setting_module
 from fairlead_papers.entries import CATALOGUE
-from fairlead_papers.reproduction import DIFFERS, VERDICTS, PrintedClaim, Reproduction
+from fairlead_papers.reproduction import DIFFERS, VERDICTS, PrintedClaim, Reading, Reproduction
 from fairlead_papers.setting import Parameter, Setting
 
 Capture = pytest.CaptureFixture[str]
@@ -340,6 +340,8 @@ def test_a_parameter_changes_the_experiment(capsys: Capture) -> None:
     assert answer["set"] == {"servers": 50}
     assert answer["reproductions"]["drfh/figure-4"]["setting"].startswith("50 servers with")
     assert answer["reproductions"]["drfh/figure-4"]["verdict"] is None
+    readings = answer["reproductions"]["drfh/figure-4"]["readings"]
+    assert [reading["verdict"] for reading in readings] == [None] * 4
     status, answer = answer_of(capsys, "dynamic/theorem-1", "--set", "sequences=3")
     assert "3" in answer["reproductions"]["dynamic/theorem-1"]["setting"]
 
@@ -349,17 +351,21 @@ def test_changed_parameters_have_no_verdict(
 ) -> None:
     def differs(entry: object, setting: Setting) -> Reproduction:  # noqa: ARG001
         claim = PrintedClaim("pigs fly", False, "0 of 3")
-        return Reproduction("nothing", claims=(claim,), note="The paper has 100.")
+        reading = Reading("pigs", ours=1.0, paper=1.0, digit=0.1)
+        return Reproduction("nothing", (reading,), (claim,), note="The paper has 100.")
 
     monkeypatch.setattr(catalogue, "reproduce", differs)
     assert run(["reproduce", "drfh/figure-4", "--set", "servers=150"]) == 0
     out = capsys.readouterr().out
     assert "– With servers=150 the experiment is not the paper's, so there is no verdict.\n" in out
     assert "differs" not in out
+    assert re.search(r"pigs +100.00 % +100.00 % *\n", out)
     assert "100 servers, Best-Fit (here servers=150)\n" in out
     assert "With the paper's parameters: The paper has 100.\n" in out
     assert run(["reproduce", "drfh/figure-4", "--set", "servers=100"]) == 0  # as the paper has
-    assert "✗ Ours differs from the paper.\n" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "✗ Ours differs from the paper.\n" in out
+    assert re.search(r"pigs +100.00 % +100.00 % +equal\n", out)
     # Of two experiments only one has the parameter.
     assert run(["reproduce", "drfh/figure-3", "drfh/figure-4", "--set", "servers=150"]) == 0
     out = capsys.readouterr().out

@@ -190,7 +190,7 @@ def _one(entry: Entry, reproduction: Reproduction, changes: str) -> Iterator[Blo
     for claim in reproduction.claims:
         yield Statement(HOLDS if claim.holds else FAILS, claim.sentence, detail=claim.measured)
     if reproduction.readings:
-        yield _numbers(entry.key, reproduction.readings)
+        yield _numbers(entry.key, reproduction.readings, changes)
     for table in reproduction.tables:
         columns = [*words(table.headings[0]), *numbers(*table.headings[1:])]
         yield Prose(table.caption, "strong")
@@ -232,19 +232,20 @@ def _findings(findings: Iterable[Finding]) -> Iterator[Block]:
         yield pairs_table("Finding", rows)
 
 
-def _numbers(key: str, readings: Sequence[Reading]) -> Table:
-    """Set our numbers beside the paper's."""
+def _numbers(key: str, readings: Sequence[Reading], changes: str) -> Table:
+    """Set our numbers beside the paper's; under changed parameters without verdicts."""
     rows = [
         [
             reading.what,
             _written(reading, reading.ours),
             _written(reading, reading.paper),
             _interval(reading),
-            reading.verdict,
+            *([] if changes else [reading.verdict]),
         ]
         for reading in readings
     ]
-    columns = [*words("number"), *numbers("ours", "paper", "interval"), *words("verdict")]
+    columns = [*words("number"), *numbers("ours", "paper", "interval")]
+    columns += [] if changes else words("verdict")
     about = f"Numbers of {key}, ours and the paper's"
     return table_of(about, columns, rows, on_terminal=10_000)
 

@@ -100,8 +100,9 @@ def reproduce(
         def values() -> dict[str, Any]:
             figures = {key: reproduction.to_dict() for key, (_, reproduction) in found.items()}
             for key, (entry, _) in found.items():
-                if changes_of(entry, changed or {}):
-                    figures[key]["verdict"] = None  # it is not the paper's experiment
+                if changes_of(entry, changed or {}):  # it is not the paper's experiment
+                    for judged in (figures[key], *figures[key]["readings"]):
+                        judged["verdict"] = None
             options = {"seed": seed, "quick": quick, "set": changed}
             return {"fairlead": 1, **options, "reproductions": figures}
 
