@@ -18,7 +18,7 @@ PROBLEM = Problem.from_arrays([[9.0, 18.0], [4.0, 2.0]], [[1.0, 4.0], [3.0, 1.0]
 TRACE = random_workload(1)
 NO_WHOLE_NUMBERS = (2.5, 2.0, -1, "a", "3", None, True, np.True_, [1], np.nan, float("inf"))
 NO_SWITCHES = ("yes", 1, 0, None, [True])
-NO_FILES = (None, {}, 3, 2.5, b"x", ["x"], True)
+NO_FILES = (None, {}, 3, 2.5, b"x", ["x"], True, pl.DataFrame({"job": range(20)}))
 NO_NAMES = (3, None, "drf/best", b"drf", {"drf/best-fit"}, (x for x in "ab"))
 
 
@@ -43,6 +43,11 @@ def test_whole_numbers_of_numpy_are_some() -> None:
     found = audit(PROBLEM, "drf", lies=np.int64(2), seed=np.uint8(3))
     assert found["strategy-proofness"].searched == 2
     refused("seed", simulate, TRACE, "drf/best-fit", seed=2**64, processes=1)
+
+
+def test_a_missing_table_is_named() -> None:
+    for name, tables in (("capacity", (None, [[1, 1]])), ("demand", ([[1, 1]], None))):
+        refused(name, Problem.from_arrays, *tables)
 
 
 @pytest.mark.parametrize("wrong", NO_SWITCHES)

@@ -47,7 +47,7 @@ def switch(value: Any, name: str) -> bool:
 def file_name(value: Any, name: str) -> str | os.PathLike[str]:
     """Return the path of a file or folder, or raise InputError."""
     if not isinstance(value, str | os.PathLike):
-        raise InputError(f"must be the name of a file, not {value!r:.60}", name)
+        raise InputError(f"must be the name of a file, not of type {type(value).__name__}", name)
     return value
 
 

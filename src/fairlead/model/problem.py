@@ -363,7 +363,9 @@ def tasks_within(amounts: FloatArray, demand: FloatArray) -> FloatArray:
     return tasks
 
 
-def _matrix(values: ArrayLike, name: str) -> FloatArray:
+def _matrix(values: ArrayLike | None, name: str) -> FloatArray:
+    if values is None:
+        raise ProblemError("must be a table of numbers, not None", name)
     matrix = np.atleast_2d(read_numbers(values, name))
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise ProblemError(f"must be a non-empty matrix, not of shape {matrix.shape}", name)
