@@ -37,14 +37,13 @@ def extremes_text(
         if workload is not None and (worst := worst_time(fairness, n)) is not None:
             begin, end = (short_time(workload, time) for time in worst)
             part += f", most of it from {begin} to {end}"
-        parts.append(f"owed most: {_first(names, owed)}, {number(owed[n])} cluster-hours ({part})")
+        hours = f"{number(owed[n])} hours of the whole cluster"
+        parts.append(f"owed most: {_first(names, owed)}, {hours} ({part})")
     if owed.min() < 0:
         n = int(owed.argmin())
         part = f" ({change(-owed[n] / due[n])})" if due[n] > 0 else ""
-        parts.append(
-            f"held most beyond its fair share: {_first(names, -owed)}, {number(-owed[n])} "
-            f"cluster-hours{part}"
-        )
+        hours = f"{number(-owed[n])} {'such hours' if parts else 'hours of the whole cluster'}"
+        parts.append(f"held most beyond its fair share: {_first(names, -owed)}, {hours}{part}")
     if longest.max() > 0:
         wait = duration(float(longest.max()))
         parts.append(f"waited longest with nothing running: {_first(names, longest)}, {wait}")

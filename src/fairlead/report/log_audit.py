@@ -72,7 +72,7 @@ def log_audit_document(
 
     return Document(
         title,
-        "was it fair",
+        "what users held and were due",
         f"{found}; {lead}" if found else lead,
         _verdict(audit, limits, breaches),
         list(_blocks(audit, limits, breaches)),
