@@ -90,3 +90,12 @@ def test_the_build_admits_the_compiler_of_the_constraints() -> None:
     developers = map(Requirement, project["project"]["optional-dependencies"]["dev"])
     (same,) = (needed for needed in developers if needed.name == "mypy")
     assert same.specifier == admitted["mypy"]
+
+
+def test_all_installs_every_extra_and_the_page_lists_them() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    (everything,) = map(Requirement, extras["all"])
+    assert (everything.name, everything.extras) == ("fairlead", extras.keys() - {"all", "dev"})
+    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    assert [extra for extra in extras if f"\n| `{extra}` | " not in page] == []
