@@ -11,6 +11,7 @@ from small_problems import only_line
 
 import fairlead
 from fairlead.cli.main import run
+from fairlead.report.table_text import interval_text
 from fairlead.simulation.studies import MEASURES
 from fairlead.traces.generator import generate_day
 from fairlead.traces.parquet_trace import write_parquet
@@ -54,7 +55,8 @@ def test_latex_is_a_table_with_escaped_text(
 ) -> None:
     small.write_text(small.read_text().replace("bo", "b_o"))
     lines = answer(words, small, "latex", capsys).splitlines()
-    assert lines[0].startswith("\\begin{tabular}")
+    assert lines[0] == "% needs \\usepackage{booktabs}"
+    assert lines[1].startswith("\\begin{tabular}")
     assert lines[-1] == "\\end{tabular}"
     assert "\\toprule" in lines
     widths = {line.count(" & ") for line in lines if line.endswith("\\\\")}
@@ -89,13 +91,13 @@ def test_columns_are_chosen_with_units(small: Path, capsys: pytest.CaptureFixtur
         assert float(row["used_cpu"]) == pytest.approx(figures["horizon"]["utilization"]["cpu"])
     lines = answer((*REPLAY, "--columns", "policy,p95_wait:h"), small, "latex", capsys).splitlines()
     (heading,) = (line for line in lines if "policy" in line)
-    assert heading.split() == ["policy", "&", "p95\\_wait", "(h)", "\\\\"]
+    assert heading == "policy & 95 \\% wait (h) \\\\"
 
 
 def test_minutes_may_be_m_and_print_as_min(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     columns = ("--columns", "policy,mean_wait:m")
     lines = answer((*REPLAY, *columns), small, "markdown", capsys).splitlines()
-    assert [cell.strip() for cell in lines[0].split("|")] == ["", "policy", "mean_wait (min)", ""]
+    assert [cell.strip() for cell in lines[0].split("|")] == ["", "policy", "mean wait (min)", ""]
     assert len(lines) == 4
 
 
@@ -110,12 +112,53 @@ def test_studies_are_tables_of_differences(small: Path, capsys: pytest.CaptureFi
         assert float(rows[1][end]) == pytest.approx(getattr(wait, end) / 3600)
         assert float(rows[0][end]) == 0
     assert rows[1]["pairs"] == "2"
-    lines = answer((*REPLAY, "--seeds", "2"), small, "latex", capsys).splitlines()
-    assert sum(line.startswith(" ") and "slots:3" in line for line in lines) == len(MEASURES)
+    rows = list(csv.DictReader(io.StringIO(answer(words[:-2], small, "csv", capsys))))
+    assert [row["measure"] for row in rows] == list(MEASURES)
     alone = ("simulate", "-p", "drf/best-fit", "--seeds", "2", "--columns", "mean_wait:min")
     (row,) = csv.DictReader(io.StringIO(answer(alone, small, "csv", capsys)))
     mean = found.mean("mean_wait", "drf/best-fit").mean
     assert float(row["mean"]) == pytest.approx(mean / 60)
+
+
+@pytest.mark.parametrize("form", ["latex", "markdown"])
+def test_studies_for_papers_have_a_row_a_policy(
+    form: str, small: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    policies = ("drf/best-fit", "slots:3", "fifo/first-fit")
+    words = ("simulate", *(word for name in policies for word in ("-p", name)), "--seeds", "2")
+    text = answer((*words, "--columns", "mean_wait:h=Wait,fairness_error"), small, form, capsys)
+    found = fairlead.study(small.with_suffix(".parquet"), policies, seeds=2)
+    known = found.to_latex(["mean_wait:h=Wait", "fairness_error"])
+    assert known == text or form == "markdown"
+    assert "from drf/best-fit" in text
+    assert "95\\%" in text or "95%" in text
+    assert "over 2 pairs" in text
+    for policy in policies[1:]:
+        each = found.difference("mean_wait", policy)
+        shown = interval_text(*(x / 3600 for x in (each.mean, each.low, each.high)), form)
+        if form == "markdown":
+            (row,) = (line for line in text.splitlines() if line.startswith(f"| {policy}"))
+            assert row.split("|")[2].strip() == " ".join(shown)
+        else:
+            lines = text.splitlines()
+            first = next(k for k, line in enumerate(lines) if line.startswith(policy[:5]))
+            assert [line.split(" & ")[1] for line in lines[first : first + 2]] == list(shown)
+
+
+def test_headings_are_renamed(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    columns = ("--columns", "policy,mean_wait:h=Mean wait,jain=J_x")
+    (heading, *_) = answer((*REPLAY, *columns), small, "csv", capsys).splitlines()
+    assert heading == "policy,Mean wait,J_x"
+    assert "policy & Mean wait & J\\_x \\\\" in answer((*REPLAY, *columns), small, "latex", capsys)
+
+
+def test_mechanisms_keep_their_names_as_headings(
+    small: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rule = small.with_name("own.py")
+    rule.write_text("from fairlead import solve\n\ndef by_drfh(p):\n    return solve(p, 'drfh')\n")
+    words = ("compare", "-m", "drfh", "-m", f"{rule}:by_drfh")
+    assert "by\\_drfh" in answer(words, small, "latex", capsys)
 
 
 def test_unknown_measures_of_studies_are_named(
@@ -136,6 +179,8 @@ def test_unknown_measures_of_studies_are_named(
         ("mean_wait:w", "mean_wait takes s or min or h or d, not 'w'"),
         ("mean_wait:", "mean_wait takes"),
         ("policy,policy", "names 'policy' twice"),
+        ("policy,jain=policy", "names 'policy' twice"),
+        ("jain=", "jain has an empty heading"),
         ("", "there is no column ''"),
     ],
 )

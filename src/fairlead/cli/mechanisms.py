@@ -22,7 +22,7 @@ from fairlead.cli.options import (
 from fairlead.cli.own_code import mechanism_of
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import check_report, complain, progress_bar, show
-from fairlead.cli.tables import TableFormat, check_format, frame_text, table_text
+from fairlead.cli.tables import TableFormat, check_format, table_text
 from fairlead.errors import CertificateError, FairleadError, InputError, RefusalError
 
 if TYPE_CHECKING:
@@ -95,8 +95,12 @@ def allocate(
         document = allocation_document(allocation, title_of(file), left_out)
     table = table_text(allocation, form)
     if form is not None and changed:
+        from fairlead.report.table_text import frame_text, in_words
+
+        frame = allocation.to_frame()
+        headings = [*map(in_words, frame.columns), *answers]
         columns = {text: answer.user_tasks for text, answer in answers.items()}
-        table = frame_text(allocation.to_frame().with_columns(**columns), form)
+        table = frame_text(frame.with_columns(**columns), form, headings)
     show(document, as_json, report, table=table)
 
 
@@ -166,7 +170,13 @@ def compare(
 
     refused = answers.refused | failed
     document = comparison_document(answers, refused, title_of(file), left_out)
-    show(document, as_json, report, table=table_text(answers, form))
+    table = None
+    if form is not None:
+        from fairlead.report.table_text import frame_text
+
+        frame = answers.to_frame()
+        table = frame_text(frame, form, frame.columns)  # names of mechanisms
+    show(document, as_json, report, table=table)
     for name, reason in failed.items():
         complain(f"{name}: {reason}")
     if failed:

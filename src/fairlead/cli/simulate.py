@@ -48,16 +48,7 @@ from fairlead.cli.streams import (
     replay_bars,
     show,
 )
-from fairlead.cli.tables import (
-    Columns,
-    TableFormat,
-    check_format,
-    chosen_frame,
-    chosen_measures,
-    columns_of,
-    frame_text,
-    table_text,
-)
+from fairlead.cli.tables import Columns, TableFormat, check_format
 from fairlead.errors import FairleadError, InputError, RefusalError
 
 if TYPE_CHECKING:
@@ -264,7 +255,11 @@ def simulate(
         from fairlead.report.study import study_document
         from fairlead.simulation.studies import MEASURES, TIMES
 
-        measures = None if columns is None else columns_of(columns, MEASURES, TIMES)
+        measures = None
+        if columns is not None:
+            from fairlead.report.run_tables import columns_of
+
+            measures = columns_of(columns, MEASURES, TIMES, "--columns")
         workloads: dict[str, Workload] = {}
         for each in traces:
             if str(each) in workloads:
@@ -290,13 +285,9 @@ def simulate(
         title = ", ".join(Path(name).name for name in workloads)
         table = None
         if form is not None:
-            # Without a second policy there are no differences to print.
-            frame = varied_runs.to_frame(
-                "differences" if len(varied_runs.policies) > 1 else "means"
-            )
-            table = frame_text(
-                frame if measures is None else chosen_measures(frame, measures), form
-            )
+            from fairlead.report.run_tables import study_text
+
+            table = study_text(varied_runs, form, measures)
             for caution in varied_runs.cautions:
                 complain(f"warning: {caution}")
         show(study_document(varied_runs, title, lambda: values), as_json, report, table=table)
@@ -314,10 +305,12 @@ def simulate(
     workload = in_queues(workload, queues)
     chosen = None
     if columns is not None:  # before hours of replays
+        from fairlead.report.run_tables import columns_of
         from fairlead.simulation.simulate import ALL_FIGURES, TIME_FIGURES
 
         used = (f"used_{resource}" for resource in workload.cluster.resources)
-        chosen = columns_of(columns, ("policy", *ALL_FIGURES, *used), TIME_FIGURES)
+        known = ("policy", *ALL_FIGURES, *used)
+        chosen = columns_of(columns, known, TIME_FIGURES, "--columns")
     if explain is not None and explain not in workload.users:
         raise InputError(f"there is no user {explain!r:.60} in the trace", "--explain")
     if RECORDED in names or reference == RECORDED:
@@ -397,11 +390,12 @@ def simulate(
                 | _reasons(explain, reasons)
             ),
         )
+        table = None
         if form is not None:
+            from fairlead.report.run_tables import outcomes_text
+
             _warn_of_unsolved(shown)
-        table = table_text(shown, form)
-        if form is not None and chosen is not None:
-            table = frame_text(chosen_frame(shown.to_frame("figures"), chosen), form)
+            table = outcomes_text(shown, form, chosen)
         show(document, as_json, report, table=table)
     except RunsInterrupted as interrupted:
         stopped = resume_text(interrupted.finished, interrupted.runs, interrupted.folder)

@@ -27,6 +27,7 @@ from fairlead.report.document import (
 )
 from fairlead.report.numbers import counted, duration, number, time_unit
 from fairlead.report.plots import plotly_figure
+from fairlead.report.table_text import in_words
 from fairlead.simulation.studies import DRAWN, TIMES, Interval, Study
 
 if TYPE_CHECKING:
@@ -34,14 +35,6 @@ if TYPE_CHECKING:
 
 GOOD, BAD, NEUTRAL = "#2a7f4f", "#b3362b", "#6b7280"
 NAMED = ("mean_wait", "fairness_error", "waiting")  # in the verdict
-_LABELS = {
-    "p95_wait": "95 % wait",
-    "mean_completion_time": "mean completion",
-    "fairness_error_over_a_week": "weekly fairness error",
-    "longest_without": "longest wait with nothing",
-    "lost": "lost tasks",
-    "waiting": "tasks left waiting",
-}
 
 
 def study_document(
@@ -63,13 +56,13 @@ def study_document(
 
 def _verdict(found: Study) -> Statement:
     clear = [
-        f"{_label(name)} of {policy} {_in_words(name, found.difference(name, policy))}"
+        f"{in_words(name)} of {policy} {_interval_words(name, found.difference(name, policy))}"
         for policy in found.policies[1:]
         for name in NAMED
         if found.difference(name, policy).is_clear
     ]
     if not clear:
-        *names, last = map(_label, NAMED)
+        *names, last = map(in_words, NAMED)
         asked = f"{', '.join(names)} or {last}"
         return Statement(MUTED, f"no clear difference of {asked} from {found.policies[0]}")
     return Statement(MUTED, f"clearly different from {found.policies[0]}: {'; '.join(clear)}")
@@ -79,7 +72,7 @@ def _blocks(found: Study) -> list[Block]:
     blocks: list[Block] = [Prose(f"Warning: {each}.", "warning") for each in found.cautions]
     drawn = _picture(found, DRAWN)
     if drawn is not None:
-        label = _label(DRAWN)
+        label = in_words(DRAWN)
         caption = f"Differences of the {label} from {found.policies[0]}: means, and the intervals."
         blocks.append(Picture(caption, drawn, caption, f"Change of the {label}"))
     blocks.append(_means(found))
@@ -98,7 +91,7 @@ def _means(found: Study) -> Table:
             mean = found.mean(name, policy).mean
             cells.append(figure(mean, duration if name in TIMES else number))
         table.append(cells)
-    columns = [*words("policy"), *numbers(*map(_label, found.figures))]
+    columns = [*words("policy"), *numbers(*map(in_words, found.figures))]
     return table_of("Means over all variations", columns, table, each="policy")
 
 
@@ -111,19 +104,14 @@ def _differences(found: Study) -> Table:
             unit, size = _unit_of(name, each)
             ends = (f"{_signed(end / size)} {unit}".rstrip() for end in (each.low, each.high))
             mean = f"{_signed(each.mean / size)} {unit}".rstrip()
-            table.append([_label(name), policy, Cell(mean, each.mean, kind=kind), *ends])
+            table.append([in_words(name), policy, Cell(mean, each.mean, kind=kind), *ends])
     columns = [*words("figure", "policy"), *numbers("difference", "from", "to")]
     note = "Less is better. Grey ones may be chance: the interval contains 0."
     about = f"Differences from {found.policies[0]}"
     return table_of(about, columns, table, each="difference", note=note, on_terminal=len(table))
 
 
-def _label(name: str) -> str:
-    """Return a measure as words."""
-    return _LABELS.get(name, name.replace("_", " "))
-
-
-def _in_words(name: str, each: Interval) -> str:
+def _interval_words(name: str, each: Interval) -> str:
     unit, size = _unit_of(name, each)
     mean, low, high = (_signed(value / size) for value in (each.mean, each.low, each.high))
     return f"{mean} ({low} to {high}) {unit}".rstrip()
@@ -150,7 +138,7 @@ def plot(found: Study, name: str) -> plotly.graph_objects.Figure:
     FairleadError
         Without plotly.
     """
-    title = f"Change of the {_label(name)} from {found.policies[0]}"
+    title = f"Change of the {in_words(name)} from {found.policies[0]}"
     why_empty = "nothing to draw without values of two policies in two variations"
     return plotly_figure(title, _picture(found, name), why_empty)
 
@@ -174,9 +162,11 @@ def _picture(found: Study, name: str) -> Figure | None:
     places = [float(k) for k in range(len(each))]
     intervals = between([d.low / size for d in each], [d.high / size for d in each], places)
     intervals["line"] = {"color": NEUTRAL, "width": 3}
-    texts = [_in_words(name, d) for d in each]
-    means = dots(_label(name), [d.mean / size for d in each], places, texts, colour=colours)
-    across = f"change of the {_label(name)} ({unit})" if unit else f"change of the {_label(name)}"
+    texts = [_interval_words(name, d) for d in each]
+    means = dots(in_words(name), [d.mean / size for d in each], places, texts, colour=colours)
+    across = (
+        f"change of the {in_words(name)} ({unit})" if unit else f"change of the {in_words(name)}"
+    )
     picture = layout(across, height=90 + 34 * len(each))
     picture["yaxis"] = rows(list(drawn))
     zero = rule([0.0, 0.0], [-0.5, len(each) - 0.5], colour=INK, dash="dot")

@@ -200,6 +200,16 @@ class Study(Shown):
         drawn: Figure = study.plot(self, measure)
         return drawn
 
+    def to_latex(self, columns: str | Sequence[str] | None = None) -> str:
+        """Return the differences from the first policy, or the means of a single one, in LaTeX.
+
+        Policies are rows, measures are columns. `columns` names them as ``--columns`` does on the
+        command line, such as ``["mean_wait:h=Wait (h)", "fairness_error"]``. The document needs the
+        package booktabs.
+        """
+        text: str = import_module("fairlead.report.run_tables").study_latex(self, columns)
+        return text
+
     def to_dict(self) -> dict[str, Any]:
         """Return all figures, means and differences as plain values; missing ones are None."""
         self._check_one_load()

@@ -1,0 +1,146 @@
+"""Tables as text: CSV for programs, LaTeX and markdown for papers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import zip_longest
+from math import floor, isnan, log10
+
+import polars
+from tabulate import LATEX_ESCAPE_RULES, tabulate
+
+from fairlead.report.numbers import number
+
+ROUNDING = 1e-9  # of the largest number of a column: below this, a number is shown as 0
+MOST_DECIMALS = 6  # of an interval; smaller ones are written in powers of ten
+_MISSING = {"latex": "--", "markdown": "–"}
+_NEEDS = "% needs \\usepackage{booktabs}"
+_ESCAPES = str.maketrans(LATEX_ESCAPE_RULES)
+_LABELS = {
+    "mean_completion_time": "mean completion",
+    "fairness_error_over_a_week": "weekly fairness error",
+    "longest_without": "longest wait with nothing",
+    "lost": "lost tasks",
+    "waiting": "tasks left waiting",
+}
+
+
+def in_words(name: str) -> str:
+    """Return the name of a figure as words; that of a resource stays."""
+    if name.startswith("used_"):
+        return f"used {name.removeprefix('used_')}"
+    return _LABELS.get(name, name.replace("p95_", "95 % ").replace("_", " "))
+
+
+def frame_text(frame: polars.DataFrame, form: str, headings: Sequence[str] = ()) -> str:
+    """Return a frame as text in a format; without `headings` for readers, its names in words."""
+    if form == "csv":
+        return frame.write_csv()
+    head = headings or [in_words(name) for name in frame.columns]
+    columns = [_column_text(column, form) for column in frame]
+    rows = list(zip(*columns, strict=True))
+    sides = "".join("r" if column.dtype.is_numeric() else "l" for column in frame)
+    if form == "markdown":
+        return markdown(head, rows, sides)
+    return "\n".join((_NEEDS, *_tabular([_line(map(escaped, head))], map(_line, rows), sides), ""))
+
+
+def markdown(head: Sequence[str], rows: Sequence[Sequence[str]], sides: str) -> str:
+    """Return a table of markdown; `sides` has ``l``, ``c`` or ``r`` for each column."""
+    aligned = [{"l": "left", "c": "center", "r": "right"}[side] for side in sides]
+    text = tabulate(rows, head, tablefmt="github", disable_numparse=True, colalign=aligned)
+    return f"{text}\n"
+
+
+def latex_float(
+    head: Sequence[str], rows: Sequence[Sequence[Sequence[str]]], sides: str, caption: str
+) -> str:
+    """Return a table with a caption for a narrow column of a paper.
+
+    Headings and cells have up to two lines. Those of `rows` are LaTeX, others are escaped.
+    """
+    heads = _beside([[escaped(half) for half in halves(heading, " ")] for heading in head])
+    lines = [line for row in rows for line in ("\\addlinespace", *_beside(row))][1:]
+    return "\n".join(
+        (
+            _NEEDS,
+            "\\begin{table}",
+            f"\\caption{{{escaped(caption)}}}",
+            "\\centering\\footnotesize\\setlength{\\tabcolsep}{3pt}",
+            *_tabular(heads, lines, f"@{{}}{sides}@{{}}"),
+            "\\end{table}",
+            "",
+        )
+    )
+
+
+def interval_text(
+    mean: float, low: float, high: float, form: str, largest: float = 0.0
+) -> tuple[str, ...]:
+    """Return a mean and its interval, with the digits that the interval's width leaves certain.
+
+    Numbers are 0 where they are rounding beside `largest`, a number that they were computed from.
+    """
+    mean, low, high = (0.0 if abs(x) < ROUNDING * largest else x for x in (mean, low, high))
+    if isnan(mean):
+        return (_MISSING[form],)
+    if isnan(low):
+        return (_signs(number(mean), form),)
+    reach = (high - low) / 2
+    is_certain = reach <= ROUNDING * max(abs(mean), largest)
+    # The reach keeps 4 to 35 units of the last digit, as by the Particle Data Group.
+    decimals = 0 if is_certain else max(-floor(log10(reach / 3.55)), 0)
+    if is_certain or decimals > MOST_DECIMALS:
+        texts = [number(x) for x in (mean, low, high)]
+    else:
+        texts = [f"{round(x, decimals) + 0.0:,.{decimals}f}" for x in (mean, low, high)]  # no -0
+    middle, start, end = (_signs(text, form) for text in texts)
+    return middle, f"({start} to {end})"
+
+
+def halves(text: str, at: str) -> list[str]:
+    """Return a text in two parts of similar length, the first up to a separator; or in one."""
+    ends = [k + 1 for k, sign in enumerate(text) if sign == at and k + 1 < len(text)]
+    if not ends:
+        return [text]
+    end = min(ends, key=lambda k: max(k, len(text) - k))
+    return [text[:end].rstrip(), text[end:]]
+
+
+def escaped(text: str) -> str:
+    """Return a text for LaTeX."""
+    return text.translate(_ESCAPES)
+
+
+def _beside(parts: Iterable[Sequence[str]]) -> list[str]:
+    """Return the lines of a row, whose cells have one or two."""
+    return [_line(cells) for cells in zip_longest(*parts, fillvalue="")]
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"{' & '.join(cells)} \\\\"
+
+
+def _tabular(head: Iterable[str], lines: Iterable[str], sides: str) -> list[str]:
+    start = [f"\\begin{{tabular}}{{{sides}}}", "\\toprule", *head, "\\midrule"]
+    return [*start, *lines, "\\bottomrule", "\\end{tabular}"]
+
+
+def _column_text(column: polars.Series, form: str) -> list[str]:
+    """Return the cells of a column; numbers that are rounding beside the largest one are 0."""
+    if not column.dtype.is_numeric():
+        clean = escaped if form == "latex" else lambda text: text.replace("|", "\\|")
+        return [_MISSING[form] if x is None else clean(str(x)) for x in column]
+    least = ROUNDING * max((abs(x) for x in column if x is not None), default=0.0)
+    return [
+        _MISSING[form] if x is None else _signs(number(x if abs(x) >= least else 0.0), form)
+        for x in column
+    ]
+
+
+def _signs(text: str, form: str) -> str:
+    """Return a number with the minus, the powers of ten and the commas of a format."""
+    if form == "markdown":
+        return text.replace("-", "−")
+    digits, has_power, power = text.replace(",", "{,}").partition("e")
+    return f"${digits}\\times10^{{{int(power)}}}$" if has_power else f"${digits}$"
