@@ -12,8 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import fairlead
 from fairlead import Problem, fill, solve
-from fairlead.errors import CertificateError, InputError, RefusalError
+from fairlead.errors import CertificateError, FairleadError, InputError, RefusalError
+from fairlead.mechanisms import added, catalogue
 from fairlead.mechanisms.catalogue import CATALOGUE
 from fairlead.model.holdings import Holdings
 from fairlead.properties.audit import PROPERTIES, audit
@@ -268,3 +270,45 @@ def test_amounts_that_are_no_numbers_are_told():
     }
     assert rows[0]["sentence"] == "the amount that u2 has on g3 is no number"
     assert {row["verdict"] for row in rows[1:]} == {"unknown"}
+
+
+def test_a_named_function_that_is_not_feasible_has_verdicts(monkeypatch):
+    """As the function itself has, whose answers to lies are left out likewise."""
+    monkeypatch.setattr(added, "ADDED", {})
+    monkeypatch.setattr(catalogue, "ADDED", added.ADDED)
+
+    def twice(problem):
+        return 2 * problem.gamma
+
+    fairlead.mechanism("twice")(twice)
+    by_name, by_itself = audit(PROBLEM, "twice", lies=5), audit(PROBLEM, twice, lies=5)
+    assert by_name["feasibility"].verdict == "fails"
+    assert [v.sentence for v in by_name] == [v.sentence for v in by_itself]
+    with pytest.raises(CertificateError):
+        fairlead.solve(PROBLEM, "twice")
+
+
+@pytest.mark.parametrize("fault", [RuntimeError("no convergence"), SystemExit(3)])
+@pytest.mark.parametrize("is_named", [True, False])
+def test_a_function_that_fails_for_lies_keeps_its_other_verdicts(monkeypatch, is_named, fault):
+    monkeypatch.setattr(added, "ADDED", {})
+    monkeypatch.setattr(catalogue, "ADDED", added.ADDED)
+    true = PROBLEM.users.demand
+
+    def flaky(problem):
+        if problem.n_users == len(true) and (problem.users.demand != true).any():
+            raise fault
+        return solve(problem, "drfh").tasks
+
+    fairlead.mechanism("flaky")(flaky)
+    found = audit(PROBLEM, "flaky" if is_named else flaky, lies=9)
+    assert found["envy-freeness"].verdict in ("holds", "fails")
+    verdict = found["strategy-proofness"]
+    assert verdict.verdict == "unknown"
+    assert f" ({type(fault).__name__}: {fault} (" in verdict.sentence
+
+    def always(_problem):
+        raise fault
+
+    with pytest.raises(FairleadError, match="always"):
+        audit(PROBLEM, always)

@@ -48,7 +48,10 @@ def test_each_load_has_its_own_row() -> None:
     head, first, second = rows_of(found)
     assert head[:2] == ["policy", "load"]
     assert [first[:2], second[:2]] == [["easy/best-fit", "1"], ["easy/best-fit", "1.5"]]
-    assert "over 2 pairs" in found.to_latex()
+    assert "over 2 pairs.}\\label{tab:study}" in found.to_latex()
+    assert "over 2 pairs.}\\label{tab:waits}" in found.to_latex(label="tab:waits")
+    one = study_of([1], [[1], [2]], [[0], [1]])
+    assert "\\caption{Mean differences from drf/best-fit, of 1 pair.}" in one.to_latex()
 
 
 def test_one_policy_has_means_of_its_runs() -> None:
@@ -63,7 +66,7 @@ def test_missing_pairs_are_counted_and_shown() -> None:
     waits = [[1, 1], [2, NAN], [NAN, NAN]]
     found = study_of([1, 1], waits, [[0, 0], [1, NAN], [NAN, NAN]])
     text = found.to_latex(["mean_wait"])
-    assert "over 0 to 1 pair." in text
+    assert "drf/best-fit, of 0 to 1 pair.}" in text
     rows = [line.split(" & ")[1] for line in text.splitlines() if " & " in line][2:]
     assert rows == ["$1$ \\\\", " \\\\", "-- \\\\"]
 

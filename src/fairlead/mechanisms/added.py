@@ -167,7 +167,7 @@ def _divide(
         answer = function(problem, **options)
     except FairleadError:
         raise
-    except Exception as fault:
+    except (Exception, SystemExit) as fault:
         raise fault_of(function, name, fault) from fault
     if isinstance(answer, Allocation):
         return _of_same_problem(replace(answer, mechanism=name), problem, time_shared)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from fairlead.errors import CertificateError, RefusalError
+from fairlead.errors import CertificateError, FairleadError, RefusalError
 from fairlead.model.arguments import whole_number
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.fitting import ROUNDING, tasks_on_one_server
@@ -118,12 +118,12 @@ def search_lies(
         openings=search.openings(lies),
     )
     best = search.confirm(best)
-    told, infeasible = counted(lies, "lie"), search.infeasible_answers()
+    told, without = counted(lies, "lie"), search.without_answer()
     if search.answered == 0:
-        return Verdict.undecided(NAME, f"{told} tried, none answered{infeasible}"), None
+        return Verdict.undecided(NAME, f"{told} tried, none answered{without}"), None
     if best.gain <= TOLERANCE:
         subjects = "demands and servers" if search.lies_about_servers else "demands"
-        sentence = f"none of {told} about {subjects} pays{infeasible}"
+        sentence = f"none of {told} about {subjects} pays{without}"
         return Verdict(NAME, "unknown", {}, lies, told, sentence), None
     return _fails(subject, best, lies), best
 
@@ -181,6 +181,7 @@ class _LieSearch:
         self.first = first
         self.answered = 0
         self.infeasible: list[str] = []
+        self.faults: list[str] = []
         self.promising: list[Lie] = []
         self.on_one_server = tasks_on_one_server(subject.given)
         self.fits = self.on_one_server >= 1 - ROUNDING
@@ -324,7 +325,9 @@ class _LieSearch:
             return lie
         try:
             got = self._divide(told, exactly)
-        except (CertificateError, RefusalError):
+        except FairleadError as error:  # of a user-defined mechanism it may be any fault
+            if not isinstance(error, CertificateError | RefusalError):
+                self.faults.append(str(error).removeprefix(f"{self.subject.name}: "))
             return lie
         if not np.isfinite(got.tasks[lie.user]).all():
             return lie
@@ -348,11 +351,13 @@ class _LieSearch:
         gain = (gained - honest) / max(honest, 1e-3 * float(self.alone[lie.user]))
         return replace(lie, honest=honest, gained=gained, gain=gain)
 
-    def infeasible_answers(self) -> str:
-        """Return the end of a sentence on lies that got an infeasible answer."""
-        if not self.infeasible:
-            return ""
-        return f"; {counted(len(self.infeasible), 'infeasible answer')} ({self.infeasible[0]})"
+    def without_answer(self) -> str:
+        """Return the end of a sentence on lies that got no answer, or an infeasible one."""
+        found = ""
+        for faults, what in ((self.infeasible, "infeasible answer"), (self.faults, "failure")):
+            if faults:
+                found += f"; {counted(len(faults), what)} ({faults[0]:.200})"
+        return found
 
     def _fitting(self, lie: Lie) -> Lie:
         """Return the lie with tasks that fit a server, since no system accepts others."""

@@ -8,8 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from fairlead.errors import InputError
-from fairlead.mechanisms.catalogue import CONSTRAINTS, find_mechanism, known_mechanism, solve
+from fairlead.errors import CertificateError, FairleadError, InputError, fault_of
+from fairlead.mechanisms.catalogue import (
+    CATALOGUE,
+    CONSTRAINTS,
+    find_mechanism,
+    known_mechanism,
+    solve,
+)
 from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.frames import read_numbers, read_table
@@ -58,15 +64,26 @@ class Subject:
 def subject_of(problem: Problem, subject: str | Answer | Rule, **options: Any) -> Subject:
     """Prepare a mechanism (by name, with options), a function or an answer for an audit.
 
-    A mechanism or function is run once. Raises InputError for an unknown mechanism or option, or an
-    answer of the wrong shape or to another problem; RefusalError or CertificateError where the
-    mechanism has no answer.
+    A mechanism or function is run once; the answer of one that is not of this package need not be
+    feasible. Raises InputError for an unknown mechanism or option, or an answer of the wrong shape
+    or to another problem; RefusalError or CertificateError where the mechanism has no answer;
+    FairleadError where it fails.
     """
     if isinstance(subject, str):
         row = find_mechanism(subject)
+        is_ours = row.name in CATALOGUE
 
         def divide(other: Problem) -> Holdings:
-            return _holdings(other, solve(other, subject, **options))
+            try:
+                found = solve(other, subject, **options)
+            except CertificateError as error:
+                answer = error.answer
+                if is_ours or not isinstance(answer, Allocation):
+                    raise
+                if answer.problem.users.names != other.users.names:  # not all are due something
+                    raise
+                found = answer
+            return _holdings(other, found)
 
         return Subject(
             name=subject,
@@ -75,7 +92,7 @@ def subject_of(problem: Problem, subject: str | Answer | Rule, **options: Any) -
             divide=divide,
             time_shared=row.time_shared or problem.users.rates is not None,
             knows_constraints=CONSTRAINTS in row.accepts,
-            certified=True,
+            certified=is_ours,
             divide_near=None if problem.has_limits else row.load_continuation(),
         )
     for option in options:
@@ -90,6 +107,10 @@ def subject_of(problem: Problem, subject: str | Answer | Rule, **options: Any) -
             except InputError as error:
                 asked = f"{name}, called for {counted(other.n_users, 'user')}"
                 raise InputError(f"{error.place} {error.fault}".lstrip(), asked) from None
+            except FairleadError:
+                raise
+            except (Exception, SystemExit) as fault:
+                raise fault_of(rule, name, fault) from fault
 
         holdings = ask(problem)
         return Subject(

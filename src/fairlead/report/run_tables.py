@@ -23,6 +23,7 @@ from fairlead.report.table_text import (
 from fairlead.simulation.simulate import TIME_FIGURES, Outcomes
 from fairlead.simulation.studies import CONFIDENCE, TIMES, Study
 
+LABEL = "tab:study"
 UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}  # of times, in seconds
 
 
@@ -88,6 +89,8 @@ def outcomes_text(found: Outcomes, form: str, columns: Sequence[FigureColumn] | 
         frame = found.to_frame()
         columns = [FigureColumn(name) for name in frame.columns]
     else:
+        if form != "csv" and all(column.name != "policy" for column in columns):
+            columns = [FigureColumn("policy"), *columns]
         frame = found.to_frame("figures").select(
             (
                 polars.col(column.name).cast(polars.Float64) / UNITS[column.unit]
@@ -99,11 +102,13 @@ def outcomes_text(found: Outcomes, form: str, columns: Sequence[FigureColumn] | 
     return frame_text(frame, form, [column.in_words(TIME_FIGURES) for column in columns])
 
 
-def study_text(found: Study, form: str, columns: Sequence[FigureColumn] | None) -> str:
+def study_text(
+    found: Study, form: str, columns: Sequence[FigureColumn] | None, label: str = LABEL
+) -> str:
     """Return differences from the first policy, or the means of a single one.
 
     CSV has a row for each load, policy and measure. The other formats have a row for each policy
-    and load, and a column for each measure.
+    and load, and a column for each measure; LaTeX has a label to refer to.
     """
     has_pairs = len(found.policies) > 1
     if form == "csv":
@@ -145,7 +150,7 @@ def study_text(found: Study, form: str, columns: Sequence[FigureColumn] | None) 
         [*(list(map(escaped, halves(text, "/"))) for text in name), *row]
         for name, row in zip(names, cells, strict=True)
     ]
-    return latex_float(head, parts, sides, caption)
+    return latex_float(head, parts, sides, caption, label)
 
 
 def _chosen_measures(frame: polars.DataFrame, columns: Sequence[FigureColumn]) -> polars.DataFrame:
@@ -168,13 +173,15 @@ def _caption(found: Study, counts: Sequence[int]) -> str:
     least, most = min(counts), max(counts)
     noun = "pair" if has_pairs else "run"
     over = counted(most, noun) if least == most else f"{least} to {counted(most, noun)}"
+    if most < 2:
+        return f"{shown}{at}, of {over}."
     return f"{shown}{at}, with {CONFIDENCE:.0%} confidence intervals by Student's t over {over}."
 
 
-def study_latex(found: Study, columns: str | Sequence[str] | None) -> str:
+def study_latex(found: Study, columns: str | Sequence[str] | None, label: str) -> str:
     """Return the table of a study in LaTeX."""
     chosen = None if columns is None else columns_of(columns, tuple(found.figures), TIMES)
-    return study_text(found, "latex", chosen)
+    return study_text(found, "latex", chosen, label)
 
 
 def outcomes_latex(found: Outcomes, columns: str | Sequence[str] | None) -> str:

@@ -53,9 +53,13 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[str]], sides: str) -> 
 
 
 def latex_float(
-    head: Sequence[str], rows: Sequence[Sequence[Sequence[str]]], sides: str, caption: str
+    head: Sequence[str],
+    rows: Sequence[Sequence[Sequence[str]]],
+    sides: str,
+    caption: str,
+    label: str,
 ) -> str:
-    """Return a table with a caption for a narrow column of a paper.
+    """Return a table with a caption and a label for a narrow column of a paper.
 
     Headings and cells have up to two lines. Those of `rows` are LaTeX, others are escaped.
     """
@@ -65,7 +69,7 @@ def latex_float(
         (
             _NEEDS,
             "\\begin{table}",
-            f"\\caption{{{escaped(caption)}}}",
+            f"\\caption{{{escaped(caption)}}}\\label{{{label}}}",
             "\\centering\\footnotesize\\setlength{\\tabcolsep}{3pt}",
             *_tabular(heads, lines, f"@{{}}{sides}@{{}}"),
             "\\end{table}",

@@ -213,7 +213,7 @@ class Outcomes(dict[str, Outcome], Shown):
         """Return figures in LaTeX, a row for each policy; the document needs the package booktabs.
 
         `columns` names them as ``--columns`` does on the command line, such as
-        ``["policy", "mean_wait:h=Wait (h)", "jain"]``.
+        ``["mean_wait:h=Wait (h)", "jain"]``.
         """
         text: str = import_module("fairlead.report.run_tables").outcomes_latex(self, columns)
         return text
