@@ -258,6 +258,8 @@ def test_waits_are_of_one_kind_of_tasks_and_from_their_begin(
     small = row(6, "bo", ("09:00:00", "09:00:00", "Unknown"), "RUNNING", "g1")
     table = Path(hog[2])
     table.write_text(table.read_text() + small.replace(ASKS, "cpu=1,mem=1G,node=1"))
+    other = row(7, "zoe", ("19:00:00", "Unknown", "Unknown"), "PENDING")
+    table.write_text(table.read_text() + other)
     window = ["--from", f"{DAY}18:00", "--to", f"{DAY}20:00"]
     assert run([*hog, *window, "--max-wait", "9h", "--json"]) == 1
     found = json.loads(capsys.readouterr().out)
@@ -324,6 +326,36 @@ def test_a_gate_refuses_what_it_cannot_judge(
     told = capsys.readouterr()
     assert (told.out, told.err.count("\n")) == ("", 1)
     assert fault in told.err
+
+
+def test_a_gate_refuses_nodes_or_tables_without_partitions(hog: list[str], capsys: Capture) -> None:
+    """With one partition they lack nothing."""
+    table, nodes = Path(hog[2]), Path(hog[4])
+    text, several = table.read_text(), NODES.replace("Partitions=gpu\n", "Partitions=cpu\n", 1)
+    words = [*hog, "--to", f"{DAY}20:00", "--max-owed", "30"]
+    without = text.replace("|Partition|", "|Other|")
+    for jobs, machines, fault in [
+        (text, NODES.replace("Partitions=gpu", ""), ""),
+        (
+            text.replace("4|bo|gpu|", "4|bo|cpu|"),
+            NODES.replace("Partitions=gpu", ""),
+            "have no partitions: 5",
+        ),
+        (without, NODES, ""),
+        (without, several, "column Partition: 5"),
+    ]:
+        table.write_text(jobs)
+        nodes.write_text(machines)
+        assert run(words) == (2 if fault else 0)
+        assert fault in capsys.readouterr().err
+
+
+def test_a_gate_refuses_a_time_after_the_table(hog: list[str], capsys: Capture) -> None:
+    """The jobs that had not ended would run or wait for ever."""
+    words = [*hog, "--to", "2025-01-08", "--last", "1d"]
+    assert run(words) == 0
+    assert run([*words, "--max-owed", "30"]) == 2
+    assert "begins after the last event of the table" in capsys.readouterr().err
 
 
 def test_parts_count_of_users_that_are_due_enough(hog: list[str], capsys: Capture) -> None:

@@ -221,7 +221,14 @@ def _why_no_gate(audit: LogAudit, is_slurm: bool, has_machines: bool) -> str:
     from fairlead.traces.logs import slurm
 
     workload = audit.workload
-    for fault in (slurm.CUT_OFF, slurm.NO_REQUEST, slurm.UNKNOWN_PARTITION, slurm.GPUS_IGNORED):
+    for fault in (
+        slurm.CUT_OFF,
+        slurm.NO_REQUEST,
+        slurm.NO_PARTITION,
+        slurm.NO_NODE_PARTITION,
+        slurm.UNKNOWN_PARTITION,
+        slurm.GPUS_IGNORED,
+    ):
         if fault in workload.notes:
             return f"{fault}: {workload.notes[fault]:,}"
     for left_out in (slurm.STILL_RAN, slurm.STILL_PENDING):
@@ -232,6 +239,8 @@ def _why_no_gate(audit: LogAudit, is_slurm: bool, has_machines: bool) -> str:
         return f"{fault}; sacct --allusers shows others to operators (PrivateData)"
     if not audit.active.any():
         return "no job ran or waited in this time"
+    if is_slurm and audit.is_after_log:
+        return "this time begins after the last event of the table; is it an old one?"
     if is_slurm and audit.ends_in_silence:
         fault = "no job runs or waits at the end of this time, nor is there a later one"
         return f"{fault}; is the table an old one, or of jobs in some states only?"

@@ -77,11 +77,20 @@ class LogAudit:
         return bool((self.fairness.held * self.fairness.weight > 1 + 1e-6).any())
 
     @property
+    def is_after_log(self) -> bool:
+        """Whether the time begins after the last event of the log."""
+        return self.last_event < self.since and not self._goes_on
+
+    @property
     def ends_in_silence(self) -> bool:
         """Whether at the end no task runs or waits, and the last event of the log is over."""
         active = bool((self.running + self.waiting).any())
-        later = bool((self.workload.job_submit > self.until).any())
-        return self.last_event < self.until and not active and not later
+        return self.last_event < self.until and not active and not self._goes_on
+
+    @property
+    def _goes_on(self) -> bool:
+        """Whether jobs were submitted after the time."""
+        return bool((self.workload.job_submit > self.until).any())
 
     @property
     def under(self) -> FloatArray:

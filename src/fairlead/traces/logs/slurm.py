@@ -49,6 +49,9 @@ NO_LIMIT_NAMED = "jobs with the time limit of their partition, which is not know
 NOT_ELIGIBLE = "jobs left out, as they were held or waited for other jobs or a time to the end"
 NO_REQUEST = "jobs left out, as the table does not say what they ask for; ask sacct for ReqTRES"
 NO_PARTITION = "jobs that may run on all nodes, as the table has no column Partition"
+NO_NODE_PARTITION = (
+    "jobs of several partitions that may run on all nodes, as the machines have no partitions"
+)
 UNKNOWN_PARTITION = "jobs of a partition that no node has; they may run everywhere"
 GPUS_IGNORED = "jobs that ask for GPUs, which no node has; read without them"
 CUT_OFF = "last row without a line end, where the table may be cut off"
@@ -147,6 +150,12 @@ def read_slurm(
         most = max((row.amounts.get("gpu", 0.0) / row.nodes for row in rows), default=0.0)
         table = NodeTable.equal(servers, cores, memory, most)
     used = [r for r, name in enumerate(RESOURCES) if table.has(name)]
+    of_nodes = frozenset[str]().union(*table.partitions)
+    of_jobs = {row.partition for row in rows if row.partition}
+    if len(of_nodes) < 2:
+        del collected.notes[NO_PARTITION]
+    if machines is not None and not of_nodes and len(of_jobs) > 1:
+        collected.notes[NO_NODE_PARTITION] = sum(bool(row.partition) for row in rows)
     for parts in sorted(_jobs_of(rows), key=lambda parts: parts[0].submit):
         with faults_within(str(path), f"row {parts[0].row}"):
             _collect(parts, table, used, collected)
