@@ -71,6 +71,8 @@ def test_numbers(wrong: Any) -> None:
     refused("alpha", solve, PROBLEM, "alpha-fair", alpha=wrong)
     if wrong is not None and wrong not in (-1, 1e9):
         refused("until", simulate, TRACE, "drf/best-fit", until=wrong)
+    if wrong != 1e9:
+        refused("load", simulate, TRACE, "drf/best-fit", load=wrong)
 
 
 def test_numbers_of_any_kind() -> None:

@@ -94,9 +94,11 @@ def test_windows_and_loads_are_those_of_single_replays() -> None:
     ]
     for row in rows:
         part = time_window(day, row["begin"], row["end"])
+        by_option = simulate(part, policies, load=row["load"], processes=1)["own"]
         if row["load"] != 1:
             part = with_load(part, row["load"])
         run = simulate(part, policies, processes=1)["own"]
+        assert by_option.to_dict() == run.to_dict()
         assert row["value"] == pytest.approx(figures_of(run)["mean_wait"])
         assert (row["trace"], row["seed"], row["policy"]) == ("trace", None, "own")
 

@@ -35,7 +35,7 @@ from fairlead.simulation.runs import (
 )
 from fairlead.traces.journal_trace import JournalWorkload
 from fairlead.traces.readers import read_workload
-from fairlead.traces.what_if import with_perfect_estimates
+from fairlead.traces.what_if import with_load, with_perfect_estimates
 
 # Mechanisms that are defined with placement constraints; the first is the default.
 FAIR = ("drfh", "tsf", "ps-dsf")
@@ -271,6 +271,7 @@ def simulate(
     what_if: str | Sequence[str] = (),
     dedicated: bool = False,
     perfect_estimates: bool = False,
+    load: float = 1.0,
     until: float | None = None,
     warm_up: float = 0.0,
     fair: str = FAIR[0],
@@ -310,6 +311,8 @@ def simulate(
         servers, named ``drf/best-fit, dedicated``.
     perfect_estimates : bool
         Whether time limits are the true durations of jobs, for reserved starts and for rules.
+    load : float
+        Arrivals, and events of servers, come so much faster; durations stay.
     until : float, optional
         Seconds: only jobs submitted before are replayed, to their end; completion ratios are
         taken then.
@@ -393,11 +396,14 @@ def simulate(
         workload = read_workload(Path(file_name(trace, "trace")))[0]
     if queues is not None:
         workload = with_queues(workload, queues)
-    if RECORDED in policies:
-        check_recorded(workload, "" if isinstance(trace, Workload) else str(trace))
-    has_changed = switch(perfect_estimates, "perfect_estimates") or until is not None
+    load = number(load, "load")
+    has_changed = switch(perfect_estimates, "perfect_estimates") or until is not None or load != 1
     if has_changed and isinstance(workload, JournalWorkload):
         workload = workload.as_trace()
+    if load != 1:
+        workload = with_load(workload, load)
+    if RECORDED in policies:
+        check_recorded(workload, "" if isinstance(trace, Workload) else str(trace))
     if perfect_estimates:
         workload = with_perfect_estimates(workload)
     if until is not None:
