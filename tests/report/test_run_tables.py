@@ -79,7 +79,7 @@ def test_rows_of_papers_are_set_apart() -> None:
     assert "policy & Wait \\\\" in lines
 
 
-@pytest.mark.parametrize("columns", ["jain", ["mean_wait", 3], 5])
+@pytest.mark.parametrize("columns", ["jain", ["mean_wait", 3], 5, []])
 def test_wrong_columns_are_refused(columns: object) -> None:
     with pytest.raises(InputError, match="columns"):
         TWO.to_latex(columns)  # type: ignore[arg-type]

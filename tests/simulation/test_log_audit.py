@@ -109,7 +109,7 @@ def test_the_last_hours_end_at_the_last_event(hog: list[str], capsys: Capture) -
     assert (found["since"], found["until"]) == pytest.approx((5400, 10_800), abs=1)
     assert found["users"]["hugo"]["owed_cluster_hours"] == pytest.approx(0, abs=0.01)
     assert run([*hog, "--last", "1d", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["since"] == 0
+    assert json.loads(capsys.readouterr().out)["since"] == 3600  # the first end of a job
 
 
 @pytest.mark.parametrize(
@@ -348,6 +348,25 @@ def test_a_gate_refuses_nodes_or_tables_without_partitions(hog: list[str], capsy
         nodes.write_text(machines)
         assert run(words) == (2 if fault else 0)
         assert fault in capsys.readouterr().err
+
+
+def test_a_gate_refuses_a_time_before_the_first_end(hog: list[str], capsys: Capture) -> None:
+    """Ana's job, the first one that ends, ends at 08:00; --last begins there."""
+    window = ["--from", f"{DAY}07:30", "--to", f"{DAY}20:00"]
+    assert run([*hog, *window]) == 0
+    for begin, end in (("07:30", "20:00"), ("07:10", "07:50")):
+        window = ["--from", f"{DAY}{begin}", "--to", f"{DAY}{end}"]
+        assert run([*hog, *window, "--max-owed", "30"]) == 2
+        assert "ended 60 min after its start, so earlier ones may be missing" in (
+            capsys.readouterr().err
+        )
+    table = Path(hog[2])
+    early = row(6, "dee", ("07:10:00", "Unknown", "Unknown"), "PENDING")
+    table.write_text(table.read_text() + early)
+    assert run([*hog, "--to", f"{DAY}20:00", "--last", "1d", "--max-owed", "30", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    dee = found["users"]["dee"]
+    assert (found["since"], dee["longest_wait"], dee["wait_from"]) == (3600, 12 * 3600, 3600)
 
 
 def test_a_gate_refuses_a_time_after_the_table(hog: list[str], capsys: Capture) -> None:

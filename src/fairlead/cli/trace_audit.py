@@ -175,15 +175,21 @@ def audit(
             fault = f"is after the last event, {duration(until)} after the start"
             raise InputError(f"{fault}; a date may be later", "--to")
         until = given
+    complete = _complete_from(workload) if found == SLURM else 0.0
     if from_time is not None:
         since = instant_in(workload, from_time, "--from")
-    elif length is not None:
-        since = max(until - length, 0.0)
     else:
-        since = _complete_from(workload, until) if found == SLURM else 0.0
-    found_audit = audit_log(workload, since, until, mechanism=fair)
-    if limits.is_any and (fault := _why_no_gate(found_audit, found == SLURM, machines is not None)):
-        raise InputError(f"no limit can be checked: {fault}", "", str(trace))
+        since = complete if complete < until else 0.0
+        if length is not None:
+            since = max(until - length, since)
+    found_audit = audit_log(workload, since, until, mechanism=fair, complete_from=complete)
+    if limits.is_any:
+        fault = _why_no_gate(found_audit, found == SLURM, machines is not None)
+        if not fault and since < complete:
+            fault = f"the first job of the table ended {duration(complete)} after its start, so "
+            fault += "earlier ones may be missing"
+        if fault:
+            raise InputError(f"no limit can be checked: {fault}", "", str(trace))
     from fairlead.report.log_audit import log_audit_document
 
     show(log_audit_document(found_audit, trace.name, limits, found), as_json, report)
@@ -201,15 +207,14 @@ def _with_unit(text: str, option: str) -> float:
     return seconds
 
 
-def _complete_from(workload: Workload, until: float) -> float:
-    """Return the first end of a job before a time; 0 if there is none.
+def _complete_from(workload: Workload) -> float:
+    """Return the first end of a job; 0 if there is none.
 
     From then on a sacct table is complete: it has no job that ended before its --starttime.
     """
     import numpy as np
 
-    ends = workload.task_start + workload.task_duration
-    first = float(ends.min(initial=np.inf, where=ends < until))
+    first = float(np.nanmin(workload.task_start + workload.task_duration, initial=np.inf))
     return first if np.isfinite(first) else 0.0
 
 

@@ -80,6 +80,8 @@ def columns_of(
         if column.heading in [each.heading for each in found]:
             raise InputError(f"names {column.heading!r:.60} twice", place)
         found.append(column)
+    if not found:
+        raise InputError("names no column", place)
     return found
 
 

@@ -157,6 +157,7 @@ def audit_log(
     *,
     mechanism: str = "drfh",
     instants: int = INSTANTS,
+    complete_from: float = 0.0,
 ) -> LogAudit:
     """Compare what users held in the recorded run with their fair shares.
 
@@ -172,6 +173,8 @@ def audit_log(
         Mechanism of the fair shares, of divisible tasks.
     instants : int
         Number of equal parts of the time; shares are compared in the middle of each.
+    complete_from : float
+        Time before which jobs may be missing, and from which waits count.
 
     Raises
     ------
@@ -230,7 +233,7 @@ def audit_log(
     return LogAudit(
         workload,
         fairness,
-        *_longest_waits(workload, log, outcomes, since, until),
+        *_longest_waits(workload, log, outcomes, since, until, complete_from),
         by_user(active & runs),
         by_user(active & ~runs),
         since,
@@ -275,13 +278,19 @@ def _without_unused(workload: Workload, log: RunLog, since: float) -> Workload:
 
 
 def _longest_waits(
-    workload: Workload, log: RunLog, outcomes: TaskOutcomes, since: float, until: float
+    workload: Workload,
+    log: RunLog,
+    outcomes: TaskOutcomes,
+    since: float,
+    until: float,
+    complete_from: float,
 ) -> tuple[FloatArray, FloatArray, tuple[str, ...]]:
     """Return the length, begin and kind (N,) of users' longest waits that reach into a time."""
     user, shapes = workload.job_user[workload.set_job], workload.shapes[workload.set_shape]
     kinds = kinds_of_tasks(user, workload.set_place, shapes)
     waits = waits_with_nothing(kinds.of_set[outcomes.set], log, outcomes, until)
-    length = np.where(waits.end > since, waits.end - waits.begin, 0.0)
+    begins = np.maximum(waits.begin, complete_from)
+    length = np.where(waits.end > max(since, complete_from), waits.end - begins, 0.0)
     longest, begin = np.zeros(workload.n_users), np.full(workload.n_users, np.nan)
     of = [""] * workload.n_users
     several = np.bincount(kinds.user, minlength=workload.n_users) > 1
@@ -290,7 +299,7 @@ def _longest_waits(
         kind = waits.owner[k]
         n = kinds.user[kind]
         if length[k] > 0:
-            longest[n], begin[n] = length[k], waits.begin[k]
+            longest[n], begin[n] = length[k], begins[k]
             of[n] = _kind_name(workload, int(first_set[kind])) if several[n] else ""
     return longest, begin, tuple(of)
 
