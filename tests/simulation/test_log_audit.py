@@ -363,10 +363,21 @@ def test_a_gate_refuses_a_time_before_the_first_end(hog: list[str], capsys: Capt
     table = Path(hog[2])
     early = row(6, "dee", ("07:10:00", "Unknown", "Unknown"), "PENDING")
     table.write_text(table.read_text() + early)
-    assert run([*hog, "--to", f"{DAY}20:00", "--last", "1d", "--max-owed", "30", "--json"]) == 0
+    words = [*hog, "--to", f"{DAY}20:00", "--last", "1d", "--json"]
+    assert run([*words, "--max-owed", "30"]) == 2
+    capsys.readouterr()
+    assert run(words) == 0
     found = json.loads(capsys.readouterr().out)
     dee = found["users"]["dee"]
     assert (found["since"], dee["longest_wait"], dee["wait_from"]) == (3600, 12 * 3600, 3600)
+
+
+def test_a_job_that_has_no_times_waits_whatever_its_state(hog: list[str], capsys: Capture) -> None:
+    table = Path(hog[2])
+    table.write_text(table.read_text().replace("PENDING", "REQUEUE_HOLD", 1))
+    assert run([*hog, "--to", f"{DAY}20:00", "--max-wait", "9h", "--json"]) == 1
+    beyond = json.loads(capsys.readouterr().out)["beyond"]
+    assert {breach["user"] for breach in beyond} == {"bo", "cy"}
 
 
 def test_a_gate_refuses_a_time_after_the_table(hog: list[str], capsys: Capture) -> None:

@@ -185,7 +185,8 @@ def audit(
     found_audit = audit_log(workload, since, until, mechanism=fair, complete_from=complete)
     if limits.is_any:
         fault = _why_no_gate(found_audit, found == SLURM, machines is not None)
-        if not fault and since < complete:
+        begins = since if length is None else max(until - length, 0.0)
+        if not fault and begins < complete:
             fault = f"the first job of the table ended {duration(complete)} after its start, so "
             fault += "earlier ones may be missing"
         if fault:

@@ -247,7 +247,7 @@ def _row_of(
     cancel = inf
     if start is None or state == "PENDING" or (not held and end is not None):
         reason = NEVER_RAN
-        if state == "PENDING":
+        if state == "PENDING" or (end is None and state != "REVOKED"):  # such as REQUEUE_HOLD
             reason = STILL_PENDING
         elif end is not None and (start is None or state == "CANCELLED"):
             reason, cancel = CANCELLED_WHILE_PENDING, end
