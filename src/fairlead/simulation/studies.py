@@ -446,7 +446,7 @@ def study(
 def _of_variations(
     found: Mapping[str, Mapping[str, T]], variations: Sequence[Variation]
 ) -> dict[str, dict[str, T]]:
-    """Return what was found in some variations, of the policies with any."""
+    """Return the findings in some variations, without policies that have none."""
     names = set(map(str, variations))
     kept = {
         policy: {name: each for name, each in rows.items() if name in names}
