@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
 import time
+from collections.abc import AsyncIterator
+from contextlib import aclosing
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +22,8 @@ from fairlead.cli._application import run_command
 from fairlead.errors import FairleadError
 from fairlead.executors.ray_tasks import ray_executor
 from fairlead.formats.problem_file import load
-from fairlead_papers.distributed._ray_actors import ServerActors
+from fairlead_papers.distributed._ray_actors import ServerActor, ServerActors
+from fairlead_papers.distributed._shards import Totals
 from fairlead_papers.distributed.network_setting import AsynchronousSetting, Clocks
 from random_problems import random_problem
 
@@ -72,6 +76,44 @@ def test_actors_that_are_killed_are_replaced(cluster: Cluster, time_shared: bool
     if time_shared:
         exact = solve(problem, "ps-dsf-tdm").user_tasks
         assert look.group_tasks().sum(axis=1) == pytest.approx(exact, rel=1e-4)
+
+
+class SlowPeer:
+    """Another actor, which hears news late."""
+
+    def __init__(self, actor: ServerActor) -> None:
+        self._actor, self.hear = actor, self
+
+    def remote(self, news: list[Totals]) -> None:
+        """Deliver after four periods."""
+        loop = asyncio.get_running_loop()
+        loop.call_later(0.04, lambda: loop.create_task(self._actor.hear(news)))
+
+
+def test_actors_settle_where_messages_take_longer_than_a_period() -> None:
+    problem = load(PARK)
+    setting = AsynchronousSetting(problem, 60.0, clocks=Clocks(period=0.01))
+    shards = np.array_split(np.arange(setting.servers), 4)
+
+    async def violations() -> AsyncIterator[float]:
+        actors = [ServerActor(setting, shards, number) for number in range(4)]
+        for actor in actors:
+            await actor.begin([SlowPeer(peer) for peer in actors if peer is not actor])
+        tasks = np.zeros((problem.n_users, setting.servers))
+        while True:
+            await asyncio.sleep(0.1)
+            for actor in actors:
+                for shard, on_servers in (await actor.report()).tasks.items():
+                    tasks[:, shards[shard]] = on_servers
+            yield certify_bottleneck(problem, tasks).violation
+
+    async def settle() -> None:
+        async with aclosing(violations()) as seen, asyncio.timeout(60):
+            async for violation in seen:
+                if violation <= 1e-6:
+                    return
+
+    asyncio.run(settle())
 
 
 def test_without_any_actor_it_ends(cluster: Cluster) -> None:

@@ -33,6 +33,8 @@ SAMPLE_SECONDS, SILENT_SECONDS, BEGIN_SECONDS = 0.1, 10.0, 60.0
 LEAST_PERIOD = 0.05
 # Messages that Ray carries without a queue that grows; a few thousand a second are its most.
 MESSAGES_PER_SECOND = 500
+# After so many rounds that changed its totals an actor's longest period doubles, at most so often.
+ROUNDS_BEFORE_SLOWER, MOST_DOUBLINGS = 20, 6
 
 
 class Sample:
@@ -63,14 +65,18 @@ class ActorReport:
 
 
 class ServerActor:
-    """Runs its servers by its own clock, and sends changed totals to the other actors."""
+    """Runs its servers by its own clock, and sends changed totals to the other actors.
+
+    Where messages take about as long as a period, all actors answer the same news, and may swing
+    for ever. So, while rounds change something, periods become longer, by random times.
+    """
 
     def __init__(
         self, setting: AsynchronousSetting, shards: Sequence[IntArray], number: int
     ) -> None:
         self._holder = ShardHolder(setting, shards, number)
-        random = np.random.default_rng([setting.seed, number])
-        self._due = setting.clocks.runs(1, random)
+        self._random = np.random.default_rng([setting.seed, number])
+        self._due = setting.clocks.runs(1, self._random)
         self._peers: list[Any] = []
         self._rounds = self._messages = 0
         self._running: asyncio.Task[None] | None = None
@@ -97,10 +103,13 @@ class ServerActor:
         )
 
     async def _run(self) -> None:
-        began = monotonic()
+        before, changed = 0.0, 0
         for time, _ in self._due:
-            await asyncio.sleep(max(0.0, began + time - monotonic()))
+            longest = 2 ** min(changed // ROUNDS_BEFORE_SLOWER, MOST_DOUBLINGS)
+            await asyncio.sleep((time - before) * self._random.uniform(1, longest))
+            before = time
             news = self._holder.run_round()
+            changed += bool(news)
             self._rounds += 1
             for peer in self._peers if news else ():
                 peer.hear.remote(news)
