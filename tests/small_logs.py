@@ -364,7 +364,7 @@ def slurm(seed: int, jobs: int = 120) -> dict[str, str]:
         )
     fit = np.array([[32.0, 128.0, 4.0 * (name in gpu_nodes)] for name in (*cpu_nodes, *gpu_nodes)])
     hosts, is_gpu = _Hosts(fit[:, 0], fit[:, 1]), fit[:, 2] > 0
-    rows, submit = [], 1_735_725_600.0  # 2025-01-01T10:00:00
+    rows, submit, latest = [], 1_735_725_600.0, 0.0  # 2025-01-01T10:00:00
     heading = (
         "JobID|User|Account|Partition|Submit|Eligible|Start|End|State|AllocTRES|ReqTRES|NNodes|"
         "NodeList"
@@ -386,7 +386,8 @@ def slurm(seed: int, jobs: int = 120) -> dict[str, str]:
             rows.append(f"{name}|{user}|{account}|{partition}|{times}|{state}|UNLIMITED")
             continue
         allowed = is_gpu if on_gpu else ~is_gpu
-        start, chosen = hosts.start(submit, run, [(cores, memory, allowed)] * count)
+        start, chosen = hosts.start(max(submit, latest), run, [(cores, memory, allowed)] * count)
+        latest = start  # in order, so that what is free is known
         gpus = f",gres/gpu={count}" if on_gpu else ""
         tres = f"cpu={cores * count}{gpus},mem={memory * count}G,node={count}"
         states = ["COMPLETED"] * 16 + ["FAILED"] * 2 + ["TIMEOUT", "CANCELLED by 1001"]

@@ -159,15 +159,85 @@ def test_a_gate_refuses_the_nodes_of_another_cluster(hog: list[str], capsys: Cap
 def test_a_gate_refuses_a_cluster_on_which_a_user_held_too_much(
     hog: list[str], capsys: Capture
 ) -> None:
-    """With one node in place of two, hugo held twice of what there is."""
-    Path(hog[4]).write_text(NODES.splitlines()[0])
+    """With one server in place of two, hugo held twice of what there is."""
     table = Path(hog[2])
-    table.write_text(table.read_text().replace("|g2", "|g1"))
-    window = ["--to", f"{DAY}20:00"]
-    assert run([*hog, *window]) == 0
+    table.write_text(table.read_text().replace(",gres/gpu=4", ""))
+    words = [*hog[:3], "--servers", "1", "--cores", "8", "--to", f"{DAY}20:00"]
+    assert run(words) == 0
     assert "At times a user held more than all servers have" in capsys.readouterr().out
-    assert run([*hog, *window, "--max-owed", "3"]) == 2
+    assert run([*words, "--max-owed", "3"]) == 2
     assert "At times a user held more than all servers have" in capsys.readouterr().err
+
+
+def test_a_gate_refuses_gpus_that_nobody_counted(hog: list[str], capsys: Capture) -> None:
+    words = [*hog[:3], "--servers", "2", "--cores", "8", "--to", f"{DAY}20:00"]
+    assert run(words) == 0
+    assert run([*words, "--max-owed", "30"]) == 2
+    assert "jobs with GPUs, of which each server has as many as the largest task holds: 5" in (
+        capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize(
+    ("jobs", "is_refused"),
+    [
+        # Times of hours, cores, GPUs, nodes. Together more cores, or GPUs, than a node has:
+        ([("01", "02", 5, 1, "g1"), ("01", "03", 4, 1, "g1")], True),
+        ([("01", "03", 1, 3, "g1"), ("02", "03", 1, 2, "g1")], True),
+        # One ends when the other starts; both on other nodes.
+        ([("02", "03", 5, 1, "g1"), ("01", "02", 4, 1, "g1")], False),
+        ([("01", "03", 5, 3, "g1"), ("01", "03", 5, 3, "g2")], False),
+        # A run of no second, and parts of a job that sacct does not tell.
+        ([("01", "01", 5, 1, "g1"), ("01", "02", 4, 1, "g1")], False),
+        ([("01", "02", 10, 2, "g[1-2]"), ("01", "03", 4, 1, "g2")], False),
+    ],
+)
+def test_a_gate_refuses_nodes_that_are_overfull(
+    hog: list[str], capsys: Capture, jobs: list[tuple[str, str, int, int, str]], is_refused: bool
+) -> None:
+    rows = row(1, "ana", ("00:00:00", "00:00:00", "00:30:00"), "COMPLETED", "g1")
+    for k, (start, end, cores, gpus, nodes) in enumerate(jobs):
+        each = row(k + 2, "bo", ("00:00:00", f"{start}:00:00", f"{end}:00:00"), "COMPLETED", nodes)
+        count = 2 if "[" in nodes else 1
+        rows += each.replace(ASKS, f"cpu={cores},mem=8G,gres/gpu={gpus},node={count}")
+    Path(hog[2]).write_text(HEADING + rows)
+    assert run([*hog, "--max-owed", "30"]) == (2 if is_refused else 0)
+    assert ("took more than their nodes have" in capsys.readouterr().err) == is_refused
+
+
+def test_a_gate_refuses_arrays_that_cannot_be_read(hog: list[str], capsys: Capture) -> None:
+    """Sacct cuts long lists of jobs; each job of a whole one waits."""
+    table = Path(hog[2])
+    text = table.read_text()
+    words = [*hog, "--to", f"{DAY}20:00", "--max-owed", "30"]
+    for jobs, waiting in (("[1-9,11]", 10), ("[1,3,...]", 0), ("[9-2]", 0), ("[x]", 0)):
+        table.write_text(text.replace("\n4|", f"\n4_{jobs}|"))
+        assert run([*words, "--json"]) == (0 if waiting else 2)
+        told = capsys.readouterr()
+        if waiting:
+            assert json.loads(told.out)["users"]["bo"]["waiting_tasks"] == waiting
+        else:
+            assert "arrays whose jobs cannot be read, taken as one job" in told.err
+
+
+def test_a_gate_refuses_a_longer_wait_than_the_table_can_show(
+    hog: list[str], capsys: Capture
+) -> None:
+    """The first job ended 12 hours before 20:00."""
+    words = [*hog, "--to", f"{DAY}20:00", "--last", "10h", "--max-wait"]
+    assert run([*words, "11.9h"]) == 0
+    assert run([*words, "12h"]) == 2
+    assert "12 h before the end: none can be above --max-wait" in capsys.readouterr().err
+
+
+def test_a_gate_refuses_a_table_without_an_end(hog: list[str], capsys: Capture) -> None:
+    table = Path(hog[2])
+    lines = table.read_text().splitlines(keepends=True)
+    words = [*hog, "--to", f"{DAY}20:00", "--max-owed", "30"]
+    for kept in (lines[:1] + lines[2:], lines[:1] + lines[4:]):  # without ended; pending alone
+        table.write_text("".join(kept))
+        assert run(words) == 2
+        assert "no job of the table has ended" in capsys.readouterr().err
 
 
 def test_a_gate_refuses_a_copy_without_the_last_jobs(
@@ -260,6 +330,7 @@ def test_waits_are_of_one_kind_of_tasks_and_from_their_begin(
     table.write_text(table.read_text() + small.replace(ASKS, "cpu=1,mem=1G,node=1"))
     other = row(7, "zoe", ("19:00:00", "Unknown", "Unknown"), "PENDING")
     table.write_text(table.read_text() + other)
+    Path(hog[4]).write_text(NODES.replace("CPUTot=8", "CPUTot=9"))
     window = ["--from", f"{DAY}18:00", "--to", f"{DAY}20:00"]
     assert run([*hog, *window, "--max-wait", "9h", "--json"]) == 1
     found = json.loads(capsys.readouterr().out)
@@ -284,7 +355,25 @@ def test_a_task_that_fits_no_server_waits_for_nobody(hog: list[str], capsys: Cap
         capsys.readouterr().out
     )
     assert run([*hog, "--max-owed", "9"]) == 2
-    assert "tasks of dee" in capsys.readouterr().err
+    assert "tasks of dee, such as of job 6, each with 8 cpu, 8 memory, 9 gpu" in (
+        capsys.readouterr().err
+    )
+    withdrawn = large.replace("Unknown|Unknown|PENDING", f"None|{DAY}09:30:00|CANCELLED by 7")
+    table.write_text(table.read_text().replace(large, withdrawn))
+    assert run([*hog, "--to", f"{DAY}20:00", "--last", "10h", "--max-owed", "9"]) == 0
+    assert run([*hog, "--to", f"{DAY}20:00", "--last", "11h", "--max-owed", "9"]) == 2
+
+
+def test_a_job_of_more_than_a_node_waits_for_several(hog: list[str], capsys: Capture) -> None:
+    """Until it starts ReqTRES has one node."""
+    table = Path(hog[2])
+    large = row(6, "dee", ("09:00:00", "Unknown", "Unknown"), "PENDING")
+    table.write_text(table.read_text() + large.replace("cpu=8", "cpu=15"))
+    assert run([*hog, "--to", f"{DAY}20:00", "--json", "--max-wait", "10.5h"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["users"]["dee"]["waiting_tasks"] == 2
+    assert [breach["user"] for breach in found["beyond"]] == ["dee"]
+    assert found["unplaceable"] == []
 
 
 def test_most_of_what_is_owed_has_the_shortest_time() -> None:
@@ -392,7 +481,9 @@ def test_parts_count_of_users_that_are_due_enough(hog: list[str], capsys: Captur
     window = ["--from", f"{DAY}10:00", "--to", f"{DAY}20:00", "--max-under", "50%"]
     assert run([*hog, *window, "--min-due", "3.3"]) == 1
     assert run([*hog, *window, "--min-due", "3.4"]) == 0
-    assert "no user that is due 3.4 cluster-hours held more than 50.00 % less" in (
+    assert "no user's share is judged, as none is due more than 3.3" in capsys.readouterr().out
+    assert run([*hog, *window[:-1], "100%", "--min-due", "3.3"]) == 0
+    assert "no user of 3 that are due 3.3 cluster-hours held more than 100.00 % less" in (
         capsys.readouterr().out
     )
     assert run([*hog, "--min-due", "3"]) == 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from fairlead.cli.options import (
     AsJson,
@@ -31,10 +31,6 @@ from fairlead.cli.own_code import mechanism_of
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import check_report, show
 from fairlead.errors import InputError
-
-if TYPE_CHECKING:
-    from fairlead.model.workload import Workload
-    from fairlead.simulation.log_audit import LogAudit
 
 
 def audit(
@@ -123,6 +119,7 @@ def audit(
     Example:
       fairlead trace audit sacct.txt --machines nodes.txt --last 1d --max-owed 5 --max-wait 12h
     """
+    from fairlead.cli._log_gate import complete_from, why_no_gate
     from fairlead.report.numbers import duration
     from fairlead.simulation.log_audit import AuditLimits, audit_log
     from fairlead.simulation.simulate import check_fair
@@ -175,20 +172,20 @@ def audit(
             fault = f"is after the last event, {duration(until)} after the start"
             raise InputError(f"{fault}; a date may be later", "--to")
         until = given
-    complete = _complete_from(workload) if found == SLURM else 0.0
+    complete = complete_from(workload) if found == SLURM else None
+    known = complete if complete is not None and complete < until else 0.0
     if from_time is not None:
         since = instant_in(workload, from_time, "--from")
     else:
-        since = complete if complete < until else 0.0
+        since = known
         if length is not None:
             since = max(until - length, since)
-    found_audit = audit_log(workload, since, until, mechanism=fair, complete_from=complete)
+    found_audit = audit_log(workload, since, until, mechanism=fair, complete_from=known)
     if limits.is_any:
-        fault = _why_no_gate(found_audit, found == SLURM, machines is not None)
         begins = since if length is None else max(until - length, 0.0)
-        if not fault and begins < complete:
-            fault = f"the first job of the table ended {duration(complete)} after its start, so "
-            fault += "earlier ones may be missing"
+        fault = why_no_gate(
+            found_audit, limits, begins, complete, has_machines=machines is not None
+        )
         if fault:
             raise InputError(f"no limit can be checked: {fault}", "", str(trace))
     from fairlead.report.log_audit import log_audit_document
@@ -206,61 +203,3 @@ def _with_unit(text: str, option: str) -> float:
             f"must be a time above 0 with a unit, such as 12h, not {text!r:.60}", option
         )
     return seconds
-
-
-def _complete_from(workload: Workload) -> float:
-    """Return the first end of a job; 0 if there is none.
-
-    From then on a sacct table is complete: it has no job that ended before its --starttime.
-    """
-    import numpy as np
-
-    first = float(np.nanmin(workload.task_start + workload.task_duration, initial=np.inf))
-    return first if np.isfinite(first) else 0.0
-
-
-def _why_no_gate(audit: LogAudit, is_slurm: bool, has_machines: bool) -> str:
-    """Return why a log cannot tell whether users are within limits; empty if it can."""
-    import numpy as np
-
-    from fairlead.report.log_audit import HELD_TOO_MUCH, left_out_text
-    from fairlead.traces.logs import slurm
-
-    workload = audit.workload
-    for fault in (
-        slurm.CUT_OFF,
-        slurm.NO_REQUEST,
-        slurm.NO_PARTITION,
-        slurm.NO_NODE_PARTITION,
-        slurm.UNKNOWN_PARTITION,
-        slurm.GPUS_IGNORED,
-    ):
-        if fault in workload.notes:
-            return f"{fault}: {workload.notes[fault]:,}"
-    for left_out in (slurm.STILL_RAN, slurm.STILL_PENDING):
-        if left_out in workload.notes:
-            return f"{left_out}; audit the table itself, and no copy of it"
-    if is_slurm and workload.n_users == 1:
-        fault = f"the only user is {workload.users[0]!r:.60}"
-        return f"{fault}; sacct --allusers shows others to operators (PrivateData)"
-    if not audit.active.any():
-        return "no job ran or waited in this time"
-    if is_slurm and audit.is_after_log:
-        return "this time begins after the last event of the table; is it an old one?"
-    if is_slurm and audit.ends_in_silence:
-        fault = "no job runs or waits at the end of this time, nor is there a later one"
-        return f"{fault}; is the table an old one, or of jobs in some states only?"
-    if is_slurm and has_machines:
-        start, end = workload.task_start, workload.task_start + workload.task_duration
-        ran = (start < audit.until) & (end > audit.since)
-        unplaced = int((ran & (workload.task_server < 0)).sum())
-        if unplaced:
-            what = f"the nodes (column NodeList) of {unplaced:,} of {ran.sum():,} tasks"
-            return f"--machines does not list {what}"
-        where = np.searchsorted(workload.first_server, workload.task_server, side="right") - 1
-        sets = np.repeat(np.arange(workload.n_sets), workload.set_tasks)
-        if not workload.fits[workload.set_shape[sets], where][ran].all():
-            return "tasks took more than their nodes have: are these the machines of the log?"
-    if audit.unplaceable:
-        return left_out_text(audit)
-    return HELD_TOO_MUCH if audit.held_too_much else ""

@@ -99,7 +99,7 @@ def _verdict(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> St
 def _blocks(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> Iterator[Block]:
     if limits.is_any:
         lines = [_breach_text(audit, breach) for breach in breaches]
-        yield Listing(lines or list(_kept_texts(limits)), "limits")
+        yield Listing(lines or list(_kept_texts(audit, limits)), "limits")
     names, fairness = audit.workload.users, audit.fairness
     order = np.flatnonzero(audit.active)
     order = order[largest_first(fairness.owed[order])]
@@ -173,9 +173,18 @@ def _hour_text(workload: Workload) -> str:
 
 
 def left_out_text(audit: LogAudit) -> str:
-    """Name the users of tasks that fit no server."""
+    """Name the users of tasks that fit no server, and the first job."""
     users = named([short_name(name) for name in audit.unplaceable], USERS_NAMED)
-    return f"left out, as they fit no server that they may use: tasks of {users}"
+    workload, first = audit.workload, int(audit.unplaceable_sets[0])
+    asked = zip(
+        workload.cluster.resources,
+        workload.shapes[workload.set_shape[first]].tolist(),
+        strict=True,
+    )
+    task = ", ".join(f"{number(amount)} {resource}" for resource, amount in asked if amount)
+    job = short_name(str(workload.job_names[workload.set_job[first]]))
+    text = "left out, as they fit no server that they may use: tasks of"
+    return f"{text} {users}, such as of job {job}, each with {task}"
 
 
 def _begin_of_wait(audit: LogAudit, n: int) -> Cell:
@@ -198,10 +207,18 @@ def _breach_text(audit: LogAudit, breach: Breach) -> str:
     return f"{user}: owed {number(found)} cluster-hours, {time}; at most {number(most)}"
 
 
-def _kept_texts(limits: AuditLimits) -> Iterator[str]:
-    if limits.under is not None:
-        due = f" that is due {number(limits.min_due)} cluster-hours" if limits.min_due else ""
-        yield f"no user{due} held more than {percent(limits.under)} less than its fair share"
+def _kept_texts(audit: LogAudit, limits: AuditLimits) -> Iterator[str]:
+    due_hours = audit.fairness.due_hours
+    judged = int((due_hours >= limits.min_due).sum())
+    if limits.under is not None and not judged:
+        most = number(float(due_hours.max()))
+        yield f"no user's share is judged, as none is due more than {most} cluster-hours"
+    elif limits.under is not None:
+        due = f" of {judged} that are due {number(limits.min_due)} cluster-hours"
+        yield (
+            f"no user{due if limits.min_due else ''} held more than {percent(limits.under)} less "
+            "than its fair share"
+        )
     if limits.owed is not None:
         yield f"no user is owed more than {number(limits.owed)} cluster-hours"
     if limits.wait is not None:

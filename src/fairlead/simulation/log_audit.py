@@ -68,8 +68,16 @@ class LogAudit:
     waiting: IntArray  # (N,): tasks that wait at `until`
     since: float
     until: float
-    unplaceable: tuple[str, ...]  # users with tasks that fit no server, which do not count
+    # Sets of tasks that were active and fit no server, which do not count.
+    unplaceable_sets: IntArray
     last_event: float  # before `until`; later nothing is recorded
+
+    @property
+    def unplaceable(self) -> tuple[str, ...]:
+        """Users with tasks that were active and fit no server."""
+        workload = self.workload
+        users = np.unique(workload.job_user[workload.set_job[self.unplaceable_sets]])
+        return tuple(workload.users[n] for n in users.tolist())
 
     @property
     def held_too_much(self) -> bool:
@@ -225,7 +233,7 @@ def audit_log(
     runs[log.task[(log.start <= until) & (until < log.end)]] = True
     times = np.concatenate([workload.job_submit, log.start, log.end])
 
-    user_of_set = workload.job_user[workload.set_job]
+    in_time = (workload.job_submit < until) & (workload.job_cancel > since)
 
     def by_user(tasks: BoolArray) -> IntArray:
         return np.bincount(outcomes.user[tasks], minlength=workload.n_users)
@@ -238,7 +246,7 @@ def audit_log(
         by_user(active & ~runs),
         since,
         until,
-        tuple(workload.users[n] for n in np.unique(user_of_set[log.set_unplaceable]).tolist()),
+        np.flatnonzero(log.set_unplaceable & in_time[workload.set_job]),
         float(times[times <= until].max(initial=0.0)),
     )
 

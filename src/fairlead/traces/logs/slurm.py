@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import repeat
-from math import inf, isfinite
+from math import ceil, inf, isfinite
 from pathlib import Path
 from typing import NamedTuple
 
@@ -54,6 +54,10 @@ NO_NODE_PARTITION = (
 )
 UNKNOWN_PARTITION = "jobs of a partition that no node has; they may run everywhere"
 GPUS_IGNORED = "jobs that ask for GPUs, which no node has; read without them"
+CUT_ARRAY = (
+    "pending arrays whose jobs cannot be read, taken as one job; ask sacct with SLURM_BITSTR_LEN=0"
+)
+GPUS_GUESSED = "jobs with GPUs, of which each server has as many as the largest task holds"
 CUT_OFF = "last row without a line end, where the table may be cut off"
 NO_SERVER = "jobs whose nodes are not known, or not among the machines"
 OUT_OF_SERVICE = "nodes in state DOWN, DRAIN or FAIL ({}), which count, as the state is of today"
@@ -148,13 +152,14 @@ def read_slurm(
         assert servers is not None
         assert cores is not None
         most = max((row.amounts.get("gpu", 0.0) / row.nodes for row in rows), default=0.0)
+        collected.notes[GPUS_GUESSED] = sum("gpu" in row.amounts for row in rows)
         table = NodeTable.equal(servers, cores, memory, most)
     used = [r for r, name in enumerate(RESOURCES) if table.has(name)]
     of_nodes = frozenset[str]().union(*table.partitions)
     of_jobs = {row.partition for row in rows if row.partition}
     if len(of_nodes) < 2:
         del collected.notes[NO_PARTITION]
-    if machines is not None and not of_nodes and len(of_jobs) > 1:
+    if not of_nodes and len(of_jobs) > 1:
         collected.notes[NO_NODE_PARTITION] = sum(bool(row.partition) for row in rows)
     for parts in sorted(_jobs_of(rows), key=lambda parts: parts[0].submit):
         with faults_within(str(path), f"row {parts[0].row}"):
@@ -261,6 +266,7 @@ def _row_of(
     if is_unended and not columns.unended:
         notes[STILL_RAN] += 1
         return None
+    held = held or values.get("reqtres", "")
     if not held:
         notes[NO_REQUEST] += 1
         return None
@@ -288,6 +294,7 @@ def _row_of(
     notes[NO_USER] += not user
     notes[NO_PARTITION] += "partition" not in values
     limit = values.get("timelimit", "")
+    notes[CUT_ARRAY] += "[" in job and _jobs_of_array(job) == [job]
     notes[NO_LIMIT_NAMED] += limit.lower() == "partition_limit"
     return SlurmRow(
         number,
@@ -321,7 +328,7 @@ def _jobs_of_array(job: str) -> list[str]:
         if (steps := _STEPS.fullmatch(whole)) is not None:
             first, last, step = (int(steps[k]) for k in (2, 3, 4))
             return [f"{steps[1]}{k}" for k in range(first, last + 1, step)] or [job]
-        return host_names(whole)
+        return host_names(whole) or [job]
     return [job]
 
 
@@ -370,6 +377,8 @@ def _collect(
     parts: list[SlurmRow], table: NodeTable, used: list[int], collected: JobCollector
 ) -> None:
     first = parts[0]
+    places = [_place(part, table, collected.notes) for part in parts]
+    parts = [_spread(part, table, place, used) for part, place in zip(parts, places, strict=True)]
     collected.refuse_beyond(sum(part.nodes for part in parts), "column nnodes")
     tasks = sum(part.nodes for part in parts)
     limit = min(part.limit for part in parts)
@@ -378,8 +387,7 @@ def _collect(
     collected.add_job(name, first.user, first.submit, gang=tasks > 1, limit=limit, cancel=cancel)
     has_gpus = any(RESOURCES[r] == "gpu" for r in used)
     collected.notes[GPUS_IGNORED] += not has_gpus and any(part.amounts.get("gpu") for part in parts)
-    for part in parts:
-        place = _place(part, table, collected.notes)
+    for part, place in zip(parts, places, strict=True):
         hosts = [table.numbers.get(name, -1) for name in host_names(part.hosts)]
         if len(hosts) != part.nodes:
             hosts = [-1] * part.nodes
@@ -391,6 +399,20 @@ def _collect(
                 servers=hosts[begin : begin + count],
             )  # fmt: skip
             begin += count
+
+
+def _spread(part: SlurmRow, table: NodeTable, place: Place, used: list[int]) -> SlurmRow:
+    """Return a job that never started on as many nodes as it needs.
+
+    Until a job starts ReqTRES has one node, unless it asked for several.
+    """
+    if isfinite(part.start):
+        return part
+    most = table.capacity[np.array(place)][:, used].max(axis=0).tolist()
+    asked = (part.amounts.get(RESOURCES[r], 0.0) for r in used)
+    needed = [ceil(amount / each) for amount, each in zip(asked, most, strict=True) if each]
+    nodes = max(part.nodes, *needed)
+    return part._replace(nodes=nodes) if nodes <= table.count[np.array(place)].sum() else part
 
 
 def _shares(part: SlurmRow, used: list[int]) -> list[tuple[tuple[float, ...], int]]:

@@ -1,0 +1,136 @@
+"""Why the limits of an audit cannot be checked on a log."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairlead.model.cluster import BoolArray
+from fairlead.model.workload import Workload
+from fairlead.report.log_audit import HELD_TOO_MUCH, left_out_text
+from fairlead.report.numbers import duration
+from fairlead.simulation.log_audit import AuditLimits, LogAudit
+from fairlead.traces.logs import slurm
+
+# Notes of a table that lacks what an audit needs, anywhere in it.
+LACKS = (
+    slurm.CUT_OFF,
+    slurm.CUT_ARRAY,
+    slurm.NO_REQUEST,
+    slurm.NO_PARTITION,
+    slurm.NO_NODE_PARTITION,
+    slurm.UNKNOWN_PARTITION,
+    slurm.GPUS_IGNORED,
+    slurm.GPUS_GUESSED,
+)
+SHORT_RUN = 1.0  # seconds; the times of sacct are whole ones
+
+
+def complete_from(workload: Workload) -> float:
+    """Return the first end of a job of a sacct table; infinite if none has ended.
+
+    From then on the table is complete: it has no job that ended before its --starttime.
+    """
+    ends = workload.task_start + workload.task_duration
+    ended = ends <= (np.inf if workload.recorded_until is None else workload.recorded_until)
+    return float(np.nanmin(ends[ended], initial=np.inf))
+
+
+def why_no_gate(
+    audit: LogAudit,
+    limits: AuditLimits,
+    since: float,
+    complete: float | None,
+    *,
+    has_machines: bool,
+) -> str:
+    """Return why a log cannot tell whether users are within limits; empty if it can.
+
+    Parameters
+    ----------
+    audit : LogAudit
+    limits : AuditLimits
+    since : float
+        The begin of the time that was asked for, in seconds of the trace.
+    complete : float or None
+        From when on a sacct table has all jobs; None for a log of another format.
+    has_machines : bool
+        Whether the nodes of the table are known.
+    """
+    workload = audit.workload
+    for fault in LACKS:
+        if fault in workload.notes:
+            return f"{fault}: {workload.notes[fault]:,}"
+    for left_out in (slurm.STILL_RAN, slurm.STILL_PENDING):
+        if left_out in workload.notes:
+            return f"{left_out}; audit the table itself, and no copy of it"
+    if complete is not None and workload.n_users == 1:
+        fault = f"the only user is {workload.users[0]!r:.60}"
+        return f"{fault}; sacct --allusers shows others to operators (PrivateData)"
+    if not audit.active.any():
+        return "no job ran or waited in this time"
+    if complete is not None and (fault := _why_too_short(audit, limits, since, complete)):
+        return fault
+    if complete is not None and has_machines and (fault := _why_not_its_nodes(audit)):
+        return fault
+    if audit.unplaceable:
+        return left_out_text(audit)
+    return HELD_TOO_MUCH if audit.held_too_much else ""
+
+
+def _why_too_short(audit: LogAudit, limits: AuditLimits, since: float, complete: float) -> str:
+    """Return why a sacct table does not reach over the time to audit; empty if it does."""
+    if audit.is_after_log:
+        return "this time begins after the last event of the table; is it an old one?"
+    if audit.ends_in_silence:
+        fault = "no job runs or waits at the end of this time, nor is there a later one"
+        return f"{fault}; is the table an old one, or of jobs in some states only?"
+    if since < complete:
+        fault = f"the first job of the table ended {duration(complete)} after its start"
+        if not np.isfinite(complete):
+            fault = "no job of the table has ended"
+        return f"{fault}, so earlier ones may be missing"
+    known = audit.until - complete
+    if limits.wait is not None and known <= limits.wait:
+        fault = f"waits count from the first end of a job, {duration(known)} before the end"
+        return f"{fault}: none can be above --max-wait; ask sacct with an earlier --starttime"
+    return ""
+
+
+def _why_not_its_nodes(audit: LogAudit) -> str:
+    """Return why the nodes are not those of a sacct table; empty if they may be."""
+    workload = audit.workload
+    start, end = workload.task_start, workload.task_start + workload.task_duration
+    ran = (start < audit.until) & (end > audit.since)
+    unplaced = int((ran & (workload.task_server < 0)).sum())
+    if unplaced:
+        what = f"the nodes (column NodeList) of {unplaced:,} of {ran.sum():,} tasks"
+        return f"--machines does not list {what}"
+    where = np.searchsorted(workload.first_server, workload.task_server, side="right") - 1
+    sets = np.repeat(np.arange(workload.n_sets), workload.set_tasks)
+    fit: BoolArray = workload.fits[workload.set_shape[sets], where]
+    if not fit[ran].all() or _is_overfull(workload, ran):
+        return "tasks took more than their nodes have: are these the machines of the log?"
+    return ""
+
+
+def _is_overfull(workload: Workload, ran: BoolArray) -> bool:
+    """Return whether tasks took more cores or GPUs of a node together than it has.
+
+    Only jobs on one node count, as sacct does not tell how others divide their amounts among nodes.
+    Memory does not: not every cluster reserves it. O(T log T).
+    """
+    job_of_task = np.repeat(workload.set_job, workload.set_tasks)
+    alone = np.bincount(job_of_task, minlength=workload.n_jobs)[job_of_task] == 1
+    tasks = np.flatnonzero(ran & alone & (workload.task_duration >= SHORT_RUN))
+    counted = [r for r, name in enumerate(workload.cluster.resources) if name != "memory"]
+    shape = np.repeat(workload.set_shape, workload.set_tasks)[tasks]
+    amounts = workload.shapes[shape][:, counted]
+    server = np.tile(workload.task_server[tasks], 2)
+    start = workload.task_start[tasks]
+    time = np.concatenate([start, start + workload.task_duration[tasks]])
+    change = np.concatenate([amounts, -amounts])
+    is_start = np.repeat([True, False], len(tasks))
+    order = np.lexsort((is_start, time, server))  # ends before starts of the same second
+    held = change[order].cumsum(axis=0)  # 0 after the last end on each server
+    group = np.searchsorted(workload.first_server, server[order], side="right") - 1
+    return bool((held > workload.cluster.capacity[group][:, counted] + 1e-6).any())
