@@ -227,3 +227,28 @@ def test_the_recorded_run_fits_its_servers_and_a_replay_runs_all(files: dict[str
         for server in range(2):
             used = workload.shapes[shape[runs & (workload.task_server == server)]].sum(axis=0)
             assert (used <= workload.cluster.capacity[server] + 1e-9).all()
+
+
+def test_pending_jobs_are_as_large_as_they_will_be(run: Run, files: dict[str, Path]) -> None:
+    """Until it starts a job of four cores has one node in ReqTRES, and long arrays are cut."""
+    holder = run("sbatch", "--parsable", "-N2", "--exclusive", "--wrap", "sleep 90").strip()
+    until(lambda: "R" in run("squeue", "-h", "-j", holder, "-o", "%t"))
+    wide = run("sbatch", "--parsable", "-n4", "--mem-per-cpu=10", "--wrap", "true").strip()
+    squares = ",".join(str(k * k) for k in range(1, 31))
+    listed = ("sbatch", "--parsable", "--mem=100", f"--array={squares}", "--wrap", "true")
+    array = run(*listed).strip()
+    words = ("sacct", "--allusers", "--parsable2", f"--format={','.join(COLUMNS)}")
+    until(lambda: f"{array}_[" in run(*words))
+    cut = files["sacct"].with_name("cut.txt")
+    cut.write_text(run(*words))
+    whole = files["sacct"].with_name("whole.txt")
+    whole.write_text(run("env", "SLURM_BITSTR_LEN=0", *words))
+    for path, jobs in ((cut, 1), (whole, 30)):
+        given = MachineOptions(machines=files["blocks"], unended=0.0)
+        workload, _ = read_workload(path, given)
+        names = [name.partition("_")[0] for name in workload.job_names.tolist()]
+        assert names.count(array) == jobs
+        assert (slurm.CUT_ARRAY in workload.notes) == (jobs == 1)
+        assert workload.job_tasks[names.index(wide)] == 2
+    run("scancel", "--user=root")
+    until(lambda: run("squeue", "-h") == "")
