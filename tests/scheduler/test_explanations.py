@@ -143,7 +143,7 @@ def test_a_job_that_waits_for_room_is_told_what_is_nearest() -> None:
         ("server", "b", None, False),
     ]
     assert str(why).splitlines() == [
-        "ana: 3 tasks waiting, 0 running.",
+        "These tasks of ana: 3 waiting, 0 running.",
         "No allowed server has room for a task now.",
         "Servers: 2 present, 1 allowed; 0 with room now.",
         "Of those allowed and open, 1 has too little cpu.",
@@ -193,7 +193,7 @@ def test_a_group_that_might_delay_is_told_what_limit_would_do(select: str) -> No
     limits = [(c.change, c.to, c.starts) for c in why.would_change if c.kind == "limit"]
     assert limits == [("its time limit were 40 s at the most", 40.0, True)]
     words = str(why).splitlines()
-    assert words[1] == "It may run for 1 m, and so might delay the first waiting group."
+    assert words[1] == "It may run for 1 min, and so might delay the first waiting group."
     when = "is to start in 40 s on a, b, or before if tasks end early."
     assert words[-3] == f"The first waiting group, of bo, {when}"
     told = s.explain(wide)
@@ -314,7 +314,7 @@ def test_what_runs_waits_for_nothing() -> None:
     s.place()
     why = s.explain(g)
     assert (why.state, why.held_by, why.would_change) == ("running", "nothing", ())
-    assert str(why) == "ana: 0 tasks waiting, 1 running.\nAll of its tasks run."
+    assert str(why) == "This task of ana: 0 waiting, 1 running.\nAll of its tasks run."
 
 
 def test_of_many_classes_those_with_most_servers_are_tried() -> None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 NAMED = 10  # most servers and queues in a list; all are counted
 PRINTED = 3  # most of them in the sentences
-UNITS = (("d", 86400.0), ("h", 3600.0), ("m", 60.0))
+UNITS = (("d", 86400.0), ("h", 3600.0), ("min", 60.0))
 
 
 class ServerShortage(NamedTuple):
@@ -212,7 +212,8 @@ class Explanation:
         return "\n".join(self._sentences())
 
     def _sentences(self) -> Iterator[str]:
-        yield f"{self.queue}: {tasks_in_words(self.waiting)} waiting, {self.running:,} running."
+        tasks = "This task" if self.waiting + self.running == 1 else "These tasks"
+        yield f"{tasks} of {self.queue}: {self.waiting:,} waiting, {self.running:,} running."
         yield self.reason
         if not self.waiting:
             return
