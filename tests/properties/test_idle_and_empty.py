@@ -162,6 +162,14 @@ def test_an_audit_asks_nothing_for_them(mechanism: str, data: st.DataObject) -> 
     ]
 
 
+@pytest.mark.parametrize("count", [[1, 0], [0, 1]])
+def test_a_pool_may_be_one_server_beside_an_empty_group(count: list[int]) -> None:
+    problem = Problem.from_arrays([[8.0], [4.0]], [[2.0], [1.0]], count=count, task_limit=[9, 0])
+    assert problem.pooled().cluster.groups == (problem.cluster.groups[count.index(1)],)
+    assert solve(problem, "drf").tasks.tolist() == [[4.0 if count[0] else 2.0], [0.0]]
+    assert "fails" not in {v.verdict for v in audit(problem, "drf", lies=5, departures=3)}
+
+
 def test_what_an_idle_user_holds_is_infeasible() -> None:
     problem = Problem.from_arrays([[8.0], [8.0]], [[1.0], [1.0]], count=[1, 0], task_limit=[9, 0])
     for tasks, kind in (([[4.0, 0], [1, 0]], "beyond-limit"), ([[4.0, 1], [0, 0]], "misplaced")):

@@ -328,7 +328,9 @@ async def test_an_explanation_begins_with_shares_and_the_expected_start(
     await ask.submit(*[{"cpu": 2} for _ in range(3)])
     await ask.submit({"user": "bo", "cpu": 2, "tasks": 2})
     why = await ask("GET", "/v1/jobs/3/explain")
-    assert why["text"].startswith("ana holds 100 % of the cluster; 75 % is fair.\nana: 1 task")
+    assert why["text"].startswith(
+        "ana holds 100 % of the cluster; 75 % is fair.\nThis task of ana: 1"
+    )
     assert why["forecast"] == {}
     orders = await ask.sync(session)
     await ask.sync(session, orders["seen"], ended=[[1, 0, 1, 0, ""]])
@@ -363,5 +365,5 @@ async def test_slow_shares_do_not_delay_an_explanation(
     await ask.submit({}, {})
     for _ in range(3):
         why = await ask("GET", "/v1/jobs/2/explain")
-        assert why["text"].startswith("ana: 1 task waiting")
+        assert why["text"].startswith("This task of ana: 1 waiting, ")
     released.set()

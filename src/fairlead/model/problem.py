@@ -341,8 +341,9 @@ class Problem(ReadOnlyArrays):
 
     def pooled(self) -> Problem:
         """Return the problem with all servers as one pool: one group, no constraints, no rates."""
+        only = self.cluster.groups[int(self.count.argmax())]
         cluster = Cluster(
-            groups=("pool",) if self.count.sum() > 1 else self.cluster.groups,
+            groups=("pool" if self.count.sum() > 1 else only,),
             resources=self.cluster.resources,
             capacity=self.total_capacity[None, :],
             count=np.ones(1, dtype=np.int64),
