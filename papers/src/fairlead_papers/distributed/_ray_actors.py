@@ -33,7 +33,7 @@ SAMPLE_SECONDS, SILENT_SECONDS, BEGIN_SECONDS = 0.1, 10.0, 60.0
 LEAST_PERIOD = 0.05
 # Messages that Ray carries without a queue that grows; a few thousand a second are its most.
 MESSAGES_PER_SECOND = 500
-# After so many rounds that changed its totals an actor's longest period doubles, at most so often.
+# Rounds with changed totals after which an actor's longest period doubles, and most doublings.
 ROUNDS_BEFORE_SLOWER, MOST_DOUBLINGS = 20, 6
 
 

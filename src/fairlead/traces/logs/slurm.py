@@ -411,7 +411,7 @@ def _spread(part: SlurmRow, table: NodeTable, place: Place, used: list[int]) -> 
     most = table.capacity[np.array(place)][:, used].max(axis=0).tolist()
     asked = (part.amounts.get(RESOURCES[r], 0.0) for r in used)
     needed = [ceil(amount / each) for amount, each in zip(asked, most, strict=True) if each]
-    nodes = max(part.nodes, *needed)
+    nodes = max([part.nodes, *needed])
     return part._replace(nodes=nodes) if nodes <= table.count[np.array(place)].sum() else part
 
 
