@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from fairlead.executors import local_processes
 from fairlead.executors.executor import WorkerDiedError, do_in_order
 from fairlead.executors.local_processes import Processes
 
@@ -145,6 +146,7 @@ def test_answers_are_handed_over_in_order() -> None:
 
 INTERRUPTED_AT_BIRTH = """
 import os, signal
+from fairlead.executors import local_processes
 from fairlead.executors.local_processes import Processes
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -166,3 +168,22 @@ def test_a_new_worker_leaves_interruptions_to_its_parent() -> None:
         timeout=60,
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("forks", [True, False])
+def test_without_forks_jobs_that_no_other_process_can_load_run_here(
+    monkeypatch: pytest.MonkeyPatch, forks: bool
+) -> None:
+    """A function in a function, one of any module, and one beside mechanisms that were added."""
+    monkeypatch.setattr(local_processes, "FORKS", forks)
+    ran: list[int] = []
+    for work, is_added in ((lambda _: os.getpid(), False), (process_of, False), (process_of, True)):
+        monkeypatch.setattr(Processes, "needs_fork", is_added)
+        found: set[int] = set()
+        Processes(2).do_all(work, [1, 2], lambda _, process, into=found: into.add(process))
+        ran.append(os.getpid() in found)
+    assert ran == [not forks, False, not forks]
+
+
+def process_of(_: int) -> int:
+    return os.getpid()

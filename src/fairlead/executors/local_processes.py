@@ -6,6 +6,7 @@ Worker processes end with their parent process, and ignore interruptions, which 
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import sys
 import traceback
@@ -17,16 +18,24 @@ from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from threading import Thread
 from time import monotonic
-from typing import Any
+from typing import Any, ClassVar
 
 from fairlead.errors import FairleadError
 from fairlead.executors.executor import Answer, WorkerDiedError
 
 SECONDS_BETWEEN_REPORTS = 0.1
+FORKS = sys.platform == "linux"
 
 
 class Processes:
-    """Processes of this machine; see `fairlead.executors.executor.Executor`."""
+    """Processes of this machine; see `fairlead.executors.executor.Executor`.
+
+    Where processes are not forked, as on macOS, jobs with functions that no other process can load
+    run in this one.
+    """
+
+    # Whether mechanisms were added that only forked processes have.
+    needs_fork: ClassVar[bool] = False
 
     def __init__(self, count: int | None = None) -> None:
         self.count = count or os.cpu_count() or 1
@@ -36,6 +45,15 @@ class Processes:
         """Whether its processes are forked from this one."""
         return self.count > 1
 
+    def _can_send(self, *given: Any) -> bool:
+        """Return whether other processes can have the work and its jobs."""
+        if FORKS:
+            return True
+        with suppress(pickle.PicklingError, AttributeError, TypeError):
+            pickle.dumps(given)
+            return not self.needs_fork
+        return False
+
     def do_all(
         self,
         work: Callable[..., Answer],
@@ -44,14 +62,14 @@ class Processes:
         on_report: Callable[..., None] | None = None,
     ) -> None:
         """Run the work for each job; see `Executor`."""
-        if self.count == 1:
+        if self.count == 1 or not self._can_send(work, jobs):
             for number, job in enumerate(jobs):
                 listens = () if on_report is None else (partial(on_report, number),)
                 on_finished(number, work(job, *listens))
             return
         # A forked process shares the jobs and imported modules at no cost. It only computes: this
         # process keeps the work with threads, such as writing files.
-        context: Any = get_context("fork" if sys.platform == "linux" else None)
+        context: Any = get_context("fork" if FORKS else None)
         waiting = iter(range(len(jobs)))
         running: dict[Any, tuple[Any, int]] = {}
         try:

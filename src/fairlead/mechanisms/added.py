@@ -17,6 +17,7 @@ from fairlead.certificates.overuse import (
     measure_time_overuse,
 )
 from fairlead.errors import CertificateError, FairleadError, InputError, fault_of
+from fairlead.executors.local_processes import Processes
 from fairlead.mechanisms.catalogue import (
     ADDED,
     CATALOGUE,
@@ -121,6 +122,7 @@ def mechanism(
     def add(function: Function) -> Function:
         if not callable(function):
             raise InputError(f"must be a function, not {function!r:.60}", f"mechanism {name}")
+        Processes.needs_fork = True
         ADDED[name] = Mechanism(
             name,
             summary or (getdoc(function) or name).splitlines()[0],
