@@ -23,6 +23,12 @@ from fairlead.executors.local_processes import Processes
 WORKERS = 2
 
 
+@pytest.fixture(autouse=True)
+def without_mechanisms(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget the mechanisms that other tests have added."""
+    monkeypatch.setattr(Processes, "needs_fork", False)
+
+
 @pytest.fixture
 def started(tmp_path: Path) -> Iterator[Path]:
     """A folder in which each worker leaves a file named by its number; none is left running."""
