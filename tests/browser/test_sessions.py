@@ -229,6 +229,7 @@ def test_addresses_that_name_nothing(cluster: Cluster, open_page: Opened) -> Non
     expect(page.locator("#view h1")).to_have_text("There is no such view")
     for address, words in (
         ("constructor", "There is no such view"),
+        ("constructor/1", "There is no such view"),
         ("what-if", "What if?"),
         ("jobs?offset=5000&x=1&state=bogus", "Jobs"),
         ("servers?state=x", "Servers"),
@@ -237,7 +238,7 @@ def test_addresses_that_name_nothing(cluster: Cluster, open_page: Opened) -> Non
         page.goto(f"{cluster.url}/#/{address}")
         expect(page.locator("#view h1")).to_have_text(words)
         expect(page.locator("#notice")).to_have_text("")
-    for address in ("job/abc", "job/999999", "user/nobody"):
+    for address in ("job/abc", "job/999999", "user/nobody", "users/nobody", "jobs/999999"):
         page.goto(f"{cluster.url}/#/{address}")
         expect(page.locator("#notice")).to_contain_text("there is no")
 

@@ -82,7 +82,8 @@ def test_differences_have_their_digits(words: Words, share: float, fair: float, 
     ("when", "text"),
     [
         ({"starts": 1000.0}, "It started at"),
-        ({"starts": 1000.0, "not_before": 0.0}, "It starts at"),
+        ({"starts": 1000.0, "not_before": 0.0}, " at the latest, if tasks use"),
+        ({"never": True, "reason": "No server"}, "It cannot start on the present servers: No"),
         (
             {"starts": None, "not_before": 5.0, "reason": "no limit"},
             "Start time unknown: no limit.",

@@ -148,7 +148,27 @@ def lowered(s: Scheduler, group: Group, first: int, servers: list[Server], r: in
 
 
 def ahead(s: Scheduler, group: Group, first: int, servers: list[Server]) -> list[str] | None:
-    """Queues that wait and come before its own, or before one above, from the root down."""
+    """Queues that wait and come before its own, or before one above, from the root down.
+
+    Without queues whose tasks all fit on no server.
+    """
+    found = ahead_in_order(s, group, first, servers)
+    return found and [name for name in found if may_start(s, s.queues[name])]
+
+
+def may_start(s: Scheduler, queue: Queue) -> bool:
+    groups = [g for g in s.groups.values() if g.waits() and queue in path(g.queue)]
+    return any(all(fits_empty(s, g, i) for i in g.waiting()) for g in groups)
+
+
+def fits_empty(s: Scheduler, group: Group, index: int) -> bool:
+    demand = s.demand(group, index)
+    return any(s.may(group, index, x) and not short(demand, s.capacity(x)) for x in s.there())
+
+
+def ahead_in_order(
+    s: Scheduler, group: Group, first: int, servers: list[Server]
+) -> list[str] | None:
     if s.criterion in ("fifo", "easy"):
         order = list(dict.fromkeys(g.queue.name for g in s.by_submission()))
         return order[: order.index(group.queue.name)] if group.queue.name in order else []

@@ -102,6 +102,19 @@ def test_a_screen_is_no_larger_than_the_terminal(size: tuple[int, int]) -> None:
     assert "more" in text
 
 
+def test_columns_that_do_not_fit_are_left_out() -> None:
+    users = [user("the-user-of-a-long-name", 0.1, 0.2)]
+    text = shown(users, [server("a-server-of-a-long-name")], [job(12345, "running")], (50, 40))
+    assert "…" not in "".join(text.splitlines(keepends=True)[2:])
+    assert [
+        line.split()[:3] for line in text.splitlines() if line.startswith(("user", "job "))
+    ] == [
+        ["user", "share", "fair"],
+        ["job", "user", "state"],
+    ]
+    assert "since" not in text
+
+
 @given(st.lists(st.integers(0, 1000), min_size=1, max_size=5), st.integers(0, 500))
 def test_lines_are_divided_max_min_fairly(wanted: list[int], room: int) -> None:
     found = divide_rows(wanted, room)

@@ -266,6 +266,43 @@ def test_a_queue_that_is_ahead_takes_the_room() -> None:
         s.explain(h, now=math.nan)
 
 
+def test_queues_whose_tasks_fit_nowhere_are_not_ahead() -> None:
+    s = Scheduler(["cpu"], "drf/first-fit")
+    s.add_server("a", {"cpu": 4}, labels={"gpu": "T4", "zone": "b"})
+    for name in ("ana", "bo", "cy", "dan"):
+        s.add_queue(name)
+    s.submit("bo", {"cpu": 9})
+    s.submit("cy", {"cpu": 1}, where={"gpu": "A100"})
+    s.submit("ana", {"cpu": 4})
+    s.place()
+    group = s.submit("ana", {"cpu": 1})
+    assert (s.explain(group).ahead, s.explain(group).n_ahead) == ((), 0)
+    s.submit("dan", {"cpu": 4})
+    assert (s.explain(group).ahead, s.explain(group).n_ahead) == ((("dan", 0.0),), 1)
+    both = s.submit("cy", {"cpu": 9}, 2, gang=True)
+    s.submit("bo", {"cpu": 1})
+    assert [row.queue for row in s.explain(both).ahead] == ["bo"]
+
+
+@pytest.mark.parametrize(
+    ("where", "reason"),
+    [
+        ({"gpu": "A100"}, "No server has gpu=A100."),
+        ({"gpu": "A100", "zone": "b"}, "No server has gpu=A100."),
+        ({"gpu": "A100", "big": "yes"}, "No server has big and gpu=A100."),
+        ({"zone": "b", "gpu": "T4"}, "No server has gpu=T4 and zone=b."),
+        (["zz"], "None of the servers that it names is present."),
+    ],
+)
+def test_the_labels_that_no_server_has_are_named(where: Any, reason: str) -> None:
+    s = Scheduler(["cpu"], "drf/first-fit")
+    s.add_server("a", {"cpu": 4}, labels={"gpu": "T4"})
+    s.add_server("b", {"cpu": 4}, labels={"zone": "b"})
+    s.add_queue("ana")
+    why = s.explain(s.submit("ana", {"cpu": 1}, where=where))
+    assert (why.held_by, why.never, why.reason) == ("where", True, reason)
+
+
 def test_in_a_tree_siblings_are_ahead_on_every_level() -> None:
     s = Scheduler(["cpu"], "drf/first-fit")
     s.add_server("a", {"cpu": 8})
@@ -292,8 +329,8 @@ def test_scores_are_those_with_the_nearest_server() -> None:
     for name in ("ana", "bo"):
         s.add_queue(name)
     s.submit("ana", {"cpu": 1}, 10)
-    s.submit("bo", {"cpu": 4}, where=["zz"])
     assert len(s.place()) == 10
+    s.submit("bo", {"cpu": 4})
     s.drain("a")
     why = s.explain(s.submit("ana", {"cpu": 1}))
     assert (why.measure, why.score, why.ahead) == ("share of all on b", 10 / 8, (("bo", 0.0),))

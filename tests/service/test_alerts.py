@@ -195,11 +195,30 @@ async def test_a_job_too_large_is_an_alert(ask: Asked) -> None:
     metrics = (await ask.service.metrics.text()).decode()
     assert 'fairlead_alerts{kind="never-runs"} 3.0' in metrics
     assert 'fairlead_alerts{kind="owed"} 0.0' in metrics
+    assert "no server that it may use is large enough" in alerts[1]["text"]
+    assert "can never run: no server is present named zz (" in alerts[2]["text"]
     await ask("POST", "/v1/jobs/2/cancel")
     await ask("PATCH", "/v1/jobs/4", json={"anywhere": True})
     await history.sample(60.0)
     assert [alert.about for alert in history.alerts] == ["3"]
     assert 'fairlead_alerts{kind="never-runs"} 1.0' in (await ask.service.metrics.text()).decode()
+
+
+@served
+async def test_an_alert_names_the_labels_that_no_server_has(ask: Asked) -> None:
+    await ask.join("a", cpu=4)
+    await ask.submit(
+        {"where": {"gpu": "A100"}},
+        {"where": {"gpu": "A100", "zone": "b"}},
+        {"where": [f"s{k}" for k in range(9)]},
+    )
+    await ask.service.history.sample(60.0)
+    texts = [alert.text.split(": ")[1] for alert in ask.service.history.alerts]
+    assert texts == [
+        "no server is present with gpu=A100 (fairlead explain 1)",
+        "no server is present with all of gpu=A100, zone=b (fairlead explain 2)",
+        "no server is present named s0, s1, s2, s3, ... (fairlead explain 3)",
+    ]
 
 
 @served(settings=Settings(thresholds=Thresholds(0.5, 60.0)), tokens=True)

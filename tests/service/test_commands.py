@@ -325,16 +325,18 @@ def test_root_names_the_user_of_a_job(
 @pytest.mark.parametrize(
     ("told", "says"),
     [
-        ({"starts": 1060.0, "not_before": 1060.0}, "starts at AT, in 60 s, if no other job"),
+        ({"starts": 1060.0, "not_before": 1060.0}, "starts at AT at the latest, in 60 s, if"),
         ({"starts": 1000.5, "not_before": 1000.5}, "starts now"),
         ({"not_before": 1000.0, "reason": "why"}, "start time unknown; why"),
         ({"not_before": 1060.0, "reason": "why"}, "; not before AT, in 60 s; why"),
         ({"reason": "it waits for job 1"}, "is pending: it waits for job 1"),
+        ({"never": True, "reason": "why"}, "cannot start on the present servers: why"),
     ],
 )
 def test_when_is_said_in_a_line(told: dict[str, object], says: str) -> None:
     at = datetime.fromtimestamp(1060.0).strftime("%m-%d %H:%M:%S")
     view = {"job": "7", "state": "pending", "starts": None, "not_before": None, "reason": ""}
+    view |= {"never": False}
     assert says.replace("AT", at) in forecast_text(view | told, 1000.0)
 
 

@@ -57,7 +57,8 @@ def test_a_removed_server_stops_its_tasks_and_a_drained_one_none() -> None:
     assert found["stops"] == 4
     assert found["ana"]["stops"] + found["bo"]["stops"] == 4
     drained = tried(state, drain=["a"])
-    assert drained["stops"] == 0
+    assert (drained["stops"], drained["stays"]) == (0, 4)
+    assert tried(state, drain=["a", "b", "a"], remove=["b"])["stays"] == 4
     assert tried(state, remove=["a"], like={"b": 1})["starts"] == 4
 
 
@@ -144,6 +145,8 @@ async def test_a_service_answers_and_stays_as_it_is(ask: Asked) -> None:
         await ask("POST", "/v1/what-if", json={"like": like}, status=422)
     text = what_if_table(found).to_text(None, plain=True)
     assert "2 tasks would start now, and 0 would stop. Nothing was changed." in text
+    text = what_if_table({**found, "stays": 1}).to_text(None, plain=True)
+    assert "0 would stop. 1 task would go on running on the drained servers;" in text
 
 
 @pytest.mark.parametrize("policy", ["ps-dsf/best-fit", "fifo/first-fit", "drf/best-fit/over-share"])

@@ -71,6 +71,7 @@ OPTIONAL_FORECAST_FIELDS: Row = {
     "earliest": None,
     "latest": None,
     "rests_on": 0,
+    "never": False,
     "reason": "",
 }
 

@@ -282,7 +282,7 @@ def what_if_table(found: Row) -> LiveTable:
         Heading("starts"),
         Heading("stops"),
     )
-    users = sorted(found["users"], key=lambda u: u["fair"] - u["fair_after"])
+    users = sorted(found["users"], key=lambda u: (u["fair"] - u["fair_after"], u["name"]))
     rows = [
         (
             u["name"],
@@ -298,8 +298,14 @@ def what_if_table(found: Row) -> LiveTable:
     started = counted(found["starts"], "task") + (" at least" if found["is_cut"] else "")
     note = (
         f"Parts of the cluster by dominant resources; {started} would start now, and "
-        f"{_count(found['stops'])} would stop. Nothing was changed."
+        f"{_count(found['stops'])} would stop."
     )
+    if stays := found.get("stays"):
+        note += (
+            f" {counted(stays, 'task')} would go on running on the drained servers; shares include "
+            "them (--remove shows the loss of a server)."
+        )
+    note += " Nothing was changed."
     return LiveTable("what if", "no users yet", "user", columns, rows, found, note)
 
 
@@ -339,9 +345,11 @@ def forecast_text(view: Row, now: float) -> str:
         if starts is not None:
             text += f"; at {_time(starts)} if tasks use their time limits and no other job comes"
         return text
+    if view["never"]:
+        return f"{job} cannot start on the present servers: {reason}"
     if starts is not None:
-        rest = "if no other job is submitted, and running tasks use their whole time limit"
-        return f"{job} starts at {_time(starts)}, in {duration(starts - now)}, {rest}"
+        rest = "if tasks use their whole time limits and no other job is submitted"
+        return f"{job} starts at {_time(starts)} at the latest, in {duration(starts - now)}, {rest}"
     if view["not_before"] is None:
         return f"{job} is {view['state']}{f': {reason}' if reason else ''}"
     later = view["not_before"] - now

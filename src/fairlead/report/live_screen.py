@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.cells import cell_len
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -21,6 +22,8 @@ from fairlead.report.live import (
 from fairlead.report.numbers import counted, number, percent, printable
 
 BAR = 20  # columns
+WIDE = 80  # columns from which there are bars
+GAP = 2  # columns between two
 LEAST_ROWS = 3  # of each table
 AROUND_TABLES = 3  # lines: two at the top of the screen, one for a fault
 AROUND_ROWS = 4  # lines of a table: blank, title, heading, rows left out
@@ -123,10 +126,14 @@ def _totals(users: Sequence[Row], servers: Sequence[Row]) -> Text:
 
 
 def _table(table: LiveTable, rows: int, bars: Sequence[Text], width: int) -> RenderableType:
-    """Lay out the first rows of a table, with a bar after the first column if there is room."""
-    has_bars = bool(bars) and width >= 80
-    drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for k, column in enumerate(table.columns):
+    """Lay out the first rows of a table, with a bar after the first column if there is room.
+
+    The last columns are left out if the terminal is too narrow for them.
+    """
+    has_bars = bool(bars) and width >= WIDE
+    drawn = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
+    fitting = _fitting_columns(table, rows, width - (BAR + GAP) * has_bars)
+    for k, column in enumerate(table.columns[:fitting]):
         drawn.add_column(
             column.text,
             justify="left" if column.is_words else "right",
@@ -136,7 +143,10 @@ def _table(table: LiveTable, rows: int, bars: Sequence[Text], width: int) -> Ren
         if k == 0 and has_bars:
             drawn.add_column("")
     for k, row in enumerate(table.rows[:rows]):
-        cells = [Text(printable(text), "red" if isinstance(text, Short) else "") for text in row]
+        cells = [
+            Text(printable(text), "red" if isinstance(text, Short) else "")
+            for text in row[:fitting]
+        ]
         drawn.add_row(*([cells[0], bars[k], *cells[1:]] if has_bars else cells))
     left = len(table.rows) - rows
     title = Text(f"\n{table.title}: {'' if table.rows else table.empty}".rstrip(), "bold")
@@ -144,3 +154,15 @@ def _table(table: LiveTable, rows: int, bars: Sequence[Text], width: int) -> Ren
     if left > 0:
         parts.append(Text(f"and {left:,} more", "dim"))
     return Group(*parts)
+
+
+def _fitting_columns(table: LiveTable, rows: int, width: int) -> int:
+    """Return how many of the first columns fit; at least two."""
+    taken = 0
+    for k, column in enumerate(table.columns):
+        cells = [column.text, *(row[k] for row in table.rows[:rows])]
+        taken += max(cell_len(printable(cell)) for cell in cells)
+        if taken > width and k >= 2:
+            return k
+        taken += GAP
+    return len(table.columns)

@@ -41,7 +41,6 @@ class Fits:
     def __init__(self, on_open: bool, on_draining: bool) -> None:
         self.on_open = on_open
         self.on_draining = on_draining
-        self.anywhere = on_open or on_draining
 
 
 class Demands:
@@ -124,24 +123,31 @@ class Demands:
             kind.amounts[r] += float(tasks) * float(shape.given[r])
 
 
-def too_large_groups(state: State, most: int) -> list[int]:
-    """Return groups with waiting tasks that fit on no empty server, at most some of each queue."""
+def unplaceable_groups(state: State, most: int) -> dict[int, str]:
+    """Return groups with waiting tasks that fit on no empty server, at most some of each queue.
+
+    The word is ``"where"`` if no server satisfies the constraint, else ``"size"``.
+    """
     demands = Demands(state)
     of_queue: dict[Queue, int] = {}
-    found: list[int] = []
+    found: dict[int, str] = {}
     for number, group in state.groups.items():
         if isinstance(group, Gang):
             shapes = list(group.tasks_together())
         else:
             shapes = [group.shape] if group.waiting > 0 else []
-        is_large = False
-        for shape in shapes:
-            is_large = is_large or not demands.fits_of(shape).anywhere
         queue = group.waiting_list.queue
-        if is_large and of_queue.get(queue, 0) < most:
-            of_queue[queue] = of_queue.get(queue, 0) + 1
-            found.append(number)
+        for shape in shapes:
+            fits = demands.fits_of(shape)
+            if not (fits.on_open or fits.on_draining) and of_queue.get(queue, 0) < most:
+                of_queue[queue] = of_queue.get(queue, 0) + 1
+                found[number] = "size" if is_allowed(demands.all_servers, shape) else "where"
+                break
     return found
+
+
+def is_allowed(servers: list[UsableServers], shape: Shape) -> bool:
+    return any(shape.constraint.admits[row.kind] for row in servers)
 
 
 def count_server(

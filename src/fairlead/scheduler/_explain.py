@@ -23,6 +23,7 @@ from fairlead.scheduler._entities import (
     Gang,
     Labels,
     Member,
+    Queue,
     Server,
     Shape,
     TaskGroup,
@@ -33,10 +34,12 @@ from fairlead.scheduler._entities import (
     path_of,
 )
 from fairlead.scheduler._preemption import PreemptionRound
-from fairlead.scheduler._shortage import Shortage, fit_together, lacks
+from fairlead.scheduler._shortage import Shortage, fit_together, fits_when_empty, lacks
 from fairlead.scheduler._state import State, WhatIf
+from fairlead.scheduler._waiting import lists_of
 from fairlead.scheduler.argument_checks import LARGEST
 from fairlead.scheduler.explanation import (
+    NAMED,
     Change,
     Explanation,
     Reservation,
@@ -82,12 +85,14 @@ class Explainer:
         self.reservation: Reservation | None = None
         self.changes: list[Change] = []
         self.untried = 0  # classes of servers that were not tried
+        self.fitting: dict[Shape, bool] = {}  # whether a task fits on some emptied server
 
     def explain(self) -> Explanation:
         state, group, shortage = self.state, self.group, self.shortage
         with WhatIf(state):  # because `prepare` may begin a round
             self.cycle.prepare()
             position = state.criterion.position(group, self.shape, state.servers.values())
+            ahead = [row for row in position.ahead if self.may_start(state.queues[row.queue])]
         hold = WaitReason("nothing", "All of its tasks run.")
         short: dict[str, tuple[float, float]] = {}
         is_never = starts = False
@@ -124,8 +129,8 @@ class Explainer:
             nearest=tuple([self.lacking_on(server) for server in shortage.nearest]),
             score=position.score,
             measure=position.measure,
-            ahead=tuple(position.ahead),
-            n_ahead=position.n_ahead,
+            ahead=tuple(ahead[:NAMED]),
+            n_ahead=len(ahead),
             above=tuple(position.above),
             would_change=tuple(self.changes),
             untried=self.untried,
@@ -166,7 +171,7 @@ class Explainer:
         if not self.state.servers:
             return WaitReason("where", "There is no server.")
         if not self.shortage.allowed_servers:
-            return WaitReason("where", "Its constraint allows none of the present servers.")
+            return WaitReason("where", self.unmatched())
         if short:
             parts = [f"{asked:.6g} {r} of at most {most:.6g}" for r, (asked, most) in short.items()]
             asks = list_in_words(parts)
@@ -177,6 +182,38 @@ class Explainer:
                 reason = "Even empty, the servers cannot hold its tasks of one shape together."
                 return WaitReason("gang", reason)
         return self.cycle.why_never(self.group) if isinstance(self.group, Gang) else None
+
+    def unmatched(self) -> str:
+        """Return why the constraint allows no server: which labels or names are absent."""
+        labels, names = self.shape.constraint.key
+        if not labels:
+            return "None of the servers that it names is present."
+        present = {label for server in self.state.servers.values() for label in server.labels}
+        absent = labels - present
+        wanted = list_in_words([label_in_words(label) for label in sorted(absent or labels)])
+        if absent or names is None:
+            return f"No server has {wanted}."
+        return f"None of the servers that it names has {wanted}."
+
+    def may_start(self, queue: Queue) -> bool:
+        """Return whether a waiting task of a queue, or below it, fits on some emptied server."""
+        if queue.children:
+            return any(self.may_start(child) for child in queue.ranked)
+        for waiting_list in lists_of(queue):
+            group = waiting_list.first()
+            if group is not None and self.fits_somewhere(group):
+                return True
+        return any(self.fits_somewhere(gang) for gang in queue.gangs_parked.values())
+
+    def fits_somewhere(self, group: TaskGroup) -> bool:
+        """Return whether each waiting task of a group fits on some emptied and open server."""
+        shapes = list(group.tasks_together()) if isinstance(group, Gang) else [group.shape]
+        for shape in shapes:
+            if shape not in self.fitting:
+                self.fitting[shape] = fits_when_empty(self.state.servers.values(), shape)
+            if not self.fitting[shape]:
+                return False
+        return True
 
     def place(self) -> WaitReason:
         """Place tasks; return the reason why the group does not start, if it does not."""
@@ -312,10 +349,9 @@ class Explainer:
             starts = self.starts_as(self.demand, (labels, None))
             self.note(starts, "it might run on any server", "where", "names")
         for label in sorted(labels):
-            key, value = label
-            asked = key if value == "yes" else f"{key}={value}"
+            words = f"it did not ask for {label_in_words(label)}"
             starts = self.starts_as(self.demand, (labels - {label}, names))
-            self.note(starts, f"it did not ask for {asked}", "where", key)
+            self.note(starts, words, "where", label[0])
 
     def try_shorter(self) -> None:
         """Try the longest time limit with which it would end before a reserved start."""
@@ -423,15 +459,17 @@ def never_starts(cycle: Cycle, group: TaskGroup) -> bool:
         return False
     shape = group.shape_of(group.first_index())
     servers = cycle.state.servers.values()
-    fitting = [
-        s for s in servers if shape.constraint.admits[s.kind] and fits(shape.need, s.capacity)
-    ]
-    if not fitting or is_beyond_limits(group):
+    if not fits_when_empty(servers, shape) or is_beyond_limits(group):
         return True
     for part, tasks in group.tasks_together().items():
         if not fit_together(servers, part, tasks):
             return True
     return isinstance(group, Gang) and cycle.why_never(group) is not None
+
+
+def label_in_words(label: tuple[str, str]) -> str:
+    key, value = label
+    return key if value == "yes" else f"{key}={value}"
 
 
 def waiting_parts(group: TaskGroup) -> list[tuple[Shape, int]]:

@@ -38,8 +38,7 @@ class QueuePosition(NamedTuple):
 
     measure: str  # the meaning of scores
     score: float
-    ahead: list[QueueScore]  # the first of the queues before it
-    n_ahead: int  # number of queues before it
+    ahead: list[QueueScore]  # the queues before it, in their order
     above: list[QueueScore]  # its ancestors, from the root down
     is_time: bool = False  # whether scores are times of submission
 
@@ -128,7 +127,8 @@ class Explanation:
     score, measure : float, str
         The queue's score, and its meaning.
     ahead, n_ahead : tuple of QueueScore, int
-        Queues with waiting tasks before it, in their order; and the number of them.
+        Queues before it with waiting tasks that fit on some present server, in their order; and the
+        number of them.
     above : tuple of QueueScore
         The queues above the group's own, from the root down; none under fifo and easy.
     would_change : tuple of Change

@@ -16,7 +16,7 @@ from fairlead.garbage_collection import garbage_collection_paused
 from fairlead.model.arguments import switch, whole_number
 from fairlead.model.quantity import MOST_DEVICES
 from fairlead.scheduler._checks import check_state
-from fairlead.scheduler._demands import too_large_groups
+from fairlead.scheduler._demands import unplaceable_groups
 from fairlead.scheduler._entities import (
     ConstraintKey,
     Gang,
@@ -765,10 +765,12 @@ class Scheduler:
         asked = state.criterion.mechanism if mechanism is None else mechanism
         return ask_shares(state, self._amounts.quanta, asked)
 
-    def too_large_groups(self, most: int) -> list[int]:
+    def unplaceable_groups(self, most: int) -> dict[int, str]:
         """Return groups with waiting tasks that fit on no server, even an empty one.
 
-        There are at most `most` of each queue. It costs a scan of all groups.
+        There are at most `most` of each queue. The word is ``"where"`` if no server satisfies the
+        group's constraint, and ``"size"`` if those that do are too small. It costs a scan of all
+        groups.
 
         Raises
         ------
@@ -782,10 +784,10 @@ class Scheduler:
         >>> s.add_queue("ana")
         >>> _ = s.submit("ana", {"cpu": 4})
         >>> group = s.submit("ana", {"cpu": 5})
-        >>> s.too_large_groups(10) == [group]
+        >>> s.unplaceable_groups(10) == {group: "size"}
         True
         """
-        return too_large_groups(self._state, whole_number(most, "most", 1, LARGEST))
+        return unplaceable_groups(self._state, whole_number(most, "most", 1, LARGEST))
 
     def snapshot(self) -> bytes:
         """Return the whole state as bytes; the same events give the same bytes.

@@ -21,6 +21,7 @@ from fairlead.service.alerts import (
     EndedTasks,
     ShortShare,
     Thresholds,
+    UnplaceableJob,
 )
 from fairlead.service.bounds import INTERRUPTED, PREEMPTED
 from fairlead.service.jobs import Effects
@@ -43,7 +44,7 @@ class Sample:
 
     question: SharesQuestion
     resources: tuple[str, ...]
-    large_jobs: list[tuple[int, str]]  # that can never run, with their users
+    unplaceable: list[UnplaceableJob]
     last_tasks: dict[str, list[EndedTask]]  # by server
 
     def cluster(self, journal: int) -> ClusterSample:
@@ -133,12 +134,15 @@ class StateHistory:
     def _take(self, tx: Transaction) -> Sample:
         state = tx.state
         question = state.scheduler.shares_question()
-        large: list[tuple[int, str]] = []
+        unplaceable: list[UnplaceableJob] = []
         if question.too_large:
-            jobs = state.jobs_of(state.scheduler.too_large_groups(rules.MOST_OF_A_USER))
-            large = [(job.id, job.user) for job in jobs]
+            found = state.scheduler.unplaceable_groups(rules.MOST_OF_A_USER)
+            for group, held_by in found.items():
+                job = state.job_of(group)
+                where = job.where if held_by == "where" else None
+                unplaceable.append(UnplaceableJob(job.id, job.user, where))
         last_tasks = self._ended_tasks.last_tasks(state.servers.keys())
-        return Sample(question, tuple(state.resources), large, last_tasks)
+        return Sample(question, tuple(state.resources), unplaceable, last_tasks)
 
     def _record(self, sample: Sample, seconds: float) -> bool:
         """Update the alerts and write a sample; return whether notices were written."""
@@ -155,7 +159,7 @@ class StateHistory:
         grown = self.journal.samples.cluster(now - GROWTH_SECONDS)
         found = {
             rules.OWED: self.alerts.debts.add(short, seconds, cluster.capacity, now),
-            rules.NEVER_RUNS: rules.find_large_jobs(sample.large_jobs),
+            rules.NEVER_RUNS: rules.find_unplaceable_jobs(sample.unplaceable),
             rules.FAILING: rules.find_failing_servers(sample.last_tasks, now),
             rules.JOURNAL: rules.find_full_disk(self.journal.path, size, grown, now),
         }

@@ -90,13 +90,15 @@ class StartForecasts:
         if outlook is None:
             return None
         found = outlook.by_limits.of(job)
+        if found.starts is None and (reason := _why_never(state, job, now)):
+            return {"starts": None, "never": True, "reason": reason}
         answer: dict[str, Any] = {"starts": found.starts, "not_before": found.not_before}
         # While the scheduler is behind, run times do not matter: all starts are now.
         is_behind = found.ended >= FORECAST_ENDS and found.not_before == outlook.at
         if found.starts != outlook.at and not is_behind:
             answer |= self._expected(outlook, job)
         if found.starts is None and "expected" not in answer:
-            answer["reason"] = _why_unknown(state, job, found)
+            answer["reason"] = _why_unknown(found)
         # The simulation may be of some seconds ago, and the job still waits.
         for name in TIMES & answer.keys():
             if answer[name] is not None:
@@ -180,12 +182,18 @@ def _minutes(seconds: float) -> str:
     return duration(max(0.0, seconds), 2)
 
 
-def _why_unknown(state: ServiceState, job: int, found: StartForecast) -> str:
-    """Return why a forecast has no start."""
+def _why_never(state: ServiceState, job: int, now: float) -> str:
+    """Return why a job never starts on the present servers; empty if it can."""
     group = state.job(job).group
-    never = group is not None and state.scheduler.never_starts(group)
-    if never or not (found.endless or found.ended >= FORECAST_ENDS):
-        return "it fits on none of the present servers"
+    if group is None or not state.scheduler.never_starts(group):
+        return ""
+    return state.scheduler.explain(group, now, 1).reason.rstrip(".")
+
+
+def _why_unknown(found: StartForecast) -> str:
+    """Return why a forecast has no start."""
     if found.ended >= FORECAST_ENDS:
         return f"{found.ended:,} tasks start or end first"
-    return f"tasks that run without a time limit: {found.endless:,}"
+    if found.endless:
+        return f"tasks that run without a time limit: {found.endless:,}"
+    return "it still waits when all others have ended"

@@ -28,6 +28,7 @@ class Trial(NamedTuple):
     changed: Mapping[str, float]
     starts: Counter[str]  # tasks that start now because of the changes, by user
     stops: Counter[str]  # tasks that are lost or preempted, by user
+    stays: int  # tasks that go on running on the drained servers
     is_cut: bool  # whether more tasks may start
 
     def answer(self) -> dict[str, Any]:
@@ -46,7 +47,8 @@ class Trial(NamedTuple):
                 row[f"fair{end}"] = factor * found[name].fair_share
             users.append(row | {"starts": self.starts[name], "stops": self.stops[name]})
         starts, stops = self.starts.total(), self.stops.total()
-        return {"users": users, "starts": starts, "stops": stops, "is_cut": self.is_cut}
+        counts = {"starts": starts, "stops": stops, "stays": self.stays}
+        return {"users": users, **counts, "is_cut": self.is_cut}
 
 
 def trial_in_fork(state: ServiceState, request: WhatIfRequest, now: float) -> AnswerFork[Trial]:
@@ -106,5 +108,6 @@ def try_changes(state: ServiceState, request: WhatIfRequest, now: float) -> Tria
                 starts.update(start.queue for start in taken)
                 stops.update(user_of[task] for task in victims if task in user_of)
         after = scheduler.shares_question()
+    stays = sum(len(state.servers[name].running) for name in {*request.drain} - {*request.remove})
     is_cut = starts.total() >= MOST_STARTS
-    return Trial(before, after, dict(state.users), request.weights, starts, stops, is_cut)
+    return Trial(before, after, dict(state.users), request.weights, starts, stops, stays, is_cut)

@@ -29,6 +29,7 @@ LAST_TASKS = 20  # of a server, which are looked at
 FEWEST_FAILURES, FAILED_PART, FEWEST_JOBS = 5, 0.5, 2
 FAILED_ELSEWHERE = 0.25  # of the same users' tasks, above which the server is not at fault
 TASKS_SECONDS = 3600.0  # after which a task that ended is no more looked at
+MOST_NAMED = 4  # labels or servers in the text of an alert
 LEAST_FREE = 0.05  # of the disk
 FULL_SECONDS = 7 * 86400.0  # in which the journal must not fill the disk
 GROWTH_SECONDS = 3600.0  # of growth that are needed for a forecast
@@ -53,6 +54,14 @@ class Finding(NamedTuple):
 
     text: str
     user: str = ""
+
+
+class UnplaceableJob(NamedTuple):
+    """A job with a task that fits on no server; `unmatched` is its `where` if no server has it."""
+
+    job: int
+    user: str
+    unmatched: dict[str, str] | list[str] | None
 
 
 @dataclass(frozen=True)
@@ -233,16 +242,24 @@ def find_failing_servers(last: Mapping[str, list[EndedTask]], now: float) -> dic
     return found
 
 
-def find_large_jobs(jobs: Sequence[tuple[int, str]]) -> dict[str, Finding]:
-    """Return the findings by job, for jobs that can never run and their users."""
-    return {
-        str(job): Finding(
-            f"job {job} of {user} can never run: no server that it may use is large enough, "
-            f"even when empty (fairlead explain {job})",
-            user,
-        )
-        for job, user in jobs
-    }
+def find_unplaceable_jobs(jobs: Iterable[UnplaceableJob]) -> dict[str, Finding]:
+    """Return the findings by job, for jobs that can never run."""
+    found = {}
+    for row in jobs:
+        fault = "no server that it may use is large enough, even when empty"
+        if row.unmatched is not None:
+            is_labels = isinstance(row.unmatched, dict)
+            of = ("with all of" if len(row.unmatched) > 1 else "with") if is_labels else "named"
+            fault = f"no server is present {of} {_servers_in_words(row.unmatched)}"
+        text = f"job {row.job} of {row.user} can never run: {fault} (fairlead explain {row.job})"
+        found[str(row.job)] = Finding(text, row.user)
+    return found
+
+
+def _servers_in_words(where: dict[str, str] | list[str]) -> str:
+    """Return labels or names as text, at most a few."""
+    words = where if isinstance(where, list) else [f"{k}={v}" for k, v in where.items()]
+    return ", ".join(words[:MOST_NAMED]) + (", ..." if len(words) > MOST_NAMED else "")
 
 
 def find_full_disk(

@@ -347,7 +347,8 @@ class WhenView(BaseModel):
     It starts at `starts` if tasks use their whole time limits; absent if some have none. Then it
     does not start before `not_before`. `expected` goes by the run times of `rests_on` ended tasks;
     four of five past forecasts like it came true from `earliest` to `latest`, whatever jobs came
-    later. Then it starts on `server`, after the end of a task of the user `freed_by`.
+    later. Then it starts on `server`, after the end of a task of the user `freed_by`. If `never`,
+    it cannot start on the present servers.
     """
 
     job: str
@@ -360,6 +361,7 @@ class WhenView(BaseModel):
     rests_on: int = 0
     server: str = ""
     freed_by: str = ""
+    never: bool = False
     reason: str = ""
 
 
@@ -638,11 +640,15 @@ class WhatIfShare(BaseModel):
 
 
 class WhatIfView(BaseModel):
-    """Users before and after changes. If `is_cut`, more tasks may start than were tried."""
+    """Users before and after changes. If `is_cut`, more tasks may start than were tried.
+
+    `stays` counts tasks that would go on running on the drained servers; shares include them.
+    """
 
     users: list[WhatIfShare]
     starts: int
     stops: int
+    stays: int = 0
     is_cut: bool
 
 

@@ -414,9 +414,9 @@ class ServiceState:
             name = parents[name]
         return found
 
-    def jobs_of(self, groups: Iterable[int]) -> list[Job]:
-        """Return the jobs of the scheduler's groups, each once."""
-        return list({self._groups[g].job.id: self._groups[g].job for g in groups}.values())
+    def job_of(self, group: int) -> Job:
+        """Return the job of one of the scheduler's groups."""
+        return self._groups[group].job
 
     def find(self, key: TaskKey) -> Running | None:
         job = self.jobs.get(key.job)

@@ -26,7 +26,7 @@ from fairlead.scheduler._entities import (
 )
 from fairlead.scheduler._shortage import nearest_server
 from fairlead.scheduler._waiting import first_waiting
-from fairlead.scheduler.explanation import NAMED, QueuePosition, QueueScore
+from fairlead.scheduler.explanation import QueuePosition, QueueScore
 
 ONE_BITS: Final = 64  # a share of 1 is 2**64 in a score
 ONE: Final = 2**64
@@ -109,17 +109,13 @@ class Criterion:
         `shape` is the shape of the group's first task.
         """
         ahead: list[QueueScore] = []
-        n_ahead = 0
         path = path_of(group.waiting_list.queue)
         for queue in path:
             if queue.parent is not None and queue.rank is not None:
                 before = bisect_left(queue.parent.ranks, queue.rank)
-                n_ahead += before
-                ahead += [with_score(q) for q in queue.parent.ranked[: min(before, NAMED)]]
+                ahead += [with_score(q) for q in queue.parent.ranked[:before]]
         above = [with_score(queue) for queue in path[:-1]]
-        return QueuePosition(
-            self.measure, with_score(path[-1]).score, ahead[:NAMED], n_ahead, above
-        )
+        return QueuePosition(self.measure, with_score(path[-1]).score, ahead, above)
 
 
 class TaskCriterion(Criterion):
@@ -146,7 +142,7 @@ class TaskCriterion(Criterion):
         nearest = nearest_server(servers, shape)
         mine = group.waiting_list.queue
         if nearest is None or mine.rank is None or mine.parent is None:
-            return QueuePosition(self.measure, 0.0, [], 0, [])
+            return QueuePosition(self.measure, 0.0, [], [])
         own = self.key(mine, shape, nearest)
         before: list[tuple[Rank, str]] = []
         for queue in mine.parent.ranked:
@@ -156,8 +152,8 @@ class TaskCriterion(Criterion):
                 if key < own:
                     before.append((key, queue.name))
         before.sort()
-        ahead = [QueueScore(name, key[1] / ONE) for key, name in before[:NAMED]]
-        return QueuePosition(self.measure_on(nearest), own[1] / ONE, ahead, len(before), [])
+        ahead = [QueueScore(name, key[1] / ONE) for key, name in before]
+        return QueuePosition(self.measure_on(nearest), own[1] / ONE, ahead, [])
 
     def in_turn(self, root: Queue, servers: Iterable[Server]) -> list[Queue]:
         """Return the queues by score, each on the server that lacks least for its first task."""

@@ -35,7 +35,7 @@ from fairlead.scheduler.criteria.criterion import (
     dominant_score,
     weighted,
 )
-from fairlead.scheduler.explanation import NAMED, QueuePosition, QueueScore
+from fairlead.scheduler.explanation import QueuePosition, QueueScore
 
 
 class DominantShare(Criterion):
@@ -171,8 +171,8 @@ class TreeScores:
             if queue.parent is not None and queue.rank is not None:
                 ahead += self.before(queue, queue.parent.ranked)
         above = [QueueScore(queue.name, self.scores[queue] / ONE) for queue in path[:-1]]
-        named = [QueueScore(queue.name, self.scores[queue] / ONE) for queue in ahead[:NAMED]]
-        return QueuePosition(measure, self.scores[path[-1]] / ONE, named, len(ahead), above)
+        named = [QueueScore(queue.name, self.scores[queue] / ONE) for queue in ahead]
+        return QueuePosition(measure, self.scores[path[-1]] / ONE, named, above)
 
     def in_turn(self, queue: Queue) -> list[Queue]:
         """Return the leaves below a queue in the order in which they are served."""

@@ -31,7 +31,7 @@ from fairlead.scheduler._shortage import fit_together
 from fairlead.scheduler._state import State
 from fairlead.scheduler._waiting import activate, first_active
 from fairlead.scheduler.criteria.criterion import Criterion
-from fairlead.scheduler.explanation import NAMED, QueuePosition, QueueScore, WaitReason
+from fairlead.scheduler.explanation import QueuePosition, QueueScore, WaitReason
 from fairlead.scheduler.selection.selection import Selection
 
 BEHIND: Final = WaitReason("fifo", "An earlier group waits, and no other group may pass it.")
@@ -80,9 +80,9 @@ class SubmissionTime(Criterion):
             if other.rank is not None and mine is not None and other.rank < mine:
                 before.append((other.rank, other.name))
         before.sort()
-        ahead = [QueueScore(name, rank[0]) for rank, name in before[:NAMED]]
+        ahead = [QueueScore(name, rank[0]) for rank, name in before]
         time = group.time if mine is None else mine[0]
-        return QueuePosition(self.measure, time, ahead, len(before), [], is_time=True)
+        return QueuePosition(self.measure, time, ahead, [], is_time=True)
 
     def first_group(self, queue: Queue) -> TaskGroup | None:
         """Return the first group of a queue that is not oversized."""

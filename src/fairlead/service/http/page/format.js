@@ -50,7 +50,7 @@ export function verdict(overview) {
   }
   if (reasons.too_large) {
     kind = "fails";
-    sentences.push(`${counted(reasons.too_large, "task")} can never run: no server is large enough.`);
+    sentences.push(`${counted(reasons.too_large, "task")} can never run: no server has what they ask for, even when empty.`);
   } else if (waiting && !running && !servers.ready && Object.keys(servers).length) {
     kind = "fails";
     sentences.push("Nothing can start: no server is ready.");
@@ -69,7 +69,8 @@ export function start(when) {
     const place = when.server ? `, on ${when.server}${when.freed_by ? ` after a task of ${when.freed_by}` : ""}` : "";
     return `It is expected to start at ${moment(expected)}${often}${place}, going by the run times of ${counted(when.rests_on, "ended task")}.`;
   }
-  if (starts) return `It starts at ${moment(starts)}, if nobody else comes and what runs lasts until its time limit.`;
+  if (when.never) return `It cannot start on the present servers: ${reason}.`;
+  if (starts) return `It starts at ${moment(starts)} at the latest, if tasks use their whole time limits and no other job is submitted.`;
   if (reason) return `Start time unknown: ${reason}.`;
   return notBefore ? `It does not start before ${moment(notBefore)}.` : "";
 }

@@ -11,6 +11,7 @@ import UserView from "./user.js";
 import WhatIfView from "./what-if.js";
 
 const VIEWS = { "": OverviewView, jobs: JobsView, job: JobView, user: UserView, servers: ServersView, "what-if": WhatIfView };
+const OF_ONE = { jobs: "job", users: "user" }; // of addresses such as #/jobs/4, which are typed
 const NAV = [["", "Overview"], ["jobs", "Jobs"], ["servers", "Servers"], ["what-if", "What if?"]];
 const RELOAD_SECONDS = 5; // between questions of a view while events come
 const RETRY_SECONDS = 3;
@@ -65,7 +66,8 @@ function address() {
 function open() {
   const { path, parts: [name, ...rest], query } = address();
   const before = view, isSame = path === shownPath;
-  view = new (Object.hasOwn(VIEWS, name ?? "?") ? VIEWS[name] : MissingView)(rest, query);
+  const asked = (rest[0] && OF_ONE[name]) || (name ?? "?");
+  view = new (Object.hasOwn(VIEWS, asked) ? VIEWS[asked] : MissingView)(rest, query);
   shownPath = path;
   notify("");
   document.title = `${view.title} - fairlead on ${location.host}`;

@@ -27,8 +27,10 @@ export default class OverviewView {
 
   show({ overview, reload }) {
     if (!overview) return html`<h1>Overview</h1>`;
+    const { held, after, stopping } = overview.reasons, withheld = held + after + stopping;
     return html`<h1>Overview</h1>
-      ${tiles([["running tasks", count(overview.running)], ["waiting tasks", count(overview.waiting)],
+      ${tiles([["running tasks", count(overview.running)], ["waiting tasks", count(overview.waiting - withheld)],
+        ...(withheld ? [["held, or after other jobs", count(withheld)]] : []),
         ["ready servers", `${count(overview.servers.ready || 0)} / ${count(SERVER_STATES.reduce((sum, s) => sum + (overview.servers[s] || 0), 0))}`],
         ...Object.keys(overview.capacity).filter((r) => overview.capacity[r]).map((r) => [unit(r), `${amount(overview.used[r])} / ${amount(overview.capacity[r])}`]),
         ["policy", overview.policy]])}

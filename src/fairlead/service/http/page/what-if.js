@@ -73,13 +73,14 @@ export default class WhatIfView {
   }
 
   result() {
-    const { users, starts, stops, is_cut: isCut } = this.answer;
+    const { users, starts, stops, stays, is_cut: isCut } = this.answer;
     const changed = users.filter((u) => Math.abs(u.held_after - u.held) + Math.abs(u.fair_after - u.fair) > 1e-9 || u.starts || u.stops);
     const columns = [{ text: "user" }, { text: "holds", kind: "num" }, { text: "would hold", kind: "num" }, { text: "fair", kind: "num" }, { text: "would be fair", kind: "num" },
       { text: "tasks that start", kind: "num" }, { text: "tasks that stop", kind: "num" }];
     const rows = changed.map((u) => html`<tr><th scope="row">${userLink(u.name)}</th><td class="num">${percent(u.held)}</td><td class="num">${percent(u.held_after)}</td>
       <td class="num">${percent(u.fair)}</td><td class=${u.fair_after < u.fair ? "num bad" : "num"}>${percent(u.fair_after)}</td><td class="num">${count(u.starts)}</td><td class="num">${count(u.stops)}</td></tr>`);
     return html`<p class="opening"><span>${counted(starts, "task")} would start now${isCut ? ", or more" : ""}, and ${counted(stops, "task")} would stop.${changed.length ? "" : " Nobody gains or loses."}</span></p>
+      ${stays ? html`<p>${counted(stays, "task")} would go on running on the drained servers, and shares include ${stays === 1 ? "it" : "them"}. Removing a server shows its loss.</p>` : ""}
       ${changed.length ? table("Users before and after", columns, rows) : ""}`;
   }
 }
