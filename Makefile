@@ -17,20 +17,20 @@ TESTS_OF_LOOPS := $(addprefix tests/,solvers/test_stair_stack.py solvers/test_tu
 # Tests start hundreds of processes; each would compile all of the source again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup built wheels demo test test-plain test-deep test-wheel test-traces test-ray test-page test-portable test-slurm test-newest test-oldest soak traces-named tried lock check site bench peers clean
+.PHONY: help setup built wheels demo test test-plain test-compiled test-deep test-wheel test-traces test-ray test-page test-portable test-slurm test-newest test-oldest soak traces-named tried lock check site bench peers clean
 
 help:  ## Show the targets.
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1  \2/p' "$(ROOT)/Makefile"
 
 setup: built  ## Create .venv with the project, compiled, and its tools, in the versions of constraints.txt.
+	@$(IN_ROOT) echo "Ready: . .venv/bin/activate, then fairlead --help; this is $$(.venv/bin/fairlead --version)"
 
 $(STAMP): $(ROOT)/pyproject.toml $(ROOT)/papers/pyproject.toml $(ROOT)/constraints.txt $(ROOT)/setup.py $(ROOT)/package-lock.json
 	@test -n "$(PYTHON)" || { echo "no Python 3.11 or later on PATH; name one: make PYTHON=..." >&2; exit 1; }
 	$(IN_ROOT) { .venv/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv; }
 	$(IN_ROOT) .venv/bin/python -c '$(BUILD_REQUIRES)' | .venv/bin/python $(PIP_INSTALL) -c constraints.txt -r /dev/stdin
-	$(IN_ROOT) .venv/bin/python $(PIP_INSTALL) -c constraints.txt --no-build-isolation -e ".[dev]" -e papers
+	$(IN_ROOT) FAIRLEAD_PLAIN=1 .venv/bin/python $(PIP_INSTALL) -c constraints.txt --no-build-isolation -e ".[dev]" -e papers
 	@touch "$@"
-	@$(IN_ROOT) echo "Ready: . .venv/bin/activate, then fairlead --help; this is $$(.venv/bin/fairlead --version)"
 
 # Contents decide, not times of files, which git changes. Without a C compiler it says so each time.
 built: $(STAMP)
@@ -54,7 +54,9 @@ demo: built  ## Divide Google's machine park by every mechanism; writes demo/rep
 	@echo "Who holds what, and why, to look at in a browser:"
 	@$(IN_ROOT) printf '  %s\n' "$$(pwd)/demo/report.html" "$$(pwd)/demo/constrained.html"
 
-test: test-plain built  ## Run the tests, and those of compiled modules a second time in plain Python.
+test: test-plain test-compiled  ## Run the tests, and those of compiled modules a second time in plain Python.
+
+test-compiled: built
 	$(IN_ROOT) .venv/bin/python -m pytest -n 4 --dist worksteal tests --ignore=tests/packaging  # the service's mostly wait
 
 test-plain: $(STAMP)  ## Run the tests of the compiled modules in plain Python.
