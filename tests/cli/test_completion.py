@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from fairlead.cli import completion
 from fairlead.cli._application import FAIRLEAD
 from fairlead.cli.main import run
+from fairlead.service.client import calls
+
+ASK = completion._ask
 
 
 @pytest.fixture(autouse=True)
@@ -52,6 +57,18 @@ def test_all_verbs_are_offered(capsys: pytest.CaptureFixture[str]) -> None:
     offered = capsys.readouterr().out.split()
     assert offered == sorted(offered)
     assert {*FAIRLEAD.verbs, "reproduce", "--help"} <= set(offered)
+
+
+def test_the_service_is_that_of_the_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "fairlead").mkdir()
+    file = tmp_path / "fairlead" / "config.toml"
+    file.write_text('server = "http://127.0.0.1:9"\n[submit]\nmemory = "1Gi"\n')
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("FAIRLEAD_SERVER", "")  # restored at the end
+    assert ASK(calls.USERS, "users") == []
+    assert os.environ["FAIRLEAD_SERVER"] == "http://127.0.0.1:9"
 
 
 def test_another_shell_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,10 +28,8 @@ from fairlead.errors import InputError
         ("--mem-per-cpu=2G -c 8", "--memory 16Gi --cpu 8"),
         ("--gres=gpu:2", "--gpu 2"),
         ("--gres=gpu", "--gpu 1"),
-        ("--gres=gpu:a100", "--gpu 1"),
-        ("--gres=gpu:a100:2", "--gpu 2"),
         ("--time=0", "--time UNLIMITED"),
-        ("--gpus=a100:4", "--gpu 4"),
+        ("--gpus=4", "--gpu 4"),
         ("-G 1", "--gpu 1"),
         ("-t 90", "--time 90m"),
         ("--time=1-12", "--time 1-12"),
@@ -50,6 +48,18 @@ def test_options_of_slurm_have_counterparts(slurms: str, ours: str) -> None:
     assert translated == ours.split()
     assert others == []
     assert read_words(submit, [*translated, "--", "true"])
+
+
+@pytest.mark.parametrize(
+    ("slurms", "ours", "named"),
+    [
+        ("--gres=gpu:a100", "--gpu 1", "a100 in --gres=gpu:a100"),
+        ("--gres=gpu:a100:2", "--gpu 2", "a100 in --gres=gpu:a100:2"),
+        ("-G a100:4", "--gpu 4", "a100 in --gpus=a100:4"),
+    ],
+)
+def test_a_model_of_gpus_is_named(slurms: str, ours: str, named: str) -> None:
+    assert translate_sbatch(slurms.split()) == (ours.split(), [named])
 
 
 @pytest.mark.parametrize(
@@ -131,7 +141,15 @@ def test_a_script_runs_by_its_first_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "fault"),
     [
-        (b"#!/bin/sh\n#SBATCH --array=1-10\ntrue\n", "--array=1-10 has no counterpart"),
+        (
+            b"#!/bin/sh\n#SBATCH --array=1-10\ntrue\n",
+            "--array=1-10 has no counterpart here; indices",
+        ),
+        (b"#!/bin/sh\n#SBATCH --mem=bad\ntrue\n", "--mem=bad has no counterpart here; write"),
+        (b"#!/bin/sh\n#SBATCH --gres=gpu:x:y\ntrue\n", "--gres=gpu:x:y has no counterpart"),
+        (b"#!/bin/sh\n#SBATCH --gpus=two\ntrue\n", "--gpus=two has no counterpart"),
+        (b"#!/bin/sh\n#SBATCH --mem=16 GB\ntrue\n", "takes options, not 'GB'"),
+        (b"\n", "must be a script"),
         (b"#SBATCH\t--dependency=afterany:3\n", "--dependency=afterany:3 has no counterpart"),
         (b"#!/bin/sh\r\ntrue\r\n", "has Windows line ends"),
         (b"\x7fELF\0\0", "must be a script"),

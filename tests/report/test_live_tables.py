@@ -64,6 +64,14 @@ TABLES = {
 }
 
 
+def test_shares_are_parts_of_the_cluster() -> None:
+    """Whatever the weight by which the service divides them; a weight of 0 divides nothing."""
+    rows = [share("ana", -0.25, True) | {"weight": 0.5}, share("bo", 0.0, False) | {"weight": 0}]
+    (ana, bo) = shares_table({**SHARES, "users": rows}).rows
+    assert ana[1:4] == ("12.50 %", "25.00 %", "-12.5 %")
+    assert bo[1:3] == ("50.00 %", "50.00 %")
+
+
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
 def test_rich_lays_them_out_alike(table: LiveTable) -> None:
     def words(text: str) -> list[list[str]]:

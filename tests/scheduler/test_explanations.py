@@ -266,6 +266,19 @@ def test_a_queue_that_is_ahead_takes_the_room() -> None:
         s.explain(h, now=math.nan)
 
 
+def test_a_group_that_is_too_large_is_compared_with_emptied_servers() -> None:
+    s = Scheduler(["cpu"], "drf/first-fit")
+    s.add_server("a", {"cpu": 4})
+    s.add_queue("ana")
+    s.submit("ana", {"cpu": 4})
+    s.place()
+    why = s.explain(s.submit("ana", {"cpu": 9}))
+    assert why.nearest == (("a", {"cpu": 9.0}),)
+    assert "it asks for 9 cpu of at most 4" in str(why)
+    assert "lacks" not in str(why)
+    assert "too little" not in str(why)
+
+
 def test_queues_whose_tasks_fit_nowhere_are_not_ahead() -> None:
     s = Scheduler(["cpu"], "drf/first-fit")
     s.add_server("a", {"cpu": 4}, labels={"gpu": "T4", "zone": "b"})

@@ -162,6 +162,16 @@ def test_two_that_want_all_should_hold_half_each() -> None:
     assert (ana.is_short, bo.is_short) == (False, True)
 
 
+def test_shares_times_weights_are_parts_of_the_cluster() -> None:
+    s = two_queues(weight=3)
+    s.submit("ana", {"cpu": 1}, 20)
+    s.submit("bo", {"cpu": 1}, 20)
+    s.place()
+    ana, bo = s.shares().queues
+    assert (ana.weight, bo.weight) == (1, 3)
+    assert (ana.share * ana.weight, bo.share * bo.weight) == (2 / 8, 6 / 8)
+
+
 def test_of_a_drained_server_what_runs_there_is_shared() -> None:
     s = two_queues()
     s.submit("ana", {"cpu": 1}, 2)

@@ -24,6 +24,7 @@ from fairlead.service.alerts import (
     find_failing_servers,
     find_full_disk,
 )
+from fairlead.service.http.serving import RepeatFilter
 from fairlead.service.jobs import EndedAttempt, TaskKey
 from fairlead.service.journal.event_journal import JournalError
 from fairlead.service.journal.samples import ClusterSample
@@ -176,6 +177,37 @@ def test_alerts_and_debts_outlive_a_restart() -> None:
     assert after.update(rules.OWED, found, 9 * HOUR) == ([], [])
     for damaged in (b"", b"x", b"{}", b'{"alerts": [[1]], "debts": 3}'):
         assert list(Alerts(Thresholds(), damaged)) == []
+
+
+def test_a_lost_server_is_an_alert_for_a_day() -> None:
+    lost = {"a": 0.0, "b": 0.0, "c": 80000.0}
+    found = rules.find_lost_servers(lost, {"b"}, 86399.0)
+    assert found.keys() == {"a", "c"}
+    assert found["a"].text == "server a was lost at 1970-01-01 00:00 UTC: its worker was silent"
+    assert rules.find_lost_servers(lost, set(), 86400.0).keys() == {"c"}
+
+
+@served
+async def test_a_lost_server_is_an_alert_after_a_restart(ask: Asked) -> None:
+    history, now = ask.service.history, time.time()
+    ask.service.workers.lost |= {"a": now, "old": now - 90000.0}
+    await history.sample(60.0)
+    assert [(alert.kind, alert.about) for alert in history.alerts] == [("lost-server", "a")]
+    assert list(ask.service.workers.lost) == ["a"]
+    ask.service.workers.lost.clear()  # as in a new process
+    await history.sample(60.0)
+    assert [alert.about for alert in history.alerts] == ["a"]
+
+
+@served
+async def test_each_alert_is_logged(ask: Asked, caplog: pytest.LogCaptureFixture) -> None:
+    await ask.join("a", cpu=1)
+    await ask.submit({"cpu": 2}, {"cpu": 3})
+    await ask.service.history.sample(60.0)
+    once = RepeatFilter()
+    shown = [record.getMessage() for record in caplog.records if once.filter(record)]
+    raised = [text for text in shown if text.startswith("alert.raised: job ")]
+    assert [text.split()[2] for text in raised] == ["1", "2"]
 
 
 @served

@@ -88,7 +88,9 @@ async def test_another_machine_of_the_same_name_waits(ask: Asked) -> None:
 
 
 @served(settings=Settings(silent=1.0, grace=2.5))
-async def test_silent_servers_are_left_out_and_then_given_up(ask: Asked) -> None:
+async def test_silent_servers_are_left_out_and_then_given_up(
+    ask: Asked, caplog: pytest.LogCaptureFixture
+) -> None:
     silent, session = await ask.join("a"), await ask.join("b", identity="2")
     await ask.submit({"where": ["a"]}, {"where": ["b"]}, {"where": ["a", "b"], "cpu": 2})
     states: list[str] = []
@@ -110,8 +112,14 @@ async def test_silent_servers_are_left_out_and_then_given_up(ask: Asked) -> None
     view = await ask("GET", "/v1/jobs/1")
     assert (view["state"], view["attempts"]) == ("pending", 1)
     await ask.sync(silent, status=409)
+    assert "without a sign of its worker: a; their tasks run again" in caplog.text
+    await ask.service.history.sample(60.0)
+    (lost,) = [alert for alert in ask.service.history.alerts if alert.kind == "lost-server"]
+    assert lost.text.startswith("server a was lost at ")
     await ask.join("a")
     assert (await ask("GET", "/v1/jobs/1"))["attempts"] == 2
+    await ask.service.history.sample(60.0)
+    assert list(ask.service.history.alerts) == []
 
 
 @served(settings=Settings(silent=0.4, grace=60.0))
@@ -216,11 +224,21 @@ async def test_when_a_job_starts(ask: Asked) -> None:
     assert waits["starts"] - runs["starts"] == pytest.approx(100)
     assert (after["starts"], after["reason"]) == (None, "it waits for job 1")
     assert (large["starts"], large.get("not_before"), large["never"]) == (None, None, True)
-    assert large["reason"] == "No allowed server is large enough: it asks for 2 cpu of at most 1"
+    assert large["reason"] == "no allowed server is large enough: it asks for 2 cpu of at most 1"
     await ask("GET", "/v1/jobs/9/when", status=404)
     await ask.join("b", identity="2", cpu=1)
     await ask.submit({})  # runs without a limit, and does not keep the large one waiting
     assert (await ask("GET", "/v1/jobs/4/when"))["reason"] == large["reason"]
+
+
+@served
+async def test_a_job_for_drained_servers_may_start_after_the_drain(ask: Asked) -> None:
+    await ask.join("a", cpu=1)
+    await ask("POST", "/v1/servers/a/drain")
+    await ask.submit({})
+    found = await ask("GET", "/v1/jobs/1/when")
+    assert (found["starts"], found["never"]) == (None, False)
+    assert found["reason"] == "all allowed servers are drained"
 
 
 @served(tokens=True)

@@ -72,6 +72,19 @@ def test_a_quota_takes_back_under_a_policy_that_preempts() -> None:
     assert (found["ana"]["stops"], found["bo"]["starts"]) == (2, 2)
 
 
+def test_quotas_that_no_server_can_meet_are_said() -> None:
+    state = with_servers("drf/best-fit/over-quota", a=4)
+    for user in ("ana", "bo"):
+        submit(state, user=user, tasks=9)
+    assert tried(state, quotas={"bo": {"cpu": 4}})["unmet_quotas"] == ""
+    found = tried(state, quotas={"bo": {"cpu": 9}})
+    assert "9 cpu are guaranteed to bo, and the servers have 4" in found["unmet_quotas"]
+    assert tried(state, quotas={"bo": {"cpu": 9}}, like={"a": 2})["unmet_quotas"] == ""
+    assert tried(state, quotas={"bo": {"cpu": 4}}, remove=["a"])["unmet_quotas"] != ""
+    found |= {"stays": 0}
+    assert "Not all quotas could be met: " in what_if_table(found).to_text(None, plain=True)
+
+
 @pytest.mark.parametrize("policy", ["drf/best-fit", "ps-dsf/first-fit", "tsf/best-fit"])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_trial_is_what_the_events_would_do(policy: str, seed: int) -> None:

@@ -275,7 +275,7 @@ def test_an_expected_start_is_said_with_its_interval() -> None:
     assert "in 60 min, going by the run times of 1,234 ended tasks" in text
     text = forecast_text(view | {"earliest": 2800.0, "latest": 8200.0, "starts": 9000.0}, 1000.0)
     assert ", and four times in five in 30 min to 2 h, going by" in text
-    assert "if tasks use their time limits and no other job comes" in text
+    assert "at the latest, by time limits, if no other job comes" in text
     text = forecast_text(view | {"earliest": 1000.0, "latest": 8200.0}, 1000.0)
     assert "four times in five within 2 h" in text
 

@@ -30,10 +30,17 @@ LONG_NAMES = {
     "-G": "--gpus",
 }
 _MEMORY = re.compile(r"([1-9][0-9]*)([KMGT]?)B?", re.IGNORECASE)
-_GPUS = re.compile(r"(?:[A-Za-z][^:,]*:)?([0-9]+)")
-_GRES = re.compile(r"gpu(?::[A-Za-z][^:,]*)?(?::([0-9]+))?")
-# Without these a job would do other work than its script says.
-NEEDED = ("--array", "--dependency", "--ntasks")
+# A model of GPUs, and their number.
+_GPUS = re.compile(r"(?:([A-Za-z][^:,]*):)?([0-9]+)")
+_GRES = re.compile(r"gpu(?::([A-Za-z][^:,]*))?(?::([0-9]+))?")
+GPU_OPTIONS = ("--gpus", "--gpus-per-task", "--gpus-per-node", "--gres")
+# Without these a job would do other work than its script says, or with too little.
+NEEDED = ("--array", "--dependency", "--ntasks", "--mem", "--mem-per-cpu", *GPU_OPTIONS[:3])
+HINTS = {
+    "--array": "; indices begin at 0, as in 0-9",
+    "--mem": "; write an amount, such as 16G",
+    "--mem-per-cpu": "; write an amount, such as 4G",
+}
 # Options of `submit` that are no part of a job.
 REFUSED = frozenset({"script", "file", "server", "as_json", "waits"})
 _ARRAY = re.compile(r"0-([0-9]+)(?::1)?(?:%([0-9]+))?")
@@ -64,10 +71,15 @@ def directives_before(
             why = fault.fault if isinstance(fault, UsageFault) else str(fault).lower()
             raise InputError(why, f"line {number}", str(script)) from None
         ours += found
+    for name, _ in _options(slurms):
+        if not name.startswith("-"):
+            raise InputError(f"takes options, not {name!r}", SLURMS, str(script))
     translated, others = translate_sbatch(slurms)
     for each in others:
-        if each.partition("=")[0] in NEEDED:
-            raise InputError(f"{each} has no counterpart here", SLURMS, str(script))
+        name = each.partition("=")[0]
+        if name in NEEDED or each.startswith("--gres=gpu"):
+            hint = HINTS.get(name, "")
+            raise InputError(f"{each} has no counterpart here{hint}", SLURMS, str(script))
     if others:
         complain(f"{script}: no counterpart of {', '.join(others)}; the job does without")
     return ["--name", script.name, *translated, *ours, *words]
@@ -93,6 +105,9 @@ def translate_sbatch(words: Sequence[str]) -> tuple[list[str], list[str]]:
             more = _memory(value, int(cores))
         else:
             more = COUNTERPARTS[name](value) if name in COUNTERPARTS else None
+        form = _GRES if name == "--gres" else _GPUS
+        if name in GPU_OPTIONS and (gpus := form.fullmatch(value)) and gpus[1]:
+            others.append(f"{gpus[1]} in {name}={value}")
         if more is None:
             others.append(f"{name}={value}" if name in COUNTERPARTS else name)
         else:
@@ -118,7 +133,7 @@ def _head(script: Path) -> str:
             head = file.read(LARGEST_HEAD) if is_file else b""
     except OSError as fault:
         raise InputError(fault.strerror or str(fault), "--script", str(script)) from None
-    if not is_file or b"\0" in head:
+    if not is_file or not head.strip() or b"\0" in head:
         raise InputError("must be a script", "--script", str(script))
     if b"\r\n" in head:
         raise InputError("has Windows line ends", "--script", str(script))
@@ -155,12 +170,12 @@ def _memory(value: str, cores: int = 1) -> list[str] | None:
 
 def _gpus(value: str) -> list[str] | None:
     found = _GPUS.fullmatch(value)
-    return None if found is None else ["--gpu", found[1]]
+    return None if found is None else ["--gpu", found[2]]
 
 
 def _gres(value: str) -> list[str] | None:
     found = _GRES.fullmatch(value)
-    return None if found is None else ["--gpu", found[1] or "1"]
+    return None if found is None else ["--gpu", found[2] or "1"]
 
 
 def _time(value: str) -> list[str]:

@@ -120,10 +120,13 @@ def _policies() -> list[str]:
 
 def _ask(call: Call, field: str) -> list[dict[str, Any]]:
     """Return the rows of a service's answer; none where there is no service."""
+    from fairlead.cli._application import WITHOUT_LOGGING
     from fairlead.cli._client import client
+    from fairlead.cli._settings import settings_before
 
     signal.alarm(PATIENCE)  # ends this process
     try:
+        settings_before((), "completion", None, WITHOUT_LOGGING)  # sets the service and the token
         with client(None) as service:
             rows: list[dict[str, Any]] = service.ask(call)[field]
             return rows

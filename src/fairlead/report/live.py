@@ -206,8 +206,8 @@ def shares_table(shares: Row) -> LiveTable:
     rows = [
         (
             u["name"],
-            percent(u["share"]),
-            percent(u["fair_share"]),
+            percent(part_of(u, "share")),
+            percent(part_of(u, "fair_share")),
             _difference(u),
             _count(u["waiting"]),
             _count(u["running"]),
@@ -219,8 +219,14 @@ def shares_table(shares: Row) -> LiveTable:
     fair = (
         f"Fair shares are those of {shares['mechanism']} for the waiting and running tasks{held}."
     )
-    note = f"{fair} Shares are divided by the users' weights."
+    note = f"{fair} Shares are parts of the cluster."
     return LiveTable("shares", "no users yet", "user", columns, rows, shares, note)
+
+
+def part_of(user: Row, name: str) -> float:
+    """Return a share of a user, which is divided by its weight, as a part of the cluster."""
+    share: float = user[name]
+    return share * (user.get("weight") or 1.0)
 
 
 def quotas_table(shares: Row) -> LiveTable:
@@ -305,6 +311,8 @@ def what_if_table(found: Row) -> LiveTable:
             f" {counted(stays, 'task')} would go on running on the drained servers; shares include "
             "them (--remove shows the loss of a server)."
         )
+    if unmet := found.get("unmet_quotas"):
+        note += f" Not all quotas could be met: {unmet}."
     note += " Nothing was changed."
     return LiveTable("what if", "no users yet", "user", columns, rows, found, note)
 
@@ -314,7 +322,7 @@ def history_table(usage: Sequence[Row]) -> LiveTable:
     columns = (
         words("month"),
         words("user"),
-        Heading("starts"),
+        Heading("ended tasks"),
         Heading("core hours"),
         Heading("GiB hours"),
         Heading("GPU hours"),
@@ -324,7 +332,8 @@ def history_table(usage: Sequence[Row]) -> LiveTable:
         for u in usage
     ]
     empty = "no task has ended yet"
-    return LiveTable("usage", empty, "row", columns, rows, {"usage": usage})
+    note = "Tasks count when they end."
+    return LiveTable("usage", empty, "row", columns, rows, {"usage": usage}, note)
 
 
 def forecast_text(view: Row, now: float) -> str:
@@ -335,15 +344,15 @@ def forecast_text(view: Row, now: float) -> str:
     if starts is not None and starts - now < 1:
         return f"{job} starts now"
     if view.get("expected") is not None:
-        soon = duration(max(0.0, view["expected"] - now))
+        soon = _rounded(view["expected"] - now)
         text = f"{job} is expected to start at {_time(view['expected'])}, in {soon}"
         if view["earliest"] is not None:
             text += f", and four times in five {_interval(view['earliest'], view['latest'], now)}"
         if view.get("freed_by"):
             text += f", on {view['server']} after a task of {view['freed_by']}"
-        text += f", going by the run times of {_count(view['rests_on'])} ended tasks"
+        text += f", going by the run times of {counted(view['rests_on'], 'ended task')}"
         if starts is not None:
-            text += f"; at {_time(starts)} if tasks use their time limits and no other job comes"
+            text += f"; at {_time(starts)} at the latest, by time limits, if no other job comes"
         return text
     if view["never"]:
         return f"{job} cannot start on the present servers: {reason}"
@@ -359,8 +368,13 @@ def forecast_text(view: Row, now: float) -> str:
 
 def _interval(earliest: float, latest: float, now: float) -> str:
     """Return an interval of starts as times from now."""
-    soonest, last = (duration(max(0.0, at - now)) for at in (earliest, latest))
+    soonest, last = (_rounded(at - now) for at in (earliest, latest))
     return f"within {last}" if earliest - now < 1 else f"in {soonest} to {last}"
+
+
+def _rounded(seconds: float) -> str:
+    """Return a time as text, rounded to two digits."""
+    return duration(float(f"{max(0.0, seconds):.2g}"))
 
 
 def words(heading: str) -> Heading:
@@ -407,8 +421,8 @@ def _is_overcommitted(server: Row) -> bool:
 
 def _difference(user: Row) -> str:
     """Return by how much a share differs from the fair one, in percentage points."""
-    part = user["difference"]
-    is_none = abs(part) <= ROUNDING * max(user["share"], user["fair_share"])
+    part = part_of(user, "difference")
+    is_none = abs(part) <= ROUNDING * max(part_of(user, "share"), part_of(user, "fair_share"))
     text = "0 %" if is_none else f"{'+' if part > 0 else ''}{spread(100 * part)} %"
     return Short(text) if user["is_short"] else text
 

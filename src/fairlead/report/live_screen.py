@@ -16,6 +16,7 @@ from fairlead.report.live import (
     Row,
     Short,
     jobs_table,
+    part_of,
     servers_table,
     shares_table,
 )
@@ -44,7 +45,10 @@ def screen(shares: Row, servers: Sequence[Row], jobs: Sequence[Row], size: Size)
     wanted = [len(table.rows) for table in tables]
     room = max(0, height - AROUND_TABLES - AROUND_ROWS * len(tables))
     bars = [
-        [_bar(user["share"], user["fair_share"], _largest(users)) for user in users],
+        [
+            _bar(part_of(user, "share"), part_of(user, "fair_share"), _largest(users))
+            for user in users
+        ],
         [_bar(_busy(server), None, 1.0) for server in servers],
         [],
     ]
@@ -67,10 +71,9 @@ def verdict(users: Sequence[Row]) -> Text:
         return Text("✓ Everybody holds what is fair.", "bold green")
     first = min(short, key=_need)
     who = "One user holds" if len(short) == 1 else f"{len(short):,} users hold"
-    held = f"{printable(first['name'])} holds {percent(first['share'])}"
-    return Text(
-        f"✗ {who} less than is fair; {held}, not {percent(first['fair_share'])}.", "bold red"
-    )
+    held, fair = (percent(part_of(first, name)) for name in ("share", "fair_share"))
+    name = printable(first["name"])
+    return Text(f"✗ {who} less than is fair; {name} holds {held}, not {fair}.", "bold red")
 
 
 def divide_rows(wanted: Sequence[int], room: int) -> list[int]:
@@ -95,7 +98,8 @@ def _busy(server: Row) -> float:
 
 
 def _largest(users: Sequence[Row]) -> float:
-    return max((max(user["share"], user["fair_share"]) for user in users), default=0.0) or 1.0
+    parts = [part_of(user, name) for user in users for name in ("share", "fair_share")]
+    return max(parts, default=0.0) or 1.0
 
 
 def _bar(part: float, line: float | None, whole: float) -> Text:

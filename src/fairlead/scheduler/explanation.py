@@ -223,13 +223,13 @@ class Explanation:
             + (f", {drained:,} of these drained" if drained else "")
             + f"; {self.fitting:,} with room now."
         )
-        if self.lacking:
+        if self.lacking and not self.short:  # else the reason says it, for emptied servers
             counts = ", ".join(
                 f"{servers:,} ha{'s' if servers == 1 else 've'} too little {name}"
                 for name, servers in self.lacking.items()
             )
             yield f"Of those allowed and open, {counts}."
-        for miss in self.nearest[:PRINTED]:
+        for miss in () if self.short else self.nearest[:PRINTED]:
             yield f"Nearest: {miss.server} lacks {amounts_in_words(miss.lacks)}."
         if self.n_ahead:
             yield self._order()

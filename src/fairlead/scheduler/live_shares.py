@@ -42,6 +42,8 @@ class QueueShare(NamedTuple):
         `share` less `fair_share`.
     waiting, running : int
         Tasks.
+    weight : float
+        Shares times it are parts of the usable capacity; of a queue of weight 0 they are already.
     """
 
     name: str
@@ -50,6 +52,7 @@ class QueueShare(NamedTuple):
     difference: float
     waiting: int
     running: int
+    weight: float = 1.0
 
     @property
     def is_short(self) -> bool:
@@ -134,7 +137,13 @@ class SharesQuestion:
         )
         held = shares.held(self.active_running, self.usable)
         fair = shares.fair(self.active, self.capacity, self.servers)
-        columns: list[NDArray[Any]] = [held, fair.share, self.waiting, self.running]
+        columns: list[NDArray[Any]] = [
+            held,
+            fair.share,
+            self.waiting,
+            self.running,
+            self.weight,
+        ]
         names = self.names
         if self.tree is not None:
             tree = self.tree
@@ -144,10 +153,10 @@ class SharesQuestion:
                 dominant_share(below @ amounts, self.usable) / tree.weight
                 for amounts in (shares.amounts(self.active_running), fair.amounts)
             ]
-            of_queues += [below @ self.waiting, below @ self.running]
+            of_queues += [below @ self.waiting, below @ self.running, tree.weight]
             columns = [np.concatenate(pair) for pair in zip(of_queues, columns, strict=True)]
-        share, fair_share, waiting, running = columns
-        columns = [share, fair_share, share - fair_share, waiting, running]
+        share, fair_share, waiting, running, weight = columns
+        columns = [share, fair_share, share - fair_share, waiting, running, weight]
         rows = list(zip(names, *(column.tolist() for column in columns), strict=True))
         ordered = [QueueShare(*rows[k]) for k in np.argsort(self.order)]
         return LiveShares(self.mechanism, tuple(ordered), fair.allocation)

@@ -46,6 +46,7 @@ class Sample:
     resources: tuple[str, ...]
     unplaceable: list[UnplaceableJob]
     last_tasks: dict[str, list[EndedTask]]  # by server
+    servers: frozenset[str]
 
     def cluster(self, journal: int) -> ClusterSample:
         """Return the figures of the cluster; the journal has some bytes."""
@@ -64,9 +65,11 @@ class StateHistory:
         state_thread: StateThread,
         journal: Journal,
         thresholds: Thresholds,
+        lost: dict[str, float],
         changed: Callable[[], None],
     ) -> None:
         self.state_thread, self.journal = state_thread, journal
+        self._lost = lost  # servers, and since when; others add to it
         self.pause = SAMPLE_SECONDS
         self.alerts = Alerts(thresholds, journal.kept(ALERTS).encode())
         self._ended_tasks = EndedTasks()
@@ -142,7 +145,9 @@ class StateHistory:
                 where = job.where if held_by == "where" else None
                 unplaceable.append(UnplaceableJob(job.id, job.user, where))
         last_tasks = self._ended_tasks.last_tasks(state.servers.keys())
-        return Sample(question, tuple(state.resources), unplaceable, last_tasks)
+        return Sample(
+            question, tuple(state.resources), unplaceable, last_tasks, frozenset(state.servers)
+        )
 
     def _record(self, sample: Sample, seconds: float) -> bool:
         """Update the alerts and write a sample; return whether notices were written."""
@@ -156,18 +161,25 @@ class StateHistory:
             for queue in shares.queues
             if queue.is_short and queue.name in parts
         ]
+        lost = {alert.about: alert.since for alert in self.alerts if alert.kind == rules.LOST}
+        lost |= self._lost
+        lost_now = rules.find_lost_servers(lost, sample.servers, now)
+        for name in self._lost.keys() - lost_now:
+            self._lost.pop(name, None)
         grown = self.journal.samples.cluster(now - GROWTH_SECONDS)
         found = {
             rules.OWED: self.alerts.debts.add(short, seconds, cluster.capacity, now),
             rules.NEVER_RUNS: rules.find_unplaceable_jobs(sample.unplaceable),
             rules.FAILING: rules.find_failing_servers(sample.last_tasks, now),
+            rules.LOST: lost_now,
             rules.JOURNAL: rules.find_full_disk(self.journal.path, size, grown, now),
         }
         for kind, findings in found.items():
             raised, cleared = self.alerts.update(kind, findings, now)
             for what, changed in (("alert.raised", raised), ("alert.cleared", cleared)):
                 for alert in changed:
-                    LOG.warning("%s: %s", what, alert.text)
+                    # The text is in the format, as the log shows each format once a minute.
+                    LOG.warning(f"{what}: {alert.text}")
                     self._unwritten.append((what, alert, now))
         has_notices = bool(self._unwritten)
         self.journal.add_alerts(self._unwritten, self.alerts.to_json())  # kept if that fails

@@ -11,7 +11,7 @@ from random import choice
 from time import monotonic
 from typing import Any, NamedTuple
 
-from fairlead.scheduler.explanation import duration
+from fairlead.scheduler.explanation import Explanation, duration
 from fairlead.service._forks import AnswerFork
 from fairlead.service.jobs import Effects, SimulatedStarts, StartForecast
 from fairlead.service.journal.event_journal import FORECASTS, Journal
@@ -90,8 +90,8 @@ class StartForecasts:
         if outlook is None:
             return None
         found = outlook.by_limits.of(job)
-        if found.starts is None and (reason := _why_never(state, job, now)):
-            return {"starts": None, "never": True, "reason": reason}
+        if found.starts is None and (why := _obstacle(state, job, now)) is not None:
+            return {"starts": None, "never": why.never, "reason": _as_clause(why.reason)}
         answer: dict[str, Any] = {"starts": found.starts, "not_before": found.not_before}
         # While the scheduler is behind, run times do not matter: all starts are now.
         is_behind = found.ended >= FORECAST_ENDS and found.not_before == outlook.at
@@ -182,12 +182,17 @@ def _minutes(seconds: float) -> str:
     return duration(max(0.0, seconds), 2)
 
 
-def _why_never(state: ServiceState, job: int, now: float) -> str:
-    """Return why a job never starts on the present servers; empty if it can."""
+def _obstacle(state: ServiceState, job: int, now: float) -> Explanation | None:
+    """Return why a job cannot start on the present servers, or on drained ones; None if it can."""
     group = state.job(job).group
-    if group is None or not state.scheduler.never_starts(group):
-        return ""
-    return state.scheduler.explain(group, now, 1).reason.rstrip(".")
+    if group is None:
+        return None
+    why = state.scheduler.explain(group, now, 1)
+    return why if why.never or why.held_by == "drained" else None
+
+
+def _as_clause(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:].rstrip(".")
 
 
 def _why_unknown(found: StartForecast) -> str:

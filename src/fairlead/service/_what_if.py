@@ -30,6 +30,7 @@ class Trial(NamedTuple):
     stops: Counter[str]  # tasks that are lost or preempted, by user
     stays: int  # tasks that go on running on the drained servers
     is_cut: bool  # whether more tasks may start
+    unmet_quotas: str
 
     def answer(self) -> dict[str, Any]:
         """Return a `WhatIfView`; computes fair shares twice."""
@@ -48,7 +49,8 @@ class Trial(NamedTuple):
             users.append(row | {"starts": self.starts[name], "stops": self.stops[name]})
         starts, stops = self.starts.total(), self.stops.total()
         counts = {"starts": starts, "stops": stops, "stays": self.stays}
-        return {"users": users, **counts, "is_cut": self.is_cut}
+        more = {"is_cut": self.is_cut, "unmet_quotas": self.unmet_quotas}
+        return {"users": users, **counts, **more}
 
 
 def trial_in_fork(state: ServiceState, request: WhatIfRequest, now: float) -> AnswerFork[Trial]:
@@ -109,5 +111,14 @@ def try_changes(state: ServiceState, request: WhatIfRequest, now: float) -> Tria
                 stops.update(user_of[task] for task in victims if task in user_of)
         after = scheduler.shares_question()
     stays = sum(len(state.servers[name].running) for name in {*request.drain} - {*request.remove})
-    is_cut = starts.total() >= MOST_STARTS
-    return Trial(before, after, dict(state.users), request.weights, starts, stops, stays, is_cut)
+    return Trial(
+        before=before,
+        after=after,
+        weights=dict(state.users),
+        changed=request.weights,
+        starts=starts,
+        stops=stops,
+        stays=stays,
+        is_cut=starts.total() >= MOST_STARTS,
+        unmet_quotas=state.unmet_quotas(request.quotas, request.like, request.remove),
+    )

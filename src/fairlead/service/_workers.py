@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import logging
 import secrets
 from collections.abc import Sequence, Set
 from contextlib import nullcontext, suppress
 from functools import partial
-from time import monotonic
+from time import monotonic, time
 from typing import Any
 
 from fairlead.errors import FairleadError, InputError
+from fairlead.scheduler.explanation import list_in_words
 from fairlead.service._state_thread import StateThread, Transaction
 from fairlead.service.jobs import Running, TaskKey
 from fairlead.service.journal.event_journal import Journal
@@ -29,6 +31,8 @@ from fairlead.service.messages import (
 from fairlead.service.service_state import MOST_RESOURCES, ServiceState
 from fairlead.service.sessions import Session, Sessions
 
+LOG = logging.getLogger("fairlead.service")
+MOST_NAMED = 5  # servers in a line of the log
 MARKED_AT_ONCE = 20  # servers that become unreachable or lost in one transaction
 JOIN_SECONDS = 0.05  # for which servers are added in one transaction
 MOST_SERVERS = 10_000  # of one worker's token
@@ -45,6 +49,7 @@ class Workers:
         self, state_thread: StateThread, journal: Journal, silent: float, grace: float
     ) -> None:
         self.sessions = Sessions()
+        self.lost: dict[str, float] = {}  # servers that were silent for too long, and since when
         self.is_closing = False
         self._state_thread, self._journal = state_thread, journal
         self._silent, self._grace = silent, grace
@@ -239,6 +244,14 @@ class Workers:
                 await self._mark("lost", sorted(gone))
                 for name in gone:
                     self.sessions.forget(name)
+                    self.lost[name] = time()
+                if gone:
+                    names = list_in_words(sorted(gone)[:MOST_NAMED])
+                    LOG.warning(
+                        "lost after %g s without a sign of its worker: %s; their tasks run again",
+                        self._grace,
+                        names + (f" and {n:,} more" if (n := len(gone) - MOST_NAMED) > 0 else ""),
+                    )
 
     async def _mark(self, kind: str, names: Sequence[str]) -> None:
         """Mark servers as unreachable or lost.

@@ -1,7 +1,8 @@
 """Alerts of a service: what its operators should look at, with the time since which it holds.
 
-An alert is raised once and cleared once. Four things raise one: a user who is owed much for long,
-a job that can never run, a server that fails tasks, and a disk that the journal will fill.
+An alert is raised once and cleared once. Five things raise one: a user who is owed much for long,
+a job that can never run, a server that fails tasks, a lost server, and a disk that the journal will
+fill.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import shutil
 from collections import Counter as Tally
 from collections import defaultdict, deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,14 +22,16 @@ from pydantic_core import from_json, to_json
 from fairlead.service.jobs import EndedAttempt
 from fairlead.service.journal.samples import ClusterSample
 
-OWED, NEVER_RUNS, FAILING, JOURNAL = "owed", "never-runs", "failing-server", "journal"
-KINDS = (OWED, NEVER_RUNS, FAILING, JOURNAL)
+OWED, NEVER_RUNS, FAILING, LOST = "owed", "never-runs", "failing-server", "lost-server"
+JOURNAL = "journal"
+KINDS = (OWED, NEVER_RUNS, FAILING, LOST, JOURNAL)
 MOST_OF_A_KIND, MOST_OF_A_USER = 100, 10
 OWED_HOURS, OWED_SECONDS = 24.0, 3600.0  # of a GPU, or of a core in a cluster without GPUs
 LAST_TASKS = 20  # of a server, which are looked at
 FEWEST_FAILURES, FAILED_PART, FEWEST_JOBS = 5, 0.5, 2
 FAILED_ELSEWHERE = 0.25  # of the same users' tasks, above which the server is not at fault
 TASKS_SECONDS = 3600.0  # after which a task that ended is no more looked at
+LOST_SECONDS = 86400.0  # for which a lost server is an alert
 MOST_NAMED = 4  # labels or servers in the text of an alert
 LEAST_FREE = 0.05  # of the disk
 FULL_SECONDS = 7 * 86400.0  # in which the journal must not fill the disk
@@ -260,6 +263,17 @@ def _servers_in_words(where: dict[str, str] | list[str]) -> str:
     """Return labels or names as text, at most a few."""
     words = where if isinstance(where, list) else [f"{k}={v}" for k, v in where.items()]
     return ", ".join(words[:MOST_NAMED]) + (", ..." if len(words) > MOST_NAMED else "")
+
+
+def find_lost_servers(
+    lost: Mapping[str, float], present: Container[str], now: float
+) -> dict[str, Finding]:
+    """Return the findings by server, for servers lost within a day that did not join again."""
+    return {
+        name: Finding(f"server {name} was lost at {_clock(since)}: its worker was silent")
+        for name, since in lost.items()
+        if name not in present and now - since < LOST_SECONDS
+    }
 
 
 def find_full_disk(

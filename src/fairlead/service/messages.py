@@ -548,7 +548,7 @@ class ServersView(BaseModel):
 
 
 class ShareView(BaseModel):
-    """A user's share, and the fair one.
+    """A user's share and the fair one, both divided by its weight unless that is 0.
 
     `is_short` means that tasks wait while the share is below the fair one, relative to that one.
     """
@@ -559,6 +559,7 @@ class ShareView(BaseModel):
     difference: float
     waiting: int
     running: int
+    weight: float = 1.0
     is_short: bool = False
 
 
@@ -643,6 +644,7 @@ class WhatIfView(BaseModel):
     """Users before and after changes. If `is_cut`, more tasks may start than were tried.
 
     `stays` counts tasks that would go on running on the drained servers; shares include them.
+    `unmet_quotas` says which quotas the servers could not satisfy together.
     """
 
     users: list[WhatIfShare]
@@ -650,6 +652,7 @@ class WhatIfView(BaseModel):
     stops: int
     stays: int = 0
     is_cut: bool
+    unmet_quotas: str = ""
 
 
 class UserShareHours(BaseModel):

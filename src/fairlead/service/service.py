@@ -107,7 +107,9 @@ class Service:
         journal.notices.has_receiver = settings.receiver is not None
         self.webhook = Webhook(journal.notices, settings.receiver)
         wake = self.webhook.wake_up.set
-        self.history = StateHistory(self.state_thread, journal, settings.thresholds, wake)
+        self.history = StateHistory(
+            self.state_thread, journal, settings.thresholds, self.workers.lost, wake
+        )
         self.start_forecasts = StartForecasts(journal)
         self.overview = Overview(self.state_thread, self.shares)
         self._shares_lock, self._what_if_lock = asyncio.Lock(), asyncio.Lock()

@@ -493,16 +493,28 @@ class ServiceState:
         """Return the largest id of the scheduler's groups; later groups have larger ones."""
         return max(self._groups, default=0)
 
-    def unmet_quotas(self) -> str:
-        """Return which quotas the present servers cannot satisfy together; empty if they can."""
-        kinds = [
-            ServerKind(server.labels, [server.name], server.capacity)
-            for server in self.servers.values()
-            if not server.lost
-        ]
+    def unmet_quotas(
+        self,
+        changed: Mapping[str, dict[str, float]] | None = None,
+        like: Mapping[str, int] | None = None,
+        removed: Collection[str] = (),
+    ) -> str:
+        """Return which quotas the present servers cannot satisfy together; empty if they can.
+
+        Some quotas may be changed, and servers removed; `like` adds servers like present ones.
+        """
+        quotas: Quotas = {**self.quotas, **{name: [row] for name, row in (changed or {}).items()}}
+        if not quotas:
+            return ""
+        kinds = []
+        for server in self.servers.values():
+            if not server.lost and server.name not in removed:
+                number = 1 + (like or {}).get(server.name, 0)
+                total = {name: number * amount for name, amount in server.capacity.items()}
+                kinds.append(ServerKind(server.labels, [server.name], total))
         tree = read_queues(self.queue_rows, [], [])
         try:
-            check_servers(self.quotas, tree, kinds)
+            check_servers(quotas, tree, kinds)
         except ProblemError as short:
             return short.fault
         return ""

@@ -41,6 +41,12 @@ class TimeChart extends HTMLElement {
     return [this.#shown.times, ...this.#shown.series.map((one) => one.values)];
   }
 
+  // The first and last time of the axis; uPlot asks for a range of years around a single time.
+  #span() {
+    const { times } = this.#shown;
+    return [Math.min(times[0], times.at(-1) - LEAST_SECONDS), times.at(-1)];
+  }
+
   #draw() {
     this.#plot?.destroy();
     const { series, top } = this.#shown;
@@ -51,7 +57,7 @@ class TimeChart extends HTMLElement {
       height: HEIGHT,
       legend: { show: false },
       cursor: { y: false, points: { show: false } },
-      scales: { x: { range: (plot, first, last) => [Math.min(first, last - LEAST_SECONDS), last] }, y: { range: (plot, least, most) => [0, top ?? Math.max(most * 1.05, 1e-9)] } },
+      scales: { x: { range: () => this.#span() }, y: { range: (plot, least, most) => [0, top ?? Math.max(most * 1.05, 1e-9)] } },
       axes: [axis, { ...axis, size: 62, values: format }],
       series: [{}, ...series.map((one) => ({
         label: one.label,

@@ -67,7 +67,7 @@ export function start(when) {
   const often = latest ? ` (four times in five from ${moment(earliest)} to ${moment(latest)})` : "";
   if (expected) {
     const place = when.server ? `, on ${when.server}${when.freed_by ? ` after a task of ${when.freed_by}` : ""}` : "";
-    return `It is expected to start at ${moment(expected)}${often}${place}, going by the run times of ${counted(when.rests_on, "ended task")}.`;
+    return `It is expected to start at ${moment(expected)}${often}${place}, going by the run times of ${counted(when.rests_on, "ended task")}${starts ? `; at ${moment(starts)} at the latest, by time limits` : ""}.`;
   }
   if (when.never) return `It cannot start on the present servers: ${reason}.`;
   if (starts) return `It starts at ${moment(starts)} at the latest, if tasks use their whole time limits and no other job is submitted.`;

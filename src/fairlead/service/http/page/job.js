@@ -2,7 +2,7 @@
 
 import { html } from "./libraries/lit-html/lit-html.js";
 import { ask, change, Refused } from "./api.js";
-import { amounts, count, duration, moment, start } from "./format.js";
+import { amounts, count, counted, duration, moment, start } from "./format.js";
 import { confirm, table, userLink } from "./parts.js";
 
 const TAIL_BYTES = 16384;
@@ -58,7 +58,7 @@ export default class JobView {
   }
 
   actions({ act }) {
-    if (!LIVE.includes(this.job.state)) return "";
+    if (!LIVE.includes(this.job.state) || this.job.reason === "cancelled") return "";
     const path = `/v1/jobs/${this.id}`;
     const asked = async (question, label, action) => {
       if (await confirm(question, label)) await act(() => change("POST", `${path}/${action}`));
@@ -104,11 +104,14 @@ class OutputTail extends HTMLElement {
 customElements.define("output-tail", OutputTail);
 
 function sentence(job) {
-  const waiting = job.tasks - job.running - job.ended_tasks;
+  const isLive = LIVE.includes(job.state);
+  if (isLive && job.reason === "cancelled") return `It was cancelled: ${counted(job.running, "task")} of it ${job.running === 1 ? "is" : "are"} being stopped.`;
   const ended = job.ended ? ` It ended at ${moment(job.ended)}.` : "";
   const status = job.exit_status ? ` Its exit status is ${job.exit_status}.` : "";
   const reason = job.reason && job.reason !== job.state ? ` ${job.reason}.` : "";
-  const tasks = job.tasks > 1 ? ` ${count(waiting)} of its tasks wait, ${count(job.running)} run, ${count(job.ended_tasks)} have ended.` : "";
+  const waiting = job.tasks - job.running - job.ended_tasks;
+  const live = `${count(waiting)} of its tasks wait, ${count(job.running)} run, ${count(job.ended_tasks)} have ended`;
+  const tasks = job.tasks > 1 ? ` ${isLive ? live : `${count(job.ended_tasks)} of its ${count(job.tasks)} tasks ended`}.` : "";
   const held = job.held && job.state === "running" ? ", and held: no more of its tasks start" : "";
   return `It is ${job.state}${held}.${tasks}${status}${reason}${ended}`;
 }

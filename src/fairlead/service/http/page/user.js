@@ -48,10 +48,8 @@ export default class UserView {
   owed() {
     const row = this.hours.users.find((one) => one.user === this.name);
     if (!row) return html`<p>It held nothing and was due nothing.</p>`;
-    const [resource, unit] = this.hours.cluster.gpu ? ["gpu", "GPU-hours"] : ["cpu", "core-hours"];
-    const hours = (part) => `${amount(part * this.hours.cluster[resource])} ${unit}`;
-    const more = row.owed > 0 ? `${hours(row.owed)} less than was due to it` : `${hours(-row.owed)} more than was due to it`;
-    return html`<p>It held ${hours(row.held)} by its largest resource: ${more}.</p>`;
+    const more = row.owed > 0 ? `${amount(row.owed)} h less than was due to it` : `${amount(-row.owed)} h more than was due to it`;
+    return html`<p>It held ${amount(row.held)} h of the whole cluster, by its dominant resource: ${more}.</p>`;
   }
 
   async setWeight({ act }) {

@@ -27,6 +27,7 @@ function pairs(text, label, read) {
 
 const resources = (text) => Object.fromEntries(text.split(";").map((part) => {
   const [name, value] = part.split(":");
+  if (!value?.trim() || Number.isNaN(Number(value))) throw new Error(`Quotas: write NAME=RESOURCE:AMOUNT, and ; between resources, not ${text}`);
   return [name.trim(), Number(value)];
 }));
 
@@ -56,14 +57,18 @@ export default class WhatIfView {
       if (fault.wantsToken) throw fault;
       const [place, ...rest] = fault.message.split(": ");
       const field = FIELDS.find(([name]) => place.split(".")[0] === name);
-      this.fault = field && rest.length ? `${field[1]}, ${place.split(".").slice(1).join(".")}: ${rest.join(": ")}` : fault.message;
+      const [, ...inner] = place.split(".");
+      this.fault = field && rest.length ? `${[field[1], ...inner].join(", ")}: ${rest.join(": ")}` : fault.message;
     }
   }
 
-  show({ go }) {
+  show({ go, reload }) {
     const ask = (event) => {
       event.preventDefault();
-      go("/what-if", Object.fromEntries(new FormData(event.currentTarget)));
+      const given = Object.fromEntries(new FormData(event.currentTarget));
+      if (Object.values(given).some(Boolean)) return go("/what-if", given);
+      Object.assign(this, { values: {}, answer: null, fault: "Give a change, such as a weight or a server" });
+      reload();
     };
     return html`<h1>What if?</h1>
       <p>The live state under other weights, servers or quotas. Nothing is changed.</p>
@@ -73,13 +78,14 @@ export default class WhatIfView {
   }
 
   result() {
-    const { users, starts, stops, stays, is_cut: isCut } = this.answer;
+    const { users, starts, stops, stays, is_cut: isCut, unmet_quotas: unmet } = this.answer;
     const changed = users.filter((u) => Math.abs(u.held_after - u.held) + Math.abs(u.fair_after - u.fair) > 1e-9 || u.starts || u.stops);
     const columns = [{ text: "user" }, { text: "holds", kind: "num" }, { text: "would hold", kind: "num" }, { text: "fair", kind: "num" }, { text: "would be fair", kind: "num" },
       { text: "tasks that start", kind: "num" }, { text: "tasks that stop", kind: "num" }];
     const rows = changed.map((u) => html`<tr><th scope="row">${userLink(u.name)}</th><td class="num">${percent(u.held)}</td><td class="num">${percent(u.held_after)}</td>
       <td class="num">${percent(u.fair)}</td><td class=${u.fair_after < u.fair ? "num bad" : "num"}>${percent(u.fair_after)}</td><td class="num">${count(u.starts)}</td><td class="num">${count(u.stops)}</td></tr>`);
     return html`<p class="opening"><span>${counted(starts, "task")} would start now${isCut ? ", or more" : ""}, and ${counted(stops, "task")} would stop.${changed.length ? "" : " Nobody gains or loses."}</span></p>
+      ${unmet ? html`<p class="bad">Not all quotas could be met: ${unmet}.</p>` : ""}
       ${stays ? html`<p>${counted(stays, "task")} would go on running on the drained servers, and shares include ${stays === 1 ? "it" : "them"}. Removing a server shows its loss.</p>` : ""}
       ${changed.length ? table("Users before and after", columns, rows) : ""}`;
   }
