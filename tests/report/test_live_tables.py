@@ -64,6 +64,11 @@ TABLES = {
 }
 
 
+def test_a_job_on_several_servers_counts_them() -> None:
+    rows = jobs_table([job(3) | {"servers": n} for n in (0, 1, 3)]).rows
+    assert [row[8] for row in rows] == ["node3.example.org"] * 2 + ["node3.example.org and 2 more"]
+
+
 def test_shares_are_parts_of_the_cluster() -> None:
     """Whatever the weight by which the service divides them; a weight of 0 divides nothing."""
     rows = [share("ana", -0.25, True) | {"weight": 0.5}, share("bo", 0.0, False) | {"weight": 0}]

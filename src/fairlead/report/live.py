@@ -148,9 +148,11 @@ def jobs_table(jobs: Sequence[Row]) -> LiveTable:
 
 
 def _place(job: Row) -> str:
-    """Return the server of a job's task, with the numbers of its GPUs."""
+    """Return the server of a job's task, with the numbers of its GPUs; or that of the last one."""
     devices = ", ".join(map(str, job.get("devices") or ()))
-    return f"{job['server'] or ''}{f' (GPU {devices})' if devices else ''}"
+    more = job.get("servers", 0) - 1
+    others = f" and {more:,} more" if more > 0 else ""
+    return f"{job['server'] or ''}{others}{f' (GPU {devices})' if devices else ''}"
 
 
 def users_table(users: Sequence[Row]) -> LiveTable:
@@ -348,6 +350,8 @@ def forecast_text(view: Row, now: float) -> str:
         text = f"{job} is expected to start at {_time(view['expected'])}, in {soon}"
         if view["earliest"] is not None:
             text += f", and four times in five {_interval(view['earliest'], view['latest'], now)}"
+        else:
+            text += " (a rough guess until 20 starts were forecast)"
         if view.get("freed_by"):
             text += f", on {view['server']} after a task of {view['freed_by']}"
         text += f", going by the run times of {counted(view['rests_on'], 'ended task')}"

@@ -171,6 +171,8 @@ def expected_in_words(forecast: Mapping[str, Any], now: float) -> str:
     if "earliest" in forecast:
         earliest, latest = (_minutes(forecast[name] - now) for name in ("earliest", "latest"))
         text += f" (four times in five in {earliest} to {latest})"
+    else:
+        text += " (a rough guess until 20 starts were forecast)"
     text += f", on {forecast['server']}"
     if forecast["freed_by"]:
         text += f" after a task of {forecast['freed_by']}"

@@ -368,7 +368,8 @@ class WhenView(BaseModel):
 class JobView(BaseModel):
     """A job as it is now, or as it ended. Times are seconds since 1970.
 
-    `devices` are the numbers of its GPUs on the server, while one task of it runs. A `held` job may
+    A task of it started last on `server`, and tasks run on `servers` servers now. `devices` are the
+    numbers of its GPUs on the server, while one task of it runs. A `held` job may
     still run tasks. `command` is present in the answer for a single job. For an
     ended job, `shortened` names the fields of which only the first entries are kept.
     """
@@ -382,6 +383,7 @@ class JobView(BaseModel):
     tasks: int
     attempts: int
     server: str | None
+    servers: int = 0
     devices: list[int] = []
     exit_status: int | None
     reason: str

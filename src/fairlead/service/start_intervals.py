@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 KEPT = 5000  # forecasts that came true
 MOST_ASKED = 1000  # of jobs that still wait
-LEAST = 20  # for an interval
+LEAST = 20  # forecast starts for an interval; texts name it
 ALIKE = 10  # a tenth of past forecasts is alike
 PART = 0.8  # of starts that are within the interval
 BEYOND = 0.5 * (1.0 - PART)  # the part of past ratios on each side of an interval, at most

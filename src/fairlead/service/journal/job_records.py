@@ -361,6 +361,7 @@ def job_view(job: Job) -> dict[str, Any]:
         "tasks": job.tasks,
         "attempts": job.attempts,
         "server": job.server,
+        "servers": len({run.server for run in job.running.values()}),
         "devices": [number for run in job.running.values() for number in run.devices]
         if len(job.running) == 1
         else [],
