@@ -50,6 +50,7 @@ ANA, BO = user("ana", 0.1, 0.5, is_short=True), user("bo", 0.9, 0.5)
         (overview(ANA, BO), "ana holds 10 % where 50 % is fair. bo holds 90 %", "fails"),
         (overview(ANA, BO, short_users=3), "2 more users wait below the fair share.", "fails"),
         (overview(BO, reasons=NO_REASON | {"too_large": 2}), "2 tasks can never run", "fails"),
+        (overview(BO, reasons=NO_REASON | {"too_large": 1}), "1 task can never run", "fails"),
         (overview(BO, servers={"drained": 1}, running=0), "no server is ready", "fails"),
         (
             overview(BO, reasons=NO_REASON | {"held": 5}, running=0),

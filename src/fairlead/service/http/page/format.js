@@ -50,7 +50,7 @@ export function verdict(overview) {
   }
   if (reasons.too_large) {
     kind = "fails";
-    sentences.push(`${counted(reasons.too_large, "task")} can never run: no server has what they ask for, even when empty.`);
+    sentences.push(`${counted(reasons.too_large, "task")} can never run: no server has what ${reasons.too_large === 1 ? "it asks" : "they ask"} for, even when empty.`);
   } else if (waiting && !running && !servers.ready && Object.keys(servers).length) {
     kind = "fails";
     sentences.push("Nothing can start: no server is ready.");
