@@ -150,7 +150,7 @@ def jobs_table(jobs: Sequence[Row]) -> LiveTable:
 def _place(job: Row) -> str:
     """Return the server of a job's task, with the numbers of its GPUs; or that of the last one."""
     devices = ", ".join(map(str, job.get("devices") or ()))
-    more = job.get("servers", 0) - 1
+    more = (job.get("servers") or 0) - 1
     others = f" and {more:,} more" if more > 0 else ""
     return f"{job['server'] or ''}{others}{f' (GPU {devices})' if devices else ''}"
 
