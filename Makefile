@@ -17,7 +17,7 @@ TESTS_OF_LOOPS := $(addprefix tests/,solvers/test_stair_stack.py solvers/test_tu
 # Tests start hundreds of processes; each would compile all of the source again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup built wheels demo test test-plain test-compiled test-deep test-wheel test-traces test-ray test-page test-portable test-slurm test-newest test-oldest soak traces-named tried lock check site bench peers clean
+.PHONY: help setup built wheels demo test test-plain test-compiled test-cache test-deep test-wheel test-traces test-ray test-page test-portable test-slurm test-newest test-oldest soak traces-named tried lock check site bench peers clean
 
 help:  ## Show the targets.
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1  \2/p' "$(ROOT)/Makefile"
@@ -61,6 +61,9 @@ test-compiled: built
 
 test-plain: $(STAMP)  ## Run the tests of the compiled modules in plain Python.
 	$(IN_ROOT) FAIRLEAD_PLAIN=1 .venv/bin/python $(PYTEST) tests/scheduler $(TESTS_OF_LOOPS)
+
+test-cache: $(STAMP)  # so that not each process of pytest compiles all tests
+	$(IN_ROOT) FAIRLEAD_PLAIN=1 .venv/bin/python -m pytest -n 0 --collect-only -qq tests --ignore=tests/packaging >/dev/null
 
 test-deep: export EFFORT := 10
 test-deep: built  ## Run the tests with ten times as many random cases.
