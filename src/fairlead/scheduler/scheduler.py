@@ -768,9 +768,9 @@ class Scheduler:
     def unplaceable_groups(self, most: int) -> dict[int, str]:
         """Return groups with waiting tasks that fit on no server, even an empty one.
 
-        There are at most `most` of each queue. The word is ``"where"`` if no server satisfies the
-        group's constraint, and ``"size"`` if those that do are too small. It costs a scan of all
-        groups.
+        There are at most `most` of each queue, each with a word: ``"where"`` if no server satisfies
+        the constraint of the group, and ``"size"`` if all that satisfy it are too small. It costs a
+        scan of all groups.
 
         Raises
         ------
