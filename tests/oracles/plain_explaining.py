@@ -118,6 +118,12 @@ def changes(s: Scheduler, group: Group, first: int, servers: list[Server], now: 
     other = copied(s)
     other.set_priority(group.id, 2**62)
     found.append(("priority", group.queue.name, None, is_placed(other, group.id, now)))
+    roomy = [x for x in s.there() if x.draining and s.may(group, first, x)]
+    roomy = [x for x in roomy if not short(s.demand(group, first), s.free(x))]
+    for server in sorted(roomy, key=lambda x: x.place)[:1]:
+        other = copied(s)
+        other.undrain(server.name)
+        found.append(("drain", server.name, None, is_placed(other, group.id, now)))
     for like in classes(s):
         other, name = copied(s), f"{like.name} again"
         while name in other.servers:

@@ -44,6 +44,14 @@ def test_a_weight_changes_fair_shares_and_stops_nothing() -> None:
         assert found[user]["fair_after"] == pytest.approx(fair)
 
 
+def test_users_of_weight_zero_hold_parts_of_the_cluster_too() -> None:
+    state = crowded()
+    state.on_user(1.0, "ana", 0)
+    found = tried(state, weights={"ana": 1, "bo": 0})
+    for user in ("ana", "bo"):
+        assert found[user]["held"] == found[user]["held_after"] == pytest.approx(0.5)
+
+
 def test_more_servers_start_tasks_in_turn() -> None:
     found = tried(crowded(), like={"a": 2})
     assert found["starts"] == 8

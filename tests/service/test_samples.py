@@ -41,7 +41,7 @@ def test_a_slot_keeps_its_last_sample(journal: Journal) -> None:
     journal.add_sample(NOW + 60, sample(7), [UserShare("ana", 0.125, 0.25)])
     found = journal.samples.cluster_over_time(NOW - DAY, NOW + 60)
     assert found == {
-        "times": [NOW + 60],  # the middle of the slot is later
+        "times": [NOW + 60],  # the slot ends later
         "waiting": [7],
         "running": [2],
         "used": {"cpu": [1]},
@@ -96,8 +96,8 @@ def check_steps(journal: Journal, period: float, rows: list[tuple[int, int, floa
     width = widths.pop() if widths else SLOT_SECONDS
     assert width % SLOT_SECONDS == 0
     assert times[-1] <= NOW
-    for k, time in enumerate(times):  # the middle of a step, or the present
-        begin = time // width * width
+    for k, time in enumerate(times):  # a slot counts at its end, or at the present
+        begin = (time - SLOT_SECONDS / 2) // width * width if time < NOW else NOW // width * width
         inside = [row for row in rows if begin <= row[0] * SLOT_SECONDS < begin + width]
         if not inside:
             assert found["waiting"][k] is shares["users"][0]["held"][k] is None

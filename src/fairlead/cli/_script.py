@@ -35,7 +35,15 @@ _GPUS = re.compile(r"(?:([A-Za-z][^:,]*):)?([0-9]+)")
 _GRES = re.compile(r"gpu(?::([A-Za-z][^:,]*))?(?::([0-9]+))?")
 GPU_OPTIONS = ("--gpus", "--gpus-per-task", "--gpus-per-node", "--gres")
 # Without these a job would do other work than its script says, or with too little.
-NEEDED = ("--array", "--dependency", "--ntasks", "--mem", "--mem-per-cpu", *GPU_OPTIONS[:3])
+NEEDED = (
+    "--array",
+    "--dependency",
+    "--ntasks",
+    "--nodes",
+    "--mem",
+    "--mem-per-cpu",
+    *GPU_OPTIONS[:3],
+)
 HINTS = {
     "--array": "; indices begin at 0, as in 0-9",
     "--mem": "; write an amount, such as 16G",

@@ -11,7 +11,6 @@ from rich.text import Text
 
 from fairlead.report.live import (
     RESOURCES,
-    ROUNDING,
     LiveTable,
     Row,
     Short,
@@ -87,8 +86,8 @@ def divide_rows(wanted: Sequence[int], room: int) -> list[int]:
 
 def _need(user: Row) -> tuple[bool, float, str]:
     """Order users: those below their fair share first, the worst off of them first."""
-    fair = user["fair_share"]
-    return not user["is_short"], user["share"] / fair if fair > ROUNDING else 1.0, user["name"]
+    missing = part_of(user, "fair_share") - part_of(user, "share")
+    return not user["is_short"], -missing if user["is_short"] else 0.0, user["name"]
 
 
 def _busy(server: Row) -> float:

@@ -320,6 +320,7 @@ class Explainer:
         self.try_limits()
         self.try_weights()
         self.try_priority()
+        self.try_drained()
         self.try_servers()
 
     def note(self, starts: bool, words: str, kind: str, of: str, to: float | None = None) -> None:
@@ -417,6 +418,18 @@ class Explainer:
         starts = self.starts_after(partial(self.state.set_priority, self.group, LARGEST))
         words = "it had the highest priority in its queue"
         self.note(starts, words, "priority", self.group.waiting_list.queue.name)
+
+    def try_drained(self) -> None:
+        """Try to end the drain of the first allowed server that has room."""
+        need = self.shape.need
+        servers = self.shortage.allowed_servers
+        roomy = [s for s in servers if s.is_draining and fits(need, s.free)]
+        if roomy:
+            server = min(roomy)
+            with WhatIf(self.state):
+                self.state.open(server)
+                starts = self.starts(self.group)
+            self.note(starts, f"{server.name} were not drained", "drain", server.name)
 
     def try_servers(self) -> None:
         """Try one more server of each class, the most common classes first."""

@@ -81,10 +81,10 @@ class Change(NamedTuple):
         In words, after "if".
     kind : str
         ``"resource"``, ``"where"``, ``"limit"`` (of time), ``"queue limit"``, ``"weight"``,
-        ``"priority"`` or ``"server"``.
+        ``"priority"``, ``"drain"`` or ``"server"``.
     of : str
-        The resource, the key of `where` (or ``"names"``), ``"time_limit"``, the queue, or a server
-        like the new one.
+        The resource, the key of `where` (or ``"names"``), ``"time_limit"``, the queue, the drained
+        server, or a server like the new one.
     to : float or None
         The amount, the seconds, or the weight.
     starts : bool

@@ -90,7 +90,8 @@ class StartForecasts:
         if outlook is None:
             return None
         found = outlook.by_limits.of(job)
-        if found.starts is None and (why := _obstacle(state, job, now)) is not None:
+        why = None if found.starts is not None else _explanation(state, job, now)
+        if why is not None and (why.never or why.held_by == "drained"):
             return {"starts": None, "never": why.never, "reason": _as_clause(why.reason)}
         answer: dict[str, Any] = {"starts": found.starts, "not_before": found.not_before}
         # While the scheduler is behind, run times do not matter: all starts are now.
@@ -98,7 +99,7 @@ class StartForecasts:
         if found.starts != outlook.at and not is_behind:
             answer |= self._expected(outlook, job)
         if found.starts is None and "expected" not in answer:
-            answer["reason"] = _why_unknown(found)
+            answer["reason"] = _why_unknown(found, why)
         # The simulation may be of some seconds ago, and the job still waits.
         for name in TIMES & answer.keys():
             if answer[name] is not None:
@@ -184,23 +185,22 @@ def _minutes(seconds: float) -> str:
     return duration(max(0.0, seconds), 2)
 
 
-def _obstacle(state: ServiceState, job: int, now: float) -> Explanation | None:
-    """Return why a job cannot start on the present servers, or on drained ones; None if it can."""
+def _explanation(state: ServiceState, job: int, now: float) -> Explanation | None:
     group = state.job(job).group
-    if group is None:
-        return None
-    why = state.scheduler.explain(group, now, 1)
-    return why if why.never or why.held_by == "drained" else None
+    return None if group is None else state.scheduler.explain(group, now, 1)
 
 
 def _as_clause(sentence: str) -> str:
     return sentence[:1].lower() + sentence[1:].rstrip(".")
 
 
-def _why_unknown(found: StartForecast) -> str:
+def _why_unknown(found: StartForecast, why: Explanation | None) -> str:
     """Return why a forecast has no start."""
     if found.ended >= FORECAST_ENDS:
         return f"{found.ended:,} tasks start or end first"
     if found.endless:
         return f"tasks that run without a time limit: {found.endless:,}"
+    drained = [each.of for each in (why.would_change if why else ()) if each.kind == "drain"]
+    if drained:
+        return f"it waits until {drained[0]} is drained no more"
     return "it still waits when all others have ended"

@@ -41,11 +41,11 @@ class Trial(NamedTuple):
         users = []
         for name, weight in self.weights.items():
             row: dict[str, Any] = {"name": name}
-            # Shares are divided by weights.
+            # Shares are divided by weights, except by a weight of 0.
             later = self.changed.get(name, weight)
             for found, factor, end in ((before, weight, ""), (after, later, "_after")):
-                row[f"held{end}"] = factor * found[name].share
-                row[f"fair{end}"] = factor * found[name].fair_share
+                row[f"held{end}"] = (factor or 1.0) * found[name].share
+                row[f"fair{end}"] = (factor or 1.0) * found[name].fair_share
             users.append(row | {"starts": self.starts[name], "stops": self.stops[name]})
         starts, stops = self.starts.total(), self.stops.total()
         counts = {"starts": starts, "stops": stops, "stays": self.stays}
@@ -76,8 +76,11 @@ def try_changes(state: ServiceState, request: WhatIfRequest, now: float) -> Tria
     for name in request.weights:
         if name not in state.users:
             raise InputError(f"there is no user {name!r:.60}", "weights")
-    for name in (*request.like, *request.drain, *request.remove):
-        state.server(name)
+    named = {"like": request.like, "drain": request.drain, "remove": request.remove}
+    for place, names in named.items():
+        for name in names:
+            if name not in state.servers:
+                raise InputError(f"there is no server {name!r:.60}", place)
     before = state.scheduler.shares_question()
     if request.policy is not None:
         state.on_policy(now, request.policy, state.scheduler.seed)

@@ -24,7 +24,7 @@ from fairlead.service.journal.samples import ClusterSample
 
 OWED, NEVER_RUNS, FAILING, LOST = "owed", "never-runs", "failing-server", "lost-server"
 JOURNAL = "journal"
-KINDS = (OWED, NEVER_RUNS, FAILING, LOST, JOURNAL)
+KINDS = (JOURNAL, LOST, FAILING, OWED, NEVER_RUNS)  # in the order in which they are listed
 MOST_OF_A_KIND, MOST_OF_A_USER = 100, 10
 OWED_HOURS, OWED_SECONDS = 24.0, 3600.0  # of a GPU, or of a core in a cluster without GPUs
 LAST_TASKS = 20  # of a server, which are looked at

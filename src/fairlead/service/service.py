@@ -36,7 +36,7 @@ from fairlead.service._start_forecasts import (
 from fairlead.service._state_thread import StateThread, Transaction
 from fairlead.service._what_if import trial_in_fork, try_changes
 from fairlead.service._workers import Workers
-from fairlead.service.alerts import Thresholds
+from fairlead.service.alerts import KINDS, Thresholds
 from fairlead.service.jobs import Effects, Job, Server, TaskKey
 from fairlead.service.journal.event_journal import FORECASTS, Journal, JournalError
 from fairlead.service.journal.job_records import DAMAGED, LISTED_BYTES, job_view
@@ -577,7 +577,7 @@ class Service:
         """Return the present alerts that a caller may see: a user only those about itself."""
         return [
             alert._asdict()
-            for alert in self.history.alerts
+            for alert in sorted(self.history.alerts, key=lambda alert: KINDS.index(alert.kind))
             if caller.role == "admin" or alert.user == caller.subject
         ]
 

@@ -128,7 +128,8 @@ class Samples:
 class Steps:
     """Equal steps of a period, of whole slots, from its first sample on.
 
-    `times` are the middles of the steps, that of the last one at most the present.
+    A slot has its last sample, so the time of a slot is its end; `times` are the means of these
+    times over a step, at most the present.
     """
 
     def __init__(self, since: float, now: float, sampled: Sequence[float]) -> None:
@@ -136,8 +137,8 @@ class Steps:
         self._width = SLOT_SECONDS * max(-(-slots // POINTS), 1)
         self._first = int(sampled[0] // self._width) if sampled else 0
         steps = int(now // self._width) - self._first + 1 if sampled else 0
-        middles = ((self._first + step + 0.5) * self._width for step in range(steps))
-        self.times = [min(middle, now) for middle in middles]
+        begins = ((self._first + step) * self._width for step in range(steps))
+        self.times = [min(begin + (self._width + SLOT_SECONDS) / 2, now) for begin in begins]
         self._samples = [0] * steps
         for time in sampled:
             if (step := self._step(time)) is not None:

@@ -108,10 +108,10 @@ function sentence(job) {
   if (isLive && job.reason === "cancelled") return `It was cancelled: ${counted(job.running, "task")} of it ${job.running === 1 ? "is" : "are"} being stopped.`;
   const ended = job.ended ? ` It ended at ${moment(job.ended)}.` : "";
   const status = job.exit_status ? ` Its exit status is ${job.exit_status}.` : "";
-  const reason = job.reason && job.reason !== job.state ? ` ${job.reason}.` : "";
+  const reason = job.reason && job.reason !== job.state ? ` Reason: ${job.reason}.` : "";
   const waiting = job.tasks - job.running - job.ended_tasks;
   const live = `${count(waiting)} of its tasks wait, ${count(job.running)} run, ${count(job.ended_tasks)} have ended`;
-  const tasks = job.tasks > 1 ? ` ${isLive ? live : `${count(job.ended_tasks)} of its ${count(job.tasks)} tasks ended`}.` : "";
+  const tasks = job.tasks > 1 ? ` ${isLive ? live : `${count(job.ended_tasks)} of its ${count(job.tasks)} tasks ended${job.state === "cancelled" ? " or were stopped" : ""}`}.` : "";
   const held = job.held && job.state === "running" ? ", and held: no more of its tasks start" : "";
   return `It is ${job.state}${held}.${tasks}${status}${reason}${ended}`;
 }

@@ -54,7 +54,7 @@ export default class OverviewView {
     const proof = overview.proof_holds === null ? "" : overview.proof_holds ? " Its proof holds." : " Its proof DOES NOT HOLD.";
     const more = overview.active_users - overview.users.length;
     return html`<section><h2>Shares</h2>
-      <p>Parts of the cluster: the largest part of any resource that a user holds. Fair is what ${overview.mechanism} gives to what waits and runs now, by the users' weights.${proof}
+      <p>Parts of the cluster: the largest part of any resource that a user holds, without what is free on drained servers. Fair is what ${overview.mechanism} gives to what waits and runs now, by the users' weights.${proof}
       ${overview.unmet_quotas}${more > 0 ? ` ${count(more)} more users are not listed.` : ""}</p>
       ${overview.users.length ? table("Shares of users", columns, rows) : ""}</section>`;
   }

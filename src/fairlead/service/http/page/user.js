@@ -47,7 +47,7 @@ export default class UserView {
 
   owed() {
     const row = this.hours.users.find((one) => one.user === this.name);
-    if (!row) return html`<p>It held nothing and was due nothing.</p>`;
+    if (!row) return html`<p>No sample shows that it held anything or was due anything.</p>`;
     const more = row.owed > 0 ? `${amount(row.owed)} h less than was due to it` : `${amount(-row.owed)} h more than was due to it`;
     return html`<p>It held ${amount(row.held)} h of the whole cluster, by its dominant resource: ${more}.</p>`;
   }

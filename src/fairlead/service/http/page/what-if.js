@@ -25,9 +25,11 @@ function pairs(text, label, read) {
   }));
 }
 
+// A comma within one quota, as in ana=gpu:4,cpu:16: no = follows before the next comma.
+const NEXT_RESOURCE = /,(?=[^,=]*:[^,=]*(?:,|$))/g;
 const resources = (text) => Object.fromEntries(text.split(";").map((part) => {
   const [name, value] = part.split(":");
-  if (!value?.trim() || Number.isNaN(Number(value))) throw new Error(`Quotas: write NAME=RESOURCE:AMOUNT, and ; between resources, not ${text}`);
+  if (!value?.trim() || Number.isNaN(Number(value))) throw new Error(`Quotas: write NAME=RESOURCE:AMOUNT, not ${text}`);
   return [name.trim(), Number(value)];
 }));
 
@@ -50,7 +52,7 @@ export default class WhatIfView {
         like: pairs(text("like"), "More servers", Number),
         drain: words(text("drained")),
         remove: words(text("removed")),
-        quotas: pairs(text("quotas"), "Quotas", resources),
+        quotas: pairs(text("quotas").replace(NEXT_RESOURCE, ";"), "Quotas", resources),
       });
       this.fault = "";
     } catch (fault) {
