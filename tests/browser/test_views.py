@@ -132,7 +132,21 @@ def test_what_if_shows_who_gains(cluster: Cluster, open_page: Opened) -> None:
     assert later > fair
     page.get_by_label("Weights").fill("zoe")
     page.get_by_role("button", name="Try").click()
-    expect(page.locator("#view p.bad")).to_contain_text("write NAME=VALUE")
+    fault = page.locator("#view p.bad")
+    expect(fault).to_contain_text("write NAME=VALUE")
+    page.get_by_label("Weights").fill("")
+    for label, text, words in (
+        ("Quotas", "wim=1", "write NAME=RESOURCE:AMOUNT, not 1"),
+        ("Quotas", "wim=cpu:1,memory:1, zoe=cpu:999", "1000 cpu are guaranteed to wim, zoe"),
+        ("Servers to drain", "nowhere", "Servers to drain: there is no server 'nowhere'"),
+        ("Policy", "bla", "Policy: no policy is named"),
+    ):
+        page.get_by_label(label).fill(text)
+        page.get_by_role("button", name="Try").click()
+        expect(fault).to_contain_text(words)
+        page.get_by_label(label).fill("")
+    page.get_by_role("button", name="Try").click()
+    expect(fault).to_contain_text("Give a change, such as a weight or a server.")
     assert "zoe" in cluster.run("users").stdout
     check_access(page)
 
