@@ -10,9 +10,10 @@ const FIELDS = [
   ["weights", "Weights", "ana=2, bo=0.5"],
   ["like", "More servers like these", "node3=8"],
   ["drained", "Servers to drain", "node1, node2"],
-  ["removed", "Servers to remove", "node4"], // an input named remove would hide the form's method
+  ["removed", "Servers to remove", "node4"],
   ["quotas", "Quotas", "bo=gpu:4"],
 ];
+const OF_SERVICE = { drain: "drained", remove: "removed" }; // an input named remove would hide the form's method
 // Words between commas; a word with commas stands in double quotes.
 const words = (text) => (text.match(/(?:"[^"]*"|[^,"])+/g) || []).map((word) => word.replaceAll('"', "").trim()).filter(Boolean);
 export const quoted = (name) => (name.includes(",") ? `"${name}"` : name);
@@ -58,8 +59,8 @@ export default class WhatIfView {
     } catch (fault) {
       if (fault.wantsToken) throw fault;
       const [place, ...rest] = fault.message.split(": ");
-      const field = FIELDS.find(([name]) => place.split(".")[0] === name);
-      const [, ...inner] = place.split(".");
+      const [first, ...inner] = place.split(".");
+      const field = FIELDS.find(([name]) => name === (OF_SERVICE[first] ?? first));
       this.fault = field && rest.length ? `${[field[1], ...inner].join(", ")}: ${rest.join(": ")}` : fault.message;
     }
   }
