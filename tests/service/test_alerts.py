@@ -200,6 +200,20 @@ async def test_a_lost_server_is_an_alert_after_a_restart(ask: Asked) -> None:
 
 
 @served
+async def test_a_server_lost_while_a_sample_is_recorded_is_an_alert_later(ask: Asked) -> None:
+    """The sample still has the server, so that it looks as if the server had joined again."""
+    await ask.join("a", cpu=1)
+    history, lost = ask.service.history, ask.service.workers.lost
+    taken = await ask.service.state_thread.ask(history._take)
+    lost["a"] = time.time()
+    await asyncio.to_thread(history._record, taken, 60.0)
+    assert list(lost) == ["a"]
+    await ask("DELETE", "/v1/servers/a")
+    await history.sample(60.0)
+    assert [alert.kind for alert in history.alerts] == ["lost-server"]
+
+
+@served
 async def test_each_alert_is_logged(ask: Asked, caplog: pytest.LogCaptureFixture) -> None:
     await ask.join("a", cpu=1)
     await ask.submit({"cpu": 2}, {"cpu": 3})

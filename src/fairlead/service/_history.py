@@ -47,6 +47,7 @@ class Sample:
     unplaceable: list[UnplaceableJob]
     last_tasks: dict[str, list[EndedTask]]  # by server
     servers: frozenset[str]
+    lost: dict[str, float]  # servers, and since when
 
     def cluster(self, journal: int) -> ClusterSample:
         """Return the figures of the cluster; the journal has some bytes."""
@@ -146,7 +147,12 @@ class StateHistory:
                 unplaceable.append(UnplaceableJob(job.id, job.user, where))
         last_tasks = self._ended_tasks.last_tasks(state.servers.keys())
         return Sample(
-            question, tuple(state.resources), unplaceable, last_tasks, frozenset(state.servers)
+            question=question,
+            resources=tuple(state.resources),
+            unplaceable=unplaceable,
+            last_tasks=last_tasks,
+            servers=frozenset(state.servers),
+            lost=dict(self._lost),
         )
 
     def _record(self, sample: Sample, seconds: float) -> bool:
@@ -162,10 +168,11 @@ class StateHistory:
             if queue.is_short and queue.name in parts
         ]
         lost = {alert.about: alert.since for alert in self.alerts if alert.kind == rules.LOST}
-        lost |= self._lost
+        lost |= sample.lost
         lost_now = rules.find_lost_servers(lost, sample.servers, now)
-        for name in self._lost.keys() - lost_now:
-            self._lost.pop(name, None)
+        for name, since in sample.lost.items():
+            if name not in lost_now and self._lost.get(name) == since:  # not lost again meanwhile
+                del self._lost[name]
         grown = self.journal.samples.cluster(now - GROWTH_SECONDS)
         found = {
             rules.OWED: self.alerts.debts.add(short, seconds, cluster.capacity, now),
