@@ -11,6 +11,7 @@ from pathlib import Path
 
 from fairlead.errors import InputError
 from fairlead.formats.documents import parse_json
+from fairlead.garbage_collection import garbage_collection_paused
 from fairlead.model.names import check_name
 from fairlead.traces._stored_files import ProgressReport, faults_of_reading, open_stored, show
 
@@ -39,7 +40,8 @@ def read_json(
         if on_progress is not None:
             on_progress(size, size)
     try:
-        return parse_json(b"".join(pieces).decode("utf-8-sig"))
+        with garbage_collection_paused():
+            return parse_json(b"".join(pieces).decode("utf-8-sig"))
     except UnicodeDecodeError:
         raise InputError("is not JSON in UTF-8", "", source) from None
     except InputError as error:

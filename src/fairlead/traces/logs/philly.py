@@ -20,9 +20,9 @@ Times are those of the cluster's clock; across a change to winter time an hour i
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from contextlib import closing
 from datetime import UTC, datetime
 from itertools import chain, repeat
 from pathlib import Path
@@ -37,6 +37,7 @@ from fairlead.formats.file_faults import check_object
 from fairlead.model.cluster import Cluster
 from fairlead.model.names import check_name
 from fairlead.model.workload import Workload
+from fairlead.traces import _json_files as json_files
 from fairlead.traces._stored_files import (
     ProgressReport,
     faults_within,
@@ -44,7 +45,6 @@ from fairlead.traces._stored_files import (
     read_lines,
     show,
 )
-from fairlead.traces.logs._json_list import ListItem, read_items
 from fairlead.traces.logs.job_collector import (
     EARLY_START,
     HALF_SECOND,
@@ -59,6 +59,9 @@ MACHINE_COLUMNS = ("machineid", "number of gpus", "single gpu mem")
 MOST_GPUS = 1_000_000  # of a server
 USERS = ("user", "vc")
 ABSENT = frozenset({"", "none", "null"})
+_BYTES_FOR_DETECTION = 2**16
+_LIST = re.compile(r"\s*\[\s*\{")
+_KEYS = ("jobid", "attempts")
 
 NEVER_RAN = "jobs left out, as they have no attempt"
 NO_START = "jobs left out, as their last attempt has no start"
@@ -112,13 +115,8 @@ class _UsedServers:
 
 def is_philly_log(path: Path) -> bool:
     """Return whether a file is a JSON list that begins with a job of a Philly trace."""
-    try:
-        with closing(read_items(path)) as items:
-            first = next(items, None)
-    except InputError:
-        return False
-    job = None if first is None else first.value
-    return isinstance(job, dict) and {"jobid", "attempts"} <= job.keys()
+    start = json_files.start_of_text(path, _BYTES_FOR_DETECTION)
+    return _LIST.match(start) is not None and all(f'"{key}":' in start for key in _KEYS)
 
 
 def read_philly(
@@ -140,9 +138,13 @@ def read_philly(
     known = _read_machines(table)
     collected = JobCollector()
     used = _UsedServers()
-    for number, item in enumerate(read_items(log, on_progress)):
-        record = _checked(item, number, str(log))
-        with faults_within(str(log), f"row {item.row}, job {show(record['jobid'])}"):
+    with faults_within(str(log)):
+        jobs = json_files.sequence(json_files.read_json(log, on_progress), "")
+    for number, item in enumerate(jobs):
+        place = f"jobs[{number}]"
+        with faults_within(str(log)):
+            record = check_object(_RECORD, item, place)
+        with faults_within(str(log), f"{place} ({show(record['jobid'])})"):
             _collect(record, user_from or "user", used, collected)
     cluster, numbers = _cluster(_corrected(known, used, collected.notes), used)
     with faults_within(str(log)):
@@ -186,14 +188,6 @@ def _read_machines(path: Path) -> dict[str, _Machine]:
     if not found:
         raise InputError("lists no server", "", source)
     return found
-
-
-def _checked(item: ListItem, number: int, source: str) -> _Record:
-    """Return an item of the list as a job, or raise InputError with its row and number."""
-    try:
-        return check_object(_RECORD, item.value, f"jobs[{number}]")
-    except InputError as error:
-        raise InputError(error.fault, f"row {item.row}, {error.place}", source) from None
 
 
 def _collect(
