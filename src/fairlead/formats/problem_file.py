@@ -144,7 +144,6 @@ def _assemble(document: ProblemDocument, skip_unplaceable: bool) -> tuple[Proble
         resources.read(servers, "servers", "capacity"),
         resources.read(users, "users", "demand"),
     )
-    resources.check_mixing(tables)
     rows, n_resources = len(servers) + len(users), len(resources.names)
     if rows * n_resources > MOST_CELLS:
         raise InputError(f"has too many resources ({n_resources:,}) for its {rows:,} rows")
