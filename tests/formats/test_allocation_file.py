@@ -200,16 +200,6 @@ def test_the_same_user_twice(tmp_path: Path) -> None:
     assert held.skipped == ("users[2].name: user 'ana' is also users[0]",)
 
 
-def test_a_lenient_reader_keeps_the_other_groups_of_a_user(tmp_path: Path) -> None:
-    document = {"users": [row(servers={"big": 2, "odl": 1, "old": -1}, tasks=3)]}
-    held = read(tmp_path, document, lenient=True)
-    assert held.tasks[0].tolist() == [2, 0]
-    assert held.skipped == (
-        "users[0].servers.odl: no group is named 'odl'; did you mean 'old'?",
-        "users[0].servers.old: must not be negative, not -1",
-    )
-
-
 def test_nothing_usable(tmp_path: Path) -> None:
     document = {"users": [row(servers={"big": -1}), row("bo", servers={"x": 1}), 3]}
     assert fault_of(tmp_path, document, lenient=True) == (

@@ -20,7 +20,7 @@ from fairlead.formats._kubernetes_gpu_parts import HOLDERS, part_of_one_gpu
 from fairlead.formats._kubernetes_placement import TaintKey, forbidding_taints
 from fairlead.formats._kubernetes_requests import Amounts, allocatable, effective_request
 from fairlead.formats._kubernetes_shapes import NODE, POD, PodSpec
-from fairlead.formats._kubernetes_unmodelled import claimed_resources, may_repel
+from fairlead.formats._kubernetes_unmodelled import claimed_resources
 from fairlead.formats._yaml_documents import parse_yaml_documents
 from fairlead.formats.documents import STANDARD_INPUT, json_fault, read_bytes, source_name
 from fairlead.formats.file_faults import RowFaults, check_object, text_of
@@ -80,7 +80,7 @@ class LostPod:
     node: str  # the node that it names; empty where it names none
     holds: bool  # whether it may hold something
     waits: bool  # whether it may wait
-    repels: bool  # whether it may keep other pods away by required anti-affinity
+    repels: bool  # whether it may keep other pods away: it has an affinity, or none that is known
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,27 +235,22 @@ class _DumpReading:
             return
         self.lost.append(
             LostPod(
-                self._user_of_lost(content),
+                self._user_of_lost(metadata),
                 str(node) if named else "",
                 holds=not waits_surely,
                 waits=not named,
-                repels=not waits_surely and may_repel(content.get("spec")),
+                repels=not waits_surely and (not spec or bool(spec.get("affinity"))),
             )
         )
 
-    def _user_of_lost(self, content: Mapping[str, Any]) -> str:
+    def _user_of_lost(self, metadata: Mapping[str, Any]) -> str:
         """Return the user of a pod that was skipped; empty if unknown."""
-        metadata = content.get("metadata")
-        if not isinstance(metadata, dict):
+        namespace, labels = metadata.get("namespace") or "default", metadata.get("labels") or {}
+        if not metadata or not isinstance(namespace, str) or not isinstance(labels, dict):
             return ""
-        namespace, labels = metadata.get("namespace"), metadata.get("labels") or {}
-        namespace = "default" if namespace is None else namespace
-        value = labels.get(self.rule.label) if isinstance(labels, dict) else labels
-        if not isinstance(namespace, str) or (
-            self.rule.label and not isinstance(value, str | None)
-        ):
+        if not isinstance(labels.get(self.rule.label), str | None):
             return ""
-        user = self.rule.user(namespace, {self.rule.label: value})
+        user = self.rule.user(namespace, labels)
         return user if user.isprintable() else ""
 
 

@@ -17,20 +17,20 @@ from fairlead.formats._kubernetes_gpu_parts import GPU_PARTS
 from fairlead.formats._kubernetes_requests import Amounts
 from fairlead.formats._kubernetes_shapes import PodSpec
 
-# Annotations by which HAMi chooses among GPUs.
-_GPU_CHOICE = (
-    "nvidia.com/use-gputype",
-    "nvidia.com/nouse-gputype",
-    "nvidia.com/use-gpuuuid",
-    "nvidia.com/nouse-gpuuuid",
-)
 # Last parts of names of resources that HAMi's scheduler counts and no node lists.
 _DEVICE_PARTS = frozenset((
     "gpumem", "gpumem-percentage", "gpucores", "dcumem", "dcucores", "vcuda-core", "vcuda-memory",
     "vcore", "vmemory", "smlu.mim", "vmlu.memory", "vmlu.percentage", "priority",
 ))  # fmt: skip
-# Annotations and labels of pods in a group that a scheduler places as a whole.
-_GROUP_ANNOTATIONS = (
+# Keys that divide or choose GPUs (of HAMi), or put a pod into a group that a scheduler places as a
+# whole; fields of a pod do that in Kubernetes 1.35 and later.
+_FIELDS = ("workloadRef", "schedulingGroup")
+_ANNOTATIONS = (
+    *GPU_PARTS,
+    "nvidia.com/use-gputype",
+    "nvidia.com/nouse-gputype",
+    "nvidia.com/use-gpuuuid",
+    "nvidia.com/nouse-gpuuuid",
     "scheduling.k8s.io/group-name",
     "scheduling.volcano.sh/group-name",
     "pod-group-name",
@@ -38,23 +38,15 @@ _GROUP_ANNOTATIONS = (
     "yunikorn.apache.org/task-groups",
     "gang.scheduling.koordinator.sh/name",
 )
-_GROUP_LABELS = (
+_LABELS = (
     "scheduling.x-k8s.io/pod-group",
     "pod-group.scheduling.sigs.k8s.io",
     "pod-group.scheduling.sigs.k8s.io/name",
 )
-# Fields of a pod that name such a group: of Kubernetes 1.35, and of later ones.
-_GROUP_FIELDS = ("workloadRef", "schedulingGroup")
 # Names of resources that are always allocated by a claim; the rest is a device class.
 _BY_CLASS = "deviceclass.resource.kubernetes.io/"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _BINDING_VOLUMES = ("persistentVolumeClaim", "ephemeral")
-
-
-def is_device_part(resource: str) -> bool:
-    """Return whether a resource is a part of a device that HAMi's own scheduler counts."""
-    domain, _, last = resource.rpartition("/")
-    return bool(domain) and last in _DEVICE_PARTS
 
 
 def unmodelled_constraint(
@@ -81,23 +73,14 @@ def unmodelled_constraint(
     for container in (*spec["containers"], *sidecars):
         if any(port.get("hostPort") for port in _mappings(container.get("ports"))):
             return "hostPort"
-    for name in (*GPU_PARTS, *_GPU_CHOICE):
-        if name in annotations:
-            return f"the annotation {name}"
-    return _group(spec, annotations, labels)
-
-
-def _group(spec: PodSpec, annotations: Mapping[str, Any], labels: Mapping[str, str]) -> str:
-    for field_name in _GROUP_FIELDS:
-        if spec.get(field_name):
-            return f"the pod group of {field_name}"
-    for kind, names, found in (
-        ("annotation", _GROUP_ANNOTATIONS, annotations),
-        ("label", _GROUP_LABELS, labels),
+    for kind, names, given in (
+        ("field", _FIELDS, spec),
+        ("annotation", _ANNOTATIONS, annotations),
+        ("label", _LABELS, labels),
     ):
         for name in names:
-            if found.get(name):
-                return f"the pod group of the {kind} {name}"
+            if given.get(name):
+                return f"the {kind} {name}"
     return ""
 
 
@@ -107,17 +90,6 @@ def claimed_resources(pod: Mapping[str, Any]) -> frozenset[str]:
     claim = status.get("extendedResourceClaimStatus") if isinstance(status, dict) else None
     mappings = _mappings(claim.get("requestMappings")) if isinstance(claim, dict) else []
     return frozenset(str(one.get("resourceName")) for one in mappings)
-
-
-def may_repel(spec: object) -> bool:
-    """Return whether an unreadable pod may have required anti-affinity."""
-    if not isinstance(spec, dict):
-        return True
-    affinity = spec.get("affinity") or {}
-    if not isinstance(affinity, dict):
-        return True
-    against = affinity.get("podAntiAffinity") or {}
-    return not isinstance(against, dict) or bool(against.get(_REQUIRED))
 
 
 @dataclass
@@ -200,6 +172,6 @@ def split_request(
     apart = {
         name: "by a resource claim" if name in by_claim else "which no node lists"
         for name in request
-        if name in by_claim or (is_device_part(name) and name not in listed)
+        if name in by_claim or (name.partition("/")[2] in _DEVICE_PARTS and name not in listed)
     }
     return {name: amount for name, amount in request.items() if name not in apart}, apart

@@ -70,8 +70,8 @@ def read_allocation(
     problem : Problem
         Users that the file does not name hold nothing.
     lenient : bool
-        List users, and groups of a user, that are at fault in `Holdings.skipped` instead of
-        refusing the file. Faults of the whole file are still raised.
+        List users at fault in `Holdings.skipped` instead of refusing the file. Faults of the whole
+        file are still raised.
     whole_tasks : bool, optional
         Whether tasks are indivisible. When absent the file decides by its key ``whole_tasks``;
         without that they are in allocations of ``fill``, and in files with amounts.
@@ -143,7 +143,7 @@ class _Reading:
         if any(isinstance(row, dict) and "amounts" in row for row in rows):
             self.amounts = np.zeros((*self.tasks.shape, problem.n_resources))
         self.row_of: dict[int, str] = {}
-        self.incomplete = np.zeros(problem.n_users, dtype=bool)  # users with skipped groups
+        self.repeated = np.zeros(problem.n_users, dtype=bool)  # users of several rows
 
     def add_row(self, row: object, place: str) -> None:
         if not isinstance(row, dict):
@@ -153,17 +153,14 @@ class _Reading:
             _amount(row["weight"], f"{place}.weight")
         if "amounts" in row and "servers" in row:
             raise InputError("has both servers, in tasks, and amounts", place)
-        skipped = len(self.faults.skipped)
         amounts: dict[int, FloatArray] = {}
         if "amounts" in row:
             amounts = self._held_amounts(row["amounts"], f"{place}.amounts")
             held = {g: self._in_tasks(n, amounts[g], f"{place}.amounts") for g in amounts}
         else:
             held = self._held_tasks(row, n, place)
-        complete = len(self.faults.skipped) == skipped
-        self.incomplete[n] = not complete
         total = math.fsum(held.values())
-        if complete and "tasks" in row:
+        if "tasks" in row:
             stated = _amount(row["tasks"], f"{place}.tasks")
             if abs(stated - total) > _ROUNDING * max(stated, total):
                 raise InputError(
@@ -175,8 +172,6 @@ class _Reading:
                 f"hold {total:.12g} tasks, and user {show(row['name'])} has {limit:.12g} in all",
                 f"{place}.{'amounts' if amounts else 'servers'}",
             )
-        if not held and not complete:
-            return
         self.tasks[n, list(held)] = list(held.values())
         if self.amounts is not None:
             for g, tasks in held.items():
@@ -192,7 +187,7 @@ class _Reading:
         return Doubts(
             why="rows were skipped" if skipped else WAITING_UNKNOWN,
             used=np.full((self.problem.n_groups, self.problem.n_resources), skipped),
-            holds=(self.incomplete | unread) & skipped,
+            holds=(self.repeated | unread) & skipped,
             wants=np.zeros(self.problem.n_users, dtype=bool),
             waits=True,
             repels=False,
@@ -221,7 +216,7 @@ class _Reading:
             )
         n = self.users[text]
         if n in self.row_of:
-            self.incomplete[n] = True
+            self.repeated[n] = True
             raise InputError(f"user {show(text)} is also {self.row_of[n]}", f"{place}.name")
         return n
 
@@ -231,29 +226,27 @@ class _Reading:
             raise InputError("the key 'servers' is missing", place)
         held: dict[int, float] = {}
         for g, value, here in self._by_group(row["servers"], "tasks", f"{place}.servers"):
-            with self.faults.collected():
-                tasks = _amount(value, here)
-                if tasks > self.problem.unconstrained_gamma[n, g] * (1 + _ROUNDING):
-                    raise ProblemError(self._too_many(tasks, n, g), here)
-                held[g] = tasks
+            tasks = _amount(value, here)
+            if tasks > self.problem.unconstrained_gamma[n, g] * (1 + _ROUNDING):
+                raise ProblemError(self._too_many(tasks, n, g), here)
+            held[g] = tasks
         return held
 
     def _held_amounts(self, rows: object, place: str) -> dict[int, FloatArray]:
         """Return (R,) amounts by group."""
         held: dict[int, FloatArray] = {}
         for g, row, here in self._by_group(rows, "amounts", place):
-            with self.faults.collected():
-                if not isinstance(row, dict):
-                    raise InputError(f"must be a mapping of amounts, not {show(row)}", here)
-                amounts = np.zeros(self.problem.n_resources)
-                for name, value in keyed_by_text(row, here).items():
-                    if name not in self.resources:
-                        raise InputError(
-                            f"no resource is named {show(name)}{self._hint(name, self.resources)}",
-                            f"{here}.{short(name)}",
-                        )
-                    amounts[self.resources[name]] = _amount(value, f"{here}.{short(name)}")
-                held[g] = amounts
+            if not isinstance(row, dict):
+                raise InputError(f"must be a mapping of amounts, not {show(row)}", here)
+            amounts = np.zeros(self.problem.n_resources)
+            for name, value in keyed_by_text(row, here).items():
+                if name not in self.resources:
+                    raise InputError(
+                        f"no resource is named {show(name)}{self._hint(name, self.resources)}",
+                        f"{here}.{short(name)}",
+                    )
+                amounts[self.resources[name]] = _amount(value, f"{here}.{short(name)}")
+            held[g] = amounts
         return held
 
     def _by_group(self, rows: object, of: str, place: str) -> Iterator[tuple[int, object, str]]:
@@ -262,13 +255,11 @@ class _Reading:
             raise InputError(f"must be a mapping of groups to {of}, not {show(rows)}", place)
         for name, value in keyed_by_text(rows, place).items():
             here = f"{place}.{short(name)}"
-            if name in self.groups:
-                yield self.groups[name], value, here
-                continue
-            with self.faults.collected():
+            if name not in self.groups:
                 raise InputError(
                     f"no group is named {show(name)}{self._hint(name, self.groups)}", here
                 )
+            yield self.groups[name], value, here
 
     def _in_tasks(self, n: int, amounts: FloatArray, place: str) -> float:
         """Return how many of a user's tasks amounts are, by its dominant resource."""
