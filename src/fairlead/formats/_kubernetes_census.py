@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairlead.errors import InputError
-from fairlead.formats._kubernetes_gpu_parts import SHARED_GPU, gpu_part
 from fairlead.formats._kubernetes_objects import Dump, LostPod, Pod
 from fairlead.formats._kubernetes_placement import NodeChoice
-from fairlead.formats._kubernetes_requests import PODS, unit_of
+from fairlead.formats._kubernetes_requests import PODS, SHARED_GPU, gpu_part, unit_of
 from fairlead.formats._kubernetes_unmodelled import (
     Repulsion,
     UnmodelledNotes,

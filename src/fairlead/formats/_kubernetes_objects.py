@@ -16,9 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from fairlead.errors import InputError
-from fairlead.formats._kubernetes_gpu_parts import HOLDERS, part_of_one_gpu
 from fairlead.formats._kubernetes_placement import TaintKey, forbidding_taints
-from fairlead.formats._kubernetes_requests import Amounts, allocatable, effective_request
+from fairlead.formats._kubernetes_requests import (
+    HOLDERS,
+    Amounts,
+    allocatable,
+    effective_request,
+    part_of_one_gpu,
+)
 from fairlead.formats._kubernetes_shapes import NODE, POD, PodSpec
 from fairlead.formats._kubernetes_unmodelled import claimed_resources
 from fairlead.formats._yaml_documents import parse_yaml_documents

@@ -6,6 +6,10 @@ started before it); a request of the whole pod replaces that, and its overhead i
 Kubernetes documentation, "Effective Pod requests and limits" and "Assign Pod-level CPU and memory
 resources"; KEP-753 (sidecars), KEP-2837 (requests of whole pods).
 
+A pod that takes a part of one GPU by KAI's annotations requests no GPU. KAI and Run:ai run a pod
+for each shared GPU, in a namespace of their own, which requests all of it. Sources: KAI scheduler,
+"GPU Sharing"; Run:ai, "Fractions".
+
 Amounts are summed as whole nano-units, and a pod's sum is rounded up to the scheduler's units:
 thousandths of a core, bytes, pieces. So sums are exact, and equal pods take equal amounts.
 """
@@ -18,10 +22,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from fairlead.errors import ProblemError
+from fairlead.errors import InputError, ProblemError
 from fairlead.formats._kubernetes_shapes import Container, PodSpec, ResourceRequirements
 from fairlead.formats.file_faults import short, text_of
-from fairlead.model.quantity import parse_quantity, read_amount
+from fairlead.model.quantity import parse_quantity, read_amount, show, typed_number
 
 PODS = "pods"
 
@@ -36,6 +40,14 @@ _HUGE_PAGES = "hugepages-"
 _OF_WHOLE_PODS = ("cpu", "memory")
 
 _NO_RESOURCES: ResourceRequirements = {}
+
+# The resource of which pods take parts, and the namespaces of pods that hold shared ones.
+SHARED_GPU = "nvidia.com/gpu"
+HOLDERS = ("kai-resource-reservation", "runai-reservation")
+# Annotations that ask for a part of a GPU, and for one of each of several GPUs.
+FRACTION = "gpu-fraction"
+GPU_PARTS = (FRACTION, "gpu-memory")
+SEVERAL = "gpu-fraction-num-devices"
 
 
 def unit_of(resource: str) -> tuple[str, int]:
@@ -127,3 +139,25 @@ def _whole_units(nanos: Mapping[str, int]) -> dict[str, int]:
     return {
         name: -(-amount // (10**6 if name == "cpu" else _NANO)) for name, amount in nanos.items()
     }
+
+
+def gpu_part(annotations: Mapping[str, Any]) -> str:
+    """Return the annotation that asks for a part of a GPU, or nothing."""
+    return next((name for name in GPU_PARTS if name in annotations), "")
+
+
+def part_of_one_gpu(annotations: Mapping[str, Any], place: str) -> float:
+    """Return the part of one GPU that a pod takes; 0 for parts by memory or of several GPUs.
+
+    Raises InputError for a fraction that is not between 0 and 1.
+    """
+    if FRACTION not in annotations or str(annotations.get(SEVERAL, "1")) != "1":
+        return 0.0
+    where = f"{place}.metadata.annotations.{FRACTION}"
+    try:
+        part = typed_number(str(annotations[FRACTION]))
+    except ValueError:
+        part = 0.0
+    if not 0 < part < 1:
+        raise InputError(f"must be a part of a GPU, not {show(annotations[FRACTION])}", where)
+    return part

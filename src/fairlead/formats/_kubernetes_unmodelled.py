@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fairlead.formats._kubernetes_gpu_parts import GPU_PARTS
-from fairlead.formats._kubernetes_requests import Amounts
+from fairlead.formats._kubernetes_requests import GPU_PARTS, Amounts
 from fairlead.formats._kubernetes_shapes import PodSpec
 
 # Last parts of names of resources that HAMi's scheduler counts and no node lists.

@@ -15,8 +15,8 @@ import numpy as np
 
 from fairlead.errors import InputError, ProblemError
 from fairlead.formats._kubernetes_census import Census, take_census
-from fairlead.formats._kubernetes_gpu_parts import SHARED_GPU
 from fairlead.formats._kubernetes_objects import BY_NAMESPACE, Dump, UserRule, read_dump
+from fairlead.formats._kubernetes_requests import SHARED_GPU
 from fairlead.formats.documents import source_name
 from fairlead.formats.file_faults import RowFaults, did_you_mean, number_at
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray

@@ -16,12 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fairlead.errors import InputError
-from fairlead.formats._kubernetes_gpu_parts import (
-    HOLDERS,
-    SHARED_GPU,
-    gpu_part,
-    part_of_one_gpu,
-)
 from fairlead.formats._kubernetes_objects import (
     BY_NAMESPACE,
     NODE_KIND,
@@ -31,7 +25,15 @@ from fairlead.formats._kubernetes_objects import (
     read_items,
 )
 from fairlead.formats._kubernetes_placement import NodeChoice
-from fairlead.formats._kubernetes_requests import PODS, effective_request, unit_of
+from fairlead.formats._kubernetes_requests import (
+    HOLDERS,
+    PODS,
+    SHARED_GPU,
+    effective_request,
+    gpu_part,
+    part_of_one_gpu,
+    unit_of,
+)
 from fairlead.formats._kubernetes_shapes import POD
 from fairlead.formats._placement import NamedGroups
 from fairlead.formats.file_faults import RowFaults, check_object, text_of

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fairlead.errors import InputError
-from fairlead.model.cluster import Cluster
+from fairlead.model.cluster import Cluster, IntArray
 from fairlead.model.workload import Workload
 from fairlead.model.workload_checks import MOST_SERVERS
 
@@ -94,7 +94,7 @@ class JobCollector:
         """Add equal tasks to the last job: (R,) amounts each, (G,) place, durations in seconds.
 
         Without a place they may run everywhere. `start` is on the clock of submissions, NaN if
-        unknown; `servers` are the log's own numbers of servers, from 0, or -1 if unknown.
+        unknown; `servers` are numbers of servers, -1 if unknown (of the log, see `workload`).
         """
         before = len(self._duration)
         self._duration.extend(durations)
@@ -124,8 +124,8 @@ class JobCollector:
         `from_first` subtracts the first submission from all times; `first` is its time on the log's
         clock where the reader subtracted it. With `has_dates` that clock is seconds since 1970,
         unless its times are small; else `start_date` is the date of the first submission.
-        `server_numbers` maps the log's own numbers of servers to the cluster's (others are
-        unknown). Without `user_order` users come by first job.
+        `server_numbers` maps the log's own numbers of servers to the cluster's, where they differ;
+        others are unknown. Without `user_order` users come by first job.
         """
         if not self._names:
             raise InputError(f"holds no job that ever ran{in_brackets(self.notes)}")
@@ -164,11 +164,22 @@ class JobCollector:
             places=[(True,) * len(cluster.groups) if p is None else p for p in self._places],
             task_duration=np.frombuffer(self._duration)[tasks],
             task_start=start[tasks],
-            task_server=_renumbered(self._server, server_numbers or {})[tasks],
+            task_server=self._servers(server_numbers)[tasks],
             origin=origin,
             start_date=start_date,
             notes=counted(self.notes),
         )
+
+    def _servers(self, numbers: Mapping[int, int] | None) -> IntArray:
+        """Return the cluster's server of each task, -1 for unknown ones."""
+        found = np.frombuffer(self._server, dtype=np.int64)
+        if numbers is None:
+            return found
+        known, of_task = np.unique(found, return_inverse=True)
+        servers: IntArray = np.array([numbers.get(number, -1) for number in known.tolist()])[
+            of_task
+        ]
+        return servers
 
 
 def counted(notes: Mapping[str, int]) -> dict[str, int]:
@@ -180,12 +191,6 @@ def in_brackets(notes: Mapping[str, int]) -> str:
     """Return the notes that apply as a text such as `` (jobs left out: 2)``; empty without any."""
     listed = "; ".join(f"{what}: {count:,}" for what, count in counted(notes).items())
     return f" ({listed})" if listed else ""
-
-
-def _renumbered(found: array[int], numbers: Mapping[int, int]) -> Any:
-    """Return the cluster's servers by the log's own numbers, -1 for unknown ones."""
-    known, of_task = np.unique(np.frombuffer(found, dtype=np.int64), return_inverse=True)
-    return np.array([numbers.get(number, -1) for number in known.tolist()], dtype=np.int32)[of_task]
 
 
 def _rows_in_order(counts: Any, order: Any) -> Any:

@@ -45,11 +45,8 @@ def read_pods(
                 start=run.started,
                 servers=[server_of[run.node] if run.node >= 0 else -1],
             )
-    numbers = {number: number for number in range(int(cluster.count.sum()))}
     with faults_within(str(path)):
-        return collected.workload(
-            cluster, f"pods of {path.name}", from_first=True, has_dates=True, server_numbers=numbers
-        )
+        return collected.workload(cluster, f"pods of {path.name}", from_first=True, has_dates=True)
 
 
 def _in_groups(

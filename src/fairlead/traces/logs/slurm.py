@@ -25,7 +25,15 @@ from fairlead.errors import InputError
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import DRAIN, Workload
 from fairlead.traces._stored_files import ProgressReport, faults_within, read_lines, show
-from fairlead.traces.logs.job_collector import JobCollector, Place, check_given
+from fairlead.traces.logs.job_collector import (
+    HALF_SECOND,
+    NO_USER,
+    ROUNDED_UP,
+    JobCollector,
+    Place,
+    check_given,
+    check_user_from,
+)
 from fairlead.traces.logs.slurm_nodes import NodeTable, amounts_of, host_names, read_nodes
 
 RESOURCES, UNITS = ("cpu", "memory", "gpu"), ("cores", "GiB", "")
@@ -43,8 +51,6 @@ ENDED_BEFORE_START = "jobs left out, as they ended before they started"
 ENDED_BEFORE_SUBMISSION = "jobs left out, as they ended before they were submitted"
 STILL_RAN = "jobs left out, as they had not ended"
 EARLIER_RUNS = "earlier runs of requeued jobs, left out"
-ROUNDED_UP = "jobs that ended in the second of their start, taken as half a second"
-NO_USER = "jobs whose user is not known; they are one user"
 NO_LIMIT_NAMED = "jobs with the time limit of their partition, which is not known"
 NOT_ELIGIBLE = "jobs left out, as they were held or waited for other jobs or a time to the end"
 NO_REQUEST = "jobs left out, as the table does not say what they ask for; ask sacct for ReqTRES"
@@ -66,7 +72,6 @@ OUT_AT_END = (
     "then if jobs run on them"
 )
 NODES_NAMED = 5
-HALF_SECOND = 0.5  # times are whole seconds
 _DURATION = re.compile(r"(?:(\d{1,7})-)?(?:(\d{1,7}):)?(\d{1,7}):(\d{1,7}(?:\.\d+)?)")
 _STEPS = re.compile(r"([0-9]+_)\[([0-9]{1,6})-([0-9]{1,6}):([1-9][0-9]{0,6})\]")
 _DAYS_AND_HOURS = re.compile(r"(\d{1,7})-(\d{1,7})")
@@ -138,8 +143,7 @@ def read_slurm(
         raise InputError(f"{fault}--servers and --cores", "", str(path))
     if machines is not None and servers is not None:
         raise InputError("cannot be given with --machines", "--servers")
-    if user_from is not None and user_from not in USERS:
-        raise InputError(f"must be one of {', '.join(USERS)}, not {user_from!r:.60}", "--user-from")
+    check_user_from(user_from, USERS)
     collected = JobCollector()
     columns = _Columns(user_from or "user", unended is not None)
     rows = _last_rows(_rows_of(path, columns, collected.notes, on_progress), collected)
@@ -177,14 +181,12 @@ def read_slurm(
         more = f" and {len(table.out) - NODES_NAMED:,} more" if len(table.out) > NODES_NAMED else ""
         names = f"{', '.join(table.out[:NODES_NAMED])}{more}"
         collected.notes[what.format(names)] = len(table.out)
-    numbers = {number: number for number in range(int(table.count.sum()))}
     with faults_within(str(path)):
         workload = collected.workload(
             cluster,
             f"sacct table {path.name}",
             from_first=True,
             has_dates=True,
-            server_numbers=numbers,
         )
     if unended is None:
         return workload
