@@ -22,6 +22,14 @@ def fault_of(call: Callable[P, object], *args: P.args, **options: P.kwargs) -> s
     return message
 
 
+def fault_within(path: Path, call: Callable[P, object], *args: P.args, **options: P.kwargs) -> str:
+    """Return the fault that a call raises about a file, without the name of the file."""
+    message = fault_of(call, *args, **options)
+    assert message.startswith(f"{path}: ")
+    assert message.isprintable()
+    return message.removeprefix(f"{path}: ")
+
+
 def spoil(path: Path, old: str, new: str) -> None:
     """Replace the first occurrence of a text in a file, which must be there."""
     text = path.read_text()

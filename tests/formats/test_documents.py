@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import faults
 from fairlead.errors import InputError
 from fairlead.formats import documents
 from fairlead.formats.documents import LARGEST_FILE, read_document
@@ -21,10 +22,7 @@ from fairlead.formats.problem_file import load
 def fault_of(tmp_path: Path, content: str | bytes, name: str = "p.yaml") -> str:
     path = tmp_path / name
     path.write_bytes(content.encode() if isinstance(content, str) else content)
-    with pytest.raises(InputError) as caught:
-        read_document(path)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
+    return faults.fault_of(read_document, path)
 
 
 @pytest.mark.parametrize(

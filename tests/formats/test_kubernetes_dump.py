@@ -18,6 +18,7 @@ from fairlead.errors import InputError
 from fairlead.formats import _kubernetes_census, _kubernetes_objects
 from fairlead.formats.kubernetes import read_kubernetes
 from fairlead.model.holdings import Holdings
+from faults import fault_within
 from kubernetes_dumps import affinity, container, dump, expression, node, pod, write
 
 SMALL = {"cpu": "500m", "memory": "1Gi"}
@@ -402,12 +403,7 @@ MADE_BY = "make it with kubectl get nodes,pods -A -o json"
 
 def fault_of(path: Path, **options: Any) -> str:
     """Read a dump, and return the message without the file's name."""
-    with pytest.raises(InputError) as caught:
-        read_kubernetes(path, **options)
-    message = str(caught.value)
-    assert message.startswith(f"{path}: ")
-    assert message.isprintable()
-    return message.removeprefix(f"{path}: ")
+    return fault_within(path, read_kubernetes, path, **options)
 
 
 def test_dumps_that_lack_pods(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from fairlead.formats.run_log_file import (
 from fairlead.model.cluster import Cluster
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
-from faults import fault_of
+from faults import fault_within
 from random_runs import run_by_seed
 
 
@@ -107,10 +107,7 @@ def test_the_same_log_is_the_same_bytes(tmp_path: Path) -> None:
 
 
 def refused(path: Path, workload: Workload | None = None) -> str:
-    message = fault_of(read_run_log, path, workload)
-    assert message.startswith(f"{path}: ")
-    assert "\n" not in message
-    return message.removeprefix(f"{path}: ")
+    return fault_within(path, read_run_log, path, workload)
 
 
 def test_files_that_are_no_run_log(tmp_path: Path) -> None:
