@@ -36,7 +36,7 @@ from fairlead.model.arguments import switch
 from fairlead.model.cluster import FloatArray
 from fairlead.model.holdings import Doubts, Holdings
 from fairlead.model.problem import Problem
-from fairlead.model.quantity import LARGEST_AMOUNT, read_number, show
+from fairlead.model.quantity import LARGEST_AMOUNT, show
 from fairlead.model.ties import first_largest, first_smallest
 
 WAITING_UNKNOWN = (
@@ -100,7 +100,6 @@ def read_allocation(
     try:
         document = _check_layout(read_document(path))
         rows = document["users"]
-        _check_same_problem(rows, problem)
         shared, groups = _shared_servers(rows, problem)
         reading = _Reading(shared, groups, RowFaults(lenient), rows)
         for row, source in enumerate(rows):
@@ -150,7 +149,7 @@ class _Reading:
             raise InputError(f"must be a mapping, not {show(row)}", place)
         n = self._user(row, place)
         if "weight" in row:
-            _amount(row["weight"], f"{place}.weight")
+            self._check_weight(_amount(row["weight"], f"{place}.weight"), n, place)
         if "amounts" in row and "servers" in row:
             raise InputError("has both servers, in tasks, and amounts", place)
         amounts: dict[int, FloatArray] = {}
@@ -177,6 +176,13 @@ class _Reading:
             for g, tasks in held.items():
                 self.amounts[n, g] = amounts.get(g, tasks * self.problem.demand[n])
         self.row_of[n] = place
+
+    def _check_weight(self, given: float, n: int, place: str) -> None:
+        weight = self.problem.weight[n]
+        if not math.isclose(given, weight, rel_tol=_SAME_WEIGHT):
+            name = show(self.problem.users.names[n])
+            fault = f"user {name} has weight {given:.12g} here and {weight:.12g} there"
+            raise InputError(f"belongs to another problem: {fault}", f"{place}.weight")
 
     def doubts(self) -> Doubts | None:
         """Return what skipped rows, or amounts without the waiting tasks, leave open."""
@@ -286,7 +292,8 @@ class _Reading:
         )
 
     def _hint(self, name: str, known: Mapping[str, int]) -> str:
-        return did_you_mean(name, known) if self.faults.may_suggest else ""
+        # A file may hold a hundred thousand faults, and a search takes milliseconds.
+        return "" if self.faults.lenient else did_you_mean(name, known)
 
 
 def _check_layout(document: object) -> dict[str, Any]:
@@ -311,46 +318,6 @@ def _check_layout(document: object) -> dict[str, Any]:
             raise InputError(f"must be text, not {show(document['mechanism'])}", "mechanism")
         text_of(document["mechanism"], "mechanism")
     return document
-
-
-def _check_same_problem(rows: Sequence[object], problem: Problem) -> None:
-    """Refuse the answer to another problem: of unknown users alone, or of other weights."""
-    users = {name: n for n, name in enumerate(problem.users.names)}
-    known = 0
-    unknown: list[tuple[int, str | int]] = []
-    for row, source in enumerate(rows):
-        if not isinstance(source, dict):
-            continue
-        name = source.get("name")
-        if not is_name(name):
-            continue
-        n = users.get(name if isinstance(name, str) else text_of(name, f"users[{row}].name"))
-        if n is None:
-            unknown.append((row, name))
-            continue
-        known += 1
-        _check_weight(source, problem.weight[n], row)
-    if unknown and not known:
-        row, name = unknown[0]
-        others = ", nor any other of the file" if len(unknown) > 1 else ""
-        raise InputError(
-            f"belongs to another problem: it has no user {show(name)}{others}"
-            f"{did_you_mean(name, users)}",
-            f"users[{row}].name",
-        )
-
-
-def _check_weight(source: Mapping[Any, Any], weight: float, row: int) -> None:
-    try:
-        given = read_number(source.get("weight", weight))
-    except ProblemError:
-        return  # a fault of the row, which is read later
-    if not math.isclose(given, weight, rel_tol=_SAME_WEIGHT):
-        raise InputError(
-            f"belongs to another problem: user {show(source['name'])} has weight {given:.12g} here "
-            f"and {weight:.12g} there",
-            f"users[{row}].weight",
-        )
 
 
 def _shared_servers(rows: Sequence[object], problem: Problem) -> tuple[Problem, Mapping[str, int]]:

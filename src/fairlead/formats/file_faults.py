@@ -24,8 +24,6 @@ _KINDS = {
 }
 
 _MOST_CANDIDATES = 10_000
-# A file may hold a hundred thousand faults, and a search for a similar name takes milliseconds.
-_MOST_SUGGESTIONS = 10
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
@@ -128,11 +126,6 @@ class RowFaults:
             if not self.lenient:
                 raise fault from None
             self.skipped.append(str(fault))
-
-    @property
-    def may_suggest(self) -> bool:
-        """Whether to search for a similar name."""
-        return len(self.skipped) < _MOST_SUGGESTIONS
 
     def refuse_if_none_left(self, left: int) -> None:
         """Raise InputError when all rows of a source were skipped."""
