@@ -94,16 +94,6 @@ def test_servers_may_be_given_instead(path: Path) -> None:
         read_batsim(path, servers=3)
 
 
-def test_a_workload_may_be_compressed(path: Path) -> None:
-    plain = read_batsim(path)
-    path.write_bytes(gzip.compress(b"\xef\xbb\xbf" + TEXT.encode()))
-    reports: list[tuple[int, int]] = []
-    packed = read_batsim(path, on_progress=lambda done, size: reports.append((done, size)))
-    assert packed.task_duration.tolist() == plain.task_duration.tolist()
-    assert reports[-1] == (path.stat().st_size, path.stat().st_size)
-    assert is_batsim(path)
-
-
 @pytest.mark.parametrize(
     ("text", "answer"),
     [

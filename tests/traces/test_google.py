@@ -356,12 +356,3 @@ def test_missing_and_damaged_parts(tmp_path: Path) -> None:
     part.with_suffix("").write_text("")
     with pytest.raises(InputError, match="is there twice, also as part-00000-of-0000"):
         read_google(tmp_path)
-
-
-def test_progress(tmp_path: Path) -> None:
-    read(tmp_path, life(1, 0, 1, 2, 3))
-    seen: list[tuple[int, int]] = []
-    read_google(tmp_path, on_progress=lambda done, total: seen.append((done, total)))
-    size = sum(part.stat().st_size for part in tmp_path.glob("*/part-*"))
-    assert seen == sorted(seen)
-    assert seen[-1] == (size, size)

@@ -213,16 +213,6 @@ def test_tables_may_be_compressed_and_machines_elsewhere(folder: Path) -> None:
     assert workload.cluster.capacity[2].tolist() == [96, 256, 0]
 
 
-def test_progress_ends_at_the_size_of_the_three_tables(folder: Path) -> None:
-    seen: list[tuple[int, int]] = []
-    read_pai(folder, on_progress=lambda done, total: seen.append((done, total)))
-    total = len(JOBS) + len(TASKS) + len(INSTANCES)
-    assert {of for _, of in seen} == {total}
-    done = [done for done, _ in seen]
-    assert done == sorted(done)
-    assert done[-1] == total
-
-
 @pytest.mark.parametrize("name", TABLES)
 def test_a_missing_table_is_named(folder: Path, name: str) -> None:
     (folder / name).unlink()
@@ -240,17 +230,12 @@ def test_a_missing_table_is_named(folder: Path, name: str) -> None:
     [
         (pai.JOB_TABLE, "j2,i2", ",i2", "row 2: job_name: is empty"),
         (pai.JOB_TABLE, "900.0", "soon", "row 2: start_time: 'soon' is not a number"),
-        (pai.JOB_TABLE, "900.0", "-900.0", "row 2: start_time: '-900.0' is less than 0"),
         (pai.JOB_TABLE, "j3,i3,", "j3,i3", "row 3: 5 columns separated by commas, not 6"),
         (pai.TASK_TABLE, "29.296875", "much", "row 1: plan_mem: 'much' is not a number"),
-        (pai.TASK_TABLE, "29.296875", "inf", "row 1: plan_mem: 'inf' is not a number"),
         (pai.TASK_TABLE, "400.0", "1e12", "row 2: plan_cpu: '1e12' is more than 1000000000"),
         (pai.TASK_TABLE, "29.296875", "1e12", "row 1: plan_mem: '1e12' is more than"),
         (pai.TASK_TABLE, "50.0", "1e12", "row 2: plan_gpu: '1e12' is more than"),
-        (pai.TASK_TABLE, "j1,ps", ",ps", "row 1: job_name: is empty"),
         (pai.INSTANCE_TABLE, "1015.0", "x", "row 2: start_time: 'x' is not a number"),
-        (pai.INSTANCE_TABLE, "1300.0,m1", "x,m1", "row 2: end_time: 'x' is not a number"),
-        (pai.INSTANCE_TABLE, "j1,ps", ",ps", "row 2: job_name: is empty"),
         (pai.MACHINE_TABLE, "m3,", "m1,", "row 2: duplicate machine 'm1'"),
         (pai.MACHINE_TABLE, "m3,P100", "m3,", "row 2: gpu_type: is empty"),
         (pai.MACHINE_TABLE, "64,512", "0,0", "row 2: 'm3' has no CPU and no memory"),

@@ -143,7 +143,7 @@ def trace(tmp_path: Path) -> Path:
     return path
 
 
-def test_allocate_and_compare_take_it(trace: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_the_library_and_compare_take_it(trace: Path, tmp_path: Path, capsys: Capture) -> None:
     early, late = tmp_path / "early.yaml", tmp_path / "late.json"
     assert convert(trace, "-o", early, "--at", "20s") == 0
     assert capsys.readouterr().out == (
@@ -154,16 +154,10 @@ def test_allocate_and_compare_take_it(trace: Path, tmp_path: Path, capsys: Captu
     assert (figures["at"], figures["running"], figures["too_large"]) == (45, 2, 1)
     expected = problem_at(known_trace(), 20).problem
     assert fairlead.load(early).demand.tolist() == expected.demand.tolist()
-    assert run(["allocate", str(early), "--json"]) == 0
     # bo's tasks of 2 cores may use the old server of 4 cores only.
     answer = fairlead.solve(fairlead.load(early), "ps-dsf")
     assert answer.tasks.sum(axis=1) == pytest.approx([1, 2, 2])
-    for words in (
-        ["allocate", early, "--what-if", "servers:old+1"],
-        ["audit", early],
-        ["compare", early, late],
-    ):
-        assert run(list(map(str, words))) == 0
+    assert run(["compare", str(early), str(late)]) == 0
 
 
 def test_held_amounts_are_those_of_running_tasks(trace: Path, tmp_path: Path) -> None:

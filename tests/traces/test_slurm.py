@@ -14,7 +14,6 @@ import pytest
 from fairlead.cli.main import run
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
-from fairlead.traces.chosen_users import with_weights
 from fairlead.traces.logs import slurm
 from fairlead.traces.logs.slurm import (
     CANCELLED_WHILE_PENDING,
@@ -575,11 +574,3 @@ def test_a_pending_array_with_a_step_has_all_its_jobs(files: tuple[Path, Path]) 
     files[0].write_text(UNENDED.replace("3_[1,4-5%2]", "3_[1-10:4%2]"))
     names = read(files, unended=0.0).job_names.tolist()  # type: ignore[arg-type]
     assert [name for name in names if name.startswith("3_")] == ["3_1", "3_5", "3_9"]
-
-
-def test_weights_of_users_without_jobs_are_noted(files: tuple[Path, Path], tmp_path: Path) -> None:
-    path = tmp_path / "weights.yaml"
-    path.write_text("{ana: 2, away: 3}")
-    workload = with_weights(read(files), path)
-    assert dict(zip(workload.users, workload.weight.tolist(), strict=True))["ana"] == 2
-    assert workload.notes["weights of users without a job in the trace (away)"] == 1

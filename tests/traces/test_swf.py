@@ -252,11 +252,6 @@ def test_a_lone_carriage_return_is_refused(tmp_path: Path) -> None:
         read(tmp_path, "; more\r" + row(1), row(2))
 
 
-def test_a_log_without_jobs_lists_its_notes(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=f"{reader.NO_PROCESSORS}: 1"):
-        read(tmp_path, row(1, allocated=-1))
-
-
 def test_a_header_with_two_numbers_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="row 2: MaxProcs: is 16, and 8 in row 1"):
         read(tmp_path, row(1), header="; MaxProcs: 8\n; MaxProcs: 16\n")
