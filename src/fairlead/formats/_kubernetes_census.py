@@ -13,7 +13,6 @@ from fairlead.formats._kubernetes_placement import NodeChoice
 from fairlead.formats._kubernetes_requests import PODS, SHARED_GPU, gpu_part, unit_of
 from fairlead.formats._kubernetes_unmodelled import (
     Repulsion,
-    UnmodelledNotes,
     split_request,
     unmodelled_constraint,
 )
@@ -48,7 +47,7 @@ class Census:
     gpu_parts: list[int]  # running pods with parts of GPUs that are not counted
     sharing: list[int]  # running pods with a counted part of one GPU
     shares_gpus: bool  # whether such a part of any pod counts
-    notes: UnmodelledNotes
+    not_modelled: dict[str, list[str]]  # names of pods, by a request that is not modelled
     lost: list[LostPod]  # skipped pods, and running ones of unknown placement
     lost_nodes: bool
 
@@ -61,11 +60,12 @@ class Census:
 
 def take_census(dump: Dump, faults: RowFaults) -> Census:
     """Lay out the pods of a dump, and find the nodes open to each. O(P G + P R)."""
-    nodes, notes = list(dump.nodes.values()), UnmodelledNotes()
+    nodes = list(dump.nodes.values())
     placement = NamedGroups(list(dump.nodes), [node.labels for node in nodes])
     choice = NodeChoice(placement, [node.taints for node in nodes])
     listed = frozenset(name for node in nodes for name in node.allocatable)
-    requests, partial = _requests(dump, listed, notes)
+    not_modelled: dict[str, list[str]] = {}
+    requests, partial = _requests(dump, listed, not_modelled)
     columns = _columns(requests)
     n_cells = max(len(dump.users) * len(nodes), len(nodes), len(dump.pods)) * len(columns)
     if n_cells > MOST_CELLS:
@@ -137,14 +137,14 @@ def take_census(dump: Dump, faults: RowFaults) -> Census:
         gpu_parts=[k for k in parts if not (counts_parts and pods[k].gpu_part)],
         sharing=[k for k in parts if counts_parts and pods[k].gpu_part],
         shares_gpus=counts_parts and any(pod.gpu_part for pod in pods),
-        notes=notes,
+        not_modelled=not_modelled,
         lost=lost,
         lost_nodes=dump.lost_nodes,
     )
 
 
 def _requests(
-    dump: Dump, listed: frozenset[str], notes: UnmodelledNotes
+    dump: Dump, listed: frozenset[str], not_modelled: dict[str, list[str]]
 ) -> tuple[list[Mapping[str, float]], dict[int, str]]:
     """Return the request of each pod, and the pods with a part of it that is not modelled."""
     requests: list[Mapping[str, float]] = []
@@ -159,14 +159,13 @@ def _requests(
         for part, why in apart.items():
             what = f"{part}, {why}"
             partial.setdefault(p, f"a request of {what}")
-            notes.add(what, f"{pod.namespace}/{pod.name}")
+            not_modelled.setdefault(what, []).append(f"{pod.namespace}/{pod.name}")
         annotation = gpu_part(pod.annotations)
         if pod.gpu_part and SHARED_GPU in listed:
             request[SHARED_GPU] = pod.gpu_part
         elif annotation:
-            notes.add(
-                f"parts of GPUs by the annotation {annotation}", f"{pod.namespace}/{pod.name}"
-            )
+            what = f"parts of GPUs by the annotation {annotation}"
+            not_modelled.setdefault(what, []).append(f"{pod.namespace}/{pod.name}")
         requests.append(request)
     return requests, partial
 

@@ -143,23 +143,6 @@ def _mappings(found: object) -> list[Mapping[str, Any]]:
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
 
-@dataclass
-class UnmodelledNotes:
-    """Counts of pods with unmodelled requests, a line for each kind."""
-
-    _found: dict[str, tuple[int, str]] = field(default_factory=dict)
-
-    def add(self, what: str, pod: str) -> None:
-        count, first = self._found.get(what, (0, pod))
-        self._found[what] = (count + 1, first)
-
-    def lines(self) -> tuple[str, ...]:
-        return tuple(
-            f"{what}: {count:,} pod{'s' if count > 1 else ''}, such as {first}"
-            for what, (count, first) in self._found.items()
-        )
-
-
 def split_request(
     request: Amounts, listed: frozenset[str], claimed: frozenset[str]
 ) -> tuple[dict[str, int], dict[str, str]]:

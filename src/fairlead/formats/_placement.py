@@ -112,11 +112,7 @@ def find_unplaceable(
     whatever its demand, (N, R) per task. O(N (G + K R)) for K distinct capacities.
     """
     open_to = eligible & (cluster.count > 0)
-    kinds: dict[bytes, int] = {}
-    content, width = cluster.capacity.tobytes(), cluster.capacity.shape[1] * 8
-    keys = (content[g * width : (g + 1) * width] for g in range(len(cluster.groups)))
-    kind = np.array([kinds.setdefault(key, len(kinds)) for key in keys], dtype=np.int64)
-    capacity = np.frombuffer(b"".join(kinds)).reshape(len(kinds), -1)
+    capacity, kind = np.unique(cluster.capacity, axis=0, return_inverse=True)
     reasons = {}
     for n in range(len(demand)):
         if rates is not None and not np.isnan(rates[n, 0]):
@@ -125,7 +121,7 @@ def find_unplaceable(
             continue
         within = capacity
         if not open_to[n].all():
-            within = capacity[np.bincount(kind[open_to[n]], minlength=len(kinds)) > 0]
+            within = capacity[np.bincount(kind[open_to[n]], minlength=len(capacity)) > 0]
         fits = (demand[n] <= within * (1 + _ROUNDING)).all(axis=1)
         if not fits.any():
             allowed = "" if len(within) == len(capacity) else " that its placement allows"

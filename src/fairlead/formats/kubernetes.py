@@ -209,7 +209,7 @@ def _holdings(
         ),
         idle=_idle(census, number, weight, stranded, asked),
         outside=_outside(census, stranded, asked),
-        not_modelled=(*census.notes.lines(), *_left_out(cut, names, problem)),
+        not_modelled=(*_not_modelled(census), *_left_out(cut, names, problem)),
         partial=partial if partial.any() else None,
         doubts=_doubts(census, asked, number, len(users)),
         grain=np.where(is_shared, _LEAST_PART, 1) / size,
@@ -275,6 +275,13 @@ def _fit_to_some_node(
         cut[int(n)] = asks[n] & ~has[best]
         mean[n, cut[int(n)]] = 0.0
     return cut
+
+
+def _not_modelled(census: Census) -> list[str]:
+    return [
+        f"{what}: {len(pods):,} pod{'s' if len(pods) > 1 else ''}, such as {pods[0]}"
+        for what, pods in census.not_modelled.items()
+    ]
 
 
 def _left_out(cut: Mapping[int, BoolArray], names: Sequence[str], problem: Problem) -> list[str]:

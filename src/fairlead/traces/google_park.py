@@ -62,31 +62,32 @@ def draw_park(servers: int, rng: np.random.Generator) -> Cluster:
 
 
 def scale_park(servers: int = SERVERS) -> Cluster:
-    """Return servers in the proportions of Table I, rounded by largest remainders."""
+    """Return servers in the proportions of Table I."""
     _check(servers)
-    exact = _counts() * servers
-    counts = exact // SERVERS
-    missing = servers - counts.sum()
-    counts[np.argsort(-(exact % SERVERS), kind="stable")[:missing]] += 1
-    return _cluster(counts)
+    return _cluster(_in_proportion(_counts(), servers))
 
 
 def figure_4_park(servers: int = 100) -> Cluster:
     """Return the 100 servers of Fig. 4, which have 52.75 CPU and 51.37 memory in all.
 
     With the trace's own memory sizes (0.4995, 0.2493, 0.749 and 0.1241; Table I prints two digits)
-    that is 51.32 memory. Another number of servers is divided in the same proportions; the largest
-    remainders are rounded up.
+    that is 51.32 memory. Another number of servers is divided in the same proportions.
     """
     _check(servers)
-    due = np.array(FIGURE_4_COUNTS, dtype=np.float64) * servers / sum(FIGURE_4_COUNTS)
-    counts = np.floor(due + 1e-9).astype(np.int64)
-    counts[np.argsort(counts - due, kind="stable")[: servers - int(counts.sum())]] += 1
-    return _cluster(counts)
+    return _cluster(_in_proportion(np.array(FIGURE_4_COUNTS, dtype=np.int64), servers))
 
 
 def _counts() -> IntArray:
     return np.array([count for count, _, _ in TABLE_I], dtype=np.int64)
+
+
+def _in_proportion(counts: IntArray, servers: int) -> IntArray:
+    """Divide servers in the proportions of counts, rounded by largest remainders."""
+    exact, total = counts * servers, counts.sum()
+    divided: IntArray = exact // total
+    missing = servers - divided.sum()
+    divided[np.argsort(-(exact % total), kind="stable")[:missing]] += 1
+    return divided
 
 
 def _check(servers: int) -> None:
