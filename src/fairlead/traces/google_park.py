@@ -8,16 +8,7 @@ and 51.32 memory, and the shares of users: user 1 alone 62 % of the memory, user
 all three 26 % each. `figure_4_park` is, of the parks with those totals, the one whose shares under
 best-fit come nearest to all three readings: 61.9 %, 43.2 and 42.7 %, and 27.4 to 28.0 %.
 
-Why not 26 %: count tasks. With a dominant share of g each, users 1 and 2 run
-g (51.32 / 0.3 + 52.75 / 0.5) = 276.6 g tasks, so a printed 44 % (43.5 % at least) is at least 120
-tasks. All three run g (2 * 51.32 / 0.3 + 52.75 / 0.5) = 447.6 g tasks. Can they run 120 as well? A
-task of user 3 has room wherever one of user 1 has, and where one of user 2 runs on a server of 0.5
-memory or more, one of user 1 or 3 has room in its place: so 120 tasks of two users turn into 120 of
-three, one for one. (It takes 18 of user 2's 46 tasks on such servers, the table's 3 of 1 CPU and
-0.5 memory aside. A park with those totals has 4 servers of 0.25 memory more than of 0.75; there are
-18 unless 24 or more of the latter were drawn, where 8 are to be expected.) 120 tasks of three are
-26.8 % each. At 26 % usable places stay idle: the paper's scheduler packed three kinds of task worse
-than two. First-fit over empty servers in random order gets to 25 to 27 %.
+papers/docs/reproducing.md says why no park with those totals gives 26 % with tasks packed as well.
 """
 
 from __future__ import annotations
@@ -51,8 +42,6 @@ MOST_SERVERS = 10_000_000
 
 # The servers of Fig. 4 of the same paper, in the order of the table.
 FIGURE_4_COUNTS = (72, 12, 8, 6, 1, 1, 0, 0, 0, 0)
-# Printed totals of CPU and memory; Table I rounds memory to a hundredth.
-FIGURE_4_TOTAL = (52.75, 51.32)
 
 
 def draw_park(servers: int, rng: np.random.Generator) -> Cluster:
