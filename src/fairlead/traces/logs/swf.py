@@ -79,7 +79,7 @@ _HEADER_NUMBER = re.compile(
     re.IGNORECASE,
 )
 # The columns of counts and identifiers; all others may have a fraction.
-WHOLE_COLUMNS = (0, 4, 7, 10, 11, 12, 13, 14, 15, 16)
+WHOLE_COLUMNS = frozenset((0, 4, 7, 10, 11, 12, 13, 14, 15, 16))
 # Whole numbers up to here are exact as floats.
 LARGEST_NUMBER = 2.0**53
 
@@ -356,39 +356,24 @@ def note_unused_columns(row: SwfRow, notes: Counter[str]) -> None:
 
 def swf_row(row: int, fields: list[str], source: str) -> SwfRow:
     """Convert the fields of a row; raise InputError for a field that is no usable number."""
-    try:
-        values = [float(field) for field in fields[: len(FIELDS)]]
-    except ValueError:
-        values = []
-    # Python alone reads 1_000 as a number, and digits of other scripts.
-    content = "".join(fields[: len(FIELDS)])
-    usable = "_" not in content and content.isascii()
-    if not values or not usable or not all(map(_in_range, values)):
-        raise _number_fault(row, fields, source)
-    for column in WHOLE_COLUMNS:
-        if not values[column].is_integer():
-            raise _fault(row, column, f"{fields[column]!r} is not a whole number", source)
-        values[column] = int(values[column])
+    place = f"row {row}"
+    values = [_value(k, text, place, source) for k, text in enumerate(fields[: len(FIELDS)])]
     return SwfRow._make([row, *values, tuple(fields[len(FIELDS) :])])
 
 
-def _number_fault(row: int, fields: list[str], source: str) -> InputError:
-    """Find the first field that is not a number of usable size."""
-    for column, text in enumerate(fields[: len(FIELDS)]):
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.nan
-        if math.isnan(value) or "_" in text or not text.isascii():
-            return _fault(row, column, f"{show(text)} is not a number", source)
-        if not _in_range(value):
-            return _fault(row, column, f"{show(text)} is out of range", source)
-    raise AssertionError("every field is a number in range")
-
-
-def _in_range(value: float) -> bool:
-    return -LARGEST_NUMBER < value < LARGEST_NUMBER
-
-
-def _fault(row: int, column: int, fault: str, source: str) -> InputError:
-    return InputError(f"column {column + 1} ({FIELDS[column]}): {fault}", f"row {row}", source)
+def _value(column: int, text: str, place: str, source: str) -> float:
+    """Return the number of a field, an integer in `WHOLE_COLUMNS`."""
+    try:
+        # Python alone reads 1_000 as a number, and digits of other scripts.
+        value = float(text) if text.isascii() and "_" not in text else math.nan
+    except ValueError:
+        value = math.nan
+    if -LARGEST_NUMBER < value < LARGEST_NUMBER:
+        if column not in WHOLE_COLUMNS:
+            return value
+        if value.is_integer():
+            return int(value)
+        fault = "is not a whole number"
+    else:
+        fault = "is not a number" if math.isnan(value) else "is out of range"
+    raise InputError(f"column {column + 1} ({FIELDS[column]}): {show(text)} {fault}", place, source)
