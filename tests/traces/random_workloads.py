@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
 
 from fairlead.model.cluster import Cluster
@@ -71,27 +73,12 @@ def _recorded(rng, submit, cancel, job):
 
 def assert_equal(one: Workload, other: Workload) -> None:
     """Every array is the same to the bit, and of the same kind."""
-    for name, value in vars(one).items():
-        if name in ("cluster", *CACHED):
-            continue
-        found = getattr(other, name)
-        if isinstance(value, np.ndarray):
-            assert found.dtype.kind == value.dtype.kind, name
-            assert found.shape == value.shape, name
-            assert np.array_equal(found, value, equal_nan=value.dtype.kind == "f"), name
-        else:
-            assert found == value, name
-    for name, value in vars(one.cluster).items():
-        found = getattr(other.cluster, name)
-        assert np.array_equal(found, value) if isinstance(value, np.ndarray) else found == value
-
-
-CACHED = (
-    "has_starts",
-    "first_task",
-    "first_set",
-    "first_server",
-    "job_tasks",
-    "there_at_start",
-    "fits",
-)
+    for kind, pair in ((Workload, (one, other)), (Cluster, (one.cluster, other.cluster))):
+        for name in (field.name for field in fields(kind) if field.name != "cluster"):
+            value, found = (getattr(each, name) for each in pair)
+            if isinstance(value, np.ndarray):
+                assert found.dtype.kind == value.dtype.kind, name
+                assert found.shape == value.shape, name
+                assert np.array_equal(found, value, equal_nan=value.dtype.kind == "f"), name
+            else:
+                assert found == value, name
