@@ -20,10 +20,10 @@ def test_every_field_arrives(tmp_path: Path) -> None:
         "{1241,1241,1243,1243} q_1d 2:ppn=2:cl_big#excl"
     )
     (job,) = read_jobs(write_log(tmp_path, "; UnixStartTime: 0", "", row))
-    assert (job.row, job.job, job.user) == (3, 17, 62)
-    assert (job.submit, job.wait, job.run, job.walltime) == (1356996147, 71, 56011, 86400)
+    assert (job.row.row, job.row.job, job.row.user) == (3, 17, 62)
+    assert (job.row.submit, job.row.wait, job.row.run) == (1356996147, 71, 56011)
     assert (job.cores, job.spec.nodes, job.cores_per_node) == (4, 2, 2)
-    assert job.memory_per_node == 68719476736
+    assert (job.row.walltime, job.row.memory_requested) == (86400, 68719476736)
     assert job.hosts == (1241, 1241, 1243, 1243)
     assert job.spec.exclusive
     assert job.spec.chunks[0].properties == ("cl_big",)
@@ -84,7 +84,7 @@ def with_field(column: int, value: str) -> str:
 def test_damaged_rows(tmp_path: Path, row: str, fault: str) -> None:
     path = write_log(tmp_path, "; comment", GOOD, row)
     jobs = read_jobs(path)
-    assert next(jobs).row == 2
+    assert next(jobs).row.row == 2
     with pytest.raises(InputError) as caught:
         next(jobs)
     assert (caught.value.source, caught.value.place) == (str(path), "row 3")

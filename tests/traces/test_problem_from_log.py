@@ -136,8 +136,10 @@ def test_demands_are_middle_jobs(converted: ConvertedLog, metacentrum_log: Path)
     """At most half of a user's jobs lie below its demand, and at most half above."""
     shapes: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for job in read_jobs(metacentrum_log):
-        if job.walltime > 0:
-            shapes[f"user-{job.user}"].append((job.cores_per_node, job.memory_per_node / 2**30))
+        if job.row.walltime > 0:
+            shapes[f"user-{job.row.user}"].append(
+                (job.cores_per_node, job.row.memory_requested / 2**30)
+            )
     names = converted.problem.users.names
     for name, demand in zip(names, converted.problem.demand, strict=True):
         middle, own = tuple(demand.tolist()), shapes[name]

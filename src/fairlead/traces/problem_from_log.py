@@ -75,16 +75,16 @@ def problem_from_jobs(jobs: Iterable[LoggedJob], machines: Machines) -> Converte
     ruled_out: dict[NodeSpec, tuple[tuple[str, ...], frozenset[str]]] = {}
     kept = dropped = 0
     for job in jobs:
-        if job.run <= 0:
+        if job.row.run <= 0:
             dropped += 1
             continue
         kept += 1
         if job.spec not in ruled_out:
             ruled_out[job.spec] = _judge(job, machines)
         closed, meaningless = ruled_out[job.spec]
-        user = habits.setdefault(job.user, _Habits())
+        user = habits.setdefault(job.row.user, _Habits())
         user.jobs += 1
-        user.shapes[job.cores_per_node, job.memory_per_node] += 1
+        user.shapes[job.cores_per_node, job.row.memory_requested] += 1
         user.ruled_out.update(closed)
         indifferent.update(meaningless)
     if not habits:
@@ -121,7 +121,7 @@ def _judge(job: LoggedJob, machines: Machines) -> tuple[tuple[str, ...], frozens
         names = {name for chunk in job.spec.chunks for name in (*chunk.required, *chunk.excluded)}
         meaningless = machines.without_groups(names)
     except InputError as error:
-        raise InputError(error.fault, f"row {job.row}") from None
+        raise InputError(error.fault, f"row {job.row.row}") from None
     closed = tuple(group.name for group in machines.groups if group.name not in allowed)
     return closed, meaningless
 

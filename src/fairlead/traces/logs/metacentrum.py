@@ -68,17 +68,10 @@ CORES_OF_SPEC = "jobs whose cores differ from their node specification, spread e
 
 @dataclass(slots=True)
 class LoggedJob:
-    """One job of a log; times are seconds."""
+    """One job of a log."""
 
-    row: int  # row of the log, for messages
-    job: int
-    user: int
-    submit: float
-    wait: float
-    run: float
-    walltime: float  # requested limit of the run
+    row: SwfRow  # its requested memory is in bytes per node
     cores: int  # of the whole job
-    memory_per_node: float  # bytes requested
     spec: NodeSpec  # nodes requested, which all start together (a gang)
     hosts: tuple[int, ...]  # the host of each core
 
@@ -120,9 +113,9 @@ def read_metacentrum(
     reader = _Reader(park, cluster)
     clock = SubmissionClock()
     jobs = 0
-    with faults_of_reading(str(path), lambda: job.row):
+    with faults_of_reading(str(path), lambda: job.row.row):
         for job in read_jobs(path, on_progress):
-            reader.add(job, clock.since_first(job.submit))
+            reader.add(job, clock.since_first(job.row.submit))
             jobs += 1
     note_excerpt(read_header(path), jobs, reader.collected.notes)
     with faults_within(str(path)):
@@ -164,18 +157,18 @@ class _Reader:
         self._meaning = lru_cache(maxsize=65536)(self._means)
 
     def add(self, job: LoggedJob, submit: float) -> None:
-        notes = self.collected.notes
-        if job.run <= 0:
+        notes, row = self.collected.notes, job.row
+        if row.run <= 0:
             notes[NEVER_RAN] += 1
             return
         places, whole_nodes, remarks = self._meaning(job.spec)
         self.collected.refuse_beyond(job.spec.nodes, f"node specification '{job.spec}': nodes")
         notes.update(remarks)
-        notes[NO_START] += job.wait < 0
-        start = submit + job.wait if job.wait >= 0 else nan
+        notes[NO_START] += row.wait < 0
+        start = submit + row.wait if row.wait >= 0 else nan
         is_gang = job.spec.nodes > 1
         self.collected.add_job(
-            str(job.job), f"user-{job.user}", submit, gang=is_gang, limit=job.walltime
+            str(row.job), row.user_name, submit, gang=is_gang, limit=row.walltime
         )
         chunks = job.spec.chunks
         cores = [chunk.cores for chunk in chunks]
@@ -186,13 +179,13 @@ class _Reader:
         of_nodes = [k for k, chunk in zip(cores, chunks, strict=True) for _ in range(chunk.nodes)]
         hosts = iter(self.hosts.of_nodes(job.hosts, of_nodes))
         for chunk, chunk_cores, place, node in zip(chunks, cores, places, whole_nodes, strict=True):
-            shape = node or (float(chunk_cores), job.memory_per_node / GIB)
+            shape = node or (float(chunk_cores), row.memory_requested / GIB)
             ran_on = list(islice(hosts, chunk.nodes))
             self.hosts.count(ran_on, shape, place)
             self.collected.add_tasks(
                 shape,
                 place,
-                [job.run] * chunk.nodes,
+                [row.run] * chunk.nodes,
                 start=start,
                 servers=ran_on,
             )
@@ -298,19 +291,7 @@ def _job(row: SwfRow) -> LoggedJob:
     ):
         if not known:
             raise InputError(f"column {column} ({what}): unknown or none")
-    return LoggedJob(
-        row=row.row,
-        job=row.job,
-        user=row.user,
-        submit=row.submit,
-        wait=row.wait,
-        run=row.run,
-        walltime=row.walltime,
-        cores=cores,
-        memory_per_node=row.memory_requested,
-        spec=parse_node_spec(spec),
-        hosts=_hosts(hosts),
-    )
+    return LoggedJob(row, cores, parse_node_spec(spec), _hosts(hosts))
 
 
 def _hosts(text: str) -> tuple[int, ...]:
