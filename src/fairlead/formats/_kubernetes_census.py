@@ -73,7 +73,7 @@ def take_census(dump: Dump, faults: RowFaults) -> Census:
             f"has too many users ({len(dump.users):,}) and resources ({len(columns):,}) "
             f"for its {len(nodes):,} nodes and {len(dump.pods):,} pods"
         )
-    request = _table(requests, columns)
+    request = table_of(requests, columns)
     lost = list(dump.lost_pods)
     names: dict[str, int] = {}
     kept: list[int] = []
@@ -104,7 +104,7 @@ def take_census(dump: Dump, faults: RowFaults) -> Census:
     cluster = Cluster(
         groups=tuple(dump.nodes),
         resources=tuple(columns),
-        capacity=_table([node.allocatable for node in nodes], columns) / size,
+        capacity=table_of([node.allocatable for node in nodes], columns) / size,
         count=np.ones(len(nodes), dtype=np.int64),
         units=tuple(unit_of(name)[0] for name in columns),
         labels=tuple(node.labels for node in nodes),
@@ -177,7 +177,7 @@ def _columns(requests: Sequence[Mapping[str, float]]) -> dict[str, int]:
     return {name: r for r, name in enumerate([*first, *sorted(asked.difference(first))])}
 
 
-def _table(rows: Sequence[Mapping[str, float]], columns: Mapping[str, int]) -> FloatArray:
+def table_of(rows: Sequence[Mapping[str, float]], columns: Mapping[str, int]) -> FloatArray:
     """Lay out amounts as (rows, R), 0 where none is named; other resources are left out."""
     table = np.zeros((len(rows), len(columns)))
     for row, amounts in enumerate(rows):

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fairlead.errors import InputError
+from fairlead.formats._kubernetes_census import table_of
 from fairlead.formats._kubernetes_objects import (
     BY_NAMESPACE,
     NODE_KIND,
@@ -37,7 +38,7 @@ from fairlead.formats._kubernetes_requests import (
 from fairlead.formats._kubernetes_shapes import POD
 from fairlead.formats._placement import NamedGroups
 from fairlead.formats.file_faults import RowFaults, check_object, text_of
-from fairlead.model.cluster import BoolArray, Cluster
+from fairlead.model.cluster import BoolArray, Cluster, FloatArray
 from fairlead.model.devices import with_devices
 from fairlead.model.quantity import show
 
@@ -58,7 +59,7 @@ class PodRun(NamedTuple):
     submitted: float
     started: float
     ended: float
-    amounts: tuple[float, ...]  # by resource of the cluster
+    request: Mapping[str, float]  # in whole units
     allowed: BoolArray  # (G,) bool: nodes where it may run
     node: int  # -1 if it is not in the dump
 
@@ -69,6 +70,7 @@ class PodRuns:
 
     cluster: Cluster
     runs: list[PodRun]
+    amounts: FloatArray  # (P, R): of each pod, in the units of the cluster
     notes: Counter[str]
 
 
@@ -91,62 +93,40 @@ def read_pod_runs(path: Path, user_from: str = BY_NAMESPACE) -> PodRuns:
         placement = NamedGroups(list(nodes), [node.labels for node in nodes.values()])
         choice = NodeChoice(placement, [node.taints for node in nodes.values()])
         notes: Counter[str] = Counter()
-        found = [
+        runs = [
             run
             for item in items
             if item.kind != NODE_KIND
-            and (run := _run_of(item.content, item.place, rule, notes)) is not None
+            and (run := _run_of(item.content, item.place, rule, choice, notes)) is not None
         ]
-        resources = list(dict.fromkeys(name for run in found for name in run.request))
-        sizes = {name: unit_of(name) for name in resources}
-        runs = []
-        for run in found:
-            amounts = tuple(run.request.get(name, 0) / sizes[name][1] for name in resources)
-            where = placement.index.get(run.node, -1)
-            notes[GONE_NODE] += where < 0
-            allowed = choice.allowed(run.spec, run.place)
-            if where >= 0:
-                allowed = allowed.copy()
-                allowed[where] = True
-            elif not allowed.any():
-                allowed = np.ones(len(nodes), dtype=bool)
-            runs.append(PodRun(run.place, run.name, run.user, *run.times, amounts, allowed, where))
         if not runs:
             left = "; ".join(f"{what}: {count:,}" for what, count in notes.items() if count)
             raise InputError(f"holds no pod that ended{f' ({left})' if left else ''}")
-        capacity = [
-            [node.allocatable.get(name, 0) / sizes[name][1] for name in resources]
-            for node in nodes.values()
-        ]
+        resources = dict.fromkeys(name for run in runs for name in run.request)
+        columns = {name: r for r, name in enumerate(resources)}
+        size = np.array([unit_of(name)[1] for name in columns], dtype=float)
+        amounts = table_of([run.request for run in runs], columns) / size
         cluster = Cluster(
             groups=tuple(nodes),
-            resources=tuple(resources),
-            capacity=np.array(capacity),
+            resources=tuple(columns),
+            capacity=table_of([node.allocatable for node in nodes.values()], columns) / size,
             count=np.ones(len(nodes), dtype=np.int64),
-            units=tuple(sizes[name][0] for name in resources),
+            units=tuple(unit_of(name)[0] for name in columns),
             labels=tuple(node.labels for node in nodes.values()),
         )
-        amounts_of_runs = np.array([run.amounts for run in runs])
-        by_device = [SHARED_GPU] if SHARED_GPU in resources else []
-        cluster = with_devices(cluster, amounts_of_runs, by_device)
-        return PodRuns(cluster, runs, notes)
+        by_device = [SHARED_GPU] if SHARED_GPU in columns else []
+        return PodRuns(with_devices(cluster, amounts, by_device), runs, amounts, notes)
     except InputError as error:
         raise (error if error.source else error.within(str(path))) from None
 
 
-class _Run(NamedTuple):
-    place: str
-    name: str
-    user: str
-    times: tuple[float, float, float]
-    request: Mapping[str, float]
-    spec: Any
-    node: str
-
-
 def _run_of(
-    content: Mapping[str, Any], place: str, rule: UserRule, notes: Counter[str]
-) -> _Run | None:
+    content: Mapping[str, Any],
+    place: str,
+    rule: UserRule,
+    choice: NodeChoice,
+    notes: Counter[str],
+) -> PodRun | None:
     """Return a pod that ended; None for another one, which is counted."""
     found = check_object(POD, content, place)
     metadata, status = found["metadata"], content.get("status") or {}
@@ -183,9 +163,17 @@ def _run_of(
         return None
     labels = metadata.get("labels") or {}
     created = _time(_at(content, "metadata", "creationTimestamp"), f"{place}.metadata")
-    times = min(started, started if created is None else created), started, max(ended)
-    node = found["spec"].get("nodeName") or ""
-    return _Run(place, name, rule.user(namespace, labels), times, request, found["spec"], node)
+    submitted = started if created is None else min(started, created)
+    node = choice.placement.index.get(found["spec"].get("nodeName") or "", -1)
+    notes[GONE_NODE] += node < 0
+    allowed = choice.allowed(found["spec"], place)
+    if node >= 0:
+        allowed = allowed.copy()
+        allowed[node] = True
+    elif not allowed.any():
+        allowed = np.ones_like(allowed)
+    user = rule.user(namespace, labels)
+    return PodRun(place, name, user, submitted, started, max(ended), request, allowed, node)
 
 
 def _at(found: object, *keys: str) -> object:

@@ -34,12 +34,12 @@ def read_pods(
     cluster, group_of, server_of = _in_groups(found.cluster, [run.allowed for run in found.runs])
     collected = JobCollector()
     collected.notes.update(found.notes)
-    for run in found.runs:
+    for run, amounts in zip(found.runs, found.amounts.tolist(), strict=True):
         with faults_within(str(path), run.place):
             collected.add_job(run.name, run.user, run.submitted)
             place = tuple(bool(run.allowed[nodes].any()) for nodes in group_of)
             collected.add_tasks(
-                run.amounts,
+                tuple(amounts),
                 place,
                 (run.ended - run.started or HALF_SECOND,),
                 start=run.started,

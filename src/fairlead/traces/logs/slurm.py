@@ -24,7 +24,13 @@ import numpy as np
 from fairlead.errors import InputError
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import DRAIN, Workload
-from fairlead.traces._stored_files import ProgressReport, faults_within, read_lines, show
+from fairlead.traces._stored_files import (
+    ProgressReport,
+    faults_within,
+    listed,
+    read_lines,
+    show,
+)
 from fairlead.traces.logs.job_collector import (
     HALF_SECOND,
     NO_USER,
@@ -178,9 +184,7 @@ def read_slurm(
     )
     if table.out:
         what = OUT_AT_END if unended is not None else OUT_OF_SERVICE
-        more = f" and {len(table.out) - NODES_NAMED:,} more" if len(table.out) > NODES_NAMED else ""
-        names = f"{', '.join(table.out[:NODES_NAMED])}{more}"
-        collected.notes[what.format(names)] = len(table.out)
+        collected.notes[what.format(listed(table.out, NODES_NAMED))] = len(table.out)
     with faults_within(str(path)):
         workload = collected.workload(
             cluster,
