@@ -20,13 +20,13 @@ from fairlead.service._state_thread import Transaction
 from fairlead.service.http.access import ADMIN
 from fairlead.service.journal.event_journal import FORECASTS
 from fairlead.service.rate_limits import CALLER, Allowance, Limits
-from fairlead.service.start_intervals import KEPT, LEAST, MOST_ASKED, StartIntervals
+from fairlead.service.start_intervals import LEAST, StartIntervals
 
 
 def test_four_of_five_starts_are_within_the_interval() -> None:
     """Waits are expected times with an error that depends on the expected time."""
     rng = random.Random(1)
-    intervals, inside, n = StartIntervals(), 0, 4000
+    intervals, inside, n = StartIntervals(), 0, 1500
     for job in range(n):
         expected = math.exp(rng.uniform(3, 11))
         spread = 0.2 if expected < 3600 else 1.0
@@ -72,11 +72,11 @@ def test_intervals_follow_a_load_that_changes() -> None:
     """From the middle on jobs wait three times as long as the past says, and less surely."""
     rng = random.Random(1)
     intervals, inside = StartIntervals(), []
-    for job in range(4000):
-        late = job >= 2000
+    for job in range(1500):
+        late = job >= 600
         waited = 10_000.0 * math.exp(rng.gauss(1.1 * late, 0.3 + 0.3 * late))
         found = intervals.interval(10_000.0)
-        if found is not None and job >= 2100:
+        if found is not None and job >= 650:
             inside.append(found[0] <= waited <= found[1])
         intervals.ask(job, 0.0, 10_000.0)
         intervals.start(job, waited)
@@ -136,15 +136,17 @@ def test_a_damaged_text_is_as_if_there_were_none(kept: str) -> None:
     assert len(StartIntervals(kept)._past) == 0
 
 
-def test_memory_of_forecasts_is_bounded() -> None:
+def test_memory_of_forecasts_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(start_intervals, "KEPT", 50)
+    monkeypatch.setattr(start_intervals, "MOST_ASKED", 20)
     intervals = StartIntervals()
-    for job in range(MOST_ASKED + 5):
+    for job in range(25):
         intervals.ask(job, 0.0, 1.0)
-    assert len(intervals._asked) == MOST_ASKED
-    for job in range(10, KEPT + 20):
+    assert len(intervals._asked) == 20
+    for job in range(10, 70):
         intervals.ask(job, 0.0, 1.0)
         intervals.start(job, 1.0)
-    assert len(intervals._past) == KEPT
+    assert len(intervals._past) == 50
 
 
 @served
@@ -325,6 +327,7 @@ async def test_an_explanation_begins_with_shares_and_the_expected_start(
     ask: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_times, "LEAST", 1)
+    monkeypatch.setattr(service_module, "SHARES_PATIENCE", 30.0)
     session = await ask.join("a", cpu=2)
     await ask("PUT", "/v1/users/ana", json={"weight": 3})
     await ask.submit(*[{"cpu": 2} for _ in range(3)])
@@ -356,13 +359,9 @@ async def test_slow_shares_do_not_delay_an_explanation(
 ) -> None:
     released = asyncio.Event()
 
-    async def shares() -> dict[str, object]:
-        await released.wait()
-        return {}
-
     await ask.service.overview.latest()
-    monkeypatch.setattr(ask.service, "_shares", {})  # those of the summary
-    monkeypatch.setattr(ask.service, "shares", shares)
+    monkeypatch.setattr(ask.service.shares, "_latest", None)  # those of the summary
+    monkeypatch.setattr(ask.service.shares, "now", released.wait)
     await ask.join("a", cpu=1)
     await ask.submit({}, {})
     for _ in range(3):

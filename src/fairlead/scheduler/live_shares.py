@@ -55,6 +55,16 @@ class QueueShare(NamedTuple):
     weight: float = 1.0
 
     @property
+    def held(self) -> float:
+        """The part of the usable capacity that it holds."""
+        return self.share * (self.weight or 1.0)
+
+    @property
+    def fair(self) -> float:
+        """The part of the usable capacity that is fair."""
+        return self.fair_share * (self.weight or 1.0)
+
+    @property
     def is_short(self) -> bool:
         """Whether tasks wait while the queue holds less than its fair share."""
         return self.waiting > 0 and self.share < FAIR_ENOUGH * self.fair_share

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic, time
 from typing import Any
 
 from fairlead.errors import FairleadError
-from fairlead.scheduler.live_shares import LiveShares, SharesQuestion
+from fairlead.scheduler.live_shares import SharesQuestion
 from fairlead.service import alerts as rules
 from fairlead.service._state_thread import StateThread, Transaction
 from fairlead.service.alerts import (
@@ -159,14 +159,13 @@ class StateHistory:
         """Update the alerts and write a sample; return whether notices were written."""
         now, question = time(), sample.question
         shares = question.answer()
-        parts = _parts_of(shares, dict(zip(question.names, question.weight.tolist(), strict=True)))
+        names = set(question.names)  # of users, without the queues above them
+        users = [queue for queue in shares.queues if queue.name in names]
+        # Those that hold or are due anything.
+        parts = {q.name: UserShare(q.name, q.held, q.fair) for q in users if q.held or q.fair}
         size = self.journal.size()
         cluster = sample.cluster(size)
-        short = [
-            ShortShare(*parts[queue.name])
-            for queue in shares.queues
-            if queue.is_short and queue.name in parts
-        ]
+        short = [ShortShare(*parts[queue.name]) for queue in users if queue.is_short]
         lost = {alert.about: alert.since for alert in self.alerts if alert.kind == rules.LOST}
         lost |= sample.lost
         lost_now = rules.find_lost_servers(lost, sample.servers, now)
@@ -205,16 +204,3 @@ def _cluster(tx: Transaction) -> dict[str, float]:
         for resource, amount in server.capacity.items():
             amounts[resource] += amount
     return amounts
-
-
-def _parts_of(shares: LiveShares, weights: Mapping[str, float]) -> dict[str, UserShare]:
-    """Return the parts of the cluster of the users that hold or are due anything.
-
-    Shares are divided by weights; a user of weight 0 is due nothing.
-    """
-    return {
-        queue.name: UserShare(queue.name, queue.share * weight, queue.fair_share * weight)
-        for queue in shares.queues
-        if queue.name in weights and (queue.share > 0 or queue.fair_share > 0)
-        for weight in [weights[queue.name] or 1.0]
-    }

@@ -1,15 +1,14 @@
 """``/metrics``: counters since the start, and figures of the state, in Prometheus' text format.
 
-The transaction only copies the state. Fair shares are computed in another thread, at most
-every few seconds, and their age is another figure.
+The transaction only copies the state. Shares are some seconds old, and their age is another figure.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import Counter as Tally
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from math import inf, isnan, nan
@@ -26,7 +25,6 @@ from prometheus_client import (
     generate_latest,
 )
 
-from fairlead.errors import FairleadError
 from fairlead.scheduler.live_shares import LiveShares, SharesQuestion
 from fairlead.service.alerts import KINDS
 from fairlead.service.bounds import INTERRUPTED
@@ -34,14 +32,13 @@ from fairlead.service.jobs import Effects, EndedAttempt
 from fairlead.service.messages import UnavailableError
 
 if TYPE_CHECKING:
+    from fairlead.service._current_shares import CurrentShares, FoundShares
     from fairlead.service._state_thread import StateThread, Transaction
 
-LOG = logging.getLogger("fairlead.service")
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 MOST_USERS = 1000  # each with its own figures; the others are summed
 OTHERS = "/others"  # no user's name, as those have no slash
 SHARES_SECONDS = 5.0  # for which computed shares are cached
-SHARES_PART = 10  # computing shares takes at most 1/10 of the time
 PATIENCE = 2.0  # seconds to wait for new shares before the page shows the previous ones
 BOUNDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)  # seconds
 OUTCOMES = ("finished", "failed", "cancelled", "lost")
@@ -101,14 +98,6 @@ class StateCopy:
     question: SharesQuestion
 
 
-@dataclass(frozen=True)
-class CachedShares:
-    """Shares, as of a time of the monotonic clock; None if their computation failed."""
-
-    shares: LiveShares | None
-    since: float
-
-
 @dataclass
 class UserMetrics:
     name: str
@@ -135,45 +124,22 @@ def copy_state(tx: Transaction) -> StateCopy:
 class MetricsPage:
     """Writes the page; its methods are for the event loop's thread."""
 
-    def __init__(self, state_thread: StateThread) -> None:
-        self.state_thread, self.keep, self.most_users = state_thread, SHARES_SECONDS, MOST_USERS
-        self._cached: CachedShares | None = None
+    def __init__(self, state_thread: StateThread, shares: CurrentShares) -> None:
+        self.state_thread, self._shares = state_thread, shares
+        self.most_age, self.most_users = SHARES_SECONDS, MOST_USERS
         self._named: dict[str, None] = {}  # users that are not summed
-        self._solving: asyncio.Task[None] | None = None
-        self._again_at = -inf
 
     async def text(self) -> bytes:
-        copy, cached = None, None
-        try:
+        copy, found = None, None
+        users: list[UserMetrics] = []
+        with suppress(UnavailableError):  # the counters are still known
             copy = await asyncio.wrap_future(self.state_thread.enqueue(copy_state))
-        except UnavailableError:
-            pass  # the counters are still known
-        else:
-            cached = await self._shares(copy.question)
-        users = [] if copy is None else self._users(copy, cached)
+            found = await self._shares.recent(PATIENCE, self.most_age)
+            users = self._users(copy, found)
         ready, counters = self.state_thread.ready, self.state_thread.counters.registry
-        return await asyncio.to_thread(_page, ready, copy, users, cached, counters)
+        return await asyncio.to_thread(_page, ready, copy, users, found, counters)
 
-    async def _shares(self, question: SharesQuestion) -> CachedShares | None:
-        """Return the cached shares; compute them again if they are old."""
-        if self._solving is None and monotonic() >= self._again_at:
-            self._solving = asyncio.create_task(self._solve(question))
-        if self._solving is not None:
-            await asyncio.wait({self._solving}, timeout=PATIENCE)
-        return self._cached
-
-    async def _solve(self, question: SharesQuestion) -> None:
-        began = monotonic()
-        shares: LiveShares | None = None
-        try:
-            shares = await asyncio.to_thread(question.answer)
-        except FairleadError as fault:
-            LOG.warning("no fair shares were found", extra={"fault": str(fault)})
-        finally:
-            self._cached, self._solving = CachedShares(shares, began), None
-            self._again_at = began + max(self.keep, SHARES_PART * (monotonic() - began))
-
-    def _users(self, copy: StateCopy, cached: CachedShares | None) -> list[UserMetrics]:
+    def _users(self, copy: StateCopy, found: FoundShares | None) -> list[UserMetrics]:
         """Return the figures of each named user, and the sum of all others."""
         question = copy.question
         running = dict(zip(question.names, question.running.tolist(), strict=True))
@@ -183,13 +149,12 @@ class MetricsPage:
             for name in chain(has_tasks, copy.weight):
                 if len(self._named) < self.most_users:
                     self._named[name] = None
-        shares = None if cached is None else cached.shares
-        found = {} if shares is None else {q.name: q for q in shares.queues}
-        missing = nan if shares is None else 0.0  # the share of users that were added since
+        queues = {} if found is None else {q.name: q for q in found.shares.queues}
+        missing = nan if found is None else 0.0  # the share of users that were added since
         named: list[UserMetrics] = []
         others: list[UserMetrics] = []
         for name, weight in copy.weight.items():
-            queue = found.get(name)
+            queue = queues.get(name)
             share, fair = (missing, missing) if queue is None else (queue.share, queue.fair_share)
             user = UserMetrics(name, weight, copy.pending[name], running[name], share, fair)
             (named if name in self._named else others).append(user)
@@ -223,7 +188,7 @@ def _page(
     is_ready: bool,
     copy: StateCopy | None,
     users: list[UserMetrics],
-    cached: CachedShares | None,
+    found: FoundShares | None,
     counters: CollectorRegistry,
 ) -> bytes:
     page = CollectorRegistry()
@@ -259,9 +224,8 @@ def _page(
         ):
             by_resource = dict(zip(copy.resources, amounts.tolist(), strict=True))
             add_by("resource", name, what, by_resource)
-    shares = None if cached is None else cached.shares
-    error = nan if shares is None else fairness_error(shares)
+    error = nan if found is None else fairness_error(found.shares)
     add("fairness_error", "sum |share - fair share| / sum fair share of users.", error)
-    age = nan if cached is None else monotonic() - cached.since
+    age = nan if found is None else monotonic() - found.since
     add("shares_age_seconds", "How old shares and fair shares are.", age)
     return generate_latest(page) + generate_latest(counters)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter as Tally
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import Context
 from dataclasses import dataclass, field
@@ -21,6 +21,7 @@ from typing import Any
 from pydantic_core import to_json
 
 from fairlead.errors import FairleadError
+from fairlead.service._current_shares import CurrentShares, FoundShares
 from fairlead.service._metrics_page import StateCopy, copy_state
 from fairlead.service._state_thread import StateThread, Transaction
 from fairlead.service.jobs import Server
@@ -81,9 +82,7 @@ class ServerGroup:
 class Overview:
     """The latest summary; its methods are for the event loop's thread."""
 
-    def __init__(
-        self, state_thread: StateThread, shares: Callable[[], Awaitable[dict[str, Any]]]
-    ) -> None:
+    def __init__(self, state_thread: StateThread, shares: CurrentShares) -> None:
         self._state_thread, self._shares = state_thread, shares
         self.users: dict[str, dict[str, Any]] = {}  # the share of each user
         self.is_closing = False
@@ -174,10 +173,10 @@ class Overview:
         try:
             copy = await asyncio.wrap_future(thread.enqueue(copy_state))
             groups = await self._groups()
-            shares = await self._shares()
+            found = await self._shares.now()
             policy = thread.state.scheduler.policy.name
-            found = await asyncio.to_thread(_summary, copy, groups, shares, policy)
-            self._latest, self.users = found
+            summary = await asyncio.to_thread(_summary, copy, groups, found, policy)
+            self._latest, self.users = summary
             self._fault = ""
         except FairleadError as fault:
             self._fault = str(fault)
@@ -225,25 +224,22 @@ def _add_servers(
 
 
 def _summary(
-    copy: StateCopy, groups: list[ServerGroup], shares: dict[str, Any], policy: str
+    copy: StateCopy, groups: list[ServerGroup], found: FoundShares, policy: str
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """Return the summary, and the shares of all users by name."""
-    question = copy.question
-    users = {}
-    for row in shares["users"]:
-        weight = copy.weight.get(row["name"], 1.0)
-        held, fair = (
-            weight * row[name] if weight else row[name] for name in ("share", "fair_share")
-        )
-        users[row["name"]] = {
-            "name": row["name"],
-            "weight": weight,
-            "held": held,
-            "fair": fair,
-            "waiting": row["waiting"],
-            "running": row["running"],
-            "is_short": row["is_short"],
+    question, shares = copy.question, found.shares
+    users: dict[str, dict[str, Any]] = {
+        queue.name: {
+            "name": queue.name,
+            "weight": copy.weight.get(queue.name, queue.weight),
+            "held": queue.held,
+            "fair": queue.fair,
+            "waiting": queue.waiting,
+            "running": queue.running,
+            "is_short": queue.is_short,
         }
+        for queue in shares.queues
+    }
     shown = sorted(
         (user for user in users.values() if user["waiting"] or user["running"]),
         key=lambda user: (not user["is_short"], user["held"] - user["fair"], user["name"]),
@@ -252,11 +248,10 @@ def _summary(
     waiting = sum(copy.pending.values())
     reasons["room"] = waiting - sum(reasons.values())
     groups = sorted(groups, key=lambda group: (-group.states.total(), str(group.labels)))
-    proof = shares["certificate"]
     summary = {
         "policy": policy,
-        "mechanism": shares["mechanism"],
-        "proof_holds": None if proof is None else proof["holds"],
+        "mechanism": shares.mechanism,
+        "proof_holds": None if shares.certificate is None else shares.certificate.holds,
         "waiting": waiting,
         "running": int(question.running.sum()),
         "reasons": reasons,
@@ -269,6 +264,6 @@ def _summary(
         "all_users": len(users),
         "active_users": len(shown),
         "short_users": sum(user["is_short"] for user in shown),
-        "unmet_quotas": shares.get("unmet_quotas", ""),
+        "unmet_quotas": found.quotas["unmet_quotas"],
     }
     return summary, users

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -24,8 +23,7 @@ class Trial(NamedTuple):
 
     before: SharesQuestion
     after: SharesQuestion
-    weights: Mapping[str, float]  # of users, now
-    changed: Mapping[str, float]
+    users: list[str]
     starts: Counter[str]  # tasks that start now because of the changes, by user
     stops: Counter[str]  # tasks that are lost or preempted, by user
     stays: int  # tasks that go on running on the drained servers
@@ -38,15 +36,18 @@ class Trial(NamedTuple):
             {user.name: user for user in question.answer().queues}
             for question in (self.before, self.after)
         )
-        users = []
-        for name, weight in self.weights.items():
-            row: dict[str, Any] = {"name": name}
-            # Shares are divided by weights, except by a weight of 0.
-            later = self.changed.get(name, weight)
-            for found, factor, end in ((before, weight, ""), (after, later, "_after")):
-                row[f"held{end}"] = (factor or 1.0) * found[name].share
-                row[f"fair{end}"] = (factor or 1.0) * found[name].fair_share
-            users.append(row | {"starts": self.starts[name], "stops": self.stops[name]})
+        users = [
+            {
+                "name": name,
+                "held": before[name].held,
+                "fair": before[name].fair,
+                "held_after": after[name].held,
+                "fair_after": after[name].fair,
+                "starts": self.starts[name],
+                "stops": self.stops[name],
+            }
+            for name in self.users
+        ]
         starts, stops = self.starts.total(), self.stops.total()
         counts = {"starts": starts, "stops": stops, "stays": self.stays}
         more = {"is_cut": self.is_cut, "unmet_quotas": self.unmet_quotas}
@@ -117,8 +118,7 @@ def try_changes(state: ServiceState, request: WhatIfRequest, now: float) -> Tria
     return Trial(
         before=before,
         after=after,
-        weights=dict(state.users),
-        changed=request.weights,
+        users=list(state.users),
         starts=starts,
         stops=stops,
         stays=stays,

@@ -10,7 +10,6 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
-from math import inf
 from time import monotonic, time
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
@@ -20,8 +19,7 @@ from pydantic_core import to_json
 from fairlead.errors import InputError
 from fairlead.formats.queue_file import QueueFile
 from fairlead.model.queues import JOBS
-from fairlead.model.quotas import in_words
-from fairlead.scheduler.live_shares import SharesQuestion
+from fairlead.service._current_shares import CurrentShares
 from fairlead.service._history import StateHistory
 from fairlead.service._job_search import ENDED_STATES, JobFilter, RecentSearches, find_live
 from fairlead.service._metrics_page import MetricsPage
@@ -89,7 +87,6 @@ class Outlook(NamedTuple):
     """The additions of a service to the scheduler's reasons in an explanation."""
 
     user: str
-    weight: float
     forecast: dict[str, Any]  # empty if no start is expected
     now: float
 
@@ -101,7 +98,8 @@ class Service:
         self.journal, self.settings = journal, settings
         policy, seed, queues = settings.policy, settings.seed, settings.queues
         self.state_thread = StateThread(journal, policy, seed, self._publish, self._rebuilt, queues)
-        self.metrics = MetricsPage(self.state_thread)
+        self.shares = CurrentShares(self.state_thread)
+        self.metrics = MetricsPage(self.state_thread, self.shares)
         self.workers = Workers(self.state_thread, journal, settings.silent, settings.grace)
         self.sessions = self.workers.sessions
         journal.notices.has_receiver = settings.receiver is not None
@@ -112,12 +110,8 @@ class Service:
         )
         self.start_forecasts = StartForecasts(journal)
         self.overview = Overview(self.state_thread, self.shares)
-        self._shares_lock, self._what_if_lock = asyncio.Lock(), asyncio.Lock()
-        self._search_lock = asyncio.Lock()
+        self._what_if_lock, self._search_lock = asyncio.Lock(), asyncio.Lock()
         self._searches = RecentSearches()
-        self._shares: dict[str, Any] = {}
-        self._shares_since = -inf  # when the state was copied for them
-        self._shares_task: asyncio.Task[dict[str, Any]] | None = None
         # By job, set at its end; an event is dropped with the last request that waits for it.
         self._waiting = WeakValueDictionary[int, asyncio.Event]()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -348,7 +342,7 @@ class Service:
                 names = ", ".join(silent[:3]) + (", ..." if len(silent) > 3 else "")
                 text += f"\nUnresponsive servers count as drained: {len(silent):,} ({names})."
             answer = {"job": str(job), **why.to_dict(), "state": view["state"], "text": text}
-            outlook = Outlook(found.user, tx.state.users[found.user], expected, tx.now)
+            outlook = Outlook(found.user, expected, tx.now)
             return answer | {"outlook": outlook}
 
         answer = await self.state_thread.ask(explain)
@@ -359,27 +353,15 @@ class Service:
     async def _look_ahead(self, outlook: Outlook, text: str) -> dict[str, Any]:
         """Return a user's share and a job's expected start, and a text that begins with them."""
         found, lines = {}, []
-        shares = {user["name"]: user for user in await self._recent_shares()}
-        if (share := shares.get(outlook.user)) is not None:
-            # Shares are divided by weights.
-            held, fair = (outlook.weight * share[name] for name in ("share", "fair_share"))
-            found = {"held": held, "fair": fair}
-            parts = f"{100 * held:.3g} % of the cluster; {100 * fair:.3g} % is fair"
-            lines.append(f"{outlook.user} holds {parts}.")
+        recent = await self.shares.recent(SHARES_PATIENCE)
+        for user in () if recent is None else recent.shares.queues:
+            if user.name == outlook.user:
+                found = {"held": user.held, "fair": user.fair}
+                parts = f"{100 * user.held:.3g} % of the cluster; {100 * user.fair:.3g} % is fair"
+                lines.append(f"{user.name} holds {parts}.")
         if outlook.forecast:
             lines.append(expected_in_words(outlook.forecast, outlook.now))
         return found | {"forecast": outlook.forecast, "text": "\n".join([*lines, text])}
-
-    async def _recent_shares(self) -> list[dict[str, Any]]:
-        """Return users' shares, if they are known soon, or else earlier ones."""
-        if self._shares_task is None or self._shares_task.done():
-            self._shares_task = asyncio.create_task(self.shares())
-        done, _ = await asyncio.wait({self._shares_task}, timeout=SHARES_PATIENCE)
-        for task in done:
-            if (fault := task.exception()) is not None:
-                LOG.warning("no shares for an explanation", extra={"fault": str(fault)})
-        users: list[dict[str, Any]] = self._shares.get("users", [])
-        return users
 
     async def when(self, job: int, caller: Token) -> dict[str, Any]:
         """Return when the first waiting task of a job starts, as far as that is known."""
@@ -524,17 +506,6 @@ class Service:
             self.sessions.forget(name)
         return answer
 
-    async def shares(self) -> dict[str, Any]:
-        """Return users' shares and the fair ones, with the proof."""
-        arrived = monotonic()
-        async with self._shares_lock:
-            if self._shares_since < arrived:
-                since = monotonic()
-                question, quotas = await self.state_thread.ask(_shares_and_quotas)
-                self._shares = (await asyncio.to_thread(question.answer)).to_dict() | quotas
-                self._shares_since = since
-            return self._shares
-
     async def user(self, name: str) -> dict[str, Any]:
         """Return a user's weight and tasks, and its held and fair parts of the cluster."""
 
@@ -625,15 +596,6 @@ class Service:
     def _rebuilt(self, state: ServiceState) -> None:
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self.sessions.forget_all, list(state.servers))
-
-
-def _shares_and_quotas(tx: Transaction) -> tuple[SharesQuestion, dict[str, Any]]:
-    uses = [
-        {**use._asdict(), "where": in_words(use.where).strip()}
-        for use in tx.state.scheduler.quotas()
-    ]
-    quotas = {"quotas": uses, "unmet_quotas": tx.state.unmet_quotas()}
-    return tx.state.scheduler.shares_question(), quotas
 
 
 def _check_live_jobs(state: ServiceState, more: Mapping[str, int]) -> None:

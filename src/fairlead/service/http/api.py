@@ -352,7 +352,7 @@ async def remove(service: Served, name: Name, _: Admin, key: KeyDigest) -> Respo
 @router.get("/v1/shares", response_model=messages.SharesView, tags=["shares"])
 async def shares(service: Served, _: User) -> Response:
     """Show shares and fair shares of users, with the certificate of the fair ones."""
-    return _json(await service.shares())
+    return _json((await service.shares.now()).to_dict())
 
 
 @router.get("/v1/shares/over", response_model=messages.ShareHoursView, tags=["shares"])
