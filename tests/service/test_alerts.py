@@ -289,9 +289,9 @@ async def test_a_full_disk_delays_notices_and_hides_no_alert(ask: Asked) -> None
     await ask.submit({"cpu": 5})
     history, journal = ask.service.history, ask.service.journal
     journal.notices.has_receiver = True
-    for name in ("add_alerts", "add_shares"):
+    for written, name in ((journal, "add_alerts"), (journal.shares, "add")):
         with (
-            mock.patch.object(journal, name, side_effect=JournalError("full")),
+            mock.patch.object(written, name, side_effect=JournalError("full")),
             pytest.raises(JournalError),
         ):
             await history.sample(60.0)

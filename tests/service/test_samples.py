@@ -37,8 +37,8 @@ def sample(waiting: int, cpu: float = 1.0) -> ClusterSample:
 
 
 def test_a_slot_keeps_its_last_sample(journal: Journal) -> None:
-    journal.add_sample(NOW, sample(1), [UserShare("ana", 0.5, 0.25), UserShare("bo", 0.1, 0.1)])
-    journal.add_sample(NOW + 60, sample(7), [UserShare("ana", 0.125, 0.25)])
+    journal.samples.add(NOW, sample(1), [UserShare("ana", 0.5, 0.25), UserShare("bo", 0.1, 0.1)])
+    journal.samples.add(NOW + 60, sample(7), [UserShare("ana", 0.125, 0.25)])
     found = journal.samples.cluster_over_time(NOW - DAY, NOW + 60)
     assert found == {
         "times": [NOW + 60],  # the slot ends later
@@ -52,10 +52,10 @@ def test_a_slot_keeps_its_last_sample(journal: Journal) -> None:
 
 
 def test_samples_are_kept_for_eight_days(journal: Journal) -> None:
-    journal.add_sample(NOW, sample(1), [UserShare("ana", 1, 1)])
-    journal.add_sample(NOW + KEPT_SECONDS, sample(2), [UserShare("ana", 1, 1)])
+    journal.samples.add(NOW, sample(1), [UserShare("ana", 1, 1)])
+    journal.samples.add(NOW + KEPT_SECONDS, sample(2), [UserShare("ana", 1, 1)])
     assert len(journal.samples.cluster(0)) == 2
-    journal.add_sample(NOW + KEPT_SECONDS + SLOT_SECONDS, sample(3), [])
+    journal.samples.add(NOW + KEPT_SECONDS + SLOT_SECONDS, sample(3), [])
     assert [s.waiting for _, s in journal.samples.cluster(0)] == [2, 3]
     found = journal.samples.shares_over_time(0, NOW + KEPT_SECONDS + SLOT_SECONDS, "ana")
     assert sum(value is not None and value > 0 for value in found["users"][0]["held"]) == 1
@@ -64,7 +64,7 @@ def test_samples_are_kept_for_eight_days(journal: Journal) -> None:
 def test_a_slot_keeps_the_largest_shares(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept, "KEPT_USERS", 2)
     rows = [UserShare("a", 0.1, 0.1), UserShare("b", 0.0, 0.5), UserShare("c", 0.3, 0.2)]
-    journal.add_sample(NOW, sample(1), rows)
+    journal.samples.add(NOW, sample(1), rows)
     found = journal.samples.shares_over_time(NOW - DAY, NOW, None)
     assert [row["user"] for row in found["users"]] == ["b", "c"]
 
@@ -79,7 +79,7 @@ def test_steps_have_the_means_of_their_samples(journal: Journal, seed: int) -> N
             held = rng.choice([None, rng.random()])
             rows.append((slot, rng.randrange(100), held))
             shares = [] if held is None else [UserShare("ana", held, 0.5)]
-            journal.add_sample(slot * SLOT_SECONDS, sample(rows[-1][1]), shares)
+            journal.samples.add(slot * SLOT_SECONDS, sample(rows[-1][1]), shares)
     for period in (DAY, WEEK, 3600.0, 400.0):
         check_steps(journal, period, [r for r in rows if r[0] >= (NOW - period) // SLOT_SECONDS])
 
@@ -109,8 +109,8 @@ def check_steps(journal: Journal, period: float, rows: list[tuple[int, int, floa
 
 
 def test_samples_of_a_wrong_clock_are_dropped(journal: Journal) -> None:
-    journal.add_sample(NOW + DAY, sample(9), [UserShare("ana", 1, 1)])
-    journal.add_sample(NOW, sample(1), [])
+    journal.samples.add(NOW + DAY, sample(9), [UserShare("ana", 1, 1)])
+    journal.samples.add(NOW, sample(1), [])
     assert [s.waiting for _, s in journal.samples.cluster(0)] == [1]
 
 

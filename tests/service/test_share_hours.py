@@ -10,7 +10,7 @@ import pytest
 
 from asked_service import Asked, as_, run, served
 from fairlead.service.journal.event_journal import Journal
-from fairlead.service.journal.share_records import ShareHours
+from fairlead.service.journal.samples import ShareHours
 
 HOUR = 3600.0
 
@@ -59,8 +59,8 @@ async def test_a_wrong_time_is_refused(ask: Asked) -> None:
 def test_hours_are_added_up_and_old_ones_deleted(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "j.db")
     for hour, held in ((10, 1.0), (10, 0.5), (11, 2.0), (40, 4.0)):
-        journal.add_shares(hour * HOUR + 7, [ShareHours("ana", 1.0, held, 2.0)])
-    journal.add_shares(11 * HOUR, [ShareHours("bo", 1.0, 0.0, 0.25)])
+        journal.shares.add(hour * HOUR + 7, [ShareHours("ana", 1.0, held, 2.0)])
+    journal.shares.add(11 * HOUR, [ShareHours("bo", 1.0, 0.0, 0.25)])
     shares = journal.shares
     assert shares.since(0) == [ShareHours("ana", 4, 7.5, 8), ShareHours("bo", 1, 0, 0.25)]
     assert shares.since(11.9 * HOUR)[0] == ShareHours("ana", 2, 6, 4)

@@ -23,17 +23,20 @@ from fairlead.service.alerts import (
     Thresholds,
     UnplaceableJob,
 )
-from fairlead.service.bounds import INTERRUPTED, PREEMPTED
+from fairlead.service.bounds import STOPPED
 from fairlead.service.jobs import Effects
 from fairlead.service.journal.event_journal import ALERTS, Journal, JournalError
-from fairlead.service.journal.samples import ClusterSample, UserShare
-from fairlead.service.journal.share_records import SECONDS_PER_HOUR, ShareHours
+from fairlead.service.journal.samples import (
+    SECONDS_PER_HOUR,
+    ClusterSample,
+    ShareHours,
+    UserShare,
+)
 from fairlead.service.rate_limits import in_turn
 
 LOG = logging.getLogger("fairlead.service")
 SAMPLE_SECONDS = 60.0  # between samples
 BUSY_PART = 50  # sampling takes at most 1/50 of the time
-STOPPED = {"cancelled", INTERRUPTED, PREEMPTED}  # reasons for which tasks are stopped
 MOST_UNWRITTEN = 1000  # changes of alerts while the journal cannot be written
 GROWTH_SECONDS = 86400.0  # of the journal, by which its further growth is forecast
 
@@ -192,8 +195,8 @@ class StateHistory:
         self._unwritten.clear()
         hours = seconds / SECONDS_PER_HOUR
         rows = [ShareHours(p.user, hours, p.held * hours, p.fair * hours) for p in parts.values()]
-        self.journal.add_shares(now, rows)
-        self.journal.add_sample(now, cluster, parts.values())
+        self.journal.shares.add(now, rows)
+        self.journal.samples.add(now, cluster, parts.values())
         return has_notices
 
 

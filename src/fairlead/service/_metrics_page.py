@@ -97,6 +97,12 @@ class StateCopy:
     resources: tuple[str, ...]
     question: SharesQuestion
 
+    @property
+    def reasons(self) -> dict[str, int]:
+        """The numbers of waiting tasks by why they wait."""
+        others = self.withheld | {"too_large": self.question.too_large}
+        return others | {"room": sum(self.pending.values()) - sum(others.values())}
+
 
 @dataclass
 class UserMetrics:
@@ -213,9 +219,7 @@ def _page(
         ):
             add_by("user", name, what, {user.name: getattr(user, field) for user in users})
         question = copy.question
-        reasons = copy.withheld | {"too_large": question.too_large}
-        reasons["room"] = sum(copy.pending.values()) - sum(reasons.values())
-        add_by("reason", "pending_by_reason", "Tasks that wait, by why.", reasons)
+        add_by("reason", "pending_by_reason", "Tasks that wait, by why.", copy.reasons)
         servers = {state: copy.servers.get(state, 0) for state in STATES}
         add_by("state", "servers", "Servers.", servers)
         for name, what, amounts in (

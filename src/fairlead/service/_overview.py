@@ -85,7 +85,6 @@ class Overview:
     def __init__(self, state_thread: StateThread, shares: CurrentShares) -> None:
         self._state_thread, self._shares = state_thread, shares
         self.users: dict[str, dict[str, Any]] = {}  # the share of each user
-        self.is_closing = False
         self._latest: dict[str, Any] = {}
         self._fault = ""
         self._fresh_until = -inf
@@ -142,7 +141,7 @@ class Overview:
         if self._latest:  # at most a minute old; a new one follows
             before = _event({**self._latest, **added()})
             yield before
-        while not self.is_closing:
+        while not self._closed.is_set():
             try:
                 content = before
                 if admit(size):
@@ -164,7 +163,6 @@ class Overview:
 
     def close(self) -> None:
         """End all streams."""
-        self.is_closing = True
         self._closed.set()
 
     async def _compute(self) -> None:
@@ -244,17 +242,14 @@ def _summary(
         (user for user in users.values() if user["waiting"] or user["running"]),
         key=lambda user: (not user["is_short"], user["held"] - user["fair"], user["name"]),
     )
-    reasons = copy.withheld | {"too_large": question.too_large}
-    waiting = sum(copy.pending.values())
-    reasons["room"] = waiting - sum(reasons.values())
     groups = sorted(groups, key=lambda group: (-group.states.total(), str(group.labels)))
     summary = {
         "policy": policy,
         "mechanism": shares.mechanism,
         "proof_holds": None if shares.certificate is None else shares.certificate.holds,
-        "waiting": waiting,
+        "waiting": sum(copy.pending.values()),
         "running": int(question.running.sum()),
-        "reasons": reasons,
+        "reasons": copy.reasons,
         "capacity": dict(zip(copy.resources, question.amount.tolist(), strict=True)),
         "used": dict(zip(copy.resources, question.used.tolist(), strict=True)),
         "servers": copy.servers,

@@ -94,9 +94,17 @@ class QueuedRequest:
     arrived: float
     seconds: float = 0.0  # that it has kept the state's thread busy
 
-    def fail(self, fault: Exception) -> None:
-        if not self.outcome.done() and self.outcome.set_running_or_notify_cancel():
+    def settle(self, answer: Any, fault: Exception | None = None) -> None:
+        """Give the answer, or the fault, to the caller if it still waits."""
+        if self.outcome.done() or not self.outcome.set_running_or_notify_cancel():
+            return
+        if fault is None:
+            self.outcome.set_result(answer)
+        else:
             self.outcome.set_exception(fault)
+
+    def fail(self, fault: Exception) -> None:
+        self.settle(None, fault)
 
 
 async def _charged(queue: Callable[[], QueuedRequest]) -> Any:
@@ -266,7 +274,7 @@ class StateThread:
         if not self.ready:
             queued.fail(UnavailableError(self.fault))
             return
-        if not queued.outcome.set_running_or_notify_cancel():
+        if queued.outcome.cancelled():
             return
         tx, since = Transaction(self.state, self._next_time(), Batch()), monotonic()
         answer, refused = None, None
@@ -280,10 +288,7 @@ class StateThread:
             refused = UnavailableError(INTERNAL)
             self._rebuild()
         queued.seconds = monotonic() - since
-        if refused is None:
-            queued.outcome.set_result(answer)
-        else:
-            queued.outcome.set_exception(refused)
+        queued.settle(answer, refused)
 
     def _carry_out(self, requests: list[QueuedRequest]) -> None:
         """Carry out requests together; if that fails, one by one."""
@@ -308,7 +313,7 @@ class StateThread:
         """Carry out requests, place tasks, write events, and answer; return the fault if any."""
         began = monotonic()
         tx = Transaction(self.state, self._next_time(), Batch())
-        done: list[tuple[Future[Any], Any, FairleadError | None]] = []
+        done: list[tuple[QueuedRequest, Any, FairleadError | None]] = []
         changing: list[float] = []  # arrivals of the requests that changed something
         try:
             for queued in requests:
@@ -323,9 +328,9 @@ class StateThread:
                         if queued.key and len(tx.batch.events) > before:
                             written = Answer(queued.digest, to_json(answer))
                             tx.batch.answers[queued.key] = written
-                    done.append((queued.outcome, answer, None))
+                    done.append((queued, answer, None))
                 except FairleadError as fault:
-                    done.append((queued.outcome, None, fault))
+                    done.append((queued, None, fault))
                 queued.seconds += monotonic() - since
                 if len(tx.batch.events) > before:
                     changing.append(queued.arrived)
@@ -352,13 +357,8 @@ class StateThread:
             LOG.exception("a request failed unexpectedly")
             return UnavailableError(INTERNAL)
         self._publish(effects)
-        for outcome, answer, refused in done:
-            if not outcome.set_running_or_notify_cancel():
-                continue
-            if refused is None:
-                outcome.set_result(answer)
-            else:
-                outcome.set_exception(refused)
+        for queued, answer, refused in done:
+            queued.settle(answer, refused)
         if self.journal.seq - self._saved >= SNAPSHOT_EVENTS:
             self._save_in_fork()
         return None

@@ -13,6 +13,7 @@ NAME = r"^[^\x00-\x1f\x7f-\x9f/]+$"
 JOB_ID = r"^[1-9][0-9]{0,17}$"
 # Why a task is to stop: for another one, or by Ctrl-C in the terminal that runs it.
 PREEMPTED, INTERRUPTED = "preempted", "interrupted"
+STOPPED = frozenset({"cancelled", INTERRUPTED, PREEMPTED})  # why attempts are stopped
 
 
 def check_weight(weight: float, what: str) -> None:

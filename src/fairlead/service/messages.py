@@ -614,14 +614,9 @@ class WhatIfRequest(Strict):
         return self
 
 
-class UserShareView(BaseModel):
+class UserShareView(UserView):
     """A user's weight and tasks, and its held and fair parts of the cluster."""
 
-    name: str
-    weight: float
-    queue: str | None
-    pending: int
-    running: int
     held: float
     fair: float
     is_short: bool

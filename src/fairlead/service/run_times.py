@@ -18,6 +18,7 @@ from itertools import chain
 from math import log
 from posixpath import basename
 
+from fairlead.service.bounds import STOPPED
 from fairlead.service.jobs import EndedAttempt, JobGroup, Running
 
 KEPT = 200  # run times of tasks that are alike; earlier ones are forgotten
@@ -28,8 +29,6 @@ SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
 # The program is a later word.
 STARTERS = frozenset({"env", "exec", "nice", "nohup", "time", "mpirun", "mpiexec", "torchrun"})
 INTERPRETERS = ("python", "Rscript", "perl", "ruby", "julia", "java", "node", "octave", "matlab")
-# Reasons of attempts that were stopped: how long they would have run is not known.
-STOPPED = frozenset({"cancelled", "interrupted", "preempted"})
 
 
 class Survival:
@@ -114,7 +113,7 @@ class RunTimes:
         self._seen: OrderedDict[Hashable, Seen] = OrderedDict()
 
     def add(self, attempt: EndedAttempt) -> None:
-        """Count an ended attempt, unless it was lost or stopped."""
+        """Count an ended attempt, unless it was lost or stopped, and might have run longer."""
         if attempt.status is None or attempt.reason in STOPPED:
             return
         self.ended += 1

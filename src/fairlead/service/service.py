@@ -512,13 +512,7 @@ class Service:
         def read(tx: Transaction) -> dict[str, Any]:
             if name not in tx.state.users:
                 raise MissingError(f"there is no user {name!r:.60}")
-            return {
-                "name": name,
-                "weight": tx.state.users[name],
-                "queue": tx.state.queue_of.get(name),
-                "pending": tx.state.pending[name],
-                "running": tx.state.running[name],
-            }
+            return _user_view(tx.state, name)
 
         found = await self.state_thread.ask(read)
         await self.overview.latest()
@@ -617,17 +611,17 @@ def _check_live_jobs(state: ServiceState, more: Mapping[str, int]) -> None:
 
 def user_views(tx: Transaction) -> list[dict[str, Any]]:
     """Return all users as the API shows them."""
-    pending, running = tx.state.pending, tx.state.running
-    return [
-        {
-            "name": name,
-            "weight": weight,
-            "queue": tx.state.queue_of.get(name),
-            "pending": pending[name],
-            "running": running[name],
-        }
-        for name, weight in tx.state.users.items()
-    ]
+    return [_user_view(tx.state, name) for name in tx.state.users]
+
+
+def _user_view(state: ServiceState, name: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "weight": state.users[name],
+        "queue": state.queue_of.get(name),
+        "pending": state.pending[name],
+        "running": state.running[name],
+    }
 
 
 def server_views(tx: Transaction) -> list[dict[str, Any]]:

@@ -14,7 +14,8 @@ import fcntl
 import os
 import shutil
 import sqlite3
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -139,6 +140,21 @@ answers = sql.Table(
     sql.Column("body", sql.LargeBinary, nullable=False),
     sql.Column("checksum", sql.Integer),  # of key, digest and body
 )
+
+
+class JournalError(Exception):
+    """The journal could not be written; nothing of the change is in it."""
+
+
+@contextmanager
+def journal_errors() -> Iterator[None]:
+    """Raise `JournalError`, without paths, for a fault of SQLite or of the disk."""
+    try:
+        yield
+    except OSError as fault:
+        raise JournalError(fault.strerror or type(fault).__name__) from None
+    except sql.exc.SQLAlchemyError as fault:
+        raise JournalError(str(getattr(fault, "orig", None) or fault)) from None
 
 
 def columns_of(connection: sql.Connection, table: str) -> list[str]:

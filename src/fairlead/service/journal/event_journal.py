@@ -34,18 +34,19 @@ from fairlead.service.journal._journal_file import (
     attempts,
     columns_of,
     events,
+    journal_errors,
     meta,
     snapshot_parts,
 )
 from fairlead.service.journal.earlier_journal import earlier_state, starts_of_running
 from fairlead.service.journal.job_records import JobRecords
 from fairlead.service.journal.notices import Notices
-from fairlead.service.journal.samples import ClusterSample, Samples, UserShare
-from fairlead.service.journal.share_records import ShareHours, ShareRecords
+from fairlead.service.journal.samples import Samples, ShareRecords
 from fairlead.service.journal.tokens import Tokens
 from fairlead.service.service_state import ServiceState
 
 LOG = logging.getLogger("fairlead.service")
+JournalError = journal_file.JournalError
 FORMAT, EARLIER_FORMAT = "2", "1"
 PART_BYTES = 2**20  # of a snapshot, written at once
 EARLIER = (
@@ -60,10 +61,6 @@ EVENTS_AT_ONCE = 500  # few enough to stay in the processor's cache
 NEWEST_SNAPSHOTS = 2  # kept for recovery
 OLDEST_SNAPSHOTS = 2  # kept, where replays start, now and after older events are deleted
 DELETED_AT_ONCE = 10_000  # events in one transaction, which takes some 20 ms
-
-
-class JournalError(Exception):
-    """A batch could not be written; nothing of it is in the journal."""
 
 
 class Answer(NamedTuple):
@@ -252,70 +249,47 @@ class Journal:
             rows.append((seq, now, kind, body, digest))
         at = time.time()
         kept = [(key, a.digest, at, a.body, _checksum(key, a)) for key, a in batch.answers.items()]
-        try:
-            with self._engine.begin() as connection:
-                write = connection.exec_driver_sql
-                if rows:
-                    columns = "(seq, now, kind, body, digest)"
-                    write(f"INSERT INTO events {columns} VALUES (?, ?, ?, ?, ?)", rows)
-                # Of the wall clock, which may be behind the times of events; see `StateThread`.
-                behind = min(at - last, 0.0) if rows else 0.0
-                self.jobs.insert(connection, batch.specs)
-                self.jobs.insert_attempts(connection, effects.attempts, behind)
-                self.jobs.record_ended(connection, effects.ended, last)
-                self.notices.insert_ends(connection, effects.ended, at)
-                if kept:
-                    columns = "(key, digest, at, body, checksum)"
-                    write(f"INSERT OR REPLACE INTO answers {columns} VALUES (?, ?, ?, ?, ?)", kept)
-        except (sql.exc.OperationalError, sql.exc.IntegrityError, OSError) as fault:
-            raise _unwritten(fault) from None
+        with journal_errors(), self._engine.begin() as connection:
+            write = connection.exec_driver_sql
+            if rows:
+                columns = "(seq, now, kind, body, digest)"
+                write(f"INSERT INTO events {columns} VALUES (?, ?, ?, ?, ?)", rows)
+            # Of the wall clock, which may be behind the times of events; see `StateThread`.
+            behind = min(at - last, 0.0) if rows else 0.0
+            self.jobs.insert(connection, batch.specs)
+            self.jobs.insert_attempts(connection, effects.attempts, behind)
+            self.jobs.record_ended(connection, effects.ended, last)
+            self.notices.insert_ends(connection, effects.ended, at)
+            if kept:
+                columns = "(key, digest, at, body, checksum)"
+                write(f"INSERT OR REPLACE INTO answers {columns} VALUES (?, ?, ?, ?, ?)", kept)
         self.seq, self.last, self._digest = seq, last, digest
         if self._acknowledged is not None and rows:
             journal_file.acknowledge(self._acknowledged, seq)
         self.jobs.cache({job: spec for job, (*_, spec) in batch.specs.items()}, effects.ended)
 
+    @journal_errors()
     def save(self, seq: int, parts: Iterable[bytes]) -> None:
         """Save a snapshot of the state after an event, so that restarts are quick."""
-        try:
-            self.snapshots.save(seq, parts)
-            with self._engine.begin() as connection:
-                aged = answers.c.at < time.time() - ANSWERS_AGE
-                connection.execute(sql.delete(answers).where(aged))
-        except (sql.exc.SQLAlchemyError, OSError) as fault:
-            raise _unwritten(fault) from None
+        self.snapshots.save(seq, parts)
+        with self._engine.begin() as connection:
+            aged = answers.c.at < time.time() - ANSWERS_AGE
+            connection.execute(sql.delete(answers).where(aged))
 
-    def add_shares(self, time: float, rows: Iterable[ShareHours]) -> None:
-        """Add users' share hours to those of the hour of a time."""
-        try:
-            self.shares.add(time, rows)
-        except (sql.exc.SQLAlchemyError, OSError) as fault:
-            raise _unwritten(fault) from None
-
-    def add_sample(self, time: float, cluster: ClusterSample, shares: Iterable[UserShare]) -> None:
-        """Add a sample of the cluster and of users' shares."""
-        try:
-            self.samples.add(time, cluster, shares)
-        except (sql.exc.SQLAlchemyError, OSError) as fault:
-            raise _unwritten(fault) from None
-
+    @journal_errors()
     def add_alerts(self, changes: Iterable[tuple[str, Alert, float]], present: bytes) -> None:
         """Write changes of alerts as notices, each with its time, and the present alerts."""
-        try:
-            with self._engine.begin() as connection:
-                for what, alert, now in changes:
-                    content = {"type": what, "alert": alert._asdict()}
-                    self.notices.insert_alert(connection, alert.user, content, now)
-                _keep(connection, ALERTS, present.decode())
-        except (sql.exc.SQLAlchemyError, OSError) as fault:
-            raise _unwritten(fault) from None
+        with self._engine.begin() as connection:
+            for what, alert, now in changes:
+                content = {"type": what, "alert": alert._asdict()}
+                self.notices.insert_alert(connection, alert.user, content, now)
+            _keep(connection, ALERTS, present.decode())
 
+    @journal_errors()
     def keep(self, key: str, value: str) -> None:
         """Keep a text under a key, such as `FORECASTS`, instead of an earlier one."""
-        try:
-            with self._engine.begin() as connection:
-                _keep(connection, key, value)
-        except (sql.exc.SQLAlchemyError, OSError) as fault:
-            raise _unwritten(fault) from None
+        with self._engine.begin() as connection:
+            _keep(connection, key, value)
 
     def kept(self, key: str) -> str:
         """Return the text that is kept under a key; empty if there is none."""
@@ -328,6 +302,7 @@ class Journal:
         files = (real, real.with_name(f"{real.name}-wal"))
         return sum(file.stat().st_size for file in files if file.exists())
 
+    @journal_errors()
     def delete_old(self, before: float) -> None:
         """Delete jobs that ended before a time, and the events that no replay needs any more.
 
@@ -335,23 +310,20 @@ class Journal:
         Both this snapshot and a newer one must be sound. Deletions are small transactions, so that
         commits of the service never wait for long.
         """
-        try:
-            self.jobs.delete_old(before)
-            self.shares.delete_before(before)
-            first, seqs = self._first(), self.snapshots.seqs()
-            old = [seq for seq in seqs if seq > first and self._time_of(seq) < before]
-            if not old:
-                return
-            sound = [seq for seq, _ in self.snapshots.sound()]
-            begin = max(set(old).intersection(sound[:-1]), default=first)
-            for at in range(first, begin, DELETED_AT_ONCE):
-                part = events.c.seq < min(at + DELETED_AT_ONCE, begin)
-                with self._engine.begin() as connection:
-                    connection.execute(sql.delete(events).where(part))
-            if begin > first:
-                self.snapshots.delete_before(begin)
-        except sql.exc.SQLAlchemyError as fault:
-            raise _unwritten(fault) from None
+        self.jobs.delete_old(before)
+        self.shares.delete_before(before)
+        first, seqs = self._first(), self.snapshots.seqs()
+        old = [seq for seq in seqs if seq > first and self._time_of(seq) < before]
+        if not old:
+            return
+        sound = [seq for seq, _ in self.snapshots.sound()]
+        begin = max(set(old).intersection(sound[:-1]), default=first)
+        for at in range(first, begin, DELETED_AT_ONCE):
+            part = events.c.seq < min(at + DELETED_AT_ONCE, begin)
+            with self._engine.begin() as connection:
+                connection.execute(sql.delete(events).where(part))
+        if begin > first:
+            self.snapshots.delete_before(begin)
 
     # Reading
 
@@ -494,13 +466,6 @@ def _keep(connection: sql.Connection, key: str, value: str) -> None:
     kept = sqlite.insert(meta).values(key=key, value=value)
     new = {"value": kept.excluded.value}
     connection.execute(kept.on_conflict_do_update(["key"], set_=new))
-
-
-def _unwritten(fault: Exception) -> JournalError:
-    """Return the error for a failed write, without paths."""
-    if isinstance(fault, OSError):
-        return JournalError(fault.strerror or type(fault).__name__)
-    return JournalError(str(getattr(fault, "orig", None) or fault))
 
 
 def reading(path: Path) -> closing[Journal]:

@@ -1,7 +1,8 @@
-"""Samples in the journal of the cluster and of users' shares, for pictures of the last days.
+"""Samples in the journal of the cluster and of users' shares, and what users held by the hour.
 
-There is one sample in each slot of five minutes, the last one taken in it. Samples are kept for
-eight days, and in each slot only the shares of the users with the largest ones.
+Samples are for pictures of the last days. There is one sample in each slot of five minutes, the
+last one taken in it. Samples are kept for eight days, and in each slot only the shares of the users
+with the largest ones.
 """
 
 from __future__ import annotations
@@ -12,14 +13,21 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sql
 from pydantic_core import from_json, to_json
+from sqlalchemy.dialects import sqlite
 
-from fairlead.service.journal._journal_file import cluster_samples, share_samples
+from fairlead.service.journal._journal_file import (
+    cluster_samples,
+    journal_errors,
+    share_hours,
+    share_samples,
+)
 
 SLOT_SECONDS = 300
 KEPT_SECONDS = 8 * 86400
 KEPT_USERS = 100  # of a slot
 POINTS = 300  # of an answer, at most
 DRAWN_USERS = 8  # of an answer
+SECONDS_PER_HOUR = 3600
 
 
 class ClusterSample(NamedTuple):
@@ -46,6 +54,7 @@ class Samples:
     def __init__(self, engine: sql.Engine) -> None:
         self._engine = engine
 
+    @journal_errors()
     def add(self, time: float, cluster: ClusterSample, shares: Iterable[UserShare]) -> None:
         """Replace the sample of a time's slot, in Unix seconds; delete old samples."""
         slot = int(time // SLOT_SECONDS)
@@ -156,3 +165,50 @@ class Steps:
         """Return the step of a time; None beyond the period, as of a clock that was set back."""
         step = int(time // self._width) - self._first
         return step if 0 <= step < len(self.times) else None
+
+
+class ShareHours(NamedTuple):
+    """A user's dominant share and its fair one over some time, in hours of the whole cluster.
+
+    `active` counts the hours in which the user held anything or was due anything.
+    """
+
+    user: str
+    active: float
+    held: float
+    fair: float
+
+
+class ShareRecords:
+    """Share hours of users by the hour in a journal's file; any thread may use it."""
+
+    def __init__(self, engine: sql.Engine) -> None:
+        self._engine = engine
+
+    @journal_errors()
+    def add(self, time: float, rows: Iterable[ShareHours]) -> None:
+        """Add the hours of users to those of the hour of a time, in Unix seconds."""
+        hour = int(time // SECONDS_PER_HOUR)
+        with self._engine.begin() as connection:
+            for row in rows:
+                values = {"hour": hour, **row._asdict()}
+                names = ("active", "held", "fair")
+                sums = {name: share_hours.c[name] + values[name] for name in names}
+                added = sqlite.insert(share_hours).values(**values)
+                connection.execute(added.on_conflict_do_update(["hour", "user"], set_=sums))
+
+    def since(self, time: float) -> list[ShareHours]:
+        """Return the sums of all users since the beginning of the hour of a time, by name."""
+        names = (share_hours.c.active, share_hours.c.held, share_hours.c.fair)
+        sums = (sql.func.sum(column).label(column.name) for column in names)
+        chosen = sql.select(share_hours.c.user, *sums).group_by(share_hours.c.user)
+        chosen = chosen.where(share_hours.c.hour >= int(time // SECONDS_PER_HOUR))
+        with self._engine.connect() as connection:
+            rows = connection.execute(chosen.order_by(share_hours.c.user))
+            return [ShareHours(*row) for row in rows]
+
+    def delete_before(self, time: float) -> None:
+        """Delete the hours before that of a time."""
+        old = share_hours.c.hour < int(time // SECONDS_PER_HOUR)
+        with self._engine.begin() as connection:
+            connection.execute(sql.delete(share_hours).where(old))
