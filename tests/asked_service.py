@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from functools import partial, wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -122,6 +123,13 @@ def with_tokens(folder: Path) -> None:
     for name, (role, subject) in ROLES.items():
         journal.tokens.add(Token(name, role, subject), f"secret-{name}")
     journal.close()
+
+
+def change(path: Path, *statements: str) -> None:
+    """Change the tables of a journal."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for statement in statements:
+            connection.execute(statement)
 
 
 def served(

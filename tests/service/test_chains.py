@@ -38,15 +38,6 @@ def test_a_failed_job_ends_a_chain_of_5000() -> None:
     assert (state.jobs, state.pending, state._dependents) == ({}, {"ana": 0}, {})
 
 
-def test_a_cancelled_job_ends_a_chain_of_5000() -> None:
-    state = ServiceState.restore(chained(LONG).snapshot())
-    state.apply("cancel", {"job": 1}, 1.0)
-    ended = reasons(state)
-    assert ended[:2] == [(1, "cancelled"), (2, "job 1 cancelled")]
-    assert len(ended) == LONG
-    assert not state.jobs
-
-
 def ends(
     job: int, why: str, state: str, after: dict[int, list[int]], order: Ended, over: set[int]
 ) -> None:

@@ -324,6 +324,10 @@ def test_root_names_the_user_of_a_job(
     assert json.loads(typed("jobs", "--all", "--json")[1])["jobs"] == before
 
 
+EXPECTED = {"not_before": 0.0, "expected": 4600.0, "earliest": None, "rests_on": 1234}
+INTERVAL = {"earliest": 2800.0, "latest": 8200.0, "starts": 9000.0}
+
+
 @pytest.mark.parametrize(
     ("told", "says"),
     [
@@ -333,6 +337,10 @@ def test_root_names_the_user_of_a_job(
         ({"not_before": 1060.0, "reason": "why"}, "; not before AT, in 60 s; why"),
         ({"reason": "it waits for job 1"}, "is pending: it waits for job 1"),
         ({"never": True, "reason": "why"}, "cannot start on the present servers: why"),
+        (EXPECTED, "in 60 min (a rough guess until 20 starts were forecast), going by the run"),
+        (EXPECTED | INTERVAL, ", and four times in five in 30 min to 2 h, going by"),
+        (EXPECTED | INTERVAL, "at the latest, by time limits, if no other job comes"),
+        (EXPECTED | {"earliest": 1000.0, "latest": 8200.0}, "four times in five within 2 h"),
     ],
 )
 def test_when_is_said_in_a_line(told: dict[str, object], says: str) -> None:

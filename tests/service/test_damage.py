@@ -13,6 +13,7 @@ import pytest
 from pydantic_core import to_json
 
 import fairlead.service._state_thread
+from asked_service import change
 from fairlead.errors import InputError
 from fairlead.service._state_thread import StateThread, Transaction
 from fairlead.service.jobs import Effects
@@ -37,7 +38,7 @@ def refused(path: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("statement", "says"),
     [
         (
             "UPDATE events SET body = replace(body, '1.0', '2.0') WHERE seq = 7",
@@ -49,11 +50,10 @@ def refused(path: Path) -> str:
         ("DELETE FROM events WHERE seq > 15", "lacks events 16 to 20"),
     ],
 )
-def test_changed_and_missing_events_are_named(tmp_path: Path, change: str, says: str) -> None:
+def test_changed_and_missing_events_are_named(tmp_path: Path, statement: str, says: str) -> None:
     path = tmp_path / "j.db"
     write(path)
-    with sqlite3.connect(path) as connection:
-        connection.execute(change)
+    change(path, statement)
     assert says in refused(path)
 
 

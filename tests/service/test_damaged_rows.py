@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import logging
-import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from asked_service import Asked, run, served
+from asked_service import Asked, change, run, served
+from fairlead.errors import InputError
 from fairlead.service.journal.event_journal import Journal
 from fairlead.service.journal.job_records import DAMAGED
 from fairlead.service.journal.tokens import Token
 
 FLIPPED = "UPDATE jobs SET spec = CAST(replace(spec, 'AAAA', 'AAAC') AS BLOB)"
 BROKEN = "UPDATE jobs SET spec = CAST(substr(spec, 2) AS BLOB)"
-
-
-def change(folder: Path, *statements: str) -> None:
-    with sqlite3.connect(folder / "j.db") as connection:
-        for statement in statements:
-            connection.execute(statement)
 
 
 def with_a_job(folder: Path, **job: Any) -> None:
@@ -37,7 +31,7 @@ def test_a_damaged_command_fails_its_job(
     tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with_a_job(tmp_path)
-    change(tmp_path, damage)
+    change(tmp_path / "j.db", damage)
 
     async def test(ask: Asked) -> None:
         assert "damaged" in caplog.text  # already at the start
@@ -62,7 +56,7 @@ def test_a_damaged_command_fails_its_job(
 def test_other_jobs_start_beside_a_damaged_one(tmp_path: Path) -> None:
     with_a_job(tmp_path)
     with_a_job(tmp_path)
-    change(tmp_path, f"{FLIPPED} WHERE id = 1")
+    change(tmp_path / "j.db", f"{FLIPPED} WHERE id = 1")
 
     async def test(ask: Asked) -> None:
         orders = await ask.sync(await ask.join("a"))
@@ -76,7 +70,7 @@ def test_other_jobs_start_beside_a_damaged_one(tmp_path: Path) -> None:
 
 def test_a_large_damaged_job_can_be_cancelled(tmp_path: Path) -> None:
     with_a_job(tmp_path, environment={"a": "AAAA" * 2000})
-    change(tmp_path, BROKEN)
+    change(tmp_path / "j.db", BROKEN)
 
     async def test(ask: Asked) -> None:
         await ask("POST", "/v1/jobs/1/cancel")
@@ -95,18 +89,26 @@ def test_the_kept_part_of_an_ended_job_has_a_digest(tmp_path: Path) -> None:
     run(tmp_path, test)
     with closing(Journal(tmp_path / "j.db")) as journal:
         assert journal.jobs.specs([1])[1]["command"] == ["AAAA"]
-    change(tmp_path, FLIPPED)
+    change(tmp_path / "j.db", FLIPPED)
     with closing(Journal(tmp_path / "j.db")) as journal:
         assert journal.jobs.specs([1]) == {}
 
 
 @pytest.mark.parametrize("what", ["role = 'user'", "subject = 'bo'", "name = 'bo'"])
-def test_a_damaged_token_admits_no_caller(tmp_path: Path, what: str) -> None:
-    with closing(Journal(tmp_path / "j.db")) as journal:
-        journal.tokens.add(Token("ana", "admin", "ana"), "secret")
-        assert len(journal.tokens.all()) == 1
-    change(tmp_path, f"UPDATE tokens SET {what}")
-    with closing(Journal(tmp_path / "j.db")) as journal:
+def test_a_damaged_token_admits_no_caller(
+    tmp_path: Path, what: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It counts as none, so that the last good token of an admin stays."""
+    path = tmp_path / "j.db"
+    with closing(Journal(path)) as journal:
+        for name in ("ana", "boss"):
+            journal.tokens.add(Token(name, "admin", name), f"secret-{name}")
+        change(path, f"UPDATE tokens SET {what} WHERE name = 'ana'")
+        assert list(journal.tokens.all().values()) == [Token("boss", "admin", "boss")]
+        assert "is damaged, and admits no caller" in caplog.text
+        with pytest.raises(InputError, match="last token of an admin"):
+            journal.tokens.remove("boss")
+        change(path, "UPDATE tokens SET checksum = 0")
         assert journal.tokens.all() == {}
         assert journal.tokens.is_closed()
 
@@ -116,7 +118,10 @@ def test_a_damaged_token_admits_no_caller(tmp_path: Path, what: str) -> None:
 async def test_a_damaged_answer_repeats_no_request(ask: Asked, tmp_path: Path, column: str) -> None:
     once = {"Idempotency-Key": "k"}
     assert await ask.submit(headers=once) == await ask.submit(headers=once) == ["1"]
-    change(tmp_path, f"UPDATE answers SET {column} = CAST(replace({column}, '1', '2') AS BLOB)")
+    change(
+        tmp_path / "j.db",
+        f"UPDATE answers SET {column} = CAST(replace({column}, '1', '2') AS BLOB)",
+    )
     await ask.refused(headers=once)
     assert len((await ask("GET", "/v1/jobs"))["jobs"]) == 1
 
@@ -125,7 +130,9 @@ async def test_a_damaged_answer_repeats_no_request(ask: Asked, tmp_path: Path, c
 async def test_a_damaged_outcome_spoils_no_list(ask: Asked, tmp_path: Path) -> None:
     for job in await ask.submit({}, {}):
         await ask("POST", f"/v1/jobs/{job}/cancel")
-    change(tmp_path, "UPDATE jobs SET outcome = CAST(substr(outcome, 2) AS BLOB) WHERE id = 1")
+    change(
+        tmp_path / "j.db", "UPDATE jobs SET outcome = CAST(substr(outcome, 2) AS BLOB) WHERE id = 1"
+    )
     assert [job["id"] for job in (await ask("GET", "/v1/jobs?all=true"))["jobs"]] == ["2"]
     await ask("GET", "/v1/jobs/1", status=404)
     await ask.refused({"after": ["1"]})

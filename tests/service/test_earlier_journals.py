@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 from pydantic_core import from_json, to_json
 
+from asked_service import change
 from fairlead.cli.main import run
 from fairlead.errors import InputError
 from fairlead.service._state_snapshot import HEAD, split
@@ -74,12 +74,6 @@ def earlier_snapshot(state: ServiceState, elsewhere: str) -> bytes:
     mark = b"fairlead scheduler snapshot\n" + (6).to_bytes(8, "little")
     theirs = mark + len(scheduler).to_bytes(8, "little") + scheduler + bytes(64)
     return len(ours).to_bytes(HEAD, "big") + ours + theirs
-
-
-def change(path: Path, *statements: str) -> None:
-    with closing(sqlite3.connect(path)) as connection, connection:
-        for statement in statements:
-            connection.execute(statement)
 
 
 def starts(path: Path) -> list[tuple[str, str, float]]:

@@ -43,20 +43,24 @@ def start_as_ordinary_user(cluster: Cluster, name: str = "a") -> None:
 
 
 def test_a_task_cannot_read_its_workers_token(cluster: Cluster) -> None:
-    """One worker has its token in its environment, and one in a file."""
+    """One worker has its token in its environment, and one in a file, which goes first."""
     made = cluster.run("token", "add", "a", "--role", "worker", "--db", str(cluster.db))
     secret = made.stdout.strip()
     cluster.start_service()
     file = cluster.folder / "token"
-    file.write_text(secret)
+    file.write_text(f"{secret}\nof both servers\n")
     file.chmod(0o600)
     if IS_ROOT:
         os.chown(file, NOBODY, NOBODY)
-    tokens = {"a": ("FAIRLEAD_TOKEN", secret), "b": ("FAIRLEAD_TOKEN_FILE", str(file))}
-    for server, (name, value) in tokens.items():
-        cluster.environment[name] = value
+    tokens = {
+        "a": {"FAIRLEAD_TOKEN": secret},
+        "b": {"FAIRLEAD_TOKEN": "of-another", "FAIRLEAD_TOKEN_FILE": str(file)},
+    }
+    for server, environment in tokens.items():
+        cluster.environment |= environment
         start_as_ordinary_user(cluster, server)
-        del cluster.environment[name]
+        for name in environment:
+            del cluster.environment[name]
     with cluster.client() as client:
         until(lambda: len(client.servers()) == 2)
         for server in tokens:
@@ -68,25 +72,6 @@ def test_a_task_cannot_read_its_workers_token(cluster: Cluster) -> None:
             assert "own" in said
             assert "stolen" not in said
             assert secret not in said
-
-
-def test_a_worker_shows_the_token_of_its_file(cluster: Cluster) -> None:
-    tokens = {}
-    for words in (("boss", "--role", "admin"), ("a", "--role", "worker", "--for-server", "a")):
-        made = cluster.run("token", "add", *words, "--db", str(cluster.db))
-        tokens[words[0]] = made.stdout.strip()
-    cluster.start_service()
-    file = cluster.folder / "token"
-    file.write_text(f"{tokens['a']}\nof server a\n")
-    file.chmod(0o600)
-    cluster.environment["FAIRLEAD_TOKEN"] = "of-another"
-    cluster.start_worker("a", "--token-file", str(file))
-    cluster.environment["FAIRLEAD_TOKEN"] = tokens["boss"]
-    until(lambda: "ready" in cluster.run("servers").stdout)
-    words = ("submit", "--user", "ana", "--chdir", "/tmp", "--", "env")
-    job = cluster.run(*words).stdout.strip()
-    assert cluster.run("wait", job).returncode == 0
-    assert "FAIRLEAD_TOKEN" not in cluster.run("logs", job).stdout
 
 
 def test_a_workers_memory_is_hidden_before_the_rest() -> None:

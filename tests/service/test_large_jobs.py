@@ -86,13 +86,3 @@ def test_holds_of_a_long_job_keep_no_lists() -> None:
     entries = state.jobs[1].entries.values()
     assert sum(len(entry.indices) for entry in entries) == 5000 - 20
     assert ServiceState.restore(state.snapshot()).snapshot() == state.snapshot()
-
-
-def test_a_held_job_that_runs_is_counted_after_a_restore() -> None:
-    state = with_servers(a=2)
-    submit(state, tasks=5)
-    assert len(place(state)) == 2
-    state.apply("hold", {"job": 1}, 1.0)
-    again = ServiceState.restore(state.snapshot())
-    check(again)
-    assert again.withheld == state.withheld == {"stopping": 0, "after": 0, "held": 3}

@@ -18,7 +18,7 @@ from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from asked_service import Asked, as_, run, served, with_tokens
+from asked_service import Asked, as_, run, served
 from fairlead.errors import InputError
 from fairlead.service import rate_limits, sessions
 from fairlead.service.http import access, serving
@@ -48,8 +48,9 @@ async def test_references_of_a_request_are_bounded(ask: Asked) -> None:
     await ask.submit(*[{"after": ids}] * 100)
 
 
-def test_ended_jobs_are_looked_up_once_a_request(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@served
+async def test_ended_jobs_are_looked_up_once_a_request(
+    ask: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []
     found = JobRecords.outcomes
@@ -61,17 +62,12 @@ def test_ended_jobs_are_looked_up_once_a_request(
 
     monkeypatch.setattr(JobRecords, "outcomes", counted)
 
-    async def test(ask: Asked) -> None:
-        session = await ask.join("a", cpu=8)
-        ids = await ask.submit(*[{"cpu": 0.01}] * 50)
-        orders = await ask.sync(session)
-        ended = [[*start[1], 0, ""] for start in orders["start"]]
-        await ask.sync(session, orders["seen"], ended)
-        await ask.submit(*[{"after": ids}] * 100)
-        view = await ask("GET", "/v1/jobs/51")
-        assert view["after"] == []
-
-    run(tmp_path, test)
+    session = await ask.join("a", cpu=8)
+    ids = await ask.submit(*[{"cpu": 0.01}] * 50)
+    orders = await ask.sync(session)
+    await ask.sync(session, orders["seen"], [[*start[1], 0, ""] for start in orders["start"]])
+    await ask.submit(*[{"after": ids}] * 100)
+    assert (await ask("GET", "/v1/jobs/51"))["after"] == []
     assert asked == [0, 50, 0]  # beside the engine 50, and in its thread none
 
 
@@ -170,8 +166,8 @@ def test_the_last_admin_stays_and_tokens_close_the_service(tmp_path: Path) -> No
     run(tmp_path, test)
 
 
-def test_without_a_token_no_body_is_read(tmp_path: Path) -> None:
-    with_tokens(tmp_path)
+@served(tokens=True)
+async def test_without_a_token_no_body_is_read(ask: Asked) -> None:
     was_read = False
 
     async def body() -> Any:
@@ -179,12 +175,7 @@ def test_without_a_token_no_body_is_read(tmp_path: Path) -> None:
         was_read = True
         yield b"{}"
 
-    async def test(ask: Asked) -> None:
-        headers = {"Authorization": "Bearer wrong"}
-        answer = await ask.http.post("/v1/jobs", content=body(), headers=headers)
-        assert answer.status_code == 401
-
-    run(tmp_path, test)
+    await ask("POST", "/v1/jobs", content=body(), status=401, **as_("nobody"))
     assert not was_read
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import ExitStack
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -142,31 +141,27 @@ async def test_streams_end_with_the_service(ask: Asked) -> None:
         assert len([piece async for piece in events]) <= 1
 
 
-def test_streams_of_a_caller_are_bounded(tmp_path: Path) -> None:
+def test_streams_of_a_caller_are_bounded(cluster: Cluster) -> None:
     """Over sockets: the ninth is refused until one is closed; a removed token ends its streams."""
-    cluster = Cluster(tmp_path)
     cluster.start_service()
-    try:
-        made = cluster.run("token", "add", "ana", "--role", "user", "--db", str(cluster.db))
-        headers = {"Authorization": f"Bearer {made.stdout.strip()}"}
-        with ExitStack() as stack, httpx.Client(base_url=cluster.url, headers=headers) as client:
-            until(lambda: client.get("/v1/whoami").status_code == 200)
-            most = overview_module.STREAMS_OF_A_CALLER
-            streams = [stack.enter_context(client.stream("GET", "/v1/live")) for _ in range(most)]
-            assert [stream.status_code for stream in streams] == [200] * most
-            assert client.get("/v1/live").status_code == 429
-            streams[0].close()
+    made = cluster.run("token", "add", "ana", "--role", "user", "--db", str(cluster.db))
+    headers = {"Authorization": f"Bearer {made.stdout.strip()}"}
+    with ExitStack() as stack, httpx.Client(base_url=cluster.url, headers=headers) as client:
+        until(lambda: client.get("/v1/whoami").status_code == 200)
+        most = overview_module.STREAMS_OF_A_CALLER
+        streams = [stack.enter_context(client.stream("GET", "/v1/live")) for _ in range(most)]
+        assert [stream.status_code for stream in streams] == [200] * most
+        assert client.get("/v1/live").status_code == 429
+        streams[0].close()
 
-            def opens() -> bool:
-                with client.stream("GET", "/v1/live") as another:
-                    return another.status_code == 200
+        def opens() -> bool:
+            with client.stream("GET", "/v1/live") as another:
+                return another.status_code == 200
 
-            until(opens)  # as soon as the service has seen the end of the first
-            assert cluster.run("token", "remove", "ana", "--db", str(cluster.db)).returncode == 0
-            for _ in streams[1].iter_bytes():
-                pass  # until it ends
-    finally:
-        cluster.close()
+        until(opens)  # as soon as the service has seen the end of the first
+        assert cluster.run("token", "remove", "ana", "--db", str(cluster.db)).returncode == 0
+        for _ in streams[1].iter_bytes():
+            pass  # until it ends
 
 
 @served

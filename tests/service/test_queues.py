@@ -127,27 +127,25 @@ def test_past_use_is_kept_when_the_scheduler_is_built_anew() -> None:
     assert again.snapshot() == state.snapshot()
 
 
-def test_who_is_due_half_starts_once_others_have_stopped(tmp_path: Path) -> None:
+def test_who_is_due_half_starts_once_others_have_stopped(cluster: Cluster) -> None:
     """With real tasks: one of ana's two is stopped for bo's, and runs again after it."""
-    cluster = Cluster(tmp_path, "--policy", "drf/best-fit", "--preempt", "over-share:0.1")
-    try:
-        cluster.start_service()
-        cluster.start_worker("a", "--grace", "5")
-        line = "trap 'echo saved; exit 0' USR1; while :; do sleep .1; done"
-        words = ["--checkpoint-signal", "USR1", "--count", "3", "--shell", line]
-        (first,) = cluster.run("submit", "--user", "ana", "--chdir", "/tmp", *words).stdout.split()
-        with cluster.client() as client:
-            until(lambda: client.job(first).running == 2)
-            (second,) = cluster.run(
-                "submit", "--user", "bo", "--chdir", "/tmp", "--", "true"
-            ).stdout.split()
-            assert until(lambda: client.wait(second, 20).state == "finished")
-            assert until(lambda: client.job(first).running == 2)
-            assert client.job(first).ended_tasks == 0
-            assert client.job(first).attempts == 2
-            client.cancel(first)
-    finally:
-        cluster.close()
+    cluster.serve = ("--policy", "drf/best-fit", "--preempt", "over-share:0.1")
+    cluster.start_service()
+    cluster.start_worker("a", "--grace", "5")
+    line = "trap 'echo saved; exit 0' USR1; while :; do sleep .1; done"
+    words = ["--checkpoint-signal", "USR1", "--count", "3", "--shell", line]
+    (first,) = cluster.run("submit", "--user", "ana", "--chdir", "/tmp", *words).stdout.split()
+    with cluster.client() as client:
+        until(lambda: client.job(first).running == 2)
+        (second,) = cluster.run(
+            "submit", "--user", "bo", "--chdir", "/tmp", "--", "true"
+        ).stdout.split()
+        assert until(lambda: client.wait(second, 20).state == "finished")
+        assert until(lambda: client.job(first).running == 2)
+        assert client.job(first).ended_tasks == 0
+        assert client.job(first).attempts == 2
+        client.cancel(first)
+    cluster.kill("service")
     outcome = simulate(cluster.db, "drf/best-fit/over-share:0.1", processes=1)
     log = outcome["drf/best-fit/over-share:0.1"].log
     assert log.lost.sum() >= 1

@@ -63,7 +63,7 @@ def send_cases(api: schemathesis.BaseSchema, mode: GenerationMode, examples: int
 
 @pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
 def test_each_answer_is_as_described(mode: GenerationMode, api: schemathesis.BaseSchema) -> None:
-    assert send_cases(api, mode, examples=cases(2)) > 25
+    assert send_cases(api, mode, examples=cases(1)) > 20
 
 
 @pytest.mark.soak

@@ -270,20 +270,6 @@ async def test_a_caller_is_charged_for_a_simulation(
     assert spent == [True, False]
 
 
-def test_an_expected_start_is_said_with_its_interval() -> None:
-    view = {"job": "7", "state": "pending", "starts": None, "not_before": 0.0, "reason": ""}
-    view |= {"expected": 4600.0, "earliest": None, "latest": None, "rests_on": 1234}
-    text = forecast_text(view, 1000.0)
-    assert (
-        "in 60 min (a rough guess until 20 starts were forecast), going by the run times of" in text
-    )
-    text = forecast_text(view | {"earliest": 2800.0, "latest": 8200.0, "starts": 9000.0}, 1000.0)
-    assert ", and four times in five in 30 min to 2 h, going by" in text
-    assert "at the latest, by time limits, if no other job comes" in text
-    text = forecast_text(view | {"earliest": 1000.0, "latest": 8200.0}, 1000.0)
-    assert "four times in five within 2 h" in text
-
-
 @served
 async def test_forecasts_are_kept_in_the_journal(
     ask: Asked, monkeypatch: pytest.MonkeyPatch

@@ -13,7 +13,7 @@ from unittest import mock
 import pytest
 import sqlalchemy as sql
 
-from asked_service import Asked, asked, run
+from asked_service import Asked, asked, served
 from fairlead.errors import InputError
 from fairlead.service import webhook as sending
 from fairlead.service.alerts import Alert
@@ -195,12 +195,10 @@ def test_one_user_does_not_delay_others(tmp_path: Path, monkeypatch: pytest.Monk
     journal.close()
 
 
-def test_a_job_cannot_notify_without_a_webhook(tmp_path: Path) -> None:
-    async def test(ask: Asked) -> None:
-        assert "no webhook" in await ask.refused({"notify": True})
-        assert ask.service.state_thread.state.jobs == {}
-
-    run(tmp_path, test)
+@served
+async def test_a_job_cannot_notify_without_a_webhook(ask: Asked) -> None:
+    assert "no webhook" in await ask.refused({"notify": True})
+    assert ask.service.state_thread.state.jobs == {}
 
 
 def test_a_secret_is_made_once(tmp_path: Path) -> None:
@@ -247,12 +245,10 @@ async def test_an_accepted_notice_is_sent_once(ask: Asked, listener: Listener) -
     assert [body["job"]["user"] for body in listener.bodies] == ["ana", "bo"]
 
 
-def test_without_a_receiver_nothing_is_kept(tmp_path: Path) -> None:
-    async def test(ask: Asked) -> None:
-        await ask.submit({"cpu": 5})
-        await ask.join("a")
-        await ask.service.history.sample(60.0)
-        assert [alert.about for alert in ask.service.history.alerts] == ["1"]
-        assert ask.service.journal.notices.first_of_each() == []
-
-    run(tmp_path, test)
+@served
+async def test_without_a_receiver_nothing_is_kept(ask: Asked) -> None:
+    await ask.submit({"cpu": 5})
+    await ask.join("a")
+    await ask.service.history.sample(60.0)
+    assert [alert.about for alert in ask.service.history.alerts] == ["1"]
+    assert ask.service.journal.notices.first_of_each() == []

@@ -6,9 +6,7 @@ import asyncio
 import base64
 import io
 import os
-import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -18,30 +16,10 @@ from fairlead.service.engines.protocol import Start
 from fairlead.service.messages import LogsPiece
 from fairlead.service.worker import _attempts as attempts
 from fairlead.service.worker import worker as worker_module
-from fairlead.service.worker._attempts import Attempt, time_of_last_change
-from fairlead.service.worker._removal import remove_discarded
+from fairlead.service.worker._attempts import Attempt
 from live_cluster import until
 from real_attempts import KEY, ended
 from real_workers import a_job, full, run, worker_in
-
-
-def test_a_deep_tree_stops_no_worker(root: Path) -> None:
-    """Its task makes it in the folder of its attempt, until the output is no longer kept."""
-    worker = worker_in(root, output_age=0.0)
-    code = (
-        "import os; os.chdir(f'/proc/{os.getppid()}/cwd'); "
-        "[(os.mkdir('d'), os.chdir('d')) for _ in range(1500)]"
-    )
-    run(worker, Start(KEY, "a", {}, None, a_job(sys.executable, "-c", code)))
-    attempt = worker._attempts[KEY]
-    assert ended(attempt).status == 0
-    attempt.note_reported()
-    until(lambda: time.time() > time_of_last_change(attempt.path))
-    asyncio.run(worker._clean())
-    assert worker._attempts == {}
-    while remove_discarded(root / "attempts"):
-        pass
-    assert os.listdir(root / "attempts") == []
 
 
 @pytest.mark.parametrize("name", ["_check_task", "_trim", "_remove", "_watch_memory"])
