@@ -60,8 +60,11 @@ class Asked:
         asked = {"jobs": [COMMAND | job for job in jobs or ({},)]}
         return str((await self("POST", "/v1/jobs", json=asked, status=status, **more))["detail"])
 
-    async def join(self, *names: str, identity: str = "1", cpu: float = 2, **more: Any) -> str:
-        servers = [{"name": name, "cpu": cpu, "memory": "8Gi"} for name in names]
+    async def join(
+        self, *names: str, identity: str = "1", cpu: float = 2, gpu: int = 0, **more: Any
+    ) -> str:
+        amounts = {"cpu": cpu, "memory": "8Gi", "gpu": gpu}
+        servers = [{"name": name, **amounts} for name in names]
         asked = {"identity": identity, "servers": servers}
         answer = await self("POST", "/v1/workers/join", json=asked, **more)
         return str(answer["session"])

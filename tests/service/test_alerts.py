@@ -19,7 +19,6 @@ from fairlead.service.alerts import (
     Debts,
     EndedTasks,
     Finding,
-    ShortShare,
     Thresholds,
     find_failing_servers,
     find_full_disk,
@@ -27,7 +26,7 @@ from fairlead.service.alerts import (
 from fairlead.service.http.serving import RepeatFilter
 from fairlead.service.jobs import EndedAttempt, TaskKey
 from fairlead.service.journal.event_journal import JournalError
-from fairlead.service.journal.samples import ClusterSample
+from fairlead.service.journal.samples import ClusterSample, UserShare
 from fairlead.service.service import Settings
 
 HOUR = 3600.0
@@ -43,7 +42,7 @@ def test_a_debt_counts_gpu_hours_over_time() -> None:
     found = debts()
     raised = []
     for hour in range(1, 7):
-        texts = found.add([ShortShare("bo", 0.1, 0.3)], HOUR, GPUS, hour * HOUR)
+        texts = found.add([UserShare("bo", 0.1, 0.3)], HOUR, GPUS, hour * HOUR)
         raised.append(sorted(texts))
     assert raised == [[], [], [], ["bo"], ["bo"], ["bo"]]
     assert "bo is owed 12 GPU-hours" in texts["bo"].text
@@ -54,15 +53,15 @@ def test_a_debt_counts_gpu_hours_over_time() -> None:
 def test_a_debt_ends_with_a_fair_share() -> None:
     found = debts(hours=0)
     for hour in (1, 2, 3):
-        texts = found.add([ShortShare("bo", 0.1, 0.3)], HOUR, GPUS, hour * HOUR)
+        texts = found.add([UserShare("bo", 0.1, 0.3)], HOUR, GPUS, hour * HOUR)
     assert texts
     assert found.add([], HOUR, GPUS, 4 * HOUR) == {}
-    assert found.add([ShortShare("bo", 0.1, 0.3)], HOUR, GPUS, 5 * HOUR) == {}
+    assert found.add([UserShare("bo", 0.1, 0.3)], HOUR, GPUS, 5 * HOUR) == {}
 
 
 def test_without_gpus_a_debt_counts_core_hours() -> None:
     found = debts(owed=5, hours=0)
-    texts = found.add([ShortShare("bo", 0.0, 0.1)], HOUR, {"cpu": 100.0, "gpu": 0.0}, HOUR)
+    texts = found.add([UserShare("bo", 0.0, 0.1)], HOUR, {"cpu": 100.0, "gpu": 0.0}, HOUR)
     assert "10 core-hours" in texts["bo"].text
 
 
@@ -168,11 +167,11 @@ def test_alerts_of_a_kind_are_bounded(monkeypatch: pytest.MonkeyPatch, user: str
 def test_alerts_and_debts_outlive_a_restart() -> None:
     before = Alerts(Thresholds(5, 0))
     for hour in (1, 2, 3):
-        found = before.debts.add([ShortShare("bo", 0.1, 0.3)], HOUR, GPUS, hour * HOUR)
+        found = before.debts.add([UserShare("bo", 0.1, 0.3)], HOUR, GPUS, hour * HOUR)
     before.update(rules.OWED, found, 3 * HOUR)
     after = Alerts(Thresholds(5, 0), before.to_json())
     assert list(after) == list(before) != []
-    found = after.debts.add([ShortShare("bo", 0.1, 0.3)], HOUR, GPUS, 9 * HOUR)
+    found = after.debts.add([UserShare("bo", 0.1, 0.3)], HOUR, GPUS, 9 * HOUR)
     assert "8 GPU-hours" in found["bo"].text
     assert after.update(rules.OWED, found, 9 * HOUR) == ([], [])
     for damaged in (b"", b"x", b"{}", b'{"alerts": [[1]], "debts": 3}'):

@@ -74,17 +74,16 @@ def test_a_journal_without_devices_is_continued(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An earlier version counted whole GPUs; its running tasks get devices at the start."""
-    server = {"name": "a", "cpu": 8, "memory": "8Gi", "gpu": 3}
 
     async def before(ask: Asked) -> None:
-        joined = await ask("POST", "/v1/workers/join", json={"identity": "i", "servers": [server]})
+        session = await ask.join("a", cpu=8, gpu=3)
         await ask.submit({"gpu": 2})
-        assert (await ask.sync(joined["session"]))["devices"] == [[]]
+        assert (await ask.sync(session))["devices"] == [[]]
 
     async def after(ask: Asked) -> None:
-        joined = await ask("POST", "/v1/workers/join", json={"identity": "i", "servers": [server]})
+        session = await ask.join("a", cpu=8, gpu=3)
         await ask.submit({"gpu": 0.5}, {"gpu": 0.5})
-        orders = await ask.sync(joined["session"])
+        orders = await ask.sync(session)
         assert orders["devices"] == [[0, 1], [2], [2]]
 
     with monkeypatch.context() as patched:
@@ -96,9 +95,7 @@ def test_a_journal_without_devices_is_continued(
 
 @served
 async def test_orders_name_the_gpus(ask: Asked) -> None:
-    server = {"name": "a", "cpu": 8, "memory": "8Gi", "gpu": 2}
-    joined = await ask("POST", "/v1/workers/join", json={"identity": "i", "servers": [server]})
-    session = joined["session"]
+    session = await ask.join("a", cpu=8, gpu=2)
     await ask.submit({"gpu": 0.5}, {"gpu": 1}, {"gpu": 0.25}, {})
     orders = await ask.sync(session)
     found = dict(zip((key[0] for _, key, *_ in orders["start"]), orders["devices"], strict=True))

@@ -83,15 +83,10 @@ def test_a_failed_report_wakes_the_waiting_request() -> None:
 
 @served
 async def test_fewer_gpus_keep_off_no_task_without(ask: Asked) -> None:
-    async def join(ask: Asked, gpu: int) -> str:
-        server = {"name": "a", "cpu": 8, "memory": "8Gi", "gpu": gpu}
-        asked = {"identity": "1", "servers": [server]}
-        return str((await ask("POST", "/v1/workers/join", json=asked))["session"])
-
-    session = await join(ask, 2)
+    session = await ask.join("a", cpu=8, gpu=2)
     await ask.submit({"gpu": 1, "tasks": 2})
     assert len((await ask.sync(session))["start"]) == 2
-    session = await join(ask, 1)
+    await ask.join("a", cpu=8, gpu=1)
     await ask.submit({"cpu": 1}, {"gpu": 1})
     (server,) = (await ask("GET", "/v1/servers"))["servers"]
     assert (server["capacity"]["gpu"], server["used"]["gpu"]) == (1, 2)

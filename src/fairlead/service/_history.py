@@ -19,7 +19,6 @@ from fairlead.service.alerts import (
     Alerts,
     EndedTask,
     EndedTasks,
-    ShortShare,
     Thresholds,
     UnplaceableJob,
 )
@@ -168,7 +167,7 @@ class StateHistory:
         parts = {q.name: UserShare(q.name, q.held, q.fair) for q in users if q.held or q.fair}
         size = self.journal.size()
         cluster = sample.cluster(size)
-        short = [ShortShare(*parts[queue.name]) for queue in users if queue.is_short]
+        short = [parts[queue.name] for queue in users if queue.is_short]
         lost = {alert.about: alert.since for alert in self.alerts if alert.kind == rules.LOST}
         lost |= sample.lost
         lost_now = rules.find_lost_servers(lost, sample.servers, now)

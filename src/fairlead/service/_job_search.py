@@ -17,7 +17,7 @@ from fairlead.service.jobs import Job
 
 BUSY_PART = 30  # repeating a search takes at most 1/30 of the time
 KEPT_SEARCHES = 16
-ENDED_STATES = ("finished", "failed", "cancelled")
+ENDED_STATES = ("ended", "finished", "failed", "cancelled")  # "ended" is any of the others
 
 
 class JobFilter(NamedTuple):

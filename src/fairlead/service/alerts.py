@@ -20,7 +20,7 @@ from typing import NamedTuple
 from pydantic_core import from_json, to_json
 
 from fairlead.service.jobs import EndedAttempt
-from fairlead.service.journal.samples import ClusterSample
+from fairlead.service.journal.samples import ClusterSample, UserShare
 
 OWED, NEVER_RUNS, FAILING, LOST = "owed", "never-runs", "failing-server", "lost-server"
 JOURNAL = "journal"
@@ -86,14 +86,6 @@ class UserDebt(NamedTuple):
     exceeded: float | None
 
 
-class ShortShare(NamedTuple):
-    """A user that waits below its fair share: parts of the cluster."""
-
-    user: str
-    held: float
-    fair: float
-
-
 class Debts:
     """What users were owed while they waited below their fair shares without a break."""
 
@@ -102,7 +94,7 @@ class Debts:
         self.by_user: dict[str, UserDebt] = {}
 
     def add(
-        self, short: Iterable[ShortShare], seconds: float, capacity: Mapping[str, float], now: float
+        self, short: Iterable[UserShare], seconds: float, capacity: Mapping[str, float], now: float
     ) -> dict[str, Finding]:
         """Add the users short for the last seconds; return the findings by user."""
         unit = "gpu" if capacity.get("gpu") else "cpu"

@@ -139,14 +139,12 @@ class Estimates:
         self._running: dict[Hashable, list[list[float]]] = {}  # by kind, of each group
         self._survival: dict[Hashable, Survival] = {}
         self._of_group: dict[int, Survival | None] = {}
-        self._kinds: dict[int, list[Hashable]] = {}  # of running tasks, by group
         groups: dict[int, tuple[JobGroup, list[float]]] = {}
         for run in runs:
             _, elapsed = groups.setdefault(run.entry.group, (run.entry, []))
             elapsed.append(max(0.0, now - run.since))
         for entry, elapsed in groups.values():
-            self._kinds[entry.group] = list(_kinds_of(entry))
-            for kind in self._kinds[entry.group]:
+            for kind in _kinds_of(entry):
                 self._running.setdefault(kind, []).append(elapsed)
 
     def run_time(self, entry: JobGroup, elapsed: float = 0.0) -> float | None:
@@ -160,8 +158,7 @@ class Estimates:
         return None if found is None else found.median_beyond(elapsed)
 
     def _find(self, entry: JobGroup) -> Survival | None:
-        kinds = self._kinds.get(entry.group)
-        for kind in kinds or _kinds_of(entry):
+        for kind in _kinds_of(entry):
             seen = self._seen.get(kind)
             if seen is not None and seen.ended >= LEAST:
                 if kind not in self._survival:

@@ -280,10 +280,9 @@ class Service:
         if caller.role == "user":
             wanted = wanted._replace(user=caller.subject)
         async with in_turn(self._search_lock):
-            if wanted.state in ENDED_STATES or wanted.state == "ended":
-                state = None if wanted.state == "ended" else wanted.state
-                terms = wanted._asdict() | {"state": state, "offset": offset, "limit": limit}
-                rows, found = await asyncio.to_thread(self.journal.jobs.search_ended, **terms)
+            if wanted.state in ENDED_STATES:
+                search = self.journal.jobs.search_ended
+                rows, found = await asyncio.to_thread(search, wanted, offset, limit)
                 return {"jobs": rows, "found": found}
             ids = self._searches.ids(wanted)
             if ids is None:

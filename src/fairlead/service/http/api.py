@@ -40,6 +40,10 @@ from fairlead.service.rate_limits import Limits
 from fairlead.service.service import VIEWS_AT_ONCE, Service, server_views, user_views
 
 LONGEST_WAIT = 60.0
+ABOUT: dict[str, Any] = {
+    "title": "fairlead",
+    "description": "Fair shares for heterogeneous clusters.",
+}
 STATUS: dict[type[FairleadError], int] = {
     messages.StaleSessionError: 409,
     messages.DeniedError: 403,
@@ -78,9 +82,8 @@ def application(service: Service, limits: Limits, *, version: str = "0") -> Fast
         await service.stop()
 
     api = FastAPI(
-        title="fairlead",
+        **ABOUT,
         version=version,
-        description="Fair shares for heterogeneous clusters.",
         lifespan=lifespan,
         docs_url=None,  # see `pages`
         redoc_url=None,
@@ -99,12 +102,7 @@ def application(service: Service, limits: Limits, *, version: str = "0") -> Fast
 @cache
 def _description(version: str) -> dict[str, Any]:
     """Return the description of the API, made when it is first asked for."""
-    described = get_openapi(
-        title="fairlead",
-        version=version,
-        description="Fair shares for heterogeneous clusters.",
-        routes=router.routes,
-    )
+    described = get_openapi(**ABOUT, version=version, routes=router.routes)
     described["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
     described["security"] = [{"token": []}, {}]  # none on the Unix socket
     return described

@@ -15,6 +15,7 @@ import sqlalchemy as sql
 from pydantic_core import from_json, to_json
 from sqlalchemy.dialects import sqlite
 
+from fairlead.service._job_search import JobFilter
 from fairlead.service.jobs import EndedAttempt, Job, TaskKey
 from fairlead.service.journal._journal_file import attempts, jobs, past_usage
 from fairlead.service.run_times import command_name
@@ -152,34 +153,14 @@ class JobRecords:
         return views
 
     def search_ended(
-        self,
-        *,
-        user: str | None,
-        state: str | None,
-        text: str,
-        sort: str,
-        descending: bool,
-        offset: int,
-        limit: int,
+        self, wanted: JobFilter, offset: int, limit: int
     ) -> tuple[list[dict[str, Any]], int]:
-        """Return a page of the latest 100,000 ended jobs in an order, and how many there are.
-
-        Parameters
-        ----------
-        user, state : str, optional
-            Only jobs of this user, or that ended so.
-        text : str
-            Only jobs with this text in their name or user, or as their id; empty for all.
-        sort : str
-            "id", "user", "submitted", "ended", or a field of a job's view.
-        descending : bool
-        offset, limit : int
-        """
+        """Return a page of the latest 100,000 ended jobs in order, and how many are wanted."""
         view = sql.cast(jobs.c.outcome, sql.Text)
         columns = (jobs.c.id, jobs.c.user, jobs.c.submitted, jobs.c.ended, view.label("view"))
         latest = sql.select(*columns).where(jobs.c.ended.is_not(None))
-        if user is not None:
-            latest = latest.where(jobs.c.user == user)
+        if wanted.user is not None:
+            latest = latest.where(jobs.c.user == wanted.user)
         rows = latest.order_by(jobs.c.id.desc()).limit(SEARCHED).subquery()
 
         def field(name: str) -> sql.ColumnElement[Any]:
@@ -188,18 +169,19 @@ class JobRecords:
         chosen = sql.select(rows.c.id, rows.c.ended, rows.c.view, sql.func.count().over())
         is_sound = sql.case((sql.func.json_valid(rows.c.view), sql.func.json_type(rows.c.view)))
         chosen = chosen.where(is_sound == "object")
-        if state is not None:
-            chosen = chosen.where(field("state") == state)
-        if text:
+        if wanted.state != "ended":
+            chosen = chosen.where(field("state") == wanted.state)
+        if text := wanted.text:
             has_text = [
                 sql.func.instr(sql.func.casefold(column), text.casefold()) > 0
                 for column in (rows.c.user, sql.func.coalesce(field("name"), ""))
             ]
             chosen = chosen.where(sql.or_(*has_text, sql.cast(rows.c.id, sql.Text) == text))
+        sort = wanted.sort
         key = rows.c[sort] if sort in ("id", "user", "submitted", "ended") else field(sort)
         if sort == "started":
             key = sql.func.coalesce(key, NEVER)
-        order = [key.desc(), rows.c.id.desc()] if descending else [key, rows.c.id]
+        order = [key.desc(), rows.c.id.desc()] if wanted.descending else [key, rows.c.id]
         with self._engine.connect() as connection:
             found = connection.execute(chosen.order_by(*order).offset(offset).limit(limit)).all()
             number = found[0][3] if found else 0
