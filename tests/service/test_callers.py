@@ -194,25 +194,14 @@ def test_an_impostor_is_shown_no_token() -> None:
     with listen_tcp("127.0.0.1", 0) as listening:
         thread = threading.Thread(target=listen, args=(listening,), daemon=True)
         thread.start()
-        address = Address.of(f"http://127.0.0.1:{listening.getsockname()[1]}", token)
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        address = Address.of(url, token)
+        assert (address.is_verified, Address.of(url, "").is_verified) == (True, False)
         for _ in range(2):
             with pytest.raises(NotReachedError, match="certificate is not that of the service"):
                 asyncio.run(Channel(address).ask("GET", "/v1/jobs", {}, b""))
         thread.join(10)
     assert b"".join(heard) == b""
-
-
-def test_tokens_name_the_service_they_are_for(cluster: Cluster) -> None:
-    made = cluster.run("token", "add", "boss", "--role", "admin", "--db", str(cluster.db))
-    token = made.stdout.strip()
-    cluster.start_service()
-    connection = Channel(Address.of(cluster.url, token))
-    assert asyncio.run(connection.ask("GET", "/v1/jobs", {}, b"")).status == 200
-    assert isinstance(connection._socket, ssl.SSLSocket)
-    connection.close()
-    assert httpx.get(f"{cluster.url}/v1/jobs").status_code == 401
-    assert not Address.of(cluster.url, "").is_verified
-    assert Address.of(cluster.url, token).is_verified
 
 
 def test_half_a_handshake_takes_little_memory(one: Cluster) -> None:

@@ -15,10 +15,11 @@ from pydantic_core import to_json
 import fairlead.service._state_thread
 from asked_service import change
 from fairlead.errors import InputError
-from fairlead.service._state_thread import StateThread, Transaction
+from fairlead.service._state_thread import Transaction
 from fairlead.service.jobs import Effects
 from fairlead.service.journal import _journal_file as journal_file
 from fairlead.service.journal.event_journal import Batch, Journal, JournalError
+from service.test_journal import Writer
 
 
 def write(path: Path, count: int = 20) -> None:
@@ -102,16 +103,10 @@ def test_no_other_path_leads_around_the_lock(tmp_path: Path) -> None:
             Journal(tmp_path / name)
 
 
-def engine_of(path: Path) -> StateThread:
-    engine = StateThread(Journal(path), None, None, lambda _: None, lambda _: None)
-    engine.start()
-    return engine
-
-
 def test_only_the_request_that_fails_to_commit_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine = engine_of(tmp_path / "j.db")
+    writer = Writer(tmp_path / "j.db")
     commit = Journal.commit
 
     def some(journal: Journal, batch: Batch, effects: Effects) -> None:
@@ -120,15 +115,15 @@ def test_only_the_request_that_fails_to_commit_is_refused(
         commit(journal, batch, effects)
 
     monkeypatch.setattr(Journal, "commit", some)
-    stopped = engine.enqueue(lambda _: sleep(0.3))  # so that the rest comes together
+    enqueue = writer.state_thread.enqueue
+    stopped = enqueue(lambda _: sleep(0.3))  # so that the rest comes together
     names = ["a", "guilty", "b"]
-    asked = [engine.enqueue(lambda tx, n=n: tx.apply("user", name=n, weight=1.0)) for n in names]
+    asked = [enqueue(lambda tx, n=n: tx.apply("user", name=n, weight=1.0)) for n in names]
     stopped.result(30)
     faults = [future.exception(30) for future in asked]
     assert [fault is None for fault in faults] == [True, False, True]
-    assert list(engine.state.users) == ["a", "b"]
-    engine.stop()
-    engine.journal.close()
+    assert list(writer.state_thread.state.users) == ["a", "b"]
+    writer.close()
 
 
 def test_durations_go_on_when_the_clock_is_set_back(
@@ -137,18 +132,17 @@ def test_durations_go_on_when_the_clock_is_set_back(
     wall, steady = [1e9 + 3e7], [0.0]
     monkeypatch.setattr(fairlead.service._state_thread.time, "time", lambda: wall[0])
     monkeypatch.setattr(fairlead.service._state_thread, "monotonic", lambda: steady[0])
-    engine = engine_of(tmp_path / "j.db")
+    writer = Writer(tmp_path / "j.db")
 
     def moment(tx: Transaction) -> float:
         tx.apply("user", name="ana", weight=1.0)
         return tx.now
 
-    first = engine.enqueue(moment).result(30)
+    first = writer.ask(moment)
     wall[0], steady[0] = 1e9, 100.0
-    second = engine.enqueue(moment).result(30)
+    second = writer.ask(moment)
     steady[0] = 150.0
-    third = engine.enqueue(moment).result(30)
+    third = writer.ask(moment)
     assert second - first == pytest.approx(100.0, abs=0.01)
     assert third - second == pytest.approx(50.0, abs=0.01)
-    engine.stop()
-    engine.journal.close()
+    writer.close()
