@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextvars import Context
 from math import inf
 from time import monotonic
 from typing import Any, NamedTuple
@@ -37,31 +36,35 @@ class CurrentShares:
         self._lock = asyncio.Lock()
         self._latest: FoundShares | None = None  # None also after a computation that failed
         self._computing: asyncio.Task[FoundShares] | None = None
+        self._begun = -inf  # when the latest computation began
+        self.took = 0.0  # seconds of the latest computation
 
     async def now(self) -> FoundShares:
         """Return shares of a state since this call."""
         arrived = monotonic()
         async with self._lock:
             if self._latest is None or self._latest.since < arrived:
-                since = monotonic()
+                since = self._begun = monotonic()
                 question, quotas = await self._state_thread.ask(_shares_and_quotas)
                 try:
                     shares = await asyncio.to_thread(question.answer)
                 except FairleadError:
                     self._latest = None
                     raise
+                finally:
+                    self.took = monotonic() - since
                 self._latest = FoundShares(shares, quotas, since)
             return self._latest
 
     async def recent(self, patience: float, most_age: float = 0.0) -> FoundShares | None:
-        """Return shares that are at most `most_age` seconds old, or earlier ones.
+        """Return the latest shares; compute new ones if these are older than `most_age` seconds.
 
         Earlier ones are returned if new ones are not known within `patience` seconds.
         """
-        age = inf if self._latest is None else monotonic() - self._latest.since
-        if (self._computing is None or self._computing.done()) and age > most_age:
-            # In a new context, so that no caller is charged for all others.
-            self._computing = asyncio.create_task(self.now(), context=Context())
+        is_idle = self._computing is None or self._computing.done()
+        if is_idle and monotonic() - self._begun > most_age:
+            # The first caller is charged for the copy of the state.
+            self._computing = asyncio.create_task(self.now())
         if self._computing is not None:
             done, _ = await asyncio.wait({self._computing}, timeout=patience)
             if done and (fault := self._computing.exception()) is not None:

@@ -39,6 +39,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 MOST_USERS = 1000  # each with its own figures; the others are summed
 OTHERS = "/others"  # no user's name, as those have no slash
 SHARES_SECONDS = 5.0  # for which computed shares are cached
+SHARES_PART = 10  # computing shares takes at most 1/10 of the time
 PATIENCE = 2.0  # seconds to wait for new shares before the page shows the previous ones
 BOUNDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)  # seconds
 OUTCOMES = ("finished", "failed", "cancelled", "lost")
@@ -140,7 +141,8 @@ class MetricsPage:
         users: list[UserMetrics] = []
         with suppress(UnavailableError):  # the counters are still known
             copy = await asyncio.wrap_future(self.state_thread.enqueue(copy_state))
-            found = await self._shares.recent(PATIENCE, self.most_age)
+            most_age = max(self.most_age, SHARES_PART * self._shares.took)
+            found = await self._shares.recent(PATIENCE, most_age)
             users = self._users(copy, found)
         ready, counters = self.state_thread.ready, self.state_thread.counters.registry
         return await asyncio.to_thread(_page, ready, copy, users, found, counters)
