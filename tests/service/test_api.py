@@ -282,7 +282,10 @@ async def test_without_its_libraries_the_page_says_so(
 
 
 @served
-async def test_a_user_of_weight_0_is_served_last(ask: Asked) -> None:
+async def test_a_user_of_weight_0_is_served_last(
+    ask: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairlead.service.service.SHARES_PATIENCE", 30.0)
     await ask.join("a", cpu=4)
     await ask("PUT", "/v1/users/ana", json={"weight": 0})
     await ask("PUT", "/v1/users/bo", json={"weight": 1})
@@ -295,6 +298,8 @@ async def test_a_user_of_weight_0_is_served_last(ask: Asked) -> None:
         ("ana", 0.25, 0, False),
         ("bo", 0.75, 0.75, False),
     ]
+    why = await ask("GET", "/v1/jobs/1/explain")
+    assert (why["held"], why["fair"]) == (0.25, 0)
 
 
 MALFORMED: list[tuple[dict[str, Any], str]] = [
