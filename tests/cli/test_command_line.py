@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -64,6 +65,23 @@ DEFAULTS = {
 )
 def test_words_become_values(words: list[str], values: dict[str, object]) -> None:
     assert read_words(verb, words) == DEFAULTS | values
+
+
+@dataclass(frozen=True)
+class Amounts:
+    """Options that several verbs share."""
+
+    cpu: Annotated[float, Option(help="Cores.")] = 1.0
+    where: Annotated[list[str] | None, Option("-w", help="Places.")] = None
+
+
+def shared(amounts: Amounts, follow: Annotated[bool, Option(help="A flag.")] = False) -> None:
+    """Do something with amounts."""
+
+
+def test_options_of_a_dataclass_come_as_its_object() -> None:
+    found = read_words(shared, ["-w", "a", "--follow", "-wb"])
+    assert found == {"amounts": Amounts(where=["a", "b"]), "follow": True}
 
 
 @pytest.mark.parametrize(

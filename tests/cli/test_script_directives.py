@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.cli._application import Verb
 from fairlead.cli._command_line import read_words
+from fairlead.cli._job_request import JobOptions
 from fairlead.cli._script import command_of, directives_before, translate_sbatch
 from fairlead.cli.main import run
 from fairlead.cli.parameters import parameters_of
@@ -90,24 +90,24 @@ def script(folder: Path, *lines: str) -> Path:
     return path
 
 
-def values_of(path: Path, *words: str) -> dict[str, object]:
-    given = directives_before(words, path, parameters_of(submit))
-    values = read_words(submit, given)
-    assert values is not None
-    return values
+def options_of(path: Path, *words: str) -> JobOptions:
+    arguments = read_words(submit, directives_before(words, path, parameters_of(submit)))
+    assert arguments is not None
+    options = arguments["options"]
+    assert isinstance(options, JobOptions)
+    return options
 
 
 def test_ours_come_after_slurms_and_typed_ones_last(tmp_path: Path) -> None:
     lines = ("#!/bin/sh", "#FAIRLEAD --cpu 3 --gpu 1", "#SBATCH -c 2 --mem=2G", "# --cpu 8", "true")
     path = script(tmp_path, *lines, "#FAIRLEAD --cpu 9")
-    values = values_of(path, "--gpu", "2")
-    assert (values["cpu"], values["gpu"], values["memory"]) == ("3", 2, "2Gi")
-    assert values["name"] == "job.sh"
+    options = options_of(path, "--gpu", "2")
+    assert options == JobOptions(cpu="3", gpu=2, memory="2Gi", name="job.sh")
 
 
 def test_quotes_and_comments_are_read_as_a_shell_would(tmp_path: Path) -> None:
     path = script(tmp_path, "#FAIRLEAD --env 'NOTE=two words'  # a comment")
-    assert values_of(path)["env"] == ["NOTE=two words"]
+    assert options_of(path).env == ["NOTE=two words"]
 
 
 @pytest.mark.parametrize(
@@ -166,10 +166,3 @@ def test_a_script_that_would_do_other_work_is_refused(
 
 def test_blanks_after_the_program_do_not_count(tmp_path: Path) -> None:
     assert command_of(script(tmp_path, "#!/bin/bash -e ", "true"))[:2] == ["/bin/bash", "-e"]
-
-
-def test_only_submit_reads_directives() -> None:
-    assert "script" in {each.name for each in parameters_of(submit)}
-    assert "script" not in {
-        each.name for each in parameters_of(Verb("fairlead.cli.submit:run").load())
-    }

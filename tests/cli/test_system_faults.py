@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from small_problems import SMALL
 
-from fairlead.cli import options
+from fairlead.cli import log_options
 from fairlead.cli.main import run
 
 LOGS = Path(__file__).parents[2] / "examples" / "logs"
@@ -99,8 +99,7 @@ def test_a_failure_of_the_system_ends_the_command(
     def fail(*_: object) -> None:
         raise fault
 
-    monkeypatch.setattr(options, "read_any_trace", fail)
-    monkeypatch.setattr("fairlead.cli.trace.read_any_trace", fail)
+    monkeypatch.setattr(log_options.LogOptions, "read", fail)
     assert run(["trace", "info", "LOG"]) == 2
     assert capsys.readouterr().err == f"fairlead: {said}\n"
 

@@ -9,7 +9,14 @@ from itertools import takewhile
 from pathlib import Path
 from typing import NoReturn
 
-from fairlead.cli.parameters import REQUIRED, Argument, Option, Parameter, parameters_of
+from fairlead.cli.parameters import (
+    REQUIRED,
+    Argument,
+    Option,
+    Parameter,
+    arguments_of,
+    parameters_of,
+)
 from fairlead.errors import InputError
 from fairlead.model.quantity import show, typed_number
 
@@ -68,7 +75,7 @@ def alike(name: str, known: Iterable[str]) -> str:
 
 
 def read_words(verb: Callable[..., object], words: Sequence[str]) -> dict[str, object] | None:
-    """Return the values of a verb's parameters, or None for ``--help``."""
+    """Return the arguments of a verb, or None for ``--help``."""
     if "--help" in takewhile(lambda word: word != "--", words):
         return None
     parameters = parameters_of(verb)
@@ -88,7 +95,7 @@ def read_words(verb: Callable[..., object], words: Sequence[str]) -> dict[str, o
     if left:
         several = "s" if len(left) > 1 else ""
         raise UsageFault(f"got unexpected extra argument{several} ({' '.join(left)})")
-    return values
+    return arguments_of(verb, values)
 
 
 def _read(parameter: Parameter, text: str) -> object:

@@ -5,12 +5,19 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 from fairlead.cli._client import (
     RAY_PREFIX,
+    Cpu,
+    Gpu,
+    Memory,
+    Priority,
     Row,
+    Time,
+    Where,
     amount_of,
     check_fields,
     environment,
@@ -42,67 +49,66 @@ OPTIONS = {  # of the verbs, by field
     "at_most": "--at-most",
     "notify": "--notify",
 }
-User = Annotated[str | None, Option("--user", "-u", metavar="USER", help="[default: your account]")]
-After = Annotated[
-    list[str] | None, Option("--after", metavar="JOB", help="Start after this job has finished.")
-]
-JobName = Annotated[str | None, Option("--name", metavar="NAME", help="Name in lists.")]
-Chdir = Annotated[
-    str | None,
-    Option("--chdir", metavar="FOLDER", help="Working folder, except as nobody. [default: here]"),
-]
-Env = Annotated[
-    list[str] | None, Option("--env", metavar="NAME=VALUE", help="Also set this variable.")
-]
-Clean = Annotated[bool, Option("--clean-env", help="Do not pass on your environment.")]
-CheckpointSignal = Annotated[
-    str | None,
-    Option(
-        "--checkpoint-signal",
-        metavar="SIGNAL",
-        help="TERM, INT, HUP, USR1 or USR2: for a preempted task, which runs again.",
-    ),
-]
-Shell = Annotated[bool, Option("--shell", help="COMMAND is one line for /bin/sh.")]
 
 
-def request_of(
-    command: Sequence[str],
-    *,
-    user: str | None,
-    cpu: str | None,
-    memory: str | None,
-    gpu: float | None,
-    where: list[str] | None,
-    time: str | None,
-    after: list[str] | None,
-    priority: int | None,
-    name: str | None,
-    chdir: str | None,
-    env: list[str] | None,
-    clean: bool,
-    checkpoint_signal: str | None,
-    shell: bool,
-    **others: object,
-) -> Row:
-    """Return the request of a job by the values of its options; absent ones are left out."""
-    given: Row = {
-        "command": ["/bin/sh", "-c", " ".join(command)] if shell else list(command),
-        "user": user,
-        "name": name,
-        "cpu": None if cpu is None else amount_of(cpu),
-        "memory": None if memory is None else amount_of(memory),
-        "gpu": gpus_of(gpu),
-        "where": where_of(where),
-        "priority": priority,
-        "time_limit": None if time is None else limit_of(time, "--time"),
-        "after": after,
-        "directory": str(Path(chdir or ".").absolute()),
-        "environment": environment(clean) | pairs_of(env or [], "--env", may_be_empty=True),
-        "checkpoint_signal": checkpoint_signal,
-        **others,
-    }
-    return {field: value for field, value in given.items() if value is not None}
+@dataclass(frozen=True)
+class JobOptions:
+    """Options of a job of one command."""
+
+    user: Annotated[
+        str | None, Option("--user", "-u", metavar="USER", help="[default: your account]")
+    ] = None
+    cpu: Cpu = None
+    memory: Memory = None
+    gpu: Gpu = None
+    where: Where = None
+    time: Time = None
+    after: Annotated[
+        list[str] | None,
+        Option("--after", metavar="JOB", help="Start after this job has finished."),
+    ] = None
+    priority: Priority = None
+    name: Annotated[str | None, Option("--name", metavar="NAME", help="Name in lists.")] = None
+    chdir: Annotated[
+        str | None,
+        Option(
+            "--chdir", metavar="FOLDER", help="Working folder, except as nobody. [default: here]"
+        ),
+    ] = None
+    env: Annotated[
+        list[str] | None, Option("--env", metavar="NAME=VALUE", help="Also set this variable.")
+    ] = None
+    clean: Annotated[bool, Option("--clean-env", help="Do not pass on your environment.")] = False
+    checkpoint_signal: Annotated[
+        str | None,
+        Option(
+            "--checkpoint-signal",
+            metavar="SIGNAL",
+            help="TERM, INT, HUP, USR1 or USR2: for a preempted task, which runs again.",
+        ),
+    ] = None
+    shell: Annotated[bool, Option("--shell", help="COMMAND is one line for /bin/sh.")] = False
+
+    def request_of(self, command: Sequence[str], **others: object) -> Row:
+        """Return the request of a job; absent values are left out."""
+        variables = pairs_of(self.env or [], "--env", may_be_empty=True)
+        given: Row = {
+            "command": ["/bin/sh", "-c", " ".join(command)] if self.shell else list(command),
+            "user": self.user,
+            "name": self.name,
+            "cpu": None if self.cpu is None else amount_of(self.cpu),
+            "memory": None if self.memory is None else amount_of(self.memory),
+            "gpu": gpus_of(self.gpu),
+            "where": where_of(self.where),
+            "priority": self.priority,
+            "time_limit": None if self.time is None else limit_of(self.time, "--time"),
+            "after": self.after,
+            "directory": str(Path(self.chdir or ".").absolute()),
+            "environment": environment(self.clean) | variables,
+            "checkpoint_signal": self.checkpoint_signal,
+            **others,
+        }
+        return {field: value for field, value in given.items() if value is not None}
 
 
 def submit_jobs(

@@ -6,19 +6,13 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from fairlead.cli.log_options import LogOptions, in_queues, instant_in
 from fairlead.cli.options import (
     AsJson,
-    CoresOfServer,
-    MachineFile,
-    MemoryOfServer,
     PerfectEstimates,
     SeedOfPolicy,
-    ServersOfLog,
     StrictFifo,
     TreeFile,
-    in_queues,
-    instant_in,
-    read_any_trace,
     time_of,
 )
 from fairlead.cli.parameters import Argument, Option
@@ -68,15 +62,13 @@ def explain(
             ),
         ),
     ] = None,
+    *,
     as_json: AsJson = False,
     strict_fifo: StrictFifo = False,
     perfect_estimates: PerfectEstimates = False,
     queues: TreeFile = None,
     seed: SeedOfPolicy = 0,
-    machines: MachineFile = None,
-    servers: ServersOfLog = None,
-    cores: CoresOfServer = None,
-    memory: MemoryOfServer = None,
+    log_options: LogOptions,
     server: Annotated[
         str | None,
         Option(
@@ -109,7 +101,7 @@ def explain(
     if ".py:" in policy:
         raise RefusalError(policy, "a user-defined rule does not say why tasks wait")
     check_explained(policy)
-    workload, _ = read_any_trace(trace, machines, servers, cores, memory)
+    workload, _ = log_options.read(trace)
     workload = in_queues(workload, queues)
     from fairlead.simulation.replay import replay
 

@@ -13,16 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from fairlead.cli.parameters import Argument, Option
-from fairlead.cli.streams import complain, progress_bar
+from fairlead.cli.streams import complain
 from fairlead.errors import InputError
 from fairlead.model.quantity import typed_number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from fairlead.executors.executor import Executor
     from fairlead.model.problem import Problem
-    from fairlead.model.workload import Workload
 
 MOST_REPEATS = 1_000_000  # of trials, lies and random problems
 LOCAL_RAY = "local"
@@ -70,113 +69,9 @@ TreeFile = Annotated[
         help="File with a tree of queues, the queue of users, limits and quotas.",
     ),
 ]
-Preempt = Annotated[
-    str,
-    Option(
-        "--preempt",
-        metavar="MODE",
-        help=(
-            "Stop tasks for queues below their quota (over-quota), or share, too (over-share); "
-            "over-share:600 after 600 s. Also a part of a policy: drf/best-fit/over-share:600."
-        ),
-    ),
-]
-HalfLife = Annotated[
-    float | None,
-    Option(
-        "--half-life",
-        metavar="SECONDS",
-        help=(
-            "Let past use count, too, halved after each such time. Also a part of a policy: "
-            "drf/best-fit/half-life:604800."
-        ),
-    ),
-]
-Reserve = Annotated[
-    int | None,
-    Option(
-        "--reserve",
-        metavar="N",
-        min=1,
-        help=(
-            "Reserve starts for the first N waiting jobs of each set of servers, so that small "
-            "ones do not keep them waiting. Also a part of a policy: drf/best-fit/reserve:4."
-        ),
-    ),
-]
-Spare = Annotated[
-    str | None,
-    Option(
-        "--spare",
-        metavar="RESOURCE",
-        help=(
-            "Keep servers with it, such as gpu, for tasks that ask for it, as long as others may "
-            "go elsewhere. Also a part of a policy: drf/best-fit/spare:gpu."
-        ),
-    ),
-]
-MachineFile = Annotated[
-    Path | None,
-    Option(
-        "--machines",
-        metavar="FILE",
-        help=(
-            "Machine file of a log of MetaCentrum or FIT, by default x.swf.machines beside "
-            "x.swf.gz; openb's "
-            "table of nodes, by default the one beside the pods; for a sacct table the output of "
-            "scontrol show node, or of sinfo -N (docs/traces.md)."
-        ),
-    ),
-]
-ServersOfLog = Annotated[
-    int | None,
-    Option(
-        "--servers",
-        metavar="N",
-        help="For a plain SWF log, else one pool of MaxProcs, or a sacct table: number of servers.",
-    ),
-]
-CoresOfServer = Annotated[
-    int | None, Option("--cores", metavar="K", help="For these: cores of each server.")
-]
-MemoryOfServer = Annotated[
-    float | None,
-    Option(
-        "--memory", metavar="GIB", help="For these: GiB of each server; else memory is ignored."
-    ),
-]
-UserFrom = Annotated[
-    str | None,
-    Option(
-        "--user-from",
-        metavar="COLUMN",
-        help="For a sacct table: the column that names users, such as account. [default: user]",
-    ),
-]
-Exclude = Annotated[
-    list[str] | None,
-    Option("--exclude", metavar="USER", help="Leave out this user's jobs. May be repeated."),
-]
 Weights = Annotated[
     Path | None,
     Option("--weights", metavar="FILE", help="YAML or JSON with weights of users: {ana: 2}."),
-]
-FromTime = Annotated[
-    str | None,
-    Option(
-        "--from",
-        metavar="TIME",
-        help="Only jobs submitted from this time of the trace on, which becomes 0; such as 2d, or "
-        "a date such as 2025-01-31T12:00 where the trace has dates.",
-    ),
-]
-ToTime = Annotated[
-    str | None,
-    Option(
-        "--to",
-        metavar="TIME",
-        help="Only jobs submitted before this time of the trace; 36h, or 1-12 as in Slurm.",
-    ),
 ]
 RayAddress = Annotated[
     str | None,
@@ -230,68 +125,55 @@ def with_weights_of(problem: Problem, path: Path | None, *, needs_due: bool = Fa
     return problem
 
 
-def read_any_trace(
-    trace: Path,
-    machines: Path | None,
-    servers: int | None,
-    cores: int | None,
-    memory: float | None,
-    user_from: str | None = None,
-    exclude: Sequence[str] = (),
-    weights: Path | None = None,
-    begin: str | None = None,
-    end: str | None = None,
-    compares_recorded: bool = False,
-    unended: float | None = None,
-) -> tuple[Workload, str]:
-    """Read a trace of any format under a progress bar; return it and the name of its format.
-
-    It is without the users `exclude`, has the weights of a file, and only jobs submitted from
-    `begin` up to `end`. With `unended` it has the jobs that had not ended, too, where the log has
-    them; see `MachineOptions`.
-    """
-    from_time = None if begin is None else time_of(begin, "--from")
-    to_time = None if end is None else time_of(end, "--to")
-    from fairlead.traces.readers import MachineOptions, read_workload
-
-    given = MachineOptions(machines, servers, cores, memory, user_from, unended)
-    with progress_bar(f"Reading {trace.name}") as report:
-        workload, found = read_workload(trace, given, on_progress=report)
-    if exclude or weights is not None:
-        from fairlead.traces.chosen_users import with_weights, without_users
-
-        workload = plain_trace(workload)
-        if weights is not None:  # before users are excluded, whom the file may name
-            workload = with_weights(workload, weights)
-        if exclude:
-            workload = without_users(workload, exclude)
-    if from_time is not None or to_time is not None:
-        from fairlead.traces.time_window import runs_over, seconds_since_start, time_window
-
-        plain = plain_trace(workload)
-        first = (
-            0.0 if from_time is None else max(0.0, seconds_since_start(plain, from_time, "--from"))
-        )
-        last = inf if to_time is None else seconds_in(plain, to_time, "--to")
-        part = time_window(plain, first, last)
-        if compares_recorded and runs_over(plain, first):
-            fault = (
-                "earlier jobs ran or waited then, and are left out, so that no run compares with "
-                "recorded; replay the whole trace with --warm-up, or leave recorded out"
-            )
-            raise InputError(fault, "--from")
-        workload = part
-    return workload, found
-
-
 @dataclass(frozen=True)
 class Forms:
     """Options that are added to a policy's name."""
 
-    preempt: str = "never"
-    half_life: float | None = None
-    reserve: int | None = None
-    spare: str | None = None
+    preempt: Annotated[
+        str,
+        Option(
+            "--preempt",
+            metavar="MODE",
+            help=(
+                "Stop tasks for queues below their quota (over-quota), or share, too (over-share); "
+                "over-share:600 after 600 s. Also a part of a policy: drf/best-fit/over-share:600."
+            ),
+        ),
+    ] = "never"
+    half_life: Annotated[
+        float | None,
+        Option(
+            "--half-life",
+            metavar="SECONDS",
+            help=(
+                "Let past use count, too, halved after each such time. Also a part of a policy: "
+                "drf/best-fit/half-life:604800."
+            ),
+        ),
+    ] = None
+    reserve: Annotated[
+        int | None,
+        Option(
+            "--reserve",
+            metavar="N",
+            min=1,
+            help=(
+                "Reserve starts for the first N waiting jobs of each set of servers, so that small "
+                "ones do not keep them waiting. Also a part of a policy: drf/best-fit/reserve:4."
+            ),
+        ),
+    ] = None
+    spare: Annotated[
+        str | None,
+        Option(
+            "--spare",
+            metavar="RESOURCE",
+            help=(
+                "Keep servers with it, such as gpu, for tasks that ask for it, as long as others "
+                "may go elsewhere. Also a part of a policy: drf/best-fit/spare:gpu."
+            ),
+        ),
+    ] = None
 
     @property
     def is_any(self) -> bool:
@@ -314,22 +196,6 @@ class Forms:
                 raise InputError(f"{known}, not {self.preempt!r:.60}", "--preempt")
             policy = f"{policy}/{self.preempt}"
         return policy if self.spare is None else f"{policy}/spare:{self.spare}"
-
-
-def plain_trace(workload: Workload) -> Workload:
-    """Return the workload; of a recording of a service the plain trace."""
-    from fairlead.traces.journal_trace import JournalWorkload
-
-    return workload.as_trace() if isinstance(workload, JournalWorkload) else workload
-
-
-def in_queues(workload: Workload, path: Path | None) -> Workload:
-    """Return the workload with its users in the tree of a file, if one is given."""
-    if path is None:
-        return workload
-    from fairlead.simulation.simulate import with_queues
-
-    return with_queues(workload, path)
 
 
 def given_options(alpha: float | None, score: str | None) -> dict[str, float | str]:
@@ -471,28 +337,6 @@ def time_of(text: str, option: str) -> float | datetime:
     except InputError as error:
         fault = f"{error.fault}; or a date such as 2025-01-31T12:00, without a time zone"
         raise InputError(fault, option) from None
-
-
-def instant_in(workload: Workload, time: float | datetime, option: str) -> float:
-    """Return an instant as `seconds_in` does; the date of the first day is the trace's start."""
-    begin = workload.date_of(0.0)
-    if begin is not None and time == begin.replace(hour=0, minute=0, second=0, microsecond=0):
-        return 0.0
-    return seconds_in(workload, time, option)
-
-
-def seconds_in(workload: Workload, time: float | datetime, option: str) -> float:
-    """Return a time as seconds since the start of a trace.
-
-    Raises InputError for a date that is earlier, or if the trace has none.
-    """
-    from fairlead.traces.time_window import seconds_since_start
-
-    found = seconds_since_start(workload, time, option)
-    if found < 0:
-        begin = workload.date_of(0.0)
-        raise InputError(f"is before the trace begins, {begin:%Y-%m-%d %H:%M:%S}", option)
-    return found
 
 
 def part_of(text: str, option: str) -> float:

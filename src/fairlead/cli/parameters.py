@@ -1,11 +1,13 @@
 """Options and arguments of the verbs, declared by the signatures of their functions.
 
-A verb is a function whose parameters are ``Annotated`` with an `Option` or an `Argument`.
+A verb is a function whose parameters are ``Annotated`` with an `Option` or an `Argument`, or are
+dataclasses with such fields: options that several verbs share.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
 from inspect import Signature, signature
 from types import NoneType, UnionType
 from typing import NamedTuple, get_args
@@ -104,6 +106,9 @@ def parameters_of(verb: Callable[..., object]) -> list[Parameter]:
         raise InputError(f"has annotations that cannot be read: {fault}", place) from None
     found = []
     for each in declared_parameters.values():
+        if isinstance(each.annotation, type) and is_dataclass(each.annotation):
+            found += parameters_of(each.annotation)
+            continue
         hint, *declarations = get_args(each.annotation) or (each.annotation,)
         if not (declarations and isinstance(declarations[0], Argument | Option)):
             reason = "must be Annotated with an Argument or an Option"
@@ -113,3 +118,14 @@ def parameters_of(verb: Callable[..., object]) -> list[Parameter]:
         (inner,) = get_args(kind) or (kind,)
         found.append(Parameter(each.name, declarations[0], inner, inner is not kind, each.default))
     return found
+
+
+def arguments_of(verb: Callable[..., object], values: Mapping[str, object]) -> dict[str, object]:
+    """Return values of parameters as arguments of a verb, those of a dataclass in its object."""
+    arguments = dict(values)
+    for each in signature(verb, eval_str=True).parameters.values():
+        kind = each.annotation
+        if isinstance(kind, type) and is_dataclass(kind):
+            own = {field.name: arguments.pop(field.name) for field in fields(kind)}
+            arguments[each.name] = kind(**own)
+    return arguments

@@ -9,16 +9,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from fairlead.cli.options import (
-    AsJson,
-    Forms,
-    HalfLife,
-    Preempt,
-    Reserve,
-    Spare,
-    TreeFile,
-    seconds_of,
-)
+from fairlead.cli.options import AsJson, Forms, TreeFile, seconds_of
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import emit, emit_lines
 from fairlead.errors import InputError, how_to_install
@@ -72,10 +63,8 @@ def serve(
             help="Random seed of the policy. [default: the journal's, or 0]",
         ),
     ] = None,
-    preempt: Preempt = "never",
-    half_life: HalfLife = None,
-    reserve: Reserve = None,
-    spare: Spare = None,
+    *,
+    forms: Forms,
     queues: TreeFile = None,
     grace: Annotated[
         float,
@@ -155,7 +144,6 @@ def serve(
             from fairlead.service.service import SILENT_SECONDS, Settings
             from fairlead.service.webhook import Receiver, check_url, read_secret
 
-            forms = Forms(preempt, half_life, reserve, spare)
             if policy is None and forms.is_any:
                 raise InputError("go with --policy", "--preempt, --half-life, --reserve, --spare")
             if policy is not None:

@@ -9,33 +9,17 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from fairlead.cli.log_options import WindowOptions, in_queues, plain_trace, seconds_in
 from fairlead.cli.options import (
     AsJson,
-    CoresOfServer,
-    Exclude,
     Forms,
-    FromTime,
-    HalfLife,
-    MachineFile,
-    MemoryOfServer,
     PerfectEstimates,
-    Preempt,
     RayAddress,
     ReportPath,
-    Reserve,
     SeedOfPolicy,
-    ServersOfLog,
-    Spare,
     StrictFifo,
-    ToTime,
     TreeFile,
-    UserFrom,
-    Weights,
     executor_on,
-    in_queues,
-    plain_trace,
-    read_any_trace,
-    seconds_in,
     time_of,
 )
 from fairlead.cli.own_code import mechanism_of, policies_of, refuse_on_ray
@@ -85,6 +69,7 @@ def simulate(
             ),
         ),
     ],
+    *,
     as_json: AsJson = False,
     form: TableFormat = None,
     columns: Columns = None,
@@ -155,10 +140,7 @@ def simulate(
             "FILE.py:NAME.",
         ),
     ] = "drfh",
-    preempt: Preempt = "never",
-    half_life: HalfLife = None,
-    reserve: Reserve = None,
-    spare: Spare = None,
+    forms: Forms,
     queues: TreeFile = None,
     seed: SeedOfPolicy = 0,
     seeds: Annotated[
@@ -184,15 +166,7 @@ def simulate(
             help="Explain why this user's longest-waiting job waited, under each policy.",
         ),
     ] = None,
-    machines: MachineFile = None,
-    servers: ServersOfLog = None,
-    cores: CoresOfServer = None,
-    memory: MemoryOfServer = None,
-    user_from: UserFrom = None,
-    exclude: Exclude = None,
-    weights: Weights = None,
-    begin: FromTime = None,
-    end: ToTime = None,
+    log_options: WindowOptions,
 ) -> None:
     """Replay a trace under several policies, and compare the outcomes.
 
@@ -210,7 +184,6 @@ def simulate(
 
     # Check names and files before a long trace is read.
     check_format(form, as_json, columns)
-    forms = Forms(preempt, half_life, reserve, spare)
     if forms.is_any and any(".py:" in name for name in policy):
         fault = "a user-defined rule takes no --preempt, --half-life, --reserve or --spare"
         raise InputError(f"{fault}; put these into the names of the other policies", "--policy")
@@ -233,23 +206,12 @@ def simulate(
     trace = traces[0]
     for each in traces:
         check_report(report, str(each), "trace")
-    if machines is not None:
-        check_report(report, str(machines), "file of machines")
+    if log_options.machines is not None:
+        check_report(report, str(log_options.machines), "file of machines")
     if runs is not None:
         check_folder(runs)
-    read_trace = partial(
-        read_any_trace,
-        machines=machines,
-        servers=servers,
-        cores=cores,
-        memory=memory,
-        user_from=user_from,
-        exclude=exclude or (),
-        weights=weights,
-        begin=begin,
-        end=end,
-        compares_recorded=RECORDED in (*names, reference),
-    )
+    compares_recorded = RECORDED in (*names, reference)
+    read_trace = partial(log_options.read_window, compares_recorded=compares_recorded)
     if len(traces) > 1 or seeds is not None:
         _refuse_for_studies(runs, explain, today)
         from fairlead.report.study import study_document

@@ -25,16 +25,8 @@ from fairlead.cli._client import (
 )
 from fairlead.cli._job_request import (
     OPTIONS,
-    After,
-    Chdir,
-    CheckpointSignal,
-    Clean,
-    Env,
-    JobName,
-    Shell,
-    User,
+    JobOptions,
     absent_servers,
-    request_of,
     submit_jobs,
     warn,
 )
@@ -52,11 +44,8 @@ def submit(
     command: Annotated[
         list[str] | None, Argument(metavar="-- COMMAND ARG...", help="Command of each task.")
     ] = None,
-    user: User = None,
-    cpu: Cpu = None,
-    memory: Memory = None,
-    gpu: Gpu = None,
-    where: Where = None,
+    *,
+    options: JobOptions,
     count: Annotated[
         int,
         Option(
@@ -74,15 +63,6 @@ def submit(
     gang: Annotated[
         int | None, Option(min=1, metavar="N", help="Tasks that start together or not at all.")
     ] = None,
-    time: Time = None,
-    after: After = None,
-    priority: Priority = None,
-    name: JobName = None,
-    chdir: Chdir = None,
-    env: Env = None,
-    clean: Clean = False,
-    checkpoint_signal: CheckpointSignal = None,
-    shell: Shell = False,
     file: Annotated[
         Path | None,
         Option("--file", "-f", metavar="FILE", help="YAML file of jobs: a list under jobs."),
@@ -115,15 +95,13 @@ def submit(
     if script is not None:
         from fairlead.cli._script import command_of
 
-        if shell:
+        if options.shell:
             raise InputError("cannot be combined with --script", "--shell")
         command = [*command_of(script), *(command or [])]
     if file is None and not command:
         raise InputError("give a command after --, --script or --file", "COMMAND")
-    job_options = (user, cpu, memory, gpu, where, gang, time, after, priority, name, chdir, env)
-    others = (*job_options, checkpoint_signal, at_most, notify or None)
-    is_given = command or count > 1 or clean or shell or any(one is not None for one in others)
-    if file is not None and is_given:
+    tasks = (count, gang, at_most, notify)
+    if file is not None and (command or options != JobOptions() or tasks != (1, None, None, False)):
         raise InputError("cannot be combined with a command or an option of a job", "--file")
     if gang is not None and gang > MOST_TASKS:
         raise InputError(f"must be at most {MOST_TASKS:,}, not {gang:,}", "--gang")
@@ -136,22 +114,8 @@ def submit(
         if file is not None:
             rows = jobs_of(file)
         else:
-            row = request_of(
+            row = options.request_of(
                 command or [],
-                user=user,
-                cpu=cpu,
-                memory=memory,
-                gpu=gpu,
-                where=where,
-                time=time,
-                after=after,
-                priority=priority,
-                name=name,
-                chdir=chdir,
-                env=env,
-                clean=clean,
-                checkpoint_signal=checkpoint_signal,
-                shell=shell,
                 tasks=gang or count,
                 gang=gang is not None,
                 at_most=at_most,
@@ -159,7 +123,7 @@ def submit(
             )
             absent, rows = absent_servers(service, row), [row]
         ids = submit_jobs(service, rows, server, file)
-        warn(absent, time)
+        warn(absent, options.time)
         try:
             if as_json:
                 emit(json.dumps({"ids": ids}) + "\n")
@@ -177,20 +141,7 @@ def submit(
 
 def run(
     command: Annotated[list[str], Argument(metavar="-- COMMAND ARG...", help="The command.")],
-    user: User = None,
-    cpu: Cpu = None,
-    memory: Memory = None,
-    gpu: Gpu = None,
-    where: Where = None,
-    time: Time = None,
-    after: After = None,
-    priority: Priority = None,
-    name: JobName = None,
-    chdir: Chdir = None,
-    env: Env = None,
-    clean: Clean = False,
-    checkpoint_signal: CheckpointSignal = None,
-    shell: Shell = False,
+    options: JobOptions,
     server: Service = None,
 ) -> None:
     """Run a command on the cluster, print its output, and end with its status.
@@ -204,26 +155,10 @@ def run(
     from fairlead.cli._waiting import interruptions, stream_output
 
     with client(server) as service, interruptions() as interrupted:
-        row = request_of(
-            command,
-            user=user,
-            cpu=cpu,
-            memory=memory,
-            gpu=gpu,
-            where=where,
-            time=time,
-            after=after,
-            priority=priority,
-            name=name,
-            chdir=chdir,
-            env=env,
-            clean=clean,
-            checkpoint_signal=checkpoint_signal,
-            shell=shell,
-        )
+        row = options.request_of(command)
         absent = absent_servers(service, row)
         (job,) = submit_jobs(service, [row], server)
-        warn(absent, time)
+        warn(absent, options.time)
         status = stream_output(service, job, interrupted)
     sys.exit(status)
 

@@ -9,20 +9,9 @@ from os.path import realpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from fairlead.cli.log_options import LogOptions, WindowOptions, instant_in, plain_trace
 from fairlead.cli.options import (
     AsJson,
-    CoresOfServer,
-    Exclude,
-    FromTime,
-    MachineFile,
-    MemoryOfServer,
-    ServersOfLog,
-    ToTime,
-    UserFrom,
-    Weights,
-    instant_in,
-    plain_trace,
-    read_any_trace,
     time_of,
 )
 from fairlead.cli.parameters import Argument, Option
@@ -45,11 +34,7 @@ DEFAULT_USERS, DEFAULT_SERVERS, DEFAULT_HOURS = 250, 2000, 24.0
 
 def info(
     trace: Annotated[Path, Argument(metavar="TRACE", help="Trace of any known format.")],
-    machines: MachineFile = None,
-    servers: ServersOfLog = None,
-    cores: CoresOfServer = None,
-    memory: MemoryOfServer = None,
-    user_from: UserFrom = None,
+    log_options: LogOptions,
     as_json: AsJson = False,
 ) -> None:
     """Describe a trace: machines by class, users, jobs, tasks, demands, durations.
@@ -65,7 +50,7 @@ def info(
     Example:
       fairlead trace info examples/logs/metacentrum.swf.gz
     """
-    workload, found = read_any_trace(trace, machines, servers, cores, memory, user_from)
+    workload, found = log_options.read(trace)
     from fairlead.traces.trace_summary import summarize
 
     figures = {"fairlead": 1, "trace": str(trace), "format": found, **summarize(workload)}
@@ -107,15 +92,8 @@ def convert(
             help="With --at, also write what each user held at that time, for audit --allocation.",
         ),
     ] = None,
-    machines: MachineFile = None,
-    servers: ServersOfLog = None,
-    cores: CoresOfServer = None,
-    memory: MemoryOfServer = None,
-    user_from: UserFrom = None,
-    exclude: Exclude = None,
-    weights: Weights = None,
-    begin: FromTime = None,
-    end: ToTime = None,
+    *,
+    log_options: WindowOptions,
     as_json: AsJson = False,
 ) -> None:
     """Convert a trace into this project's format, or a log or a dump into a problem file.
@@ -133,41 +111,34 @@ def convert(
       fairlead trace convert examples/logs/metacentrum.swf.gz -o noon.yaml --at 12h
       fairlead trace convert examples/logs/metacentrum.swf.gz -o metacentrum.yaml
     """
+    machines = log_options.machines
+    inputs = [log, *([machines] if machines else [])]
     if _is_trace(output):
         if at is not None:
             raise InputError("is for a problem file: OUT.yaml, OUT.json or -", "--at")
-        _check_trace_output(output, [log, *([machines] if machines else [])])
+        _check_trace_output(output, inputs)
         if held is not None:
             raise InputError("is for a problem file: OUT.yaml, OUT.json or -, with --at", "--held")
-        workload, found = read_any_trace(
-            log, machines, servers, cores, memory, user_from, exclude or (), weights, begin, end
-        )
+        workload, found = log_options.read_window(log)
         _write_trace(workload, output)
         _show_written(workload, output, as_json, format=found)
         return
     if not _is_problem(output):
         fault = f"{WAYS_TO_WRITE_A_TRACE}; a problem file as OUT.yaml, OUT.json or - "
         raise InputError(f"{fault}(standard output)", "", str(output))
-    for_traces: dict[str, object] = {"--from": begin, "--to": end}
+    for_traces = {"begin": "--from", "end": "--to"}
     if at is None:
-        for_traces |= {
-            "--servers": servers,
-            "--cores": cores,
-            "--memory": memory,
-            "--user-from": user_from,
-            "--exclude": exclude,
-            "--weights": weights,
-        }
-    for name, value in for_traces.items():
-        if value is not None:
-            raise InputError("is for traces, not for a problem file", name)
+        others = ("servers", "cores", "memory", "user_from", "exclude", "weights")
+        for_traces |= {name: f"--{name.replace('_', '-')}" for name in others}
+    for name, option in for_traces.items():
+        if getattr(log_options, name) is not None:
+            raise InputError("is for traces, not for a problem file", option)
     if at is None:
         if held is not None:
             raise InputError("needs --at TIME", "--held")
         _convert_to_problem(log, output, machines, as_json)
         return
     time = None if at == "end" else time_of(at, "--at")
-    inputs = [log, *([machines] if machines else [])]
     _check_problem_output(output, inputs, as_json)
     if held is not None:
         if held.suffix != ".json":
@@ -175,9 +146,7 @@ def convert(
         _check_place(held, inputs)
         if realpath(held) == realpath(output):
             raise InputError("is the problem file", "--held")
-    workload, _ = read_any_trace(
-        log, machines, servers, cores, memory, user_from, exclude or (), weights, unended=0.0
-    )
+    workload, _ = log_options.read(log, unended=0.0)
     if time is None:
         from fairlead.traces.problem_at_time import end_of_run
 

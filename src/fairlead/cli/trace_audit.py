@@ -7,23 +7,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
+from fairlead.cli.log_options import LogOptions, in_queues, instant_in, plain_trace
 from fairlead.cli.options import (
     AsJson,
-    CoresOfServer,
-    Exclude,
-    MachineFile,
-    MemoryOfServer,
     ReportPath,
-    ServersOfLog,
     TreeFile,
-    UserFrom,
-    Weights,
-    in_queues,
-    instant_in,
     is_bare_number,
     part_of,
-    plain_trace,
-    read_any_trace,
     seconds_of,
     time_of,
 )
@@ -100,13 +90,8 @@ def audit(
         ),
     ] = "drfh",
     queues: TreeFile = None,
-    machines: MachineFile = None,
-    servers: ServersOfLog = None,
-    cores: CoresOfServer = None,
-    memory: MemoryOfServer = None,
-    user_from: UserFrom = None,
-    exclude: Exclude = None,
-    weights: Weights = None,
+    *,
+    log_options: LogOptions,
     as_json: AsJson = False,
     report: ReportPath = None,
 ) -> None:
@@ -128,8 +113,8 @@ def audit(
     from fairlead.traces.time_window import why_no_starts
 
     check_report(report, str(trace), "trace")
-    if machines is not None:
-        check_report(report, str(machines), "file of machines")
+    if log_options.machines is not None:
+        check_report(report, str(log_options.machines), "file of machines")
     if begin is not None and last is not None:
         raise InputError("cannot be given with --from", "--last")
     if max_owed is not None and not max_owed >= 0:
@@ -150,17 +135,7 @@ def audit(
     to_time = None if end is None else time_of(end, "--to")
     length = None if last is None else _with_unit(last, "--last")
     date = to_time.timestamp() if isinstance(to_time, datetime) else None
-    workload, found = read_any_trace(
-        trace,
-        machines,
-        servers,
-        cores,
-        memory,
-        user_from,
-        exclude or (),
-        weights,
-        unended=date or 0.0,
-    )
+    workload, found = log_options.read(trace, unended=date or 0.0)
     workload = in_queues(plain_trace(workload), queues)
     if not workload.has_starts:
         fault = f"{why_no_starts(workload)}; fairlead simulate replays it under a policy"
@@ -184,7 +159,7 @@ def audit(
     if limits.is_any:
         begins = since if length is None else max(until - length, 0.0)
         fault = why_no_gate(
-            found_audit, limits, begins, complete, has_machines=machines is not None
+            found_audit, limits, begins, complete, has_machines=log_options.machines is not None
         )
         if fault:
             raise InputError(f"no limit can be checked: {fault}", "", str(trace))
