@@ -114,6 +114,16 @@ class Reader(HTMLParser):
         end = min((k for k in ends if k > start), default=len(self.elements))
         return self.elements[start:end]
 
+    def numbers(self, about: str) -> list[list[float]]:
+        """Return the numbers of a table, a list for each row that has some."""
+        rows: list[list[float]] = []
+        for tag, attributes in self.table(about):
+            if tag == "tr":
+                rows.append([])
+            elif "data-value" in attributes:
+                rows[-1].append(float(str(attributes["data-value"])))
+        return [row for row in rows if row]
+
 
 def read_harmless(page: str) -> Reader:
     """Read a page after a look that it fetches nothing, and that no name became a part of it."""

@@ -331,16 +331,7 @@ def page(path: Path) -> str:
 
 def gains_of(path: Path) -> list[list[float]]:
     """Return the numbers of the table of gains, a row for each policy."""
-    reader = Reader(path.read_text())
-    if "Gains and losses" not in reader.text:
-        return []
-    rows: list[list[float]] = []
-    for tag, attributes in reader.table("Users that gain and lose"):
-        if tag == "tr":
-            rows.append([])
-        elif "data-value" in attributes:
-            rows[-1].append(float(str(attributes["data-value"])))
-    return [row for row in rows if row]
+    return Reader(path.read_text()).numbers("Users that gain and lose")
 
 
 def test_a_page_of_what_came_of_it(trace: Path, tmp_path: Path, capsys: Capture) -> None:

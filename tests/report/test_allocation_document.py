@@ -77,11 +77,10 @@ def test_a_page_is_harmless_small_and_accessible(name: str) -> None:
 def test_the_table_has_the_numbers_of_every_user() -> None:
     allocation = crowd(50, 3)
     read = Reader(page_of(allocation))
-    table = read.table("Users and their tasks")
-    values = [float(str(a["data-value"])) for _, a in table if "data-value" in a]
-    assert values[0::3] == pytest.approx(allocation.problem.weight)
-    assert values[1::3] == pytest.approx(allocation.user_tasks)
-    assert values[2::3] == pytest.approx(allocation.dominant_share)
+    weights, tasks, shares = zip(*read.numbers("Users and their tasks"), strict=True)
+    assert weights == pytest.approx(allocation.problem.weight)
+    assert tasks == pytest.approx(allocation.user_tasks)
+    assert shares == pytest.approx(allocation.dominant_share)
     rows = [line.split() for line in text_of(allocation).splitlines()]
     users = [row[0] for row in rows if row and row[0][:1] == "u" and row[0][1:].isdigit()]
     assert users == [f"u{n + 1}" for n in range(50)]
@@ -93,10 +92,8 @@ def test_a_comparison_lists_every_user_and_mechanism() -> None:
     read = Reader(to_page(shown))
     drawn = figure_of(shown, "Dominant share of every user under each mechanism")["data"]
     assert [trace["name"] for trace in drawn] == list(answers)
-    table = read.table("Tasks of every user")
-    values = [float(str(a["data-value"])) for _, a in table if "data-value" in a]
     tasks = np.stack([answer.user_tasks for answer in answers.values()], axis=1)
-    assert values[: tasks.size] == pytest.approx(tasks.ravel())
+    assert np.array(read.numbers("Tasks of every user")[: len(tasks)]) == pytest.approx(tasks)
     assert "not this" in read.text
     split = two_servers()
     pool = Allocation(split.problem.pooled(), "drf", np.array([[11.0], [11.0]]), certificate())

@@ -49,10 +49,6 @@ def text_of(name: str, width: int | None = None) -> str:
     return to_terminal(filling_document(trials_of(name), "t"), width=width, plain=True)
 
 
-def values_of(read: Reader, about: str) -> list[float]:
-    return [float(str(a["data-value"])) for _, a in read.table(about) if "data-value" in a]
-
-
 @pytest.mark.parametrize("name", FILLINGS)
 def test_a_page_is_harmless_and_draws_spread(name: str) -> None:
     read = read_harmless(to_page(filling_document(trials_of(name), HOSTILE, [HOSTILE])))
@@ -77,7 +73,8 @@ def test_means_margins_and_deviations_are_listed(name: str) -> None:
         rows.append([number(mean), spread(margin), spread(sd)])
     mean, margin, sd = (float(v) for v in (trials.total.mean, trials.total.margin, trials.total.sd))
     expected += [mean, margin, sd, sd / mean]
-    assert values_of(read, "Mean tasks") == pytest.approx(expected)
+    values = [value for row in read.numbers("Mean tasks") for value in row]
+    assert values == pytest.approx(expected)
     lines = [line.split() for line in text_of(name).splitlines()]
     for row in rows:
         assert any(line[2:5] == row for line in lines), row
@@ -90,8 +87,8 @@ def test_free_amounts_are_listed_with_their_spread() -> None:
     assert unused.sd is not None
     columns = (unused.mean, unused.margin, unused.sd, capacity, unused.mean / capacity)
     read = Reader(to_page(filling_document(trials, "t")))
-    expected = np.stack(columns, axis=-1).ravel()
-    assert values_of(read, "Free amounts") == pytest.approx(expected)
+    expected = np.stack(columns, axis=-1).reshape(-1, len(columns))
+    assert np.array(read.numbers("Free amounts")) == pytest.approx(expected)
 
 
 def test_lines_are_deviation_and_margin() -> None:

@@ -29,6 +29,7 @@ from page_reader import Reader, check_fetches_nothing, figure_of, figures_of
 
 ODD = f"{HOSTILE}\"'%{{x}} {{{{ 7 * 6 }}}} 用户\u202e" + "long" * 60
 LARGEST_PAGE = 2_800_000
+GAINS = "Users that gain and lose"
 
 
 def outcome(workload: Workload, policy: str, name: str = "") -> Outcome:
@@ -141,18 +142,6 @@ def read(name: str) -> tuple[Reader, str, dict[str, Any]]:
     return reader, reader.text, figures_of(document_of(name))
 
 
-def gains_of(page: str) -> list[list[float]]:
-    """Return the numbers of the table of gains, a row for each policy."""
-    table = Reader(page).table("Users that gain and lose")
-    rows: list[list[float]] = []
-    for tag, attributes in table:
-        if tag == "tr":
-            rows.append([])
-        elif "data-value" in attributes:
-            rows[-1].append(float(str(attributes["data-value"])))
-    return [row for row in rows if row]
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_a_page_fetches_nothing_and_every_picture_has_its_data(name: str) -> None:
     reader, shown, figures = read(name)
@@ -198,7 +187,7 @@ def test_gains_and_losses_are_counted(name: str) -> None:
     runs_of = compare_with_today(outcomes, None, None)
     today = runs_of.baseline.summary
     shared = [policy for policy in outcomes if "dedicated" not in policy]
-    rows = gains_of(page_of(name))
+    rows = Reader(page_of(name)).numbers(GAINS)
     assert len(rows) == len(shared) - 1
     for policy, row in zip(shared[1:], rows, strict=True):
         ours = outcomes[policy].summary
@@ -242,8 +231,7 @@ def test_the_table_of_policies_has_the_figures() -> None:
         fair += [found["fairness"]["over_a_week"], found["jain"]]
         fair += [found["fairness"]["jain"], found["least_share"]]
     for about, expected in (("Times under each", times), ("Use and fairness", fair)):
-        table = reader.table(about)
-        values = [float(str(a["data-value"])) for _, a in table if "data-value" in a]
+        values = [value for row in reader.numbers(about) for value in row]
         assert values == pytest.approx([1e300 if v is None else v for v in expected])
 
 
@@ -253,9 +241,9 @@ def test_a_user_that_waits_loses() -> None:
     wait = "under slots:2 the mean wait is 25 s in place of 0 s, and "
     assert f"{wait}0 of 1 user gain, 1 lose (completion time of user-0 +41.7 %)" in shown
     assert "user-0 +41.7 %" in shown
-    assert gains_of(page_of("one user")) == [[0, 1, 0, 0, 85, 60, 25, 0]]
+    assert reader.numbers(GAINS) == [[0, 1, 0, 0, 85, 60, 25, 0]]
     cells = [a for _, a in reader.table("Mean completion time of each user") if "data-value" in a]
-    values = [float(str(cell["data-value"])) for cell in cells]
+    (values,) = reader.numbers("Mean completion time of each user")
     assert values == pytest.approx([2, 2, 60, 0, 85 / 60])
     assert "+41.7 % waits +25 s" in shown
     assert str(cells[-1]["class"]).split() == ["num", "bad"]
@@ -263,10 +251,10 @@ def test_a_user_that_waits_loses() -> None:
 
 def test_the_recorded_run_is_todays() -> None:
     outcomes = runs("recorded")
-    _, shown, _ = read("recorded")
+    reader, shown, _ = read("recorded")
     assert "Reference: recorded, the schedule in the log." in shown
     assert "The log lacks the times of 2 tasks of 2 jobs: under recorded these" in shown
-    assert len(gains_of(page_of("recorded"))) == 1
+    assert len(reader.numbers(GAINS)) == 1
     found = outcomes["recorded"].to_dict()
     assert list(found["got_nothing"].values()) == [150.0, 100.0]
     assert duration(150.0) in shown

@@ -187,7 +187,24 @@ def completion_figure(
 ) -> Figure | None:
     """Draw the distribution of completion times of complete jobs."""
     times = {name: outcome.summary.jobs.completion for name, outcome in outcomes.items()}
-    return _times_figure(times, styles, "of jobs within")
+    known = {name: found for name, found in times.items() if not np.isnan(found).all()}
+    if not known:
+        return None
+    most = max(float(np.nanmax(found)) for found in known.values())
+    least = min(float(np.nanmin(found)) for found in known.values())
+    floor = max(least, SHORTEST if most > 10 * SHORTEST else most / 1e4) or SHORTEST
+    drawn = _distribution()
+    drawn["xaxis"] |= logarithmic_times(floor / 1.1, max(most, 2 * floor) * 1.1)
+    traces = []
+    for name, found in known.items():
+        value, part = cumulative_distribution(found, POINTS)
+        texts = [
+            hover(_short(name), f"{p:.1%} of jobs within {duration(v)}")
+            for v, p in zip(value.tolist(), part.tolist(), strict=True)
+        ]
+        value, style = np.maximum(value, floor), styles[name].arguments
+        traces.append(_stairs(line(_short(name), value, part, texts, **style)))
+    return {"data": traces, "layout": drawn}
 
 
 def waiting_figure(
@@ -405,29 +422,6 @@ def _less(reduction: float) -> str:
     if abs(reduction) < UNCHANGED:
         return "unchanged"
     return f"{percent(abs(reduction))} {'longer' if reduction < 0 else 'shorter'}"
-
-
-def _times_figure(
-    times: Mapping[str, FloatArray], styles: Mapping[str, PolicyStyle], what: str
-) -> Figure | None:
-    known = {name: found for name, found in times.items() if not np.isnan(found).all()}
-    if not known:
-        return None
-    most = max(float(np.nanmax(found)) for found in known.values())
-    least = min(float(np.nanmin(found)) for found in known.values())
-    floor = max(least, SHORTEST if most > 10 * SHORTEST else most / 1e4) or SHORTEST
-    drawn = _distribution()
-    drawn["xaxis"] |= logarithmic_times(floor / 1.1, max(most, 2 * floor) * 1.1)
-    traces = []
-    for name, found in known.items():
-        value, part = cumulative_distribution(found, POINTS)
-        texts = [
-            hover(_short(name), f"{p:.1%} {what} {duration(v)}")
-            for v, p in zip(value.tolist(), part.tolist(), strict=True)
-        ]
-        value, style = np.maximum(value, floor), styles[name].arguments
-        traces.append(_stairs(line(_short(name), value, part, texts, **style)))
-    return {"data": traces, "layout": drawn}
 
 
 def _stairs(trace: Trace) -> Trace:

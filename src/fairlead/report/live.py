@@ -32,6 +32,16 @@ class Heading(NamedTuple):
     is_words: bool = False
 
 
+def words(*headings: str) -> list[Heading]:
+    """Return the headings of columns of words."""
+    return [Heading(heading, is_words=True) for heading in headings]
+
+
+def numbers(*headings: str) -> list[Heading]:
+    """Return the headings of columns of numbers."""
+    return [Heading(heading) for heading in headings]
+
+
 class LiveTable(NamedTuple):
     """An answer of a service, for people and for programs."""
 
@@ -112,20 +122,8 @@ class LiveTable(NamedTuple):
 def jobs_table(jobs: Sequence[Row]) -> LiveTable:
     """List jobs, with names and reasons if there are any."""
     more = [what for what in ("name", "reason") if any(job.get(what) for job in jobs)]
-    columns = (
-        words("job"),
-        words("user"),
-        words("state"),
-        Heading("tasks"),
-        Heading("running"),
-        Heading("cores"),
-        Heading("GiB"),
-        Heading("GPUs"),
-        words("server"),
-        Heading("exit"),
-        words("since"),
-        *map(words, more),
-    )
+    columns = words("job", "user", "state") + numbers("tasks", "running", "cores", "GiB", "GPUs")
+    columns += words("server") + numbers("exit") + words("since", *more)
 
     def row(job: Row) -> Sequence[str]:
         demand, status = job["demand"], job["exit_status"]
@@ -157,12 +155,12 @@ def _place(job: Row) -> str:
 
 def users_table(users: Sequence[Row]) -> LiveTable:
     """List users."""
-    columns = [words("user"), Heading("weight"), Heading("pending"), Heading("running")]
+    columns = words("user") + numbers("weight", "pending", "running")
     rows = [
         [u["name"], number(u["weight"]), _count(u["pending"]), _count(u["running"])] for u in users
     ]
     if any(u.get("queue") for u in users):
-        columns.insert(1, words("queue"))
+        columns[1:1] = words("queue")
         for row, u in zip(rows, users, strict=True):
             row.insert(1, u["queue"] or "")
     return LiveTable("users", "no users yet", "user", columns, rows, {"users": users})
@@ -171,14 +169,8 @@ def users_table(users: Sequence[Row]) -> LiveTable:
 def servers_table(servers: Sequence[Row]) -> LiveTable:
     """List servers, with used and total amounts, and the used part of each GPU if there is any."""
     has_gpus = any(server.get("gpus") for server in servers)
-    columns = (
-        words("server"),
-        words("state"),
-        *(Heading(unit) for _, unit in RESOURCES),
-        *([words("GPUs in use")] if has_gpus else []),
-        Heading("tasks"),
-        words("labels"),
-    )
+    columns = words("server", "state") + numbers(*(unit for _, unit in RESOURCES))
+    columns += (words("GPUs in use") if has_gpus else []) + numbers("tasks") + words("labels")
     rows = [
         (
             s["name"],
@@ -197,14 +189,7 @@ def servers_table(servers: Sequence[Row]) -> LiveTable:
 def shares_table(shares: Row) -> LiveTable:
     """Compare each user's share with the fair one."""
     users = shares["users"]
-    columns = (
-        words("user"),
-        Heading("share"),
-        Heading("fair share"),
-        Heading("difference"),
-        Heading("waiting"),
-        Heading("running"),
-    )
+    columns = words("user") + numbers("share", "fair share", "difference", "waiting", "running")
     rows = [
         (
             u["name"],
@@ -233,7 +218,7 @@ def part_of(user: Row, name: str) -> float:
 
 def quotas_table(shares: Row) -> LiveTable:
     """Show the quotas of a service's queues, and the held amounts."""
-    columns = words("queue"), words("resource"), Heading("held"), Heading("quota"), words("servers")
+    columns = words("queue", "resource") + numbers("held", "quota") + words("servers")
     rows = [
         (
             use["queue"],
@@ -254,14 +239,7 @@ def share_hours_table(found: Row) -> LiveTable:
     """Show what users held and were due, and what they were owed, the most first."""
     gpus = found["cluster"].get("gpu", 0.0)
     unit, amount = ("GPU hours", gpus) if gpus > 0 else ("core hours", found["cluster"]["cpu"])
-    columns = (
-        words("user"),
-        Heading("active for"),
-        Heading("held"),
-        Heading("fair"),
-        Heading("owed"),
-        Heading(f"owed {unit}"),
-    )
+    columns = words("user") + numbers("active for", "held", "fair", "owed", f"owed {unit}")
     users = sorted(found["users"], key=lambda u: -u["owed"])
     rows = [
         (
@@ -281,15 +259,7 @@ def share_hours_table(found: Row) -> LiveTable:
 
 def what_if_table(found: Row) -> LiveTable:
     """Compare users' shares and fair shares before and after changes of a service's state."""
-    columns = (
-        words("user"),
-        Heading("holds"),
-        Heading("then"),
-        Heading("fair"),
-        Heading("then"),
-        Heading("starts"),
-        Heading("stops"),
-    )
+    columns = words("user") + numbers("holds", "then", "fair", "then", "starts", "stops")
     users = sorted(found["users"], key=lambda u: (u["fair"] - u["fair_after"], u["name"]))
     rows = [
         (
@@ -321,14 +291,8 @@ def what_if_table(found: Row) -> LiveTable:
 
 def history_table(usage: Sequence[Row]) -> LiveTable:
     """Show hours of resources by month and user."""
-    columns = (
-        words("month"),
-        words("user"),
-        Heading("ended tasks"),
-        Heading("core hours"),
-        Heading("GiB hours"),
-        Heading("GPU hours"),
-    )
+    columns = words("month", "user")
+    columns += numbers("ended tasks", "core hours", "GiB hours", "GPU hours")
     rows = [
         (u["month"], u["user"], _count(u["tasks"]), *(number(u[name]) for name, _ in RESOURCES))
         for u in usage
@@ -379,11 +343,6 @@ def _interval(earliest: float, latest: float, now: float) -> str:
 def _rounded(seconds: float) -> str:
     """Return a time as text, rounded to two digits."""
     return duration(float(f"{max(0.0, seconds):.2g}"))
-
-
-def words(heading: str) -> Heading:
-    """Return the heading of a column of words."""
-    return Heading(heading, is_words=True)
 
 
 def _width(text: str) -> int:

@@ -484,18 +484,23 @@ def _users(
     yield _changes(runs)
 
 
+def _largest_first(found: Mapping[str, Figures], what: str) -> list[str]:
+    """Return the users with a figure other than 0, by its largest value under any policy."""
+    users = next(iter(found.values()))["users"]
+    values = {u: [figures["users"][u][what] for figures in found.values()] for u in users}
+    most = {u: max((v for v in row if v is not None), default=0.0) for u, row in values.items()}
+    return sorted((u for u in users if any(values[u])), key=lambda u: -most[u])
+
+
 def _waits(found: Mapping[str, Figures]) -> Iterator[Table]:
     """List the users with the longest waits under any policy, the longest first."""
-    users = next(iter(found.values()))["users"]
-    waits = {u: [figures["users"][u]["mean_wait"] for figures in found.values()] for u in users}
-    longest = {u: max((w for w in row if w is not None), default=0) for u, row in waits.items()}
-    listed = sorted((u for u in users if longest[u] > 0), key=lambda u: -longest[u])
+    users, listed = next(iter(found.values()))["users"], _largest_first(found, "mean_wait")
     if not listed:
         return
 
     def row(k: int) -> list[Content]:
         user = listed[k]
-        cells = (figure(wait, duration) for wait in waits[user])
+        cells = (figure(f["users"][user]["mean_wait"], duration) for f in found.values())
         return [short_name(user), count_cell(users[user]["jobs"]), *cells]
 
     yield Table(
@@ -515,9 +520,7 @@ def _owed(found: Mapping[str, Figures], clusters_differ: bool) -> Iterator[Table
     first = next(iter(found.values()))["users"]
     if not all("owed_cluster_hours" in user for user in first.values()):
         return
-    owed = {u: [f["users"][u]["owed_cluster_hours"] for f in found.values()] for u in first}
-    most = {u: max((o for o in row if o is not None), default=0.0) for u, row in owed.items()}
-    listed = sorted((u for u in first if any(owed[u])), key=lambda u: -most[u])
+    listed = _largest_first(found, "owed_cluster_hours")
     if not listed:
         return
 
