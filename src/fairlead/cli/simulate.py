@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
 from math import inf
@@ -36,12 +36,10 @@ from fairlead.cli.tables import Columns, TableFormat, check_format
 from fairlead.errors import FairleadError, InputError, RefusalError
 
 if TYPE_CHECKING:
-    from fairlead.executors.executor import Executor
     from fairlead.model.workload import Workload
     from fairlead.report.document import Block
-    from fairlead.simulation.planned_runs import NamedRule, PlannedRun
+    from fairlead.simulation.planned_runs import PlannedRun
     from fairlead.simulation.simulate import Outcome
-    from fairlead.simulation.studies import Study
     from fairlead.simulation.waiting_job import WaitingJob
 
 SECONDS_PER_HOUR = 3600.0
@@ -212,10 +210,19 @@ def simulate(
         check_folder(runs)
     compares_recorded = RECORDED in (*names, reference)
     read_trace = partial(log_options.read_window, compares_recorded=compares_recorded)
+    options: dict[str, Any] = {
+        "seed": seed,
+        "strict_fifo": strict_fifo,
+        "what_if": what_if or (),
+        "dedicated": dedicated,
+        "perfect_estimates": perfect_estimates,
+        "until": None if until is None else until * SECONDS_PER_HOUR,
+        "fair": fair,
+    }
     if len(traces) > 1 or seeds is not None:
         _refuse_for_studies(runs, explain, today)
         from fairlead.report.study import study_document
-        from fairlead.simulation.studies import MEASURES, TIMES
+        from fairlead.simulation.studies import MEASURES, TIMES, study
 
         measures = None
         if columns is not None:
@@ -228,20 +235,21 @@ def simulate(
                 raise InputError("is given twice", "", str(each))
             workloads[str(each)] = read_trace(each)[0]
         since = _end_of_warm_up(workloads[str(trace)], warm, load)
-        options: dict[str, Any] = {
-            "loads": None if load is None else [load],
-            "queues": queues,
-            "seed": seed,
-            "strict_fifo": strict_fifo,
-            "what_if": what_if or (),
-            "dedicated": dedicated,
-            "perfect_estimates": perfect_estimates,
-            "until": None if until is None else until * SECONDS_PER_HOUR,
-            "warm_up": since,
-            "fair": fair,
-        }
-        with executor_on(ray, processes) as executor:
-            varied_runs = _study(workloads, policies, seeds, executor, options)
+        with (
+            executor_on(ray, processes) as executor,
+            progress_bar("Replaying variations") as on_variation,
+        ):
+            varied_runs = study(
+                workloads,
+                policies,
+                seeds=seeds,
+                loads=None if load is None else [load],
+                queues=queues,
+                warm_up=since,
+                executor=executor,
+                on_progress=on_variation,
+                **options,
+            )
         values = {"fairlead": 1, "seeds": seeds, "measured_since": since, **varied_runs.to_dict()}
         values |= {"failed": list(varied_runs.faults)} if varied_runs.faults else {}
         title = ", ".join(Path(name).name for name in workloads)
@@ -284,8 +292,7 @@ def simulate(
 
     if until is not None:
         # All counts are of the replayed part.
-        until *= SECONDS_PER_HOUR
-        workload = first_seconds(workload, until)
+        workload = first_seconds(workload, options["until"])
     outcomes, failed = Outcomes(), None
     alone = (replayed, names[-1]) if dedicated else None
     try:
@@ -296,16 +303,10 @@ def simulate(
                     policies,
                     folder=runs,
                     executor=executor,
-                    seed=seed,
-                    strict_fifo=strict_fifo,
-                    what_if=what_if or (),
-                    dedicated=dedicated,
-                    perfect_estimates=perfect_estimates,
-                    until=until,
                     warm_up=since,
-                    fair=fair,
                     on_found=_report_kept,
                     on_progress=on_progress,
+                    **options,
                 )
             except RunsFailedError as fault:
                 needed = {*(alone or ()), reference} - {None, RECORDED}
@@ -322,8 +323,8 @@ def simulate(
         if workload.has_starts and (reference == RECORDED or wants_recorded):
             from fairlead.simulation.simulate import with_recorded
 
-            shown = with_recorded(outcomes, workload, until, fair, since)
-        options = {
+            shown = with_recorded(outcomes, workload, options["until"], fair, since)
+        given = {
             "trace": str(trace),
             "format": found,
             "seed": seed,
@@ -343,7 +344,7 @@ def simulate(
             dedicated=alone,
             reasons=[_reason_block(why, name, explain) for name, why in reasons.items()],
             values=lambda: (
-                {"fairlead": 1, **options, **_figures(workload, outcomes, alone)}
+                {"fairlead": 1, **given, **_figures(workload, outcomes, alone)}
                 | (
                     {}
                     if failed is None
@@ -392,27 +393,6 @@ def _refuse_for_studies(runs: Path | None, explain: str | None, today: str | Non
     for option, value in given.items():
         if value is not None:
             raise InputError("is for one trace without --seeds", option)
-
-
-def _study(
-    workloads: Mapping[str, Workload],
-    policies: Sequence[str | NamedRule],
-    seeds: int | None,
-    executor: Executor,
-    options: Mapping[str, Any],
-) -> Study:
-    """Replay several traces or variations."""
-    from fairlead.simulation.studies import study
-
-    with progress_bar("Replaying variations") as on_progress:
-        return study(
-            workloads,
-            policies,
-            seeds=seeds,
-            executor=executor,
-            on_progress=on_progress,
-            **options,
-        )
 
 
 def _reference_policy(today: str | None, names: list[str]) -> str | None:
@@ -494,7 +474,6 @@ def _explained(
     outcomes: Mapping[str, Outcome], user: str, strict_fifo: bool
 ) -> dict[str, WaitingJob | None]:
     """Explain, for each replayed policy, why a user's longest-waiting job waited."""
-    from fairlead.cli.streams import progress_bar
     from fairlead.simulation.waiting_job import explain_job, longest_wait
 
     found: dict[str, WaitingJob | None] = {}
