@@ -228,10 +228,9 @@ def test_nodes_and_pods_may_be_given_apart(
         (["FILE", "--allocation", "FILE"], "small.yaml: users[0]"),
         (["--kubernetes", "missing.json"], "missing.json: no such file"),
         (["FILE", "--ignore", "cpu"], "--ignore: is for --kubernetes"),
-        *(
-            (["--kubernetes", "x.json", "--weight", given], "--weight: must be a namespace")
-            for given in ("lab", "lab=1_0", "lab=-1")
-        ),
+        (["--kubernetes", "x", "--weight", "lab"], "--weight: must be KEY=VALUE"),
+        (["--kubernetes", "x", "--weight", "lab=1_0"], "--weight: must be a number"),
+        (["--kubernetes", "x", "--weight", "lab=-1"], "--weight: must be more than 0"),
         (["--kubernetes", "x", "--weight", "a=1", "--weight", "a=2"], "--weight: gives 'a' twice"),
         (["FILE", "--save-witness", "FILE"], "is not a folder"),
         (["FILE", "--save-witness", "FOLDER"], "is not empty"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 from small_problems import answer_of, only_line
 
 from fairlead.cli.main import run
-from fairlead.cli.streams import progress_bar
 from fairlead.simulation import trials
 from fairlead.simulation.filling import Filling, fill_by
 
@@ -139,19 +137,3 @@ def test_an_interruption_leaves_nothing_behind(
     assert out == ""
     assert "Traceback" not in err
     assert [path.name for path in tables.parent.iterdir()] == ["tables.yaml"]
-
-
-def test_a_bar_is_shown_to_people_only_and_taken_away(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with progress_bar("Filling") as report:
-        assert report is None
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    monkeypatch.setenv("TERM", "xterm")
-    with progress_bar("Filling") as report:
-        assert report is not None
-        report(3, 4)
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert "Filling" in err
-    assert err.endswith("\x1b[2K")

@@ -1,4 +1,4 @@
-"""Progress bars of replays side by side."""
+"""Progress bars, also of replays side by side."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from fairlead.cli.streams import replay_bars
+from fairlead.cli.streams import progress_bar, replay_bars
 
 
 class Terminal(io.StringIO):
@@ -31,7 +31,17 @@ def test_each_replay_has_a_bar_with_its_moment(monkeypatch: pytest.MonkeyPatch) 
     assert "100%" in shown
 
 
-def test_nobody_watches_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stderr", io.StringIO())
-    with replay_bars() as (report, _):
+def test_a_bar_is_shown_to_people_only_and_taken_away(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with progress_bar("Filling") as report:
         assert report is None
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    with progress_bar("Filling") as report:
+        assert report is not None
+        report(3, 4)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "Filling" in err
+    assert err.endswith("\x1b[2K")

@@ -87,8 +87,10 @@ def test_it_lists_what_there_is(capsys: Capture) -> None:
     assert run(["reproduce", "--list", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)["catalogue"]
     assert list(listed) == KEYS
-    for row in listed.values():
+    for key, row in listed.items():
         assert set(row) == {"paper", "number", "shows", "printed", "takes", "parameters"}
+        for parameter in CATALOGUE[key].parameters:
+            assert parameter.name in json.dumps(row["parameters"])
 
 
 @pytest.mark.parametrize("key", KEYS)
@@ -389,16 +391,6 @@ def test_a_wrong_parameter_is_one_line(capsys: Capture, text: str, fault: str) -
     error = capsys.readouterr().err
     assert fault in error
     assert error.count("\n") == 1
-
-
-def test_all_parameters_are_listed(capsys: Capture) -> None:
-    assert run(["reproduce", "--list", "--json"]) == 0
-    listed = json.loads(capsys.readouterr().out)
-    text = json.dumps(listed)
-    for entry in CATALOGUE.values():
-        for parameter in entry.parameters:
-            assert f'"{parameter.name}"' in text
-    assert sum(len(entry.parameters) > 0 for entry in CATALOGUE.values()) > 15
 
 
 def test_kept_findings_of_other_parameters_are_not_read(tmp_path: Path, capsys: Capture) -> None:

@@ -112,7 +112,7 @@ def test_a_driver_is_captured_with_its_tasks(run: Run, here: Run, tmp_path: Path
         (("status", "--address", "nonsense"), "no Ray cluster is there"),
         (("explain", "123456"), "there is no job 123456"),
         (("start", "--policy", "best"), "policy"),
-        (("start", "--user", "ana=x"), "must be USER=WEIGHT"),
+        (("start", "--user", "ana=x"), "must be a number"),
         (("submit", "--cpu", "64", "--", "true"), "no node can ever hold cpu 64"),
         (("submit", "--cpu", "1"), "give a command after --"),
         (("submit", "--", "no-such-command"), "no-such-command: there is no such command"),

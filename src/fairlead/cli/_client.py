@@ -29,37 +29,6 @@ Service = Annotated[
 ]
 JobArgument = Annotated[str, Argument(metavar="JOB", help="Id of the job, as submit prints it.")]
 JobArguments = Annotated[list[str], Argument(metavar="JOB...", help="Ids of jobs.")]
-Cpu = Annotated[
-    str | None, Option("--cpu", "-c", metavar="CORES", help="Cores of a task: 4, or 500m.")
-]
-Memory = Annotated[
-    str | None, Option("--memory", "-m", metavar="AMOUNT", help="Memory of a task: GiB, or 512Mi.")
-]
-Gpu = Annotated[
-    float | None,
-    Option("--gpu", "-g", min=0, max=100_000, metavar="N", help="GPUs of a task; 0.5 shares one."),
-]
-Time = Annotated[
-    str | None,
-    Option(
-        "--time",
-        "-t",
-        metavar="T",
-        help="Time limit of a task: 90m, 2h, 1:30:00, 2-12, UNLIMITED; 90 is 90 seconds.",
-    ),
-]
-Where = Annotated[
-    list[str] | None,
-    Option(
-        "--where",
-        "-w",
-        metavar="KEY=VALUE",
-        help="Only on servers with this label, or of this name; repeatable: all labels must match.",
-    ),
-]
-Priority = Annotated[
-    int | None, Option(metavar="N", help="Priority among your own jobs; higher starts earlier.")
-]
 
 RAY_PREFIX = "ray:"  # precedes the address of a Ray cluster with a dispatcher
 # Fields that an answer may lack, with their default values.

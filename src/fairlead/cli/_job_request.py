@@ -11,13 +11,7 @@ from typing import Annotated
 
 from fairlead.cli._client import (
     RAY_PREFIX,
-    Cpu,
-    Gpu,
-    Memory,
-    Priority,
     Row,
-    Time,
-    Where,
     amount_of,
     check_fields,
     environment,
@@ -52,22 +46,80 @@ OPTIONS = {  # of the verbs, by field
 
 
 @dataclass(frozen=True)
-class JobOptions:
+class TaskOptions:
+    """Options about the amounts and the servers of a task."""
+
+    cpu: Annotated[
+        str | None, Option("--cpu", "-c", metavar="CORES", help="Cores of a task: 4, or 500m.")
+    ] = None
+    memory: Annotated[
+        str | None,
+        Option("--memory", "-m", metavar="AMOUNT", help="Memory of a task: GiB, or 512Mi."),
+    ] = None
+    gpu: Annotated[
+        float | None,
+        Option(
+            "--gpu", "-g", min=0, max=100_000, metavar="N", help="GPUs of a task; 0.5 shares one."
+        ),
+    ] = None
+    where: Annotated[
+        list[str] | None,
+        Option(
+            "--where",
+            "-w",
+            metavar="KEY=VALUE",
+            help="Only on servers with this label, or of this name; repeatable: all labels must "
+            "match.",
+        ),
+    ] = None
+
+    def amounts(self) -> Row:
+        """Return the requested amounts; None for absent ones."""
+        return {
+            "cpu": None if self.cpu is None else amount_of(self.cpu),
+            "memory": None if self.memory is None else amount_of(self.memory),
+            "gpu": gpus_of(self.gpu),
+        }
+
+
+@dataclass(frozen=True)
+class RequestOptions(TaskOptions):
+    """Options of a request that can be changed while the job waits."""
+
+    time: Annotated[
+        str | None,
+        Option(
+            "--time",
+            "-t",
+            metavar="T",
+            help="Time limit of a task: 90m, 2h, 1:30:00, 2-12, UNLIMITED; 90 is 90 seconds.",
+        ),
+    ] = None
+    priority: Annotated[
+        int | None, Option(metavar="N", help="Priority among your own jobs; higher starts earlier.")
+    ] = None
+
+    def request(self) -> Row:
+        """Return the fields of a request; None for absent ones."""
+        return {
+            **self.amounts(),
+            "where": where_of(self.where),
+            "priority": self.priority,
+            "time_limit": None if self.time is None else limit_of(self.time, "--time"),
+        }
+
+
+@dataclass(frozen=True)
+class JobOptions(RequestOptions):
     """Options of a job of one command."""
 
     user: Annotated[
         str | None, Option("--user", "-u", metavar="USER", help="[default: your account]")
     ] = None
-    cpu: Cpu = None
-    memory: Memory = None
-    gpu: Gpu = None
-    where: Where = None
-    time: Time = None
     after: Annotated[
         list[str] | None,
         Option("--after", metavar="JOB", help="Start after this job has finished."),
     ] = None
-    priority: Priority = None
     name: Annotated[str | None, Option("--name", metavar="NAME", help="Name in lists.")] = None
     chdir: Annotated[
         str | None,
@@ -96,12 +148,7 @@ class JobOptions:
             "command": ["/bin/sh", "-c", " ".join(command)] if self.shell else list(command),
             "user": self.user,
             "name": self.name,
-            "cpu": None if self.cpu is None else amount_of(self.cpu),
-            "memory": None if self.memory is None else amount_of(self.memory),
-            "gpu": gpus_of(self.gpu),
-            "where": where_of(self.where),
-            "priority": self.priority,
-            "time_limit": None if self.time is None else limit_of(self.time, "--time"),
+            **self.request(),
             "after": self.after,
             "directory": str(Path(self.chdir or ".").absolute()),
             "environment": environment(self.clean) | variables,

@@ -166,8 +166,6 @@ class _Output:
         return sum(self._copy(stream, is_last=is_last) for stream in STREAMS)
 
     def _copy(self, stream: str, *, is_last: bool) -> int:
-        from binascii import a2b_base64
-
         begun = self._copied[stream]
         while True:
             offset = self._copied[stream]
@@ -178,23 +176,26 @@ class _Output:
                 if is_last:
                     complain(f"{stream} of job {self._job} is not complete: {fault}")
                 return self._copied[stream] - begun
-            data = a2b_base64(piece["data"])
-            if piece["offset"] > offset:
-                complain(f"{piece['offset'] - offset:,} bytes before this are no longer kept")
-            self._copied[stream] = piece["offset"] + len(data)
-            write(stream, data)
+            self._copied[stream] = write_piece(piece, offset, stream)
             is_end = piece["is_over"] and self._copied[stream] >= piece["size"]
             if is_end or not is_last:  # between pieces, an interruption is passed on
                 return self._copied[stream] - begun
-            if not data:
+            if not piece["data"]:
                 time.sleep(SHORTEST_PAUSE)
 
 
-def write(stream: str, data: bytes) -> None:
-    """Write bytes to standard output or standard error."""
+def write_piece(piece: Row, offset: int, stream: str) -> int:
+    """Write a piece of output that was asked for from an offset; return its end."""
+    from binascii import a2b_base64
+
+    data = a2b_base64(piece["data"])
+    if piece["offset"] > offset:
+        complain(f"{piece['offset'] - offset:,} bytes before this are no longer kept")
     file = sys.stderr if stream == "stderr" else sys.stdout
     try:
         file.buffer.write(data)
         file.buffer.flush()
     except BrokenPipeError as gone:
         raise ReaderGoneError from gone
+    end: int = piece["offset"] + len(data)
+    return end

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from fairlead.cli.options import (
     MOST_REPEATS,
-    Alpha,
     AsJson,
+    MechanismOptions,
     ReportPath,
-    Score,
     SkipUnplaceable,
     TreeFile,
     Weights,
-    given_options,
+    numbers_of,
     part_of,
     read_problem,
     title_of,
@@ -28,7 +27,6 @@ from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import check_report, complain, show, stages_bar
 from fairlead.cli.tables import TableFormat, check_format, table_text
 from fairlead.errors import InputError
-from fairlead.model.quantity import typed_number
 
 if TYPE_CHECKING:
     from fairlead.model.problem import Problem
@@ -125,8 +123,8 @@ def audit(
             "[default: namespace]",
         ),
     ] = None,
-    alpha: Alpha = None,
-    score: Score = None,
+    *,
+    mechanism_options: MechanismOptions,
     as_json: AsJson = False,
     form: TableFormat = None,
     report: ReportPath = None,
@@ -163,12 +161,16 @@ def audit(
     if most is not None and properties is None:
         properties = ["feasibility"]
     names = list(dict.fromkeys(map(mechanism_of, mechanism or ())))
-    options = given_options(alpha, score)
+    options = mechanism_options.given
     _check_names(names, properties, options)
     if lenient and allocation is None and not kubernetes:
         raise InputError("is for --allocation and --kubernetes", "--lenient")
     if weight and not kubernetes:
         raise InputError("is for --kubernetes; for a problem file name --weights FILE", "--weight")
+    dump_weights = numbers_of(weight, "--weight")
+    for user, number in dump_weights.items():
+        if number <= 0:
+            raise InputError(f"must be more than 0, not {number:g} of {user!r:.60}", "--weight")
     if weights is not None and kubernetes:
         raise InputError("is for a problem file; for a dump name --weight USER=W", "--weights")
     for option, given in (
@@ -186,7 +188,7 @@ def audit(
         subject = read_kubernetes(
             kubernetes,
             lenient=lenient,
-            weights=_weights(weight),
+            weights=dump_weights,
             resources=resource or None,
             ignore=ignore or (),
             user_from="namespace" if user_from is None else user_from,
@@ -302,21 +304,3 @@ def _check_names(
         find_mechanism(names[0] if names else DEFAULT_MECHANISM).refuse_unknown_options(
             dict(options)
         )
-
-
-def _weights(given: list[str] | None) -> dict[str, float]:
-    """Parse ``NAMESPACE=W`` pairs."""
-    weights: dict[str, float] = {}
-    for pair in given or ():
-        name, _, number = pair.rpartition("=")
-        if name in weights:
-            raise InputError(f"gives {name!r:.60} twice", "--weight")
-        try:
-            weights[name] = typed_number(number)
-        except ValueError:
-            weights[name] = 0.0
-        if not name or not 0 < weights[name] < float("inf"):
-            raise InputError(
-                f"must be a namespace, = and a positive number, not {pair!r}", "--weight"
-            )
-    return weights

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from math import isfinite, nan
 from typing import Annotated, Any
 
 from fairlead.cli._client import Service, check_fields, client
-from fairlead.cli.options import AsJson, pairs_of
+from fairlead.cli.options import AsJson, number_of, numbers_of, pairs_of
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import emit, emit_lines, show_table
 from fairlead.errors import FairleadError, InputError
-from fairlead.model.quantity import typed_number
 from fairlead.service.bounds import check_weight
 from fairlead.service.client import calls
 
@@ -138,13 +136,8 @@ def what_if(
     from fairlead.report.live import what_if_table
 
     changes: dict[str, Any] = {
-        "weights": {
-            name: _number(text, "--weight")
-            for name, text in pairs_of(weight or [], "--weight").items()
-        },
-        "like": {
-            name: _number(text, "--like") for name, text in pairs_of(like or [], "--like").items()
-        },
+        "weights": numbers_of(weight, "--weight"),
+        "like": numbers_of(like, "--like"),
         "drain": drain or [],
         "remove": remove or [],
         "quotas": {
@@ -176,19 +169,8 @@ def _amounts(text: str, option: str) -> dict[str, float]:
             raise InputError(f"must be RESOURCE:AMOUNT,..., not {text!r:.60}", option)
         if name in found:
             raise InputError(f"gives {name!r:.60} twice", option)
-        found[name] = _number(amount, option)
+        found[name] = number_of(amount, option)
     return found
-
-
-def _number(text: str, option: str) -> float:
-    """Return a number, whole ones as integers."""
-    try:
-        value = typed_number(text)
-    except ValueError:
-        value = nan
-    if not isfinite(value):
-        raise InputError(f"must be a number, not {text!r:.60}", option)
-    return int(value) if value == int(value) else value
 
 
 def history(server: Service = None, as_json: AsJson = False) -> None:

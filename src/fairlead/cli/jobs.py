@@ -31,14 +31,13 @@ from fairlead.cli.streams import (
 from fairlead.service.client import calls
 from fairlead.service.client.plain_client import RefusedError, is_over
 
+OnlyUser = Annotated[str | None, Option("--user", "-u", metavar="USER", help="Only of this user.")]
+EveryJob = Annotated[bool, Option("--all", "-a", help="Include ended jobs, the latest 1,000.")]
+
 
 def jobs(
-    user: Annotated[
-        str | None, Option("--user", "-u", metavar="USER", help="Only of this user.")
-    ] = None,
-    every: Annotated[
-        bool, Option("--all", "-a", help="Include ended jobs, the latest 1,000.")
-    ] = False,
+    user: OnlyUser = None,
+    every: EveryJob = False,
     server: Service = None,
     as_json: AsJson = False,
 ) -> None:
@@ -126,9 +125,7 @@ def logs(
     Example:
       fairlead logs -f 17
     """
-    from binascii import a2b_base64
-
-    from fairlead.cli._waiting import write
+    from fairlead.cli._waiting import write_piece
 
     stream, offset = "stderr" if stderr else "stdout", 0
     with client(server) as service:
@@ -144,14 +141,10 @@ def logs(
                     time.sleep(1.0)  # it has not started
                     continue
                 raise
-            data = a2b_base64(piece["data"])
-            if piece["offset"] > offset:
-                complain(f"{piece['offset'] - offset:,} bytes before this are no longer kept")
-            offset = piece["offset"] + len(data)
-            write("stdout", data)
+            offset = write_piece(piece, offset, "stdout")
             if piece["is_over"] or (not follow and offset >= piece["size"]):
                 return
-            if not data:
+            if not piece["data"]:
                 time.sleep(0.5)
 
 

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from fairlead.cli.options import (
     MOST_REPEATS,
-    Alpha,
     AsJson,
+    MechanismOptions,
     ProblemFile,
     ReportPath,
-    Score,
     SkipUnplaceable,
     Weights,
-    given_options,
     read_problem,
     title_of,
     with_weights_of,
@@ -48,8 +46,8 @@ def allocate(
             help="One of `fairlead mechanisms`, or FILE.py:NAME for your own.",
         ),
     ] = DEFAULT_MECHANISM,
-    alpha: Alpha = None,
-    score: Score = None,
+    *,
+    mechanism_options: MechanismOptions,
     as_json: AsJson = False,
     form: TableFormat = None,
     report: ReportPath = None,
@@ -76,7 +74,7 @@ def allocate(
     from fairlead.model.problem_changes import change_problem
 
     check_format(form, as_json)
-    options = given_options(alpha, score)
+    options = mechanism_options.given
     mechanism = mechanism_of(mechanism)
     find_mechanism(mechanism).refuse_unknown_options(options)
     check_report(report, file)
@@ -123,8 +121,8 @@ def compare(
             "divisible tasks that accept the problem]",
         ),
     ] = None,
-    alpha: Alpha = None,
-    score: Score = None,
+    *,
+    mechanism_options: MechanismOptions,
     as_json: AsJson = False,
     form: TableFormat = None,
     report: ReportPath = None,
@@ -146,7 +144,7 @@ def compare(
     check_format(form, as_json)
     asked = list(dict.fromkeys(map(mechanism_of, mechanism or ())))
     rows = [find_mechanism(name) for name in asked or COMPARED]
-    options = given_options(alpha, score)
+    options = mechanism_options.given
     for option in options:
         if not any(option in row.options for row in rows):
             raise InputError("none of these mechanisms takes it", f"--{option}")

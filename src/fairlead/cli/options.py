@@ -8,7 +8,7 @@ import sys
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from math import inf, isfinite
+from math import inf, isfinite, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -33,18 +33,6 @@ AsJson = Annotated[bool, Option("--json", help="Print one JSON object instead of
 ReportPath = Annotated[
     Path | None,
     Option("--report", metavar="OUT.html", help="Also write an HTML page that works offline."),
-]
-Alpha = Annotated[
-    float | None,
-    Option(
-        "--alpha",
-        metavar="A",
-        help="For alpha-fair: 0 runs the most tasks, large is even. [default: 2]",
-    ),
-]
-Score = Annotated[
-    str | None,
-    Option("--score", metavar="SCORE", help="For max-min: drf, tsf or ps-dsf. [default: drf]"),
 ]
 TimeShared = Annotated[
     bool, Option("--tdm", help="Share servers by time instead of dividing resources.")
@@ -198,14 +186,25 @@ class Forms:
         return policy if self.spare is None else f"{policy}/spare:{self.spare}"
 
 
-def given_options(alpha: float | None, score: str | None) -> dict[str, float | str]:
-    """Return the options of mechanisms that were given on the command line."""
-    options: dict[str, float | str] = {}
-    if alpha is not None:
-        options["alpha"] = alpha
-    if score is not None:
-        options["score"] = score
-    return options
+@dataclass(frozen=True)
+class MechanismOptions:
+    """Options of mechanisms."""
+
+    alpha: Annotated[
+        float | None,
+        Option(
+            metavar="A", help="For alpha-fair: 0 runs the most tasks, large is even. [default: 2]"
+        ),
+    ] = None
+    score: Annotated[
+        str | None,
+        Option(metavar="SCORE", help="For max-min: drf, tsf or ps-dsf. [default: drf]"),
+    ] = None
+
+    @property
+    def given(self) -> dict[str, float | str]:
+        """Those that were given."""
+        return {name: value for name, value in vars(self).items() if value is not None}
 
 
 def title_of(file: str) -> str:
@@ -224,6 +223,22 @@ def pairs_of(texts: list[str], option: str, *, may_be_empty: bool = False) -> di
             raise InputError(f"gives {key!r:.60} twice", option)
         pairs[key] = value
     return pairs
+
+
+def number_of(text: str, option: str) -> float:
+    """Return a finite number, whole ones as integers."""
+    try:
+        value = typed_number(text)
+    except ValueError:
+        value = nan
+    if not isfinite(value):
+        raise InputError(f"must be a number, not {text!r:.60}", option)
+    return int(value) if value == int(value) else value
+
+
+def numbers_of(texts: list[str] | None, option: str) -> dict[str, float]:
+    """Return pairs of NAME=NUMBER as a mapping; raise InputError for anything else."""
+    return {name: number_of(text, option) for name, text in pairs_of(texts or [], option).items()}
 
 
 def with_address(words: list[str]) -> list[str]:

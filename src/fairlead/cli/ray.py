@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Annotated
 
 from fairlead.cli import _client, cluster, jobs
-from fairlead.cli.options import AsJson, pairs_of
+from fairlead.cli._job_request import TaskOptions
+from fairlead.cli.options import AsJson, numbers_of
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import complain, emit, emit_lines
 from fairlead.errors import InputError
-from fairlead.model.quantity import typed_number
 
 Address = Annotated[
     str | None,
@@ -63,12 +63,7 @@ def start(
     Example:
       fairlead ray start --policy ps-dsf/best-fit --user ana=2 --user bo=1
     """
-    weights = {}
-    for name, text in pairs_of(user or [], "--user").items():
-        try:
-            weights[name] = typed_number(text)
-        except ValueError:
-            raise InputError(f"must be USER=WEIGHT, not {name}={text:.20}", "--user") from None
+    weights = numbers_of(user, "--user")
     from fairlead.ray.connection import start
 
     token = os.environ.get("FAIRLEAD_TOKEN", "")
@@ -120,13 +115,11 @@ def submit(
     user: Annotated[
         str | None, Option("--user", "-u", metavar="USER", help="[default: your account]")
     ] = None,
-    cpu: _client.Cpu = None,
-    memory: _client.Memory = None,
-    gpu: _client.Gpu = None,
+    *,
+    options: TaskOptions,
     bundles: Annotated[
         int, Option(min=1, metavar="N", help="Bundles of these amounts, on any nodes.")
     ] = 1,
-    where: _client.Where = None,
     address: Address = None,
 ) -> None:
     """Queue a driver, and run it in your turn.
@@ -140,11 +133,10 @@ def submit(
     """
     if not command:
         raise InputError("give a command after --", "COMMAND")
-    bundle: dict[str, object] = {"cpu": 1.0 if cpu is None else _client.amount_of(cpu)}
-    if memory is not None:
-        bundle["memory"] = _client.amount_of(memory)
-    if gpu:
-        bundle["gpu"] = _client.gpus_of(gpu)
+    bundle: dict[str, object] = {"cpu": 1.0}
+    bundle |= {name: amount for name, amount in options.amounts().items() if amount is not None}
+    if not options.gpu:
+        bundle.pop("gpu", None)
     from fairlead.ray.entrypoint import check_command, run_captured
     from fairlead.ray.fair import connect
 
@@ -155,7 +147,7 @@ def submit(
                 fair,
                 command,
                 [bundle] * bundles,
-                _client.where_of(where),
+                _client.where_of(options.where),
                 str(Path.cwd()),
                 _client.environment(False),
             )
@@ -188,12 +180,8 @@ def explain(job: _client.JobArgument, address: Address = None, as_json: AsJson =
 
 
 def list_jobs(
-    user: Annotated[
-        str | None, Option("--user", "-u", metavar="USER", help="Only of this user.")
-    ] = None,
-    every: Annotated[
-        bool, Option("--all", "-a", help="Include ended jobs, the latest 1,000.")
-    ] = False,
+    user: jobs.OnlyUser = None,
+    every: jobs.EveryJob = False,
     address: Address = None,
     as_json: AsJson = False,
 ) -> None:

@@ -8,24 +8,16 @@ from pathlib import Path
 from typing import Annotated
 
 from fairlead.cli._client import (
-    Cpu,
-    Gpu,
     JobArgument,
-    Memory,
-    Priority,
     Row,
     Service,
-    Time,
-    Where,
-    amount_of,
     check_fields,
     client,
-    gpus_of,
-    where_of,
 )
 from fairlead.cli._job_request import (
     OPTIONS,
     JobOptions,
+    RequestOptions,
     absent_servers,
     submit_jobs,
     warn,
@@ -165,13 +157,8 @@ def run(
 
 def modify(
     job: JobArgument,
-    cpu: Cpu = None,
-    memory: Memory = None,
-    gpu: Gpu = None,
-    where: Where = None,
+    options: RequestOptions,
     anywhere: Annotated[bool, Option("--anywhere", help="On any server.")] = False,
-    time: Time = None,
-    priority: Priority = None,
     server: Service = None,
     as_json: AsJson = False,
 ) -> None:
@@ -181,18 +168,9 @@ def modify(
     Example:
       fairlead modify 17 --cpu 2 --priority 10
     """
-    limit = None if time is None else limit_of(time, "--time")
-    given = {
-        "cpu": None if cpu is None else amount_of(cpu),
-        "memory": None if memory is None else amount_of(memory),
-        "gpu": gpus_of(gpu),
-        "where": where_of(where),
-        "anywhere": anywhere,
-        "time_limit": limit,
-        "unlimited": time is not None and limit is None,
-        "priority": priority,
-    }
-    if anywhere and where:
+    given = options.request() | {"anywhere": anywhere}
+    given["unlimited"] = options.time is not None and given["time_limit"] is None
+    if anywhere and options.where:
         raise InputError("cannot be combined with --where", "--anywhere")
     change = {field: value for field, value in given.items() if value is not None}
     with client(server) as service:
@@ -203,7 +181,7 @@ def modify(
 
             check_fields(JobChange, change, OPTIONS)
             raise
-        warn([], time)
+        warn([], options.time)
         if as_json:
             from fairlead.cli.jobs import show_jobs
 

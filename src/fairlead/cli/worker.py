@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from fairlead.cli._client import amount_of
 from fairlead.cli.options import pairs_of
 from fairlead.cli.parameters import Option
 from fairlead.cli.serve import JsonLogs, _log, _need, state_folder
@@ -102,7 +103,7 @@ def worker(
     from fairlead.service.client.connections import Connections
     from fairlead.service.engines.links import Link
     from fairlead.service.engines.worker_loop import WorkerLoop
-    from fairlead.service.worker.accounts import Accounts
+    from fairlead.service.worker.accounts import Accounts, read_accounts
     from fairlead.service.worker.machine import take_ignored_signals
     from fairlead.service.worker.worker import SECRETS, LocalProcesses
     from fairlead.service.worker.worker_token import hide_memory, read_token
@@ -116,7 +117,7 @@ def worker(
     for variable in SECRETS:
         os.environ.pop(variable, None)
     machine = _machine(name, cpu, memory, gpu, label or [])
-    task_accounts = Accounts(None if accounts is None else _read_accounts(accounts))
+    task_accounts = Accounts(None if accounts is None else read_accounts(accounts))
     if task_accounts.is_root and not address.is_verified:
         raise InputError(
             "a worker of root runs commands under other accounts, and cannot verify this address: "
@@ -135,12 +136,6 @@ def worker(
         asyncio.run(WorkerLoop(Link(Connections(address)), engine).run())
     except ExceptionGroup as faults:
         raise _first_of(faults.subgroup(InputError) or faults) from None
-
-
-def _read_accounts(path: Path) -> dict[str, str]:
-    from fairlead.service.worker.accounts import read_accounts
-
-    return read_accounts(path)
 
 
 def _first_of(fault: Exception) -> Exception:
@@ -175,7 +170,7 @@ def _machine(
         known["gpu"] = short_name(found[0])
     known |= pairs_of(labels, "--label")
     try:
-        amount = machine.memory() if memory is None else read_amount(_plain(memory), "GiB")[0]
+        amount = machine.memory() if memory is None else read_amount(amount_of(memory), "GiB")[0]
     except ProblemError as fault:
         raise InputError(fault.fault, "--memory") from None
     cores = machine.cores() if cpu is None else cpu
@@ -183,13 +178,6 @@ def _machine(
     if not (cores or amount or devices):
         raise InputError("a worker without cores, memory and devices can run nothing", "--cpu")
     return Declaration(name or socket.gethostname(), cores, amount, devices, known)
-
-
-def _plain(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text
 
 
 def short_name(gpu: str) -> str:
