@@ -341,7 +341,7 @@ def test_it_goes_to_standard_output(trace: Path, capsys: Capture) -> None:
         (["--at", "20", "--exclude", "dee"], "--exclude: there is no user 'dee'"),
         (["--held", "held.json"], "--held: needs --at TIME"),
         (["--at", "20", "--held", "held.yaml"], "--held: must end in .json"),
-        (["--at", "20", "--held", "none/held.json"], "none/held.json: there is no directory"),
+        (["--at", "20", "--held", "none/held.json"], "none/held.json: there is no folder"),
     ],
 )
 def test_unusable_times_write_nothing(

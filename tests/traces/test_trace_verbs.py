@@ -167,7 +167,7 @@ def test_unusable_outputs(tmp_path: Path, capsys: Capture) -> None:
     log = write_log(tmp_path, log_row(1))
     absent = tmp_path / "absent" / "x.parquet"
     for verb in (("convert", log), ("generate", "--jobs", 3)):
-        assert f"there is no directory '{absent.parent}'" in refused(capsys, *verb, "-o", absent)
+        assert f"there is no folder '{absent.parent}'" in refused(capsys, *verb, "-o", absent)
         line = refused(capsys, *verb, "-o", tmp_path)
         assert line == f"{tmp_path}: is a folder with other files (it has no trace.json)"
     line = refused(capsys, "generate", "-o", tmp_path / "x.yaml")
@@ -175,7 +175,7 @@ def test_unusable_outputs(tmp_path: Path, capsys: Capture) -> None:
     own = tmp_path / "own.parquet"
     write_parquet(random_workload(1), own)
     line = refused(capsys, "convert", own, "-o", own)
-    assert line == f"{own}: is the input; it would be overwritten"
+    assert line == f"{own}: is the input itself"
     line = refused(capsys, "convert", log, "-o", tmp_path / "x.yaml", "--servers", 3)
     assert line == "--servers: is for traces, not for a problem file"
 

@@ -14,18 +14,20 @@ from fairlead.cli.options import (
     MechanismOptions,
     ReportPath,
     SkipUnplaceable,
+    TableFormat,
     TreeFile,
     Weights,
+    check_format,
     numbers_of,
     part_of,
     read_problem,
+    table_text,
     title_of,
     with_weights_of,
 )
 from fairlead.cli.own_code import mechanism_of
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import check_report, complain, show, stages_bar
-from fairlead.cli.tables import TableFormat, check_format, table_text
 from fairlead.errors import InputError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import json
 from typing import Annotated, Any
 
 from fairlead.cli._client import Service, check_fields, client
-from fairlead.cli.options import AsJson, number_of, numbers_of, pairs_of
+from fairlead.cli.options import AsJson, limit_of, number_of, numbers_of, pairs_of
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import emit, emit_lines, show_table
 from fairlead.errors import FairleadError, InputError
@@ -85,17 +85,13 @@ def shares(
     """
     from fairlead.report.live import quotas_table, share_hours_table, shares_table
 
-    if over is not None:
-        from fairlead.cli.options import limit_of
-
-        seconds = limit_of(over, "--over")
-        if seconds is None:
-            raise InputError("must be a time, such as 7d", "--over")
-        with client(server) as service:
-            answer = service.ask(calls.shares_over(seconds))
-            show_table(share_hours_table(answer), as_json)
-        return
+    seconds = None if over is None else limit_of(over, "--over")
+    if over is not None and seconds is None:
+        raise InputError("must be a time, such as 7d", "--over")
     with client(server) as service:
+        if seconds is not None:
+            show_table(share_hours_table(service.ask(calls.shares_over(seconds))), as_json)
+            return
         answer = service.ask(calls.SHARES)
         show_table(shares_table(answer), as_json)
         if answer.get("quotas") and not as_json:

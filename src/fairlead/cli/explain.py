@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from fairlead.cli._client import Service
 from fairlead.cli.log_options import LogOptions, in_queues, instant_in
 from fairlead.cli.options import (
     AsJson,
@@ -69,14 +70,7 @@ def explain(
     queues: TreeFile = None,
     seed: SeedOfPolicy = 0,
     log_options: LogOptions,
-    server: Annotated[
-        str | None,
-        Option(
-            "--server",
-            metavar="URL",
-            help="The service. [default: FAIRLEAD_SERVER, or this machine]",
-        ),
-    ] = None,
+    server: Service = None,
 ) -> None:
     """Explain why a job of a replayed trace, or of a running service, waits.
 

@@ -13,13 +13,15 @@ from fairlead.cli.options import (
     RayAddress,
     ReportPath,
     SkipUnplaceable,
+    TableFormat,
+    check_format,
     executor_on,
     read_problem,
+    table_text,
     title_of,
 )
 from fairlead.cli.parameters import Option
 from fairlead.cli.streams import progress_bar, show
-from fairlead.cli.tables import TableFormat, check_format, table_text
 from fairlead.errors import InputError
 
 if TYPE_CHECKING:

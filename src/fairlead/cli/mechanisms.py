@@ -12,15 +12,17 @@ from fairlead.cli.options import (
     ProblemFile,
     ReportPath,
     SkipUnplaceable,
+    TableFormat,
     Weights,
+    check_format,
     read_problem,
+    table_text,
     title_of,
     with_weights_of,
 )
 from fairlead.cli.own_code import mechanism_of
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import check_report, complain, progress_bar, show
-from fairlead.cli.tables import TableFormat, check_format, table_text
 from fairlead.errors import CertificateError, FairleadError, InputError, RefusalError
 
 if TYPE_CHECKING:

@@ -18,13 +18,15 @@ from fairlead.errors import InputError
 from fairlead.model.quantity import typed_number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from fairlead.executors.executor import Executor
+    from fairlead.model.notebooks import Shown
     from fairlead.model.problem import Problem
 
 MOST_REPEATS = 1_000_000  # of trials, lies and random problems
 LOCAL_RAY = "local"
+FORMATS = ("csv", "latex", "markdown")
 
 ProblemFile = Annotated[
     str, Argument(metavar="FILE", help="Problem file, YAML or JSON; - reads standard input.")
@@ -60,6 +62,19 @@ TreeFile = Annotated[
 Weights = Annotated[
     Path | None,
     Option("--weights", metavar="FILE", help="YAML or JSON with weights of users: {ana: 2}."),
+]
+TableFormat = Annotated[
+    str | None,
+    Option("--format", metavar="|".join(FORMATS), help="Print the main table in this format."),
+]
+Columns = Annotated[
+    str | None,
+    Option(
+        "--columns",
+        metavar="NAME[:UNIT][=HEADING],...",
+        help="With --format: only these columns, of a study these measures; times in s, min, h or "
+        "d; such as policy,mean_wait:h,p95_wait:h=Late,jain.",
+    ),
 ]
 RayAddress = Annotated[
     str | None,
@@ -205,6 +220,30 @@ class MechanismOptions:
     def given(self) -> dict[str, float | str]:
         """Those that were given."""
         return {name: value for name, value in vars(self).items() if value is not None}
+
+
+def check_format(form: str | None, as_json: bool, columns: str | None = None) -> None:
+    """Raise InputError for an unknown format, one beside ``--json``, or columns without one."""
+    if form is None and columns is not None:
+        raise InputError(f"needs --format {' or '.join(FORMATS)}", "--columns")
+    if form is not None and form not in FORMATS:
+        raise InputError(f"must be {' or '.join(FORMATS)}, not {form!r:.60}", "--format")
+    if form is not None and as_json:
+        raise InputError("cannot be given with --json", "--format")
+
+
+def table_text(
+    answer: Shown, form: str | None, rows: Sequence[tuple[object, ...]] = ()
+) -> str | None:
+    """Return the main table of an answer, and further rows, as text; None without a format."""
+    if form is None:
+        return None
+    from fairlead.report.table_text import frame_text
+
+    frame = answer.to_frame()
+    if rows:
+        frame = frame.vstack(type(frame)(rows, schema=frame.schema, orient="row"))
+    return frame_text(frame, form)
 
 
 def title_of(file: str) -> str:

@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fairlead.cli.log_options import WindowOptions, in_queues, plain_trace, seconds_in
 from fairlead.cli.options import (
     AsJson,
+    Columns,
     Forms,
     PerfectEstimates,
     RayAddress,
     ReportPath,
     SeedOfPolicy,
     StrictFifo,
+    TableFormat,
     TreeFile,
+    check_format,
     executor_on,
     time_of,
 )
@@ -32,7 +35,6 @@ from fairlead.cli.streams import (
     replay_bars,
     show,
 )
-from fairlead.cli.tables import Columns, TableFormat, check_format
 from fairlead.errors import FairleadError, InputError, RefusalError
 
 if TYPE_CHECKING:

@@ -143,7 +143,7 @@ def convert(
     if held is not None:
         if held.suffix != ".json":
             raise InputError("must end in .json", "--held")
-        _check_place(held, inputs)
+        _check_file(held, inputs)
         if realpath(held) == realpath(output):
             raise InputError("is the problem file", "--held")
     workload, _ = log_options.read(log, unended=0.0)
@@ -325,7 +325,7 @@ def _show_problem(text: str, figures: Mapping[str, object], output: Path, as_jso
 def _check_problem_output(output: Path, inputs: Sequence[Path], as_json: bool) -> None:
     """Raise InputError for a problem file that cannot be written, before a trace is read."""
     if str(output) != "-":
-        _check_place(output, inputs)
+        _check_file(output, inputs)
     elif as_json:
         raise InputError("standard output cannot take both the problem and --json", "", "-o -")
 
@@ -426,25 +426,29 @@ def _check_trace_output(output: Path, inputs: Sequence[Path]) -> None:
     """Raise InputError for a trace that cannot be written, before a long trace is read."""
     if not _is_trace(output):
         raise InputError(WAYS_TO_WRITE_A_TRACE, "", str(output))
-    _check_place(output, inputs, may_be_folder=output.suffix != PARQUET_SUFFIX)
-    if output.suffix != PARQUET_SUFFIX and output.exists():
+    if output.suffix == PARQUET_SUFFIX:
+        _check_file(output, inputs)
+        return
+    if not output.parent.is_dir():
+        raise InputError(f"there is no folder {str(output.parent)!r}", "", str(output))
+    if output.exists():
         from fairlead.traces.csv_folder import MARKER
 
         if not output.is_dir():
             raise InputError("is a file, not a folder", "", str(output))
+        if any(read.exists() and output.samefile(read) for read in inputs):
+            raise InputError("is the input itself", "", str(output))
         if any(output.iterdir()) and not (output / MARKER).exists():
             fault = f"is a folder with other files (it has no {MARKER})"
             raise InputError(fault, "", str(output))
 
 
-def _check_place(output: Path, inputs: Sequence[Path], *, may_be_folder: bool = False) -> None:
-    """Raise InputError for an output in a missing folder, or one that is a folder or an input."""
-    if not output.parent.is_dir():
-        raise InputError(f"there is no directory {str(output.parent)!r}", "", str(output))
-    if output.is_dir() and not may_be_folder:
-        raise InputError("is a directory", "", str(output))
-    if any(output.exists() and read.exists() and output.samefile(read) for read in inputs):
-        raise InputError("is the input; it would be overwritten", "", str(output))
+def _check_file(output: Path, inputs: Sequence[Path]) -> None:
+    """Raise InputError for a file that cannot be written, or that is an input."""
+    from fairlead.formats.atomic_files import check_writable
+
+    for read in inputs or ("-",):
+        check_writable(output, str(read), "input")
 
 
 def _write_trace(workload: Workload, output: Path) -> None:
