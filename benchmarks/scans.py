@@ -7,7 +7,6 @@ demands there are no ties that rounding could break.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +18,8 @@ Whole = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-def scan(problem: Problem, select: str, residual: bool, most: int) -> Whole:
-    """Return the first placements, up to a number, as (P, 2) users and servers.
+def scan(problem: Problem, select: str) -> Whole:
+    """Return all placements as (P, 2) users and servers.
 
     ``first-fit`` and ``best-fit`` go by global dominant shares (drf), ``joint`` by ps-dsf.
     """
@@ -29,9 +28,9 @@ def scan(problem: Problem, select: str, residual: bool, most: int) -> Whole:
     placements = {
         "first-fit": lambda: _scan_users(quanta.demand, problem.weight, capacity, first_server),
         "best-fit": lambda: _scan_users(quanta.demand, problem.weight, capacity, best_server),
-        "joint": lambda: _scan_pairs(quanta.demand, problem.weight, capacity, residual),
+        "joint": lambda: _scan_pairs(quanta.demand, problem.weight, capacity),
     }[select]()
-    return np.array(list(islice(placements, most)))
+    return np.array(list(placements))
 
 
 def first_server(demand: Whole, free: Whole, _: Whole) -> int | None:
@@ -80,9 +79,7 @@ def _scan_users(
         yield user, server
 
 
-def _scan_pairs(
-    demand: Whole, weight: Floats, capacity: Whole, residual: bool
-) -> Iterator[tuple[int, int]]:
+def _scan_pairs(demand: Whole, weight: Floats, capacity: Whole) -> Iterator[tuple[int, int]]:
     """Serve the user and the server of the least virtual dominant share until no task fits."""
     free, placed = capacity.copy(), np.zeros(len(demand))
     while True:
@@ -91,8 +88,7 @@ def _scan_pairs(
         # A server with nothing of a resource has no room anyway.
         for asked, left, there in zip(demand.T, free, capacity, strict=True):
             fits &= left >= asked[:, None]
-            amount = np.maximum(left if residual else there, 1)
-            share = np.maximum(share, asked[:, None] / amount)
+            share = np.maximum(share, asked[:, None] / np.maximum(there, 1))
         if not fits.any():
             return
         score = np.where(fits, placed[:, None] * share / weight[:, None], np.inf)

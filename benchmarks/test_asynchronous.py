@@ -14,7 +14,6 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from fairlead_papers.distributed.convergence import CLOSE, settling_time
 from fairlead_papers.distributed.network_setting import AsynchronousSetting, Clocks, Delay
 from fairlead_papers.distributed.simulated_run import AsynchronousRun, run_asynchronously
-from fairlead_papers.psdsf.four_classes import figure_6
 from random_problems import random_problem
 
 PROBLEMS = 12
@@ -67,13 +66,4 @@ def test_how_much_delay_it_bears(
     report(
         f"asynchronous, {servers} servers, damping {damping:g}: of {PROBLEMS} random problems "
         f"settled within {PERIODS:.0f} periods, and the median time, by crowd: {'; '.join(said)}"
-    )
-
-
-def test_figure_6(benchmark: BenchmarkFixture, report: Callable[[str], None]) -> None:
-    drawn = benchmark.pedantic(figure_6, rounds=3, warmup_rounds=1)
-    settled = [s.certified for s in drawn.comparison.settled]
-    report(
-        f"Fig. 6, 120 servers, 300 s: {benchmark.stats.stats.median:.1f} s; settled to 1e-6 "
-        f"{', '.join(f'{s:g} s' for s in settled)} after the start and the changes"
     )

@@ -360,7 +360,7 @@ def measure_filling(criterion: str, select: str, parks: tuple[int, ...]) -> Pane
         size = int(park.count.sum())
         ours.add(size, seconds_of(partial(fill, park, criterion, select)))
         if n_servers <= parks[-2]:
-            scanned = partial(scan, park, select, False, 10**7)
+            scanned = partial(scan, park, select)
             assert np.array_equal(scanned(), fill(park, criterion, select).order)
             plain.add(size, seconds_of(scanned))
     return Panel(name, "servers", [ours, plain])
