@@ -16,9 +16,8 @@ from fairlead_papers.dynamic._full_knowledge import (
     best_course,
     in_turn,
     judge_ratios,
-    least_ratio,
 )
-from fairlead_papers.dynamic.competitive_ratio import worst_case_max_min
+from fairlead_papers.dynamic.competitive_ratio import competitive_ratios, worst_case_max_min
 from fairlead_papers.entries import CATALOGUE, reproduce
 from fairlead_papers.reproduction import WITHIN
 from fairlead_papers.setting import Setting
@@ -53,7 +52,7 @@ def test_claims(changed: dict[str, float], failing: list[int]) -> None:
 @pytest.mark.parametrize("m", [2, 3, 5])
 def test_longer_sequences_come_closer_to_one_over_m(m: int) -> None:
     """With q rounds the last agent has 1 / (q m + 1) where DRF gives 1 / (q + 1)."""
-    ratios = [least_ratio(worst_case_max_min(m, 1e-8, q)) for q in (m, 4 * m, 40 * m)]
+    ratios = [competitive_ratios(worst_case_max_min(m, 1e-8, q)).min() for q in (m, 4 * m, 40 * m)]
     expected = [(q + 1) / (q * m + 1) for q in (m, 4 * m, 40 * m)]
     assert ratios == pytest.approx(expected, abs=1e-6)
     assert ratios[0] > ratios[1] > ratios[2] > 1 / m

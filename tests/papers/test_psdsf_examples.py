@@ -9,11 +9,7 @@ import pytest
 
 from fairlead.mechanisms.catalogue import solve
 from fairlead_papers.entries import CATALOGUE, reproduce
-from fairlead_papers.psdsf import _two_servers as figure_1
-from fairlead_papers.psdsf import _two_servers as figure_3
-from fairlead_papers.psdsf import _two_servers as figure_4
-from fairlead_papers.psdsf import four_classes as table_3
-from fairlead_papers.psdsf import four_classes as table_4
+from fairlead_papers.psdsf import _two_servers, four_classes
 from fairlead_papers.psdsf._two_servers import (
     example_of_figure_1,
     example_of_figure_2,
@@ -45,10 +41,12 @@ def test_all_numbers_are_as_printed(key: str) -> None:
 
 def test_figure_1_with_another_mechanisms_answer_differs() -> None:
     problem = example_of_figure_1()
-    answers = {called: solve(problem, name) for name, called, _, _ in figure_1.PRINTED_OF_FIGURE_1}
+    answers = {
+        called: solve(problem, name) for name, called, _, _ in _two_servers.PRINTED_OF_FIGURE_1
+    }
     wrong = answers | {"PS-DSF": answers["TSF"]}
-    assert {r.verdict for r in figure_1.readings(answers, problem)} == {EQUAL}
-    differ = [r.what for r in figure_1.readings(wrong, problem) if r.verdict == FARTHER]
+    assert {r.verdict for r in _two_servers.readings(answers, problem)} == {EQUAL}
+    differ = [r.what for r in _two_servers.readings(wrong, problem) if r.verdict == FARTHER]
     assert differ == [
         *(f"tasks of user {n}, PS-DSF" for n in (1, 2, 3)),
         "... and of that user 3 on server 1, PS-DSF",
@@ -58,15 +56,15 @@ def test_figure_1_with_another_mechanisms_answer_differs() -> None:
 def test_figure_1_claims() -> None:
     fair = {"PS-DSF": True, "C-DRFH": False, "TSF": False}
     dominant = ("bandwidth", "memory", "memory")
-    assert held(figure_1.judge_fairness(fair, dominant, ("memory",))) == [True] * 5
+    assert held(_two_servers.judge_fairness(fair, dominant, ("memory",))) == [True] * 5
     upside_down = {name: not value for name, value in fair.items()}
-    assert held(figure_1.judge_fairness(upside_down, ("memory",) * 3, ())) == [False] * 5
+    assert held(_two_servers.judge_fairness(upside_down, ("memory",) * 3, ())) == [False] * 5
 
 
 def test_who_is_dominated_by_what() -> None:
-    assert figure_1.bottlenecks(example_of_figure_1()) == ("memory",)
-    assert figure_1.bottlenecks(example_of_figure_2()) == ()
-    assert figure_1.dominant_of_all(example_of_figure_1()).tolist() == [2, 1, 1]
+    assert _two_servers.bottlenecks(example_of_figure_1()) == ("memory",)
+    assert _two_servers.bottlenecks(example_of_figure_2()) == ()
+    assert _two_servers.dominant_of_all(example_of_figure_1()).tolist() == [2, 1, 1]
 
 
 def test_figure_3_has_one_misprint() -> None:
@@ -81,27 +79,27 @@ def test_figure_3_has_one_misprint() -> None:
 
 def test_figure_3_claims() -> None:
     shares = np.array([[0.6, np.inf], [0.6, np.inf], [8 / 12, 8 / 12], [8 / 9, 8 / 12]])
-    assert held(figure_3.judge_levels(shares, 0.0)) == [True, True, True]
-    assert held(figure_3.judge_levels(shares, 0.01)) == [False, True, True]
+    assert held(_two_servers.judge_levels(shares, 0.0)) == [True, True, True]
+    assert held(_two_servers.judge_levels(shares, 0.01)) == [False, True, True]
     uneven = shares + np.array([[0.0, 0], [0.01, 0], [0, 0.01], [0, 0]])
-    assert held(figure_3.judge_levels(uneven, 0.0)) == [True, False, False]
+    assert held(_two_servers.judge_levels(uneven, 0.0)) == [True, False, False]
     low = shares - np.array([[0.0, 0], [0, 0], [0.1, 0], [0, 0]])
-    assert held(figure_3.judge_levels(low, 0.0)) == [True, False, True]
+    assert held(_two_servers.judge_levels(low, 0.0)) == [True, False, True]
 
 
 def test_channels_divided_otherwise() -> None:
-    time = np.array(figure_4.PRINTED_TIME)
-    assert held(figure_4.judge_channels(time, 0.0)) == [True, True]
-    assert held(figure_4.judge_channels(time[::-1], 0.01)) == [False, False]
+    time = np.array(_two_servers.PRINTED_TIME)
+    assert held(_two_servers.judge_channels(time, 0.0)) == [True, True]
+    assert held(_two_servers.judge_channels(time[::-1], 0.01)) == [False, False]
 
 
 def test_what_gamma_leaves_open() -> None:
     gamma = np.array(PRINTED_GAMMA)
     changed = gamma.copy()
     changed[1, 3] -= 0.4
-    assert held(table_3.judge_freedom([gamma, gamma], changed)) == [True]
-    assert held(table_3.judge_freedom([gamma, gamma], gamma)) == [False]
-    assert held(table_3.judge_freedom([gamma, changed, gamma], changed)) == [False]
+    assert held(four_classes.judge_freedom([gamma, gamma], changed)) == [True]
+    assert held(four_classes.judge_freedom([gamma, gamma], gamma)) == [False]
+    assert held(four_classes.judge_freedom([gamma, changed, gamma], changed)) == [False]
 
 
 def test_table_4_is_as_printed_but_for_one_rounding() -> None:
@@ -122,7 +120,7 @@ def test_printed_tsf_tasks_have_unequal_shares() -> None:
     problem = cluster_of_section_5()
     alone = problem.unconstrained_gamma.sum(axis=1) * problem.weight
     ours = solve(problem, "tsf").user_tasks / alone
-    printed = table_4.tsf_shares_as_printed(problem)
+    printed = four_classes.tsf_shares_as_printed(problem)
     for pair in ([0, 1], [2, 3]):
         assert np.ptp(ours[pair]) < 1e-9
         assert np.ptp(printed[pair]) > 1e-5
@@ -131,23 +129,23 @@ def test_printed_tsf_tasks_have_unequal_shares() -> None:
 def test_the_cpu_of_classes_a_and_b_is_not_used_up() -> None:
     """User 1 takes 0.1 and user 2 2/15 of CPU a task; A and B have 42."""
     problem = cluster_of_section_5(CPU_OF_USER_2)
-    part = table_4.cpu_of_a_and_b(problem, np.array([210.0, 105.0, 0, 0]))
+    part = four_classes.cpu_of_a_and_b(problem, np.array([210.0, 105.0, 0, 0]))
     assert part == pytest.approx((21 + 14) / 42)
     for name in ("ps-dsf", "tsf", "drfh"):
-        assert table_4.cpu_of_a_and_b(problem, solve(problem, name).user_tasks) < 0.85
+        assert four_classes.cpu_of_a_and_b(problem, solve(problem, name).user_tasks) < 0.85
 
 
 def test_table_4_claims() -> None:
     tasks, totals = np.array(PRINTED_PS_DSF), np.array([205, 107.5, 58.33, 35.55])
     ends = np.zeros((4, 4, 2))
     ends[:2, :2] = [[[0, 80], [125, 205]], [[0, 40], [67, 107]]]
-    assert held(table_4.judge_table(tasks, totals, ends)) == [True] * 5
+    assert held(four_classes.judge_table(tasks, totals, ends)) == [True] * 5
     moved = tasks.copy()
     moved[0, 2], moved[3, 2] = 1.0, 1.0
     elsewhere = ends.copy()
     elsewhere[1, 3, 1] = 1.0
     elsewhere[0, 0] = [0, 30]  # of which 35 is not one
-    assert held(table_4.judge_table(moved, tasks.sum(axis=1), elsewhere)) == [False] * 5
+    assert held(four_classes.judge_table(moved, tasks.sum(axis=1), elsewhere)) == [False] * 5
 
 
 def test_between_what_tasks_can_lie() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import Any, TypeAlias
+from typing import Any, SupportsFloat, TypeAlias
 
 from fairlead.simulation.metrics.summary import plain
 from fairlead_papers.setting import Parameter, Setting
@@ -56,6 +56,13 @@ class Reading:
             "interval": self.interval,
             "verdict": self.verdict,
         }
+
+
+def amount(
+    what: str, ours: SupportsFloat, paper: float, digit: float, interval: float | None = None
+) -> Reading:
+    """Return the reading of an amount, which is not written in per cent."""
+    return Reading(what, float(ours), paper, digit, interval, is_share=False)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,16 @@ class Count:
     violations: int  # problems on which it fails
     asked: int  # problems whose premises are met
 
+    @property
+    def none(self) -> bool:
+        """Whether some problems were asked, and none of them is a violation."""
+        return self.violations == 0 and self.asked > 0
+
+    @property
+    def sentence(self) -> str:
+        """Both counts, in a few words."""
+        return f"{self.violations} violations in {self.asked} problems"
+
     def __str__(self) -> str:
         return f"{self.violations} / {self.asked}"
 

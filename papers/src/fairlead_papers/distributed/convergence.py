@@ -15,6 +15,7 @@ from fairlead.model.allocation import FORMAT_VERSION, Allocation
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
 from fairlead.model.reductions import restrict
+from fairlead.simulation.metrics.summary import plain
 from fairlead_papers.distributed.network_setting import Phase
 from fairlead_papers.distributed.simulated_run import AsynchronousRun
 
@@ -137,22 +138,19 @@ class Settlement:
                 )
                 for g, group in enumerate(problem.cluster.groups)
             },
-            "certificate": _finite(run.certificate.to_dict()),
+            "certificate": plain(run.certificate.to_dict()),
             "times": run.times.tolist(),
-            "violation": [v if np.isfinite(v) else None for v in run.violation.tolist()],
+            "violation": plain(run.violation),
             **({"refused": self.refused} if self.refused else {}),
             **self._actor_values(),
         }
 
 
-def compare_with_exact(run: AsynchronousRun, mechanisms: Sequence[str] = COMPARED) -> Settlement:
-    """Compare a run with exact answers among the users present, one for each set of users.
-
-    `mechanisms` are compared as well as PS-DSF.
-    """
+def compare_with_exact(run: AsynchronousRun) -> Settlement:
+    """Compare a run with exact answers of PS-DSF and `COMPARED`, one for each set of users."""
     exact: dict[str, tuple[Allocation | None, ...]] = {}
     refused: dict[str, str] = {}
-    for name in (run.setting.mechanism, *mechanisms):
+    for name in (run.setting.mechanism, *COMPARED):
         try:
             exact[name] = _answers(run.setting.problem, run.phases, name)
         except (CertificateError, RefusalError) as reason:
@@ -192,16 +190,4 @@ def _phase_values(problem: Problem, settled: Settled) -> dict[str, Any]:
         "left": [names[c.user] for c in phase.changes if not c.joins],
         "seconds_to_1e-3": settled.close,
         "seconds_to_1e-6": settled.certified,
-    }
-
-
-def _finite(values: dict[str, Any]) -> dict[str, Any]:
-    """Replace infinite numbers, which JSON lacks, by None."""
-    return {
-        key: _finite(value)
-        if isinstance(value, dict)
-        else None
-        if isinstance(value, float) and not np.isfinite(value)
-        else value
-        for key, value in values.items()
     }

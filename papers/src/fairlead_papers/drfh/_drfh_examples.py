@@ -14,7 +14,14 @@ from fairlead.properties.audit import audit
 from fairlead.report.numbers import number
 from fairlead.traces.google_park import SERVERS, TABLE_I, draw_park
 from fairlead_papers.drfh import PAPER
-from fairlead_papers.reproduction import Finding, PrintedClaim, Reading, Reproduction, TextTable
+from fairlead_papers.reproduction import (
+    Finding,
+    PrintedClaim,
+    Reading,
+    Reproduction,
+    TextTable,
+    amount,
+)
 from fairlead_papers.setting import Parameter, Setting
 from fairlead_papers.surveys.random_problems import Distribution
 from fairlead_papers.violations import Count, Place, count_violations, in_words
@@ -47,12 +54,8 @@ def reproduce_figure_3(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothi
     readings = (
         *_readings("DRF server by server", apart.tasks, PER_SERVER_TASKS),
         *_readings("DRFH", together.tasks, TOGETHER_TASKS),
-        Reading(
-            "global dominant share under DRFH",
-            float(together.dominant_share.min()),
-            DOMINANT_SHARE,
-            1e-6,
-            is_share=False,
+        amount(
+            "global dominant share under DRFH", together.dominant_share.min(), DOMINANT_SHARE, 1e-6
         ),
     )
     return Reproduction(
@@ -81,12 +84,11 @@ def judge_division(apart: FloatArray, together: FloatArray) -> tuple[PrintedClai
 
 def _readings(how: str, ours: FloatArray, printed: FloatArray) -> list[Reading]:
     return [
-        Reading(
+        amount(
             f"{how}: tasks of user {n + 1} on server {i + 1}",
-            float(ours[n, i]),
+            ours[n, i],
             float(printed[n, i]),
             1e-6,
-            is_share=False,
         )
         for n in range(2)
         for i in range(2)
@@ -223,14 +225,7 @@ def reproduce_section_4(setting: Setting) -> Reproduction:
 
 def judge_properties(counts: Mapping[Place, Count]) -> tuple[PrintedClaim, ...]:
     """Check for each property that is proved whether a violation was found."""
-    claims = []
-    for of in PROVED:
-        count = counts[DRFH, of]
-        claims.append(
-            PrintedClaim(
-                f"DRFH has {in_words(of)}",
-                count.violations == 0 and count.asked > 0,
-                f"{count.violations} violations in {count.asked} problems",
-            )
-        )
-    return tuple(claims)
+    return tuple(
+        PrintedClaim(f"DRFH has {in_words(of)}", counts[DRFH, of].none, counts[DRFH, of].sentence)
+        for of in PROVED
+    )

@@ -18,7 +18,7 @@ from fairlead_papers.drfh import PAPER
 from fairlead_papers.reproduction import PrintedClaim, Reading, Reproduction, TextTable
 from fairlead_papers.setting import DAY, OF_DAY, Setting
 
-BEST_FIT = "drf/best-fit"
+BEST_FIT, ALONE, SLOTS_14 = "drf/best-fit", "drf/best-fit, dedicated", "slots:14"
 # Slots of the largest server, and the shares of CPU and memory that are used.
 PRINTED = {
     10: (0.351, 0.234),
@@ -111,16 +111,14 @@ def _slots_table(ours: FloatArray, best_fit: FloatArray) -> TextTable:
 
 
 POLICIES = {
-    "drf/best-fit": "Best-Fit DRFH",
+    BEST_FIT: "Best-Fit DRFH",
     "drf/first-fit": "First-Fit DRFH",
-    "slots:14": "Slots, 14",
+    SLOTS_14: "Slots, 14",
 }
 # Best-Fit counts as not below First-Fit when it is at most a point below at a moment, and a tenth
 # of a point in the mean of the day, in which chance weighs less.
 TOLERANCE, TOLERANCE_OF_MEAN = 0.01, 0.001
 MOST_OF_THE_TIME = 0.9
-# Slots use at most so much of what First-Fit uses, in the mean of the day.
-SECONDS_PER_HOUR = 3600.0
 NOTE_OF_FIGURE_5 = (
     "The paper says that Best-Fit uses more than First-Fit at all times; here the two are hardly "
     "told apart. Tasks of the generated day are small, in the mean a tenth of the CPU of most "
@@ -150,7 +148,7 @@ def reproduce_figure_5(setting: Setting) -> Reproduction:
         note=NOTE_OF_FIGURE_5,
         tables=(_use_table(mean),),
         data={
-            "edges": used["drf/best-fit"].edges,
+            "edges": used[BEST_FIT].edges,
             "utilization": {name: u.share.T for name, u in used.items()},
             "mean": {name: u.mean for name, u in used.items()},
         },
@@ -198,7 +196,6 @@ def _use_table(mean: FloatArray) -> TextTable:
     return TextTable("Mean use over the 24 hours.", ["policy", "CPU used", "memory used"], rows)
 
 
-BEST_FIT, SLOTS_14 = "drf/best-fit", "slots:14"
 POINTS = 400
 # "No improvement for small jobs": less than a tenth, either way.
 NONE = 0.1
@@ -436,7 +433,6 @@ def ratio_table(ours: FloatArray, theirs: FloatArray, here: str, there: str) -> 
     )
 
 
-BEST_FIT, ALONE = "drf/best-fit", "drf/best-fit, dedicated"
 WORSE_WHEN_SHARING = 0.02
 # Of 250 users 2 % are 5, by chance 1 to 9; and 2 % is rounded.
 INTERVAL_OF_FIGURE_8 = 0.02

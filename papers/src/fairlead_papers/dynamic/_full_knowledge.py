@@ -18,12 +18,19 @@ from fairlead.report.numbers import number
 from fairlead_papers.dynamic import PAPER
 from fairlead_papers.dynamic._agent_sequences import divide, draw_demands
 from fairlead_papers.dynamic.competitive_ratio import (
-    Ratios,
+    bound_of_ratios,
     competitive_ratios,
     worst_case_max_min,
     worst_case_max_sum,
 )
-from fairlead_papers.reproduction import Finding, PrintedClaim, Reading, Reproduction, TextTable
+from fairlead_papers.reproduction import (
+    Finding,
+    PrintedClaim,
+    Reading,
+    Reproduction,
+    TextTable,
+    amount,
+)
 from fairlead_papers.setting import Parameter, Setting
 
 RESOURCES_OF_SUMS = range(2, 9)
@@ -109,15 +116,8 @@ def _sum_readings(m: int, shares: SharesInTheEnd) -> tuple[Reading, ...]:
         Reading(f"m = {m}: shares of agents 1 to {m}", first, limit, DIGIT, off),
         Reading(f"m = {m}: share of the last", shares.last, 1 / (m + 1), DIGIT, off),
         Reading(f"m = {m}: everybody's under DRF", shares.known, 1 / 2, DIGIT, off),
-        Reading(
-            f"m = {m}: sum of shares",
-            dynamic,
-            (m * m + 1) / (m + 1),
-            DIGIT,
-            off * (m + 1),
-            False,
-        ),
-        Reading(f"m = {m}: sum under DRF", known, (m + 1) / 2, DIGIT, off * (m + 1), False),
+        amount(f"m = {m}: sum of shares", dynamic, (m * m + 1) / (m + 1), DIGIT, off * (m + 1)),
+        amount(f"m = {m}: sum under DRF", known, (m + 1) / 2, DIGIT, off * (m + 1)),
     )
 
 
@@ -265,19 +265,6 @@ def reproduce_theorem_2(setting: Setting) -> Reproduction:
     )
 
 
-def ratios_of(demand: FloatArray) -> Ratios:
-    """Return dynamic DRF over DRF with full knowledge after each step."""
-    agents, _ = divide(demand)
-    return competitive_ratios(demand, np.ones(len(demand)), len(demand), agents.shares_at)
-
-
-def least_ratio(demand: FloatArray) -> float:
-    """Return the least ratio of least shares over all steps; O(N R), for long sequences."""
-    _, least = divide(demand)
-    n = len(demand)
-    return float((least / full_knowledge_levels(demand, np.ones(n), float(n))).min())
-
-
 def judge_ratios(found: dict[int, Worst]) -> tuple[PrintedClaim, ...]:
     """Check whether the bounds hold, by the number of resources."""
     slack = min(worst.slack for worst in found.values())
@@ -310,20 +297,21 @@ def judge_ratios(found: dict[int, Worst]) -> tuple[PrintedClaim, ...]:
 
 def _worst(seed: int, sequences: int, m: int) -> Worst:
     randoms = (np.random.default_rng([seed, m, k]) for k in range(sequences))
-    drawn = [ratios_of(draw_demands(random, AGENTS, m)) for random in randoms]
+    drawn = [competitive_ratios(draw_demands(random, AGENTS, m)) for random in randoms]
     demand = worst_case_max_min(m, SMALL)
     agents, least = divide(demand)
     n = len(demand)
     known = full_knowledge_levels(demand, np.ones(n), float(n))
+    longer = worst_case_max_min(m, SMALL / LONGER, LONGER * m)
     return Worst(
         before=float(least[-2]),
         last=float(agents.shares[-1]),
         known=float(known[-1]),
         ratio=float((least / known).min()),
-        longer=least_ratio(worst_case_max_min(m, SMALL / LONGER, LONGER * m)),
-        random=min(float(r.max_min.min()) for r in drawn),
-        above=max(float(r.max_min.max()) for r in drawn),
-        slack=min(float((r.max_min - r.bound).min()) for r in drawn),
+        longer=float(competitive_ratios(longer).min()),
+        random=min(float(ratios.min()) for ratios in drawn),
+        above=max(float(ratios.max()) for ratios in drawn),
+        slack=min(float((ratios - bound_of_ratios(len(ratios), m)).min()) for ratios in drawn),
     )
 
 

@@ -5,64 +5,29 @@ Li, Liu, Zhang and Zhang 2019, section 4.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 import numpy as np
 
 from fairlead.mechanisms.dynamic_run import full_knowledge_levels
 from fairlead.model.cluster import FloatArray
-from fairlead.solvers.level_raising import raise_by_water
+from fairlead_papers.dynamic._agent_sequences import divide
 
 
-@dataclass(frozen=True, eq=False)
-class Ratios:
-    """Dynamic DRF over DRF with full knowledge of the N arrivals."""
+def competitive_ratios(demand: FloatArray) -> FloatArray:
+    """Return (N,) the least share over that of DRF with full knowledge, after each arrival.
 
-    max_min: FloatArray  # (N,): the least levels; at most 1
-    max_sum: FloatArray  # (N,): the sums of dominant shares; may exceed 1
-    bound: FloatArray  # (N,): least `max_min` with equal weights, ceil(k / R) / k
-
-
-def competitive_ratios(
-    demand: FloatArray,
-    weight: FloatArray,
-    total_weight: float,
-    shares_at: Callable[[int], FloatArray],
-) -> Ratios:
-    """Compare shares of dynamic DRF with those of DRF with full knowledge, step by step.
-
-    Parameters
-    ----------
-    demand : (N, R) float
-        Demand per unit of dominant share.
-    weight : (N,) float
-    total_weight : float
-        Weight of all agents that were announced.
-    shares_at : callable
-        The dominant shares, (k,), after step k.
-
-    Returns
-    -------
-    Ratios
-
-    Notes
-    -----
-    Li, Liu, Zhang and Zhang 2019, section 4. With zero demands DRF is the lexicographic one.
-    O(N^2 R).
+    `demand` (N, R) is per unit of dominant share, in order of arrival. All weights are equal. With
+    zero demands DRF is the lexicographic one. O(N R).
     """
-    n_steps, n_resources = demand.shape
-    least = full_knowledge_levels(demand, weight, total_weight)
-    budget = np.minimum(1.0, np.cumsum(weight) / total_weight)
-    max_min, max_sum = np.empty(n_steps), np.empty(n_steps)
-    for k in range(1, n_steps + 1):
-        shares = shares_at(k)
-        use = weight[:k, None] * demand[:k]
-        known = weight[:k] * raise_by_water(use, np.zeros(k), float(budget[k - 1]))
-        max_min[k - 1] = (shares / weight[:k]).min() / least[k - 1]
-        max_sum[k - 1] = shares.sum() / known.sum()
-    steps = np.arange(1, n_steps + 1)
-    return Ratios(max_min, max_sum, np.ceil(steps / n_resources) / steps)
+    _, least = divide(demand)
+    n = len(demand)
+    ratios: FloatArray = least / full_knowledge_levels(demand, np.ones(n), float(n))
+    return ratios
+
+
+def bound_of_ratios(agents: int, resources: int) -> FloatArray:
+    """Return (N,) what these ratios are at least after each of N arrivals: ``ceil(k / R) / k``."""
+    steps = np.arange(1, agents + 1)
+    return np.ceil(steps / resources) / steps
 
 
 def worst_case_max_min(resources: int, small: float, rounds: int | None = None) -> FloatArray:

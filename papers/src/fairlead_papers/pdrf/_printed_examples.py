@@ -16,7 +16,14 @@ from fairlead_papers.pdrf._turn_cycles import (
     find_cycle,
     find_higher_order_cycles,
 )
-from fairlead_papers.reproduction import Finding, PrintedClaim, Reading, Reproduction, TextTable
+from fairlead_papers.reproduction import (
+    Finding,
+    PrintedClaim,
+    Reading,
+    Reproduction,
+    TextTable,
+    amount,
+)
 from fairlead_papers.setting import Setting
 
 DEMAND = ((1, 4), (3, 1))
@@ -79,7 +86,7 @@ def reproduce_section_3(setting: Setting) -> Reproduction:  # noqa: ARG001 (noth
             ),
             *judge_extra_turns(),
         ),
-        findings=tuple(f for f in (find_wrong_cycle(SHARES),) if f is not None),
+        findings=(_wrong_cycle(),),
         tables=(
             TextTable(
                 "Tasks of A and B.",
@@ -123,11 +130,8 @@ def judge_extra_turns() -> tuple[PrintedClaim, ...]:
     return tuple(claims)
 
 
-def find_wrong_cycle(shares: Sequence[Fraction]) -> Finding | None:
-    """Check that the example's cycle is not of two turns to one; None if it is."""
-    ratio, cycle = shares[1] / shares[0], find_cycle(shares).occurrences
-    if cycle == (2, 1):
-        return None
+def _wrong_cycle() -> Finding:
+    ratio, cycle = SHARES[1] / SHARES[0], find_cycle(SHARES).occurrences
     twice = [2 * (2 * DEMAND[0][r] + DEMAND[1][r]) for r in (0, 1)]
     return Finding(
         "3.3: in the example the larger dominant share is twice the other one; the cycle is one "
@@ -166,11 +170,10 @@ def reproduce_section_6_1(setting: Setting) -> Reproduction:  # noqa: ARG001 (no
     )
     rows = [[f"ours, {k + 1}", *_cycle_row(c)] for k, c in enumerate((first, second))]
     rows += [[f"by the formula of 3.3, {k + 1}", *_cycle_row(c)] for k, c in enumerate(by_formula)]
-    found = find_other_subcycle(first, by_formula)
     return Reproduction(
         setting="One resource, 35 units; tasks of 2, 4 and 10 units. Nothing is random.",
         readings=readings,
-        findings=() if found is None else (found,),
+        findings=(_other_subcycle(first, by_formula),),
         tables=(TextTable("Cycles.", ["order", "tasks", "times", "units", "left"], rows),),
         data={"tasks": [first.tasks, second.tasks], "left": [int(first.left[0])]},
     )
@@ -182,19 +185,14 @@ def find_cycles(*, nested: bool) -> list[HigherOrderCycle]:
     return find_higher_order_cycles([CYCLE_POOL], demands, CYCLE_DEMANDS, nested=nested)
 
 
-def find_other_subcycle(
-    first: HigherOrderCycle, by_formula: Sequence[HigherOrderCycle]
-) -> Finding | None:
-    """Check that the example counts otherwise than the formula of 3.3; None if it does not."""
-    if by_formula[0].tasks == first.tasks:
-        return None
+def _other_subcycle(first: HigherOrderCycle, by_formula: Sequence[HigherOrderCycle]) -> Finding:
     texts = [", ".join(map(str, cycle.tasks)) for cycle in (first, by_formula[0])]
     then = [", ".join(map(str, cycle.tasks)) for cycle in by_formula[1:]]
     return Finding(
         f"6.1: with demands of 2, 4 and 10 a cycle has {texts[0]} tasks",
         f"The formula of 3.3, the whole part of the largest dominant share over each, gives "
         f"{texts[1]}: {by_formula[0].used[0]} units, {by_formula[0].left[0]} left, and then "
-        f"cycles of {' and '.join(then) or 'nobody'}. The example counts each user within the "
+        f"cycles of {' and '.join(then)}. The example counts each user within the "
         "turns of the next larger one.",
         "fairlead reproduce pdrf/section-6.1",
     )
@@ -222,7 +220,6 @@ def reproduce_section_6_2(setting: Setting) -> Reproduction:  # noqa: ARG001 (no
         _whole("tasks of B that fit what is left", more, 3),
     )
     excluded = going_on.user_tasks - stopped.user_tasks
-    found = find_top_up_short_of_pareto(REFUTED_POOL, REFUTED_DEMANDS)
     return Reproduction(
         setting="One pool of (59, 19), A with tasks of (1, 4) and B of (3, 1). Nothing is random.",
         readings=readings,
@@ -233,7 +230,7 @@ def reproduce_section_6_2(setting: Setting) -> Reproduction:  # noqa: ARG001 (no
                 f"A {excluded[0]:g} and B {excluded[1]:g} tasks more",
             ),
         ),
-        findings=() if found is None else (found,),
+        findings=(_top_up_short_of_pareto(),),
         tables=(
             TextTable(
                 "Tasks.",
@@ -249,27 +246,22 @@ def reproduce_section_6_2(setting: Setting) -> Reproduction:  # noqa: ARG001 (no
     )
 
 
-def find_top_up_short_of_pareto(pool: int, demands: Sequence[int]) -> Finding | None:
-    """Check that PDRF with its top-up leaves room for a task; None if it does not.
-
-    Pool and demands are units of the one resource.
-    """
-    allocation = solve(Problem.from_arrays([[pool]], [[demand] for demand in demands]), "pdrf")
-    left = pool - float(allocation.usage[0, 0])
-    if left < min(demands):
-        return None
-    said = ", ".join(map(str, demands))
+def _top_up_short_of_pareto() -> Finding:
+    demands = [[demand] for demand in REFUTED_DEMANDS]
+    allocation = solve(Problem.from_arrays([[REFUTED_POOL]], demands), "pdrf")
+    left = REFUTED_POOL - float(allocation.usage[0, 0])
+    said = ", ".join(map(str, REFUTED_DEMANDS))
     tasks = ", ".join(f"{x:g}" for x in allocation.user_tasks)
     return Finding(
         "5: one more task each, from the least served upward, may suffice for Pareto efficiency",
-        f"It does not. One pool of {pool}, tasks of {said}: PDRF with its top-up gives {tasks} "
-        f"tasks, and {left:g} is left, room for one more of the first user.",
+        f"It does not. One pool of {REFUTED_POOL}, tasks of {said}: PDRF with its top-up gives "
+        f"{tasks} tasks, and {left:g} is left, room for one more of the first user.",
         f"fairlead audit {REFUTED_FILE} -m pdrf",
     )
 
 
 def _whole(what: str, ours: float | Fraction, printed: int) -> Reading:
-    return Reading(what, float(ours), printed, HUNDREDTH, is_share=False)
+    return amount(what, ours, printed, HUNDREDTH)
 
 
 def _cycle_row(cycle: HigherOrderCycle) -> list[str]:

@@ -13,7 +13,7 @@ from fairlead.mechanisms.pdrf import precompute_tasks
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import to_whole_pool
 from fairlead.solvers.level_bisection import serve_by_turns, top_up
-from fairlead_papers.reproduction import Reading
+from fairlead_papers.reproduction import Reading, amount
 from fairlead_papers.setting import Parameter, Setting
 
 N_USERS = 1_000
@@ -172,50 +172,40 @@ def _count(seed: int, runs: int, place: int) -> Counted:
 class Deviations:
     """Tasks by the formula less tasks by turns, (T, N): one row a run, one column a user."""
 
-    formula: Counts  # (T, N): of the formula, against turns in which users that do not fit leave
-    topped_up: Counts  # (T, N): the same after the top-up by one task each
+    # (T, N): of the formula and its top-up by one task each, against turns in which users that do
+    # not fit leave.
+    topped_up: Counts
     # (T, N): of the formula, against DRF's Algorithm 1, which ends with the first who does not fit.
     first_misfit: Counts
-    exact: Counts  # (T, N): the tasks by turns themselves
+    exact: Counts  # (T, N): the tasks by turns in which users that do not fit leave
 
 
 def measure(rng: np.random.Generator, row: PrintedRow, runs: int) -> Deviations:
     """Compare PDRF with DRF on pools drawn as in the paper."""
-    formula, topped_up, first_misfit, turns = np.zeros((4, runs, N_USERS), dtype=np.int64)
+    topped_up, first_misfit, turns = np.zeros((3, runs, N_USERS), dtype=np.int64)
     for k in range(runs):
         reserves = rng.integers(*row.reserves, (1, row.n_resources), endpoint=True)
         demands = rng.integers(*row.demands, (N_USERS, row.n_resources), endpoint=True)
         pool = to_whole_pool(Problem.from_arrays(reserves, demands))
         exact, base = serve_by_turns(pool, stops=False), precompute_tasks(pool)
-        formula[k] = base - exact
         topped_up[k] = top_up(pool, base) - exact
         first_misfit[k] = base - serve_by_turns(pool, stops=True)
         turns[k] = exact
-    return Deviations(formula, topped_up, first_misfit, turns)
-
-
-def mean_and_sd(counts: Counts) -> tuple[float, float]:
-    """Return mean and standard deviation over the runs."""
-    return float(counts.mean()), float(counts.std(ddof=1))
+    return Deviations(topped_up, first_misfit, turns)
 
 
 def read_row(counted: Counted) -> Iterator[Reading]:
     """Compare a row: means, deviations and maxima of users with too few and too many tasks."""
     row, runs = counted.row, counted.runs
     yield from _read_sample(f"{row.name}, too few", counted.under, row.under, runs)
-    yield Reading(
-        f"{row.name}, too few, most tasks", counted.most_under, MOST_UNDER, 1, is_share=False
-    )
+    yield amount(f"{row.name}, too few, most tasks", counted.most_under, MOST_UNDER, 1)
     for by, sample, printed in zip(("1", "2", "> 2"), counted.over_by, row.over_by, strict=True):
         # An event seen once in a thousand runs varies at least as such counts do.
         theirs = max(sample.sd, float(np.sqrt(printed)))
         interval = mean_interval(sample.sd, theirs, runs)
-        what = f"{row.name}, too many by {by}"
-        yield Reading(what, sample.mean, printed, DIGIT, interval, is_share=False)
+        yield amount(f"{row.name}, too many by {by}", sample.mean, printed, DIGIT, interval)
     yield from _read_sample(f"{row.name}, too many", counted.over, row.over, runs)
-    yield Reading(
-        f"{row.name}, too many, most tasks", counted.most_over, row.most_over, 1, is_share=False
-    )
+    yield amount(f"{row.name}, too many, most tasks", counted.most_over, row.most_over, 1)
 
 
 def mean_interval(ours_sd: float, paper_sd: float, runs: int) -> float:
@@ -230,8 +220,6 @@ def _read_sample(
     what: str, ours: Sample, printed: tuple[float, float], runs: int
 ) -> Iterator[Reading]:
     mean, sd = printed
-    yield Reading(
-        f"{what}, users", ours.mean, mean, DIGIT, mean_interval(ours.sd, sd, runs), is_share=False
-    )
+    yield amount(f"{what}, users", ours.mean, mean, DIGIT, mean_interval(ours.sd, sd, runs))
     interval = NORMAL * ours.error_of_sd * float(np.sqrt(1 / runs + 1 / RUNS)) + DIGIT / 2
-    yield Reading(f"{what}, sd of users", ours.sd, sd, DIGIT, interval, is_share=False)
+    yield amount(f"{what}, sd of users", ours.sd, sd, DIGIT, interval)

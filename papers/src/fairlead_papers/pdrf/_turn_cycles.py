@@ -10,12 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from math import floor, gcd, lcm
+from math import gcd, lcm
 
-from fairlead.errors import InputError
-from fairlead.model.quantity import exact
-
-Number = int | float | Fraction
+Number = int | Fraction
 
 
 @dataclass(frozen=True)
@@ -44,44 +41,22 @@ class HigherOrderCycle:
 def find_cycle(shares: Sequence[Number]) -> Cycle:
     """Return the full cycle, after which the order of turns repeats exactly.
 
-    Parameters
-    ----------
-    shares : sequence of N positive numbers
-        Dominant share of one task of each user, weighted or not. A float stands for the decimal
-        that it was written as.
+    `shares` (N,) are positive: the dominant share of one task of each user. User n occurs
+    ``lcm(shares) / shares[n]`` times (Metin, 3.3).
 
-    Returns
-    -------
-    Cycle
-        User n occurs ``lcm(shares) / shares[n]`` times.
-
-    Raises
-    ------
-    InputError
-        When there are no shares or one is not a positive number.
-
-    Notes
-    -----
-    Metin, 3.3. O(N) operations on integers that grow with the shares' denominators.
-
-    Examples
-    --------
     >>> find_cycle([2, 4, 10]).occurrences
     (10, 5, 2)
     """
-    exactly = _positive(shares, "shares")
     # The least common multiple of fractions in lowest terms.
     common = Fraction(
-        lcm(*(share.numerator for share in exactly)), gcd(*(share.denominator for share in exactly))
+        lcm(*(share.numerator for share in shares)), gcd(*(share.denominator for share in shares))
     )
-    return Cycle(tuple(int(common / share) for share in exactly))
+    return Cycle(tuple(int(common / share) for share in shares))
 
 
 def find_basic_subcycle(shares: Sequence[Number]) -> Cycle:
     """Return the basic subcycle, with ``floor(max(shares) / shares[n])`` turns (Metin, 3.3)."""
-    exactly = _positive(shares, "shares")
-    largest = max(exactly)
-    return Cycle(tuple(floor(largest / share) for share in exactly))
+    return Cycle(tuple(int(max(shares) // share) for share in shares))
 
 
 def find_nested_subcycle(shares: Sequence[Number]) -> Cycle:
@@ -91,11 +66,10 @@ def find_nested_subcycle(shares: Sequence[Number]) -> Cycle:
     often as the next larger one. The example of Metin, 6.1, counts so: of demands 2, 4 and 10 there
     are 4, 2 and 1, where `find_basic_subcycle` has 5, 2 and 1.
     """
-    exactly = _positive(shares, "shares")
-    occurrences = [1] * len(exactly)
-    order = sorted(range(len(exactly)), key=lambda n: (-exactly[n], n))
+    occurrences = [1] * len(shares)
+    order = sorted(range(len(shares)), key=lambda n: (-shares[n], n))
     for larger, n in pairwise(order):
-        occurrences[n] = occurrences[larger] * floor(exactly[larger] / exactly[n])
+        occurrences[n] = occurrences[larger] * int(shares[larger] // shares[n])
     return Cycle(tuple(occurrences))
 
 
@@ -110,44 +84,22 @@ def find_higher_order_cycles(
 
     Returns the cycles that fitted, from `capacity` (R,) for tasks of `demand` (N, R). Their sum
     need not be fair (Metin, 6.1): this is analysis, not a mechanism. `nested` counts as the paper's
-    example does, otherwise as its formula. Raises InputError.
+    example does, otherwise as its formula.
     """
-    exactly = _positive(shares, "shares")
-    left = [exact_number(amount, "capacity") for amount in capacity]
-    rows = [[exact_number(amount, "demand") for amount in row] for row in demand]
-    if len(rows) != len(exactly) or any(len(row) != len(left) for row in rows):
-        raise InputError("must have a row for each share and a column for each capacity", "demand")
+    left = [Fraction(amount) for amount in capacity]
     find_subcycle = find_nested_subcycle if nested else find_basic_subcycle
-    users = list(range(len(rows)))
+    users = list(range(len(demand)))
     cycles = []
     while users:
-        tasks = find_subcycle([exactly[n] for n in users]).occurrences
+        tasks = find_subcycle([shares[n] for n in users]).occurrences
         once = [
-            sum((t * rows[n][r] for t, n in zip(tasks, users, strict=True)), Fraction(0))
+            sum(t * demand[n][r] for t, n in zip(tasks, users, strict=True))
             for r in range(len(left))
         ]
-        times = min((floor(c / u) for c, u in zip(left, once, strict=True) if u > 0), default=0)
+        times = int(min(c // u for c, u in zip(left, once, strict=True) if u > 0))
         if times > 0:
-            used = [times * amount for amount in once]
+            used = [Fraction(times * amount) for amount in once]
             left = [c - u for c, u in zip(left, used, strict=True)]
             cycles.append(HigherOrderCycle(tuple(users), tasks, times, tuple(used), tuple(left)))
-        users.remove(max(users, key=lambda n: exactly[n]))
+        users.remove(max(users, key=lambda n: shares[n]))
     return cycles
-
-
-def exact_number(value: Number, place: str) -> Fraction:
-    """Return the exact number of a value; raise InputError if it is negative."""
-    try:
-        number = exact(value) if isinstance(value, float) else Fraction(value)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"must be numbers, not {value!r}", place) from None
-    if number < 0:
-        raise InputError(f"must not be negative: {value!r}", place)
-    return number
-
-
-def _positive(shares: Sequence[Number], place: str) -> list[Fraction]:
-    exactly = [exact_number(share, place) for share in shares]
-    if not exactly or min(exactly) == 0:
-        raise InputError("must be positive numbers, at least one", place)
-    return exactly

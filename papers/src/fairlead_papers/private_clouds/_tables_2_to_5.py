@@ -62,8 +62,6 @@ LITTLE_LEFT = 10.0
 GLOBAL = (DRF, TSF)
 BY_SERVER = (RRR_PS_DSF, PS_DSF, RESIDUAL)
 BY_NAME = {row.name: row for row in RANDOM_ROWS}
-# As printed: half a digit of each of a user's two numbers, times what a task takes.
-DIGITS = 0.005 * (5 + 1) + 0.005 + 1e-9
 
 
 def judge_tasks(outcomes: Outcomes) -> tuple[PrintedClaim, ...]:
@@ -209,12 +207,10 @@ def _of_random(outcomes: dict[str, StudyOutcome], trials: int) -> list[Reading]:
     ]
 
 
-def find_other_best_fit(study: Study, command: str) -> Finding | None:
-    """Check that best-fit among servers that fit does not give the printed row; None if it does."""
+def find_other_best_fit(study: Study, command: str) -> Finding:
+    """Return what best-fit among servers that fit gives in place of the printed row."""
     tasks = fill(kesidis_problem(), "drf", "best-fit").tasks
     as_printed = study.outcomes[BF_DRF].tasks
-    if (tasks == as_printed).all():
-        return None
     ours, printed = (", ".join(f"{x:g}" for x in t.ravel()) for t in (tasks, as_printed))
     return Finding(
         "VI: BF-DRF takes the server whose free amounts match the demand best; left open is what "
@@ -240,42 +236,30 @@ def find_wrong_example(command: str) -> Finding:
     )
 
 
-def find_unused_of_others(rows: Iterable[PrintedTrials], command: str) -> Finding | None:
-    """Find where Table IV is not what Table II leaves over, beyond rounding; None if nowhere."""
-    wrong = []
-    for row in rows:
-        left = unused_of(np.reshape(row.tasks, (2, 2))).ravel()
-        if (np.abs(left - row.unused) > DIGITS).any():
-            texts = [", ".join(f"{value:.4g}" for value in values) for values in (left, row.unused)]
-            wrong.append(f"{row.name}'s tasks of Table II leave {texts[0]}; printed are {texts[1]}")
-    if not wrong:
-        return None
+def find_unused_of_others(command: str) -> Finding:
+    """Return the row of Table IV that is not what Table II leaves over."""
+    row = BY_NAME[RRR_PS_DSF]
+    left = unused_of(np.reshape(row.tasks, (2, 2))).ravel()
+    texts = [", ".join(f"{value:.4g}" for value in values) for values in (left, row.unused)]
     return Finding(
         "Table IV is what the allocations of Table II leave unused",
-        f"{'; '.join(wrong)}. Means of the same trials cannot be so.",
+        f"{row.name}'s tasks of Table II leave {texts[0]}; printed are {texts[1]}. Means of the "
+        "same trials cannot be so.",
         command,
     )
 
 
-def find_impossible_sds(rows: Iterable[PrintedTrials], command: str) -> Finding | None:
-    """Find where Table V is less than Table III allows, beyond rounding; None if nowhere."""
-    wrong = []
-    for row in rows:
-        assert row.tasks_sd is not None
-        assert row.unused_sd is not None
-        least = least_unused_sd(np.reshape(row.tasks_sd, (2, 2))).ravel()
-        if (least > np.array(row.unused_sd) + DIGITS).any():
-            texts = [", ".join(map(number, values)) for values in (row.unused_sd, least.tolist())]
-            again = " again" if row.unused_sd == row.tasks_sd else ""
-            wrong.append(
-                f"{row.name} has {texts[0]}{', its row of Table III' if again else ''}{again}; "
-                f"with the deviations of Table III it is at least {texts[1]}"
-            )
-    if not wrong:
-        return None
+def find_impossible_sds(command: str) -> Finding:
+    """Return the row of Table V that is less than Table III allows."""
+    row = BY_NAME[RRR_PS_DSF]
+    assert row.tasks_sd is not None
+    assert row.unused_sd is not None
+    least = least_unused_sd(np.reshape(row.tasks_sd, (2, 2))).ravel()
+    texts = [", ".join(map(number, values)) for values in (row.unused_sd, least.tolist())]
     return Finding(
         "Table V has the sample deviations of the unused capacities",
-        f"{'; '.join(wrong)}, because 5 X + Y varies by at least 5 sd(X) - sd(Y).",
+        f"{row.name} has {texts[0]}, its row of Table III again; with the deviations of Table III "
+        f"it is at least {texts[1]}, because 5 X + Y varies by at least 5 sd(X) - sd(Y).",
         command,
     )
 
@@ -301,11 +285,10 @@ def reproduce_table_2(setting: Setting) -> Reproduction:
     """Fill by each scheduler, and show the tasks; two seconds, for all four tables."""
     command = _command(2, setting)
     study = setting.share(run_study)
-    best_fit = find_other_best_fit(study, command)
     findings = (
         find_drawing(study, command),
         find_wrong_example(command),
-        *(() if best_fit is None else (best_fit,)),
+        find_other_best_fit(study, command),
     )
     return _reproduction(
         study, ROWS, read_tasks, judge_tasks, "Tasks by (user, server), and all.", findings
@@ -343,14 +326,13 @@ def reproduce_table_3(setting: Setting) -> Reproduction:
 )
 def reproduce_table_4(setting: Setting) -> Reproduction:
     """Show the unused amounts."""
-    found = find_unused_of_others(ROWS, _command(4, setting))
     return _reproduction(
         setting.share(run_study),
         ROWS,
         read_unused,
         judge_unused,
         "Unused by (server, resource).",
-        () if found is None else (found,),
+        (find_unused_of_others(_command(4, setting)),),
     )
 
 
@@ -364,14 +346,13 @@ def reproduce_table_4(setting: Setting) -> Reproduction:
 )
 def reproduce_table_5(setting: Setting) -> Reproduction:
     """Show the sample standard deviations of the unused amounts."""
-    found = find_impossible_sds(RANDOM_ROWS, _command(5, setting))
     return _reproduction(
         setting.share(run_study),
         RANDOM_ROWS,
         read_unused_sd,
         judge_unused_variation,
         "Sample standard deviations of what is unused by (server, resource).",
-        () if found is None else (found,),
+        (find_impossible_sds(_command(5, setting)),),
     )
 
 

@@ -15,7 +15,7 @@ from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.problem import Problem
 from fairlead.scheduler.policies import find_policy
 from fairlead.simulation.trials import Trials, TrialSummary, run_trials
-from fairlead_papers.reproduction import Reading
+from fairlead_papers.reproduction import Reading, amount
 from fairlead_papers.setting import Parameter, Setting
 
 TRIALS = 200
@@ -281,7 +281,7 @@ def read_tasks(row: PrintedTrials, ours: StudyOutcome, trials: int) -> Iterator[
     interval = None
     if row.tasks_sd is not None:
         interval = mean_interval(ours.total_sd, ours.total_sd, trials)
-    yield Reading(f"{row.name}, total", ours.total, row.total, DIGIT, interval, is_share=False)
+    yield amount(f"{row.name}, total", ours.total, row.total, DIGIT, interval)
 
 
 def read_tasks_sd(row: PrintedTrials, ours: StudyOutcome, trials: int) -> Iterator[Reading]:
@@ -320,7 +320,7 @@ def _read_means(
         interval = None
         if paper_sd is not None:
             interval = mean_interval(deviations[k], paper_sd[k], trials)
-        yield Reading(f"{what} {place}", means[k], paper[k], DIGIT, interval, is_share=False)
+        yield amount(f"{what} {place}", means[k], paper[k], DIGIT, interval)
 
 
 def _read_sds(
@@ -329,5 +329,4 @@ def _read_sds(
     if paper is None:
         return
     for place, mine, theirs in zip(PLACES, ours.ravel().tolist(), paper, strict=True):
-        interval = sd_interval(mine, theirs, trials)
-        yield Reading(f"{what} {place}", mine, theirs, DIGIT, interval, is_share=False)
+        yield amount(f"{what} {place}", mine, theirs, DIGIT, sd_interval(mine, theirs, trials))

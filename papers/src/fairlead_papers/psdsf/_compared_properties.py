@@ -140,12 +140,12 @@ def judge_table(
     for name, ticks in TICKS.items():
         for of in ticks:
             count = counts[name, of]
-            measured = f"{count.violations} violations in {count.asked} problems"
+            measured = count.sentence
             refuted = (name, of) == ("tsf", TABLE[0]) and tsf_short > NOTABLE
             if refuted:
                 measured += f", and a small witness that misses it by {percent(tsf_short)}"
-            holds = count.violations == 0 and count.asked > 0 and not refuted
-            claims.append(PrintedClaim(f"{CALLED[name]} has {in_words(of)}", holds, measured))
+            sentence = f"{CALLED[name]} has {in_words(of)}"
+            claims.append(PrintedClaim(sentence, count.none and not refuted, measured))
     for (name, of), severity in witnesses.items():
         claims.append(
             PrintedClaim(

@@ -15,7 +15,14 @@ from fairlead.model.ties import first_largest_of_rows
 from fairlead.properties.audit import audit
 from fairlead.report.numbers import number, percent
 from fairlead_papers.psdsf import PAPER
-from fairlead_papers.reproduction import Finding, PrintedClaim, Reading, Reproduction, TextTable
+from fairlead_papers.reproduction import (
+    Finding,
+    PrintedClaim,
+    Reading,
+    Reproduction,
+    TextTable,
+    amount,
+)
 from fairlead_papers.setting import Setting
 
 # Printed short decimal fractions that follow from whole numbers are meant exactly.
@@ -203,36 +210,23 @@ def reproduce_figure_1(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothi
 def readings(answers: dict[str, Allocation], problem: Problem) -> tuple[Reading, ...]:
     """Compare totals, the split of user 3, and gamma with the printed numbers."""
     totals = [
-        Reading(
-            f"tasks of user {n + 1}, {called}",
-            float(answers[called].user_tasks[n]),
-            paper,
-            digit,
-            is_share=False,
-        )
+        amount(f"tasks of user {n + 1}, {called}", answers[called].user_tasks[n], paper, digit)
         for _, called, printed, digit in PRINTED_OF_FIGURE_1
         for n, paper in enumerate(printed)
     ]
     split = [
-        Reading(
+        amount(
             f"... and of that user 3 on server {g + 1}, {called}",
-            float(answers[called].tasks[2, g]),
+            answers[called].tasks[2, g],
             paper,
             THIRD_DECIMAL,
-            is_share=False,
         )
         for called, printed in PRINTED_SPLIT.items()
         for g, paper in enumerate(printed)
     ]
     alone = problem.unconstrained_gamma.sum(axis=1)
     gamma = [
-        Reading(
-            f"tasks that user {n + 1} could run alone",
-            float(alone[n]),
-            paper,
-            EXACT,
-            is_share=False,
-        )
+        amount(f"tasks that user {n + 1} could run alone", alone[n], paper, EXACT)
         for n, paper in enumerate(PRINTED_GAMMA)
     ]
     return (*totals, *split, *gamma)
@@ -317,12 +311,8 @@ def reproduce_figure_3(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothi
         setting="Two servers and four users as printed; the exact answer under resource division.",
         readings=(
             *(
-                Reading(
-                    f"tasks of user {n + 1} on server {g + 1}",
-                    float(answer.tasks[n, g]),
-                    printed,
-                    EXACT,
-                    is_share=False,
+                amount(
+                    f"tasks of user {n + 1} on server {g + 1}", answer.tasks[n, g], printed, EXACT
                 )
                 for n, row in enumerate(PRINTED_OF_FIGURE_3)
                 for g, printed in enumerate(row)
@@ -427,7 +417,7 @@ def reproduce_figure_4(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothi
     return Reproduction(
         setting="Three channels, two users of equal weight, rates of our own choice (see below).",
         readings=tuple(
-            Reading(f"Mb/s of user {n + 1}", float(mine), printed, EXACT, is_share=False)
+            amount(f"Mb/s of user {n + 1}", mine, printed, EXACT)
             for n, (mine, printed) in enumerate(
                 zip(answer.user_tasks, PRINTED_OF_FIGURE_4, strict=True)
             )

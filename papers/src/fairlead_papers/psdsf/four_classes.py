@@ -23,7 +23,14 @@ from fairlead_papers.distributed.network_setting import AsynchronousSetting, Del
 from fairlead_papers.distributed.simulated_run import run_asynchronously
 from fairlead_papers.psdsf import PAPER
 from fairlead_papers.psdsf._two_servers import EXACT, possible_tasks, range_over_placements
-from fairlead_papers.reproduction import Finding, PrintedClaim, Reading, Reproduction, TextTable
+from fairlead_papers.reproduction import (
+    Finding,
+    PrintedClaim,
+    Reading,
+    Reproduction,
+    TextTable,
+    amount,
+)
 from fairlead_papers.setting import Setting
 
 CLASSES = ("A", "B", "C", "D")
@@ -244,22 +251,10 @@ def reproduce_table_3(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothin
     gamma = cluster_of_section_5().gamma
     others = [cluster_of_section_5(cpu).gamma for cpu in TRIED]
     beyond = cluster_of_section_5(1.01 * CPU_OF_USER_2).gamma
-    rows = [
-        [
-            user,
-            *(
-                f"{number(ours)} ({number(paper)})"
-                for ours, paper in zip(gamma[n].tolist(), PRINTED_GAMMA[n], strict=True)
-            ),
-        ]
-        for n, user in enumerate(USERS)
-    ]
     return Reproduction(
         setting="120 servers in four classes as printed; demands of ours (see below).",
         readings=tuple(
-            Reading(
-                f"{user}, class {name}", float(gamma[n, g]), PRINTED_GAMMA[n][g], EXACT, None, False
-            )
+            amount(f"{user}, class {name}", gamma[n, g], PRINTED_GAMMA[n][g], EXACT)
             for n, user in enumerate(USERS)
             for g, name in enumerate(CLASSES)
         ),
@@ -274,9 +269,7 @@ def reproduce_table_3(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothin
             ),
         ),
         note=NOTE_OF_TABLE_3,
-        tables=(
-            TextTable("Ours, and in brackets the paper's.", ["tasks alone on", *CLASSES], rows),
-        ),
+        tables=(_tasks_table("Tasks alone; in brackets the paper's.", gamma, PRINTED_GAMMA),),
         data={"gamma": gamma},
     )
 
@@ -350,13 +343,7 @@ def reproduce_table_4(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothin
 
 def _ps_dsf_readings(ps_dsf: Allocation) -> list[Reading]:
     return [
-        Reading(
-            f"PS-DSF, {user} on class {name}",
-            float(ps_dsf.tasks[n, g]),
-            PRINTED_PS_DSF[n][g],
-            EXACT,
-            is_share=False,
-        )
+        amount(f"PS-DSF, {user} on class {name}", ps_dsf.tasks[n, g], PRINTED_PS_DSF[n][g], EXACT)
         for n, user in enumerate(USERS)
         for g, name in enumerate(CLASSES)
     ]
@@ -364,20 +351,19 @@ def _ps_dsf_readings(ps_dsf: Allocation) -> list[Reading]:
 
 def _tsf_readings(tsf: Allocation, ends: FloatArray) -> list[Reading]:
     totals = [
-        Reading(f"TSF, {user} in all", float(mine), printed, min(digits), is_share=False)
+        amount(f"TSF, {user} in all", mine, printed, min(digits))
         for user, mine, printed, digits in zip(
             USERS, tsf.user_tasks, TOTALS_TSF, DIGITS_TSF, strict=True
         )
     ]
     # Half a digit besides, as printed numbers are rounded.
     return totals + [
-        Reading(
+        amount(
             f"TSF, {user} on class {name}",
-            float(tsf.tasks[n, g]),
+            tsf.tasks[n, g],
             PRINTED_TSF[n][g],
             DIGITS_TSF[n][g],
             float(np.ptp(ends[n, g])) + DIGITS_TSF[n][g] / 2,
-            is_share=False,
         )
         for n, user in enumerate(USERS)
         for g, name in enumerate(CLASSES)

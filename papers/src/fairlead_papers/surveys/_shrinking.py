@@ -16,7 +16,7 @@ from fairlead.model.reductions import restrict
 DIGITS = (1, 2)
 
 
-def shrink(problem: Problem, shows: Callable[[Problem], bool], attempts: int = 300) -> Problem:
+def shrink(problem: Problem, shows: Callable[[Problem], bool], attempts: int) -> Problem:
     """Return a smaller or plainer problem that still `shows` the same.
 
     It has fewer users, groups or resources, only constraints, limits and weights that matter, and
