@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from fairlead.errors import ProblemError
 from fairlead.model.cluster import Cluster
+from fairlead.model.unplaceable import unplaceable_sets
 from fairlead.model.workload import Workload
 
 CLUSTER = Cluster(
@@ -71,28 +72,28 @@ def test_a_server_may_come_and_go() -> None:
 def test_what_fits_where() -> None:
     workload = build(shapes=[[1.0, 2.0 * (1 + 1e-15)], [4.1, 1.0]], set_place=[0, 1, 0])
     assert workload.fits.tolist() == [[True, True], [False, False]]
-    assert workload.set_too_large.tolist() == [False, True, True]  # of one gang
+    assert unplaceable_sets(workload).tolist() == [False, True, True]  # of one gang
     apart = build(shapes=[[1.0, 2.0], [4.1, 1.0]], set_place=[0, 1, 0], job_gang=[False, False])
-    assert apart.set_too_large.tolist() == [False, False, True]
+    assert unplaceable_sets(apart).tolist() == [False, False, True]
     # it fits on the small servers alone, where it may not run
     workload = build(shapes=[[1.0, 1.0], [1.0, 1.5]], places=[[True, True], [True, False]])
-    assert not workload.set_too_large.any()
+    assert not unplaceable_sets(workload).any()
     only_small = build(shapes=[[1.0, 1.0], [3.0, 3.0]], places=[[True, True], [False, True]])
-    assert only_small.set_too_large.tolist() == [False, True, True]
+    assert unplaceable_sets(only_small).tolist() == [False, True, True]
 
 
 def test_gangs_that_all_servers_together_do_not_hold() -> None:
     """Two servers of (4, 8) hold four tasks of (2, 3) at once, and three of (1, 2) none."""
     places, tasks = [[True, True], [True, True]], {"task_duration": np.ones(7)}
     room = build(places=places, set_tasks=[2, 1, 4], **tasks)
-    assert not room.set_too_large.any()
+    assert not unplaceable_sets(room).any()
     tasks = {"task_duration": np.ones(8)}
     gang = build(places=places, set_tasks=[2, 1, 5], **tasks)
-    assert gang.set_too_large.tolist() == [False, True, True]
+    assert unplaceable_sets(gang).tolist() == [False, True, True]
     apart = build(places=places, set_tasks=[2, 1, 5], job_gang=[False, False], **tasks)
-    assert not apart.set_too_large.any()
+    assert not unplaceable_sets(apart).any()
     free = build(shapes=[[1.0, 1.0], [0.0, 1.0]], places=places, set_tasks=[2, 1, 5], **tasks)
-    assert not free.set_too_large.any()
+    assert not unplaceable_sets(free).any()
 
 
 def test_equal_shapes_and_places_are_shared_and_unused_ones_go() -> None:

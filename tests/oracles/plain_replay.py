@@ -15,8 +15,8 @@ from fairlead.model.problem import Problem
 from fairlead.model.quanta import to_quanta
 from fairlead.model.quantity import exact
 from fairlead.model.run_log import RunLog
+from fairlead.model.unplaceable import kinds_of
 from fairlead.model.workload import DRAIN, JOIN, LEAVE, Workload
-from fairlead.simulation.replay import kinds_of
 from oracles.plain_gangs import RememberingScheduler
 from oracles.plain_scheduler import Scheduler
 from oracles.plain_slots import in_slots

@@ -9,11 +9,10 @@ import pytest
 
 from fairlead.executors.local_processes import Processes
 from fairlead.model.problem import Problem
-from fairlead.scheduler.policies import parse_policy
+from fairlead.model.unplaceable import kinds_of, unplaceable_sets
 from fairlead.scheduler.scheduler import Scheduler
 from fairlead.simulation import runs as run_processes
-from fairlead.simulation._slots import slots_caution
-from fairlead.simulation.replay import kinds_of, unplaceable_sets
+from fairlead.simulation._slots import in_slots, slots_caution
 from fairlead.simulation.runs import run_policies
 from oracles.plain_replay import plain_replay
 from oracles.random_workloads import random_workload
@@ -56,10 +55,8 @@ def test_as_many_are_counted_as_a_replay_finds_unplaceable(slots: int) -> None:
         workload = random_workload(seed, gangs=False)
         kinds = kinds_of(workload)
         tasks = np.bincount(kinds.of_set, workload.set_tasks).astype(np.int64)
-        by_amount, by_slots = (
-            unplaceable_sets(workload, kinds, parse_policy(name).slots)
-            for name in ("drf/first-fit", f"slots:{slots}")
-        )
+        by_amount = unplaceable_sets(workload, kinds)
+        by_slots = unplaceable_sets(workload, kinds, in_slots(kinds.problem, slots))
         lost = int(workload.set_tasks[by_slots & ~by_amount].sum())
         said = slots_caution(kinds.problem, tasks, slots)
         assert (f"; {lost} of {workload.n_tasks} tasks fit" in said) == (lost > 0)

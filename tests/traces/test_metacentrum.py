@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.errors import InputError
+from fairlead.model.unplaceable import unplaceable_sets
 from fairlead.model.workload import Workload
 from fairlead.traces import _stored_files
 from fairlead.traces.logs import metacentrum as reader
@@ -82,7 +83,7 @@ def test_whole_nodes_where_all_are_alike(tmp_path: Path) -> None:
     )
     assert per_task(workload, 0) == [[12, 4], [12, 4]]
     assert per_task(workload, 1) == [[3, 1]]
-    assert not workload.set_too_large.any()
+    assert not unplaceable_sets(workload).any()
     assert workload.notes == {reader.WHOLE_NODES: 1, reader.NOT_WHOLE_NODES: 1}
 
 

@@ -417,7 +417,9 @@ def _figures(
     workload: Workload, outcomes: Mapping[str, Outcome], alone: tuple[str, str] | None
 ) -> dict[str, Any]:
     """Return the outcomes as plain values, for JSON."""
-    too_large = workload.set_too_large
+    from fairlead.model.unplaceable import unplaceable_sets
+
+    too_large = unplaceable_sets(workload)
     jobs = list(dict.fromkeys(workload.set_job[too_large].tolist()))
     figures: dict[str, Any] = {
         "notes": dict(workload.notes),

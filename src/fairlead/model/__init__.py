@@ -18,6 +18,7 @@ __all__ = [
     "run_log",
     "task_kinds",
     "ties",
+    "unplaceable",
     "verdict",
     "workload",
     "workload_checks",

@@ -339,19 +339,6 @@ class Workload(Tabular):
         room = self.cluster.capacity * (1 + ROUNDING)
         return np.stack([(self.shapes <= row).all(axis=1) for row in room], axis=1)
 
-    @cached_property
-    def set_too_large(self) -> BoolArray:
-        """(K,) bool: sets that cannot run, as a task, or a whole gang, fits no allowed servers."""
-        taken = np.where(self.shapes > 0, self.shapes, np.nan)
-        room = self.cluster.capacity[:, None, :] * (1 + ROUNDING) / taken
-        per_server = np.floor(np.nanmin(room, axis=2, initial=np.inf))  # (G, D)
-        at_once = (per_server * self.cluster.count[:, None]).T[self.set_shape]
-        at_once = np.where(self.places[self.set_place], at_once, 0.0).sum(axis=1)
-        is_gang = self.job_gang[self.set_job]
-        too_large = at_once < np.where(is_gang, self.set_tasks, 1)
-        gangs = np.unique(self.set_job[too_large & is_gang])
-        return np.asarray(too_large | (is_gang & np.isin(self.set_job, gangs)))
-
 
 def _starts(counts: NDArray[np.int32] | IntArray) -> IntArray:
     starts = np.zeros(len(counts) + 1, dtype=np.int64)

@@ -23,10 +23,11 @@ from fairlead.model.workload_checks import MOST_SERVERS
 from fairlead.scheduler.argument_checks import LARGEST
 from fairlead.scheduler.policies import Policy, find_policy
 from fairlead.scheduler.random_order import RandomOrder
+from fairlead.solvers.water_filling import WaterFilling
 
 PORTION = 2**16  # placements between two chances to interrupt
 MOST_TASKS = 50_000_000  # which take 2.5 GB, and some seconds
-HALVINGS = 60
+LATE = 1e-12  # stands for a weight of 0, which is served after all others
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -261,21 +262,9 @@ def _expected_tasks(problem: Problem) -> float:
     """Return the tasks that DRF would place if all servers were one and tasks divisible."""
     total = np.where(problem.total_capacity > 0, problem.total_capacity, 1.0)
     use = problem.demand / total
-    share = use.max(axis=1) / problem.weight
-    limit = _most_tasks(problem)
-    tasks, full = np.zeros(problem.n_users), np.zeros(problem.n_resources, dtype=bool)
-    level = 0.0
-    while True:
-        rising = ~(use[:, full] > 0).any(axis=1)
-        low, high = level, float((limit * share)[rising].max(initial=0.0))
-        for _ in range(HALVINGS):
-            middle = (low + high) / 2
-            tasks[rising] = np.minimum(middle / share, limit)[rising]
-            fits = ((tasks @ use)[~full] <= 1.0).all()
-            low, high = (middle, high) if fits else (low, middle)
-            if high - low <= 1e-9 * high:
-                break
-        level = low
-        full |= tasks @ use > 1.0 - 1e-6
-        if not (rising & (use[:, full] > 0).any(axis=1)).any():
-            return float(tasks.sum())
+    weight = np.where(problem.weight > 0, problem.weight, LATE)
+    rate = weight / use.max(axis=1)
+    width = _most_tasks(problem) / rate
+    start = np.zeros(problem.n_users)
+    filling = WaterFilling(rate.tolist(), use.T.tolist())
+    return sum(filling.divide(start.tolist(), width.tolist()))

@@ -15,6 +15,7 @@ import numpy as np
 
 from fairlead.errors import InputError, RefusalError
 from fairlead.model.run_log import RunLog
+from fairlead.model.unplaceable import unplaceable_sets
 from fairlead.model.workload import Workload
 from fairlead.service.jobs import Running, TaskKey
 from fairlead.service.service_state import ServiceState
@@ -234,5 +235,5 @@ class _JournalReplay:
             start=np.array([run.since - begin for run in self.starts]),
             end=np.array([end - begin for end, _ in ends]),
             lost=np.array([lost for _, lost in ends], dtype=bool),
-            set_unplaceable=self.workload.set_too_large,
+            set_unplaceable=unplaceable_sets(self.workload),
         )

@@ -13,6 +13,7 @@ from fairlead.errors import FairleadError, InputError
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.run_log import RunLog
 from fairlead.model.task_kinds import kinds_of_tasks
+from fairlead.model.unplaceable import unplaceable_sets
 from fairlead.model.workload import JOIN, LEAVE, Workload
 from fairlead.simulation.metrics.distribution import ratio
 from fairlead.simulation.metrics.fairness_error import FairnessError, measure_fairness
@@ -213,7 +214,7 @@ def audit_log(
     started = np.zeros(workload.n_tasks, dtype=bool)
     started[log.task] = True
     never = ~np.logical_or.reduceat(started, workload.first_task[:-1])
-    log = replace(log, set_unplaceable=never & workload.set_too_large)
+    log = replace(log, set_unplaceable=never & unplaceable_sets(workload))
     workload = _without_unused(workload, log, since)
     outcomes = follow_tasks(workload, log)
     fairness = measure_fairness(

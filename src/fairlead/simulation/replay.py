@@ -6,7 +6,6 @@ The compiled loop returns regularly, to handle interruptions and report progress
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from time import monotonic
 
@@ -14,14 +13,13 @@ import numpy as np
 
 from fairlead.garbage_collection import garbage_collection_paused
 from fairlead.model.arguments import switch
-from fairlead.model.cluster import BoolArray, IntArray, Users
-from fairlead.model.devices import fitting_by_device
-from fairlead.model.problem import Problem
+from fairlead.model.cluster import IntArray
 from fairlead.model.quanta import Quanta, to_quanta
 from fairlead.model.quantity import ratio
 from fairlead.model.queues import amounts_and_tasks
 from fairlead.model.quotas import Quota, groups_of, quotas_of
 from fairlead.model.run_log import RunLog
+from fairlead.model.unplaceable import Kinds, kinds_of, unplaceable_sets
 from fairlead.model.workload import Workload
 from fairlead.scheduler.argument_checks import LARGEST, positive
 from fairlead.scheduler.event_loop import JobArrivals, Replay, ServerEvents
@@ -81,7 +79,8 @@ def replay(
     if workload.queues is not None:
         chosen.require_trees()
     kinds = kinds_of(workload)
-    unplaceable = unplaceable_sets(workload, kinds, chosen.slots)
+    sliced = in_slots(kinds.problem, chosen.slots) if chosen.slots else kinds.problem
+    unplaceable = unplaceable_sets(workload, kinds, sliced)
     quanta = to_quanta(kinds.problem)
     largest = largest_server(workload, quanta) if chosen.slots else None
     cycle = chosen.make_cycle(
@@ -227,80 +226,3 @@ def _cancels_of(workload: Workload) -> list[tuple[float, int]]:
     cancelled = np.flatnonzero(workload.job_cancel < np.inf)
     cancelled = cancelled[np.argsort(workload.job_cancel[cancelled], kind="stable")]
     return list(zip(workload.job_cancel[cancelled].tolist(), cancelled.tolist(), strict=True))
-
-
-@dataclass(frozen=True, eq=False)
-class Kinds:
-    """Kinds of tasks, N of them: user, demand and placement; of the K sets of a workload."""
-
-    problem: Problem  # servers, and one row for each kind
-    owner: IntArray  # (N,): user of the kind, numbered through the users that have jobs
-    of_set: IntArray  # (K,): kind of each set
-    gang: IntArray  # (K,): job of each set if it is a gang of several tasks, else -1
-
-
-def kinds_of(workload: Workload) -> Kinds:
-    """Return the kinds of a workload, in O(K log K + N G)."""
-    job = workload.set_job
-    user = workload.job_user[job].astype(np.int64)
-    is_gang = workload.job_gang[job] & (workload.job_tasks[job] > 1)
-    n_shapes, n_places = len(workload.shapes), len(workload.places)
-    key = (user * n_shapes + workload.set_shape) * n_places + workload.set_place
-    _, first, of_set = np.unique(key, return_index=True, return_inverse=True)
-    _, owner = np.unique(user[first], return_inverse=True)
-    n_kinds = len(first)
-    users = Users(
-        names=tuple(map(str, range(n_kinds))),
-        demand=workload.shapes[workload.set_shape[first]],
-        weight=workload.weight[user[first]],
-        eligible=workload.places[workload.set_place[first]],
-        task_limit=np.full(n_kinds, np.inf),
-    )
-    gang = np.where(is_gang, job, -1).astype(np.int64)
-    return Kinds(Problem(workload.cluster, users), owner, of_set.astype(np.int64), gang)
-
-
-def unplaceable_sets(workload: Workload, kinds: Kinds, slots: int = 0) -> BoolArray:
-    """Return (K,) bool: sets that cannot run even on the empty cluster of all servers.
-
-    Either the task fits on no server that it may use; or its gang has more tasks of one shape than
-    the allowed servers hold at once. Decided in the amounts, or slots, in which the scheduler
-    counts. O(N G R + K).
-    """
-    problem = in_slots(kinds.problem, slots) if slots else kinds.problem
-    quanta = to_quanta(problem)
-    enough = max(int(workload.set_tasks.sum()), 1)  # so that no sum over servers overflows
-    fit = np.zeros((problem.n_users, problem.n_groups), dtype=np.int64)
-    for g, capacity in enumerate(quanta.capacity):
-        taken = np.maximum(quanta.demand, 1)
-        tasks = capacity // taken
-        for r, unit in quanta.device.items():
-            tasks[:, r] = fitting_by_device(int(capacity[r]), quanta.demand[:, r], unit)
-        tasks[quanta.demand == 0] = np.iinfo(np.int64).max
-        fit[:, g] = np.minimum(tasks.min(axis=1), enough)
-    room = fit * problem.count
-    too_large: BoolArray = (room * problem.users.eligible).sum(axis=1)[kinds.of_set] < np.where(
-        kinds.gang >= 0, workload.set_tasks, 1
-    )
-    members = np.flatnonzero(kinds.gang >= 0)
-    if len(members):
-        too_large[members] |= _too_large_together(workload, kinds, members, room)
-    gangs_too_large = np.unique(kinds.gang[too_large & (kinds.gang >= 0)])
-    return too_large | np.isin(kinds.gang, gangs_too_large)
-
-
-def _too_large_together(
-    workload: Workload, kinds: Kinds, members: IntArray, room: IntArray
-) -> BoolArray:
-    """Return, for each set of a gang, whether all sets of its shape have more tasks than fit.
-
-    `room` (N, G) has the tasks of each kind that fit on all servers of each group.
-    """
-    key = kinds.gang[members] * len(workload.shapes) + workload.set_shape[members]
-    _, first, alike = np.unique(key, return_index=True, return_inverse=True)
-    needed = np.bincount(alike, workload.set_tasks[members])
-    somewhere = np.zeros((len(first), room.shape[1]), dtype=bool)
-    np.logical_or.at(somewhere, alike, workload.places[workload.set_place[members]])
-    enough = (room[kinds.of_set[members[first]]] * somewhere).sum(axis=1) >= needed
-    too_large: BoolArray = ~enough[alike]
-    return too_large

@@ -16,6 +16,7 @@ from fairlead.executors.local_processes import Processes
 from fairlead.formats.run_log_file import read_fingerprint, read_run_log, write_run_log
 from fairlead.model.arguments import whole_number
 from fairlead.model.run_log import RECORDED, RunLog
+from fairlead.model.unplaceable import kinds_of
 from fairlead.model.workload import Workload
 from fairlead.scheduler.policies import parse_policy
 from fairlead.simulation._dedicated import dedicated_caution, replay_dedicated
@@ -30,7 +31,7 @@ from fairlead.simulation.planned_runs import (
     plan_runs,
     workload_digest,
 )
-from fairlead.simulation.replay import kinds_of, replay
+from fairlead.simulation.replay import replay
 from fairlead.traces.journal_trace import JournalWorkload
 from fairlead.traces.time_window import why_no_starts
 from fairlead.traces.what_if import change_workload

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fairlead.model.cluster import FloatArray
+from fairlead.model.unplaceable import unplaceable_sets
 from fairlead.model.workload import EVENT_NAMES, Workload
 
 QUANTILES = (0, 10, 25, 50, 75, 90, 99, 100)
@@ -26,7 +27,7 @@ def summarize(workload: Workload) -> dict[str, Any]:
     demand = workload.shapes[workload.set_shape]
     largest = cluster.capacity.max(axis=0)
     constrained = workload.places.sum(axis=1)[workload.set_place] < len(cluster.groups)
-    too_large = workload.set_too_large
+    too_large = unplaceable_sets(workload)
     jobs_too_large = np.unique(workload.set_job[too_large])
     return {
         "origin": workload.origin,

@@ -1,0 +1,91 @@
+"""Kinds of tasks of a workload, and the sets of tasks that fit on no servers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairlead.model.cluster import BoolArray, IntArray, Users
+from fairlead.model.devices import fitting_by_device
+from fairlead.model.problem import Problem
+from fairlead.model.quanta import to_quanta
+from fairlead.model.workload import Workload
+
+
+@dataclass(frozen=True, eq=False)
+class Kinds:
+    """Kinds of tasks, N of them: user, demand and placement; of the K sets of a workload."""
+
+    problem: Problem  # servers, and one row for each kind
+    of_set: IntArray  # (K,): kind of each set
+    gang: IntArray  # (K,): job of each set if it is a gang of several tasks, else -1
+
+
+def kinds_of(workload: Workload) -> Kinds:
+    """Return the kinds of a workload, in O(K log K + N G)."""
+    job = workload.set_job
+    user = workload.job_user[job].astype(np.int64)
+    is_gang = workload.job_gang[job] & (workload.job_tasks[job] > 1)
+    n_shapes, n_places = len(workload.shapes), len(workload.places)
+    key = (user * n_shapes + workload.set_shape) * n_places + workload.set_place
+    _, first, of_set = np.unique(key, return_index=True, return_inverse=True)
+    n_kinds = len(first)
+    users = Users(
+        names=tuple(map(str, range(n_kinds))),
+        demand=workload.shapes[workload.set_shape[first]],
+        weight=workload.weight[user[first]],
+        eligible=workload.places[workload.set_place[first]],
+        task_limit=np.full(n_kinds, np.inf),
+    )
+    gang = np.where(is_gang, job, -1).astype(np.int64)
+    return Kinds(Problem(workload.cluster, users), of_set.astype(np.int64), gang)
+
+
+def unplaceable_sets(
+    workload: Workload, kinds: Kinds | None = None, problem: Problem | None = None
+) -> BoolArray:
+    """Return (K,) bool: sets that cannot run even on the empty cluster of all servers.
+
+    Either the task fits on no server that it may use; or its gang has more tasks of one shape than
+    the allowed servers hold at once. Decided in the amounts in which the scheduler counts: those of
+    `problem`, if it counts in slots. O(N G R + K).
+    """
+    kinds = kinds_of(workload) if kinds is None else kinds
+    problem = kinds.problem if problem is None else problem
+    quanta = to_quanta(problem)
+    enough = max(int(workload.set_tasks.sum()), 1)  # so that no sum over servers overflows
+    fit = np.zeros((problem.n_users, problem.n_groups), dtype=np.int64)
+    for g, capacity in enumerate(quanta.capacity):
+        taken = np.maximum(quanta.demand, 1)
+        tasks = capacity // taken
+        for r, unit in quanta.device.items():
+            tasks[:, r] = fitting_by_device(int(capacity[r]), quanta.demand[:, r], unit)
+        tasks[quanta.demand == 0] = np.iinfo(np.int64).max
+        fit[:, g] = np.minimum(tasks.min(axis=1), enough)
+    room = fit * problem.count
+    too_large: BoolArray = (room * problem.users.eligible).sum(axis=1)[kinds.of_set] < np.where(
+        kinds.gang >= 0, workload.set_tasks, 1
+    )
+    members = np.flatnonzero(kinds.gang >= 0)
+    if len(members):
+        too_large[members] |= _too_large_together(workload, kinds, members, room)
+    gangs_too_large = np.unique(kinds.gang[too_large & (kinds.gang >= 0)])
+    return too_large | np.isin(kinds.gang, gangs_too_large)
+
+
+def _too_large_together(
+    workload: Workload, kinds: Kinds, members: IntArray, room: IntArray
+) -> BoolArray:
+    """Return, for each set of a gang, whether all sets of its shape have more tasks than fit.
+
+    `room` (N, G) has the tasks of each kind that fit on all servers of each group.
+    """
+    key = kinds.gang[members] * len(workload.shapes) + workload.set_shape[members]
+    _, first, alike = np.unique(key, return_index=True, return_inverse=True)
+    needed = np.bincount(alike, workload.set_tasks[members])
+    somewhere = np.zeros((len(first), room.shape[1]), dtype=bool)
+    np.logical_or.at(somewhere, alike, workload.places[workload.set_place[members]])
+    enough = (room[kinds.of_set[members[first]]] * somewhere).sum(axis=1) >= needed
+    too_large: BoolArray = ~enough[alike]
+    return too_large
