@@ -126,8 +126,6 @@ def give_reason(
     return f"{'; '.join(parts)}."
 
 
-__all__ = ["ENTRIES", "Entry", "Finding", "Paper", "Reproduction", "TextTable"]
-
 Compute: TypeAlias = "Callable[[Setting], Reproduction]"
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from fairlead.model.cluster import FloatArray
@@ -43,24 +41,10 @@ NOTE = (
 )
 
 
-class ShareSeries(NamedTuple):
-    """Shares of the pool over time; N users, B bins, R resources."""
+def shares_over_time(workload: Workload, log: RunLog, edges: FloatArray) -> FloatArray:
+    """Return (N, B, R) what users hold over what there is, averaged between edges in seconds.
 
-    edges: FloatArray  # (B + 1,): of the bins, seconds
-    # (N, B, R): what each user holds of each resource over what there is, averaged over the bin.
-    shares: FloatArray
-
-    @property
-    def dominant(self) -> FloatArray:
-        """(N, B) float: the largest share over the resources; exact where tasks are alike."""
-        largest: FloatArray = self.shares.max(axis=2)
-        return largest
-
-
-def share_series(workload: Workload, log: RunLog, edges: FloatArray) -> ShareSeries:
-    """Measure who holds what, between edges in seconds, of a cluster that does not change.
-
-    The tasks of each user have to be alike.
+    Of a cluster that does not change; the tasks of each user have to be alike.
     """
     number = np.repeat(np.arange(workload.n_sets), workload.set_tasks)[log.task]
     user = workload.job_user[workload.set_job][number]
@@ -69,7 +53,7 @@ def share_series(workload: Workload, log: RunLog, edges: FloatArray) -> ShareSer
         time_averages(log.start[mine], log.end[mine], amount[mine], edges)
         for mine in (user == n for n in range(workload.n_users))
     ]
-    return ShareSeries(edges, np.stack(series))
+    return np.stack(series)
 
 
 SERVERS = Parameter("servers", 100, quick=100, most=10_000)
@@ -90,9 +74,10 @@ def reproduce(setting: Setting) -> Reproduction:
     workload = figure_4(setting.seed, servers)
     log = replay(workload, POLICY, seed=setting.seed)
     until = FIGURE_4_ENDS + 2 * SETTLES
-    fine = share_series(workload, log, np.arange(0.0, until + 1e-9, SECONDS_PER_BIN))
+    edges = np.arange(0.0, until + 1e-9, SECONDS_PER_BIN)
+    fine = shares_over_time(workload, log, edges)
     ends = np.array([edge for begin, end, _, _ in PHASES for edge in (begin + SETTLES, end)])
-    settled = share_series(workload, log, ends).shares[:, ::2]
+    settled = shares_over_time(workload, log, ends)[:, ::2]
     capacity = workload.cluster.total_capacity
     return Reproduction(
         setting=(
@@ -104,10 +89,10 @@ def reproduce(setting: Setting) -> Reproduction:
         note=NOTE,
         tables=(_table(settled),),
         data={
-            "edges": fine.edges,
+            "edges": edges,
             "users": {
                 name: {"cpu": s[:, CPU], "memory": s[:, MEMORY], "dominant": s.max(axis=1)}
-                for name, s in zip(workload.users, fine.shares, strict=True)
+                for name, s in zip(workload.users, fine, strict=True)
             },
         },
     )
