@@ -20,8 +20,9 @@ from fairlead.report.table_text import (
     latex_float,
     markdown,
 )
+from fairlead.simulation.metrics.distribution import CONFIDENCE
 from fairlead.simulation.simulate import TIME_FIGURES, Outcomes
-from fairlead.simulation.studies import CONFIDENCE, TIMES, Study
+from fairlead.simulation.studies import TIMES, Study
 
 LABEL = "tab:study"
 UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}  # of times, in seconds

@@ -11,12 +11,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from math import sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from scipy.stats import t as student_t
 
 from fairlead.errors import InputError
 from fairlead.executors.executor import Executor
@@ -25,7 +23,7 @@ from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.notebooks import Shown
 from fairlead.model.run_log import RECORDED
 from fairlead.simulation._study_variations import Trace, Variation, Window, parts_of
-from fairlead.simulation.metrics.distribution import mean, percentile
+from fairlead.simulation.metrics.distribution import margin_of_mean, mean, percentile
 from fairlead.simulation.metrics.fairness_error import Unsolved
 from fairlead.simulation.metrics.task_outcomes import JobTimes
 from fairlead.simulation.planned_runs import Policies, plan_runs, policies_of
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 T = TypeVar("T")
-CONFIDENCE = 0.95
 MOST_SEEDS = 10_000
 MEASURES = (
     "mean_wait",
@@ -503,9 +500,8 @@ def interval_of(values: FloatArray) -> Interval:
     mean = float(known.mean())
     if count == 1:
         return Interval(mean, np.nan, np.nan, 1)
-    error = float(known.std(ddof=1)) / sqrt(count)
-    reach = float(student_t.ppf((1 + CONFIDENCE) / 2, count - 1)) * error
-    return Interval(mean, mean - reach, mean + reach, count)
+    margin = float(margin_of_mean(known.std(ddof=1), count))
+    return Interval(mean, mean - margin, mean + margin, count)
 
 
 def _as_dict(found: Interval, counted: str) -> dict[str, float | int | None]:

@@ -18,8 +18,8 @@ from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
 from fairlead.scheduler.policies import Policy
 from fairlead.simulation.filling import Filling, fill_by
+from fairlead.simulation.metrics.distribution import CONFIDENCE, margin_of_mean
 
-CONFIDENCE = 0.95
 TRIALS_OF_JOB = 10  # trials that an executor runs at a time
 MOST_TRIALS = 1_000_000
 # Of a trial: tasks by user and group, by user, and in all; unused amounts; and the certificate.
@@ -235,7 +235,4 @@ class _Moments:
             return TrialSummary(mean, None, None)
         left = self.squares - self.sum * self.sum / self.count
         sd: FloatArray = np.asarray(np.sqrt(np.maximum(left, 0.0) / (self.count - 1)))
-        from scipy.special import stdtrit  # noqa: PLC0415 (slow to import, seldom needed)
-
-        quantile = float(stdtrit(self.count - 1, (1.0 + CONFIDENCE) / 2.0))
-        return TrialSummary(mean, sd, np.asarray(quantile * sd / np.sqrt(self.count)))
+        return TrialSummary(mean, sd, margin_of_mean(sd, self.count))

@@ -1,4 +1,4 @@
-"""Means, percentiles, cumulative distributions and Jain's index of measured values."""
+"""Means and their margins, percentiles, distributions and Jain's index of measured values."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fairlead.model.cluster import FloatArray
+
+CONFIDENCE = 0.95
 
 
 def cumulative_distribution(
@@ -57,6 +59,17 @@ def mean(values: FloatArray) -> float:
     """Return the mean of the values that are numbers; not a number where there is none."""
     numbers = values[~np.isnan(values)]
     return float(numbers.mean()) if len(numbers) else float("nan")
+
+
+def margin_of_mean(sd: ArrayLike, count: int) -> FloatArray:
+    """Return half the width of Student's 95 % confidence interval of a mean.
+
+    `sd` are sample standard deviations, of any shape, of `count` values each.
+    """
+    from scipy.special import stdtrit  # noqa: PLC0415 (slow to import, seldom needed)
+
+    quantile = float(stdtrit(count - 1, (1.0 + CONFIDENCE) / 2.0))
+    return np.asarray(quantile * np.asarray(sd) / np.sqrt(count))
 
 
 def mean_by_user(values: FloatArray, user: np.ndarray, n_users: int) -> FloatArray:
