@@ -94,3 +94,13 @@ class PlainMetrics:
         cuts = [Fraction(t) for t in sorted(times) if begin <= t <= end]
         for one, other in pairwise(cuts):
             yield one, other - one
+
+    def longest_without(self, user: int, begin: float, end: float) -> float:
+        """Return the longest time in which tasks of a user wait and none runs."""
+        longest = stretch = Fraction(0)
+        for t, length in self.moments(begin, end):
+            wants = any(self.user_of[task] == user for task in self.active(t))
+            runs = any(self.user_of[task] == user for task in self.running(t))
+            stretch = stretch + length if wants and not runs else Fraction(0)
+            longest = max(longest, stretch)
+        return float(longest)

@@ -61,13 +61,7 @@ def test_waits_of_a_cut_window_end_with_it(run: Run, until: float) -> None:
     found = summarise(part, cut, instants=0).starvation
     plain = PlainMetrics(*run)
     for u in range(workload.n_users):
-        longest = stretch = Fraction(0)
-        for t, length in plain.moments(0.0, until):
-            wants = any(plain.user_of[task] == u for task in plain.active(t))
-            runs_now = any(plain.user_of[task] == u for task in plain.running(t))
-            stretch = stretch + length if wants and not runs_now else Fraction(0)
-            longest = max(longest, stretch)
-        assert found.longest[u] == pytest.approx(float(longest))
+        assert found.longest[u] == pytest.approx(plain.longest_without(u, 0.0, until))
 
 
 @settings(max_examples=15)
@@ -77,13 +71,7 @@ def test_the_longest_wait_between_two_times(run: Run, window: tuple[float, float
     plain, course = PlainMetrics(*run), follow_tasks(*run)
     found = measure_starvation(*run, course, until, since=since, until=until)
     for u in range(run[0].n_users):
-        longest = stretch = Fraction(0)
-        for t, length in plain.moments(since, until):
-            wants = any(plain.user_of[task] == u for task in plain.active(t))
-            runs_now = any(plain.user_of[task] == u for task in plain.running(t))
-            stretch = stretch + length if wants and not runs_now else Fraction(0)
-            longest = max(longest, stretch)
-        assert found.longest[u] == pytest.approx(float(longest))
+        assert found.longest[u] == pytest.approx(plain.longest_without(u, since, until))
 
 
 @settings(max_examples=10)
