@@ -33,7 +33,9 @@ def cluster() -> Iterator[Cluster]:
     more: tuple[dict[str, Any], ...] = ({"labels": {"gpu": "T4"}}, {"resources": {"license": 1}})
     for n, given in enumerate(more):
         made.add_node(num_cpus=2, object_store_memory=STORE, node_name=f"n{n}", **given)
-    here = {"env_vars": {"PYTHONPATH": str(Path(__file__).parent)}}
+    # Workers import these modules, and fairlead from where this process has it.
+    paths = (str(Path(__file__).parent), os.environ.get("PYTHONPATH", ""))
+    here = {"env_vars": {"PYTHONPATH": os.pathsep.join(filter(None, paths))}}
     ray.init(address=made.address, logging_level="warning", log_to_driver=False, runtime_env=here)
     yield made
     ray.shutdown()

@@ -50,11 +50,10 @@ def test_actors_agree_with_the_exact_answer(
         assert [user["tasks"] for user in answer["users"]] == pytest.approx(exact, rel=1e-4)
 
 
-@pytest.mark.parametrize("time_shared", [False, True])
-def test_actors_that_are_killed_are_replaced(cluster: Cluster, time_shared: bool) -> None:
+def test_actors_that_are_killed_are_replaced(cluster: Cluster) -> None:
     problem = random_problem(np.random.default_rng(5), 6, 8, 2, weighted=True)
     clocks = Clocks(period=0.05)
-    setting = AsynchronousSetting(problem, 60.0, time_shared=time_shared, clocks=clocks)
+    setting = AsynchronousSetting(problem, 60.0, time_shared=True, clocks=clocks)
     with ray_executor(cluster.address):
         actors = ServerActors(setting, 4)
         try:
@@ -69,13 +68,11 @@ def test_actors_that_are_killed_are_replaced(cluster: Cluster, time_shared: bool
             counts = actors.counts()
         finally:
             actors.end()
-    certify = certify_time_sharing if time_shared else certify_bottleneck
-    assert certify(problem, look.group_tasks()).violation <= 1e-6
+    assert certify_time_sharing(problem, look.group_tasks()).violation <= 1e-6
     assert [count.lost for count in counts] == [False, True, True, False]
     assert [count.servers for count in counts] == [4, 0, 0, 4]
-    if time_shared:
-        exact = solve(problem, "ps-dsf-tdm").user_tasks
-        assert look.group_tasks().sum(axis=1) == pytest.approx(exact, rel=1e-4)
+    exact = solve(problem, "ps-dsf-tdm").user_tasks
+    assert look.group_tasks().sum(axis=1) == pytest.approx(exact, rel=1e-4)
 
 
 class SlowPeer:

@@ -56,11 +56,11 @@ def here(capsys: pytest.CaptureFixture[str]) -> Run:
     return here
 
 
-def test_the_verbs_show_the_cluster(connect: Connect, run: Run, here: Run) -> None:
+def test_the_verbs_show_the_cluster(connect: Connect, here: Run) -> None:
     fair = connect("ana")
     held = [fair.submit(__import__("time").sleep, 100) for _ in range(6)]
     until(lambda: sum(j["running"] for j in fair.jobs()) == 4)
-    view = json.loads(run("status", "--json").stdout)
+    view = json.loads(here("status", "--json").stdout)
     assert view["policy"] == "drf/best-fit"
     assert {"head", "n0", "n1"} <= view["nodes"].keys()
     assert "ana" in here("status").stdout

@@ -49,6 +49,11 @@ def noting(folder: Path, name: object, seconds: float) -> int:
     return os.getpid()
 
 
+def lasting_once(folder: Path, name: object) -> None:
+    """Note a start; the first one lasts until it is killed, a later one returns at once."""
+    noting(folder, name, 0 if starts(folder, name) else 600)
+
+
 def test_a_start_on_a_node_that_is_gone_is_lost() -> None:
     """The node may be back before the service hears of it: then nothing else ends the attempt."""
 
@@ -116,7 +121,7 @@ def test_calls_of_a_lost_node_run_elsewhere(
     more = cluster.add_node(num_cpus=2, object_store_memory=STORE, node_name="n2")
     until(lambda: "n2" in state()["nodes"])
     before = state()["nodes"]["n2"]
-    here = [fair.submit(noting, tmp_path, f"n2-{k}", 3.0, where=["n2"]) for k in range(2)]
+    here = [fair.submit(lasting_once, tmp_path, f"n2-{k}", where=["n2"]) for k in range(2)]
     anywhere = [fair.submit(noting, tmp_path, k, 0.5) for k in range(4)]
     until(lambda: all(starts(tmp_path, f"n2-{k}") for k in range(2)), 60)
     moved = fair.submit(noting, tmp_path, "moved", 0.1)
@@ -174,7 +179,7 @@ def test_allowed_users_survive_a_restart(connect: Connect, tmp_path: Path) -> No
 
 def test_calls_go_on_with_the_next_dispatcher(connect: Connect) -> None:
     fair = connect("ana")
-    running = [fair.submit(time.sleep, 5) for _ in range(4)]
+    running = [fair.submit(time.sleep, 3) for _ in range(4)]
     until(lambda: sum(job["running"] for job in fair.jobs()) == 4)
     waiting = fair.submit(abs, -7)
     until(lambda: len(fair.jobs()) >= 2)

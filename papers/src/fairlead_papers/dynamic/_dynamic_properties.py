@@ -67,7 +67,7 @@ def reproduce(setting: Setting) -> Reproduction:
             f"positive demands, {lies} lies on each, {setting.seed_text}."
         ),
         claims=judge_failures(fails, sequences, lies),
-        findings=(_zero_demands(),),
+        findings=(find_lie_with_zero_demands(),),
         note=NOTE,
         tables=(
             TextTable(
@@ -132,7 +132,8 @@ def judge_failures(fails: Mapping[str, int], sequences: int, lies: int) -> tuple
     return tuple(claims)
 
 
-def _zero_demands() -> Finding:
+def find_lie_with_zero_demands() -> Finding:
+    """Return a lie that pays where some demands are zero."""
     told = np.array([SAID_INSTEAD, *WITH_ZEROS[1:]])
     honest, lied = (divide(demand)[0].shares[0] for demand in (np.array(WITH_ZEROS), told))
     worth = float(lied) * float((told[0] / np.array(WITH_ZEROS[0])).min())
