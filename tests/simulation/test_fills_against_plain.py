@@ -68,3 +68,12 @@ def test_a_weight_that_is_larger_by_a_billionth_counts(name: str) -> None:
 @by_policy
 def test_the_printed_example_by_both(policy: Policy) -> None:
     assert_as_defined(Problem.from_arrays([[100, 30], [30, 100]], [[5, 1], [1, 5]]), policy, 2)
+
+
+def test_progress_expects_users_of_weight_0_last() -> None:
+    problem = Problem.from_arrays([[10, 10]], [[1, 2], [2, 1]], weight=[0, 1])
+    seen: list[tuple[int, int]] = []
+    policy = parse_policy("drf/best-fit")
+    filled = fill_by(problem, policy, on_portion=lambda *done: seen.append(done))
+    assert filled.user_tasks.tolist() == [0, 5]
+    assert seen == [(5, 5)]
