@@ -25,6 +25,7 @@ from fairlead.model.run_log import RECORDED
 from fairlead.simulation._study_variations import Trace, Variation, Window, parts_of
 from fairlead.simulation.metrics.distribution import margin_of_mean, mean, percentile
 from fairlead.simulation.metrics.fairness_error import Unsolved
+from fairlead.simulation.metrics.summary import plain
 from fairlead.simulation.metrics.task_outcomes import JobTimes
 from fairlead.simulation.planned_runs import Policies, plan_runs, policies_of
 from fairlead.simulation.simulate import FAIR, Outcome, RunsFailedError, simulate, still_wait
@@ -217,7 +218,7 @@ class Study(Shown):
             "policies": list(self.policies),
             "variations": [str(each) for each in self.variations],
             "figures": {
-                name: {p: _plain(row) for p, row in zip(self.policies, rows, strict=True)}
+                name: {p: plain(row) for p, row in zip(self.policies, rows, strict=True)}
                 for name, rows in self.figures.items()
             },
             "means": {
@@ -263,9 +264,9 @@ class Study(Shown):
             "load": list(loads),
             "policy": list(names),
             "measure": list(measures),
-            "mean": _plain([each.mean for each in found]),
-            "low": _plain([each.low for each in found]),
-            "high": _plain([each.high for each in found]),
+            "mean": plain([each.mean for each in found]),
+            "low": plain([each.low for each in found]),
+            "high": plain([each.high for each in found]),
             "runs" if is_mean else "pairs": [each.count for each in found],
         }
 
@@ -286,8 +287,8 @@ class Study(Shown):
             "seed": [one.seed for one in each],
             "policy": [self.policies[p] for _, _, p in runs for _ in range(n)],
             "measure": [name for _ in runs for name in self.figures],
-            "value": _plain([rows[p, v] for _, v, p in runs for rows in self.figures.values()]),
-            "difference": _plain(
+            "value": plain([rows[p, v] for _, v, p in runs for rows in self.figures.values()]),
+            "difference": plain(
                 [self.changes[name][p, v] for _, v, p in runs for name in self.figures]
             ),
         }
@@ -505,9 +506,5 @@ def interval_of(values: FloatArray) -> Interval:
 
 
 def _as_dict(found: Interval, counted: str) -> dict[str, float | int | None]:
-    mean, low, high = _plain([found.mean, found.low, found.high])
+    mean, low, high = plain([found.mean, found.low, found.high])
     return {"mean": mean, "low": low, "high": high, counted: found.count}
-
-
-def _plain(values: Sequence[float] | FloatArray) -> list[float | None]:
-    return [float(value) if np.isfinite(value) else None for value in values]
