@@ -7,26 +7,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array, vstack
 
-from fairlead.model.fitting import use_per_task
 from fairlead.model.problem import Problem
 
 
-def solve_by_cones(problem: Problem, *, time_shared: bool) -> NDArray[np.float64]:
-    """Return (N, G) tasks: max sum phi t, with (t, 1, x / alone) in the exponential cone."""
+def solve_by_cones(problem: Problem) -> NDArray[np.float64]:
+    """Return (N, G) tasks of shared time: max sum phi t, with (t, 1, x / alone) in the cone."""
     gamma = problem.gamma
     user, group = np.nonzero(gamma > 0)
     pairs, n_users = len(user), problem.n_users
     alone = gamma.sum(axis=1)
-    use = use_per_task(problem, time_shared) * alone[:, None]
     size = pairs + n_users
-    rows = []
-    for resource in use:
-        rows.append(
-            csc_array(
-                (resource[user, group], (group, np.arange(pairs))), shape=(gamma.shape[1], size)
-            )
-        )
-    capacity = vstack(rows)
+    time = alone[user] / gamma[user, group]
+    capacity = csc_array((time, (group, np.arange(pairs))), shape=(gamma.shape[1], size))
     positive = csc_array((-np.ones(pairs), (np.arange(pairs), np.arange(pairs))), (pairs, size))
     # Per user: s = (t, 1, X).
     cone_rows = np.concatenate([3 * np.arange(n_users), 3 * user + 2])

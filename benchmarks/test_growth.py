@@ -240,7 +240,7 @@ def test_sharing_time() -> None:
     apart = 0.0
     for n_servers in CLUSTERS:
         problem = different_servers(n_servers, SEEDS[0])
-        seconds, tasks = timed(partial(solve_by_cones, problem, time_shared=True))
+        seconds, tasks = timed(partial(solve_by_cones, problem))
         exact = solve(problem, "ps-dsf-tdm").user_tasks
         solve_programme = partial(solve, problem, "proportional-tdm")
         assert certify_time_sharing(problem, solve_programme().tasks).violation <= GOAL
