@@ -177,14 +177,21 @@ def test_allowed_users_survive_a_restart(connect: Connect, tmp_path: Path) -> No
     fairlead.ray.start()
 
 
-def test_calls_go_on_with_the_next_dispatcher(connect: Connect) -> None:
+def wait_for(file: Path) -> None:
+    """Last until a file is there."""
+    while not file.exists():
+        time.sleep(0.05)
+
+
+def test_calls_go_on_with_the_next_dispatcher(connect: Connect, tmp_path: Path) -> None:
     fair = connect("ana")
-    running = [fair.submit(time.sleep, 3) for _ in range(4)]
+    running = [fair.submit(wait_for, tmp_path / "end") for _ in range(4)]
     until(lambda: sum(job["running"] for job in fair.jobs()) == 4)
     waiting = fair.submit(abs, -7)
     until(lambda: len(fair.jobs()) >= 2)
     stop()
     fairlead.ray.start()
+    (tmp_path / "end").touch()
     assert ray.get([*running, waiting], timeout=60) == [None] * 4 + [7]
     stop()
     with pytest.raises(NoDispatcherError, match="was stopped"):
