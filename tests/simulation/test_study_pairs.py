@@ -19,6 +19,7 @@ from fairlead.simulation.studies import MEASURES, Study, interval_of
 from fairlead.traces.generator import generate_day
 from fairlead.traces.readers import read_workload
 
+pytestmark = pytest.mark.usefixtures("few_instants")
 LOGS = Path(__file__).parents[2] / "examples" / "logs"
 
 
