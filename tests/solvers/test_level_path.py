@@ -7,7 +7,6 @@ import pytest
 
 from fairlead.certificates.bottleneck_theorems import certify_bottleneck
 from fairlead.mechanisms import psdsf
-from fairlead.model.fitting import use_per_task
 from fairlead.solvers import level_path
 from random_problems import random_problem
 
@@ -16,13 +15,7 @@ from random_problems import random_problem
 def test_slopes_are_differences(seed: int) -> None:
     rng = np.random.default_rng(seed)
     problem = random_problem(rng, 8, 3, 4, zero_demand=0.5, limited=0.5, constrained=0.3)
-    with np.errstate(divide="ignore"):
-        levels = level_path.LevelProblem(
-            log_rate=np.log(problem.gamma),
-            log_weight=np.log(problem.weight),
-            log_limit=np.log(problem.task_limit),
-            use=use_per_task(problem),
-        )
+    levels = psdsf.level_problem(psdsf.prepare_sweeps(problem, "ps-dsf"))
     at = rng.normal(-2, 0.3, 13)
     here = level_path._evaluate(levels, at)
     for k, step in enumerate(1e-6 * np.eye(13)):

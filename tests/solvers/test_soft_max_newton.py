@@ -10,23 +10,19 @@ from hypothesis import strategies as st
 from fairlead.certificates.bottleneck_theorems import certify_bottleneck
 from fairlead.mechanisms import psdsf
 from fairlead.solvers import soft_max_newton
+from fairlead.solvers.level_path import LevelProblem
 from random_problems import random_problem
 
 
-def soft_problem(seed: int, n_users: int = 12, limited: float = 0.0) -> soft_max_newton.SoftProblem:
+def soft_problem(seed: int, n_users: int = 12, limited: float = 0.0) -> LevelProblem:
     rng = np.random.default_rng(seed)
     problem = random_problem(
         rng, n_users, 4, 3, constrained=0.4, limited=limited, weighted=True, decades=1.5
     )
-    sweeps = psdsf.prepare_sweeps(problem, "ps-dsf")
-    with np.errstate(divide="ignore"):
-        log_rate = np.log(problem.gamma)
-    return soft_max_newton.SoftProblem(
-        log_rate, np.log(problem.weight), np.log(problem.task_limit), sweeps.use
-    )
+    return psdsf.level_problem(psdsf.prepare_sweeps(problem, "ps-dsf"))
 
 
-def jacobian(problem: soft_max_newton.SoftProblem, levels: np.ndarray, tau: float) -> np.ndarray:
+def jacobian(problem: LevelProblem, levels: np.ndarray, tau: float) -> np.ndarray:
     """By central differences, independent of the formula that the solver uses."""
     columns = []
     for g in range(len(levels)):
@@ -69,11 +65,7 @@ def test_newton_uses_that_jacobian(seed, tau):
 @pytest.mark.parametrize("seed", range(5))
 def test_the_violation_follows_the_temperature(seed, temperature):
     problem = random_problem(np.random.default_rng(seed), 40, 6, 2, constrained=0.3, weighted=True)
-    sweeps = psdsf.prepare_sweeps(problem, "ps-dsf")
-    with np.errstate(divide="ignore"):
-        soft = soft_max_newton.SoftProblem(
-            np.log(problem.gamma), np.log(problem.weight), np.log(problem.task_limit), sweeps.use
-        )
+    soft = psdsf.level_problem(psdsf.prepare_sweeps(problem, "ps-dsf"))
     (tasks,) = soft_max_newton.follow_soft_levels(soft, [temperature])
     violation = certify_bottleneck(problem, tasks).violation
     assert violation <= 40 * temperature

@@ -13,7 +13,7 @@ fair one, also under RDM if one resource binds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,15 +28,16 @@ from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.fitting import use_per_task
 from fairlead.model.problem import Problem
 from fairlead.solvers.level_path import LevelProblem, follow_level_path
-from fairlead.solvers.soft_max_newton import SoftProblem, follow_soft_levels
+from fairlead.solvers.soft_max_newton import follow_soft_levels
 from fairlead.solvers.water_filling import ServerSweeps, WaterFilling
 
-SOFT_TEMPERATURES = (1e-6, 1e-7, 1e-8)  # colder is closer, until rounding errors take over
-PATH_TEMPERATURES = (1e-5, 3e-6, 1e-6, 3e-7)
+# Colder is closer, until rounding errors take over. Google's park needs the first soft one only,
+# 3,000 users on 100 servers the last one.
+SOFT_TEMPERATURES = (1e-6, 1e-7, 1e-8)
+PATH_TEMPERATURES = (1e-5, 1e-6)
 # Visits of entries (users on servers) by the sweeps from each start, and from the last one.
 VISITS = 100_000
 LAST_VISITS = 1_000_000_000
-ROUNDING = 1e-11  # violations below this are rounding errors
 GOOD = 1e-9  # a violation below which no other strategy is tried
 GOOD_AT_LAST = 1e-8  # a violation below which an answer is kept after all strategies
 CLOSE = 1e-7  # a violation below which a screening accepts an answer
@@ -156,7 +157,7 @@ class Sweeps:
         ]
         return ServerSweeps(servers, self.user.tolist(), self.problem.task_limit.tolist())
 
-    def run(self, start: FloatArray, visits: int, enough: float = ROUNDING) -> bool:
+    def run(self, start: FloatArray, visits: int, enough: float) -> bool:
         """Sweep from `start` (N, G) and return whether the violation is small enough.
 
         Ends after about `visits` visits of entries, or on convergence.
@@ -184,19 +185,6 @@ class Sweeps:
             self.best, self.certificate = tasks, certificate
 
 
-def _path_tasks(sweeps: Sweeps) -> Iterator[FloatArray]:
-    """Yield tasks by the curve of levels, one for each resource of a server."""
-    problem = sweeps.problem
-    with np.errstate(divide="ignore"):
-        levels = LevelProblem(
-            log_rate=np.log(problem.gamma),
-            log_weight=np.log(problem.weight),
-            log_limit=np.log(problem.task_limit),
-            use=sweeps.use,
-        )
-    yield from follow_level_path(levels, PATH_TEMPERATURES)
-
-
 def _proportional_tasks(sweeps: Sweeps) -> Iterator[FloatArray]:
     """Yield the proportionally fair allocation under TDM, if it is found."""
     from fairlead.mechanisms.proportional import (  # noqa: PLC0415 (scipy is slow to load)
@@ -207,22 +195,41 @@ def _proportional_tasks(sweeps: Sweeps) -> Iterator[FloatArray]:
         yield solve_proportional_tdm(sweeps.problem).tasks
 
 
-def _soft_tasks(sweeps: Sweeps) -> Iterator[FloatArray]:
-    """Yield tasks by soft levels, ever closer, on servers where some user can run."""
+def level_problem(sweeps: Sweeps) -> LevelProblem:
+    """Return the levels to be found, of the groups where some user can run."""
     problem = sweeps.problem
     open_groups = problem.runnable.any(axis=0)
     with np.errstate(divide="ignore"):
-        log_rate = np.log(problem.gamma[:, open_groups])
-    soft = SoftProblem(
-        log_rate=log_rate,
-        log_weight=np.log(problem.weight),
-        log_limit=np.log(problem.task_limit),
-        use=np.ascontiguousarray(sweeps.use[:, :, open_groups]),
-    )
-    for close in follow_soft_levels(soft, SOFT_TEMPERATURES):
+        return LevelProblem(
+            log_rate=np.log(problem.gamma[:, open_groups]),
+            log_weight=np.log(problem.weight),
+            log_limit=np.log(problem.task_limit),
+            use=np.ascontiguousarray(sweeps.use[:, :, open_groups]),
+        )
+
+
+def _level_tasks(
+    sweeps: Sweeps,
+    follow: Callable[[LevelProblem, Sequence[float]], Iterator[FloatArray]],
+    temperatures: Sequence[float],
+) -> Iterator[FloatArray]:
+    """Yield tasks by a solver for levels, ever closer."""
+    problem = sweeps.problem
+    open_groups = problem.runnable.any(axis=0)
+    for close in follow(level_problem(sweeps), temperatures):
         tasks = np.zeros((problem.n_users, problem.n_groups))
         tasks[:, open_groups] = close
         yield tasks
+
+
+def _soft_tasks(sweeps: Sweeps) -> Iterator[FloatArray]:
+    """Yield tasks by soft levels, one for each server."""
+    return _level_tasks(sweeps, follow_soft_levels, SOFT_TEMPERATURES)
+
+
+def _path_tasks(sweeps: Sweeps) -> Iterator[FloatArray]:
+    """Yield tasks by the curve of levels, one for each resource of a server."""
+    return _level_tasks(sweeps, follow_level_path, PATH_TEMPERATURES)
 
 
 def _no_tasks(sweeps: Sweeps) -> list[FloatArray]:
@@ -234,20 +241,25 @@ def _no_tasks(sweeps: Sweeps) -> list[FloatArray]:
 class Strategy:
     """A method that finds tasks (N, G) from which the sweeps continue."""
 
-    applies: Callable[[Sweeps], bool]
     starts: Callable[[Sweeps], Iterable[FloatArray]]
+    applies: Callable[[Sweeps], bool]
     visits: int = VISITS
 
 
-# Tried in this order until an answer is good. The proportionally fair allocation comes first under
-# TDM, where it is quickest, and where soft levels, which lead to the same one, are not defined.
+# Tried in this order until an answer is good.
 STRATEGIES = (
+    # Under TDM it is the answer. With finite tasks and unlike zero demands, it is one of several if
+    # it is PS-DSF at all.
     Strategy(
-        lambda s: s.by_time or (s.problem.has_limits and not s.has_one_level),
         _proportional_tasks,
+        lambda sweeps: sweeps.by_time or (sweeps.problem.has_limits and not sweeps.has_one_level),
         visits=0,
     ),
-    Strategy(lambda s: s.has_one_level, _soft_tasks),
-    Strategy(lambda s: not s.has_one_level, _no_tasks),
-    Strategy(lambda s: not s.has_one_level, _path_tasks),
+    # Never fails where it is defined, and takes few steps for any number of users.
+    Strategy(_soft_tasks, lambda sweeps: sweeps.has_one_level),
+    # With several levels a server, sweeps alone settled 59 of 60 problems of 12 users in 4 ms each,
+    # and none of 12 problems of 100 users. The curve settled all of these, and was lost in 2 of 50
+    # small problems.
+    Strategy(_no_tasks, lambda sweeps: not sweeps.has_one_level),
+    Strategy(_path_tasks, lambda sweeps: not sweeps.has_one_level),
 )

@@ -33,7 +33,6 @@ SMALLEST_USE = 1e-300
 PRECISION = 1e-3
 ROUNDING = 1e-9
 CORRECTIONS = 6
-CLOSEST_CORRECTIONS = 12
 # Corrections longer than half the step, or than this, may reach other parts of the curve.
 LONGEST_CORRECTION = 1.0
 # Steps are measured in logarithms of the temperature, or of levels of resources not used up.
@@ -41,12 +40,10 @@ LONGEST_CORRECTION = 1.0
 TEMPERATURES_PER_STEP = 3.0
 FIRST_STEP = 0.3
 SMALLEST_STEP = 1e-9
-SHORTER, STEADY, LONGER, MUCH_LONGER = 1 / 3, 1.0, 2.0, 4.0
+SHORTER, LONGER = 1 / 3, 3.0
 STEPS = 1000
-# Tasks at temperature 0 on the parabola through those at a temperature, half and a quarter of it,
-# and on the line through the last two, which is better where a user left at that temperature.
+# Tasks at temperature 0 on the parabola through those at a temperature, half and a quarter of it.
 PARABOLA = (1 / 3, -2.0, 8 / 3)
-LINE = (0.0, -1.0, 2.0)
 # Tasks that fell below this part of their first value are rounding errors at temperature 0.
 FASTER = 0.1
 LOG_2 = float(np.log(2.0))
@@ -54,12 +51,13 @@ LOG_2 = float(np.log(2.0))
 
 @dataclass(frozen=True, eq=False)
 class LevelProblem:
-    """Servers with one level for each resource."""
+    """Servers, each with one level or with a level for each resource."""
 
     log_rate: FloatArray  # (N, G): log gamma, -inf where a user cannot run
     log_weight: FloatArray  # (N,): log phi
     log_limit: FloatArray  # (N,): log of the task limit, infinite for none
-    use: FloatArray  # (R, N, G): use by one task, relative to the server's capacity
+    # (R, N, G): use by one task, relative to the server's capacity; 0 where a user cannot run
+    use: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,8 +210,7 @@ def _next(
         found = _correct(problem, at, across, max(0.5 * step, LONGEST_CORRECTION))
         if found is not None:
             point, corrections = found
-            grow = (MUCH_LONGER, MUCH_LONGER, LONGER, STEADY)[min(corrections, 3)]
-            return point, step * grow
+            return point, step * LONGER if corrections < 3 else step
         step *= SHORTER
     return None
 
@@ -221,7 +218,7 @@ def _next(
 def _settle(problem: LevelProblem, at: FloatArray) -> _Point:
     """Return the point at this temperature by Newton's method from a nearby point."""
     best = here = _evaluate(problem, at)
-    for _ in range(CLOSEST_CORRECTIONS):
+    for _ in range(CORRECTIONS):
         right = -np.append(here.error, 0.0)
         change = here.solve(_last(at.size), right)
         if not np.abs(change).max() < LARGEST_EXPONENT:
@@ -234,23 +231,22 @@ def _settle(problem: LevelProblem, at: FloatArray) -> _Point:
     return best
 
 
-def _tasks_at_zero(problem: LevelProblem, here: _Point) -> Iterator[FloatArray]:
-    """Yield guesses of the tasks at temperature 0 from those here, at half and at a quarter."""
+def _tasks_at_zero(problem: LevelProblem, here: _Point) -> FloatArray | None:
+    """Guess the tasks at temperature 0 from those here, at half and at a quarter."""
     points = []
     for _ in PARABOLA:
         here = _settle(problem, here.at)
         if here.largest > 0.5:
-            return
+            return None
         points.append(here.tasks)
         cooling = here.solve(_last(here.at.size), -_last(here.at.size))
         if np.isnan(cooling).any():
-            return
+            return None
         here = replace(here, at=_ahead(here, cooling, LOG_2))
     # Tasks that vanish faster than the temperature are 0 at 0.
     stays = points[-1] > FASTER * points[0]
-    for factors in (PARABOLA, LINE):
-        tasks = sum(factor * found for factor, found in zip(factors, points, strict=True))
-        yield np.where(stays, np.maximum(tasks, 0.0), 0.0)
+    tasks = sum(factor * found for factor, found in zip(PARABOLA, points, strict=True))
+    return np.where(stays, np.maximum(tasks, 0.0), 0.0)
 
 
 def follow_level_path(problem: LevelProblem, temperatures: Sequence[float]) -> Iterator[FloatArray]:
@@ -288,4 +284,6 @@ def follow_level_path(problem: LevelProblem, temperatures: Sequence[float]) -> I
             if found is None:
                 return
             here, step = found
-        yield from _tasks_at_zero(problem, here)
+        tasks = _tasks_at_zero(problem, here)
+        if tasks is not None:
+            yield tasks

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairlead.model.cluster import FloatArray
+from fairlead.solvers.level_path import LevelProblem
 
 COOLING = 0.3
 # If Newton's method fails, temperatures are closer together, but no closer than this.
@@ -38,27 +39,15 @@ PRECISION = 1e-2
 NEGLIGIBLE = 1e-10
 
 
-@dataclass(frozen=True, eq=False)
-class SoftProblem:
-    """Servers with one level each."""
+def _idle_rate(problem: LevelProblem) -> float:
+    """Return the rate of an imaginary user that takes the capacity left by limits on each server.
 
-    log_rate: FloatArray  # (N, G): log gamma, -inf where a user cannot run
-    log_weight: FloatArray  # (N,): log phi
-    log_limit: FloatArray  # (N,): log of the task limit, infinite for none
-    # (R, N, G): use by one task, relative to the server's capacity; 0 where a user cannot run. On
-    # each server all users that can run demand the same resources.
-    use: FloatArray
-
-    @property
-    def idle_rate(self) -> float:
-        """Rate of an imaginary user that takes the capacity left by limits on each server.
-
-        It takes the fraction tau of a server at the level at which the user of least weight alone
-        would fill it, more at higher levels, and less than tau if others use the server up.
-        """
-        if not np.isfinite(self.log_limit).any():
-            return 0.0
-        return float(np.exp(self.log_weight.min()))
+    It takes the fraction tau of a server at the level at which the user of least weight alone would
+    fill it, more at higher levels, and less than tau if others use the server up.
+    """
+    if not np.isfinite(problem.log_limit).any():
+        return 0.0
+    return float(np.exp(problem.log_weight.min()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +69,7 @@ class _AtLevels:
         return float(np.abs(self.error).max())
 
 
-def _evaluate(problem: SoftProblem, levels: FloatArray, temperature: float) -> _AtLevels:
+def _evaluate(problem: LevelProblem, levels: FloatArray, temperature: float) -> _AtLevels:
     attraction = problem.log_rate + levels
     best = attraction.max(axis=1)
     share = np.exp((attraction - best[:, None]) / temperature)
@@ -91,7 +80,7 @@ def _evaluate(problem: SoftProblem, levels: FloatArray, temperature: float) -> _
     elasticity = 1.0 / (1.0 + np.exp(np.minimum(surplus, LARGEST_EXPONENT)))
     log_tasks = log_tasks - temperature * np.logaddexp(0.0, surplus)
     tasks = share * np.exp(np.minimum(log_tasks, LARGEST_LOG_TASKS))[:, None]
-    idle = temperature * problem.idle_rate * np.exp(np.minimum(levels, LARGEST_EXPONENT))
+    idle = temperature * _idle_rate(problem) * np.exp(np.minimum(levels, LARGEST_EXPONENT))
     used = np.einsum("ng,rng->rg", tasks, problem.use) + idle
     log_used = np.log(np.maximum(used, SMALLEST_USE))
     most = log_used.max(axis=0)
@@ -110,7 +99,7 @@ def _evaluate(problem: SoftProblem, levels: FloatArray, temperature: float) -> _
     )
 
 
-def _newton_direction(problem: SoftProblem, state: _AtLevels) -> FloatArray:
+def _newton_direction(problem: LevelProblem, state: _AtLevels) -> FloatArray:
     tau = state.temperature
     pull = np.zeros_like(state.share)
     for r, use in enumerate(problem.use):
@@ -125,7 +114,7 @@ def _newton_direction(problem: SoftProblem, state: _AtLevels) -> FloatArray:
     return np.asarray(-np.linalg.solve(jacobian, state.error), dtype=np.float64)
 
 
-def _settle(problem: SoftProblem, state: _AtLevels) -> _AtLevels:
+def _settle(problem: LevelProblem, state: _AtLevels) -> _AtLevels:
     """Solve at the state's temperature by Newton's method with step halving."""
     for _ in range(NEWTON_STEPS):
         if state.largest < PRECISION * state.temperature:
@@ -148,13 +137,15 @@ def _settle(problem: SoftProblem, state: _AtLevels) -> _AtLevels:
     return state
 
 
-def follow_soft_levels(problem: SoftProblem, temperatures: Sequence[float]) -> Iterator[FloatArray]:
+def follow_soft_levels(
+    problem: LevelProblem, temperatures: Sequence[float]
+) -> Iterator[FloatArray]:
     """Follow the soft levels down, and yield ever better tasks at temperature 0.
 
     Parameters
     ----------
-    problem : SoftProblem
-        Every server can run some user.
+    problem : LevelProblem
+        Every server can run some user, and all users that it can run demand the same resources.
     temperatures : sequence of float
         Accepted relative errors of the levels, descending from below 1. Rounding errors of the
         splits are about 1e-16 / temperature, so 1e-8 is the last sensible one.
