@@ -153,7 +153,7 @@ def certify_queue_stops(
     """
     queues = problem.users.queues
     assert queues is not None
-    share = problem.demand / np.where(problem.total_capacity > 0, problem.total_capacity, 1.0)
+    share = problem.task_shares
     able = np.ones(problem.n_users, dtype=bool)
     before = np.zeros(problem.n_users)
     wrong = unfair = 0.0

@@ -269,12 +269,11 @@ class _Reading:
 
     def _in_tasks(self, n: int, amounts: FloatArray, place: str) -> float:
         """Return how many of a user's tasks amounts are, by its dominant resource."""
-        total, demand = self.problem.total_capacity, self.problem.demand[n]
-        share = np.divide(demand, total, out=np.zeros_like(demand), where=total > 0)
+        share = self.problem.task_shares[n]
         if not share.any():
             raise InputError(f"user {show(self.problem.users.names[n])} demands no resource", place)
         r = first_largest(share)
-        return float(amounts[r] / demand[r])
+        return float(amounts[r] / self.problem.demand[n, r])
 
     def _too_many(self, tasks: float, n: int, g: int) -> str:
         """Describe what tasks on a group need, and its capacity."""

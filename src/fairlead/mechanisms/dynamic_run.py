@@ -152,8 +152,7 @@ def run_dynamic(
         levels.append(agents.arrive_all(pool.demand[rows], weight[rows]))
         if on_progress is not None:
             on_progress(agents.arrived, pool.n_users)
-    demand = pool.demand / np.where(pool.total_capacity > 0, pool.total_capacity, 1.0)
-    demand /= demand.max(axis=1, keepdims=True)
+    demand = pool.task_shares / pool.task_shares.max(axis=1, keepdims=True)
     level = np.concatenate(levels)
     run = DynamicRun(pool, solver, demand, level, agents.log, agents.used, due_nothing)
     proof = run.certificate

@@ -90,9 +90,8 @@ def divide_cluster_among_queues(problem: Problem) -> Allocation:
         raise RefusalError("drfh", fault)
     total = problem.total_capacity
     scale = np.where(total > 0, total, 1.0)
-    share = problem.demand / scale
-    per_task = share.max(axis=1)
-    use = share / per_task[:, None]  # of a unit, which takes all of a resource
+    per_task = problem.task_shares.max(axis=1)
+    use = problem.task_shares / per_task[:, None]  # of a unit, which takes all of a resource
     programme = LevelByLP(use, problem.runnable, problem.weight, problem.group_capacity / scale)
     filling = _filling(problem, np.arange(problem.n_users), use)
     filling.begin([0.0] * problem.n_users, (problem.task_limit * per_task).tolist())

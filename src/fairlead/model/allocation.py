@@ -133,13 +133,13 @@ class Allocation(ReadOnlyArrays, Shown):
     @cached_property
     def dominant_resource(self) -> tuple[str, ...]:
         """Per user, the resource of which one task takes the largest share of the cluster."""
-        per_task = self._share_per_task()
-        return tuple(self.problem.cluster.resources[r] for r in first_largest_of_rows(per_task))
+        dominant = first_largest_of_rows(self.problem.task_shares)
+        return tuple(self.problem.cluster.resources[r] for r in dominant)
 
     @cached_property
     def dominant_share(self) -> FloatArray:
         """(N,) float: each user's share of the cluster's total of its dominant resource."""
-        return sealed(self.user_tasks * self._share_per_task().max(axis=1))
+        return sealed(self.user_tasks * self.problem.task_shares.max(axis=1))
 
     @cached_property
     def queue_share(self) -> FloatArray:
@@ -148,14 +148,8 @@ class Allocation(ReadOnlyArrays, Shown):
         if queues is None:
             return sealed(np.zeros(0))
         below = np.array([queues.with_queue_above(q) for q in range(len(queues.names))])
-        shares = (below * self.user_tasks) @ self._share_per_task()
+        shares = (below * self.user_tasks) @ self.problem.task_shares
         return sealed(shares.max(axis=1, initial=0.0))
-
-    def _share_per_task(self) -> FloatArray:
-        total = self.problem.total_capacity
-        share = np.zeros_like(self.problem.demand)
-        np.divide(self.problem.demand, total[None, :], out=share, where=total[None, :] > 0)
-        return share
 
     def _columns(self, what: str) -> Mapping[str, Any]:
         users, groups = self.problem.users.names, self.problem.cluster.groups

@@ -182,10 +182,7 @@ class Holdings(ReadOnlyArrays):
         Tasks of several shapes count by the resource that dominates the user's average task.
         """
         problem, limit = self.problem, self.problem.task_limit.copy()
-        share = np.zeros_like(problem.demand)
-        total = problem.total_capacity[None, :]
-        np.divide(problem.demand, total, out=share, where=total > 0)
-        dominant = first_largest_of_rows(share)
+        dominant = first_largest_of_rows(problem.task_shares)
         for task in self.waiting:
             if task.undecided:
                 r = int(dominant[task.user])

@@ -287,6 +287,12 @@ class Problem(ReadOnlyArrays):
         return sealed(self.group_capacity.sum(axis=0))
 
     @cached_property
+    def task_shares(self) -> FloatArray:
+        """(N, R) float: share of the cluster's total of each resource that one task takes."""
+        total = self.total_capacity
+        return sealed(self.demand / np.where(total > 0, total, np.inf))
+
+    @cached_property
     def fitting(self) -> FloatArray:
         """(N, G) float: tasks that fit on each whole group by capacity alone."""
         fitting = tasks_within(self.group_capacity, self.demand)

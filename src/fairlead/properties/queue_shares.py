@@ -31,7 +31,7 @@ def check_queue_shares(subject: Subject) -> Verdict:
     below = [queues.with_queue_above(int(q)) for q in checked]
     share = np.array([(holdings.user_amounts[b].sum(axis=0) / total).max() for b in below])
     if holdings.whole_tasks:
-        share += [(problem.demand[b] / total).sum(axis=0).max() for b in below]
+        share += [problem.task_shares[b].sum(axis=0).max() for b in below]
     margin = share / part[checked] - 1.0
     k = first_smallest(1.0 + margin)
     name = queues.names[int(checked[k])]
