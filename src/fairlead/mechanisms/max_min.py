@@ -61,10 +61,10 @@ def solve_max_min_by_score(problem: Problem, score: str | ArrayLike = "drf") -> 
     """
     table = _named_score(problem, score) if isinstance(score, str) else score_table(problem, score)
     first: FloatArray = table[np.arange(problem.n_users), problem.runnable.argmax(axis=1)]
-    if (problem.runnable & (table != first[:, None])).any():
-        allocation = _solve_per_server(problem, table)
-    else:
-        allocation = solve_max_min(problem, "max-min", first)
+    differs = bool((problem.runnable & (table != first[:, None])).any())
+    if differs:
+        _refuse_scores_by_server(problem)
+    allocation = solve_max_min(problem, "max-min", table if differs else first)
     unfair = measure_unfair_neighbours(problem, allocation.tasks, table)
     plain = allocation.certificate
     certificate = replace(
@@ -84,8 +84,8 @@ def solve_max_min(problem: Problem, mechanism: str, score: FloatArray) -> Alloca
     problem : Problem
     mechanism : str
         The name in the allocation.
-    score : (N,) float
-        Score of one task of each user, positive.
+    score : (N,) or (N, G) float
+        Score of one task of each user, positive; or on each group, where limits do not count.
 
     Raises
     ------
@@ -99,17 +99,14 @@ def solve_max_min(problem: Problem, mechanism: str, score: FloatArray) -> Alloca
     """
     total = problem.total_capacity
     scale = np.where(total > 0, total, 1.0)
-    share = problem.demand / scale
-    per_task = share.max(axis=1)
-    need = problem.weight / score * per_task
+    per_task = score_drf(problem)
     best: Allocation | None = None
     failure: NoConvergenceError | None = None
-    for attempt in _attempts(problem):
+    for attempt in _attempts(problem, score, per_task):
         try:
             division = attempt(
-                demand=share / per_task[:, None],
+                demand=problem.task_shares / per_task[:, None],
                 allowed=problem.runnable,
-                need=need / float(need.sum()),
                 limit=problem.task_limit * per_task,
                 capacity=problem.group_capacity / scale,
             )
@@ -127,52 +124,44 @@ def solve_max_min(problem: Problem, mechanism: str, score: FloatArray) -> Alloca
     return best
 
 
-def _attempts(problem: Problem) -> Iterator[Callable[..., Leximax]]:
-    """Yield ways to divide, the quickest first."""
-    for zero in ZEROS:
-        yield partial(lexicographic_max_min, zero=zero)
-    if problem.n_users * problem.n_groups <= LARGEST_PROGRAMME:
-        from fairlead.solvers.leximax_by_lp import (  # noqa: PLC0415 (slow to import, rarely used)
-            lexicographic_max_min_by_lp,
-        )
-
-        yield lexicographic_max_min_by_lp
-
-
-def _solve_per_server(problem: Problem, score: FloatArray) -> Allocation:
-    """Divide by scores (N, G) that differ from server to server."""
+def _attempts(
+    problem: Problem, score: FloatArray, per_task: FloatArray
+) -> Iterator[Callable[..., Leximax]]:
+    """Yield ways to divide, the quickest first; `per_task` (N,) are units of one task."""
+    by_server = score.ndim == 2
+    if not by_server:
+        need = problem.weight / score * per_task
+        need /= need.sum()
+        for zero in ZEROS:
+            yield partial(lexicographic_max_min, need=need, zero=zero)
+        if problem.n_users * problem.n_groups > LARGEST_PROGRAMME:
+            return
     from fairlead.solvers.leximax_by_lp import (  # noqa: PLC0415 (slow to import, rarely used)
         lexicographic_max_min_by_lp,
     )
 
+    if by_server:
+        alone = (score * problem.gamma).sum(axis=1)
+        need, score = problem.weight / alone, score / (alone * per_task)[:, None]
+        yield partial(lexicographic_max_min_by_lp, need=need, score=score)
+    else:
+        yield partial(lexicographic_max_min_by_lp, need=need)
+
+
+def _refuse_scores_by_server(problem: Problem) -> None:
+    """Refuse finite tasks, and too large a problem, for scores that differ by server."""
     if problem.has_limits:
         raise RefusalError(
             "max-min",
             "its definition does not admit finite tasks with scores that differ by server",
         )
-    if problem.n_users * problem.n_groups > LARGEST_PROGRAMME:
+    pairs = problem.n_users * problem.n_groups
+    if pairs > LARGEST_PROGRAMME:
         raise RefusalError(
             "max-min",
             f"scores that differ by server take a linear programme for each level: at most "
-            f"{LARGEST_PROGRAMME} pairs of a user and a group, not "
-            f"{problem.n_users * problem.n_groups}",
+            f"{LARGEST_PROGRAMME} pairs of a user and a group, not {pairs}",
         )
-    total = problem.total_capacity
-    scale = np.where(total > 0, total, 1.0)
-    share = problem.demand / scale
-    per_task = share.max(axis=1)
-    alone = (score * problem.gamma).sum(axis=1)
-    division = lexicographic_max_min_by_lp(
-        demand=share / per_task[:, None],
-        allowed=problem.runnable,
-        need=problem.weight / alone,
-        limit=problem.task_limit,
-        capacity=problem.group_capacity / scale,
-        score=score / (alone * per_task)[:, None],
-    )
-    tasks = division.split / per_task[:, None]
-    certificate = certify_max_min(problem, tasks, score, division.prices / scale)
-    return Allocation(problem, "max-min", tasks, certificate)
 
 
 def _named_score(problem: Problem, name: str) -> FloatArray:
@@ -184,8 +173,7 @@ def _named_score(problem: Problem, name: str) -> FloatArray:
 
 def score_drf(problem: Problem) -> FloatArray:
     """Return (N,) the share of the cluster's dominant resource that one task takes."""
-    total = problem.total_capacity
-    share: FloatArray = (problem.demand / np.where(total > 0, total, 1.0)).max(axis=1)
+    share: FloatArray = problem.task_shares.max(axis=1)
     return share
 
 

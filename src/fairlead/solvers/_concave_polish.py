@@ -35,13 +35,13 @@ class _Support:
     reached: BoolArray
 
 
-def polish(system: System, point: Point, gap: float, iterations: int) -> ConcaveSolution:
+def polish(system: System, point: Point, gap: float) -> ConcaveSolution:
     """Return the solution near an iterate close to the optimum, to all digits.
 
     `gap` is the largest residual of the iterate, kept if the equations give no better point.
     """
     rough = ConcaveSolution(
-        point.x, point.p, np.where(system.allowed, point.z, np.inf), point.v, gap, iterations
+        point.x, point.p, np.where(system.allowed, point.z, np.inf), point.v, gap
     )
     support = _find_support(system, point)
     x = np.where(support.held, point.x, 0.0)
@@ -54,7 +54,7 @@ def polish(system: System, point: Point, gap: float, iterations: int) -> Concave
                 x, p, w = _step(system, support, x, p, w)
             except np.linalg.LinAlgError:
                 break
-            solution, missed = _judge(system, support, x, p, w, iterations)
+            solution, missed = _judge(system, support, x, p, w)
             if missed < best_missed:
                 best, best_missed = solution, missed
     return best if best_missed <= SLIGHT else rough
@@ -100,7 +100,6 @@ def _judge(
     x: FloatArray,
     p: FloatArray,
     w: FloatArray,
-    iterations: int,
 ) -> tuple[ConcaveSolution, float]:
     """Return a solution and its largest residual; infinite if it is not a number."""
     amount = x.sum(axis=1)
@@ -130,6 +129,5 @@ def _judge(
         np.where(system.allowed, np.maximum(reduced * marginal[:, None], 0.0), np.inf),
         marginal,
         missed,
-        iterations,
     )
     return solution, missed

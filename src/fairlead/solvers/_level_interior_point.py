@@ -67,8 +67,6 @@ class LevelSolution:
     prices: FloatArray  # (G, R): p
     value: FloatArray  # (N,): y, the price of one unit of each user
     reduced_cost: FloatArray  # (N, G): z, extra cost of a unit over the user's cheapest group
-    residual: float  # the largest relative residual, the duality gap among them
-    iterations: int  # Newton steps taken
 
 
 @dataclass(eq=False)
@@ -280,10 +278,9 @@ def raise_level(programme: LevelProgramme) -> LevelSolution:
     point = system.start()
     best, best_residuals = point, system.residuals(point)
     stale = 0
-    iteration = 0
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         residuals = best_residuals
-        for iteration in range(1, MAXIMUM_ITERATIONS + 1):  # noqa: B007
+        for _ in range(MAXIMUM_ITERATIONS):
             if residuals.largest <= RESIDUAL_TARGET or stale >= PATIENCE:
                 break
             try:
@@ -309,8 +306,6 @@ def raise_level(programme: LevelProgramme) -> LevelSolution:
         prices=best.p,
         value=best.y,
         reduced_cost=best.z,
-        residual=best_residuals.largest,
-        iterations=iteration - 1,
     )
 
 
@@ -327,7 +322,7 @@ def _raise_slope(programme: LevelProgramme) -> LevelSolution:
     prices[first] = 1.0 / (programme.slope[first] * first.sum())
     nobody = np.zeros(programme.allowed.shape)
     slack = np.where(rising, np.maximum(programme.capacity - programme.slope * level, 0.0), 0.0)
-    return LevelSolution(level, nobody, slack, prices, nobody.sum(axis=1), nobody, 0.0, 0)
+    return LevelSolution(level, nobody, slack, prices, nobody.sum(axis=1), nobody)
 
 
 def _iterate(system: _System, point: _Iterate, residuals: _Residuals) -> _Iterate:

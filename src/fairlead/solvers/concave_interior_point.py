@@ -110,7 +110,7 @@ def _follow(system: System, stepping: _Stepping) -> ConcaveSolution:
                 stale = stale if residuals.largest > 0.5 * best_residuals.largest else 0
                 best, best_residuals, closest = point, residuals, iteration
             stale += best_residuals.largest < GAP_SMALL
-    return polish(system, best, best_residuals.largest, iteration)
+    return polish(system, best, best_residuals.largest)
 
 
 def _iterate(system: System, point: Point, residuals: Residuals, stepping: _Stepping) -> Point:

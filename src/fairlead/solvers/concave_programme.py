@@ -71,7 +71,6 @@ class ConcaveSolution:
     reduced_cost: FloatArray  # (N, G): z; infinite where the user may not run
     marginal: FloatArray  # (N,): v, worth of one more unit
     gap: float  # the largest relative residual, the duality gap among them
-    iterations: int  # Newton steps taken
 
 
 @dataclass(eq=False)

@@ -20,8 +20,6 @@ RaiseLevels = Callable[[FloatArray, FloatArray, float], FloatArray]
 
 # A resource is used up if at most this part of the budget is left.
 ROUNDING = 1e-14
-# The tightest tolerances of HiGHS.
-TIGHTEST = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 # A resource is used up if less than this part of the budget is left, in linear programmes.
 LEFT_OVER = 3e-10
 # Newton's steps end when one changes a level by no more than this, relative.
@@ -125,6 +123,8 @@ def _largest_least_level(
 ) -> float:
     """Return M of LP (1), solved in units in which the largest possible level is about 1."""
     from scipy.optimize import linprog  # noqa: PLC0415 (slow to load)
+
+    from fairlead.solvers.linear_programmes import TIGHTEST  # noqa: PLC0415 (loads scipy)
 
     rising = np.flatnonzero(can_rise)
     n = len(rising)

@@ -8,7 +8,7 @@ price stays used up. So later stops cost little, even if the first one was large
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,7 +27,6 @@ class Leximax:
     """A lexicographic max-min division."""
 
     split: FloatArray  # (N, G): holdings of each user on each group
-    level: FloatArray  # (N,): the level, total / need, at which each user stopped
     # (K, G, R): for each of K stops the prices that prove it. At these prices the users at or below
     # that level buy everything, on their cheapest groups, and the users that stopped there pay.
     prices: FloatArray
@@ -52,7 +51,6 @@ class _Stops:
         self.rising = np.ones(len(need), dtype=bool)
         self.settled = np.zeros(len(need), dtype=bool)
         self.fixed = np.zeros(len(need))
-        self.level = np.zeros(len(need))
         self.exhausted = np.zeros(capacity.shape, dtype=bool)
         self.split = np.zeros(allowed.shape)
         self.prices: list[FloatArray] = []
@@ -67,7 +65,7 @@ class _Stops:
                 if int(self.rising.sum()) == before:
                     raise NoConvergenceError("a level was reached at which capacity stops no user")
         prices = np.array(self.prices).reshape(-1, *self.capacity.shape)
-        return Leximax(self.split, self.level, prices)
+        return Leximax(self.split, prices)
 
     def _raise(self) -> LevelSolution:
         """Raise the level until capacity stops it; users leave at their limits.
@@ -79,7 +77,6 @@ class _Stops:
             solution = self._solve()
             reached = self.rising & (self.limit <= self.need * solution.level * (1 + REACHED))
             self.fixed[reached] = self.limit[reached]
-            self.level[reached] = self.limit[reached] / self.need[reached]
             self.rising[reached] = False
             self._record(solution)
             if not reached.any() or not self.rising.any():
@@ -114,16 +111,7 @@ class _Stops:
         value[listed] = inner.value
         value[alone] = cost[alone, group[alone]]
         value[self.settled] = 0.0
-        return LevelSolution(
-            level=inner.level,
-            split=split,
-            slack=inner.slack,
-            prices=inner.prices,
-            value=value,
-            reduced_cost=cost - value[:, None],
-            residual=inner.residual,
-            iterations=inner.iterations,
-        )
+        return replace(inner, split=split, value=value, reduced_cost=cost - value[:, None])
 
     def _record(self, solution: LevelSolution) -> None:
         """Store the split, without rounding errors and amounts beyond a limit."""
@@ -139,7 +127,6 @@ class _Stops:
         held = self.split.sum(axis=1)
         stopped = self.rising & (worth > self.zero * worth[self.rising].max())
         self.fixed[stopped] = held[stopped]
-        self.level[stopped] = solution.level
         self.rising[stopped] = False
         cost = np.abs(solution.value)[:, None] + np.abs(solution.reduced_cost)
         dearer = solution.reduced_cost > self.zero * cost.max(axis=1, keepdims=True)

@@ -13,9 +13,8 @@ from scipy.sparse import csr_array, hstack, vstack
 from fairlead.errors import NoConvergenceError
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.solvers.leximax import REACHED, Leximax
+from fairlead.solvers.linear_programmes import TIGHTEST
 
-# The tightest tolerances of HiGHS.
-TIGHTEST = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 # A dual value below this, relative to the largest, counts as zero.
 PAYS = 1e-9
 
@@ -67,7 +66,7 @@ def lexicographic_max_min_by_lp(
         prices.append(np.zeros_like(capacity))
     _, split, _, _ = programme.solve(np.where(rising, need, 0.0), fixed)
     held = (split if score is None else split * score).sum(axis=1)
-    return Leximax(split * (fixed / held)[:, None], fixed / need, np.array(prices))
+    return Leximax(split * (fixed / held)[:, None], np.array(prices))
 
 
 class LevelByLP:

@@ -171,7 +171,7 @@ def maximize_linear(programme: ConcaveProgramme, worth: FloatArray) -> ConcaveSo
     prices = prices.reshape(system.live.shape)
     dearer = np.maximum(system.cost(prices) - worth[:, None], 0.0)
     reduced = np.where(system.allowed, dearer, np.inf)
-    return ConcaveSolution(split, prices, reduced, worth, 0.0, int(result.nit))
+    return ConcaveSolution(split, prices, reduced, worth, 0.0)
 
 
 def _rows(use: FloatArray, allowed: BoolArray) -> tuple[IntArray, IntArray, csr_array, csr_array]:

@@ -292,4 +292,4 @@ def _solution(system: System, state: _PathState, utility: Utility) -> ConcaveSol
     prices = np.maximum(state.p, 0.0)
     marginal = np.exp(utility.log_marginal(x.sum(axis=1)) - state.unit)
     dearer = np.maximum(system.cost(prices) - marginal[:, None], 0.0)
-    return ConcaveSolution(x, prices, np.where(system.allowed, dearer, np.inf), marginal, SLIGHT, 0)
+    return ConcaveSolution(x, prices, np.where(system.allowed, dearer, np.inf), marginal, SLIGHT)
