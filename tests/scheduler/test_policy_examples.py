@@ -101,6 +101,22 @@ def test_a_gang_may_stop_being_oversized(make: Any) -> None:
     assert not placed(s)  # what is left of it could, and nothing passes over it
 
 
+@pytest.mark.parametrize(
+    ("policy", "starts"), [("fifo/first-fit", 0), ("easy/first-fit", 0), ("drf/first-fit", 2)]
+)
+def test_what_idle_servers_cannot_hold_never_starts(make: Any, policy: str, starts: int) -> None:
+    """On idle servers the larger task takes a, which the other needs; now a is taken."""
+    s = make(["cpu"], policy)
+    for name in "ab":
+        s.add_server(name, {"cpu": 4})
+    s.add_queue("ana")
+    s.submit("ana", {"cpu": 3}, time_limit=9)
+    s.place()
+    s.submit("ana", {"cpu": 4}, time_limit=9, where=["a"])
+    s.submit_gang("ana", [({"cpu": 4}, 1), ({"cpu": 1}, 1, ["a"])], time_limit=1)
+    assert len(s.place()) == starts
+
+
 def test_what_comes_next_of_a_queue_may_score_less(make: Any) -> None:
     """Ana has more processors than bo has memory, and no more fit: then it is a task of memory."""
     s = make(["cpu", "memory"], "ps-dsf/joint/residual")

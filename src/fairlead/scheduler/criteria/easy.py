@@ -4,7 +4,8 @@ The first group that does not fit gets a reservation: the earliest time at which
 running tasks ended at their limits, and the servers that the selection would choose then. An
 overdue task is expected to end now; a task without a limit, never. Another group may start before
 if it fits now, and either ends by that time or leaves room for the reserved tasks. The reservation
-is recomputed after each start. (Mu'alem and Feitelson 2001, for one pool.)
+is recomputed after each start. (Mu'alem and Feitelson 2001, for one pool.) Oversized groups never
+start, as under `criteria.fifo`.
 """
 
 from __future__ import annotations
@@ -230,7 +231,7 @@ class BackfillingCycle(SubmissionCycle):
                 if best is not None and submitted(group) > best_key[:2]:
                     continue
                 plan = self.plan_behind(group, held)
-                if plan:
+                if plan and self.order.fits_idle(group):
                     key: Order = (*self.latest(group), *group.order)
                     if best is None or key < best_key:
                         best = group

@@ -1,8 +1,10 @@
 """First in, first out: groups start in the order of their submission, over all queues.
 
 Of the first groups of all queues, the earliest one is next. Inside a queue a higher priority goes
-first. No group may pass the next one. Only oversized groups, which do not fit even on idle servers,
-are skipped. A gang that did not fit is tried again when a server is freed for it.
+first. No group may pass the next one. Oversized groups, for which the selection finds no servers
+even when these are idle, are skipped and never start. That includes a gang of unlike tasks which
+fits now because running tasks change the choice of servers. A gang that did not fit is tried again
+when a server is freed for it.
 """
 
 from __future__ import annotations
