@@ -13,16 +13,11 @@ from typing import Any
 from fairlead.compiled import plain_is_asked
 from fairlead.errors import InputError, RefusalError
 from fairlead.scheduler.scheduler import Scheduler
+from oracles import plain_choosing
 from oracles.plain_gangs import RememberingScheduler
 from oracles.plain_scheduler import Placement
 
-AFTER = ("first-fit", "best-fit", "best-fit-first", "rrr")  # the server is chosen after the queue
-POLICIES = [
-    *(f"{c}/{s}{form}" for c in ("drf", "tsf") for s in AFTER for form in ("", "/residual")),
-    *(f"ps-dsf/{s}" for s in (*AFTER, "joint", "joint/residual", "rrr/residual")),
-    *("drf/rrr/oblivious", "ps-dsf/rrr/oblivious", "slots:3", "drf/first-fit/half-life:3"),
-    *(f"{c}/{s}" for c in ("fifo", "easy") for s in ("first-fit", "best-fit")),
-]
+POLICIES = [*plain_choosing.POLICIES, "slots:3", "drf/first-fit/half-life:3"]
 if plain_is_asked():  # it is the same source, run more slowly: a policy of each kind is enough
     POLICIES = ["drf/best-fit", "tsf/first-fit/residual", "ps-dsf/joint", "drf/rrr/oblivious"]
     POLICIES += ["slots:3", "fifo/first-fit", "easy/best-fit"]

@@ -76,30 +76,6 @@ def test_weight_0_comes_last(policy: str) -> None:
     assert [p.queue for p in s.place()][:2] == ["ana", "ana"]
 
 
-@pytest.mark.parametrize("policy", VARIED)
-def test_placing_goes_on_where_it_stopped(policy: str) -> None:
-    tasks = 12 if "best-fit-first" in policy else 30  # less than fits: some never have room
-    many, few = (filled(policy, tasks) for _ in range(2))
-    whole = [(p.queue, p.server, p.index) for p in many.place()]
-    parts = []
-    while placed := few.place(limit=1):
-        parts += [(p.queue, p.server, p.index) for p in placed]
-        few = Scheduler.restore(few.snapshot())
-    assert parts == whole
-    assert len(whole) >= 20
-
-
-def filled(policy: str, tasks: int) -> Scheduler:
-    """Return a scheduler with more to place than fits."""
-    s = Scheduler(["cpu", "memory"], policy, seed=3)
-    for number, (cpu, memory) in enumerate([(8, 4), (4, 8), (6, 6), (8, 8)] * 2):
-        s.add_server(f"s{number}", {"cpu": cpu, "memory": memory})
-    for number, (cpu, memory) in enumerate([(1, 0.5), (0.5, 1.5), (1, 1), (2, 0.3)]):
-        s.add_queue(f"q{number}", 1 + number % 2)
-        s.submit(f"q{number}", {"cpu": cpu, "memory": memory}, tasks)
-    return s
-
-
 @pytest.mark.parametrize("policy", OFFERS)
 def test_a_declined_server_is_offered_again_later(policy: str) -> None:
     s = Scheduler(["cpu"], policy, refuse_seconds=2.5)

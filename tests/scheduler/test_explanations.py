@@ -98,18 +98,6 @@ def test_an_explanation_is_as_defined(policy: str) -> None:
     assert seen["ahead"] >= 1
 
 
-def test_explaining_leaves_a_gang_without_hope_parked() -> None:
-    s = Scheduler(["cpu"], "easy/first-fit")
-    s.add_server("a", {"cpu": 3})
-    s.add_queue("ana")
-    s.submit("ana", {"cpu": 1}, 4, time_limit=1.0)
-    gang = s.submit("ana", {"cpu": 3}, 4, gang=True, time_limit=1.0)
-    s.place(0.0)
-    before = s.snapshot()
-    assert not any(change.starts for change in s.explain(gang).would_change)
-    assert s.snapshot() == before
-
-
 def full(policy: str = "drf/best-fit", **options: Any) -> Scheduler:
     """Return servers a and b that bo's tasks fill."""
     s = Scheduler(["cpu", "memory"], policy, **options)
@@ -277,24 +265,6 @@ def test_a_group_that_is_too_large_is_compared_with_emptied_servers() -> None:
     assert "it asks for 9 cpu of at most 4" in str(why)
     assert "lacks" not in str(why)
     assert "too little" not in str(why)
-
-
-def test_queues_whose_tasks_fit_nowhere_are_not_ahead() -> None:
-    s = Scheduler(["cpu"], "drf/first-fit")
-    s.add_server("a", {"cpu": 4}, labels={"gpu": "T4", "zone": "b"})
-    for name in ("ana", "bo", "cy", "dan"):
-        s.add_queue(name)
-    s.submit("bo", {"cpu": 9})
-    s.submit("cy", {"cpu": 1}, where={"gpu": "A100"})
-    s.submit("ana", {"cpu": 4})
-    s.place()
-    group = s.submit("ana", {"cpu": 1})
-    assert (s.explain(group).ahead, s.explain(group).n_ahead) == ((), 0)
-    s.submit("dan", {"cpu": 4})
-    assert (s.explain(group).ahead, s.explain(group).n_ahead) == ((("dan", 0.0),), 1)
-    both = s.submit("cy", {"cpu": 9}, 2, gang=True)
-    s.submit("bo", {"cpu": 1})
-    assert [row.queue for row in s.explain(both).ahead] == ["bo"]
 
 
 @pytest.mark.parametrize(

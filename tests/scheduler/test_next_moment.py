@@ -65,16 +65,3 @@ def test_before_the_next_moment_nothing_starts(policy: str) -> None:
     assert seen["never"] > cases(3)
     assert seen["something starts"] > cases(1)
     assert seen["any moment"] == 0
-
-
-def test_under_easy_it_is_an_end_after_the_reserved_time() -> None:
-    s = Scheduler(["cpu"], "easy/first-fit")
-    s.add_server("a", {"cpu": 1})
-    s.add_queue("ana")
-    s.add_server("b", {"cpu": 2})
-    s.submit("ana", {"cpu": 1}, 2, time_limit=5.0)
-    s.submit("ana", {"cpu": 1}, 1, time_limit=9.0)
-    s.submit("ana", {"cpu": 1}, 1)
-    s.place(1.0)
-    assert s.next_moment() == 10.0
-    assert Scheduler.restore(s.snapshot()).next_moment() == 10.0

@@ -152,25 +152,6 @@ def test_the_queue_with_the_least_share_reserves_first() -> None:
     assert found > 20
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-def test_a_restored_scheduler_keeps_reservations(policy: str) -> None:
-    for seed in range(cases(3)):
-        crowd = Crowd(policy, seed)
-        for _ in range(30):
-            crowd.step()
-            data = crowd.s.snapshot()
-            again = Scheduler.restore(data)
-            assert again.snapshot() == data
-            moment = Moment(data)
-            waiting = [group for group, row in moment.groups.items() if moment.waiting(row)]
-            for group in crowd.random.sample(waiting, min(len(waiting), 2)):
-                crowd.s.explain(group, crowd.now)
-            with crowd.s.what_if():
-                asked = crowd.s.place(crowd.now + 1)
-            assert crowd.s.snapshot() == data
-            assert again.place(crowd.now + 1) == asked
-
-
 MIXED = [
     *("drf/best-fit/reserve:3", "drf/best-fit-first/reserve:5", "tsf/best-fit/residual/reserve:2"),
     *(

@@ -79,21 +79,6 @@ def cluster(policy: str = "drf/first-fit", **amounts: float) -> Scheduler:
     return s
 
 
-def test_a_team_gets_its_part_however_many_it_has() -> None:
-    s = cluster(cpu=120)
-    s.add_queue("one", 1)
-    s.add_queue("two", 3)
-    for k in range(7):
-        s.add_queue(f"one {k}", parent="one")
-        s.submit(f"one {k}", {"cpu": 1}, 100)
-    for name, weight in (("two a", 1), ("two b", 2)):
-        s.add_queue(name, weight, parent="two")
-        s.submit(name, {"cpu": 1}, 100)
-    got = Counter(p.queue for p in s.place())
-    assert (got["two a"], got["two b"]) == (30, 60)
-    assert sorted(got[f"one {k}"] for k in range(7)) == [4, 4, 4, 4, 4, 5, 5]
-
-
 @pytest.mark.parametrize("depth", [1, 5, 40])
 def test_a_chain_of_single_children_changes_nothing(depth: int) -> None:
     flat, deep = cluster(cpu=10, memory=7), cluster(cpu=10, memory=7)
