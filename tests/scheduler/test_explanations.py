@@ -39,7 +39,6 @@ class ExplainedLife(ComparedLife):
         both.real.check()
         state = "pending" if plain.waits() else "running"
         assert (got.group, got.waiting, got.state) == (key, plain.waits(), state)
-        assert both.real.never_starts(key) == got.never
         assert json.loads(json.dumps(got.to_dict()))["state"] == state
         assert str(got)
         if plain.waits():

@@ -78,7 +78,6 @@ def test_a_gang_counts_as_a_whole() -> None:
     assert [start.group for start in s.place()] == [single]
     why = s.explain(gang)
     assert (why.held_by, why.never) == ("limit", True)
-    assert s.never_starts(gang)
     s.set_limit("ana", tasks=4)
     assert (s.explain(gang).held_by, s.explain(gang).never) == ("limit", False)
     s.set_limit("ana", tasks=5)

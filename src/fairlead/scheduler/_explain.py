@@ -466,20 +466,6 @@ class Explainer:
         return True
 
 
-def never_starts(cycle: Cycle, group: TaskGroup) -> bool:
-    """Return whether a waiting group never starts on the present servers: see `Explanation`."""
-    if group.waiting == 0:
-        return False
-    shape = group.shape_of(group.first_index())
-    servers = cycle.state.servers.values()
-    if not fits_when_empty(servers, shape) or is_beyond_limits(group):
-        return True
-    for part, tasks in group.tasks_together().items():
-        if not fit_together(servers, part, tasks):
-            return True
-    return isinstance(group, Gang) and cycle.why_never(group) is not None
-
-
 def label_in_words(label: tuple[str, str]) -> str:
     key, value = label
     return key if value == "yes" else f"{key}={value}"

@@ -31,7 +31,7 @@ from fairlead.scheduler._entities import (
     larger,
     placement_of,
 )
-from fairlead.scheduler._explain import Explainer, never_starts
+from fairlead.scheduler._explain import Explainer
 from fairlead.scheduler._preemption import PreemptionRound
 from fairlead.scheduler._snapshot import (
     DeviceSettings,
@@ -707,21 +707,6 @@ class Scheduler:
         bound = whole_number(most, "most", 1, LARGEST)
         terms = (policy.preempts, policy.min_run, bound)
         return Explainer(self._cycle, self.resources, quanta, found, time, *terms).explain()
-
-    def never_starts(self, group: int) -> bool:
-        """Return whether a waiting group never starts on the present servers, even if they empty.
-
-        It is `never` of `explain`, without the trials and scans of an explanation.
-
-        Examples
-        --------
-        >>> s = Scheduler(["cpu"], "drf/first-fit")
-        >>> s.add_server("a", {"cpu": 2})
-        >>> s.add_queue("ana")
-        >>> s.never_starts(s.submit("ana", {"cpu": 3}))
-        True
-        """
-        return never_starts(self._cycle, self._group(group))
 
     def shares(self, mechanism: str | None = None) -> LiveShares:
         """Return the shares of all queues and their fair shares, with a proof.
