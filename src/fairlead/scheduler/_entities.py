@@ -456,6 +456,7 @@ class Task:
         self.group = group
         self.index = index  # its index in the group
         self.shape = group.shape_of(index)
+    predicted_end: float = UNLIMITED  # of a task without a time limit, if it is predicted
         self.server = server
         self.attempt = attempt  # 1 for the first start of this task
         self.since = since  # time of its start, in seconds
@@ -473,36 +474,8 @@ class Task:
 
     @property
     def expected_end(self) -> float:
-        """When it ends at the latest; infinite if nothing is known."""
-        return self.since + self.group.limit
-
-
-class PredictedTask(Task):
-    """A task without a time limit whose end is predicted."""
-
-    def __init__(
-        self,
-        id: int,
-        group: TaskGroup,
-        index: int,
-        server: Server,
-        attempt: int,
-        since: float,
-        predicted_end: float,
-    ) -> None:
-        super().__init__(id, group, index, server, attempt, since)
-        self.predicted_end = predicted_end
-
-    @property
-    def expected_end(self) -> float:
-        return self.predicted_end
-
-
-def predicted(task: Task, end: float) -> PredictedTask:
-    """Return a task that has not been booked yet, with a predicted end."""
-    return PredictedTask(
-        task.id, task.group, task.index, task.server, task.attempt, task.since, end
-    )
+        """When it ends by its time limit or prediction; infinite if nothing is known."""
+        return min(self.since + self.group.limit, self.predicted_end)
 
 
 @mypyc_attr(acyclic=True)

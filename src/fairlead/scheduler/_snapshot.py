@@ -25,7 +25,6 @@ from fairlead.scheduler._entities import (
     Gang,
     Limit,
     Member,
-    PredictedTask,
     Queue,
     Quota,
     Server,
@@ -33,7 +32,6 @@ from fairlead.scheduler._entities import (
     Task,
     TaskGroup,
     Terms,
-    predicted,
     sorted_by_serial,
 )
 from fairlead.scheduler._state import PlannedStart, State
@@ -279,7 +277,7 @@ def restore_state(state: State, body: Body) -> None:
         place = state.servers[task["server"]]
         ran = Task(task["id"], found, task["index"], place, task["attempt"], task["since"])
         if "expected_end" in task:
-            ran = predicted(ran, task["expected_end"])
+            ran.predicted_end = task["expected_end"]
         ran.set_device_numbers(task.get("devices", {}))
         state.book(ran, 0)
         if task.get("stopping", False):
@@ -417,8 +415,8 @@ def task_row(task: Task) -> TaskRow:
         row["stopping"] = True
     if task.devices:
         row["devices"] = task.device_numbers()
-    if isinstance(task, PredictedTask):
-        row["expected_end"] = task.expected_end
+    if task.predicted_end < UNLIMITED:
+        row["expected_end"] = task.predicted_end
     return row
 
 

@@ -48,7 +48,6 @@ from fairlead.scheduler._entities import (
     larger,
     make_columns,
     path_of,
-    predicted,
     sorted_by_serial,
     take_from,
     zeros,
@@ -350,7 +349,7 @@ class State:
         if self.criterion.predicts_runs and group.limit == UNLIMITED:
             runs = group.waiting_list.queue.last_runs
             if runs:
-                task = predicted(task, since + sum(runs) / len(runs))
+                task.predicted_end = since + sum(runs) / len(runs)
         self.ids += 1
         if numbers is not None:
             task.set_device_numbers(numbers)
