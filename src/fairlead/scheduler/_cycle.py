@@ -175,18 +175,25 @@ class Cycle:
 
 
 class QueueCycle(Cycle):
-    """Serves the queue with the least score first."""
+    """Serves the queue with the least score first; in trees, the child, from the root down."""
 
     def place_next(self, started: list[Task]) -> bool:
-        """1. Who: start a task of the queue with the least score; return whether one started."""
-        root = self.state.root
-        if root.passed_in != self.state.calls:
-            root.passed_in = self.state.calls
-            root.passed = 0
-        while root.passed < len(root.ranked):
-            if self.start_first(root.ranked[root.passed], started):
+        return self.start_below(self.state.root, started)
+
+    def start_below(self, queue: Queue, started: list[Task]) -> bool:
+        """1. Who: start a task of the child with the least score; return whether one started."""
+        if queue.passed_in != self.state.calls:
+            queue.passed_in = self.state.calls
+            queue.passed = 0
+        while queue.passed < len(queue.ranked):
+            child = queue.ranked[queue.passed]
+            if child.children:
+                is_started = self.start_below(child, started)
+            else:
+                is_started = self.start_first(child, started)
+            if is_started:
                 return True
-            root.passed += 1
+            queue.passed += 1
         return False
 
     def start_first(self, queue: Queue, started: list[Task]) -> bool:

@@ -22,7 +22,7 @@ from fairlead.scheduler.criteria.drf import DominantShare
 from fairlead.scheduler.criteria.easy import BackfillingCycle, BackfillingTime
 from fairlead.scheduler.criteria.fifo import SubmissionCycle, SubmissionTime
 from fairlead.scheduler.criteria.hierarchy import TreeCycle
-from fairlead.scheduler.criteria.past_use import LevelCycle, PastUse
+from fairlead.scheduler.criteria.past_use import PastUse
 from fairlead.scheduler.criteria.ps_dsf import (
     ObliviousServerShare,
     PerServerShare,
@@ -77,8 +77,8 @@ ROWS: dict[str, Row] = {
     "easy/best-fit": (BackfillingTime, BestFit, BackfillingCycle),
 }
 WITH_MEMORY: dict[str, Row] = {
-    "drf/first-fit": (PastUse, FirstFit, LevelCycle),
-    "drf/best-fit": (PastUse, BestFit, LevelCycle),
+    "drf/first-fit": (PastUse, FirstFit, QueueCycle),
+    "drf/best-fit": (PastUse, BestFit, QueueCycle),
 }
 SLOTS_ROW: Row = (SlotShare, FirstFit, TreeCycle)
 CRITERIA = list({name.split("/")[0]: None for name in ROWS})
@@ -87,7 +87,7 @@ FORMS = ("residual", "oblivious")
 MOST_SLOTS = 1_000_000
 MOST_SECONDS = 1e15
 HALF_LIFE = "half-life"
-WITH_TREES = (TreeCycle, LevelCycle, SubmissionCycle, ServerTreeCycle)  # may have inner queues
+WITH_TREES = (TreeCycle, SubmissionCycle, ServerTreeCycle)  # may have inner queues
 WITH_QUOTAS = "drf/first-fit or drf/best-fit"
 RESERVE = "reserve"
 SPARE = "/spare:"
@@ -151,7 +151,8 @@ class Policy:
     def has_trees(self) -> bool:
         """Whether queues may have parents."""
         is_per_server = issubclass(self.row[2], ServerTreeCycle)
-        return issubclass(self.row[2], WITH_TREES) and not (is_per_server and self.reserves)
+        has_cycle = self.half_life > 0.0 or issubclass(self.row[2], WITH_TREES)
+        return has_cycle and not (is_per_server and self.reserves)
 
     def require_trees(self) -> None:
         """Raise RefusalError unless queues may have parents."""

@@ -3,8 +3,8 @@
 The use U of a queue follows what it holds, s, with a half-life h: after a time D in which s stays,
 ``U 2**(-D/h) + s (1 - 2**(-D/h))``. This is exact between events, not sampled. Queues are served by
 ``max over r of (s[r] + U[r]) / total[r]`` over their weight. U alone would let a queue take
-everything at once, as it has used nothing yet. In trees the siblings are ranked level by level from
-the top, as in Slurm's Fair Tree; an inner queue holds and used what those below it did.
+everything at once, as it has used nothing yet. In trees `QueueCycle` ranks the siblings level by
+level from the top, as in Slurm's Fair Tree; an inner queue holds and used what those below it did.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from fairlead.scheduler._cycle import QueueCycle
 from fairlead.scheduler._entities import Queue, Task
 from fairlead.scheduler.criteria.criterion import ONE_BITS, Criterion, weighted
 
@@ -54,27 +53,3 @@ class PastUse(Criterion):
         return weighted(
             round(share * float(1 << USE_BITS)) << (ONE_BITS - USE_BITS), ONE_BITS, queue
         )
-
-
-class LevelCycle(QueueCycle):
-    """Serves the child with the least score, from the root down."""
-
-    def place_next(self, started: list[Task]) -> bool:
-        return self.start_below(self.state.root, started)
-
-    def start_below(self, queue: Queue, started: list[Task]) -> bool:
-        """1. Who: start a task below a queue; return whether one started."""
-        if queue.passed_in != self.state.calls:
-            queue.passed_in = self.state.calls
-            queue.passed = 0
-        while queue.passed < len(queue.ranked):
-            child = queue.ranked[queue.passed]
-            starts = (
-                self.start_below(child, started)
-                if child.children
-                else self.start_first(child, started)
-            )
-            if starts:
-                return True
-            queue.passed += 1
-        return False
