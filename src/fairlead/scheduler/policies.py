@@ -172,6 +172,13 @@ class Policy:
         if self.row[2] is not TreeCycle or self.slots:
             raise RefusalError(self.name, f"quotas need {WITH_QUOTAS}")
 
+    def renamed(self, name: str) -> Policy:
+        """Return a copy under another name."""
+        found = Policy(name, self.criterion, self.select, self.row, self.slots)
+        found.preempts, found.min_run = self.preempts, self.min_run
+        found.half_life, found.reserves = self.half_life, self.reserves
+        return found
+
     def preempting(self, preempts: str, min_run: float) -> Policy:
         """Return the policy with preemption; raise RefusalError where that has no meaning."""
         if self.preempts:
@@ -183,7 +190,7 @@ class Policy:
         if self.row[2] is not TreeCycle:
             raise RefusalError(self.name, f"preemption needs {WITH_QUOTAS}, or slots:S")
         name = f"{self.name}/{preempts}" + (f":{min_run:.15g}" if min_run else "")
-        found = Policy(name, self.criterion, self.select, self.row, self.slots)
+        found = self.renamed(name)
         found.preempts = preempts
         found.min_run = min_run
         return found
@@ -214,8 +221,7 @@ class Policy:
                 "in order of submission, easy reserves one start; more are for others, such as drf",
             )
         name = f"{self.name}/{RESERVE}" + (f":{most}" if most != 1 else "")
-        found = Policy(name, self.criterion, self.select, self.row, self.slots)
-        found.half_life = self.half_life
+        found = self.renamed(name)
         found.reserves = most
         return found
 
@@ -223,10 +229,7 @@ class Policy:
         """Return the policy that keeps servers with a resource for tasks that ask for it."""
         if not resource:
             raise InputError("spare: needs the name of a resource", "policy")
-        name = f"{self.name}{SPARE}{resource}"
-        found = Policy(name, self.criterion, self.select, self.row, self.slots)
-        found.preempts, found.min_run = self.preempts, self.min_run
-        found.half_life, found.reserves = self.half_life, self.reserves
+        found = self.renamed(f"{self.name}{SPARE}{resource}")
         found.spares = resource
         return found
 
@@ -328,9 +331,10 @@ def parse_policy(name: object) -> Policy:
         if plain and preempts == HALF_LIFE:
             return parse_policy(plain).remembering(seconds_of(seconds))
         if plain and preempts == RESERVE:
-            return parse_policy(plain).reserving(reservations_of(seconds) if colon else 1)
+            number = number_of(seconds, RESERVE, MOST_RESERVED) if colon else 1
+            return parse_policy(plain).reserving(number)
     if isinstance(name, str) and name.startswith("slots:"):
-        slots = slots_of(name.removeprefix("slots:"))
+        slots = number_of(name.removeprefix("slots:"), "slots", MOST_SLOTS)
         return Policy(f"slots:{slots}", "drf", "first-fit", SLOTS_ROW, slots)
     criterion, *rest = name.split("/") if isinstance(name, str) else [""]
     forms = rest[1:]
@@ -350,11 +354,12 @@ def parse_policy(name: object) -> Policy:
     return find_policy(criterion, rest[0], "residual" in forms, "oblivious" in forms)
 
 
-def reservations_of(digits: str) -> int:
-    """Return the number of reservations that ``reserve:4`` gives."""
-    is_number = digits.isascii() and digits.isdigit() and len(digits.lstrip("0")) < 6
-    if not is_number or not 1 <= int(digits) <= MOST_RESERVED:
-        fault = f"reserve: takes a number from 1 to {MOST_RESERVED:,}, not {digits!r:.60}"
+def number_of(digits: str, part: str, most: int) -> int:
+    """Return the number that a part of a name gives, such as ``reserve:4`` or ``slots:14``."""
+    is_number = digits.isascii() and digits.isdigit()
+    is_number = is_number and len(digits.lstrip("0")) <= len(str(most))
+    if not is_number or not 1 <= int(digits) <= most:
+        fault = f"{part}: takes a number from 1 to {most:,}, not {digits!r:.60}"
         raise InputError(fault, "policy")
     return int(digits)
 
@@ -368,15 +373,6 @@ def seconds_of(text: str) -> float:
     if not 0 <= seconds < MOST_SECONDS:
         raise InputError(f"must give a number of seconds from 0, not {text!r:.60}", "policy")
     return seconds
-
-
-def slots_of(digits: str) -> int:
-    """Return the number of slots that ``slots:14`` names."""
-    is_number = digits.isascii() and digits.isdigit() and len(digits.lstrip("0")) < 8
-    if not is_number or not 1 <= int(digits) <= MOST_SLOTS:
-        fault = f"takes a number from 1 to {MOST_SLOTS:,} for the largest server, not {digits!r}"
-        raise InputError(f"slots: {fault}", "policy")
-    return int(digits)
 
 
 def find_policy(
