@@ -12,6 +12,8 @@ Draining servers are among all servers. Both scores are of a task that has room 
 
 from __future__ import annotations
 
+from math import prod
+
 from mypy_extensions import i64
 
 from fairlead.scheduler._entities import Queue, Server, Shape, Task, zeros
@@ -120,7 +122,7 @@ class ResidualTaskShare(Residual):
                 r += 1
             if free[scarcest] > 0:
                 sums[scarcest] += free[scarcest]
-        tasks, parts = 0, common_parts(shape)
+        tasks, parts = 0, prod([int(amount) for amount in demand if amount > 0])
         for r in range(width):
             if sums[r] > 0:
                 tasks += int(sums[r]) * (parts // int(demand[r]))
@@ -135,15 +137,6 @@ def share_of_fitting(queue: Queue, shape: Shape, fitting: FittingTasks) -> int:
             most = max(most, int(held[r]) * (parts // int(demand[r])))
     scale, weight = scale_of(queue)
     return (most * scale) // (fitting.tasks * weight) if fitting.tasks > 0 else 0
-
-
-def common_parts(shape: Shape) -> int:
-    """Return a multiple of all amounts of a task."""
-    parts = 1
-    for amount in shape.demand:
-        if amount > 0:
-            parts *= int(amount)
-    return parts
 
 
 def is_less(a: i64, b: i64, c: i64, d: i64) -> bool:

@@ -34,29 +34,20 @@ class Slots(Counting):
         self.largest = largest or [0] * int(resources)
 
     def of_server(self, given: list[int]) -> vec[i64]:
-        slots = MOST_SLOTS
-        is_cut = False
-        for r in range(self.resources):
-            largest = self.largest[r]
-            if largest > 0:
-                is_cut = True
-                slots = min(slots, given[r] * self.number // largest)
-        return self.with_other(slots if is_cut else 0, vec[i64](given))
+        rows = zip(given, self.largest, strict=True)
+        slots = [amount * self.number // largest for amount, largest in rows if largest > 0]
+        return self.with_other(min([MOST_SLOTS, *slots]) if slots else 0, vec[i64](given))
 
     def of_task(self, given: vec[i64]) -> vec[i64]:
-        slots = 0
-        is_cut = False
-        for r in range(self.resources):
-            largest = self.largest[r]
-            if largest > 0:
-                is_cut = True
-                slots = max(slots, -(-int(given[r]) * self.number // largest))
-        return self.with_other(min(slots, MOST_SLOTS + 1) if is_cut else 1, given)
+        rows = zip(given, self.largest, strict=True)
+        slots = [
+            -(-int(amount) * self.number // largest) for amount, largest in rows if largest > 0
+        ]
+        return self.with_other(min(max(slots), MOST_SLOTS + 1) if slots else 1, given)
 
     def with_other(self, slots: int, given: vec[i64]) -> vec[i64]:
         """Return slots and the amounts of resources that are not in them."""
-        counted = vec[i64]()
-        counted = append(counted, slots)
+        counted = vec[i64]([slots])
         for r in range(self.resources):
             counted = append(counted, 0 if self.largest[r] > 0 else given[r])
         return counted
@@ -64,14 +55,11 @@ class Slots(Counting):
     def recount(self, servers: Iterable[Server]) -> bool:
         if self.is_given:
             return False
-        most = [0] * int(self.resources)
-        shared = [True] * int(self.resources)
-        for server in servers:
-            for r in range(self.resources):
-                amount = server.given[r]
-                most[r] = max(most[r], amount)
-                shared[r] = shared[r] and amount > 0
-        largest = [amount if all_have else 0 for amount, all_have in zip(most, shared, strict=True)]
+        given = [server.given for server in servers]
+        largest: list[int] = []
+        for r in range(self.resources):
+            amounts = [row[r] for row in given]
+            largest.append(max(amounts) if amounts and min(amounts) > 0 else 0)
         is_other = largest != self.largest
         self.largest = largest
         return is_other
