@@ -157,13 +157,7 @@ class RoundsRow(TypedDict):
     now: tuple[int, int]
 
 
-class DeviceSettings(TypedDict):
-    """The resources that come in devices; absent without any."""
-
-    devices: NotRequired[list[str]]
-
-
-class Settings(DeviceSettings):
+class Settings(TypedDict):
     """The arguments of the scheduler; fractions are pairs of integers."""
 
     resources: list[str]
@@ -173,6 +167,7 @@ class Settings(DeviceSettings):
     seed: int
     strict_fifo: bool
     refuse_seconds: tuple[int, int]
+    devices: NotRequired[list[str]]  # absent without any
 
 
 class Body(TypedDict):

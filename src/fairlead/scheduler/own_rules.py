@@ -25,18 +25,15 @@ class ServerView:
     ----------
     number : int
         Of the server in the trace.
+    group : str
+        Name of its group of identical servers.
     """
 
     def __init__(self, server: Server, units: Units, group: str) -> None:
         self._server = server
         self._units = units
-        self._group = group
         self.number = server.order
-
-    @property
-    def group(self) -> str:
-        """The name of its group of identical servers."""
-        return self._group
+        self.group = group
 
     @property
     def capacity(self) -> Amounts:

@@ -34,7 +34,7 @@ from fairlead.scheduler._entities import (
 from fairlead.scheduler._explain import Explainer
 from fairlead.scheduler._preemption import PreemptionRound
 from fairlead.scheduler._snapshot import (
-    DeviceSettings,
+    Settings,
     read_snapshot,
     restore_state,
     snapshot_of,
@@ -780,21 +780,18 @@ class Scheduler:
         O(servers, queues, groups and running tasks). See `restore`.
         """
         refuse = self._state.rounds.refuse_seconds
-        by_device = [self.resources[r] for r in self._amounts.device]
-        devices: DeviceSettings = {"devices": by_device} if by_device else {}
-        return snapshot_of(
-            self._state,
-            {
-                "resources": self.resources,
-                "policy": self.policy.name,
-                "quanta": [(q.numerator, q.denominator) for q in self._amounts.quanta],
-                "largest": self._largest,
-                "seed": self.seed,
-                "strict_fifo": self._is_strict,
-                "refuse_seconds": (refuse.numerator, refuse.denominator),
-                **devices,
-            },
-        )
+        settings: Settings = {
+            "resources": self.resources,
+            "policy": self.policy.name,
+            "quanta": [(q.numerator, q.denominator) for q in self._amounts.quanta],
+            "largest": self._largest,
+            "seed": self.seed,
+            "strict_fifo": self._is_strict,
+            "refuse_seconds": (refuse.numerator, refuse.denominator),
+        }
+        if self._amounts.device:
+            settings["devices"] = [self.resources[r] for r in self._amounts.device]
+        return snapshot_of(self._state, settings)
 
     @classmethod
     def restore(cls, data: bytes) -> Self:
