@@ -60,6 +60,17 @@ class Scales:
         """Return H of the free amounts of a server."""
         return shape_difference(shape, self.rows[shape.lead], server.free, 0)
 
+    def best(self, servers: list[Server], shape: Shape) -> Server | None:
+        """Return the server with the least H, the first of equals."""
+        best: Server | None = None
+        least = INFINITE
+        for server in servers:
+            h = self.shape_difference(shape, server)
+            if best is None or h < least or (h == least and server < best):
+                best = server
+                least = h
+        return best
+
 
 def shape_difference(shape: Shape, scale: vec[float], free: vec[i64], at: i64) -> float:
     """Return H of the free amounts from an index on; infinite without the task's first resource."""
@@ -295,12 +306,4 @@ class BestFit(Selection):
 
     def find_among(self, servers: list[Server], shape: Shape) -> Server | None:
         self.update_scales()  # without the bands: free amounts may be those of another time
-        least = INFINITE
-        best: Server | None = None
-        for server in servers:
-            if has_room(server, shape):
-                h = self.scales.shape_difference(shape, server)
-                if best is None or h < least or (h == least and server < best):
-                    least = h
-                    best = server
-        return best
+        return self.scales.best([server for server in servers if has_room(server, shape)], shape)

@@ -82,15 +82,8 @@ class BestFitFirst(Selection):
 
     def search(self, shape: Shape) -> Server | None:
         """Return the open server with the least H, with room or without; ties by order."""
-        best: Server | None = None
-        least = 0.0
-        for server in self.servers.values():
-            if shape.constraint.admits[server.kind]:
-                h = self.scales.shape_difference(shape, server)
-                if best is None or h < least or (h == least and server < best):
-                    best = server
-                    least = h
-        return best
+        admits = shape.constraint.admits
+        return self.scales.best([s for s in self.servers.values() if admits[s.kind]], shape)
 
 
 class BestFitFirstCycle(TaskCycle):
