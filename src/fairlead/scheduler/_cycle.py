@@ -12,7 +12,6 @@ In round-robin and offers (`selection`), a round gives the server first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from fractions import Fraction
 from typing import Final
 
@@ -32,12 +31,15 @@ from fairlead.scheduler._entities import (
     add_to,
     choose_devices,
     has_room,
+    hold_on,
     limit_reached,
     placement_of,
+    take_from,
 )
 from fairlead.scheduler._state import State
 from fairlead.scheduler._waiting import first_to_try, first_waiting, is_behind, park
 from fairlead.scheduler.explanation import Reservation, WaitReason, tasks_in_words
+from fairlead.scheduler.selection.selection import Selection
 
 MOST_FREED: Final = 128  # beyond this, a search of all servers is faster than comparing with these
 AHEAD: Final = WaitReason("order", "Tasks ahead of it take the free capacity.")
@@ -48,6 +50,8 @@ NO_POOL: Final = Fraction(2**200)  # the share of a resource of which the pool h
 
 # A group with the server of its next task, or a gang with its plan; all None for no group.
 NextStart = tuple[TaskGroup | None, Server | None, Plan | None]
+# A task that is taken from a server for a while: its index in its group, its shape and devices.
+Hold = tuple[int, Shape, Server, vec[i64]]
 
 
 class Cycle:
@@ -383,22 +387,43 @@ def reason_without_room(group: TaskGroup, had_room: bool) -> WaitReason:
     return WaitReason("gang", reason)
 
 
-def has_any_room(servers: Iterable[Server], group: TaskGroup) -> bool:
-    shape = group.shape_of(group.first_index())
-    for server in servers:  # noqa: SIM110 (a loop that is compiled)
-        if has_room(server, shape):
-            return True
-    return False
+def largest_first(group: TaskGroup, total: vec[i64]) -> list[int]:
+    """Return the indices of the tasks that start together, in the order in which they are placed.
 
-
-def largest_first(gang: Gang, total: vec[i64]) -> list[int]:
-    """Return the indices of waiting tasks by dominant demand, largest first, ties by index."""
-    indices = gang.indices()
-    if gang.is_alike():
+    Those of a gang are ordered by dominant demand, the largest first, ties by index.
+    """
+    if not isinstance(group, Gang):
+        return [group.first_index()]
+    indices = group.indices()
+    if group.is_alike():
         return indices
-    sizes = {shape: dominant_demand(shape, total) for shape in gang.parts}
-    ordered = sorted([(-sizes[gang.shape_of(index)], index) for index in indices])
+    sizes = {shape: dominant_demand(shape, total) for shape in group.parts}
+    ordered = sorted([(-sizes[group.shape_of(index)], index) for index in indices])
     return [index for _, index in ordered]
+
+
+def hold_together(
+    group: TaskGroup, servers: list[Server], selection: Selection, total: vec[i64]
+) -> list[Hold]:
+    """Take a group's next task, or all of a gang, from the servers that a selection finds.
+
+    If it finds none for some task, nothing is taken. `release_tasks` returns taken ones.
+    """
+    holds: list[Hold] = []
+    for index in largest_first(group, total):
+        shape = group.shape_of(index)
+        server = selection.find_among(servers, shape)
+        if server is None:
+            release_tasks(holds)
+            return []
+        holds.append((index, shape, server, hold_on(server, shape)))
+    return holds
+
+
+def release_tasks(holds: list[Hold]) -> None:
+    """Return held tasks to their servers."""
+    for _, shape, server, devices in holds:
+        take_from(server.free, shape, devices, -1)
 
 
 def dominant_demand(shape: Shape, total: vec[i64]) -> Fraction:

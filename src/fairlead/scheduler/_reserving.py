@@ -20,7 +20,7 @@ from typing import Final
 from librt.vecs import vec
 from mypy_extensions import i64
 
-from fairlead.scheduler._cycle import Cycle, largest_first
+from fairlead.scheduler._cycle import Cycle, Hold, hold_together, release_tasks
 from fairlead.scheduler._devices import settle
 from fairlead.scheduler._entities import (
     UNLIMITED,
@@ -37,8 +37,8 @@ from fairlead.scheduler._entities import (
     limit_reached,
     take_from,
 )
-from fairlead.scheduler._shortage import FittingTogether, count_fitting, fit_together
-from fairlead.scheduler._state import PlannedStart, State
+from fairlead.scheduler._shortage import FittingTogether, count_fitting
+from fairlead.scheduler._state import PlannedStart
 from fairlead.scheduler._timeline import Step, Timeline
 from fairlead.scheduler._waiting import FIRST_RESUMED, first_groups
 from fairlead.scheduler.explanation import Reservation, WaitReason, duration
@@ -156,16 +156,15 @@ class ReservingCycle(Cycle):
         """Return the start now of a reservation whose time has come, if its servers have room."""
         if held.at > self.state.now or not self.has_servers(held):
             return None
-        taken: list[tuple[Server, Shape, vec[i64]]] = []
+        holds: list[Hold] = []
         for index, server in held.plan:
             shape = held.group.shape_of(index)
             if has_room(server, shape):
-                taken.append((server, shape, hold_on(server, shape)))
-        for server, shape, devices in taken:
-            take_from(server.free, shape, devices, -1)
-        if len(taken) < len(held.plan):
+                holds.append((index, shape, server, hold_on(server, shape)))
+        release_tasks(holds)
+        if len(holds) < len(held.plan):
             return None
-        return PlannedStart(held.group, held.plan, held.at, [devices for _, _, devices in taken])
+        return PlannedStart(held.group, held.plan, held.at, [taken for _, _, _, taken in holds])
 
     def plan_later(self, held: PlannedStart, others: list[PlannedStart]) -> PlannedStart | None:
         """Return an earlier start if there is one, or the same one if that is possible still."""
@@ -254,7 +253,7 @@ class ReservingCycle(Cycle):
 
     def free_at_last(self) -> dict[str, vec[i64]]:
         """Return the free amounts of open servers after all expected ends, by name."""
-        last = {server.name: server.free[:] for server in open_servers(self.state)}
+        last = {server.name: server.free[:] for server in self.state.open_servers()}
         for _, _, task in self.state.ends:
             free = last.get(task.server.name)
             if free is not None:
@@ -281,9 +280,6 @@ class ReservingCycle(Cycle):
     ) -> PlannedStart | None:
         """Return the earliest start of a group before a time, after tasks have ended."""
         state = self.state
-        for shape, tasks in group.tasks_together().items():
-            if not fit_together(open_servers(state), shape, tasks):
-                return None
         timeline = Timeline(state, others)
         fitting = FittingTogether(group, state.servers.values())
         is_gang = isinstance(group, Gang)
@@ -328,7 +324,7 @@ class ReservingCycle(Cycle):
         self, group: TaskGroup, time: float, touched: list[Server], timeline: Timeline
     ) -> PlannedStart | None:
         """Return the start of a group at a time, to which the free amounts were changed."""
-        servers = open_servers(self.state) if isinstance(group, Gang) else touched
+        servers = self.state.open_servers() if isinstance(group, Gang) else touched
         reserved = list(timeline.servers.values())
         free = [server.free for server in reserved]
         for server in reserved:
@@ -341,29 +337,18 @@ class ReservingCycle(Cycle):
 
     def plan_on(self, group: TaskGroup, servers: list[Server]) -> Plan:
         """Return where a group starts among some servers; a gang of one shape on the first ones."""
-        selection = self.state.selection
+        if not isinstance(group, Gang) or not group.is_alike():
+            selection, total = self.state.selection, self.state.criterion.total
+            holds = hold_together(group, servers, selection, total)
+            release_tasks(holds)
+            return [(index, server) for index, _, server, _ in holds]
+        indices = group.indices()
         plan: Plan = []
-        if not isinstance(group, Gang):
-            server = selection.find_among(servers, group.shape)
-            return [] if server is None else [(group.first_index(), server)]
-        indices = largest_first(group, self.state.criterion.total)
-        if group.is_alike():
-            for server in sorted(servers):
-                if has_room(server, group.shape) and len(plan) < len(indices):
-                    rest = len(indices) - len(plan)
-                    fitting = min(rest, count_fitting(group.shape, server.free))
-                    plan += [(indices[len(plan) + k], server) for k in range(fitting)]
-            return plan if len(plan) == len(indices) else []
-        taken: list[vec[i64]] = []
-        for index in indices:
-            shape = group.shape_of(index)
-            server = selection.find_among(servers, shape)
-            if server is None:
-                break
-            taken.append(hold_on(server, shape))
-            plan.append((index, server))
-        for (index, server), devices in zip(plan, taken, strict=True):
-            take_from(server.free, group.shape_of(index), devices, -1)
+        for server in sorted(servers):
+            if has_room(server, group.shape) and len(plan) < len(indices):
+                rest = len(indices) - len(plan)
+                fitting = min(rest, count_fitting(group.shape, server.free))
+                plan += [(indices[len(plan) + k], server) for k in range(fitting)]
         return plan if len(plan) == len(indices) else []
 
     # Other groups
@@ -473,10 +458,6 @@ class ReservingCycle(Cycle):
 def may_run_on(group: TaskGroup, kind: i64) -> bool:
     """Return whether servers of a kind admit one of a group's next tasks."""
     return any(shape.constraint.admits[kind] for shape in group.tasks_together())
-
-
-def open_servers(state: State) -> list[Server]:
-    return [server for server in state.servers.values() if not server.is_draining]
 
 
 def planned_start(group: TaskGroup, plan: Plan, at: float) -> PlannedStart:

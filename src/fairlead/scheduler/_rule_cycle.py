@@ -105,7 +105,7 @@ class RuleCycle(Cycle):
             )
             return
         views: list[object] = servers
-        indices = self.indices(group)
+        indices = largest_first(group, self.state.criterion.total)
         if len(views) != len(indices):
             self.refuse(f"returned {len(views):,} servers for {len(indices):,} tasks", chosen)
         for index, view in zip(indices, views, strict=True):
@@ -141,15 +141,11 @@ class RuleCycle(Cycle):
         return view
 
     def open_servers(self) -> list[ServerView]:
-        return [self.server_view(server) for server in self.servers_to_use()]
-
-    def servers_to_use(self) -> list[Server]:
-        """Return the open servers in order."""
-        return sorted([s for s in self.state.servers.values() if not s.is_draining])
+        return [self.server_view(server) for server in sorted(self.state.open_servers())]
 
     def fits_idle(self, group: TaskGroup) -> bool:
         """Return whether idle servers have room for a task of a group, or for a whole gang."""
-        servers = self.servers_to_use()
+        servers = self.state.open_servers()
         if isinstance(group, Gang) and not group.is_alike():
             idle = [idle_copy(server) for server in servers]
             return fits_among(group, idle, self.state.selection, self.state.criterion.total)
@@ -162,12 +158,6 @@ class RuleCycle(Cycle):
             view = ServerView(server, self.units, self.server_groups[server.order])
             self.servers[server.name] = view
         return view
-
-    def indices(self, group: TaskGroup) -> list[int]:
-        """Return the indices of the tasks that start together, in the order of planning."""
-        if isinstance(group, Gang):
-            return largest_first(group, self.state.criterion.total)
-        return [group.first_index()]
 
     def planned(
         self,

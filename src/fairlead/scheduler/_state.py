@@ -494,6 +494,9 @@ class State:
         return [found[id] for id in sorted(found)]
 
     def running_on(self, server: Server) -> list[Task]:
+    def open_servers(self) -> list[Server]:
+        return [server for server in self.servers.values() if not server.is_draining]
+
         if server.running == 0:
             return []
         return [task for task in self.running.values() if task.server is server]

@@ -15,7 +15,7 @@ from bisect import bisect_right
 from librt.vecs import vec
 from mypy_extensions import i64
 
-from fairlead.scheduler._cycle import largest_first, reason_without_room
+from fairlead.scheduler._cycle import hold_together, reason_without_room, release_tasks
 from fairlead.scheduler._devices import settle
 from fairlead.scheduler._entities import (
     MANY,
@@ -29,7 +29,6 @@ from fairlead.scheduler._entities import (
     TaskGroup,
     choose_devices,
     fits,
-    hold_on,
     limit_reached,
     take_from,
 )
@@ -48,8 +47,7 @@ from fairlead.scheduler.explanation import Reservation, WaitReason, duration
 class ReservedStart:
     def __init__(self, at: float) -> None:
         self.at = at  # in seconds; infinite if it does not fit after all ends of tasks
-        self.tasks: list[tuple[Shape, Server]] = []
-        # By name: the free amounts of their servers at that time, after these tasks have started.
+        # By name of its servers: their free amounts at that time, after the reserved tasks started.
         self.spare: dict[str, vec[i64]] = {}
         # The fewest tasks of a shape that did not fit on the servers next to the reserved ones.
         self.crowded: dict[Shape, int] = {}
@@ -189,25 +187,13 @@ class BackfillingCycle(SubmissionCycle):
     def plan_at(self, group: TaskGroup, time: float, touched: list[Server]) -> ReservedStart:
         """Return the reservation of a group at a time, whose free amounts are set."""
         state = self.state
-        held = ReservedStart(time)
-        servers = touched
-        shapes = [group.shape]
-        taken: list[vec[i64]] = []
-        if isinstance(group, Gang):
-            servers = [server for server in state.servers.values() if not server.is_draining]
-            indices = largest_first(group, state.criterion.total)
-            shapes = [group.shape_of(index) for index in indices]
-        for shape in shapes:
-            server = state.selection.find_among(servers, shape)
-            if server is None:
-                break
-            taken.append(hold_on(server, shape))
-            held.tasks.append((shape, server))
-        for _, server in held.tasks:
+        servers = state.open_servers() if isinstance(group, Gang) else touched
+        holds = hold_together(group, servers, state.selection, state.criterion.total)
+        held = ReservedStart(time if holds else UNLIMITED)
+        for _, _, server, _ in holds:
             held.spare[server.name] = server.free[:]
-        for (shape, server), devices in zip(held.tasks, taken, strict=True):
-            take_from(server.free, shape, devices, -1)
-        return held if len(held.tasks) == len(shapes) else ReservedStart(UNLIMITED)
+        release_tasks(holds)
+        return held
 
     # Groups that may pass
 
@@ -340,6 +326,6 @@ class BackfillingCycle(SubmissionCycle):
         if head is None:
             return None
         held = self.reserve(head)
-        servers = {server.name: server for _, server in held.tasks}
-        names = [server.name for server in sorted(servers.values())]
+        servers = sorted([self.state.servers[name] for name in held.spare])
+        names = [server.name for server in servers]
         return Reservation(head.waiting_list.queue.name, head.id, held.at, tuple(names))

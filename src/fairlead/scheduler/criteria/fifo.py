@@ -15,7 +15,7 @@ from typing import Final
 from librt.vecs import vec
 from mypy_extensions import i64
 
-from fairlead.scheduler._cycle import Cycle, largest_first, reason_without_room
+from fairlead.scheduler._cycle import Cycle, hold_together, reason_without_room, release_tasks
 from fairlead.scheduler._entities import (
     Gang,
     Queue,
@@ -25,7 +25,6 @@ from fairlead.scheduler._entities import (
     Task,
     TaskGroup,
     WaitingList,
-    hold_on,
     limit_reached,
     take_from,
 )
@@ -133,17 +132,9 @@ class SubmissionTime(Criterion):
 
 def fits_among(gang: Gang, servers: list[Server], selection: Selection, total: vec[i64]) -> bool:
     """Return whether a selection finds servers for all waiting tasks of a gang."""
-    taken: list[tuple[Server, Shape, vec[i64]]] = []
-    indices = largest_first(gang, total)
-    for index in indices:
-        shape = gang.shape_of(index)
-        found = selection.find_among(servers, shape)
-        if found is None:
-            break
-        taken.append((found, shape, hold_on(found, shape)))
-    for found, shape, devices in taken:
-        take_from(found.free, shape, devices, -1)
-    return len(taken) == len(indices)
+    holds = hold_together(gang, servers, selection, total)
+    release_tasks(holds)
+    return len(holds) > 0
 
 
 def idle_copy(server: Server) -> Server:

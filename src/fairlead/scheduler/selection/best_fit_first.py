@@ -12,8 +12,8 @@ from typing import Final
 from librt.vecs import vec
 from mypy_extensions import i64
 
-from fairlead.scheduler._cycle import AHEAD, Candidate, TaskCycle, has_any_room
-from fairlead.scheduler._entities import Queue, Server, Shape, TaskGroup, fits
+from fairlead.scheduler._cycle import AHEAD, Candidate, TaskCycle
+from fairlead.scheduler._entities import Queue, Server, Shape, TaskGroup, fits, has_room
 from fairlead.scheduler._waiting import active_groups, first_waiting, resume_all
 from fairlead.scheduler.explanation import WaitReason
 from fairlead.scheduler.selection.best_fit import Scales
@@ -107,6 +107,7 @@ class BestFitFirstCycle(TaskCycle):
         hold = super().why_waits(group, had_room)
         if hold is not AHEAD:
             return hold
-        if had_room and not has_any_room(self.state.servers.values(), group):
+        shape = group.shape_of(group.first_index())
+        if had_room and not any(has_room(s, shape) for s in self.state.servers.values()):
             return AHEAD
         return NO_ROOM_ON_BEST
