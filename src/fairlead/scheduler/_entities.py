@@ -733,3 +733,11 @@ def sorted_by_serial(queues: Iterable[Queue], is_last_first: bool = False) -> li
     """Return queues in the order in which they were added, or in the reverse."""
     by_serial = {queue.serial: queue for queue in queues}
     return [by_serial[serial] for serial in sorted(by_serial, reverse=is_last_first)]
+def ranked_leaves(queue: Queue) -> list[Queue]:
+    """Return the leaves with waiting tasks below a queue, in the order of ranks on each level."""
+    found: list[Queue] = []
+    for child in queue.ranked:
+        found += ranked_leaves(child) if child.children else [child]
+    return found
+
+

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import partial
-from math import inf, nextafter
+from math import inf
 from typing import Final
 
 from fairlead.errors import InputError
@@ -34,6 +34,7 @@ from fairlead.scheduler._entities import (
     path_of,
 )
 from fairlead.scheduler._preemption import PreemptionRound
+from fairlead.scheduler._reserving import seconds_until
 from fairlead.scheduler._shortage import Shortage, fit_together, fits_when_empty, lacks
 from fairlead.scheduler._state import State, WhatIf
 from fairlead.scheduler._waiting import lists_of
@@ -359,9 +360,7 @@ class Explainer:
         held = self.reservation
         if held is None or held.group == self.group.id or held.at == inf:
             return
-        limit = held.at - self.now
-        while self.now + limit > held.at:
-            limit = nextafter(limit, -inf)
+        limit = seconds_until(held.at, self.now)
         if not 0 < limit < self.group.limit:
             return
         key = self.shape.constraint.key

@@ -476,5 +476,5 @@ def seconds_until(time: float, now: float) -> float:
     """Return the longest run from now that ends by a time."""
     longest = time - now
     while now + longest > time:
-        longest = nextafter(longest, 0.0)
+        longest = nextafter(longest, -UNLIMITED)
     return longest

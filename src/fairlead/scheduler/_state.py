@@ -113,6 +113,7 @@ class State:
         self.is_last_of_equals = is_last_of_equals  # whether ties go to the later queue
         self.root = Queue("", -1, (1, 1), None, width)
         self.servers: dict[str, Server] = {}
+        criterion.servers = self.servers
         self.queues: dict[str, Queue] = {}
         self.groups: dict[int, TaskGroup] = {}
         self.running: dict[int, Task] = {}
@@ -493,10 +494,10 @@ class State:
                 found.update(task.group.tasks or {})
         return [found[id] for id in sorted(found)]
 
-    def running_on(self, server: Server) -> list[Task]:
     def open_servers(self) -> list[Server]:
         return [server for server in self.servers.values() if not server.is_draining]
 
+    def running_on(self, server: Server) -> list[Task]:
         if server.running == 0:
             return []
         return [task for task in self.running.values() if task.server is server]

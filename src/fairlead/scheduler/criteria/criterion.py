@@ -22,6 +22,7 @@ from fairlead.scheduler._entities import (
     TaskGroup,
     add_to,
     path_of,
+    ranked_leaves,
     zeros,
 )
 from fairlead.scheduler._shortage import nearest_server
@@ -48,7 +49,7 @@ class Criterion:
         self.time = 0.0  # that of the state, in seconds
         self.shared = width  # the leading amounts that count in shares
         self.total = zeros(width)  # (W,) capacity of all servers, draining ones included
-        self.servers: dict[str, Server] = {}  # all, draining ones included
+        self.servers: dict[str, Server] = {}  # those of the state, draining ones included
         self.version: i64 = 0  # how often servers joined, changed, left, opened or closed
 
     def count_server(self, server: Server, sign: i64) -> None:
@@ -56,10 +57,6 @@ class Criterion:
         for r in range(len(self.total)):
             self.total[r] += sign * server.capacity[r]
         self.version += 1
-        if sign > 0:
-            self.servers[server.name] = server
-        else:
-            del self.servers[server.name]
 
     def count_task(self, task: Task, sign: i64) -> None:
         """Count a task that starts (1) or ends (-1), in its queue and in those above."""
@@ -80,15 +77,12 @@ class Criterion:
         """Return the rank of a queue with waiting tasks, the least first; None to skip it."""
         return (0 if queue.weight[0] else 1, queue.score, serial)
 
-    def in_turn(self, root: Queue, servers: Iterable[Server]) -> list[Queue]:
+    def in_turn(self, root: Queue, servers: Iterable[Server]) -> list[Queue]:  # noqa: ARG002
         """Return the leaves with waiting tasks in the order of service, if all tasks could start.
 
         Their scores do not count these starts.
         """
-        found: list[Queue] = []
-        for queue in root.ranked:
-            found += self.in_turn(queue, servers) if queue.children else [queue]
-        return found
+        return ranked_leaves(root)
 
     def bound(self, queue: Queue, shape: Shape, server: Server | None) -> int:  # noqa: ARG002
         """Return a quick lower bound of the score of a queue with a task, on a server if known."""

@@ -26,7 +26,7 @@ from fairlead.scheduler._entities import (
     TaskGroup,
     WaitingList,
     limit_reached,
-    take_from,
+    ranked_leaves,
 )
 from fairlead.scheduler._shortage import fit_together
 from fairlead.scheduler._state import State
@@ -202,11 +202,3 @@ class SubmissionCycle(Cycle):
 def submitted(group: TaskGroup) -> tuple[float, float]:
     """Return the time of submission of a group, and its id for ties."""
     return (group.order[1], group.order[2])
-
-
-def ranked_leaves(queue: Queue) -> list[Queue]:
-    """Return the ranked leaves of a tree of queues."""
-    found: list[Queue] = []
-    for below in queue.ranked:
-        found += ranked_leaves(below) if below.children else [below]
-    return found

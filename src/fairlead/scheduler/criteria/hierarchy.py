@@ -13,7 +13,6 @@ from mypy_extensions import i64
 
 from fairlead.scheduler._cycle import NextStart, QueueCycle
 from fairlead.scheduler._entities import (
-    Gang,
     Plan,
     Queue,
     Server,
@@ -27,7 +26,7 @@ from fairlead.scheduler._entities import (
     sorted_by_serial,
 )
 from fairlead.scheduler._state import State
-from fairlead.scheduler._waiting import active_groups
+from fairlead.scheduler._waiting import first_groups
 from fairlead.scheduler.criteria.drf import TreeScores
 
 NOT_ASKED: Final = 2**63  # more than any amount
@@ -119,9 +118,7 @@ class TreeCycle(QueueCycle):
         elif queue in self.first:
             del self.first[queue]
         able = self.tree.able
-        path = path_of(queue)
-        path.reverse()
-        for node in path:
+        for node in reversed(path_of(queue)):
             if group is not None:
                 able.add(node)
             elif not self.tree.candidates(node):
@@ -138,7 +135,7 @@ class TreeCycle(QueueCycle):
 
     def find_roomy(self, r: i64) -> Server | None:
         """Return an open server with the least waiting demand of a resource free."""
-        for server in self.state.criterion.servers.values():
+        for server in self.state.servers.values():
             if not server.is_draining and server.free[r] >= self.least[r]:
                 return server
         return None
@@ -182,12 +179,4 @@ def least_demand(queue: Queue, width: i64) -> list[int]:
 
 
 def waiting_shapes(queue: Queue) -> set[Shape]:
-    found: set[Shape] = set()
-    for waiting_list in queue.waiting_lists.values():
-        if waiting_list.shape is not None and waiting_list.first() is not None:
-            found.add(waiting_list.shape)
-    held_back = [waiting_list.first() for waiting_list in queue.held_back]
-    for group in [*active_groups(queue), *queue.gangs_parked.values(), *held_back]:
-        if isinstance(group, Gang):
-            found.update(group.tasks_together())
-    return found
+    return {shape for group in first_groups(queue) for shape in group.tasks_together()}

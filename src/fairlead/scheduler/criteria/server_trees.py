@@ -22,6 +22,7 @@ from fairlead.scheduler._entities import (
     TaskGroup,
     add_to,
     path_of,
+    ranked_leaves,
     sorted_by_serial,
     zeros,
 )
@@ -109,7 +110,7 @@ class TreeServerShare(ServerShare):
         if nearest is None or path[-1].rank is None or not has_inner_queues(root):
             return super().position(group, shape, servers)
         nexts: dict[Queue, Next] = {}
-        for leaf in leaves_below(root):
+        for leaf in ranked_leaves(root):
             first = first_waiting(leaf)
             if first is not None:
                 nexts[leaf] = (first, first.shape_of(first.first_index()))
@@ -137,7 +138,7 @@ class ServerTreeCycle(RoundRobin):
             self.shapes = {leaf: waiting_shapes(leaf) for leaf in self.waiting_queues()}
 
     def waiting_queues(self) -> list[Queue]:
-        return leaves_below(self.state.root) if self.is_deep else super().waiting_queues()
+        return ranked_leaves(self.state.root)
 
     def least(self, candidates: list[Candidate]) -> Candidate | None:
         """3. Who: from the root down, return the candidate of the queue with the least score."""
@@ -183,11 +184,3 @@ def has_inner_queues(root: Queue) -> bool:
         if queue.children > 0:
             return True
     return False
-
-
-def leaves_below(queue: Queue) -> list[Queue]:
-    """Return the leaves with waiting tasks."""
-    found: list[Queue] = []
-    for child in queue.ranked:
-        found += leaves_below(child) if child.children else [child]
-    return found
