@@ -132,12 +132,10 @@ def unplaceable_groups(state: State, most: int) -> dict[int, str]:
     of_queue: dict[Queue, int] = {}
     found: dict[int, str] = {}
     for number, group in state.groups.items():
-        if isinstance(group, Gang):
-            shapes = list(group.tasks_together())
-        else:
-            shapes = [group.shape] if group.waiting > 0 else []
+        if group.waiting == 0:
+            continue
         queue = group.waiting_list.queue
-        for shape in shapes:
+        for shape in group.tasks_together():
             fits = demands.fits_of(shape)
             if not (fits.on_open or fits.on_draining) and of_queue.get(queue, 0) < most:
                 of_queue[queue] = of_queue.get(queue, 0) + 1

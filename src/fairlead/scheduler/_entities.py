@@ -384,6 +384,14 @@ class TaskGroup:
         """Return the number of waiting tasks of each shape that must start together."""
         return {self.shape: 1}
 
+    def demand_together(self) -> list[int]:
+        """Return (W,) the sum of the demands of these tasks."""
+        total = [0] * len(self.shape.demand)
+        for shape, tasks in self.tasks_together().items():
+            for r in range(len(total)):
+                total[r] += int(shape.demand[r]) * tasks
+        return total
+
     def take(self, index: int) -> int:
         """Remove a task from the waiting ones; return how often it was started before."""
         if self.returned is not None and self.starts is not None and index in self.returned:
@@ -448,6 +456,7 @@ class Gang(TaskGroup):
 
 class Task:
     row: i64 = -1  # its row in the log of a replay
+    predicted_end: float = UNLIMITED  # of a task without a time limit, if it is predicted
 
     def __init__(
         self, id: int, group: TaskGroup, index: int, server: Server, attempt: int, since: float
@@ -456,7 +465,6 @@ class Task:
         self.group = group
         self.index = index  # its index in the group
         self.shape = group.shape_of(index)
-    predicted_end: float = UNLIMITED  # of a task without a time limit, if it is predicted
         self.server = server
         self.attempt = attempt  # 1 for the first start of this task
         self.since = since  # time of its start, in seconds
@@ -707,14 +715,12 @@ def exceeds(limit: Limit, held: vec[i64], running: i64, group: TaskGroup) -> boo
             if demand[r] > 0 and demand[r] > limit.amounts[r] - held[r]:
                 return True
         return running >= limit.tasks
-    together = group.tasks_together()
-    if sum(together.values()) > limit.tasks - running:
+    if group.waiting > limit.tasks - running:
         return True
+    asked = group.demand_together()
     for r in range(len(limit.amounts)):
-        if limit.amounts[r] == NO_LIMIT:
-            continue
-        asked = sum([int(shape.demand[r]) * tasks for shape, tasks in together.items()])
-        if asked > 0 and asked > int(limit.amounts[r]) - int(held[r]):
+        most = limit.amounts[r]
+        if most != NO_LIMIT and asked[r] > 0 and asked[r] > int(most) - int(held[r]):
             return True
     return False
 
@@ -729,10 +735,6 @@ def path_of(queue: Queue) -> list[Queue]:
     return path
 
 
-def sorted_by_serial(queues: Iterable[Queue], is_last_first: bool = False) -> list[Queue]:
-    """Return queues in the order in which they were added, or in the reverse."""
-    by_serial = {queue.serial: queue for queue in queues}
-    return [by_serial[serial] for serial in sorted(by_serial, reverse=is_last_first)]
 def ranked_leaves(queue: Queue) -> list[Queue]:
     """Return the leaves with waiting tasks below a queue, in the order of ranks on each level."""
     found: list[Queue] = []
@@ -741,3 +743,7 @@ def ranked_leaves(queue: Queue) -> list[Queue]:
     return found
 
 
+def sorted_by_serial(queues: Iterable[Queue], is_last_first: bool = False) -> list[Queue]:
+    """Return queues in the order in which they were added, or in the reverse."""
+    by_serial = {queue.serial: queue for queue in queues}
+    return [by_serial[serial] for serial in sorted(by_serial, reverse=is_last_first)]

@@ -208,8 +208,7 @@ class Explainer:
 
     def fits_somewhere(self, group: TaskGroup) -> bool:
         """Return whether each waiting task of a group fits on some emptied and open server."""
-        shapes = list(group.tasks_together()) if isinstance(group, Gang) else [group.shape]
-        for shape in shapes:
+        for shape in group.tasks_together():
             if shape not in self.fitting:
                 self.fitting[shape] = fits_when_empty(self.state.servers.values(), shape)
             if not self.fitting[shape]:
@@ -255,10 +254,10 @@ class Explainer:
         queue = limit_reached(self.group)
         if queue is None or queue.limit is None:
             return None
-        together = self.group.tasks_together()
         limit, parts = queue.limit, list[str]()
+        demand = self.group.demand_together()
         for r in range(len(limit.amounts)):
-            asked = sum([int(shape.demand[r]) * tasks for shape, tasks in together.items()])
+            asked = demand[r]
             most, held = int(limit.amounts[r]), int(queue.held[r])
             if limit.amounts[r] != NO_LIMIT and asked > 0 and asked > most - held:
                 amounts = [f"{self.amount(r, amount):.6g}" for amount in (held, most, asked)]
@@ -266,7 +265,7 @@ class Explainer:
                 parts.append(
                     f"{has} of at most {may} {self.names[r]} are held, and it asks for {asks}"
                 )
-        tasks = sum(together.values())
+        tasks = sum(self.group.tasks_together().values())
         if tasks > limit.tasks - queue.running:
             start = "one more" if tasks == 1 else f"{tasks} together"
             parts.append(
@@ -393,9 +392,7 @@ class Explainer:
 
     def try_limits(self) -> None:
         """Try to lift the limit of its queue, and of each above it."""
-        path = path_of(self.group.waiting_list.queue)
-        path.reverse()
-        for queue in path:
+        for queue in reversed(path_of(self.group.waiting_list.queue)):
             if queue.limit is not None:
                 starts = self.starts_after(partial(self.state.set_limit, queue, None))
                 words = f"{queue.name} had no limit"
@@ -403,9 +400,7 @@ class Explainer:
 
     def try_weights(self) -> None:
         """Try twice the weight of its queue, and of each above it; 1 for a weight of 0."""
-        path = path_of(self.group.waiting_list.queue)
-        path.reverse()
-        for queue in path:
+        for queue in reversed(path_of(self.group.waiting_list.queue)):
             over, under = queue.weight
             weight = (2 * over, under) if over > 0 else (1, 1)
             starts = self.starts_after(partial(self.state.set_weight, queue, weight))

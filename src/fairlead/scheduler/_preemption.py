@@ -75,31 +75,28 @@ class Preempted:
         self.victims = victims
 
 
-class Losses:
-    """What queues and quotas would lose by victims."""
+class Holdings:
+    """(W,) amounts of queues and of quotas: what they hold, or would lose by victims."""
 
     def __init__(self) -> None:
         self.of_queue: dict[Queue, list[int]] = {}
         self.of_quota: dict[Quota, list[int]] = {}
 
-    def add(self, victim: Victim, sign: int) -> None:
-        for task in victim.tasks:
-            demand = task.shape.demand
-            for node in path_of(victim.queue):
-                lost = self.of_queue.get(node)
-                if lost is None:
-                    lost = [0] * len(demand)
-                    self.of_queue[node] = lost
+    def add(self, task: Task, sign: int) -> None:
+        """Add the amounts of a task to its queues and quotas (1), or subtract them (-1)."""
+        demand = task.shape.demand
+        for node in path_of(task.group.waiting_list.queue):
+            amounts = [self.of_queue.setdefault(node, [0] * len(demand))]
+            for quota in node.quotas:
+                if quota.is_on(task.server):
+                    amounts.append(self.of_quota.setdefault(quota, [0] * len(demand)))
+            for each in amounts:
                 for r in range(len(demand)):
-                    lost[r] += sign * int(demand[r])
-                for quota in node.quotas:
-                    if quota.is_on(task.server):
-                        lost = self.of_quota.get(quota)
-                        if lost is None:
-                            lost = [0] * len(demand)
-                            self.of_quota[quota] = lost
-                        for r in range(len(demand)):
-                            lost[r] += sign * int(demand[r])
+                    each[r] += sign * int(demand[r])
+
+    def add_victim(self, victim: Victim, sign: int) -> None:
+        for task in victim.tasks:
+            self.add(task, sign)
 
 
 class PreemptionRound:
@@ -115,10 +112,10 @@ class PreemptionRound:
         self.width = state.width
         self.total = [int(amount) for amount in state.criterion.total]
         self.shared = state.criterion.shared
-        self.servers = sorted(state.criterion.servers.values())
+        self.servers = sorted(state.servers.values())
         # What queues and quotas hold, without tasks that are to stop.
-        self.held: dict[Queue, list[int]] = {}
-        self.of_quota: dict[Quota, list[int]] = {}
+        self.holdings = Holdings()
+        self.held = self.holdings.of_queue
         self.ending: dict[str, list[Task]] = {}  # tasks that are to stop, by server
         self.children: dict[Queue, list[Queue]] = {}
         # By queue: the two children with the largest scores, and the inner ones.
@@ -163,7 +160,7 @@ class PreemptionRound:
         for queue in self.state.queues.values():
             self.held[queue] = [int(amount) for amount in queue.held]
             for quota in queue.quotas:
-                self.of_quota[quota] = [int(amount) for amount in quota.held]
+                self.holdings.of_quota[quota] = [int(amount) for amount in quota.held]
             parent = queue.parent
             assert parent is not None
             self.children.setdefault(parent, []).append(queue)
@@ -186,17 +183,9 @@ class PreemptionRound:
 
     def count(self, task: Task, sign: int) -> None:
         """Add what a task holds to its queues and quotas (1), or subtract it (-1)."""
-        demand = task.shape.demand
+        self.holdings.add(task, sign)
         path = path_of(task.group.waiting_list.queue)
         for node in path:
-            held = self.held[node]
-            for r in range(self.width):
-                held[r] += sign * int(demand[r])
-            for quota in node.quotas:
-                if quota.is_on(task.server):
-                    of_quota = self.of_quota[quota]
-                    for r in range(self.width):
-                        of_quota[r] += sign * int(demand[r])
             self.compared.pop(node.parent or node, None)
         top = path[0]
         for leaf in list(self.keys):
@@ -262,7 +251,7 @@ class PreemptionRound:
                 continue
             key = self.keys.get(leaf)
             if key is None:
-                asked = wanted_by(groups[-1], self.width)
+                asked = groups[-1].demand_together()
                 key = [
                     (node.weight[0] == 0, self.score(node, self.held[node], asked), node.serial)
                     for node in path_of(leaf)
@@ -387,18 +376,12 @@ class Taker:
         self.queue = group.waiting_list.queue
         self.path = path_of(self.queue)
         self.width = round.width
-        self.indices = [group.first_index()]
-        if isinstance(group, Gang):
-            self.indices = largest_first(group, round.state.criterion.total)
-        self.asked = [0] * int(self.width)  # (W,) by all of these tasks
-        for index in self.indices:
-            demand = group.shape_of(index).demand
-            for r in range(self.width):
-                self.asked[r] += int(demand[r])
+        self.indices = largest_first(group, round.state.criterion.total)
+        self.asked = group.demand_together()  # (W,) by all of these tasks
         self.plan: Plan = []
         self.devices: list[vec[i64]] = []  # of each task of the plan
         self.chosen: list[Victim] = []
-        self.losses = Losses()
+        self.losses = Holdings()
         # Free amounts of the servers of the plan and of victims, after both.
         self.free: dict[str, vec[i64]] = {}
         self.scores: dict[Queue, int] = {}  # of the queues of victims; see `score_of`
@@ -518,7 +501,7 @@ class Taker:
 
     def add(self, victim: Victim) -> None:
         self.chosen.append(victim)
-        self.losses.add(victim, 1)
+        self.losses.add_victim(victim, 1)
         for task in victim.tasks:
             take_from(self.own_free(task.server), task.shape, task.devices, -1)
 
@@ -544,16 +527,16 @@ class Taker:
         for victim in victims:
             if victim in self.chosen or not helps(victim, server, shape, free):
                 continue
-            self.losses.add(victim, 1)
+            self.losses.add_victim(victim, 1)
             if not self.is_allowed(victim, server):
-                self.losses.add(victim, -1)
+                self.losses.add_victim(victim, -1)
                 continue
             found.append(victim)
             free_up(free, victim, server, 1)
             if fits(shape.need, free):
                 break
         for victim in found:
-            self.losses.add(victim, -1)
+            self.losses.add_victim(victim, -1)
         if not fits(shape.need, free):
             return []
         for victim in sorted(found, key=loss_of, reverse=True):
@@ -601,7 +584,7 @@ class Taker:
             lost = self.losses.of_quota.get(quota)
             if lost is None:
                 continue
-            held = self.round.of_quota[quota]
+            held = self.round.holdings.of_quota[quota]
             gained = self.asked_of(quota, server, with_rest=False)
             for r in range(self.width):
                 gain = gained[r] if gains else 0
@@ -619,7 +602,7 @@ class Taker:
         for node in self.path[common:]:
             is_named = False
             for quota in node.quotas:
-                held = self.round.of_quota[quota]
+                held = self.round.holdings.of_quota[quota]
                 asked = (
                     self.asked if server is None else self.asked_of(quota, server, with_rest=True)
                 )
@@ -684,15 +667,6 @@ def insert_by_order(groups: list[TaskGroup], group: TaskGroup) -> None:
     groups.insert(at, group)
 
 
-def wanted_by(group: TaskGroup, width: i64) -> list[int]:
-    """Return (W,) what the tasks of a group that start next ask for."""
-    asked = [0] * int(width)
-    for shape, tasks in group.tasks_together().items():
-        for r in range(width):
-            asked[r] += int(shape.demand[r]) * tasks
-    return asked
-
-
 def sorted_by_start(tasks: list[Task]) -> list[Task]:
     by_id = {task.id: task for task in tasks}
     return [by_id[id] for id in sorted(by_id)]
@@ -709,12 +683,8 @@ def loss_of(victim: Victim) -> int:
 
 def may_hold(server: Server, shape: Shape) -> bool:
     """Return whether a task could start on a server if that were empty."""
-    if server.is_draining or not shape.constraint.admits[server.kind]:
-        return False
-    for r in range(len(shape.need)):  # noqa: SIM110 (a loop that is compiled)
-        if server.capacity[r] < shape.need[r]:
-            return False
-    return True
+    is_admitted = shape.constraint.admits[server.kind]
+    return is_admitted and not server.is_draining and fits(shape.need, server.capacity)
 
 
 def is_overcommitted(free: vec[i64], shape: Shape) -> bool:

@@ -198,11 +198,10 @@ class TreeScores:
     def step_of(self, group: TaskGroup) -> int:
         """Return the dominant share of a group's next task, or of all waiting tasks of a gang."""
         largest = 0
-        together = group.tasks_together()
+        asked = group.demand_together()
         for r in range(self.width):
             pool = int(self.total[r])
-            asked = sum([int(shape.demand[r]) * tasks for shape, tasks in together.items()])
-            largest = max(largest, asked * ONE // pool if pool > 0 else 0)
+            largest = max(largest, asked[r] * ONE // pool if pool > 0 else 0)
         return largest
 
 

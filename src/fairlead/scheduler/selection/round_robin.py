@@ -246,8 +246,8 @@ class Offers(RoundRobin):
 
     def why_never(self, gang: Gang) -> WaitReason | None:
         """Return the reason why a gang never starts if no server is large enough for all of it."""
-        shapes = [gang.shape_of(index) for index in gang.indices()]
-        demand = [sum([int(shape.demand[r]) for shape in shapes]) for r in range(self.state.width)]
+        shapes = gang.tasks_together()
+        demand = gang.demand_together()
         for server in self.state.servers.values():
             rows = zip(demand, server.capacity, strict=False)
             if all(amount <= capacity for amount, capacity in rows if amount > 0) and all(
