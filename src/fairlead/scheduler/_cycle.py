@@ -50,8 +50,16 @@ NO_POOL: Final = Fraction(2**200)  # the share of a resource of which the pool h
 
 # A group with the server of its next task, or a gang with its plan; all None for no group.
 NextStart = tuple[TaskGroup | None, Server | None, Plan | None]
-# A task that is taken from a server for a while: its index in its group, its shape and devices.
-Hold = tuple[int, Shape, Server, vec[i64]]
+
+
+class Hold:
+    """A waiting task that is taken from a server for a while; `index` is that in its group."""
+
+    def __init__(self, index: int, shape: Shape, server: Server) -> None:
+        self.index = index
+        self.shape = shape
+        self.server = server
+        self.devices = hold_on(server, shape)  # as columns
 
 
 class Cycle:
@@ -416,14 +424,14 @@ def hold_together(
         if server is None:
             release_tasks(holds)
             return []
-        holds.append((index, shape, server, hold_on(server, shape)))
+        holds.append(Hold(index, shape, server))
     return holds
 
 
 def release_tasks(holds: list[Hold]) -> None:
     """Return held tasks to their servers."""
-    for _, shape, server, devices in holds:
-        take_from(server.free, shape, devices, -1)
+    for hold in holds:
+        take_from(hold.server.free, hold.shape, hold.devices, -1)
 
 
 def dominant_demand(shape: Shape, total: vec[i64]) -> Fraction:

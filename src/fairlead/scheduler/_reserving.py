@@ -160,11 +160,11 @@ class ReservingCycle(Cycle):
         for index, server in held.plan:
             shape = held.group.shape_of(index)
             if has_room(server, shape):
-                holds.append((index, shape, server, hold_on(server, shape)))
+                holds.append(Hold(index, shape, server))
         release_tasks(holds)
         if len(holds) < len(held.plan):
             return None
-        return PlannedStart(held.group, held.plan, held.at, [taken for _, _, _, taken in holds])
+        return PlannedStart(held.group, held.plan, held.at, [hold.devices for hold in holds])
 
     def plan_later(self, held: PlannedStart, others: list[PlannedStart]) -> PlannedStart | None:
         """Return an earlier start if there is one, or the same one if that is possible still."""
@@ -341,7 +341,7 @@ class ReservingCycle(Cycle):
             selection, total = self.state.selection, self.state.criterion.total
             holds = hold_together(group, servers, selection, total)
             release_tasks(holds)
-            return [(index, server) for index, _, server, _ in holds]
+            return [(hold.index, hold.server) for hold in holds]
         indices = group.indices()
         plan: Plan = []
         for server in sorted(servers):

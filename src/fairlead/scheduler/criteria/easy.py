@@ -190,8 +190,8 @@ class BackfillingCycle(SubmissionCycle):
         servers = state.open_servers() if isinstance(group, Gang) else touched
         holds = hold_together(group, servers, state.selection, state.criterion.total)
         held = ReservedStart(time if holds else UNLIMITED)
-        for _, _, server, _ in holds:
-            held.spare[server.name] = server.free[:]
+        for hold in holds:
+            held.spare[hold.server.name] = hold.server.free[:]
         release_tasks(holds)
         return held
 
