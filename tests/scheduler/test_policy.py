@@ -132,3 +132,9 @@ def test_a_long_filling_says_how_far_it_is() -> None:
     assert len(told) > 2
     assert told == sorted(told)
     assert told[-1] == (200_000, 200_000)
+
+
+@pytest.mark.parametrize("suffix", ["", "/reserve", "/spare:gpu"])
+def test_a_suffix_keeps_the_score(suffix: str) -> None:
+    assert parse_policy(f"drf/first-fit/residual{suffix}").residual
+    assert not parse_policy(f"drf/first-fit{suffix}").residual

@@ -132,7 +132,7 @@ class Policy:
         self.spares = ""
         self.criterion = criterion
         self.select = select
-        self.residual = name.endswith("/residual")
+        self.residual = "residual" in name.split("/")
         self.is_random = select == "rrr"
         self.row = row
         self.slots = slots
