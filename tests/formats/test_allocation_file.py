@@ -259,13 +259,22 @@ def test_skipped_rows_leave_their_users_in_doubt(tmp_path: Path) -> None:
     assert read(tmp_path, {"users": [row()]}, lenient=True).doubts is None
 
 
+def test_a_sound_row_after_a_faulty_one_of_its_user_is_in_doubt(tmp_path: Path) -> None:
+    document = {"users": [row(servers={"nope": 1}), row(), row("bo"), row("cy"), row("dee")]}
+    held = read(tmp_path, document, lenient=True)
+    assert len(held.skipped) == 1
+    assert held.doubts is not None
+    assert held.doubts.holds.tolist() == [True, False, False, False]
+
+
 def test_allocations_of_another_problem_are_refused(tmp_path: Path) -> None:
     assert fault_of(tmp_path, {"users": [row("anna"), row("x")]}) == (
         "users[0].name: no user is named 'anna'; did you mean 'ana'?"
     )
-    assert fault_of(tmp_path, {"users": [row("cy"), row(weight=3)]}) == (
-        "users[1].weight: belongs to another problem: user 'ana' has weight 3 here and 2 there"
-    )
+    for lenient in (False, True):
+        assert fault_of(tmp_path, {"users": [row("cy"), row(weight=3)]}, lenient=lenient) == (
+            "users[1].weight: belongs to another problem: user 'ana' has weight 3 here and 2 there"
+        )
 
 
 SPOILED = spoiled(

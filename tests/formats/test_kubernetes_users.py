@@ -286,6 +286,7 @@ def test_a_wrong_part_of_a_gpu_is_refused(tmp_path: Path, part: str) -> None:
     ("annotations", "gpus"),
     [
         ({"gpu-memory": "2000"}, 2),
+        ({"gpu-memory": ""}, 2),
         ({"gpu-fraction": "0.5", "gpu-fraction-num-devices": "2"}, 2),
         (HALF, 0),  # no node lists GPUs
     ],

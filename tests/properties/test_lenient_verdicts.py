@@ -110,7 +110,7 @@ def test_a_definite_verdict_is_that_of_the_whole_dump(tmp_path: Path, seed: int)
 CORES = {"cpu": 4}
 
 
-@pytest.mark.parametrize("user", ["b", 5])
+@pytest.mark.parametrize("user", ["b", 5, ""])
 def test_a_lost_waiting_pod_of_another_user_ends_ticks(tmp_path: Path, user: Any) -> None:
     lost = of("b", "1", "abc") | {"metadata": {"name": "b1", "namespace": user}}
     found = lenient(tmp_path, node("n1", CORES), of("a", "1", on="n1"), lost)

@@ -110,6 +110,15 @@ def test_throughputs_and_servers_are_needed(trace: Path) -> None:
         read_gavel(trace, machines=machines, cores=2)
 
 
+def test_progress_ends_with_the_whole_file(trace: Path) -> None:
+    reports: list[tuple[int, int]] = []
+    read_gavel(
+        trace, machines=trace.parent / "throughputs.json", servers=1, cores=1,
+        on_progress=lambda done, size: reports.append((done, size)),
+    )  # fmt: skip
+    assert reports == [(len(TRACE), len(TRACE))]
+
+
 @pytest.mark.parametrize(
     ("line", "answer"),
     [

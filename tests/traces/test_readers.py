@@ -13,6 +13,7 @@ import pytest
 from hand_written_logs import log_row, write_log
 from random_workloads import assert_equal, random_workload
 
+import small_logs
 from fairlead.errors import InputError
 from fairlead.traces import readers
 from fairlead.traces.csv_folder import write_folder
@@ -207,3 +208,14 @@ def test_a_part_of_a_csv_trace_is_no_trace(tmp_path: Path) -> None:
     part = a_csv_trace(tmp_path / "trace") / "tasks.csv"
     with pytest.raises(InputError, match=f"^{part}: is a part of a CSV trace; name the folder"):
         read_workload(part)
+
+
+@pytest.mark.parametrize("log", ["google-2011", "openb", "lab.swf", "metacentrum.swf.gz"])
+def test_progress_ends_with_the_whole_log(log: str) -> None:
+    reports: list[tuple[int, int]] = []
+    read_workload(
+        small_logs.FOLDER / log, on_progress=lambda done, size: reports.append((done, size))
+    )
+    assert len({size for _, size in reports}) == 1
+    assert reports[-1][0] == reports[-1][1] > 0
+    assert reports == sorted(reports)

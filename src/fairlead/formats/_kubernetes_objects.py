@@ -250,10 +250,13 @@ class _DumpReading:
 
     def _user_of_lost(self, metadata: Mapping[str, Any]) -> str:
         """Return the user of a pod that was skipped; empty if unknown."""
-        namespace, labels = metadata.get("namespace") or "default", metadata.get("labels") or {}
+        namespace, labels = metadata.get("namespace"), metadata.get("labels") or {}
+        if namespace is None:
+            namespace = "default"
         if not metadata or not isinstance(namespace, str) or not isinstance(labels, dict):
             return ""
-        if not isinstance(labels.get(self.rule.label), str | None):
+        named = labels.get(self.rule.label)
+        if not isinstance(named, str | None) or not (namespace or named):
             return ""
         user = self.rule.user(namespace, labels)
         return user if user.isprintable() else ""

@@ -21,15 +21,18 @@ _DEVICE_PARTS = frozenset((
     "gpumem", "gpumem-percentage", "gpucores", "dcumem", "dcucores", "vcuda-core", "vcuda-memory",
     "vcore", "vmemory", "smlu.mim", "vmlu.memory", "vmlu.percentage", "priority",
 ))  # fmt: skip
-# Keys that divide or choose GPUs (of HAMi), or put a pod into a group that a scheduler places as a
-# whole; fields of a pod do that in Kubernetes 1.35 and later.
-_FIELDS = ("workloadRef", "schedulingGroup")
-_ANNOTATIONS = (
+# Annotations that divide or choose GPUs (of HAMi), even if empty.
+_GPU_ANNOTATIONS = (
     *GPU_PARTS,
     "nvidia.com/use-gputype",
     "nvidia.com/nouse-gputype",
     "nvidia.com/use-gpuuuid",
     "nvidia.com/nouse-gpuuuid",
+)
+# Keys that put a pod into a group that a scheduler places as a whole, unless empty; fields of a pod
+# do that in Kubernetes 1.35 and later.
+_FIELDS = ("workloadRef", "schedulingGroup")
+_ANNOTATIONS = (
     "scheduling.k8s.io/group-name",
     "scheduling.volcano.sh/group-name",
     "pod-group-name",
@@ -72,6 +75,9 @@ def unmodelled_constraint(
     for container in (*spec["containers"], *sidecars):
         if any(port.get("hostPort") for port in _mappings(container.get("ports"))):
             return "hostPort"
+    for name in _GPU_ANNOTATIONS:
+        if name in annotations:
+            return f"the annotation {name}"
     for kind, names, given in (
         ("field", _FIELDS, spec),
         ("annotation", _ANNOTATIONS, annotations),

@@ -105,6 +105,8 @@ def read_allocation(
         for row, source in enumerate(rows):
             with reading.faults.collected():
                 reading.add_row(source, f"users[{row}]")
+        if reading.other_problem is not None:
+            raise reading.other_problem
         reading.faults.refuse_if_none_left(len(reading.row_of))
     except InputError as error:
         raise error.within(source_name(path)) from None
@@ -142,7 +144,9 @@ class _Reading:
         if any(isinstance(row, dict) and "amounts" in row for row in rows):
             self.amounts = np.zeros((*self.tasks.shape, problem.n_resources))
         self.row_of: dict[int, str] = {}
+        self.is_named = np.zeros(problem.n_users, dtype=bool)  # by any row, also a skipped one
         self.repeated = np.zeros(problem.n_users, dtype=bool)  # users of several rows
+        self.other_problem: InputError | None = None  # the fault that shows that it is another one
 
     def add_row(self, row: object, place: str) -> None:
         if not isinstance(row, dict):
@@ -182,7 +186,10 @@ class _Reading:
         if not math.isclose(given, weight, rel_tol=_SAME_WEIGHT):
             name = show(self.problem.users.names[n])
             fault = f"user {name} has weight {given:.12g} here and {weight:.12g} there"
-            raise InputError(f"belongs to another problem: {fault}", f"{place}.weight")
+            self.other_problem = InputError(
+                f"belongs to another problem: {fault}", f"{place}.weight"
+            )
+            raise self.other_problem
 
     def doubts(self) -> Doubts | None:
         """Return what skipped rows, or amounts without the waiting tasks, leave open."""
@@ -221,8 +228,9 @@ class _Reading:
                 f"no user is named {show(text)}{self._hint(text, self.users)}", f"{place}.name"
             )
         n = self.users[text]
+        self.repeated[n] = self.is_named[n]
+        self.is_named[n] = True
         if n in self.row_of:
-            self.repeated[n] = True
             raise InputError(f"user {show(text)} is also {self.row_of[n]}", f"{place}.name")
         return n
 

@@ -61,7 +61,7 @@ USERS = ("user", "vc")
 ABSENT = frozenset({"", "none", "null"})
 _BYTES_FOR_DETECTION = 2**16
 _LIST = re.compile(r"\s*\[\s*\{")
-_KEYS = ("jobid", "attempts")
+_KEYS = (re.compile(r'"jobid"\s*:'), re.compile(r'"attempts"\s*:'))
 
 NEVER_RAN = "jobs left out, as they have no attempt"
 NO_START = "jobs left out, as their last attempt has no start"
@@ -116,7 +116,7 @@ class _UsedServers:
 def is_philly_log(path: Path) -> bool:
     """Return whether a file is a JSON list that begins with a job of a Philly trace."""
     start = json_files.start_of_text(path, _BYTES_FOR_DETECTION)
-    return _LIST.match(start) is not None and all(f'"{key}":' in start for key in _KEYS)
+    return _LIST.match(start) is not None and all(key.search(start) for key in _KEYS)
 
 
 def read_philly(
