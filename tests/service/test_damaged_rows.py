@@ -108,6 +108,7 @@ def test_a_damaged_token_admits_no_caller(
         assert "is damaged, and admits no caller" in caplog.text
         with pytest.raises(InputError, match="last token of an admin"):
             journal.tokens.remove("boss")
+        journal.tokens.remove("bo" if what.startswith("name") else "ana")
         change(path, "UPDATE tokens SET checksum = 0")
         assert journal.tokens.all() == {}
         assert journal.tokens.is_closed()

@@ -33,43 +33,58 @@ class CurrentShares:
 
     def __init__(self, state_thread: StateThread) -> None:
         self._state_thread = state_thread
-        self._lock = asyncio.Lock()
         self._latest: FoundShares | None = None  # None also after a computation that failed
-        self._computing: asyncio.Task[FoundShares] | None = None
-        self._begun = -inf  # when the latest computation began
-        self.took = 0.0  # seconds of the latest computation
+        self._computation: asyncio.Task[FoundShares] | None = None  # the latest one
+        self._begun = -inf  # when it began
+        self.took = 0.0  # its seconds
 
     async def now(self) -> FoundShares:
-        """Return shares of a state since this call."""
-        arrived = monotonic()
-        async with self._lock:
-            if self._latest is None or self._latest.since < arrived:
-                since = self._begun = monotonic()
-                question, quotas = await self._state_thread.ask(_shares_and_quotas)
-                try:
-                    shares = await asyncio.to_thread(question.answer)
-                except FairleadError:
-                    self._latest = None
-                    raise
-                finally:
-                    self.took = monotonic() - since
-                self._latest = FoundShares(shares, quotas, since)
-            return self._latest
+        """Return shares of a state since this call; raise `FairleadError` where there are none."""
+        if earlier := self._running():
+            await asyncio.wait({earlier})
+        return await asyncio.shield(self._running() or self._start())
 
     async def recent(self, patience: float, most_age: float = 0.0) -> FoundShares | None:
         """Return the latest shares; compute new ones if these are older than `most_age` seconds.
 
         Earlier ones are returned if new ones are not known within `patience` seconds.
         """
-        is_idle = self._computing is None or self._computing.done()
-        if is_idle and monotonic() - self._begun > most_age:
-            # The first caller is charged for the copy of the state.
-            self._computing = asyncio.create_task(self.now())
-        if self._computing is not None:
-            done, _ = await asyncio.wait({self._computing}, timeout=patience)
-            if done and (fault := self._computing.exception()) is not None:
-                LOG.warning("no shares were found", extra={"fault": str(fault)})
+        running = self._running()
+        if running is None and monotonic() - self._begun > most_age:
+            running = self._start()
+        if running is not None:
+            await asyncio.wait({running}, timeout=patience)
         return self._latest
+
+    def _running(self) -> asyncio.Task[FoundShares] | None:
+        task = self._computation
+        return task if task is not None and not task.done() else None
+
+    def _start(self) -> asyncio.Task[FoundShares]:
+        """Start a computation, which charges the caller for the copy of the state."""
+        self._begun = monotonic()
+        self._computation = asyncio.create_task(self._compute(self._begun))
+        self._computation.add_done_callback(self._note_failure)
+        return self._computation
+
+    async def _compute(self, since: float) -> FoundShares:
+        try:
+            question, quotas = await self._state_thread.ask(_shares_and_quotas)
+            shares = await asyncio.to_thread(question.answer)
+        finally:
+            self.took = monotonic() - since
+        self._latest = FoundShares(shares, quotas, since)
+        return self._latest
+
+    def _note_failure(self, task: asyncio.Task[FoundShares]) -> None:
+        """Log a failed computation once, however many callers wait for it."""
+        if task.cancelled() or (fault := task.exception()) is None:
+            return
+        self._latest = None
+        if isinstance(fault, FairleadError):
+            LOG.warning("no shares were found", extra={"fault": str(fault)})
+        else:
+            LOG.error("shares could not be computed", exc_info=fault)
 
 
 def _shares_and_quotas(tx: Transaction) -> tuple[SharesQuestion, dict[str, Any]]:
