@@ -35,7 +35,8 @@ $(STAMP): $(ROOT)/pyproject.toml $(ROOT)/papers/pyproject.toml $(ROOT)/constrain
 # Contents decide, not times of files, which git changes. Without a C compiler it says so each time.
 built: $(STAMP)
 	@$(IN_ROOT) .venv/bin/python page_libraries.py
-	@$(IN_ROOT) .venv/bin/python -m fairlead.compiled || .venv/bin/python -W ignore setup.py --quiet build_ext --inplace
+	@$(IN_ROOT) .venv/bin/python -m fairlead.compiled || { echo "Compiling the scheduler: two or three minutes"; \
+		.venv/bin/python -W ignore setup.py --quiet build_ext --inplace; }
 
 wheels: $(STAMP)  ## Build a wheel for this machine and a source distribution, in dist/.
 	$(IN_ROOT) rm -rf build dist
@@ -129,7 +130,7 @@ peers: built  ## Measure commands and workers beside Slurm and HyperQueue, where
 	$(IN_ROOT) .venv/bin/python benchmarks/peers.py
 
 clean:  ## Remove the environments and everything that was built.
-	$(IN_ROOT) rm -rf .venv .venv-newest .venv-oldest demo build dist src/*.egg-info papers/src/*.egg-info .benchmarks .hypothesis
+	$(IN_ROOT) rm -rf .venv .venv-newest .venv-oldest demo build dist src/*.egg-info papers/src/*.egg-info .hypothesis
 	$(IN_ROOT) rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 	$(IN_ROOT) find src -name '*.so' -delete -o -name '*.checksum' -delete
 	$(IN_ROOT) find src papers tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -15,6 +15,7 @@ sys.path.insert(0, "src")
 sys.path.insert(0, ".")
 from fairlead.compiled import (
     LIBRARY,
+    checksum_of_sources,
     plain_is_asked,
     record_build,
     remove_build,
@@ -26,6 +27,10 @@ from page_libraries import copy_libraries
 BUILDS = {"bdist_wheel", "build", "build_ext", "editable_wheel", "install"}
 
 
+# Taken before the compiler reads the sources, which may change while it runs.
+SOURCES = checksum_of_sources()
+
+
 class BuildExtensions(build_ext):
     """Record the sources of extensions that are put into the checkout."""
 
@@ -33,7 +38,7 @@ class BuildExtensions(build_ext):
         """Copy the extensions as setuptools does, then write the record."""
         super().copy_extensions_to_source()
         if self.extensions:
-            record_build()
+            record_build(SOURCES)
 
 
 def obstacle() -> str:

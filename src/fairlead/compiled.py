@@ -59,10 +59,10 @@ def sources_to_compile(package: str = PACKAGE) -> list[str]:
     return sorted([*scheduler, *(os.path.join(package, loop) for loop in LOOPS)])
 
 
-def record_build(package: str = PACKAGE) -> None:
-    """Record from which sources the extensions in a checkout were built."""
+def record_build(checksum: str, package: str = PACKAGE) -> None:
+    """Record the `checksum_of_sources`, before the build, of the extensions in a checkout."""
     with open(os.path.join(package, _RECORD), "w", encoding="ascii") as record:
-        record.write(_checksum(package))
+        record.write(checksum)
 
 
 def remove_build(package: str = PACKAGE) -> None:
@@ -79,7 +79,7 @@ def is_current(package: str = PACKAGE) -> bool | None:
     """Return whether the build in a checkout has today's sources; None if there is no build."""
     try:
         with open(os.path.join(package, _RECORD), encoding="ascii") as record:
-            return record.read() == _checksum(package)
+            return record.read() == checksum_of_sources(package)
     except FileNotFoundError:
         return None
 
@@ -100,7 +100,7 @@ def choose_how_it_runs() -> None:
         )
 
 
-def _checksum(package: str) -> str:
+def checksum_of_sources(package: str = PACKAGE) -> str:
     """Return a checksum of names and contents; file times change with every checkout of git."""
     checksum = 0
     for path in sources_to_compile(package):

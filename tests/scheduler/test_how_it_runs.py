@@ -16,6 +16,7 @@ from fairlead.cli.main import run
 from fairlead.compiled import (
     LOOPS,
     PACKAGE,
+    checksum_of_sources,
     is_current,
     plain_is_asked,
     record_build,
@@ -86,7 +87,7 @@ def test_the_switch_holds_in_subpackages(package: Path) -> None:
 
 
 def test_an_edited_source_makes_one_line(package: Path) -> None:
-    record_build(str(package))
+    record_build(checksum_of_sources(str(package)), str(package))
     source = package / "scheduler" / "build.py"
     source.write_text(source.read_text() + "# edited\n")
     _, warning = imported(package)
@@ -96,13 +97,13 @@ def test_an_edited_source_makes_one_line(package: Path) -> None:
 
 
 def test_modules_added_renamed_and_removed_are_noticed(package: Path) -> None:
-    record_build(str(package))
+    record_build(checksum_of_sources(str(package)), str(package))
     (added := package / "scheduler" / "rule.py").write_text("")
     assert is_current(str(package)) is False
-    record_build(str(package))
+    record_build(checksum_of_sources(str(package)), str(package))
     renamed = added.rename(package / "scheduler" / "law.py")
     assert is_current(str(package)) is False
-    record_build(str(package))
+    record_build(checksum_of_sources(str(package)), str(package))
     renamed.unlink()
     assert is_current(str(package)) is False
 
