@@ -8,10 +8,12 @@ import tarfile
 import tomllib
 import zipfile
 from importlib.machinery import EXTENSION_SUFFIXES
+from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
 import fairlead
 from wheel_building import ROOT, build_wheel, copy_of_sources, source_distribution, the_wheel
@@ -90,6 +92,18 @@ def test_the_build_admits_the_compiler_of_the_constraints() -> None:
     developers = map(Requirement, project["project"]["optional-dependencies"]["dev"])
     (same,) = (needed for needed in developers if needed.name == "mypy")
     assert same.specifier == admitted["mypy"]
+
+
+def test_the_oldest_python_admits_each_pinned_package() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    oldest = project["requires-python"].removeprefix(">=") + ".0"
+    refusing = [
+        f"{package.metadata['Name']} {package.version}"
+        for package in distributions()
+        if (needed := package.metadata.get("Requires-Python"))
+        and not SpecifierSet(needed).contains(oldest)
+    ]
+    assert refusing == []
 
 
 def test_all_installs_every_extra_and_the_page_lists_them() -> None:
