@@ -8,7 +8,7 @@ from typing import Annotated
 
 import pytest
 
-from fairlead.cli._command_line import UsageFault, help_of, read_words
+from fairlead.cli._command_line import UsageFault, help_of, parse_words
 from fairlead.cli.parameters import Argument, Option, parameters_of
 
 
@@ -64,7 +64,7 @@ DEFAULTS = {
     ],
 )
 def test_words_become_values(words: list[str], values: dict[str, object]) -> None:
-    assert read_words(verb, words) == DEFAULTS | values
+    assert parse_words(verb, words) == DEFAULTS | values
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def shared(amounts: Amounts, follow: Annotated[bool, Option(help="A flag.")] = F
 
 
 def test_options_of_a_dataclass_come_as_its_object() -> None:
-    found = read_words(shared, ["-w", "a", "--follow", "-wb"])
+    found = parse_words(shared, ["-w", "a", "--follow", "-wb"])
     assert found == {"amounts": Amounts(where=["a", "b"]), "follow": True}
 
 
@@ -103,7 +103,7 @@ def test_options_of_a_dataclass_come_as_its_object() -> None:
 )
 def test_wrong_words_are_refused(words: list[str], fault: str) -> None:
     with pytest.raises(UsageFault) as refused:
-        read_words(verb, words)
+        parse_words(verb, words)
     assert str(refused.value).endswith(fault)
 
 
@@ -113,20 +113,20 @@ def one_file(file: Annotated[str, Argument(metavar="FILE", help="A file.")]) -> 
 
 def test_no_word_is_passed_over() -> None:
     with pytest.raises(UsageFault, match=r"got unexpected extra arguments \(b c\)"):
-        read_words(one_file, ["a", "b", "c"])
+        parse_words(one_file, ["a", "b", "c"])
 
 
 def test_help_is_shown_whatever_else_is_missing() -> None:
-    assert read_words(verb, ["--count", "x", "--help"]) is None
-    assert read_words(verb, ["a", "--", "--help"]) == DEFAULTS | {"rest": ["--help"]}
+    assert parse_words(verb, ["--count", "x", "--help"]) is None
+    assert parse_words(verb, ["a", "--", "--help"]) == DEFAULTS | {"rest": ["--help"]}
 
 
 def test_a_variable_stands_for_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLACE", "there")
-    assert read_words(verb, ["a"]) == DEFAULTS | {"place": "there"}
-    assert read_words(verb, ["a", "--place", "x"]) == DEFAULTS | {"place": "x"}
+    assert parse_words(verb, ["a"]) == DEFAULTS | {"place": "there"}
+    assert parse_words(verb, ["a", "--place", "x"]) == DEFAULTS | {"place": "x"}
     monkeypatch.setenv("PLACE", "")
-    assert read_words(verb, ["a"]) == DEFAULTS
+    assert parse_words(verb, ["a"]) == DEFAULTS
 
 
 def test_help_has_parameters_defaults_and_bounds(monkeypatch: pytest.MonkeyPatch) -> None:

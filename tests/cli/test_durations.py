@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.cli.options import is_bare_number, limit_of, seconds_of
+from fairlead.cli.options import is_bare_number, parse_seconds, parse_time_limit
 from fairlead.errors import InputError
 
 HOUR, DAY = 3600.0, 86400.0
@@ -34,8 +34,8 @@ HOUR, DAY = 3600.0, 86400.0
     ],
 )
 def test_forms_of_a_duration(text: str, seconds: float) -> None:
-    assert seconds_of(text) == seconds
-    assert limit_of(text, "--time") == seconds if seconds else True
+    assert parse_seconds(text) == seconds
+    assert parse_time_limit(text, "--time") == seconds if seconds else True
 
 
 @pytest.mark.parametrize(
@@ -60,14 +60,14 @@ def test_forms_of_a_duration(text: str, seconds: float) -> None:
 )
 def test_other_texts_are_no_duration(text: str) -> None:
     with pytest.raises(InputError, match="--at: must be seconds, a number with s, m, h or d or "):
-        seconds_of(text)
+        parse_seconds(text)
 
 
 def test_a_limit_is_none_or_positive() -> None:
     for text in ("UNLIMITED", "INFINITE", "unlimited", "Infinite"):
-        assert limit_of(text, "--time") is None
+        assert parse_time_limit(text, "--time") is None
     with pytest.raises(InputError, match="--time: must be more than 0"):
-        limit_of("0", "--time")
+        parse_time_limit("0", "--time")
 
 
 def test_bare_numbers() -> None:

@@ -93,7 +93,7 @@ def test_one_trial_is_what_python_gives_and_the_order_is_written(
     ("arguments", "said"),
     [
         (["--trials", "0"], "'--trials'"),
-        (["--trials", "5"], "it is for rrr"),
+        (["--trials", "5"], "only rrr is random"),
         (["--seed", "1.5"], "'--seed'"),
         (["--criterion", "luck"], "no criterion is named 'luck'; known: drf, tsf, ps-dsf"),
         (["--criterion", "ps-dsf", "--residual"], "ps-dsf/best-fit/residual: "),

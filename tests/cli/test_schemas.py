@@ -147,7 +147,7 @@ def test_gates_of_whole_tasks_and_skipped_rows(
 @pytest.mark.parametrize("part", ["20", "-1%", "x", "101%", "nan", ""])
 def test_an_unusable_limit_is_one_line(part: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["audit", "small.yaml", f"--max-under={part}"]) == 2
-    assert "must be a part such as 20%" in capsys.readouterr().err
+    assert "must be a fraction such as 20%" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

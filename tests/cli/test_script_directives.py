@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.cli._command_line import read_words
+from fairlead.cli._command_line import parse_words
 from fairlead.cli._job_request import JobOptions
 from fairlead.cli._script import command_of, directives_before, translate_sbatch
 from fairlead.cli.main import run
@@ -47,7 +47,7 @@ def test_options_of_slurm_have_counterparts(slurms: str, ours: str) -> None:
     translated, others = translate_sbatch(slurms.split())
     assert translated == ours.split()
     assert others == []
-    assert read_words(submit, [*translated, "--", "true"])
+    assert parse_words(submit, [*translated, "--", "true"])
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def script(folder: Path, *lines: str) -> Path:
 
 
 def options_of(path: Path, *words: str) -> JobOptions:
-    arguments = read_words(submit, directives_before(words, path, parameters_of(submit)))
+    arguments = parse_words(submit, directives_before(words, path, parameters_of(submit)))
     assert arguments is not None
     options = arguments["options"]
     assert isinstance(options, JobOptions)

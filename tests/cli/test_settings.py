@@ -83,7 +83,7 @@ def test_the_service_and_the_token_are_set_unless_the_environment_has_them(
 @pytest.mark.parametrize(
     ("text", "place", "fault"),
     [
-        ('[submit]\nscript = "a.sh"', "[submit] --script", "is typed with each job"),
+        ('[submit]\nscript = "a.sh"', "[submit] --script", "must be typed with each command"),
         ("[submit]\nx = " + "[" * 5000, "", "nested too deeply"),
         ("[submit]\ncpus = 2", "[submit] --cpus", "no such option"),
         ("[submit]\ncpu = true", "[submit] --cpu", "must be a text or a number"),

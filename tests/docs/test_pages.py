@@ -16,7 +16,7 @@ import pytest
 import fairlead
 import kubernetes_dumps
 from fairlead.cli._application import CLIENTS, SERVING, Verb, find_verb
-from fairlead.cli._command_line import read_words
+from fairlead.cli._command_line import parse_words
 from fairlead.cli.main import run
 from fairlead.simulation import log_audit
 from fairlead_papers.pdrf import _runs_of_formula
@@ -164,7 +164,7 @@ def parses(words: list[str]) -> None:
     """Parse a verb's words without running it: verbs of a service run for ever, or need one."""
     _, verb, rest = find_verb(words)
     assert isinstance(verb, Verb)
-    assert read_words(verb.load(), rest) is not None
+    assert parse_words(verb.load(), rest) is not None
 
 
 def test_most_pages_show_something_to_run() -> None:

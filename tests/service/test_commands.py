@@ -450,7 +450,7 @@ def test_blanks_around_a_token_are_no_part_of_it() -> None:
             Address.of(None, wrong)
 
 
-def limit_of(typed: Typed, job: str) -> float | None:
+def parse_time_limit(typed: Typed, job: str) -> float | None:
     rows = json.loads(typed("jobs", "--json")[1])["jobs"]
     return next(row["time_limit"] for row in rows if row["id"] == job)
 
@@ -458,11 +458,11 @@ def limit_of(typed: Typed, job: str) -> float | None:
 def test_a_limit_can_be_changed_and_taken_away(typed: Typed) -> None:
     job = typed("submit", *HOLD, "--time", "2h", "--", "true")[1].strip()
     assert typed("modify", job, "--time", "2-12")[0] == 0
-    assert limit_of(typed, job) == 216000.0
+    assert parse_time_limit(typed, job) == 216000.0
     assert typed("modify", job, "--priority", "1")[0] == 0
-    assert limit_of(typed, job) == 216000.0
+    assert parse_time_limit(typed, job) == 216000.0
     assert typed("modify", job, "--time", "INFINITE")[0] == 0
-    assert limit_of(typed, job) is None
+    assert parse_time_limit(typed, job) is None
     typed("cancel", job)
 
 

@@ -120,7 +120,7 @@ def test_the_last_hours_end_at_the_last_event(hog: list[str], capsys: Capture) -
         (["--from", f"{DAY}12:00"], "--from: is not before the end"),
         (["--from", f"{DAY}09:00", "--to", f"{DAY}08:00"], "--from: is not before the end"),
         (["--max-owed", "-1"], "--max-owed: must be a number of hours"),
-        (["--max-under", "130%"], "--max-under: must be a part such as 20%"),
+        (["--max-under", "130%"], "--max-under: must be a fraction such as 20%"),
         (["--max-wait", "soon"], "--max-wait: must be"),
         (
             ["--max-wait", "12"],

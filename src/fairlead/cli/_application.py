@@ -1,9 +1,14 @@
 """The command ``fairlead``: find a verb, run it, and turn every failure into an exit status.
 
-Exit statuses: 0; 1: no certified answer, or a property or job failed; 2: unusable input, with one
-line on standard error; 130: interrupted; 141: standard output was closed.
+Exit statuses:
 
-Only the requested verb is imported, and it imports solvers and documents inside its function.
+- 0: success
+- 1: no certified answer, or a property, limit or job failed
+- 2: unusable input, with one line on standard error
+- 130: interrupted
+- 141: the reader of standard output has gone
+
+To start fast, only the requested verb is imported, and it imports solvers inside its function.
 """
 
 from __future__ import annotations
@@ -13,15 +18,15 @@ from importlib import import_module
 from itertools import takewhile
 from typing import NamedTuple
 
-from fairlead.cli._command_line import Parser, UsageFault, alike, help_of, read_words
+from fairlead.cli._command_line import Parser, UsageFault, alike, help_of, parse_words
 from fairlead.cli.main import INTERRUPTED
 from fairlead.cli.parameters import Option, Parameter, parameters_of
 from fairlead.cli.streams import (
     ReaderGoneError,
     StoppedError,
     complain,
+    describe_system_error,
     emit,
-    fault_of,
     log_on_standard_error,
     silence_standard_output,
 )
@@ -36,10 +41,10 @@ class Verb(NamedTuple):
     """A verb of the command line."""
 
     place: str  # ``package.module:function``; ``.module`` is in `fairlead.cli`
-    summary: str = ""  # for the help; the first line of the function's docstring when empty
+    summary: str = ""  # in lists of verbs; if empty, the first line of the docstring
 
     def load(self) -> Callable[..., int | None]:
-        """Import the function; raise InputError if a module of another package fails."""
+        """Import the verb's function; raise InputError if another package's module fails."""
         module, _, function = self.place.partition(":")
         try:
             found: Callable[..., int | None] = getattr(
@@ -56,7 +61,7 @@ class Verb(NamedTuple):
 
 
 class Group(NamedTuple):
-    """A word that further verbs follow, such as ``ray``."""
+    """A word before further verbs, such as ``ray``."""
 
     verbs: Mapping[str, Verb | Group]
     summary: str
@@ -67,10 +72,10 @@ class Group(NamedTuple):
 COMPUTING = {
     "allocate": Verb(".mechanisms:allocate", "Divide the cluster by one mechanism."),
     "audit": Verb(".audit:audit", "Check which fairness properties hold."),
-    "compare": Verb(
-        ".mechanisms:compare", "Divide the cluster by several mechanisms, side by side."
+    "compare": Verb(".mechanisms:compare", "Divide the cluster by several mechanisms."),
+    "dynamic": Verb(
+        ".mechanisms:dynamic", "Divide the cluster among users that arrive one by one."
     ),
-    "dynamic": Verb(".mechanisms:dynamic", "Divide among users that arrive one by one."),
     "explain": Verb(".explain:explain", "Explain why a job waits."),
     "fill": Verb(".fill:fill", "Fill the servers with whole tasks."),
     "mechanisms": Verb(
@@ -82,7 +87,7 @@ SERVING = {
     "serve": Verb(".serve:serve", "Run the scheduler as a service."),
     "worker": Verb(".worker:worker", "Run tasks of a service on this machine."),
     "token": Verb(".serve:token", "Add, list and remove tokens of a service."),
-    "completion": Verb(".completion:completion", "Print a script that completes words in a shell."),
+    "completion": Verb(".completion:completion", "Print a script for completion in a shell."),
 }
 CLIENTS = {  # clients of a running service; they import little, to start fast
     "submit": Verb(".submit:submit", "Submit a command as a job."),
@@ -97,9 +102,9 @@ CLIENTS = {  # clients of a running service; they import little, to start fast
     "when": Verb(".jobs:when", "Forecast when a job starts."),
     "users": Verb(".cluster:users", "List users of a service, or set a weight."),
     "servers": Verb(".cluster:servers", "List servers of a running service."),
-    "shares": Verb(".cluster:shares", "Show users' shares beside the fair ones."),
-    "top": Verb(".top:top", "Show shares, servers and jobs, kept up to date."),
-    "what-if": Verb(".cluster:what_if", "Try other weights, servers or quotas."),
+    "shares": Verb(".cluster:shares", "Compare users' shares with the fair ones."),
+    "top": Verb(".top:top", "Show shares, servers and jobs live."),
+    "what-if": Verb(".cluster:what_if", "Compute shares under other weights, servers or quotas."),
     "drain": Verb(".cluster:drain", "Drain a server: start no more tasks on it."),
     "history": Verb(".cluster:history", "Show hours used by month and user."),
 }
@@ -108,7 +113,7 @@ RAY = {
     "stop": Verb(".ray:stop", "Stop the dispatcher; running tasks go on."),
     "status": Verb(".ray:status", "Show the dispatcher and its policy."),
     "submit": Verb(".ray:submit", "Queue a driver, and run it in your turn."),
-    "shares": Verb(".ray:shares", "Show users' shares beside the fair ones."),
+    "shares": Verb(".ray:shares", "Compare users' shares with the fair ones."),
     "explain": Verb(".ray:explain", "Explain why a job waits."),
     "jobs": Verb(".ray:list_jobs", "List jobs of a Ray cluster."),
     "cancel": Verb(".ray:cancel", "Cancel jobs, and end their running tasks."),
@@ -118,7 +123,7 @@ RAY = {
 TRACE = {
     "info": Verb(".trace:info", "Describe a trace."),
     "generate": Verb(".trace:generate", "Generate a day like one of Google's in 2011."),
-    "audit": Verb(".trace_audit:audit", "Compare what users held with their fair shares."),
+    "audit": Verb(".trace_audit:audit", "Compare users' shares in a log with the fair ones."),
     "convert": Verb(".trace:convert", "Convert a trace, also into a problem file."),
 }
 VERSION = Parameter("version", Option("--version", help="Show the version."))
@@ -128,7 +133,7 @@ FAIRLEAD = Group(
         **SERVING,
         **CLIENTS,
         "ray": Group(RAY, "Share a Ray cluster fairly."),
-        "trace": Group(TRACE, "Describe, convert and generate traces."),
+        "trace": Group(TRACE, "Describe, convert, generate and audit traces."),
     },
     "Divide a heterogeneous cluster fairly among its users, and prove the answer.",
     (VERSION,),
@@ -138,7 +143,7 @@ WITHOUT_LOGGING = (*CLIENTS, "explain")  # `logging` is slow to import
 
 
 def installed_verbs() -> dict[str, Verb]:
-    """Return the verbs of other packages' entry points; ours keep their names."""
+    """Return the verbs of other packages' entry points, except names of our own verbs."""
     from importlib.metadata import entry_points
 
     found = {
@@ -163,7 +168,7 @@ def run_command(words: Sequence[str]) -> int:
         complain(str(error))
         return UNUSABLE_INPUT
     except (OSError, MemoryError, OverflowError) as error:
-        complain(fault_of(error))
+        complain(describe_system_error(error))
         return UNUSABLE_INPUT
     except ReaderGoneError:
         silence_standard_output()
@@ -188,7 +193,7 @@ def _run(words: Sequence[str]) -> None:
 
             rest = with_address(rest)
         verb = _load(path, found, rest)
-        values = read_words(verb, _with_defaults(path, verb, rest))
+        values = parse_words(verb, _with_defaults(path, verb, rest))
     except UsageFault as fault:
         raise UsageFault(f"{fault} (see {path} --help)") from None
     if values is None:
@@ -198,13 +203,13 @@ def _run(words: Sequence[str]) -> None:
 
 
 def _load(path: str, found: Verb, rest: Sequence[str]) -> Callable[..., int | None]:
-    """Import the function of a verb, or of an installed verb for one of its options.
+    """Import the function of a verb, or the function that another package has for an option of it.
 
-    Another package adds such a verb under the name of ours and the option: ``audit --random``.
+    Such an entry point is named by the verb and the option, as in ``audit --random``.
     """
     verb = found.load()
     words = path.removeprefix("fairlead ")
-    if words in WITHOUT_LOGGING:  # their words may be a user's command
+    if words in WITHOUT_LOGGING:  # later words may be a command of the user
         return verb
     known = {"--help", *(name for each in parameters_of(verb) for name in each.spellings)}
     for option in (word.partition("=")[0] for word in rest if word.startswith("--")):
@@ -216,7 +221,7 @@ def _load(path: str, found: Verb, rest: Sequence[str]) -> Callable[..., int | No
 
 
 def _with_defaults(path: str, verb: Callable[..., object], words: Sequence[str]) -> Sequence[str]:
-    """Return the words of a client command after those of its script and the configuration."""
+    """Insert the options of the script and of the configuration file before a client's words."""
     name = path.removeprefix("fairlead ")
     typed = {word.partition("=")[0] for word in takewhile(lambda word: word != "--", words)}
     if name not in WITHOUT_LOGGING or "--help" in typed:
@@ -236,7 +241,7 @@ def _with_defaults(path: str, verb: Callable[..., object], words: Sequence[str])
 
 
 def find_verb(words: Sequence[str]) -> tuple[str, Verb | Group, list[str]]:
-    """Return the verb or group that the first words name: its full name, itself, later words."""
+    """Find the verb or group of the first words; return its full name, itself, and later words."""
     path, found, rest = "fairlead", FAIRLEAD, list(words)
     while rest and rest[0] in found.verbs:
         word = rest.pop(0)
@@ -252,7 +257,7 @@ def find_verb(words: Sequence[str]) -> tuple[str, Verb | Group, list[str]]:
 
 
 def _show_group(path: str, group: Group, rest: Sequence[str]) -> None:
-    """Print the help of a group, or the version; raise `UsageFault` for other words."""
+    """Print a group's help, or the version; raise `UsageFault` for other words."""
     if group is FAIRLEAD:
         group = group._replace(verbs={**group.verbs, **installed_verbs()})
     parser = Parser(group.options)
@@ -274,7 +279,7 @@ def _show_group(path: str, group: Group, rest: Sequence[str]) -> None:
 
 
 def _summary(entry: Verb | Group) -> str:
-    """Return the summary of a verb or a group, or the reason why it cannot be loaded."""
+    """Return a verb's or group's summary, or the reason why the verb cannot be loaded."""
     if entry.summary or isinstance(entry, Group):
         return entry.summary
     try:

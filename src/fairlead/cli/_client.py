@@ -1,4 +1,4 @@
-"""Options, checks and the connection of client verbs of a running service."""
+"""What clients of a running service share: options, checks, and the connection."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
-from fairlead.cli.options import pairs_of
+from fairlead.cli.options import parse_pairs
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import complain, log_on_standard_error
 from fairlead.errors import InputError
@@ -24,14 +24,16 @@ Row = dict[str, Any]
 Service = Annotated[
     str | None,
     Option(
-        "--server", metavar="URL", help="The service. [default: FAIRLEAD_SERVER, or this machine]"
+        "--server",
+        metavar="URL",
+        help="Address of the service. [default: FAIRLEAD_SERVER, or this machine]",
     ),
 ]
-JobArgument = Annotated[str, Argument(metavar="JOB", help="Id of the job, as submit prints it.")]
+JobArgument = Annotated[str, Argument(metavar="JOB", help="Id of the job, as printed by submit.")]
 JobArguments = Annotated[list[str], Argument(metavar="JOB...", help="Ids of jobs.")]
 
 RAY_PREFIX = "ray:"  # precedes the address of a Ray cluster with a dispatcher
-# Fields that an answer may lack, with their default values.
+# Fields that an answer of an older service may lack, with default values.
 OPTIONAL_JOB_FIELDS: Row = {"command": None, "shortened": []}
 OPTIONAL_FORECAST_FIELDS: Row = {
     "starts": None,
@@ -47,7 +49,10 @@ OPTIONAL_FORECAST_FIELDS: Row = {
 
 @contextmanager
 def client(server: str | None) -> Iterator[PlainClient]:
-    """Open a client of a service; an answer without a needed field is another version's."""
+    """Open a client of a service, or of a dispatcher in Ray.
+
+    An answer without a required field raises the error for a service of another version.
+    """
     exchange = None
     if server is not None and server.startswith(RAY_PREFIX):
         log_on_standard_error()
@@ -55,7 +60,9 @@ def client(server: str | None) -> Iterator[PlainClient]:
 
         exchange = RayExchange(running_dispatcher(server.removeprefix(RAY_PREFIX) or None))
         server = None
-    report = complain if sys.stderr.isatty() else lambda _: None  # in scripts a failure is one line
+    report = (
+        complain if sys.stderr.isatty() else lambda _: None
+    )  # a script gets one line per failure
     with PlainClient(server, None, exchange, report) as service:
         try:
             yield service
@@ -63,7 +70,7 @@ def client(server: str | None) -> Iterator[PlainClient]:
             raise other_version(200, service.url) from fault
 
 
-def where_of(texts: list[str] | None) -> dict[str, str] | list[str] | None:
+def parse_where(texts: list[str] | None) -> dict[str, str] | list[str] | None:
     """Parse ``--where`` into labels or names of servers; raise InputError for a mix."""
     if not texts:
         return None
@@ -71,11 +78,11 @@ def where_of(texts: list[str] | None) -> dict[str, str] | list[str] | None:
         return texts
     if not all("=" in text for text in texts):
         raise InputError("takes labels or names of servers, not both", "--where")
-    return pairs_of(texts, "--where")
+    return parse_pairs(texts, "--where")
 
 
-def amount_of(text: str) -> float | str:
-    """Parse an amount; one with a unit stays text."""
+def parse_amount(text: str) -> float | str:
+    """Parse an amount; return an amount with a unit as text."""
     try:
         return typed_number(text)
     except ValueError:
@@ -83,12 +90,12 @@ def amount_of(text: str) -> float | str:
 
 
 def gpus_of(number: float | None) -> float | None:
-    """Return a number of GPUs as services of all versions read it: whole ones as an integer."""
+    """Return a number of GPUs, a whole one as an integer, as older services require."""
     return number if number is None or number != int(number) else int(number)
 
 
 def environment(clean: bool) -> dict[str, str]:
-    """Return this process's environment, without the token and values that JSON cannot hold."""
+    """Return this process's environment, without the token and what JSON cannot hold; or none."""
     if clean:
         return {}
     return {
@@ -112,7 +119,7 @@ def check_fields(kind: type[BaseModel], given: Row, options: Mapping[str, str]) 
         kind.model_validate(given)
     except ValidationError as faults:
         first = faults.errors()[0]
-        # Without a place, the fault is of the whole request.
+        # An error without a location is about the whole request.
         field, *inner = [str(part) for part in first["loc"] if part != "[key]"] or [""]
         is_item = options and inner[:1] and inner[0].isdigit()
         place = ".".join([options.get(field, field), *(inner[1:] if is_item else inner)])
@@ -123,7 +130,7 @@ def check_fields(kind: type[BaseModel], given: Row, options: Mapping[str, str]) 
 
 
 def _outside(text: str, pattern: str) -> str:
-    """Describe the first character that a pattern forbids, and the allowed ones."""
+    """Describe the first character that a pattern forbids, and the allowed characters."""
     from fairlead.service.messages import ALLOWED
 
     if pattern == JOB_ID:

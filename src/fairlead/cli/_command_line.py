@@ -21,11 +21,11 @@ from fairlead.errors import InputError
 from fairlead.model.quantity import show, typed_number
 
 HELP = Parameter("help", Option("--help", help="Show this message and exit."))
-VERBATIM = "\b\n"  # begins a paragraph of a docstring that the help does not wrap
+VERBATIM = "\b\n"  # starts a paragraph of a docstring whose lines the help keeps
 
 
 class UsageFault(InputError):
-    """Words that a verb does not take."""
+    """A command line that a verb does not accept."""
 
 
 class _Option(optparse.Option):
@@ -43,7 +43,7 @@ class _Option(optparse.Option):
         self._parameter = parameter
 
     def check_value(self, _: str, value: str) -> object:
-        return _read(self._parameter, value)
+        return _parse_value(self._parameter, value)
 
 
 class Parser(optparse.OptionParser):
@@ -74,8 +74,8 @@ def alike(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {found[0]}?" if found else ""
 
 
-def read_words(verb: Callable[..., object], words: Sequence[str]) -> dict[str, object] | None:
-    """Return the arguments of a verb, or None for ``--help``."""
+def parse_words(verb: Callable[..., object], words: Sequence[str]) -> dict[str, object] | None:
+    """Parse words into the arguments of a verb, or None for ``--help``; raise `UsageFault`."""
     if "--help" in takewhile(lambda word: word != "--", words):
         return None
     parameters = parameters_of(verb)
@@ -85,7 +85,7 @@ def read_words(verb: Callable[..., object], words: Sequence[str]) -> dict[str, o
         values[each.name] = each.default
         if isinstance(each.declared, Argument):
             count = len(left) if each.is_list else 1
-            found, left = [_read(each, text) for text in left[:count]], left[count:]
+            found, left = [_parse_value(each, text) for text in left[:count]], left[count:]
             if found:
                 values[each.name] = found if each.is_list else found[0]
         elif (given := getattr(options, each.name)) is not None:
@@ -98,7 +98,8 @@ def read_words(verb: Callable[..., object], words: Sequence[str]) -> dict[str, o
     return arguments_of(verb, values)
 
 
-def _read(parameter: Parameter, text: str) -> object:
+def _parse_value(parameter: Parameter, text: str) -> object:
+    """Parse the value of a parameter; raise `UsageFault` for a wrong type or bound."""
     kind, declared = parameter.kind, parameter.declared
     if kind is Path and not text:
         raise UsageFault(f"invalid value for {parameter.title}: must be a path, not {show(text)}")
@@ -127,9 +128,9 @@ def help_of(
     rows: Mapping[str, str],
     parameters: Sequence[Parameter],
 ) -> str:
-    """Format the help of the verb or group `path`.
+    """Format the help of a verb or group, by its full name `path`.
 
-    Paragraphs of `texts` come first, then `rows` and arguments below a heading, then options.
+    The paragraphs of `texts` come first, then `rows` and arguments below `heading`, then options.
     """
     from inspect import cleandoc
     from shutil import get_terminal_size
@@ -137,11 +138,11 @@ def help_of(
 
     arguments = {p.spellings[0]: p for p in parameters if isinstance(p.declared, Argument)}
     rows = {**rows, **{name: p.explanation for name, p in arguments.items()}}
-    places = [name if p.default is REQUIRED else f"[{name}]" for name, p in arguments.items()]
+    usage = [name if p.default is REQUIRED else f"[{name}]" for name, p in arguments.items()]
     if heading == "Commands":
-        places.append("COMMAND [ARGS]...")
+        usage.append("COMMAND [ARGS]...")
     width = max(50, min(78, get_terminal_size().columns - 2))
-    parts = [" ".join(["Usage:", path, "[OPTIONS]", *places])]
+    parts = [" ".join(["Usage:", path, "[OPTIONS]", *usage])]
     for paragraph in "\n\n".join(cleandoc(text) for text in texts if text).split("\n\n"):
         lines_kept = paragraph.removeprefix(VERBATIM)
         text = fill(paragraph, width - 2) if lines_kept == paragraph else lines_kept

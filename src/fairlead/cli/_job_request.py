@@ -1,4 +1,4 @@
-"""Options of a job and its request, for the verbs that submit jobs."""
+"""Options of the verbs that submit jobs, and the requests made from them."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from typing import Annotated
 from fairlead.cli._client import (
     RAY_PREFIX,
     Row,
-    amount_of,
     check_fields,
     environment,
     gpus_of,
-    where_of,
+    parse_amount,
+    parse_where,
 )
-from fairlead.cli.options import is_bare_number, limit_of, pairs_of
+from fairlead.cli.options import is_bare_number, parse_pairs, parse_time_limit
 from fairlead.cli.parameters import Option
 from fairlead.cli.streams import complain
 from fairlead.errors import FairleadError, InputError
 from fairlead.service.client import calls
 from fairlead.service.client.plain_client import PlainClient
 
-OPTIONS = {  # of the verbs, by field
+OPTIONS = {  # names in error messages, by field of a request
     "command": "COMMAND",
     "user": "--user",
     "name": "--name",
@@ -47,19 +47,24 @@ OPTIONS = {  # of the verbs, by field
 
 @dataclass(frozen=True)
 class TaskOptions:
-    """Options about the amounts and the servers of a task."""
+    """Options on the resources and servers of a task."""
 
     cpu: Annotated[
-        str | None, Option("--cpu", "-c", metavar="CORES", help="Cores of a task: 4, or 500m.")
+        str | None, Option("--cpu", "-c", metavar="CORES", help="Cores of each task: 4, or 500m.")
     ] = None
     memory: Annotated[
         str | None,
-        Option("--memory", "-m", metavar="AMOUNT", help="Memory of a task: GiB, or 512Mi."),
+        Option("--memory", "-m", metavar="AMOUNT", help="Memory of each task: GiB, or 512Mi."),
     ] = None
     gpu: Annotated[
         float | None,
         Option(
-            "--gpu", "-g", min=0, max=100_000, metavar="N", help="GPUs of a task; 0.5 shares one."
+            "--gpu",
+            "-g",
+            min=0,
+            max=100_000,
+            metavar="N",
+            help="GPUs of each task: a whole number, or a fraction of one.",
         ),
     ] = None
     where: Annotated[
@@ -68,23 +73,23 @@ class TaskOptions:
             "--where",
             "-w",
             metavar="KEY=VALUE",
-            help="Only on servers with this label, or of this name; repeatable: all labels must "
-            "match.",
+            help="Run only on servers with this label, or with this name. Repeatable: a server "
+            "needs all labels.",
         ),
     ] = None
 
     def amounts(self) -> Row:
-        """Return the requested amounts; None for absent ones."""
+        """Return the requested amount of each resource; None if absent."""
         return {
-            "cpu": None if self.cpu is None else amount_of(self.cpu),
-            "memory": None if self.memory is None else amount_of(self.memory),
+            "cpu": None if self.cpu is None else parse_amount(self.cpu),
+            "memory": None if self.memory is None else parse_amount(self.memory),
             "gpu": gpus_of(self.gpu),
         }
 
 
 @dataclass(frozen=True)
 class RequestOptions(TaskOptions):
-    """Options of a request that can be changed while the job waits."""
+    """Options that `modify` can change while the job waits."""
 
     time: Annotated[
         str | None,
@@ -92,20 +97,21 @@ class RequestOptions(TaskOptions):
             "--time",
             "-t",
             metavar="T",
-            help="Time limit of a task: 90m, 2h, 1:30:00, 2-12, UNLIMITED; 90 is 90 seconds.",
+            help="Time limit of each task: 90m, 2h, 1:30:00, 2-12 or UNLIMITED; 90 is 90 seconds.",
         ),
     ] = None
     priority: Annotated[
-        int | None, Option(metavar="N", help="Priority among your own jobs; higher starts earlier.")
+        int | None,
+        Option(metavar="N", help="Priority among your own jobs; higher ones start earlier."),
     ] = None
 
     def request(self) -> Row:
-        """Return the fields of a request; None for absent ones."""
+        """Return the fields of a request; None if absent."""
         return {
             **self.amounts(),
-            "where": where_of(self.where),
+            "where": parse_where(self.where),
             "priority": self.priority,
-            "time_limit": None if self.time is None else limit_of(self.time, "--time"),
+            "time_limit": None if self.time is None else parse_time_limit(self.time, "--time"),
         }
 
 
@@ -114,21 +120,31 @@ class JobOptions(RequestOptions):
     """Options of a job of one command."""
 
     user: Annotated[
-        str | None, Option("--user", "-u", metavar="USER", help="[default: your account]")
+        str | None,
+        Option("--user", "-u", metavar="USER", help="Submit as this user. [default: your account]"),
     ] = None
     after: Annotated[
         list[str] | None,
-        Option("--after", metavar="JOB", help="Start after this job has finished."),
+        Option(
+            "--after", metavar="JOB", help="Start only after this job has finished; repeatable."
+        ),
     ] = None
-    name: Annotated[str | None, Option("--name", metavar="NAME", help="Name in lists.")] = None
+    name: Annotated[
+        str | None, Option("--name", metavar="NAME", help="Name of the job in lists.")
+    ] = None
     chdir: Annotated[
         str | None,
         Option(
-            "--chdir", metavar="FOLDER", help="Working folder, except as nobody. [default: here]"
+            "--chdir",
+            metavar="FOLDER",
+            help="Working folder, unless run as nobody. [default: here]",
         ),
     ] = None
     env: Annotated[
-        list[str] | None, Option("--env", metavar="NAME=VALUE", help="Also set this variable.")
+        list[str] | None,
+        Option(
+            "--env", metavar="NAME=VALUE", help="Also set this environment variable; repeatable."
+        ),
     ] = None
     clean: Annotated[bool, Option("--clean-env", help="Do not pass on your environment.")] = False
     checkpoint_signal: Annotated[
@@ -136,14 +152,15 @@ class JobOptions(RequestOptions):
         Option(
             "--checkpoint-signal",
             metavar="SIGNAL",
-            help="TERM, INT, HUP, USR1 or USR2: for a preempted task, which runs again.",
+            help="Signal that asks a preempted task to save its state: TERM, INT, HUP, USR1 or "
+            "USR2.",
         ),
     ] = None
-    shell: Annotated[bool, Option("--shell", help="COMMAND is one line for /bin/sh.")] = False
+    shell: Annotated[bool, Option("--shell", help="Run COMMAND as one line of /bin/sh.")] = False
 
     def request_of(self, command: Sequence[str], **others: object) -> Row:
-        """Return the request of a job; absent values are left out."""
-        variables = pairs_of(self.env or [], "--env", may_be_empty=True)
+        """Return the request of a job, without absent fields."""
+        variables = parse_pairs(self.env or [], "--env", may_be_empty=True)
         given: Row = {
             "command": ["/bin/sh", "-c", " ".join(command)] if self.shell else list(command),
             "user": self.user,
@@ -161,17 +178,20 @@ class JobOptions(RequestOptions):
 def submit_jobs(
     service: PlainClient, rows: list[Row], server: str | None, file: Path | None = None
 ) -> list[str]:
-    """Submit jobs, in their own users' names or this account's; return their ids.
+    """Submit jobs, those without a user as this account's; return their ids.
 
-    The service checks them, as importing the checks is slow. They are checked here before several
-    requests, and after a refusal, to name the option or the place in a file.
+    Normally only the service checks the jobs, as importing the checks is slow. They are checked
+    here before they are sent in several requests, and after a refusal, so that the error names the
+    option or the place in the file.
+    Raises InputError for unusable jobs.
     """
     _name_users(rows, file, server)
     try:
-        parts = list(calls.parts_of(rows))
-        if len(parts) > 1 or [json.loads(text) for part in parts for text in part] != rows:
-            _check(rows, file)  # YAML has values that JSON lacks
-        return service.submit(parts)
+        requests = list(calls.parts_of(rows))
+        is_json = [json.loads(text) for texts in requests for text in texts] == rows
+        if len(requests) > 1 or not is_json:  # YAML has values that JSON lacks
+            _check(rows, file)
+        return service.submit(requests)
     except FairleadError:
         _check(rows, file)
         raise
@@ -181,15 +201,15 @@ def submit_jobs(
 
 
 def absent_servers(service: PlainClient, row: Row) -> list[str]:
-    """Return the servers that a job names and that are not there."""
+    """Return the servers that a job names but the service does not have."""
     if not isinstance(row.get("where"), list):
         return []
-    there = {found["name"] for found in service.ask(calls.SERVERS)["servers"]}
-    return sorted(set(row["where"]) - there)
+    present = {found["name"] for found in service.ask(calls.SERVERS)["servers"]}
+    return sorted(set(row["where"]) - present)
 
 
 def warn(absent: Sequence[str], time: str | None) -> None:
-    """Warn of absent servers, and that a bare number is seconds; Slurm takes it for minutes."""
+    """Warn of absent servers, and of a bare number in --time: seconds, in Slurm minutes."""
     for missing in absent:
         complain(f"there is no server {missing!r:.60} now; write a label as KEY=VALUE")
     if time is not None and is_bare_number(time):
@@ -200,7 +220,7 @@ def _name_users(rows: Sequence[Row], file: Path | None, server: str | None) -> N
     """Fill in the account's name for jobs without a user; refuse root, which no worker runs."""
     nameless = [k for k, row in enumerate(rows) if "user" not in row]
     in_ray = server is not None and server.startswith(RAY_PREFIX)
-    has_token = bool(os.environ.get("FAIRLEAD_TOKEN"))  # it names the user
+    has_token = bool(os.environ.get("FAIRLEAD_TOKEN"))  # the token determines the user
     if nameless and os.getuid() == 0 and not (in_ray or has_token):
         _check(rows, file)
         place = "--user" if file is None else f"jobs[{nameless[0]}].user"

@@ -14,8 +14,8 @@ from fairlead.cli.parameters import Parameter
 from fairlead.cli.streams import complain
 from fairlead.errors import InputError
 
-LARGEST_HEAD = 2**20  # bytes of a script that are read
-OURS, SLURMS = "#FAIRLEAD", "#SBATCH"
+LARGEST_HEAD = 2**20  # bytes read from a script
+FAIRLEAD, SBATCH = "#FAIRLEAD", "#SBATCH"
 SHELL = "/bin/sh"
 LONG_NAMES = {
     "-J": "--job-name",
@@ -30,12 +30,12 @@ LONG_NAMES = {
     "-G": "--gpus",
 }
 _MEMORY = re.compile(r"([1-9][0-9]*)([KMGT]?)B?", re.IGNORECASE)
-# A model of GPUs, and their number.
+# An optional model of GPU, and a number.
 _GPUS = re.compile(r"(?:([A-Za-z][^:,]*):)?([0-9]+)")
 _GRES = re.compile(r"gpu(?::([A-Za-z][^:,]*))?(?::([0-9]+))?")
 GPU_OPTIONS = ("--gpus", "--gpus-per-task", "--gpus-per-node", "--gres")
-# Without these a job would do other work than its script says, or with too little.
-NEEDED = (
+# An untranslated one of these is an error: the job would do other work, or lack resources.
+ESSENTIAL = (
     "--array",
     "--dependency",
     "--ntasks",
@@ -49,7 +49,7 @@ HINTS = {
     "--mem": "; write an amount, such as 16G",
     "--mem-per-cpu": "; write an amount, such as 4G",
 }
-# Options of `submit` that are no part of a job.
+# Fields of the options of `submit` that describe no job, which a directive cannot set.
 REFUSED = frozenset({"script", "file", "server", "as_json", "waits"})
 _ARRAY = re.compile(r"0-([0-9]+)(?::1)?(?:%([0-9]+))?")
 _AFTER = re.compile(r"afterok((?::[0-9]+)+)")
@@ -58,17 +58,17 @@ _AFTER = re.compile(r"afterok((?::[0-9]+)+)")
 def directives_before(
     words: Sequence[str], script: Path, parameters: Sequence[Parameter]
 ) -> list[str]:
-    """Return a command line after the words that a script's directives give it.
+    """Insert the options in a script's directives before the words of a command line.
 
-    Names options of ``sbatch`` without a counterpart on standard error. Raises InputError, with
-    the line, for a directive that cannot be read.
+    Options of ``sbatch`` that cannot be translated are named on standard error. Raises InputError
+    for an unreadable directive, with its line, or an essential option without a counterpart.
     """
-    ours, slurms = [], []
+    fairlead_words, sbatch_words = [], []
     for number, prefix, text in _directives(script):
         try:
             found = shlex.split(text, comments=True)
-            if prefix == SLURMS:
-                slurms += found
+            if prefix == SBATCH:
+                sbatch_words += found
                 continue
             options, left = Parser(parameters).parse_args(list(found))
             if any(getattr(options, name) for name in REFUSED):
@@ -78,30 +78,33 @@ def directives_before(
         except (ValueError, UsageFault) as fault:
             why = fault.fault if isinstance(fault, UsageFault) else str(fault).lower()
             raise InputError(why, f"line {number}", str(script)) from None
-        ours += found
-    for name, _ in _options(slurms):
+        fairlead_words += found
+    for name, _ in _options(sbatch_words):
         if not name.startswith("-"):
-            raise InputError(f"takes options, not {name!r}", SLURMS, str(script))
-    translated, others = translate_sbatch(slurms)
+            raise InputError(f"takes options, not {name!r}", SBATCH, str(script))
+    translated, others = translate_sbatch(sbatch_words)
     for each in others:
         name = each.partition("=")[0]
-        if name in NEEDED or each.startswith("--gres=gpu"):
+        if name in ESSENTIAL or each.startswith("--gres=gpu"):
             hint = HINTS.get(name, "")
-            raise InputError(f"{each} has no counterpart here{hint}", SLURMS, str(script))
+            raise InputError(f"{each} has no counterpart here{hint}", SBATCH, str(script))
     if others:
-        complain(f"{script}: no counterpart of {', '.join(others)}; the job does without")
-    return ["--name", script.name, *translated, *ours, *words]
+        complain(f"{script}: no counterpart of {', '.join(others)}; the job runs without")
+    return ["--name", script.name, *translated, *fairlead_words, *words]
 
 
 def command_of(script: Path) -> list[str]:
-    """Return the words that run a script by the program in its first line, or by a shell."""
+    """Return the command that runs a script by the program in its first line, or by a shell."""
     first = _head(script).partition("\n")[0]
     program = first[2:].strip().split(maxsplit=1) if first.startswith("#!") else [SHELL]
     return [*(program or [SHELL]), str(script.absolute())]
 
 
 def translate_sbatch(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the options of ``submit`` for options of ``sbatch``, and those without any."""
+    """Translate options of ``sbatch`` into options of ``submit``.
+
+    Returns the options of ``submit``, and the options of ``sbatch`` without a counterpart.
+    """
     found: dict[str, str] = {}
     others: list[str] = []
     for name, value in _options(words):
@@ -113,8 +116,8 @@ def translate_sbatch(words: Sequence[str]) -> tuple[list[str], list[str]]:
             more = _memory(value, int(cores))
         else:
             more = COUNTERPARTS[name](value) if name in COUNTERPARTS else None
-        form = _GRES if name == "--gres" else _GPUS
-        if name in GPU_OPTIONS and (gpus := form.fullmatch(value)) and gpus[1]:
+        pattern = _GRES if name == "--gres" else _GPUS
+        if name in GPU_OPTIONS and (gpus := pattern.fullmatch(value)) and gpus[1]:  # a model
             others.append(f"{gpus[1]} in {name}={value}")
         if more is None:
             others.append(f"{name}={value}" if name in COUNTERPARTS else name)
@@ -130,11 +133,12 @@ def _directives(script: Path) -> Iterator[tuple[int, str, str]]:
         if text and not text.startswith("#"):
             return
         prefix, *rest = text.split(maxsplit=1) or [""]
-        if prefix in (OURS, SLURMS):
+        if prefix in (FAIRLEAD, SBATCH):
             yield number, prefix, "".join(rest)
 
 
 def _head(script: Path) -> str:
+    """Read the head of a script; raise InputError unless it is a text file with Unix line ends."""
     try:
         with os.fdopen(os.open(script, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
             is_file = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
@@ -164,12 +168,16 @@ def _options(words: Sequence[str]) -> Iterator[tuple[str, str]]:
         yield name, value
 
 
+# Each function below returns options of `submit` for the value of an option of `sbatch`, or None if
+# `submit` has no counterpart.
+
+
 def _one(value: str) -> list[str] | None:
     return [] if value == "1" else None
 
 
 def _memory(value: str, cores: int = 1) -> list[str] | None:
-    """Translate an amount in MiB, or with a unit, that each of some cores has."""
+    """Translate an amount, by default in MiB, multiplied by a number of cores."""
     found = _MEMORY.fullmatch(value)
     if found is None:
         return None

@@ -8,7 +8,7 @@
     [submit]
     memory = "4Gi"
 
-Typed options come after those of the file, and environment variables before its service.
+Typed options override those of the file; environment variables override its service and token.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ def settings_before(
     parameters: Sequence[Parameter] | None,
     verbs: Collection[str],
 ) -> list[str]:
-    """Return a command line after the words that the configuration file gives a verb.
+    """Insert the options that the configuration file has for `verb` before `words`.
 
-    Without `parameters` the file's options are left out. Sets FAIRLEAD_SERVER and FAIRLEAD_TOKEN if
-    the file names them and the environment does not. Raises InputError for settings that no command
-    has.
+    If `parameters` is None, no options are inserted. Sets FAIRLEAD_SERVER and FAIRLEAD_TOKEN if the
+    file names them and the environment does not. Raises InputError for unknown settings; `verbs`
+    are the known ones.
     """
     path = settings_file()
     if not path.is_file():
@@ -79,13 +79,13 @@ def _read(path: Path) -> dict[str, object]:
 
 
 def _set_environment(settings: Mapping[str, object], is_elsewhere: bool) -> None:
-    """Set the service and the token, unless another service is asked."""
+    """Set the service and the token, unless the command names another service."""
     server, token_file = (settings.get(name, "") for name in (SERVER, TOKEN_FILE))
     for name, value in ((SERVER, server), (TOKEN_FILE, token_file)):
         if not isinstance(value, str):
             raise InputError("must be text", name)
     if os.environ.get("FAIRLEAD_SERVER", server) not in ("", server) or is_elsewhere:
-        return  # the token is for the file's service alone
+        return  # the token is only for the file's service
     if server:
         os.environ["FAIRLEAD_SERVER"] = str(server)
     if token_file and not os.environ.get("FAIRLEAD_TOKEN"):
@@ -95,10 +95,10 @@ def _set_environment(settings: Mapping[str, object], is_elsewhere: bool) -> None
 
 
 def _words(name: str, value: object, parameters: Sequence[Parameter]) -> list[str]:
-    """Return the words of an option with a value of the file, or of a list with several."""
+    """Return a setting as words of a command line: one per value of a list."""
     spelling = f"--{name}"
     if spelling in REFUSED:
-        raise InputError("is typed with each job", spelling)
+        raise InputError("must be typed with each command", spelling)
     found = [
         each
         for each in parameters

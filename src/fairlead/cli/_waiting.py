@@ -1,4 +1,4 @@
-"""Wait for jobs with a progress bar, and copy the output of a running one to this terminal."""
+"""Wait for jobs with a progress bar; copy the output of a running job to this terminal."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from fairlead.service.client.plain_client import (
     is_over,
 )
 
-BAR_SECONDS = 1.0  # between two states of the progress bar
-SHORTEST_PAUSE, LONGEST_PAUSE = 0.1, 1.0  # between two looks for new output
-MUCH = 2**18  # bytes of a full piece of output, after which there is no pause
-QUIET_SECONDS = 2.0  # before a message on the terminal that the job waits
+BAR_SECONDS = 1.0  # between updates of the progress bar
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.1, 1.0  # seconds between two requests for new output
+FULL_PIECE = 2**18  # bytes of output; after such a piece the next is requested at once
+QUIET_SECONDS = 2.0  # until the terminal shows that the job waits
 STREAMS = ("stdout", "stderr")
 # The terminal's Ctrl-C, `kill` of this command, and the end of its terminal.
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -31,10 +31,11 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def wait_for(
     service: PlainClient, jobs: Sequence[str], seconds: float | None = None
 ) -> tuple[int, list[Row]]:
-    """Wait until jobs are over, at most some seconds.
+    """Wait until jobs are over, but at most `seconds`; return an exit status and the jobs.
 
-    Returns the status of the last job that did not finish, or 0, and the jobs. A cancelled job
-    counts as 1, and so does a job that is not over.
+    The status is that of the last job in `jobs` with a status other than 0, else 0. A cancelled or
+    unfinished job has status 1.
+    Raises StoppedError on an interruption.
     """
     deadline = None if seconds is None else time.monotonic() + seconds
     try:
@@ -51,7 +52,7 @@ def wait_for(
 
 
 def report_end(row: Row) -> int:
-    """Return the exit status of a job that is over, or 1; say what its status does not."""
+    """Return a job's exit status, 1 if it has none, and print the reason for its end."""
     state, reason = row["state"], row["reason"]
     if state not in ("finished", "failed"):
         complain(f"job {row['id']} is {state}{f': {reason}' if reason else ''}")
@@ -61,6 +62,7 @@ def report_end(row: Row) -> int:
 
 
 def _wait(service: PlainClient, job: str, deadline: float | None) -> Row:
+    """Return a job once it is over, or at the deadline."""
     left = None if deadline is None else max(0.0, deadline - time.monotonic())
     row: Row = service.wait(job, left)
     return row
@@ -72,6 +74,7 @@ def _wait_with_bar(
     deadline: float | None,
     report: Callable[[int, int], None],
 ) -> list[Row]:
+    """Return the jobs once they are over, or at the deadline, and report their ended tasks."""
     rows = {job: service.ask(calls.job(job)) for job in jobs}
     total = sum(row["tasks"] for row in rows.values())
     for job in jobs:
@@ -87,7 +90,7 @@ def _wait_with_bar(
 
 @contextmanager
 def interruptions() -> Iterator[list[int]]:
-    """Collect the first interruption in a list; later ones raise `KeyboardInterrupt`.
+    """Collect the first interrupting signal in a list; later ones raise `KeyboardInterrupt`.
 
     Ignored signals, as after ``nohup``, stay ignored.
     """
@@ -112,11 +115,12 @@ def interruptions() -> Iterator[list[int]]:
 def stream_output(service: PlainClient, job: str, interrupted: Sequence[int]) -> int:
     """Copy the output of a job of one task until it ends; return its exit status.
 
-    Once `interrupted` has an entry, the job gets SIGINT.
+    Sends the job SIGINT once `interrupted` has an entry.
+    Raises StoppedError on a second interruption.
     """
     output = _Output(service, job)
     begun, pause = time.monotonic(), SHORTEST_PAUSE
-    is_stopped = is_told = False
+    is_stopped = is_reported = False
     row: Row = service.ask(calls.wait(job, pause), OUTAGE_PATIENCE)
     try:
         while True:
@@ -127,12 +131,12 @@ def stream_output(service: PlainClient, job: str, interrupted: Sequence[int]) ->
             copied = output.copy(row["attempts"], is_last=ends)
             if ends:
                 break
-            if row["state"] == "pending" and not is_told:
-                is_told = time.monotonic() - begun > QUIET_SECONDS
-                if is_told and sys.stderr.isatty():
+            if row["state"] == "pending" and not is_reported:
+                is_reported = time.monotonic() - begun > QUIET_SECONDS
+                if is_reported and sys.stderr.isatty():
                     complain(f"job {job} waits; fairlead explain {job} says why")
             if copied:
-                pause = 0.0 if copied >= MUCH else SHORTEST_PAUSE
+                pause = 0.0 if copied >= FULL_PIECE else SHORTEST_PAUSE
             else:
                 pause = min(max(1.5 * pause, SHORTEST_PAUSE), LONGEST_PAUSE)
             row = service.ask(calls.wait(job, pause), OUTAGE_PATIENCE)
@@ -147,7 +151,7 @@ def stream_output(service: PlainClient, job: str, interrupted: Sequence[int]) ->
 
 
 class _Output:
-    """The output of a job's only task, and how much of it was copied."""
+    """Copy the output of a job's only task, and count the copied bytes of each stream."""
 
     def __init__(self, service: PlainClient, job: str) -> None:
         self._service, self._job = service, job
@@ -155,7 +159,7 @@ class _Output:
         self._copied = dict.fromkeys(STREAMS, 0)  # bytes
 
     def copy(self, attempt: int, *, is_last: bool) -> int:
-        """Copy new output, with `is_last` to its end; return the number of bytes."""
+        """Copy new output, or with `is_last` all the rest; return the number of bytes."""
         if attempt > self._attempt:
             if self._attempt:
                 complain(f"job {self._job} starts again: attempt {attempt}")
@@ -178,14 +182,14 @@ class _Output:
                 return self._copied[stream] - begun
             self._copied[stream] = write_piece(piece, offset, stream)
             is_end = piece["is_over"] and self._copied[stream] >= piece["size"]
-            if is_end or not is_last:  # between pieces, an interruption is passed on
+            if is_end or not is_last:  # return, so that the caller handles signals
                 return self._copied[stream] - begun
             if not piece["data"]:
                 time.sleep(SHORTEST_PAUSE)
 
 
 def write_piece(piece: Row, offset: int, stream: str) -> int:
-    """Write a piece of output that was asked for from an offset; return its end."""
+    """Write a piece of output that was requested from byte `offset` on; return its end."""
     from binascii import a2b_base64
 
     data = a2b_base64(piece["data"])

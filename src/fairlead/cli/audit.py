@@ -18,14 +18,14 @@ from fairlead.cli.options import (
     TreeFile,
     Weights,
     check_format,
-    numbers_of,
-    part_of,
+    parse_fraction,
+    parse_numbers,
     read_problem,
     table_text,
     title_of,
     with_weights_of,
 )
-from fairlead.cli.own_code import mechanism_of
+from fairlead.cli.own_code import load_mechanism
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import check_report, complain, show, stages_bar
 from fairlead.errors import InputError
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from fairlead.model.problem import Problem
     from fairlead.model.quotas import Quotas
     from fairlead.properties.audit import Audit
-    from fairlead.report.audit import ShareGate
+    from fairlead.report.audit import ShareLimit
 
 DEFAULT_MECHANISM = "ps-dsf"
 LIES = 200
@@ -51,33 +51,36 @@ def audit(
             "-m",
             "--mechanism",
             metavar="MECHANISM",
-            help="Mechanism to audit, or FILE.py:NAME; with an allocation or a dump, the one of "
-            "the fair shares. [default: ps-dsf]",
+            help="Mechanism to audit, or FILE.py:NAME; for an allocation or a dump, the mechanism "
+            "that defines fair shares. [default: ps-dsf]",
         ),
     ] = None,
     allocation: Annotated[
         str | None,
-        Option(metavar="ALLOC.json", help="Audit this allocation of the problem in FILE."),
+        Option(
+            metavar="ALLOC.json",
+            help="Audit this allocation, made elsewhere, of the problem in FILE.",
+        ),
     ] = None,
     kubernetes: Annotated[
         list[str] | None,
         Option(
             metavar="DUMP",
-            help="Audit the output of `kubectl get nodes,pods -A -o json` (or yaml). May be "
-            "repeated, for separate nodes and pods. - reads standard input.",
+            help="Audit the output of `kubectl get nodes,pods -A -o json` (or yaml); - reads "
+            "standard input. May be repeated, for separate nodes and pods.",
         ),
     ] = None,
     properties: Annotated[
         list[str] | None,
-        Option("--property", metavar="PROPERTY", help="Only this property; may be repeated."),
+        Option("--property", metavar="PROPERTY", help="Check only this property; may be repeated."),
     ] = None,
     max_under: Annotated[
         str | None,
         Option(
             "--max-under",
             metavar="20%",
-            help="Fail if a user is further below its fair share (of a mechanism: its slice of "
-            "every server). Without --property, only feasibility is checked beside it.",
+            help="Fail if a user is below its fair share (for a mechanism: its slice of every "
+            "server) by more. Without --property, only this and feasibility are checked.",
         ),
     ] = None,
     queues: TreeFile = None,
@@ -87,42 +90,42 @@ def audit(
             metavar="N",
             min=0,
             max=MOST_REPEATS,
-            help=f"Lies to try in search of one that pays. [default: {LIES}]",
+            help=f"Try N false demands, in search of one by which a user gains. [default: {LIES}]",
         ),
     ] = None,
     departures: Annotated[
         int,
-        Option(metavar="N", min=1, max=MOST_REPEATS, help="Most departures of a user to try."),
+        Option(metavar="N", min=1, max=MOST_REPEATS, help="Try the departure of at most N users."),
     ] = 40,
-    seed: Annotated[int, Option(metavar="N", min=0, help="Random seed.")] = 0,
+    seed: Annotated[int, Option(metavar="N", min=0, help="Random seed of the search.")] = 0,
     lenient: Annotated[
         bool,
-        Option("--lenient", help="Skip rows of an allocation or dump that cannot be used."),
+        Option("--lenient", help="Skip unusable rows of an allocation or dump."),
     ] = False,
     weight: Annotated[
         list[str] | None,
         Option(
-            metavar="USER=W", help="For a dump: weight of a user, such as a namespace; repeatable."
+            metavar="USER=W", help="Weight of a user of a dump, such as a namespace; repeatable."
         ),
     ] = None,
     weights: Weights = None,
     resource: Annotated[
         list[str] | None,
-        Option(metavar="NAME", help="For a dump: count only this resource; may be repeated."),
+        Option(metavar="NAME", help="Count only this resource of a dump; may be repeated."),
     ] = None,
     ignore: Annotated[
         list[str] | None,
         Option(
             metavar="NAME",
-            help="For a dump: ignore this resource, such as pods; may be repeated.",
+            help="Ignore this resource of a dump, such as pods; may be repeated.",
         ),
     ] = None,
     user_from: Annotated[
         str | None,
         Option(
             metavar="namespace|label:KEY",
-            help="For a dump: the user of a pod; without the label, namespace:NAME. "
-            "[default: namespace]",
+            help="User of each pod of a dump: its namespace, or the value of its label KEY. "
+            "Pods without the label belong to namespace:NAME. [default: namespace]",
         ),
     ] = None,
     *,
@@ -134,12 +137,12 @@ def audit(
         Path | None,
         Option(
             metavar="DIR",
-            help="Write the true problem and a lie that pays into a new folder.",
+            help="Write the true problem and one with a profitable false demand into a new folder.",
         ),
     ] = None,
     skip_unplaceable: SkipUnplaceable = False,
 ) -> None:
-    """Check which fairness properties hold, and show a witness where one does not.
+    """Check which fairness properties hold, and show a witness of each failure.
 
     The subject is a mechanism on a problem, an allocation by another scheduler, or a Kubernetes
     cluster. The exit status is 1 if a property fails.
@@ -159,17 +162,17 @@ def audit(
 
         check_folder(save_witness)
     check_format(form, as_json)
-    most = None if max_under is None else part_of(max_under, "--max-under")
+    most = None if max_under is None else parse_fraction(max_under, "--max-under")
     if most is not None and properties is None:
         properties = ["feasibility"]
-    names = list(dict.fromkeys(map(mechanism_of, mechanism or ())))
+    names = list(dict.fromkeys(map(load_mechanism, mechanism or ())))
     options = mechanism_options.given
     _check_names(names, properties, options)
     if lenient and allocation is None and not kubernetes:
         raise InputError("is for --allocation and --kubernetes", "--lenient")
     if weight and not kubernetes:
         raise InputError("is for --kubernetes; for a problem file name --weights FILE", "--weight")
-    dump_weights = numbers_of(weight, "--weight")
+    dump_weights = parse_numbers(weight, "--weight")
     for user, number in dump_weights.items():
         if number <= 0:
             raise InputError(f"must be more than 0, not {number:g} of {user!r:.60}", "--weight")
@@ -212,12 +215,12 @@ def audit(
     if queues is not None:
         problem, subject, quotas = _in_queues(problem, subject, queues)
     if weights is not None:
-        # Holdings name the weights of the problem file, so they are read before.
+        # After the holdings were read, which repeat the weights of the problem file.
         problem = with_weights_of(problem, weights, needs_due=True)
         if not isinstance(subject, str):
             subject = replace(subject, problem=problem)
     from fairlead.properties.audit import audit as find_verdicts
-    from fairlead.report.audit import audit_document, gate_of
+    from fairlead.report.audit import audit_document, share_limit_of
 
     title = ", ".join(map(title_of, sources))
     with stages_bar() as on_progress:
@@ -234,25 +237,25 @@ def audit(
             on_progress=on_progress,
             **options,
         )
-    gate = None if most is None else gate_of(found, most)
-    document = audit_document(found, title, left_out, gate)
+    share_limit = None if most is None else share_limit_of(found, most)
+    document = audit_document(found, title, left_out, share_limit)
     try:
-        rows = [] if gate is None else [_row_of(gate)]
+        rows = [] if share_limit is None else [_row_of(share_limit)]
         show(document, as_json, report, table=table_text(found, form, rows))
     finally:
         if save_witness is not None:
             _save_witnesses(found, save_witness)
-    if not found.holds or (gate is not None and not gate.holds):
+    if not found.holds or (share_limit is not None and not share_limit.holds):
         sys.exit(1)
 
 
-def _row_of(gate: ShareGate) -> tuple[object, ...]:
-    """Return the gate as a row below the properties."""
-    return "max-under", gate.finding, True, 0, gate.sentence
+def _row_of(limit: ShareLimit) -> tuple[object, ...]:
+    """Return the row of --max-under, below the properties."""
+    return "max-under", limit.finding, True, 0, limit.sentence
 
 
 def _in_queues(problem: Problem, subject: Any, path: Path) -> tuple[Problem, Any, Quotas]:
-    """Return problem and subject with the users in the tree of a file, and its quotas."""
+    """Put the users of problem and subject into a file's tree of queues; return also its quotas."""
     from fairlead.errors import ProblemError
     from fairlead.formats.queue_file import load_queues
     from fairlead.model.quotas import check_cluster
@@ -271,7 +274,7 @@ def _in_queues(problem: Problem, subject: Any, path: Path) -> tuple[Problem, Any
 
 
 def _save_witnesses(found: Audit, folder: Path) -> None:
-    """Write the truth and a lie that pays, and list the written files."""
+    """Write the true problem and a false demand that pays, and list the written files."""
     from fairlead.properties.witness_files import save_audit_witnesses
 
     paths = save_audit_witnesses(found, folder)

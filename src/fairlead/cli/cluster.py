@@ -1,4 +1,4 @@
-"""``fairlead users``, ``servers``, ``shares``, ``drain``, ``history``: a service's cluster."""
+"""Verbs on a service's cluster: users, servers, shares, what-if, history, drain."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import json
 from typing import Annotated, Any
 
 from fairlead.cli._client import Service, check_fields, client
-from fairlead.cli.options import AsJson, limit_of, number_of, numbers_of, pairs_of
+from fairlead.cli.options import AsJson, parse_number, parse_numbers, parse_pairs, parse_time_limit
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import emit, emit_lines, show_table
 from fairlead.errors import FairleadError, InputError
 from fairlead.service.bounds import check_weight
 from fairlead.service.client import calls
 
-WEIGHT_HELP = "2 gets twice the share of 1; 0 only what no other user can use."
+WEIGHT_HELP = "Set the user's weight: 2 gets twice the share of 1, 0 only what others leave."
 WHAT_IF_OPTIONS = {
     "weights": "--weight",
     "like": "--like",
@@ -22,11 +22,13 @@ WHAT_IF_OPTIONS = {
     "quotas": "--quota",
     "policy": "--policy",
 }
-ServerName = Annotated[str, Argument(metavar="SERVER", help="As fairlead servers lists it.")]
+ServerName = Annotated[
+    str, Argument(metavar="SERVER", help="Name of the server, as listed by fairlead servers.")
+]
 
 
 def users(
-    name: Annotated[str | None, Argument(metavar="USER", help="Only this user.")] = None,
+    name: Annotated[str | None, Argument(metavar="USER", help="List only this user.")] = None,
     weight: Annotated[float | None, Option(metavar="W", help=WEIGHT_HELP)] = None,
     server: Service = None,
     as_json: AsJson = False,
@@ -71,7 +73,7 @@ def shares(
         str | None,
         Option(
             metavar="TIME",
-            help="What users held and were due in the last time, such as 7d or 12h.",
+            help="Compare what users held and were due over the last period, such as 7d.",
         ),
     ] = None,
     server: Service = None,
@@ -85,7 +87,7 @@ def shares(
     """
     from fairlead.report.live import quotas_table, share_hours_table, shares_table
 
-    seconds = None if over is None else limit_of(over, "--over")
+    seconds = None if over is None else parse_time_limit(over, "--over")
     if over is not None and seconds is None:
         raise InputError("must be a time, such as 7d", "--over")
     with client(server) as service:
@@ -100,11 +102,11 @@ def shares(
 
 def what_if(
     weight: Annotated[
-        list[str] | None, Option("--weight", metavar="USER=W", help="The weight of a user.")
+        list[str] | None, Option("--weight", metavar="USER=W", help="Give a user this weight.")
     ] = None,
     like: Annotated[
         list[str] | None,
-        Option("--like", metavar="SERVER=N", help="N more servers like this one."),
+        Option("--like", metavar="SERVER=N", help="Add N servers like this one."),
     ] = None,
     drain: Annotated[
         list[str] | None, Option("--drain", metavar="SERVER", help="Drain this server.")
@@ -115,15 +117,19 @@ def what_if(
     ] = None,
     quota: Annotated[
         list[str] | None,
-        Option("--quota", metavar="QUEUE=AMOUNTS", help="A quota, such as ana=gpu:4,cpu:16."),
+        Option(
+            "--quota",
+            metavar="QUEUE=AMOUNTS",
+            help="Give a queue this quota, such as ana=gpu:4,cpu:16.",
+        ),
     ] = None,
     policy: Annotated[
-        str | None, Option("--policy", "-p", metavar="POLICY", help="Another policy.")
+        str | None, Option("--policy", "-p", metavar="POLICY", help="Use another policy.")
     ] = None,
     server: Service = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show who would gain or lose on a running service; nothing is changed.
+    """Show which users would gain or lose by a change; the service stays unchanged.
 
     \b
     Example:
@@ -132,13 +138,13 @@ def what_if(
     from fairlead.report.live import what_if_table
 
     changes: dict[str, Any] = {
-        "weights": numbers_of(weight, "--weight"),
-        "like": numbers_of(like, "--like"),
+        "weights": parse_numbers(weight, "--weight"),
+        "like": parse_numbers(like, "--like"),
         "drain": drain or [],
         "remove": remove or [],
         "quotas": {
-            name: _amounts(text, "--quota")
-            for name, text in pairs_of(quota or [], "--quota").items()
+            name: _parse_amounts(text, "--quota")
+            for name, text in parse_pairs(quota or [], "--quota").items()
         },
     }
     if policy is not None:
@@ -156,8 +162,8 @@ def what_if(
         show_table(what_if_table(answer), as_json)
 
 
-def _amounts(text: str, option: str) -> dict[str, float]:
-    """Return amounts by resource, such as ``gpu:4,cpu:16``."""
+def _parse_amounts(text: str, option: str) -> dict[str, float]:
+    """Parse amounts by resource, such as ``gpu:4,cpu:16``; raise InputError for another text."""
     found = {}
     for part in text.split(","):
         name, colon, amount = part.partition(":")
@@ -165,12 +171,12 @@ def _amounts(text: str, option: str) -> dict[str, float]:
             raise InputError(f"must be RESOURCE:AMOUNT,..., not {text!r:.60}", option)
         if name in found:
             raise InputError(f"gives {name!r:.60} twice", option)
-        found[name] = number_of(amount, option)
+        found[name] = parse_number(amount, option)
     return found
 
 
 def history(server: Service = None, as_json: AsJson = False) -> None:
-    """Show hours of cores, GiB and GPUs by month and user.
+    """Show used core-hours, GiB-hours and GPU-hours by month and user.
 
     \b
     Example:
@@ -184,12 +190,15 @@ def history(server: Service = None, as_json: AsJson = False) -> None:
 
 def drain(
     name: ServerName,
-    undo: Annotated[bool, Option("--undo", help="Start tasks on it again.")] = False,
+    undo: Annotated[
+        bool, Option("--undo", help="Undo a drain: start tasks on the server again.")
+    ] = False,
     remove: Annotated[
         bool,
         Option(
             "--remove",
-            help="Remove it: its tasks run again elsewhere. A running worker joins again.",
+            help="Remove the server; its tasks run again elsewhere. If its worker still runs, it "
+            "joins again.",
         ),
     ] = False,
     server: Service = None,

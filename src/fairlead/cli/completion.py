@@ -1,4 +1,4 @@
-"""``fairlead completion``: completion of verbs, options, jobs, users and servers in shells."""
+"""``fairlead completion``: complete verbs, options, jobs, users and servers in a shell."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from fairlead.errors import FairleadError, InputError
 from fairlead.service.client import calls
 from fairlead.service.client.calls import Call
 
-WORDS = "words"  # in place of a shell: print what may follow
-PATIENCE = 2  # whole seconds for a service
+WORDS = "words"  # in place of a shell: print the candidates for the last word
+PATIENCE = 2  # whole seconds to wait for a service
 BASH = """\
 _fairlead() {
     local IFS=$'\\n'
@@ -35,12 +35,15 @@ SCRIPTS = {
 
 
 def completion(
-    shell: Annotated[str, Argument(metavar="SHELL", help=f"{', '.join(SCRIPTS)}.")],
+    shell: Annotated[
+        str, Argument(metavar="SHELL", help=f"Name of the shell: {', '.join(SCRIPTS)}.")
+    ],
     words: Annotated[
-        list[str] | None, Argument(metavar="-- WORD...", help="Of the shell's own request.")
+        list[str] | None,
+        Argument(metavar="-- WORD...", help="Words to complete; given by the script itself."),
     ] = None,
 ) -> None:
-    """Print a script that completes the words of fairlead in a shell.
+    """Print a script that completes verbs, options and names in a shell.
 
     \b
     Example:
@@ -55,35 +58,35 @@ def completion(
 
 
 def candidates(words: Sequence[str]) -> list[str]:
-    """Return what the last of the words after ``fairlead`` may become, sorted."""
+    """Return the completions of the last word after ``fairlead``, sorted."""
     from fairlead.cli._application import FAIRLEAD, Group, find_verb, installed_verbs
 
-    *before, begun = words
+    *before, prefix = words
     if "--" in before:
         return []
     _, found, rest = find_verb(before)
     if isinstance(found, Group):
         added = [name for name in installed_verbs() if " " not in name]
         names = [*found.verbs, *(added if found is FAIRLEAD else ()), "--help"]
-        return [] if rest else _beginning(begun, names)
+        return [] if rest else _starting_with(prefix, names)
     parameters = parameters_of(found.load())
     options = [each for each in parameters if isinstance(each.declared, Option)]
-    if begun.startswith("-"):
-        return _beginning(begun, ["--help", *(n for each in options for n in each.spellings)])
+    if prefix.startswith("-"):
+        return _starting_with(prefix, ["--help", *(n for each in options for n in each.spellings)])
     if rest:
         for each in options:
             if rest[-1] in each.spellings and each.kind is not bool:
-                return _beginning(begun, _values(each))
+                return _starting_with(prefix, _values(each))
     arguments = [each for each in parameters if isinstance(each.declared, Argument)]
-    return _beginning(begun, [value for each in arguments for value in _values(each)])
+    return _starting_with(prefix, [value for each in arguments for value in _values(each)])
 
 
-def _beginning(begun: str, names: Iterable[str]) -> list[str]:
-    return sorted({name for name in names if name.startswith(begun)})
+def _starting_with(prefix: str, names: Iterable[str]) -> list[str]:
+    return sorted({name for name in names if name.startswith(prefix)})
 
 
 def _values(parameter: Parameter) -> list[str]:
-    """Return known values of a parameter, by the name of its value; none for other kinds."""
+    """Return known values of a parameter, found by its metavar; none for other metavars."""
     find = KINDS.get(parameter.declared.metavar.removesuffix("..."))
     return [] if find is None else find()
 
@@ -119,12 +122,12 @@ def _policies() -> list[str]:
 
 
 def _ask(call: Call, field: str) -> list[dict[str, Any]]:
-    """Return the rows of a service's answer; none where there is no service."""
+    """Return the rows of a service's answer; none if no service answers."""
     from fairlead.cli._application import WITHOUT_LOGGING
     from fairlead.cli._client import client
     from fairlead.cli._settings import settings_before
 
-    signal.alarm(PATIENCE)  # ends this process
+    signal.alarm(PATIENCE)  # kills this process afterwards
     try:
         settings_before((), "completion", None, WITHOUT_LOGGING)  # sets the service and the token
         with client(None) as service:

@@ -14,7 +14,7 @@ from fairlead.cli.options import (
     SeedOfPolicy,
     StrictFifo,
     TreeFile,
-    time_of,
+    parse_time,
 )
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import (
@@ -36,12 +36,12 @@ def explain(
         Path | None,
         Argument(
             metavar="TRACE",
-            help="Trace of any known format; see trace info --help. A running service if absent.",
+            help="Trace of any format in `trace info --help`. Without one, ask a running service.",
         ),
     ] = None,
     job: Annotated[
         str | None,
-        Argument(metavar="JOB", help="Its name in the trace, or its id in a service."),
+        Argument(metavar="JOB", help="Name of the job in the trace, or its id in the service."),
     ] = None,
     policy: Annotated[
         str,
@@ -49,7 +49,7 @@ def explain(
             "--policy",
             "-p",
             metavar="POLICY",
-            help="As for simulate, except oblivious and recorded.",
+            help="Policy of the replay, CRITERION/SELECTION; not /oblivious or recorded.",
         ),
     ] = "drf/best-fit",
     at: Annotated[
@@ -57,9 +57,8 @@ def explain(
         Option(
             metavar="TIME",
             help=(
-                "Time since the start of the trace: seconds, or 90m, 3h, 2.5d; or a date such as "
-                "2025-01-31T12:00 where the trace has dates. [default: the "
-                "middle of the job's wait]"
+                "Time of the trace to explain: seconds, 90m or 2.5d, or 2025-01-31T12:00 where the "
+                "trace has dates. [default: the middle of the job's wait]"
             ),
         ),
     ] = None,
@@ -74,8 +73,8 @@ def explain(
 ) -> None:
     """Explain why a job of a replayed trace, or of a running service, waits.
 
-    A trace is replayed under a policy up to a time. The explanation counts servers by the resource
-    they lack, and lists changes that would let the job start.
+    A trace is replayed under a policy. The explanation counts servers by the resource that they
+    lack, and lists changes that would let the job start.
 
     \b
     Example:
@@ -91,7 +90,7 @@ def explain(
     log_on_standard_error()
     from fairlead.simulation.waiting_job import check_explained, explain_job, middle_of_wait
 
-    time = None if at is None else time_of(at, "--at")
+    time = None if at is None else parse_time(at, "--at")
     if ".py:" in policy:
         raise RefusalError(policy, "a user-defined rule does not say why tasks wait")
     check_explained(policy)

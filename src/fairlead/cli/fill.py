@@ -32,7 +32,10 @@ def fill(
     file: ProblemFile,
     criterion: Annotated[
         str,
-        Option(metavar="CRITERION", help="Score of users, the lowest is next: drf, tsf or ps-dsf."),
+        Option(
+            metavar="CRITERION",
+            help="Score of users, of which the lowest is next: drf, tsf or ps-dsf.",
+        ),
     ] = "drf",
     select: Annotated[
         str,
@@ -42,16 +45,16 @@ def fill(
         ),
     ] = "best-fit",
     residual: Annotated[
-        bool, Option("--residual", help="Score by free instead of total capacity.")
+        bool, Option("--residual", help="Compute scores by free instead of total capacity.")
     ] = False,
-    seed: Annotated[int, Option(metavar="N", min=0, help="Random seed of rrr.")] = 0,
+    seed: Annotated[int, Option(metavar="N", min=0, help="Random seed of the selection rrr.")] = 0,
     trials: Annotated[
         int,
         Option(
             metavar="T",
             min=1,
             max=MOST_REPEATS,
-            help="Fill T times; print means and their margins.",
+            help="Fill T times with rrr, and print means with margins of error.",
         ),
     ] = 1,
     ray: RayAddress = None,
@@ -60,14 +63,14 @@ def fill(
     report: ReportPath = None,
     order: Annotated[
         Path | None,
-        Option(metavar="OUT.csv", help="Also write every placement, in order."),
+        Option(metavar="OUT.csv", help="Also write all placements, in their order, as CSV."),
     ] = None,
     skip_unplaceable: SkipUnplaceable = False,
 ) -> None:
     """Fill the servers with whole tasks, one by one, until nothing more fits.
 
-    The user with the lowest score gets the next task. With rrr the order of servers is random:
-    several trials show how far the answer depends on it.
+    The user with the lowest score gets the next task. With rrr the order of servers is random, and
+    several trials show how much the answer depends on the order.
 
     \b
     Example:
@@ -78,7 +81,9 @@ def fill(
     check_format(form, as_json)
     policy = find_policy(criterion, select, residual)
     if trials > 1 and not policy.is_random:
-        raise InputError(f"{policy.name} gives the same each time; it is for rrr", "--trials")
+        raise InputError(
+            f"{policy.name} gives the same answer each time; only rrr is random", "--trials"
+        )
     _check_outputs(policy, trials, report, order, file)
     problem, left_out = read_problem(file, skip_unplaceable)
     from fairlead.simulation.trials import run_trials
@@ -105,7 +110,7 @@ def fill(
 def _check_outputs(
     policy: Policy, trials: int, report: Path | None, order: Path | None, file: str
 ) -> None:
-    """Raise InputError early for files that cannot be written."""
+    """Raise InputError for files that cannot be written, before the filling starts."""
     if report is None and order is None:
         return
     from fairlead.formats.atomic_files import check_writable

@@ -1,4 +1,4 @@
-"""Verbs on submitted jobs: list, cancel, hold, release, wait for, print, forecast."""
+"""Verbs on submitted jobs: list, cancel, hold, release, wait, print output, forecast."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fairlead.cli._client import (
     client,
     complete,
 )
-from fairlead.cli.options import AsJson, limit_of
+from fairlead.cli.options import AsJson, parse_time_limit
 from fairlead.cli.parameters import Option
 from fairlead.cli.streams import (
     WIDTH_OF_PIPE,
@@ -31,8 +31,10 @@ from fairlead.cli.streams import (
 from fairlead.service.client import calls
 from fairlead.service.client.plain_client import RefusedError, is_over
 
-OnlyUser = Annotated[str | None, Option("--user", "-u", metavar="USER", help="Only of this user.")]
-EveryJob = Annotated[bool, Option("--all", "-a", help="Include ended jobs, the latest 1,000.")]
+OnlyUser = Annotated[
+    str | None, Option("--user", "-u", metavar="USER", help="List only this user's jobs.")
+]
+EveryJob = Annotated[bool, Option("--all", "-a", help="Also list ended jobs, the latest 1,000.")]
 
 
 def jobs(
@@ -89,9 +91,9 @@ def wait(
     server: Service = None,
     as_json: AsJson = False,
 ) -> None:
-    """Wait until jobs are over, and end with the status of the last that failed.
+    """Wait until jobs are over, and exit with the status of the last named job that failed.
 
-    A cancelled job counts as 1, and so does a job that is not over at --timeout.
+    The status of a job that is cancelled, or not over at --timeout, is 1.
 
     \b
     Example:
@@ -99,7 +101,7 @@ def wait(
     """
     from fairlead.cli._waiting import wait_for
 
-    seconds = None if timeout is None else limit_of(timeout, "--timeout")
+    seconds = None if timeout is None else parse_time_limit(timeout, "--timeout")
     with client(server) as service:
         status, rows = wait_for(service, jobs, seconds)
         if as_json:
@@ -112,8 +114,12 @@ def logs(
     follow: Annotated[
         bool, Option("--follow", "-f", help="Print new output until the task ends.")
     ] = False,
-    stderr: Annotated[bool, Option("--stderr", "-e", help="Print standard error instead.")] = False,
-    index: Annotated[int, Option("--index", "-i", min=0, help="Index of the task.")] = 0,
+    stderr: Annotated[
+        bool, Option("--stderr", "-e", help="Print standard error instead of standard output.")
+    ] = False,
+    index: Annotated[
+        int, Option("--index", "-i", min=0, help="Index of the task in its job, from 0.")
+    ] = 0,
     attempt: Annotated[
         int | None, Option(min=1, help="Number of the attempt. [default: the last]")
     ] = None,
@@ -151,7 +157,8 @@ def logs(
 def when(job: JobArgument, server: Service = None, as_json: AsJson = False) -> None:
     """Forecast when a job starts.
 
-    Goes by the run times of ended tasks and by time limits, and assumes that no other job comes.
+    It is computed from run times of ended tasks and from time limits, as if no further job were
+    submitted.
 
     \b
     Example:
@@ -179,9 +186,10 @@ def explain_live(job: str, server: str | None, as_json: bool) -> None:
 
 
 def _act_on_jobs(action: str, jobs: list[str], server: str | None, as_json: bool) -> None:
+    """Cancel, hold or release jobs; print them as JSON if asked."""
     with client(server) as service:
         if len(jobs) > 1:
-            for job in jobs:  # all must exist before the first is changed
+            for job in jobs:  # change none if one does not exist
                 service.ask(calls.job(job))
         rows = [service.ask(calls.act_on_job(job, action)) for job in jobs]
         for row in rows:

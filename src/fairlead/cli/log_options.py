@@ -1,4 +1,4 @@
-"""Options about a log, and the workload that is read from it by them."""
+"""Options of verbs that read a log; read its workload."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from fairlead.cli.options import Weights, time_of
+from fairlead.cli.options import Weights, parse_time
 from fairlead.cli.parameters import Option
 from fairlead.cli.streams import progress_bar
 from fairlead.errors import InputError
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LogOptions:
-    """Options about the machines and users of a log."""
+    """Options on the machines and users of a log."""
 
     machines: Annotated[
         Path | None,
@@ -27,9 +27,8 @@ class LogOptions:
             "--machines",
             metavar="FILE",
             help=(
-                "Machine file of a log of MetaCentrum or FIT, by default x.swf.machines beside "
-                "x.swf.gz; openb's table of nodes, by default the one beside the pods; for a sacct "
-                "table the output of scontrol show node, or of sinfo -N (docs/traces.md)."
+                "Machine file of a log of MetaCentrum, FIT or openb, by default in the log's "
+                "folder. For a sacct table, the output of scontrol show node or sinfo -N."
             ),
         ),
     ] = None
@@ -38,17 +37,19 @@ class LogOptions:
         Option(
             "--servers",
             metavar="N",
-            help="For a plain SWF log, else one pool of MaxProcs, or a sacct table: number of "
-            "servers.",
+            help="Number of servers of a plain SWF log or a sacct table. Without it an SWF log has "
+            "one pool of MaxProcs cores.",
         ),
     ] = None
     cores: Annotated[
-        int | None, Option("--cores", metavar="K", help="For these: cores of each server.")
+        int | None, Option("--cores", metavar="K", help="Cores of each of the --servers.")
     ] = None
     memory: Annotated[
         float | None,
         Option(
-            "--memory", metavar="GIB", help="For these: GiB of each server; else memory is ignored."
+            "--memory",
+            metavar="GIB",
+            help="Memory of each of the --servers, in GiB; ignored if absent.",
         ),
     ] = None
     user_from: Annotated[
@@ -56,7 +57,7 @@ class LogOptions:
         Option(
             "--user-from",
             metavar="COLUMN",
-            help="For a sacct table: the column that names users, such as account. [default: user]",
+            help="Column of a sacct table that names users, such as account. [default: user]",
         ),
     ] = None
     exclude: Annotated[
@@ -66,9 +67,9 @@ class LogOptions:
     weights: Weights = None
 
     def read(self, trace: Path, *, unended: float | None = None) -> tuple[Workload, str]:
-        """Read a trace of any format under a progress bar; return it and its format's name.
+        """Read a trace of any format with a progress bar; return it and its format's name.
 
-        With `unended` it has the jobs that had not ended, too; see `MachineOptions`.
+        With `unended` the workload includes unfinished jobs; see `MachineOptions`.
         """
         from fairlead.traces.readers import MachineOptions, read_workload
 
@@ -81,7 +82,7 @@ class LogOptions:
             from fairlead.traces.chosen_users import with_weights, without_users
 
             workload = plain_trace(workload)
-            if self.weights is not None:  # before users are excluded, whom the file may name
+            if self.weights is not None:  # first, as the file may name excluded users
                 workload = with_weights(workload, self.weights)
             if self.exclude:
                 workload = without_users(workload, self.exclude)
@@ -90,15 +91,15 @@ class LogOptions:
 
 @dataclass(frozen=True)
 class WindowOptions(LogOptions):
-    """Options about a log, and about the time whose jobs are kept."""
+    """Options on a log and on the time window of its jobs."""
 
     begin: Annotated[
         str | None,
         Option(
             "--from",
             metavar="TIME",
-            help="Only jobs submitted from this time of the trace on, which becomes 0; such as 2d, "
-            "or a date such as 2025-01-31T12:00 where the trace has dates.",
+            help="Keep only jobs submitted from this time of the trace on, which becomes time 0: "
+            "2d, or 2025-01-31T12:00 where the trace has dates.",
         ),
     ] = None
     end: Annotated[
@@ -106,14 +107,14 @@ class WindowOptions(LogOptions):
         Option(
             "--to",
             metavar="TIME",
-            help="Only jobs submitted before this time of the trace; 36h, or 1-12 as in Slurm.",
+            help="Keep only jobs submitted before this time of the trace, such as 36h or a date.",
         ),
     ] = None
 
     def read_window(self, trace: Path, *, compares_recorded: bool = False) -> tuple[Workload, str]:
-        """Read a trace as `read` does, with the jobs of the window alone."""
-        begin = None if self.begin is None else time_of(self.begin, "--from")
-        end = None if self.end is None else time_of(self.end, "--to")
+        """Read a trace as `read` does, with only the jobs submitted between --from and --to."""
+        begin = None if self.begin is None else parse_time(self.begin, "--from")
+        end = None if self.end is None else parse_time(self.end, "--to")
         workload, found = self.read(trace)
         if begin is None and end is None:
             return workload, found
@@ -133,14 +134,14 @@ class WindowOptions(LogOptions):
 
 
 def plain_trace(workload: Workload) -> Workload:
-    """Return the workload; of a recording of a service the plain trace."""
+    """Return a workload as a plain trace: a service's journal is converted."""
     from fairlead.traces.journal_trace import JournalWorkload
 
     return workload.as_trace() if isinstance(workload, JournalWorkload) else workload
 
 
 def in_queues(workload: Workload, path: Path | None) -> Workload:
-    """Return the workload with its users in the tree of a file, if one is given."""
+    """Put users into the tree of the queue file at `path`; without one change nothing."""
     if path is None:
         return workload
     from fairlead.simulation.simulate import with_queues
@@ -149,7 +150,7 @@ def in_queues(workload: Workload, path: Path | None) -> Workload:
 
 
 def instant_in(workload: Workload, time: float | datetime, option: str) -> float:
-    """Return an instant as `seconds_in` does; the date of the first day is the trace's start."""
+    """Convert a time as `seconds_in` does, and midnight of the trace's first day to 0."""
     begin = workload.date_of(0.0)
     if begin is not None and time == begin.replace(hour=0, minute=0, second=0, microsecond=0):
         return 0.0
@@ -157,9 +158,9 @@ def instant_in(workload: Workload, time: float | datetime, option: str) -> float
 
 
 def seconds_in(workload: Workload, time: float | datetime, option: str) -> float:
-    """Return a time as seconds since the start of a trace.
+    """Convert a time of a trace to seconds since its start.
 
-    Raises InputError for a date that is earlier, or if the trace has none.
+    Raises InputError for a date before the start, or for any date if the trace has no dates.
     """
     from fairlead.traces.time_window import seconds_since_start
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 INTERRUPTED = 130
-# A second interruption within these seconds repeats the first: `timeout`, for one, sends its
-# signal to the process and to its group.
+# A second interruption within these seconds is a copy of the first: `timeout`, for example, sends
+# its signal to the process and to its group.
 REPEAT_SECONDS = 0.5
 RETRY_SECONDS = 0.01
 
@@ -29,8 +29,8 @@ def run(arguments: list[str] | None = None) -> int:
     Parameters
     ----------
     arguments : list of str, optional
-        The command line after the program's name. When absent, the process's own; interruptions
-        are handled then, and ignored once the command has ended.
+        The command line after the program's name. When absent, that of the process; then
+        interruptions are handled, and ignored once the command has ended.
 
     Returns
     -------
@@ -66,21 +66,21 @@ def _run(arguments: list[str]) -> int:
 
 
 def _replace_closed_streams() -> None:
-    """Open the null device, in the wrong direction, in place of closed standard streams.
+    """Replace closed standard streams by the null device, opened in the wrong direction.
 
-    Reading or writing one then fails, and no other file gets its descriptor.
+    Reading or writing such a stream fails, and no other file gets its descriptor.
     """
     for name, flags, mode in (
         ("stdin", os.O_WRONLY, "r"),
         ("stdout", os.O_RDONLY, "w"),
-        ("stderr", os.O_WRONLY, "w"),  # only the exit status is left
+        ("stderr", os.O_WRONLY, "w"),  # errors are reported by exit status only
     ):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, flags), mode, closefd=False))
 
 
 class _Interruptions:
-    """Signal handler: raise `KeyboardInterrupt` once for interruptions that come together."""
+    """Signal handler that raises `KeyboardInterrupt` once for signals in quick succession."""
 
     def __init__(self) -> None:
         self.last = float("-inf")
@@ -92,12 +92,12 @@ class _Interruptions:
 
 
 def _raise_again(unraisable: Any) -> None:
-    """Repeat an interruption soon if it came where Python ignores exceptions."""
+    """Repeat an interruption soon if it was raised where Python ignores exceptions."""
     if not issubclass(unraisable.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(unraisable)
         return
     signal.signal(signal.SIGINT, _Interruptions())
-    # Raised here, it would be ignored again.
+    # An exception raised here would be ignored again.
     start_new_thread(_interrupt_soon, (get_ident(),))
 
 

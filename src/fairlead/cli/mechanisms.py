@@ -1,4 +1,4 @@
-"""Divide by mechanisms: ``allocate``, ``compare``, ``dynamic``; list them: ``mechanisms``."""
+"""Verbs on mechanisms: ``allocate``, ``compare``, ``dynamic`` and ``mechanisms``, the list."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fairlead.cli.options import (
     title_of,
     with_weights_of,
 )
-from fairlead.cli.own_code import mechanism_of
+from fairlead.cli.own_code import load_mechanism
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import check_report, complain, progress_bar, show
 from fairlead.errors import CertificateError, FairleadError, InputError, RefusalError
@@ -45,7 +45,7 @@ def allocate(
             "-m",
             "--mechanism",
             metavar="MECHANISM",
-            help="One of `fairlead mechanisms`, or FILE.py:NAME for your own.",
+            help="Mechanism that `fairlead mechanisms` lists, or FILE.py:NAME for your own.",
         ),
     ] = DEFAULT_MECHANISM,
     *,
@@ -58,8 +58,8 @@ def allocate(
         Option(
             "--what-if",
             metavar="CHANGE",
-            help="Also with servers:GROUP+NUMBER, servers:GROUP-NUMBER, weight:USER=NUMBER or "
-            "tasks:USER=NUMBER. May be repeated, for one change at a time.",
+            help="Also divide with one change: servers:GROUP+NUMBER, servers:GROUP-NUMBER, "
+            "weight:USER=NUMBER (or a queue) or tasks:USER=NUMBER. May be repeated.",
         ),
     ] = None,
     weights: Weights = None,
@@ -77,7 +77,7 @@ def allocate(
 
     check_format(form, as_json)
     options = mechanism_options.given
-    mechanism = mechanism_of(mechanism)
+    mechanism = load_mechanism(mechanism)
     find_mechanism(mechanism).refuse_unknown_options(options)
     check_report(report, file)
     problem, left_out = read_problem(file, skip_unplaceable)
@@ -109,8 +109,8 @@ def compare(
         list[str],
         Argument(
             metavar="FILE [AFTER]",
-            help="Problem file, YAML or JSON; - reads standard input. With a second one: who gains "
-            "and who loses.",
+            help="Problem file, YAML or JSON; - reads standard input. With a second file, show "
+            "which users gain and lose.",
         ),
     ],
     mechanism: Annotated[
@@ -119,7 +119,7 @@ def compare(
             "-m",
             "--mechanism",
             metavar="MECHANISM",
-            help="Mechanism to compare, perhaps FILE.py:NAME; may be repeated. [default: all of "
+            help="Mechanism to compare, or FILE.py:NAME; may be repeated. [default: all for "
             "divisible tasks that accept the problem]",
         ),
     ] = None,
@@ -131,9 +131,9 @@ def compare(
     weights: Weights = None,
     skip_unplaceable: SkipUnplaceable = False,
 ) -> None:
-    """Divide the cluster by several mechanisms side by side, or two clusters by one.
+    """Divide one cluster by several mechanisms, or two clusters by one mechanism.
 
-    With two files: who gains and who loses by the differences of the second one.
+    With two files, the answer shows which users gain and lose by the changes in the second file.
 
     \b
     Examples:
@@ -144,7 +144,7 @@ def compare(
     from fairlead.mechanisms.comparison import compare as compare_mechanisms
 
     check_format(form, as_json)
-    asked = list(dict.fromkeys(map(mechanism_of, mechanism or ())))
+    asked = list(dict.fromkeys(map(load_mechanism, mechanism or ())))
     rows = [find_mechanism(name) for name in asked or COMPARED]
     options = mechanism_options.given
     for option in options:
@@ -154,7 +154,9 @@ def compare(
         check_report(report, file)
     if len(files) > 1:
         if weights is not None:
-            raise InputError("is for one problem file; two may have weights each", "--weights")
+            raise InputError(
+                "is for one problem file; two files name their own weights", "--weights"
+            )
         document, table = _compare_files(files, asked, options, form, skip_unplaceable)
         show(document, as_json, report, table=table)
         return
@@ -190,7 +192,7 @@ def _compare_files(
     form: str | None,
     skip_unplaceable: bool,
 ) -> tuple[Document, str | None]:
-    """Return the document and the table of two problem files, divided by one mechanism."""
+    """Divide the problems of two files by one mechanism; return the document and the table."""
     from fairlead.mechanisms.problem_comparison import compare_problems
     from fairlead.report.changes import comparison_of_problems
 
@@ -211,6 +213,7 @@ def _compare_files(
 
 
 def _no_answer(answers: Allocations, failed: dict[str, str]) -> FairleadError:
+    """Return the error of a comparison in which every mechanism failed or refused."""
     if failed:
         kind = FairleadError if answers.failed else CertificateError
         return kind("; ".join(f"{name}: {fault}" for name, fault in failed.items()))
@@ -235,17 +238,17 @@ def dynamic(
             metavar="N",
             min=0,
             max=MOST_REPEATS,
-            help="Lies about demands to try, in search of one that pays.",
+            help="Try N false demands, in search of one by which a user gains.",
         ),
     ] = 0,
-    seed: Annotated[int, Option(metavar="N", min=0, help="Random seed of the lies.")] = 0,
+    seed: Annotated[int, Option(metavar="N", min=0, help="Random seed of the false demands.")] = 0,
     skip_unplaceable: SkipUnplaceable = False,
 ) -> None:
     """Divide the pool among users that arrive in the file's order, by dynamic DRF.
 
-    After each arrival the present users divide their part of every resource: their weight over
-    that of all users in the file. No user gives anything back. The result is compared with DRF
-    that knows all users from the start.
+    After each arrival, the users present divide a fraction of every resource: their weight over
+    the weight of all users in the file. No user returns anything. The result is compared with DRF
+    for all users at once.
 
     \b
     Example:
@@ -270,7 +273,7 @@ def dynamic(
 
 
 def _check_properties(run: DynamicRun, lies: int, seed: int) -> list[Verdict]:
-    """Check the properties that the theory promises; with `lies`, search for lies that pay."""
+    """Check the proved properties, and try `lies` false demands in search of a gain."""
     from fairlead.properties.dynamic import (
         DynamicShares,
         check_envy_freeness,

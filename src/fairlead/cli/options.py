@@ -1,4 +1,4 @@
-"""Options that several verbs share, and the objects they name: problems, traces, executors."""
+"""Options shared by several verbs; parse their values and read the problems they name."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ ReportPath = Annotated[
     Option("--report", metavar="OUT.html", help="Also write an HTML page that works offline."),
 ]
 TimeShared = Annotated[
-    bool, Option("--tdm", help="Share servers by time instead of dividing resources.")
+    bool, Option("--tdm", help="Divide the time of each server, not its resources.")
 ]
 SkipUnplaceable = Annotated[
     bool,
-    Option("--skip-unplaceable", help="Leave out users that fit no server, and list them."),
+    Option("--skip-unplaceable", help="Leave out users whose tasks fit no server, and list them."),
 ]
 StrictFifo = Annotated[
     bool, Option("--strict-fifo", help="Start each user's tasks in the order of submission.")
@@ -49,19 +49,23 @@ StrictFifo = Annotated[
 SeedOfPolicy = Annotated[int, Option(metavar="N", min=0, help="Random seed of the policy.")]
 PerfectEstimates = Annotated[
     bool,
-    Option("--perfect-estimates", help="Let easy know the real durations, not users' estimates."),
+    Option(
+        "--perfect-estimates", help="Let the policy easy use real durations, not users' estimates."
+    ),
 ]
 TreeFile = Annotated[
     Path | None,
     Option(
         "--queues",
         metavar="FILE",
-        help="File with a tree of queues, the queue of users, limits and quotas.",
+        help="YAML file of the tree of queues: each user's queue, limits and quotas.",
     ),
 ]
 Weights = Annotated[
     Path | None,
-    Option("--weights", metavar="FILE", help="YAML or JSON with weights of users: {ana: 2}."),
+    Option(
+        "--weights", metavar="FILE", help="YAML or JSON file of users' weights, such as {ana: 2}."
+    ),
 ]
 TableFormat = Annotated[
     str | None,
@@ -72,8 +76,8 @@ Columns = Annotated[
     Option(
         "--columns",
         metavar="NAME[:UNIT][=HEADING],...",
-        help="With --format: only these columns, of a study these measures; times in s, min, h or "
-        "d; such as policy,mean_wait:h,p95_wait:h=Late,jain.",
+        help="With --format, print only these columns (of a study, measures), times in s, min, h "
+        "or d: policy,mean_wait:h,p95_wait:h=Late,jain.",
     ),
 ]
 RayAddress = Annotated[
@@ -81,8 +85,8 @@ RayAddress = Annotated[
     Option(
         "--ray",
         metavar="[ADDRESS]",
-        help="Run on a Ray cluster: HOST:PORT, auto for this machine's, or local to start Ray "
-        "here; local if there is no address.",
+        help="Run on the Ray cluster at HOST:PORT, or auto for the one on this machine. Without an "
+        "address, or with local, start Ray here.",
     ),
 ]
 
@@ -90,10 +94,9 @@ RayAddress = Annotated[
 def read_problem(
     file: str, skip_unplaceable: bool, *, needs_due: bool = False
 ) -> tuple[Problem, list[str]]:
-    """Read the problem file, and list users that were left out on standard error.
+    """Return a file's problem and the reasons for users left out, also named on standard error.
 
-    Raises InputError when the file is not a usable problem, or, with `needs_due`, when all of its
-    users are due nothing.
+    Raises InputError for an unusable file, or, with `needs_due`, when no user is due anything.
     """
     from fairlead.formats.problem_file import load_with_report
     from fairlead.model.reductions import NO_USER_IS_DUE
@@ -107,9 +110,9 @@ def read_problem(
 
 
 def with_weights_of(problem: Problem, path: Path | None, *, needs_due: bool = False) -> Problem:
-    """Return the problem with the weights of a file, if one is given.
+    """Return the problem with the weights of the file at `path`, or unchanged without one.
 
-    Raises InputError as `read_problem` does.
+    Raises InputError for an unusable file, or, with `needs_due`, when no user is due anything.
     """
     if path is None:
         return problem
@@ -129,8 +132,8 @@ def with_weights_of(problem: Problem, path: Path | None, *, needs_due: bool = Fa
 
 
 @dataclass(frozen=True)
-class Forms:
-    """Options that are added to a policy's name."""
+class PolicySuffixes:
+    """Options that append suffixes to a policy's name, such as ``/reserve:4``."""
 
     preempt: Annotated[
         str,
@@ -138,8 +141,8 @@ class Forms:
             "--preempt",
             metavar="MODE",
             help=(
-                "Stop tasks for queues below their quota (over-quota), or share, too (over-share); "
-                "over-share:600 after 600 s. Also a part of a policy: drf/best-fit/over-share:600."
+                "Preempt tasks for queues below their quota (over-quota), or below quota or share "
+                "(over-share). over-share:600 spares tasks in their first 600 s."
             ),
         ),
     ] = "never"
@@ -149,8 +152,8 @@ class Forms:
             "--half-life",
             metavar="SECONDS",
             help=(
-                "Let past use count, too, halved after each such time. Also a part of a policy: "
-                "drf/best-fit/half-life:604800."
+                "Add a queue's past use to its share, halved after each period of this length. "
+                "Same as a policy such as drf/best-fit/half-life:604800."
             ),
         ),
     ] = None
@@ -162,7 +165,7 @@ class Forms:
             min=1,
             help=(
                 "Reserve starts for the first N waiting jobs of each set of servers, so that small "
-                "ones do not keep them waiting. Also a part of a policy: drf/best-fit/reserve:4."
+                "jobs do not delay them. Same as a policy such as drf/best-fit/reserve:4."
             ),
         ),
     ] = None
@@ -172,19 +175,19 @@ class Forms:
             "--spare",
             metavar="RESOURCE",
             help=(
-                "Keep servers with it, such as gpu, for tasks that ask for it, as long as others "
-                "may go elsewhere. Also a part of a policy: drf/best-fit/spare:gpu."
+                "Keep servers with this resource, such as gpu, for tasks that request it; other "
+                "tasks use these servers only if they fit on no others, even empty."
             ),
         ),
     ] = None
 
     @property
     def is_any(self) -> bool:
-        """Whether any of them was given."""
-        return self != Forms()
+        """Whether any of these options was given."""
+        return self != PolicySuffixes()
 
     def added_to(self, policy: str) -> str:
-        """Return a policy's name with the options; raise InputError for a wrong `preempt`."""
+        """Return a policy's name with the suffixes; raise InputError for an unknown `preempt`."""
         if policy == "recorded":
             return policy
         if self.half_life is not None:
@@ -208,22 +211,25 @@ class MechanismOptions:
     alpha: Annotated[
         float | None,
         Option(
-            metavar="A", help="For alpha-fair: 0 runs the most tasks, large is even. [default: 2]"
+            metavar="A",
+            help="Alpha of alpha-fair: 0 runs the most tasks, large values even out. [default: 2]",
         ),
     ] = None
     score: Annotated[
         str | None,
-        Option(metavar="SCORE", help="For max-min: drf, tsf or ps-dsf. [default: drf]"),
+        Option(
+            metavar="SCORE", help="Score that max-min equalises: drf, tsf or ps-dsf. [default: drf]"
+        ),
     ] = None
 
     @property
     def given(self) -> dict[str, float | str]:
-        """Those that were given."""
+        """The given options, by name."""
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
 def check_format(form: str | None, as_json: bool, columns: str | None = None) -> None:
-    """Raise InputError for an unknown format, one beside ``--json``, or columns without one."""
+    """Raise InputError for an unknown format, a format with ``--json``, or columns without one."""
     if form is None and columns is not None:
         raise InputError(f"needs --format {' or '.join(FORMATS)}", "--columns")
     if form is not None and form not in FORMATS:
@@ -235,7 +241,7 @@ def check_format(form: str | None, as_json: bool, columns: str | None = None) ->
 def table_text(
     answer: Shown, form: str | None, rows: Sequence[tuple[object, ...]] = ()
 ) -> str | None:
-    """Return the main table of an answer, and further rows, as text; None without a format."""
+    """Format an answer's main table and further `rows` as text; return None without a format."""
     if form is None:
         return None
     from fairlead.report.table_text import frame_text
@@ -247,12 +253,12 @@ def table_text(
 
 
 def title_of(file: str) -> str:
-    """Return the problem's name for a page or a table."""
+    """Return a file's name for the title of a page or a table."""
     return "standard input" if file == "-" else Path(file).name
 
 
-def pairs_of(texts: list[str], option: str, *, may_be_empty: bool = False) -> dict[str, str]:
-    """Return pairs of KEY=VALUE as a mapping; raise InputError for anything else."""
+def parse_pairs(texts: list[str], option: str, *, may_be_empty: bool = False) -> dict[str, str]:
+    """Parse KEY=VALUE texts into a mapping; raise InputError for another text or a repeated key."""
     pairs = {}
     for text in texts:
         key, equals, value = text.partition("=")
@@ -264,8 +270,8 @@ def pairs_of(texts: list[str], option: str, *, may_be_empty: bool = False) -> di
     return pairs
 
 
-def number_of(text: str, option: str) -> float:
-    """Return a finite number, whole ones as integers."""
+def parse_number(text: str, option: str) -> float:
+    """Parse a finite number, a whole one as an integer; raise InputError for another text."""
     try:
         value = typed_number(text)
     except ValueError:
@@ -275,13 +281,15 @@ def number_of(text: str, option: str) -> float:
     return int(value) if value == int(value) else value
 
 
-def numbers_of(texts: list[str] | None, option: str) -> dict[str, float]:
-    """Return pairs of NAME=NUMBER as a mapping; raise InputError for anything else."""
-    return {name: number_of(text, option) for name, text in pairs_of(texts or [], option).items()}
+def parse_numbers(texts: list[str] | None, option: str) -> dict[str, float]:
+    """Parse NAME=NUMBER texts into a mapping; raise InputError for another text."""
+    return {
+        name: parse_number(text, option) for name, text in parse_pairs(texts or [], option).items()
+    }
 
 
 def with_address(words: list[str]) -> list[str]:
-    """Return a command line in which `--ray` has an address, as the parser needs one."""
+    """Insert the address ``local`` after a `--ray` without one, as the parser needs a value."""
     end = words.index("--") if "--" in words else len(words)
     found: list[str] = []
     for word, after in zip(words, [*words[1:], ""], strict=False):
@@ -312,7 +320,7 @@ def executor_on(ray: str | None, processes: int | None = None) -> Iterator[Execu
     from fairlead.executors.ray_tasks import ray_executor
 
     with ExitStack() as stack:
-        # Ray prints messages about nodes and workers to standard output.
+        # Drop what Ray prints about nodes and workers on standard output.
         nothing = stack.enter_context(open(os.devnull, "w"))
         stack.enter_context(redirect_stdout(nothing))
         with _silent_standard_error():
@@ -322,7 +330,7 @@ def executor_on(ray: str | None, processes: int | None = None) -> Iterator[Execu
 
 @contextmanager
 def _silent_standard_error() -> Iterator[None]:
-    """Drop the messages of Ray's compiled parts while a cluster is joined."""
+    """Drop the messages that Ray's compiled code prints while it joins a cluster."""
     sys.stderr.flush()
     kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:
@@ -350,17 +358,16 @@ _WITH_UNITS = re.compile(
     r"(?:([0-9]{1,6})d)?(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,6})s)?"
 )
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2})?)?")
-# Stricter than `float`: without 1_0, digits of other scripts and blanks around.
+# Stricter than `float`, which takes 1_0, digits of other scripts and blanks around the number.
 _NUMBER = re.compile(
     r"(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)(?P<unit>[smhd]?)"
 )
 
 
-def seconds_of(text: str, option: str = "--at") -> float:
-    """Return a duration as seconds; raise InputError for anything else.
+def parse_seconds(text: str, option: str = "--at") -> float:
+    """Parse a duration into seconds; raise InputError for another text.
 
-    ``1:30`` is one minute and a half, as in Slurm. A bare number is seconds, where Slurm has
-    minutes.
+    ``1:30`` is a minute and a half, as in Slurm. A bare number is seconds; in Slurm, minutes.
     """
     clock = _CLOCK.fullmatch(text)
     if clock is not None:
@@ -379,36 +386,39 @@ def seconds_of(text: str, option: str = "--at") -> float:
     return found
 
 
-def time_of(text: str, option: str) -> float | datetime:
-    """Return a time of a trace: seconds since its start, or a date without a time zone."""
+def parse_time(text: str, option: str) -> float | datetime:
+    """Parse a time of a trace: seconds since its start, or a date.
+
+    A date has no time zone and is returned as UTC. Raises InputError for another text.
+    """
     if _DATE.fullmatch(text):
         try:
             return datetime.fromisoformat(text).replace(tzinfo=UTC)
         except ValueError:
             raise InputError(f"{text} is not a date", option) from None
     try:
-        return seconds_of(text, option)
+        return parse_seconds(text, option)
     except InputError as error:
         fault = f"{error.fault}; or a date such as 2025-01-31T12:00, without a time zone"
         raise InputError(fault, option) from None
 
 
-def part_of(text: str, option: str) -> float:
-    """Read ``20%`` or ``0.2`` as a part of one."""
+def parse_fraction(text: str, option: str) -> float:
+    """Parse ``20%`` or ``0.2`` into a fraction from 0 to 1; raise InputError for another text."""
     try:
-        part = typed_number(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
+        fraction = typed_number(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
     except ValueError:
-        part = -1.0
-    if not 0.0 <= part <= 1.0:
-        raise InputError(f"must be a part such as 20% or 0.2, not {text!r:.60}", option)
-    return part
+        fraction = -1.0
+    if not 0.0 <= fraction <= 1.0:
+        raise InputError(f"must be a fraction such as 20% or 0.2, not {text!r:.60}", option)
+    return fraction
 
 
-def limit_of(text: str, option: str) -> float | None:
-    """Return a positive limit as seconds, or None for ``UNLIMITED`` and ``INFINITE``."""
+def parse_time_limit(text: str, option: str) -> float | None:
+    """Parse a positive duration into seconds, or ``UNLIMITED`` and ``INFINITE`` into None."""
     if text.lower() in _UNLIMITED:
         return None
-    found = seconds_of(text, option)
+    found = parse_seconds(text, option)
     if not found:
         raise InputError("must be more than 0", option)
     return found

@@ -1,4 +1,4 @@
-"""Mechanisms and policies in a file of the user's: ``-m FILE.py:NAME``, ``-p FILE.py:NAME``."""
+"""Load mechanisms and policies from Python files: ``-m FILE.py:NAME``, ``-p FILE.py:NAME``."""
 
 from __future__ import annotations
 
@@ -22,72 +22,75 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class _Apart:
-    """A function of the user's that prints to standard error: standard output has the answer."""
+class _UserFunction:
+    """A function from a file, with its output sent to standard error: the answer is on stdout."""
 
     function: Callable[..., Any]
 
-    def __call__(self, *given: Any, **options: Any) -> Any:
-        with _output_apart():
-            return self.function(*given, **options)
+    def __call__(self, *values: Any, **options: Any) -> Any:
+        with _stdout_to_stderr():
+            return self.function(*values, **options)
 
     @property
     def __code__(self) -> CodeType:
-        """That of the function, so that its faults name its file and line."""
+        """The wrapped function's code, from which error messages take its file and line."""
         code: CodeType = self.function.__code__
         return code
 
 
 @contextmanager
-def _output_apart() -> Iterator[None]:
-    """Send standard output to standard error, that of C code and commands, too."""
+def _stdout_to_stderr() -> Iterator[None]:
+    """Send standard output to standard error, also that of C code and child processes."""
     sys.stdout.flush()
-    kept = os.dup(1)
+    saved = os.dup(1)
     os.dup2(2, 1)
     try:
         with redirect_stdout(sys.stderr):
             yield
     finally:
         with suppress(OSError, AttributeError):
-            ctypes.CDLL(None).fflush(None)  # text that C still holds
-        os.dup2(kept, 1)
-        os.close(kept)
+            ctypes.CDLL(None).fflush(None)  # text in C buffers
+        os.dup2(saved, 1)
+        os.close(saved)
 
 
-def mechanism_of(text: str) -> str:
-    """Return the name of a mechanism; one in a file is added to the catalogue.
+def load_mechanism(text: str) -> str:
+    """Add a mechanism from ``FILE.py:NAME`` to the catalogue, and return its name there.
 
-    A function without the decorator `fairlead.mechanism` is added by its own name.
+    A plain name is returned unchanged. A function without the decorator `fairlead.mechanism` is
+    added under its own name. NAME may also be the name given to the decorator.
+    Raises InputError as `_load` does.
     """
     if not _names_file(text):
         return text
     from fairlead.mechanisms.added import mechanism
     from fairlead.mechanisms.catalogue import ADDED
 
-    file, name = _parts_of(text)
+    file, name = _split_reference(text)
     before = ADDED.get(name)
     function = _load(file, name, lambda: ADDED.get(name) is not before)
-    if function is not None:  # None has the name of its decorator
-        same = (r.name for r in ADDED.values() if _function_of(r.implementation) is function)
-        found = next(same, None)
-        if found is None:
+    if function is not None:  # else the file's decorator has added the mechanism as `name`
+        names = (r.name for r in ADDED.values() if _function_of(r.implementation) is function)
+        added_as = next(names, None)
+        if added_as is None:
             mechanism(name)(function)
-        name = found or name
-    for row in list(ADDED.values()):
-        if not isinstance(row.implementation, str | _Apart):
-            ADDED[row.name] = replace(row, implementation=_Apart(row.implementation))
+        name = added_as or name
+    for row in list(ADDED.values()):  # the file may have added several
+        if not isinstance(row.implementation, str | _UserFunction):
+            ADDED[row.name] = replace(row, implementation=_UserFunction(row.implementation))
     return name
 
 
 def _function_of(implementation: object) -> object:
-    """Return the user's function of an added mechanism; None if it is not known."""
+    """Return the function that an added mechanism calls, or None if it is unknown."""
     return next(iter(getattr(implementation, "args", ())), None)
 
 
-def policies_of(texts: Sequence[str]) -> list[str | NamedRule]:
-    """Return the names of policies, and the rules in files.
+def load_policies(texts: Sequence[str]) -> list[str | NamedRule]:
+    """Return names of policies unchanged, and load the rules named ``FILE.py:NAME``.
 
-    A rule has the name of its function; of two of one name the later is ``file.name``.
+    A rule is named after its function; a second rule of that name is named ``file.name``.
+    Raises InputError as `_load` does.
     """
     from fairlead.simulation.planned_runs import NamedRule
 
@@ -97,17 +100,17 @@ def policies_of(texts: Sequence[str]) -> list[str | NamedRule]:
         if not _names_file(text):
             found[text] = text
             continue
-        file, name = _parts_of(text)
+        file, name = _split_reference(text)
         unused = f"{file.stem}.{name}" if name in names else name
         names.add(unused)
-        found[text] = NamedRule(unused, _Apart(_load(file, name)))
+        found[text] = NamedRule(unused, _UserFunction(_load(file, name)))
     return [found[text] for text in texts]
 
 
 def refuse_on_ray(policies: Sequence[str | NamedRule], ray: str | None) -> None:
     """Raise InputError for rules in files, which other machines do not have."""
     for policy in policies if ray is not None else ():
-        if not isinstance(policy, str) and isinstance(policy.rule, _Apart):
+        if not isinstance(policy, str) and isinstance(policy.rule, _UserFunction):
             fault = f"{policy.name} is a rule in a file, which runs on this machine only"
             raise InputError(f"{fault}; a rule of an installed package runs there", "--ray")
 
@@ -117,27 +120,28 @@ def refuse_mechanisms_on_ray(names: Sequence[str], ray: str | None) -> None:
     from fairlead.mechanisms.catalogue import ADDED
 
     for name in names if ray is not None else ():
-        if name in ADDED and isinstance(ADDED[name].implementation, _Apart):
+        if name in ADDED and isinstance(ADDED[name].implementation, _UserFunction):
             fault = f"{name} is a mechanism in a file, which runs on this machine only"
             raise InputError(f"{fault}; a mechanism of an installed package runs there", "--ray")
 
 
 def _names_file(text: str) -> bool:
-    """Return whether a text names a function in a file; raise InputError for a file alone."""
+    """Return whether a text is ``FILE.py:NAME``; raise InputError for a file without a function."""
     if text.endswith(".py"):
         raise InputError(f"name a function in it: {text}:NAME", "", text)
     return ".py:" in text
 
 
-def _parts_of(text: str) -> tuple[Path, str]:
+def _split_reference(text: str) -> tuple[Path, str]:
     file, _, name = text.rpartition(":")
     return Path(file), name
 
 
 def _load(file: Path, name: str, is_known: Callable[[], bool] = lambda: False) -> Any:
-    """Run a file and return its function of that name; its folder is searched for imports.
+    """Run a file, with its folder on the import path, and return its function of that name.
 
-    None without such a function, if the name is known after the run.
+    Returns None if the file has no such function, but `is_known` is true after the run.
+    Raises InputError if the file is missing or fails, or has no such function.
     """
     if not file.is_file():
         raise InputError("there is no such file", "", str(file))
@@ -150,7 +154,7 @@ def _load(file: Path, name: str, is_known: Callable[[], bool] = lambda: False) -
     module = module_from_spec(spec)
     sys.modules.setdefault(file.stem, module)
     try:
-        with _output_apart():
+        with _stdout_to_stderr():
             spec.loader.exec_module(module)
     except (Exception, SystemExit) as fault:
         why = f"cannot be loaded: {type(fault).__name__}: {fault}".replace("\n", " ")
@@ -159,12 +163,12 @@ def _load(file: Path, name: str, is_known: Callable[[], bool] = lambda: False) -
     if not callable(function) and is_known():
         return None
     if not callable(function):
-        has = [key for key, value in vars(module).items() if _is_of(module, key, value)]
-        known = f"; it has {', '.join(has)}" if has else ""
+        public = [key for key, value in vars(module).items() if _is_public(module, key, value)]
+        known = f"; it has {', '.join(public)}" if public else ""
         raise InputError(f"has no function named {name!r:.60}{known}", "", str(file))
     return function
 
 
-def _is_of(module: ModuleType, key: str, value: object) -> bool:
-    """Return whether a value is a function that a module defines for others."""
+def _is_public(module: ModuleType, key: str, value: object) -> bool:
+    """Return whether a module defines a value, and it is a function without a leading _."""
     return callable(value) and getattr(value, "__module__", "") == module.__name__ and key[0] != "_"

@@ -1,4 +1,4 @@
-"""Options and arguments of the verbs, declared by the signatures of their functions.
+"""Options and arguments of verbs, declared in the signatures of their functions.
 
 A verb is a function whose parameters are ``Annotated`` with an `Option` or an `Argument`, or are
 dataclasses with such fields: options that several verbs share.
@@ -23,15 +23,15 @@ class Option:
     Parameters
     ----------
     *spellings : str
-        Such as ``--cpu`` and ``-c``; the name of the function's parameter when absent.
+        Such as ``--cpu`` and ``-c``; when absent, ``--`` and the name of the parameter.
     metavar : str
-        Name of its value in the help; its type when absent.
+        Name of the value in the help; when absent, its type.
     help : str
-        Text of the help.
+        Explanation in the help.
     min, max : float, optional
-        Bounds of its value.
+        Bounds of the value.
     envvar : str
-        Environment variable with its default value.
+        Environment variable that holds the default value.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class Option:
 
 
 class Argument(NamedTuple):
-    """A parameter given by position."""
+    """A parameter given by position: its name in the help, and its explanation."""
 
     metavar: str
     help: str
@@ -77,7 +77,7 @@ class Parameter(NamedTuple):
 
     @property
     def title(self) -> str:
-        """The parameter in error messages."""
+        """The name of the parameter in error messages."""
         return " / ".join(f"'{name}'" for name in self.spellings)
 
     @property
@@ -95,9 +95,9 @@ class Parameter(NamedTuple):
 
 
 def parameters_of(verb: Callable[..., object]) -> list[Parameter]:
-    """Return the parameters of a verb's function, in its order.
+    """Return the parameters of a verb's function, in the order of its signature.
 
-    Raises InputError when another package's function does not declare one.
+    Raises InputError if a parameter declares no `Option` or `Argument`.
     """
     place = f"{verb.__module__}:{getattr(verb, '__name__', verb)}"
     try:
@@ -121,7 +121,7 @@ def parameters_of(verb: Callable[..., object]) -> list[Parameter]:
 
 
 def arguments_of(verb: Callable[..., object], values: Mapping[str, object]) -> dict[str, object]:
-    """Return values of parameters as arguments of a verb, those of a dataclass in its object."""
+    """Turn values of parameters into arguments of a verb; fields of a dataclass form one object."""
     arguments = dict(values)
     for each in signature(verb, eval_str=True).parameters.values():
         kind = each.annotation

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from fairlead.cli import _client, cluster, jobs
 from fairlead.cli._job_request import TaskOptions
-from fairlead.cli.options import AsJson, numbers_of
+from fairlead.cli.options import AsJson, parse_numbers
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import complain, emit, emit_lines
 from fairlead.errors import InputError
@@ -19,7 +19,9 @@ from fairlead.errors import InputError
 Address = Annotated[
     str | None,
     Option(
-        "--address", metavar="HOST:PORT", help="Of Ray. [default: RAY_ADDRESS, or this machine's]"
+        "--address",
+        metavar="HOST:PORT",
+        help="Address of the Ray cluster. [default: RAY_ADDRESS, or the cluster on this machine]",
     ),
 ]
 
@@ -27,7 +29,13 @@ Address = Annotated[
 def start(
     policy: Annotated[
         str | None,
-        Option("--policy", "-p", metavar="POLICY", help="As for serve. [default: drf/best-fit]"),
+        Option(
+            "--policy",
+            "-p",
+            metavar="POLICY",
+            help="Scheduling policy CRITERION/SELECTION, such as ps-dsf/joint. "
+            "[default: drf/best-fit]",
+        ),
     ] = None,
     seed: Annotated[
         int | None,
@@ -35,35 +43,42 @@ def start(
     ] = None,
     user: Annotated[
         list[str] | None,
-        Option(metavar="USER=WEIGHT", help="Only these users may submit. May be repeated."),
+        Option(
+            metavar="USER=WEIGHT",
+            help="Let only these users submit, with these weights. May be repeated.",
+        ),
     ] = None,
     service: Annotated[
         str | None,
-        Option(metavar="URL", help="Let a fairlead serve decide; token in FAIRLEAD_TOKEN."),
+        Option(
+            metavar="URL", help="Let this fairlead service decide. Its token is in FAIRLEAD_TOKEN."
+        ),
     ] = None,
     db: Annotated[
         str | None,
-        Option("--db", metavar="FILE", help="Keep the journal in this file on Ray's head node."),
+        Option(
+            "--db", metavar="FILE", help="Journal of users and jobs, a file on Ray's head node."
+        ),
     ] = None,
     grace: Annotated[
         float | None,
         Option(
             min=0,
             metavar="SECONDS",
-            help="From KeyboardInterrupt in a preempted call to its kill. [default: 10]",
+            help="Time between KeyboardInterrupt in a preempted call and its kill. [default: 10]",
         ),
     ] = None,
     address: Address = None,
 ) -> None:
     """Start a dispatcher, which chooses the next user and the node of each task.
 
-    Without one, the first driver that connects starts it with these defaults.
+    If none runs, the first driver that connects starts one with the default options.
 
     \b
     Example:
       fairlead ray start --policy ps-dsf/best-fit --user ana=2 --user bo=1
     """
-    weights = numbers_of(user, "--user")
+    weights = parse_numbers(user, "--user")
     from fairlead.ray.connection import start
 
     token = os.environ.get("FAIRLEAD_TOKEN", "")
@@ -83,7 +98,7 @@ def stop(address: Address = None) -> None:
 
 
 def status(address: Address = None, as_json: AsJson = False) -> None:
-    """Show the dispatcher of the cluster, its policy, and its page.
+    """Show the dispatcher's policy, service, journal, nodes and drivers.
 
     \b
     Example:
@@ -110,15 +125,21 @@ def status(address: Address = None, as_json: AsJson = False) -> None:
 
 def submit(
     command: Annotated[
-        list[str] | None, Argument(metavar="-- python SCRIPT ARG...", help="The driver.")
+        list[str] | None, Argument(metavar="-- python SCRIPT ARG...", help="Command of the driver.")
     ] = None,
     user: Annotated[
-        str | None, Option("--user", "-u", metavar="USER", help="[default: your account]")
+        str | None,
+        Option("--user", "-u", metavar="USER", help="Submit as this user. [default: your account]"),
     ] = None,
     *,
     options: TaskOptions,
     bundles: Annotated[
-        int, Option(min=1, metavar="N", help="Bundles of these amounts, on any nodes.")
+        int,
+        Option(
+            min=1,
+            metavar="N",
+            help="Number of bundles, each of --cpu, --memory and --gpu, on any nodes.",
+        ),
     ] = 1,
     address: Address = None,
 ) -> None:
@@ -147,7 +168,7 @@ def submit(
                 fair,
                 command,
                 [bundle] * bundles,
-                _client.where_of(options.where),
+                _client.parse_where(options.where),
                 str(Path.cwd()),
                 _client.environment(False),
             )
@@ -230,5 +251,5 @@ def servers(address: Address = None, as_json: AsJson = False) -> None:
 
 
 def _in_ray(address: str | None) -> str:
-    """Return the server address that makes `client` ask the dispatcher."""
+    """Return the service address by which `client` connects to the dispatcher in Ray."""
     return f"{_client.RAY_PREFIX}{address or ''}"

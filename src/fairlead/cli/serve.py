@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from fairlead.cli.options import AsJson, Forms, TreeFile, seconds_of
+from fairlead.cli.options import AsJson, PolicySuffixes, TreeFile, parse_seconds
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import emit, emit_lines
 from fairlead.errors import InputError, how_to_install
@@ -36,13 +36,15 @@ STANDARD_FIELDS = logging.makeLogRecord({}).__dict__.keys()
 
 def serve(
     host: Annotated[str, Option(help="TCP address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, Option(min=0, max=65535, help="0 for any free port.")] = 8400,
+    port: Annotated[
+        int, Option(min=0, max=65535, help="TCP port to listen on; 0 for any free port.")
+    ] = 8400,
     unix: Annotated[
         Path | None,
         Option(
             "--socket",
             metavar="PATH",
-            help="Also listen on this Unix socket. [default: /run/fairlead/fairlead.sock for root]",
+            help="Also listen on this Unix socket. [default: for root /run/fairlead/fairlead.sock]",
         ),
     ] = None,
     db: Database = None,
@@ -52,7 +54,8 @@ def serve(
             "--policy",
             "-p",
             metavar="POLICY",
-            help="As for simulate. [default: the journal's, or drf/best-fit]",
+            help="Scheduling policy CRITERION/SELECTION, such as ps-dsf/joint. [default: the "
+            "journal's, or drf/best-fit]",
         ),
     ] = None,
     seed: Annotated[
@@ -64,29 +67,37 @@ def serve(
         ),
     ] = None,
     *,
-    forms: Forms,
+    suffixes: PolicySuffixes,
     queues: TreeFile = None,
     grace: Annotated[
         float,
         Option(
             min=1.0,
             metavar="SECONDS",
-            help="Run a worker's tasks again elsewhere after this time without a message from it.",
+            help="Run a worker's tasks again elsewhere if it has been silent for so long.",
         ),
     ] = 60.0,
     pending: Annotated[
-        int, Option("--max-pending", min=1, metavar="N", help="Most waiting tasks of a user.")
+        int,
+        Option("--max-pending", min=1, metavar="N", help="Limit on the waiting tasks of a user."),
     ] = 1_000_000,
     rate: Annotated[
-        float, Option(min=0.1, metavar="N", help="Most requests of a user per second.")
+        float, Option(min=0.1, metavar="N", help="Limit on the requests of a user per second.")
     ] = 100.0,
     live: Annotated[
         int,
-        Option("--max-live", min=1, metavar="MIB", help="Most memory of a user's unfinished jobs."),
+        Option(
+            "--max-live",
+            min=1,
+            metavar="MIB",
+            help="Limit on the stored requests of a user's unfinished jobs, in MiB.",
+        ),
     ] = 256,
     keep: Annotated[
         float,
-        Option(min=0, metavar="DAYS", help="How long to keep ended jobs and events; 0 for ever."),
+        Option(
+            min=0, metavar="DAYS", help="Days to keep ended jobs and events; 0 keeps them for ever."
+        ),
     ] = 90.0,
     notify: Annotated[
         str | None,
@@ -97,7 +108,8 @@ def serve(
         Option(
             "--notify-secret",
             metavar="FILE",
-            help="Secret that signs them; made if missing. [default: webhook-secret beside --db]",
+            help="File of the secret that signs webhook messages, created if missing. "
+            "[default: webhook-secret in the folder of --db]",
         ),
     ] = None,
     alert_owed: Annotated[
@@ -106,11 +118,17 @@ def serve(
             "--alert-owed",
             min=0,
             metavar="HOURS",
-            help="Alert when a waiting user is owed more GPU-hours (core-hours without GPUs).",
+            help="Alert when a waiting user is owed more than so many GPU-hours, or core-hours "
+            "without GPUs.",
         ),
     ] = 24.0,
     alert_after: Annotated[
-        str, Option("--alert-after", metavar="TIME", help="... for longer than this.")
+        str,
+        Option(
+            "--alert-after",
+            metavar="TIME",
+            help="Alert only after a user was owed that for so long.",
+        ),
     ] = "1h",
     json_logs: JsonLogs = False,
 ) -> None:
@@ -132,7 +150,7 @@ def serve(
     listening = [addresses.listen_tcp(host, port)]
     try:
         listening += _unix_sockets(unix)
-        with garbage_collection_paused():  # all imported and read objects stay
+        with garbage_collection_paused():  # all objects made here stay alive
             from fairlead import __version__
             from fairlead.formats.queue_file import load_queues
             from fairlead.model.arguments import whole_number
@@ -144,15 +162,15 @@ def serve(
             from fairlead.service.service import SILENT_SECONDS, Settings
             from fairlead.service.webhook import Receiver, check_url, read_secret
 
-            if policy is None and forms.is_any:
+            if policy is None and suffixes.is_any:
                 raise InputError("go with --policy", "--preempt, --half-life, --reserve, --spare")
             if policy is not None:
-                policy = forms.added_to(policy)
+                policy = suffixes.added_to(policy)
                 parse_policy(policy)
             if seed is not None:
                 whole_number(seed, "--seed")
             tree = None if queues is None else load_queues(queues)
-            thresholds = Thresholds(alert_owed, seconds_of(alert_after, "--alert-after"))
+            thresholds = Thresholds(alert_owed, parse_seconds(alert_after, "--alert-after"))
             if notify_secret is not None and notify is None:
                 raise InputError("goes with --notify", "--notify-secret")
             receiver = None
@@ -195,14 +213,22 @@ def _unix_sockets(path: Path | None) -> list[socket.socket]:
 
 
 def token(
-    action: Annotated[str, Argument(metavar="add|list|remove", help="Action on a token.")],
-    name: Annotated[str | None, Argument(metavar="NAME", help="Its name.")] = None,
-    role: Annotated[str, Option(metavar="ROLE", help="admin, user or worker.")] = "user",
-    user: Annotated[str | None, Option(metavar="USER", help="Its user. [default: NAME]")] = None,
+    action: Annotated[
+        str, Argument(metavar="add|list|remove", help="Add or remove a token, or list all.")
+    ],
+    name: Annotated[str | None, Argument(metavar="NAME", help="Name of the token.")] = None,
+    role: Annotated[
+        str, Option(metavar="ROLE", help="Role of the token: admin, user or worker.")
+    ] = "user",
+    user: Annotated[
+        str | None, Option(metavar="USER", help="User of a token of role user. [default: NAME]")
+    ] = None,
     server: Annotated[
         str | None,
         Option(
-            "--for-server", metavar="SERVER", help="The only server name that a worker may take."
+            "--for-server",
+            metavar="SERVER",
+            help="The only server name that a worker with this token may take.",
         ),
     ] = None,
     db: Database = None,
@@ -268,7 +294,7 @@ def token(
 
 
 def _need(*modules: str) -> None:
-    """Raise InputError if a module of the extra is not installed."""
+    """Raise InputError if a module of the extra ``serve`` is not installed."""
     from importlib.util import find_spec
 
     for module in modules:
@@ -277,6 +303,7 @@ def _need(*modules: str) -> None:
 
 
 def _log(as_json: bool) -> None:
+    """Format the log on standard error as JSON lines, or as lines with a time."""
     for handler in logging.getLogger().handlers:
         if as_json:
             handler.setFormatter(JsonLines())

@@ -13,8 +13,8 @@ from fairlead.cli.log_options import WindowOptions, in_queues, plain_trace, seco
 from fairlead.cli.options import (
     AsJson,
     Columns,
-    Forms,
     PerfectEstimates,
+    PolicySuffixes,
     RayAddress,
     ReportPath,
     SeedOfPolicy,
@@ -23,9 +23,9 @@ from fairlead.cli.options import (
     TreeFile,
     check_format,
     executor_on,
-    time_of,
+    parse_time,
 )
-from fairlead.cli.own_code import mechanism_of, policies_of, refuse_on_ray
+from fairlead.cli.own_code import load_mechanism, load_policies, refuse_on_ray
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import (
     StoppedError,
@@ -52,7 +52,7 @@ def simulate(
         list[Path],
         Argument(
             metavar="TRACE...",
-            help="Traces of any known formats (see trace info --help); with several, a study.",
+            help="Traces of any formats in `trace info --help`; several traces make a study.",
         ),
     ],
     policy: Annotated[
@@ -62,10 +62,9 @@ def simulate(
             "-p",
             metavar="POLICY",
             help=(
-                "CRITERION/SELECTION, such as drf/best-fit, ps-dsf/joint or easy/first-fit, with "
-                "/residual or /oblivious where that has a meaning; slots:S; with /over-share or "
-                "/over-quota for preemption; FILE.py:NAME for a rule of your own; or recorded, the "
-                "starts in the trace. May be repeated."
+                "CRITERION/SELECTION, such as drf/best-fit, ps-dsf/joint or easy/first-fit, maybe "
+                "with /residual, /oblivious, /over-share or /over-quota; slots:S; FILE.py:NAME for "
+                "a rule of your own; or recorded, the starts in the trace. May be repeated."
             ),
         ),
     ],
@@ -79,9 +78,8 @@ def simulate(
         Option(
             metavar="POLICY",
             help=(
-                "The policy to compare the others with. [default: with --what-if the policy that "
-                "is changed; with --report recorded, where the trace has start times; else the "
-                "first]"
+                "Compare the other policies with this one. [default: with --what-if the changed "
+                "policy; with --report recorded, if the trace has start times; else the first]"
             ),
         ),
     ] = None,
@@ -90,8 +88,8 @@ def simulate(
         Option(
             "--runs",
             metavar="FOLDER",
-            help="Keep the run of each policy as Parquet. Runs found there are not repeated, "
-            "except those of your own rules.",
+            help="Keep the run of each policy in this folder, as Parquet. Kept runs are not "
+            "repeated, except those of your own rules.",
         ),
     ] = None,
     what_if: Annotated[
@@ -100,8 +98,8 @@ def simulate(
             "--what-if",
             metavar="CHANGE",
             help=(
-                "Run the first policy again with weight:USER=NUMBER, quota:QUEUE.RESOURCE=NUMBER, "
-                "limit:QUEUE.RESOURCE=NUMBER, servers:GROUP+NUMBER, "
+                "Run the first policy again with weight:USER=NUMBER (or a queue), "
+                "quota:QUEUE.RESOURCE=NUMBER, limit:QUEUE.RESOURCE=NUMBER, servers:GROUP+NUMBER, "
                 "servers:GROUP-NUMBER or preempt:MODE. May be repeated."
             ),
         ),
@@ -110,37 +108,40 @@ def simulate(
         bool,
         Option(
             "--dedicated",
-            help="Run the first policy again with each user alone on its part of the servers.",
+            help="Run the first policy again with each user on its own slice of the servers.",
         ),
     ] = False,
     strict_fifo: StrictFifo = False,
     perfect_estimates: PerfectEstimates = False,
     until: Annotated[
         float | None,
-        Option(metavar="HOURS", help="Only jobs submitted in the first hours."),
+        Option(metavar="HOURS", help="Replay only jobs submitted in the first HOURS."),
     ] = None,
     warm_up: Annotated[
         str | None,
         Option(
             "--warm-up",
             metavar="TIME",
-            help="Jobs submitted before this time fill the cluster and do not count; such as 6h, "
-            "or a date such as 2025-01-31T12:00 where the trace has dates.",
+            help="Jobs submitted before this time run, but are not measured: 6h, or "
+            "2025-01-31T12:00 where the trace has dates.",
         ),
     ] = None,
     load: Annotated[
         float | None,
-        Option(metavar="NUMBER", help="Let jobs arrive so many times faster, such as 1.5."),
+        Option(
+            metavar="NUMBER",
+            help="Submit jobs so many times faster than in the trace, such as 1.5.",
+        ),
     ] = None,
     fair: Annotated[
         str,
         Option(
             metavar="MECHANISM",
-            help="Mechanism of the fair shares, for the fairness error: drfh, tsf, ps-dsf, or "
-            "FILE.py:NAME.",
+            help="Mechanism that defines fair shares, for the fairness error: drfh, tsf, ps-dsf, "
+            "or FILE.py:NAME.",
         ),
     ] = "drfh",
-    forms: Forms,
+    suffixes: PolicySuffixes,
     queues: TreeFile = None,
     seed: SeedOfPolicy = 0,
     seeds: Annotated[
@@ -149,14 +150,16 @@ def simulate(
             metavar="N",
             min=2,
             help=(
-                "Make a study: replay N random variations of each trace, with users moved against "
-                "each other in time, and compare policies with the first one in pairs."
+                "Make a study: replay N variations of each trace, in which each user's jobs are "
+                "shifted by a random time, and compare each policy with the first one."
             ),
         ),
     ] = None,
     processes: Annotated[
         int | None,
-        Option(metavar="N", min=1, help="Policies replayed at a time. [default: processors]"),
+        Option(
+            metavar="N", min=1, help="Number of policies replayed at a time. [default: processors]"
+        ),
     ] = None,
     ray: RayAddress = None,
     explain: Annotated[
@@ -170,8 +173,8 @@ def simulate(
 ) -> None:
     """Replay a trace under several policies, and compare the outcomes.
 
-    Tasks run as long as in the trace; the policy chooses the next user and the server. Tasks that
-    fit no server are counted, and their jobs named.
+    Tasks run as long as in the trace; the policy chooses the next user and the server. Tasks too
+    large for every server are counted, and their jobs named.
 
     \b
     Example:
@@ -182,21 +185,21 @@ def simulate(
     from fairlead.simulation.runs import check_recorded
     from fairlead.simulation.simulate import check_fair
 
-    # Check names and files before a long trace is read.
+    # Check names and files before reading a long trace.
     check_format(form, as_json, columns)
-    if forms.is_any and any(".py:" in name for name in policy):
+    if suffixes.is_any and any(".py:" in name for name in policy):
         fault = "a user-defined rule takes no --preempt, --half-life, --reserve or --spare"
         raise InputError(f"{fault}; put these into the names of the other policies", "--policy")
     policies = [
-        forms.added_to(each) if isinstance(each, str) else each for each in policies_of(policy)
+        suffixes.added_to(each) if isinstance(each, str) else each for each in load_policies(policy)
     ]
     refuse_on_ray(policies, ray)
     planned = plan_runs(policies, what_if or (), dedicated)
-    fair = mechanism_of(fair)
+    fair = load_mechanism(fair)
     check_fair(fair)
     if until is not None and not 0 < until < inf:
         raise InputError(f"must be a positive number, not {until:g}", "until")
-    warm = 0.0 if warm_up is None else time_of(warm_up, "--warm-up")
+    warm = 0.0 if warm_up is None else parse_time(warm_up, "--warm-up")
     if isinstance(warm, datetime) and len(traces) > 1:
         raise InputError("is a date; give a time such as 6h for several traces", "--warm-up")
     names = [run.name for run in planned]
@@ -293,7 +296,7 @@ def simulate(
     from fairlead.simulation.simulate import simulate as simulate_policies
 
     if until is not None:
-        # All counts are of the replayed part.
+        # Tasks and jobs of later hours appear in no count.
         workload = first_seconds(workload, options["until"])
     outcomes, failed = Outcomes(), None
     alone = (replayed, names[-1]) if dedicated else None
@@ -379,18 +382,18 @@ def simulate(
 
 
 def _end_of_warm_up(workload: Workload, time: float | datetime, load: float | None) -> float:
-    """Return the end of the warm-up in seconds of the replay; a date is one of the trace."""
+    """Return the end of the warm-up in seconds of the replay; a date is scaled by `load`."""
     found = seconds_in(workload, time, "--warm-up")
     last = float(workload.job_submit[-1])
     if isinstance(time, datetime) and found >= last:
         given, end = workload.time_text(found), workload.time_text(last)
         raise InputError(f"must be before the last submission, {end}, not {given}", "--warm-up")
-    # A load of 0 is refused when the jobs are moved.
+    # A load of 0 is refused later, by `with_load`.
     return found / (load or 1.0) if isinstance(time, datetime) else found
 
 
 def _refuse_for_studies(runs: Path | None, explain: str | None, today: str | None) -> None:
-    """Raise InputError for options of a single replay."""
+    """Raise InputError for options that a study does not take."""
     given = {"--runs": runs, "--explain": explain, "--today": today}
     for option, value in given.items():
         if value is not None:
@@ -398,7 +401,7 @@ def _refuse_for_studies(runs: Path | None, explain: str | None, today: str | Non
 
 
 def _reference_policy(today: str | None, names: list[str]) -> str | None:
-    """Return the name of the policy to compare the others with, if one is given."""
+    """Return the name of the --today policy; raise InputError if it is not simulated."""
     if today is None:
         return None
     from fairlead.model.run_log import RECORDED
@@ -438,7 +441,7 @@ def _figures(
 
 
 def _warn_of_unsolved(outcomes: Mapping[str, Outcome]) -> None:
-    """Name the runs without fair shares at some instants, which no table shows."""
+    """Warn of runs without fair shares at some instants, as the table does not show it."""
     for name, outcome in outcomes.items():
         fairness = outcome.summary.fairness
         if fairness is not None and fairness.gap is not None:
@@ -461,7 +464,7 @@ def _reason_block(why: WaitingJob | None, policy: str, user: str | None) -> Bloc
 
 
 def _check_explained(runs: list[PlannedRun]) -> None:
-    """Raise an error early for policies that cannot be explained."""
+    """Raise an error before the replays if a policy cannot be explained."""
     from fairlead.model.run_log import RECORDED
     from fairlead.simulation.waiting_job import check_explained
 
@@ -477,7 +480,7 @@ def _check_explained(runs: list[PlannedRun]) -> None:
 def _explained(
     outcomes: Mapping[str, Outcome], user: str, strict_fifo: bool
 ) -> dict[str, WaitingJob | None]:
-    """Explain, for each replayed policy, why a user's longest-waiting job waited."""
+    """Explain why a user's longest-waiting job waited, by the name of the replayed policy."""
     from fairlead.simulation.waiting_job import explain_job, longest_wait
 
     found: dict[str, WaitingJob | None] = {}
@@ -499,7 +502,7 @@ def _explained(
 
 
 def _report_repeated(workload: Workload, outcomes: Mapping[str, Outcome]) -> None:
-    """Count the journal's placements that a replay under the same policy repeats."""
+    """Report how many placements of a service's journal its own policy repeats in the replay."""
     from fairlead.simulation.journal_replay import repeated_starts
     from fairlead.traces.journal_trace import JournalWorkload
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fairlead.report.live import LiveTable
 
 LONGEST_LINE = 2000
-WIDTH_OF_PIPE = 100  # of prose in a pipe or a file
+WIDTH_OF_PIPE = 100  # columns of prose in a pipe or a file
 SECONDS_PER_HOUR = 3600.0
 IN_ASCII = str.maketrans(
     {
@@ -38,7 +38,7 @@ WRITE_FAULTS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
 def log_on_standard_error() -> None:
-    """Write warnings of all packages, and the log of this one, to standard error."""
+    """Log to standard error: warnings of all packages, and all messages of this one."""
     import logging
 
     logging.basicConfig(level=logging.WARNING, format="%(name)s: %(message)s", stream=sys.stderr)
@@ -50,7 +50,7 @@ class ReaderGoneError(Exception):
 
 
 class StoppedError(Exception):
-    """The command was interrupted; the message describes how to resume it."""
+    """The command was interrupted; the message says what is kept or still runs."""
 
 
 def emit(text: str) -> None:
@@ -84,7 +84,7 @@ def _encodable(encoding: str | None, text: str) -> str:
 def emit_lines(lines: Iterable[str], width: int | None = None) -> None:
     """Write lines to standard output, each wrapped to a width if given.
 
-    Names and reasons in them may come from other users, so control characters are escaped.
+    Control characters are escaped, as other users choose the names and reasons in the lines.
     """
     safe: Iterable[str] = map(printable, lines)
     if width is not None:
@@ -105,7 +105,7 @@ def show(
 
     `table` is written in place of the document, if it is given.
 
-    A failed write prevents no other, as an answer may have taken hours.
+    If one write fails, the others are still done, as the answer may have taken hours.
     Raises ReaderGoneError when the reader of standard output has gone, and InputError when a file
     cannot be written.
     """
@@ -137,7 +137,7 @@ def show_table(table: LiveTable, as_json: bool) -> None:
 
 
 def check_report(report: Path | None, source: str = "-", what: str = "problem file") -> None:
-    """Raise InputError for a page that cannot be written, or would replace the input `source`."""
+    """Raise InputError if the page cannot be written or would replace the input `source`."""
     if report is not None:
         from fairlead.formats.atomic_files import check_writable
 
@@ -152,12 +152,12 @@ def complain(message: str) -> None:
     try:
         sys.stderr.write(_encodable(sys.stderr.encoding, f"fairlead: {line}\n"))
         sys.stderr.flush()
-    except OSError:  # it is full or closed: only the exit status is left
+    except OSError:  # standard error is full or closed: report by exit status only
         _redirect_to_null(sys.stderr)
 
 
-def fault_of(error: OSError | MemoryError | OverflowError) -> str:
-    """Describe a system error in one line: place and reason."""
+def describe_system_error(error: OSError | MemoryError | OverflowError) -> str:
+    """Describe a system error in one line: the file or stream, and the reason."""
     if isinstance(error, MemoryError):
         return f"not enough memory: {error}" if str(error) else "not enough memory"
     if isinstance(error, OverflowError):
@@ -186,7 +186,7 @@ def _redirect_to_null(stream: TextIO) -> None:
 
 
 def wants_plain_text() -> bool:
-    """Return whether to omit colour: into a pipe or file, or with NO_COLOR set."""
+    """Return whether to omit colour: output goes to a pipe or file, or NO_COLOR is set."""
     return not sys.stdout.isatty() or bool(os.environ.get("NO_COLOR"))
 
 
@@ -203,7 +203,7 @@ def terminal_width() -> int | None:
 def progress_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
     """Show a progress bar while standard error is a terminal.
 
-    Yields a function of the done and the total work, or None without a terminal.
+    Yields a function of the finished and the total amount of work; None without a terminal.
     """
     with stages_bar() as report:
         yield None if report is None else partial(report, what)
@@ -213,7 +213,7 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
 def stages_bar() -> Iterator[Callable[[str, int, int], None] | None]:
     """Show a progress bar for each of several stages.
 
-    Yields a function of the stage, its done and its total work, or None without a terminal.
+    Yields a function of the stage, its finished and its total work; None without a terminal.
     """
     with replay_bars() as (_, step):
         yield step
@@ -225,9 +225,9 @@ def replay_bars() -> Iterator[
 ]:
     """Show a progress bar for each of several replays and stages at once.
 
-    Yields two functions, or None without a terminal. The first takes the name of a replay, started
-    tasks, tasks in all and its time in seconds. The second is that of `stages_bar`, whose bar is
-    removed when its work is done.
+    Yields two functions, or None twice without a terminal. The first takes a replay's name, its
+    started tasks, all its tasks and its simulated time in seconds. The second is that of
+    `stages_bar`; its bar disappears when the stage is complete.
     """
     if not sys.stderr.isatty():
         yield None, None

@@ -22,19 +22,19 @@ from fairlead.cli._job_request import (
     submit_jobs,
     warn,
 )
-from fairlead.cli.options import AsJson, limit_of
+from fairlead.cli.options import AsJson, parse_time_limit
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import emit, emit_lines
 from fairlead.errors import FairleadError, InputError
 from fairlead.service.bounds import MOST_TASKS
 from fairlead.service.client import calls
 
-IDS_NAMED = 20  # in a message
+IDS_NAMED = 20  # in an error message
 
 
 def submit(
     command: Annotated[
-        list[str] | None, Argument(metavar="-- COMMAND ARG...", help="Command of each task.")
+        list[str] | None, Argument(metavar="-- COMMAND ARG...", help="Command that each task runs.")
     ] = None,
     *,
     options: JobOptions,
@@ -45,40 +45,51 @@ def submit(
             "-n",
             min=1,
             metavar="N",
-            help="Tasks; each finds its index in FAIRLEAD_INDEX.",
+            help="Number of tasks. Each finds its index, from 0, in FAIRLEAD_INDEX.",
         ),
     ] = 1,
     at_most: Annotated[
         int | None,
-        Option("--at-most", min=1, metavar="N", help="Tasks of it that run at a time."),
+        Option(
+            "--at-most",
+            min=1,
+            metavar="N",
+            help="Limit on the tasks of the job that run at a time.",
+        ),
     ] = None,
     gang: Annotated[
-        int | None, Option(min=1, metavar="N", help="Tasks that start together or not at all.")
+        int | None,
+        Option(min=1, metavar="N", help="Number of tasks, which start together or not at all."),
     ] = None,
     file: Annotated[
         Path | None,
-        Option("--file", "-f", metavar="FILE", help="YAML file of jobs: a list under jobs."),
+        Option(
+            "--file",
+            "-f",
+            metavar="FILE",
+            help="Submit the jobs of this YAML file, a list under jobs.",
+        ),
     ] = None,
     script: Annotated[
         Path | None,
         Option(
             "--script",
             metavar="FILE",
-            help="Run this script, with the options in its lines #FAIRLEAD and #SBATCH.",
+            help="Run this script, with options from its lines #FAIRLEAD and #SBATCH.",
         ),
     ] = None,
     notify: Annotated[
-        bool, Option("--notify", help="Send its end to the service's webhook.")
+        bool, Option("--notify", help="Send the end of the job to the service's webhook.")
     ] = False,
     waits: Annotated[
-        bool, Option("--wait", help="Wait until they are over, and end with their status.")
+        bool, Option("--wait", help="Wait until the jobs are over, and exit with their status.")
     ] = False,
     server: Service = None,
     as_json: AsJson = False,
 ) -> None:
     """Submit a command as a job, and print the job's id.
 
-    It starts in its user's turn, in this folder and with this environment.
+    The command starts in its user's turn, in this folder and with this environment.
 
     \b
     Example:
@@ -132,13 +143,14 @@ def submit(
 
 
 def run(
-    command: Annotated[list[str], Argument(metavar="-- COMMAND ARG...", help="The command.")],
+    command: Annotated[list[str], Argument(metavar="-- COMMAND ARG...", help="Command to run.")],
     options: JobOptions,
     server: Service = None,
 ) -> None:
-    """Run a command on the cluster, print its output, and end with its status.
+    """Run a command on the cluster, print its output, and exit with its status.
 
-    It starts in its user's turn, in this folder and with this environment. Ctrl-C interrupts it.
+    The command starts in its user's turn, in this folder and with this environment. Ctrl-C
+    interrupts it.
 
     \b
     Example:
@@ -158,7 +170,9 @@ def run(
 def modify(
     job: JobArgument,
     options: RequestOptions,
-    anywhere: Annotated[bool, Option("--anywhere", help="On any server.")] = False,
+    anywhere: Annotated[
+        bool, Option("--anywhere", help="Remove --where: run on any server.")
+    ] = False,
     server: Service = None,
     as_json: AsJson = False,
 ) -> None:
@@ -189,7 +203,7 @@ def modify(
 
 
 def jobs_of(file: Path) -> list[Row]:
-    """Read the jobs of a file, a list or one under ``jobs``; they run in this folder by default."""
+    """Read a file's list of jobs, perhaps under ``jobs``; their default folder is this one."""
     from fairlead.formats.documents import read_document
 
     found = []
@@ -202,7 +216,7 @@ def jobs_of(file: Path) -> list[Row]:
             if not isinstance(row, dict):
                 raise InputError("must be a mapping", f"jobs[{k}]")
             if isinstance(row.get("time_limit"), str):
-                row["time_limit"] = limit_of(row["time_limit"], f"jobs[{k}].time_limit")
+                row["time_limit"] = parse_time_limit(row["time_limit"], f"jobs[{k}].time_limit")
             found.append({"directory": str(Path.cwd())} | row)
     except InputError as fault:
         raise fault.within(str(file)) from None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 from fairlead.cli.log_options import LogOptions, WindowOptions, instant_in, plain_trace
 from fairlead.cli.options import (
     AsJson,
-    time_of,
+    parse_time,
 )
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import emit, progress_bar, show
@@ -33,11 +33,11 @@ DEFAULT_USERS, DEFAULT_SERVERS, DEFAULT_HOURS = 250, 2000, 24.0
 
 
 def info(
-    trace: Annotated[Path, Argument(metavar="TRACE", help="Trace of any known format.")],
+    trace: Annotated[Path, Argument(metavar="TRACE", help="Trace of any format listed above.")],
     log_options: LogOptions,
     as_json: AsJson = False,
 ) -> None:
-    """Describe a trace: machines by class, users, jobs, tasks, demands, durations.
+    """Describe a trace: classes of machines, users, jobs, tasks, demands, durations.
 
     The content decides the format: a trace of this project (Parquet, or a folder of CSV files), a
     MetaCentrum log with its machine file, any log in Standard Workload Format, openb's table of
@@ -62,7 +62,7 @@ def info(
 def convert(
     log: Annotated[
         Path,
-        Argument(metavar="TRACE", help="Trace of any known format; see trace info --help."),
+        Argument(metavar="TRACE", help="Trace of any format in `trace info --help`."),
     ],
     output: Annotated[
         Path,
@@ -71,9 +71,9 @@ def convert(
             "-o",
             metavar="OUT",
             help=(
-                "OUT.parquet, or a folder for CSV files: a trace. OUT.yaml, OUT.json, or - for "
-                "standard output: a problem file of a MetaCentrum log or a Kubernetes dump, or "
-                "with --at of any trace."
+                "To write a trace: OUT.parquet, or a folder for CSV files. To write a problem file "
+                "of a MetaCentrum log, a Kubernetes dump, or with --at any trace: OUT.yaml, "
+                "OUT.json, or - for standard output."
             ),
         ),
     ],
@@ -81,8 +81,8 @@ def convert(
         str | None,
         Option(
             metavar="TIME",
-            help="Write the problem of this time of the trace, such as 36h, 2025-01-31T12:00, or "
-            "end: the users with jobs that wait or run in the recorded run.",
+            help="Write the problem at this time of the trace, such as 36h, 2025-01-31T12:00, or "
+            "end. Its users are those with waiting or running jobs.",
         ),
     ] = None,
     held: Annotated[
@@ -138,7 +138,7 @@ def convert(
             raise InputError("needs --at TIME", "--held")
         _convert_to_problem(log, output, machines, as_json)
         return
-    time = None if at == "end" else time_of(at, "--at")
+    time = None if at == "end" else parse_time(at, "--at")
     _check_problem_output(output, inputs, as_json)
     if held is not None:
         if held.suffix != ".json":
@@ -163,44 +163,55 @@ def generate(
     ],
     servers: Annotated[
         int | None,
-        Option(metavar="N", help="Servers, drawn from Google's park of 2011. [default: 2000]"),
+        Option(
+            metavar="N", help="Number of servers, drawn from Google's park of 2011. [default: 2000]"
+        ),
     ] = None,
     exact_park: Annotated[
         bool,
-        Option("--exact-park", help="In the park's proportions, not drawn; all are 12583."),
+        Option(
+            "--exact-park",
+            help="Take servers in the exact proportions of Google's park of 12583, not at random.",
+        ),
     ] = False,
-    users: Annotated[int | None, Option(metavar="N", help="Users. [default: 250]")] = None,
+    users: Annotated[
+        int | None, Option(metavar="N", help="Number of users. [default: 250]")
+    ] = None,
     jobs: Annotated[
-        int | None, Option(metavar="N", help="Jobs. [default: as --load needs]")
+        int | None, Option(metavar="N", help="Number of jobs. [default: as many as --load needs]")
     ] = None,
     load: Annotated[
         float | None,
         Option(
             metavar="SHARE",
-            help="Requested part of the servers' capacity over the time; 1 without --jobs.",
+            help="Total demand over the hours, relative to the servers' capacity. [default: 1 "
+            "without --jobs]",
         ),
     ] = None,
     hours: Annotated[
         float | None, Option(metavar="H", help="Hours over which jobs arrive. [default: 24]")
     ] = None,
-    seed: Annotated[int, Option(metavar="N", min=0, help="Random seed.")] = 0,
+    seed: Annotated[int, Option(metavar="N", min=0, help="Random seed of the trace.")] = 0,
     job_events: Annotated[
         list[Path] | None,
         Option(
             metavar="PART",
-            help="Part of Google's job events, or their folder: users and arrivals. Repeatable.",
+            help="Take users and arrivals from this file of Google's job events, or from all in "
+            "this folder. Repeatable.",
         ),
     ] = None,
     figure_4: Annotated[
         bool,
-        Option("--figure-4", help="The script of Fig. 4 of Wang, Liang and Li 2014 instead."),
+        Option(
+            "--figure-4", help="Generate instead the arrivals of Fig. 4 of Wang, Liang and Li 2014."
+        ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Generate a day like one of Google's cluster of 2011, the same for the same seed.
 
-    Servers are drawn from the published park; arrivals, users and durations follow the trace's job
-    events, or are theirs (--job-events); the rest is documented in docs/traces.md.
+    Servers are drawn from the published park. Users and arrivals are drawn as in the trace's job
+    events, or taken from them (--job-events). docs/traces.md documents the rest.
 
     \b
     Example:
@@ -245,7 +256,7 @@ def generate(
 
 
 def _dump_to_problem(path: Path, output: Path, as_json: bool) -> None:
-    """Write the problem of a Kubernetes dump: users are namespaces, equal nodes are a group."""
+    """Write the problem of a Kubernetes dump: a user per namespace, a group per kind of node."""
     from fairlead.formats.kubernetes import read_kubernetes
     from fairlead.formats.problem_file import dump
     from fairlead.model.reductions import group_equal_servers
@@ -270,7 +281,7 @@ def _dump_to_problem(path: Path, output: Path, as_json: bool) -> None:
 def _write_problem_at(
     workload: Workload, seconds: float, output: Path, held: Path | None, as_json: bool
 ) -> None:
-    """Write the problem of a time of a trace, and what users held, and describe them."""
+    """Write the problem at a time of a trace, with `held` also the holdings, and describe them."""
     from fairlead.formats.atomic_files import replaced_file
     from fairlead.formats.problem_file import dump
     from fairlead.report.numbers import named
@@ -323,7 +334,7 @@ def _show_problem(text: str, figures: Mapping[str, object], output: Path, as_jso
 
 
 def _check_problem_output(output: Path, inputs: Sequence[Path], as_json: bool) -> None:
-    """Raise InputError for a problem file that cannot be written, before a trace is read."""
+    """Raise InputError for an unwritable problem file, before a long trace is read."""
     if str(output) != "-":
         _check_file(output, inputs)
     elif as_json:
@@ -411,19 +422,19 @@ def _arrivals(parts: list[Path]) -> Arrivals:
 
 
 def _is_problem(output: Path) -> bool:
-    """Return whether a path is that of a problem file: ``-``, ``x.yaml`` or ``x.json``."""
+    """Return whether a path names a problem file: ``-``, ``x.yaml`` or ``x.json``."""
     return str(output) == "-" or output.suffix in PROBLEM_SUFFIXES
 
 
 def _is_trace(output: Path) -> bool:
-    """Return whether a path is that of a trace: ``x.parquet``, or a folder."""
+    """Return whether a path names a trace: ``x.parquet``, or a folder."""
     return output.suffix == PARQUET_SUFFIX or (
         not _is_problem(output) and (not output.suffix or output.is_dir())
     )
 
 
 def _check_trace_output(output: Path, inputs: Sequence[Path]) -> None:
-    """Raise InputError for a trace that cannot be written, before a long trace is read."""
+    """Raise InputError for an unwritable trace, before a long one is read."""
     if not _is_trace(output):
         raise InputError(WAYS_TO_WRITE_A_TRACE, "", str(output))
     if output.suffix == PARQUET_SUFFIX:

@@ -1,4 +1,4 @@
-"""``fairlead trace audit``: what users held in a log beside their fair shares, and a gate."""
+"""``fairlead trace audit``: compare usage in a log with fair shares, and check limits."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from fairlead.cli.options import (
     ReportPath,
     TreeFile,
     is_bare_number,
-    part_of,
-    seconds_of,
-    time_of,
+    parse_fraction,
+    parse_seconds,
+    parse_time,
 )
-from fairlead.cli.own_code import mechanism_of
+from fairlead.cli.own_code import load_mechanism
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import check_report, show
 from fairlead.errors import InputError
@@ -33,9 +33,9 @@ def audit(
         Option(
             "--from",
             metavar="TIME",
-            help="Begin of the time that is audited, such as 2d, or a date such as "
-            "2025-01-31T12:00 where the trace has dates. [default: the first job; of a sacct table "
-            "the first end of a job, as earlier ones may be missing]",
+            help="Start of the audited period: 2d, or 2025-01-31T12:00 where the trace has dates. "
+            "[default: the first job; of a sacct table the first end of a job, as earlier jobs may "
+            "be missing]",
         ),
     ] = None,
     end: Annotated[
@@ -43,27 +43,28 @@ def audit(
         Option(
             "--to",
             metavar="TIME",
-            help="End of that time. At a date after the last event, jobs of a sacct table that had "
-            "not ended still run or wait. [default: the last event]",
+            help="End of the audited period. Unfinished jobs of a sacct table count as running or "
+            "waiting up to a date after the last event. [default: the last event]",
         ),
     ] = None,
     last: Annotated[
         str | None,
-        Option("--last", metavar="TIME", help="Only so long before the end, such as 1d."),
+        Option("--last", metavar="TIME", help="Audit only the last part of the log, such as 1d."),
     ] = None,
     max_under: Annotated[
         str | None,
         Option(
             "--max-under",
             metavar="20%",
-            help="Fail if a user held less than its fair share of that time by more.",
+            help="Fail if a user held less than its fair share by more than this part of it.",
         ),
     ] = None,
     min_due: Annotated[
         float,
         Option(
             metavar="HOURS",
-            help="For --max-under: only of users that are due so many hours of the whole cluster.",
+            help="Apply --max-under only to users with a fair share of at least so many hours of "
+            "the whole cluster.",
         ),
     ] = 0.0,
     max_owed: Annotated[
@@ -71,7 +72,7 @@ def audit(
         Option(
             "--max-owed",
             metavar="HOURS",
-            help="Fail if a user is owed more hours of the whole cluster.",
+            help="Fail if a user is owed more than so many hours of the whole cluster.",
         ),
     ] = None,
     max_wait: Annotated[
@@ -79,14 +80,14 @@ def audit(
         Option(
             "--max-wait",
             metavar="TIME",
-            help="Fail if a user's tasks waited longer, such as 12h, while none of them ran.",
+            help="Fail if a user's tasks waited longer than this, such as 12h, with none running.",
         ),
     ] = None,
     fair: Annotated[
         str,
         Option(
             metavar="MECHANISM",
-            help="Mechanism of the fair shares: drfh, tsf, ps-dsf, or FILE.py:NAME.",
+            help="Mechanism that defines fair shares: drfh, tsf, ps-dsf, or FILE.py:NAME.",
         ),
     ] = "drfh",
     queues: TreeFile = None,
@@ -95,16 +96,16 @@ def audit(
     as_json: AsJson = False,
     report: ReportPath = None,
 ) -> None:
-    """Compare what users held in a log with their fair shares, over a time.
+    """Compare what users held in a log with their fair shares, over a period.
 
-    All jobs that ran or waited in that time count, also running and pending ones at the end of the
-    log. With a limit, the exit status is 1 if a user is beyond it.
+    All jobs that ran or waited in the period count, also jobs that run or wait at the end of the
+    log. The exit status is 1 if a user is beyond a given limit.
 
     \b
     Example:
       fairlead trace audit sacct.txt --machines nodes.txt --last 1d --max-owed 5 --max-wait 12h
     """
-    from fairlead.cli._log_gate import complete_from, why_no_gate
+    from fairlead.cli._limit_checks import complete_from, why_limits_uncheckable
     from fairlead.report.numbers import duration
     from fairlead.simulation.log_audit import AuditLimits, audit_log
     from fairlead.simulation.simulate import check_fair
@@ -124,42 +125,48 @@ def audit(
     if min_due and max_under is None:
         raise InputError("needs --max-under", "--min-due")
     limits = AuditLimits(
-        None if max_under is None else part_of(max_under, "--max-under"),
+        None if max_under is None else parse_fraction(max_under, "--max-under"),
         min_due,
         max_owed,
-        None if max_wait is None else _with_unit(max_wait, "--max-wait"),
+        None if max_wait is None else _parse_with_unit(max_wait, "--max-wait"),
     )
-    fair = mechanism_of(fair)
+    fair = load_mechanism(fair)
     check_fair(fair)
-    from_time = None if begin is None else time_of(begin, "--from")
-    to_time = None if end is None else time_of(end, "--to")
-    length = None if last is None else _with_unit(last, "--last")
+    from_time = None if begin is None else parse_time(begin, "--from")
+    to_time = None if end is None else parse_time(end, "--to")
+    length = None if last is None else _parse_with_unit(last, "--last")
     date = to_time.timestamp() if isinstance(to_time, datetime) else None
     workload, found = log_options.read(trace, unended=date or 0.0)
     workload = in_queues(plain_trace(workload), queues)
     if not workload.has_starts:
         fault = f"{why_no_starts(workload)}; fairlead simulate replays it under a policy"
         raise InputError(fault, "", str(trace))
+    # `since` and `until` bound the audited period, in seconds of the trace.
     until = end_of_run(workload)
     if to_time is not None:
-        given = instant_in(workload, to_time, "--to")
-        if date is None and given > until:
+        requested_end = instant_in(workload, to_time, "--to")
+        if date is None and requested_end > until:
             fault = f"is after the last event, {duration(until)} after the start"
             raise InputError(f"{fault}; a date may be later", "--to")
-        until = given
+        until = requested_end
+    # Earlier than `complete`, a sacct table lacks jobs that had ended before its --starttime.
     complete = complete_from(workload) if found == SLURM else None
-    known = complete if complete is not None and complete < until else 0.0
+    default_since = complete if complete is not None and complete < until else 0.0
     if from_time is not None:
         since = instant_in(workload, from_time, "--from")
     else:
-        since = known
+        since = default_since
         if length is not None:
             since = max(until - length, since)
-    found_audit = audit_log(workload, since, until, mechanism=fair, complete_from=known)
+    found_audit = audit_log(workload, since, until, mechanism=fair, complete_from=default_since)
     if limits.is_any:
-        begins = since if length is None else max(until - length, 0.0)
-        fault = why_no_gate(
-            found_audit, limits, begins, complete, has_machines=log_options.machines is not None
+        requested_since = since if length is None else max(until - length, 0.0)
+        fault = why_limits_uncheckable(
+            found_audit,
+            limits,
+            requested_since,
+            complete,
+            has_machines=log_options.machines is not None,
         )
         if fault:
             raise InputError(f"no limit can be checked: {fault}", "", str(trace))
@@ -170,9 +177,12 @@ def audit(
         sys.exit(1)
 
 
-def _with_unit(text: str, option: str) -> float:
-    """Return a positive duration as seconds; a bare number might be meant as hours."""
-    seconds = seconds_of(text, option)
+def _parse_with_unit(text: str, option: str) -> float:
+    """Return a positive duration as seconds.
+
+    Raises InputError for a number without a unit, as the user might mean hours.
+    """
+    seconds = parse_seconds(text, option)
     if is_bare_number(text) or not seconds:
         raise InputError(
             f"must be a time above 0 with a unit, such as 12h, not {text!r:.60}", option

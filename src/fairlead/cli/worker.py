@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from fairlead.cli._client import amount_of
-from fairlead.cli.options import pairs_of
+from fairlead.cli._client import parse_amount
+from fairlead.cli.options import parse_pairs
 from fairlead.cli.parameters import Option
 from fairlead.cli.serve import JsonLogs, _log, _need, state_folder
 from fairlead.errors import InputError, ProblemError
@@ -33,27 +33,33 @@ def worker(
         ),
     ] = None,
     name: Annotated[
-        str | None, Option(metavar="NAME", help="[default: the machine's name]")
+        str | None,
+        Option(metavar="NAME", help="Name of this server. [default: the machine's name]"),
     ] = None,
     cpu: Annotated[
-        float | None, Option(min=0, metavar="CORES", help="[default: all there are]")
+        float | None, Option(min=0, metavar="CORES", help="Cores for tasks. [default: all]")
     ] = None,
     memory: Annotated[
-        str | None, Option(metavar="AMOUNT", help="GiB, or 64Gi. [default: all there is]")
+        str | None, Option(metavar="AMOUNT", help="Memory for tasks: GiB, or 64Gi. [default: all]")
     ] = None,
     gpu: Annotated[
-        int | None, Option(min=0, metavar="N", help="[default: what nvidia-smi lists]")
+        int | None,
+        Option(
+            min=0, metavar="N", help="Number of GPUs for tasks. [default: what nvidia-smi lists]"
+        ),
     ] = None,
     label: Annotated[
         list[str] | None,
-        Option(metavar="KEY=VALUE", help="Label for submit --where. May be repeated."),
+        Option(
+            metavar="KEY=VALUE", help="Label that `submit --where` can ask for. May be repeated."
+        ),
     ] = None,
     state: Annotated[
         Path | None,
         Option(
             metavar="FOLDER",
-            help="Folder of tasks' output. [default: ~/.local/state/fairlead/worker-NAME; "
-            "for root /var/lib/fairlead-worker-NAME]",
+            help="Folder of the tasks' state and output. [default: "
+            "~/.local/state/fairlead/worker-NAME; for root /var/lib/fairlead-worker-NAME]",
         ),
     ] = None,
     accounts: Annotated[
@@ -61,7 +67,7 @@ def worker(
         Option(
             metavar="FILE",
             envvar="FAIRLEAD_ACCOUNTS",
-            help="For a worker of root: YAML file of Unix accounts by user; * is for all others.",
+            help="For a worker of root: YAML file of each user's Unix account, * for all others.",
         ),
     ] = None,
     token_file: Annotated[
@@ -73,14 +79,21 @@ def worker(
         ),
     ] = None,
     output: Annotated[
-        int, Option("--max-output", min=1, metavar="MIB", help="Most output kept of a stream.")
+        int,
+        Option(
+            "--max-output", min=1, metavar="MIB", help="Limit on the kept output of each stream."
+        ),
     ] = 64,
     keep: Annotated[
-        float, Option("--keep-output", min=0, metavar="DAYS", help="How long to keep output.")
+        float, Option("--keep-output", min=0, metavar="DAYS", help="Days to keep output.")
     ] = 7.0,
     grace: Annotated[
         float | None,
-        Option(min=0, metavar="SECONDS", help="From SIGTERM to SIGKILL. [default: 10]"),
+        Option(
+            min=0,
+            metavar="SECONDS",
+            help="Time between SIGTERM and SIGKILL for a stopped task. [default: 10]",
+        ),
     ] = None,
     json_logs: JsonLogs = False,
 ) -> None:
@@ -168,9 +181,9 @@ def _machine(
     known: dict[str, str] = {}
     if found and len(set(found)) == 1:
         known["gpu"] = short_name(found[0])
-    known |= pairs_of(labels, "--label")
+    known |= parse_pairs(labels, "--label")
     try:
-        amount = machine.memory() if memory is None else read_amount(amount_of(memory), "GiB")[0]
+        amount = machine.memory() if memory is None else read_amount(parse_amount(memory), "GiB")[0]
     except ProblemError as fault:
         raise InputError(fault.fault, "--memory") from None
     cores = machine.cores() if cpu is None else cpu

@@ -1,4 +1,4 @@
-"""Compare policies with today's: gains and losses of users."""
+"""Compare policies with the reference policy, `today`: gains and losses of users."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from fairlead.simulation.simulate import Outcome
 LONGEST_NAME = 80
 MULTIPLE = 10.0  # larger ratios are written as multiples, smaller ones as percentages
 USERS_NAMED = 3
-# Of capacity: a smaller excess is rounding, as many logs have whole seconds.
-MOST_OVERLAP = 1e-3
+# A smaller excess, relative to capacity, is rounding, as many logs have whole seconds.
+LARGEST_ROUNDING = 1e-3
 HALF_SECOND = 0.5  # run time of jobs that ended in the second of their start
 
 Figures = Mapping[str, Any]  # as `Outcome.to_dict` returns them
@@ -32,16 +32,19 @@ BY_TASKS = "by tasks completed"
 
 @dataclass(frozen=True, eq=False)
 class ComparedPolicy:
-    """A policy compared with today's; N users."""
+    """A policy compared with the reference policy, for N users."""
 
     name: str
     outcome: Outcome
     today: Outcome
     comparison: Comparison
 
-    def means(self, what: str) -> tuple[float, float]:
-        """Return mean ``completion`` or ``wait``, and today's, of jobs complete under both."""
-        ours, theirs = (getattr(run.summary.jobs, what) for run in (self.outcome, self.today))
+    def means(self, time: str) -> tuple[float, float]:
+        """Return the mean ``completion`` or ``wait`` under this policy and the reference.
+
+        The means are in seconds, over jobs complete under both.
+        """
+        ours, theirs = (getattr(run.summary.jobs, time) for run in (self.outcome, self.today))
         both = ~np.isnan(ours + theirs)
         return mean(ours[both]), mean(theirs[both])
 
@@ -54,16 +57,20 @@ class ComparedPolicy:
 
     @property
     def wait_difference(self) -> FloatArray:
-        """(N,) float: mean wait less today's, of jobs complete under both; 0 where unchanged.
+        """(N,) float: mean wait minus that under the reference, in seconds; 0 where unchanged.
 
-        A wait is unchanged if it differs by a negligible part of the completion time.
+        Only jobs complete under both count. A difference that is negligible relative to the
+        completion time is no change.
         """
         difference = self.comparison.wait_difference
         same = np.abs(difference) < UNCHANGED * self.comparison.baseline_completion
         return np.where(same | np.isnan(difference), 0.0, difference)
 
     def extreme(self, users: BoolArray, *, least: bool) -> str:
-        """Name the user among `users` whose completion time changes most, with the change."""
+        """Name the user with the largest change of completion time among `users`, and the change.
+
+        `least` picks the largest reduction, else the largest increase.
+        """
         comparison = self.comparison
         ratios = np.where(users & (comparison.jobs > 0), comparison.completion_ratio, np.nan)
         if np.isnan(ratios).all():
@@ -74,21 +81,21 @@ class ComparedPolicy:
 
 @dataclass(frozen=True, eq=False)
 class Runs:
-    """All outcomes of a simulation, compared with today's policy."""
+    """All outcomes of a simulation, compared with the reference policy."""
 
     outcomes: Mapping[str, Outcome]
-    today: str
+    today: str  # name of the reference policy
     others: tuple[ComparedPolicy, ...]  # without the run on dedicated servers
     sharing: ComparedPolicy | None  # sharing compared with dedicated servers, if simulated
 
     @property
     def baseline(self) -> Outcome:
-        """The outcome of today's policy."""
+        """The outcome of the reference policy."""
         return self.outcomes[self.today]
 
     @property
     def shared(self) -> dict[str, Outcome]:
-        """All runs except that on dedicated servers, whose time differs."""
+        """All runs except the run on dedicated servers, which has other times."""
         names = {self.today, *(against.name for against in self.others)}
         return {name: outcome for name, outcome in self.outcomes.items() if name in names}
 
@@ -96,7 +103,7 @@ class Runs:
 def compare_with_today(
     outcomes: Mapping[str, Outcome], today: str | None, dedicated: tuple[str, str] | None
 ) -> Runs:
-    """Compare every policy with today's; the arguments are as of `simulation_document`."""
+    """Compare every policy with `today`; for the parameters see `simulation_document`."""
     if today is None:
         today = RECORDED if RECORDED in outcomes else next(iter(outcomes))
 
@@ -104,34 +111,34 @@ def compare_with_today(
         ours, theirs = outcomes[name], outcomes[base]
         return ComparedPolicy(name, ours, theirs, compare(ours.summary, theirs.summary))
 
-    alone = dedicated and dedicated[1]
-    others = tuple(against(name, today) for name in outcomes if name not in (today, alone))
+    apart = dedicated and dedicated[1]
+    others = tuple(against(name, today) for name in outcomes if name not in (today, apart))
     return Runs(outcomes, today, others, against(*dedicated) if dedicated else None)
 
 
 def most_used(outcome: Outcome) -> float:
-    """Return the highest use of any resource in any bin of time; some logs exceed 1."""
+    """Return the largest utilization of any resource in any time bin; in some logs above 1."""
     return float(np.nanmax(outcome.summary.utilization.share, initial=0.0))
 
 
 def takes_too_much(outcome: Outcome) -> bool:
     """Return whether tasks took more than the servers have, by more than rounding.
 
-    In a log of whole seconds a job ends in the second in which the next one starts. Only jobs of
-    0 s, which are taken as half a second, overlap the next one by rounding; they are left out.
+    In a log of whole seconds a job may end in the second in which the next job starts. Only jobs
+    of 0 s, which count as half a second, overlap the next job by rounding; they are left out.
     """
     use, workload, log = outcome.summary.utilization, outcome.workload, outcome.log
-    if most_used(outcome) <= 1 + MOST_OVERLAP:
+    if most_used(outcome) <= 1 + LARGEST_ROUNDING:
         return False
     brief = workload.task_duration[log.task] <= HALF_SECOND
     shape = np.repeat(workload.set_shape, workload.set_tasks)[log.task[brief]]
     of_brief = time_averages(log.start[brief], log.end[brief], workload.shapes[shape], use.edges)
     share = ratio(use.used - of_brief, use.available)
-    return bool(np.nanmax(share, initial=0.0) > 1 + MOST_OVERLAP)
+    return bool(np.nanmax(share, initial=0.0) > 1 + LARGEST_ROUNDING)
 
 
 def unplaceable_tasks(outcomes: Mapping[str, Outcome], jobs_named: int) -> list[str]:
-    """List tasks that could run nowhere, once for all policies with the same ones."""
+    """List unplaceable tasks, with the policies under which they are unplaceable."""
     alike: dict[tuple[tuple[str, ...], int], list[str]] = {}
     for name, outcome in outcomes.items():
         tasks = int(outcome.summary.outcomes.unplaceable.sum())
@@ -164,13 +171,13 @@ def difference_text(seconds: float) -> str:
 
 
 def unrecorded(figures: Figures) -> str:
-    """Count the work whose time the log lacks: ``3 tasks of 2 jobs``."""
+    """Count the tasks without times in the log: ``3 tasks of 2 jobs``."""
     tasks, jobs = figures["unrecorded"], figures["jobs_unrecorded"]
     return f"{counted(tasks, 'task')} of {counted(jobs, 'job')}"
 
 
 def starved_users(figures: Figures) -> list[str]:
-    """Name users that never ran anything, and users that ran nothing while jobs arrived."""
+    """Name users without any run, and users without a run while jobs arrived."""
     never = figures["never_ran"]
     later = [user for user in figures["got_nothing"] if user not in set(never)]
     return [

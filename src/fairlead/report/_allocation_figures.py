@@ -1,4 +1,4 @@
-"""Pictures of allocations, and the holders of each resource of each group of servers."""
+"""Pictures of allocations, and the users that hold each group of servers."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from fairlead.report.charts import (
 from fairlead.report.numbers import amount, counted, number, percent, resource_label, tasks_text
 
 LARGEST_HOLDERS = 12
-# Solvers leave tiny numbers of tasks on a group, and rounding leaves tiny free amounts. Neither is
-# shown.
-DUST = 1e-9
+# Relative to a user's tasks or a group's capacity. Smaller amounts are errors of solvers or
+# rounding, and are not shown.
+NEGLIGIBLE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,12 @@ class Style:
 
 @dataclass(frozen=True)
 class Holding:
-    """The holding of one user, or of several small ones together, on a group."""
+    """The tasks of one user, or of several small users together, on a group."""
 
     name: str
-    users: tuple[int, ...]  # positions in the problem
+    users: tuple[int, ...]  # indices in the problem
     tasks: float
-    amounts: tuple[float, ...]  # (R,): of each resource
+    amounts: tuple[float, ...]  # (R,): held amount of each resource
     time: float  # share of the group's time, where servers are shared by time
 
 
@@ -66,13 +66,13 @@ class GroupHoldings:
 
 
 def runs_on(allocation: Allocation) -> BoolArray:
-    """Return (N, G) whether more than a billionth of a user's tasks run on a group."""
-    runs: BoolArray = allocation.tasks > DUST * allocation.user_tasks[:, None]
+    """Return (N, G) bool: whether more than a billionth of a user's tasks run on a group."""
+    runs: BoolArray = allocation.tasks > NEGLIGIBLE * allocation.user_tasks[:, None]
     return runs
 
 
 def group_holdings(allocation: Allocation, g: int, largest: int = LARGEST_HOLDERS) -> GroupHoldings:
-    """Return the `largest` holders of a group one by one, and all others together.
+    """Return the `largest` holders of a group individually, and all others together.
 
     A holder's size is the largest of its shares of the group's resources. Cost O(N R).
     """
@@ -85,23 +85,24 @@ def group_holdings(allocation: Allocation, g: int, largest: int = LARGEST_HOLDER
     gamma = problem.gamma[users, g]
     time = np.divide(tasks[users], gamma, out=np.zeros(len(users)), where=gamma > 0)
     order = largest_first(np.maximum(shares.max(axis=1, initial=0.0), time))
-    apart = len(order) if len(order) <= largest + 1 else largest
-    parts = [[k] for k in order[:apart].tolist()]
-    if apart < len(order):
-        parts.append(order[apart:].tolist())
+    # A single further holder is shown itself, not as "1 other".
+    individual = len(order) if len(order) <= largest + 1 else largest
+    rows_of_holding = [[k] for k in order[:individual].tolist()]
+    if individual < len(order):
+        rows_of_holding.append(order[individual:].tolist())
     names = problem.users.names
     holdings = tuple(
         Holding(
-            names[users[part[0]]] if len(part) == 1 else counted(len(part), "other"),
-            tuple(users[part].tolist()),
-            float(tasks[users[part]].sum()),
-            tuple(amounts[part].sum(axis=0).tolist()),
-            float(time[part].sum()),
+            names[users[held[0]]] if len(held) == 1 else counted(len(held), "other"),
+            tuple(users[held].tolist()),
+            float(tasks[users[held]].sum()),
+            tuple(amounts[held].sum(axis=0).tolist()),
+            float(time[held].sum()),
         )
-        for part in parts
+        for held in rows_of_holding
     )
     free = capacity - amounts.sum(axis=0)
-    free[free <= DUST * capacity] = 0.0
+    free[free <= NEGLIGIBLE * capacity] = 0.0
     return GroupHoldings(g, holdings, tuple(free.tolist()))
 
 
@@ -118,7 +119,7 @@ def user_styles(allocations: Sequence[Allocation]) -> list[Style]:
 def group_figure(allocation: Allocation, group: GroupHoldings, styles: Sequence[Style]) -> Figure:
     """Draw one group: a bar per resource from 0 to 100 % of its capacity, a segment per holder.
 
-    Where servers are shared by time, one more bar shows the shares of time.
+    If servers are shared by time, a further bar shows the shares of time.
     """
     cluster = allocation.problem.cluster
     capacity = allocation.problem.group_capacity[group.group]
@@ -151,8 +152,8 @@ def group_figure(allocation: Allocation, group: GroupHoldings, styles: Sequence[
 
     traces = []
     for holding in group.holdings:
-        alone = len(holding.users) == 1
-        style = styles[holding.users[0]] if alone else Style(COLOUR_OF_OTHERS)
+        is_single = len(holding.users) == 1
+        style = styles[holding.users[0]] if is_single else Style(COLOUR_OF_OTHERS)
         tasks = tasks_text(holding.tasks)
         traces.append(segment(holding.name, holding.amounts, holding.time, tasks, style))
     idle = max(0.0, 1.0 - sum(holding.time for holding in group.holdings))
@@ -207,7 +208,7 @@ def comparison_figure(answers: Mapping[str, Allocation]) -> Figure:
 
 
 def is_weighted(allocation: Allocation) -> bool:
-    """Return whether users' weights differ, and compare all of them."""
+    """Return whether users have different weights, without a tree of queues."""
     weight = allocation.problem.weight
     return allocation.problem.users.queues is None and bool((weight != weight[0]).any())
 

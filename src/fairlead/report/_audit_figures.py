@@ -1,4 +1,4 @@
-"""The pictures of an audit."""
+"""Pictures of an audit: held and due shares, margins, and envy."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ from fairlead.report.charts import (
 from fairlead.report.numbers import UNCHANGED, change, number, percent, tasks_text
 
 ENVY_SHOWN = 40
-# A map of more columns has no room for numbers in its cells.
+# A heat map with more columns has too narrow cells for numbers.
 NUMBERED_COLUMNS = 12
-LARGEST_MARGIN = 4.0  # larger margins and gains are drawn as this
-# Colours of gains reach at least this far, or a small one alone would look large.
+LARGEST_MARGIN = 4.0  # relative; larger margins and gains are drawn as this
+# The scale of colours reaches at least this gain, or a single small gain would look large.
 LEAST_SCALE = 0.5
 
 
 def shares_figure(audit: Audit, comparison: FairComparison) -> Figure:
-    """Draw held and due dominant shares; of many users, the furthest from due."""
+    """Draw held and due dominant shares of the users furthest from their due share."""
     users = furthest_off(comparison.ratio, USERS_DRAWN)
     names = [audit.subject.problem.users.names[n] for n in users]
     row = np.arange(len(users))
@@ -68,7 +68,7 @@ def shares_figure(audit: Audit, comparison: FairComparison) -> Figure:
 
 
 def margins_figure(audit: Audit, comparison: FairComparison) -> Figure:
-    """Draw tasks relative to those of the slice, the least margin first."""
+    """Draw the margin of each user's tasks over its slice, the smallest first."""
     known = np.flatnonzero(~np.isnan(comparison.margin))
     order = known[smallest_first(1 + comparison.margin[known])][:USERS_DRAWN]
     margin = comparison.margin[order]
@@ -97,7 +97,7 @@ def by_gain(audit: Audit, comparison: FairComparison) -> IntArray:
 
 
 def users_in_envy(audit: Audit, comparison: FairComparison) -> IntArray:
-    """Return the envious users, the largest gain first, then further users that they envy most."""
+    """Return envious users, the largest gain first, then the users they envy most."""
     envious = by_gain(audit, comparison)
     envied = audit.envy.envied[envious]
     return np.array(list(dict.fromkeys([*envious.tolist(), *envied.tolist()])), dtype=np.int64)
@@ -111,7 +111,7 @@ def envy_figure(audit: Audit, comparison: FairComparison, users: IntArray) -> Fi
     envious = np.flatnonzero(comparison.envies[users])
     envied = np.flatnonzero((gain[envious] > 0).any(axis=0))
     shown = gain[np.ix_(envious, envied)]
-    # A user without tasks gains infinitely; it gets the colour of the largest gain.
+    # The gain of a user without tasks is infinite; it gets the colour of the largest gain.
     finite = shown[np.isfinite(shown) & (shown > 0)]
     most = min(max(float(finite.max(initial=0.0)), LEAST_SCALE), LARGEST_MARGIN)
 
@@ -146,13 +146,13 @@ def envy_figure(audit: Audit, comparison: FairComparison, users: IntArray) -> Fi
         "showgrid": False,
     }
     drawn["yaxis"]["showgrid"] = False
-    # Labels above take room from the picture; a few rows would have none left.
+    # Labels above the rows need height, too: a few rows would have no room left.
     drawn["height"] = 8 * min(longest, LONGEST_LABEL) + 60 + 26 * len(envious)
     return {"data": [trace], "layout": drawn}
 
 
 def user_hover(audit: Audit, comparison: FairComparison, n: int) -> str:
-    """Describe a user's holdings, fair share and margin, for the pointer."""
+    """Describe a user's holdings, fair share and margin in the text under the pointer."""
     problem, fair = audit.subject.problem, audit.fair
     tasks = tasks_text(float(audit.subject.holdings.user_tasks[n]))
     due, margin, envies = "", "", ""
@@ -175,5 +175,5 @@ def user_hover(audit: Audit, comparison: FairComparison, n: int) -> str:
 
 
 def gain_text(gain: float) -> str:
-    """Format a user's gain with another's bundle."""
+    """Format the relative gain of a user with another user's bundle."""
     return change(gain, "under 0.1 %") if isfinite(gain) else "has no tasks"

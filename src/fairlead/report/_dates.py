@@ -1,4 +1,4 @@
-"""Dates of a log: periods in words, and marks of axes of time."""
+"""Format dates of a log: periods in words, and marks of time axes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import polars as pl
 
 MOST_MARKS = 8
-# Distances of marks, as Polars names them, and their greatest lengths; weeks are from Monday.
+# Steps between marks, as Polars names them, with the longest length; weeks start on Monday.
 _STEPS = {
     **{f"{minutes}m": timedelta(minutes=minutes) for minutes in (1, 5, 10, 15, 30)},
     **{f"{hours}h": timedelta(hours=hours) for hours in (1, 2, 3, 6, 12)},
@@ -53,7 +53,7 @@ def date_marks(first: datetime, last: datetime) -> list[tuple[datetime, str]]:
 
 
 def _mark_texts(marks: list[datetime], step: str) -> Iterator[str]:
-    """Yield times and dates, of these the month only where it is another one."""
+    """Yield the labels of marks; the month only where it changes."""
     month = 0
     for mark in marks:
         if step.endswith("mo"):

@@ -19,26 +19,26 @@ from fairlead.report.numbers import UNCHANGED
 
 @dataclass(frozen=True, eq=False)
 class FairComparison:
-    """Held and due shares of N users; NaN where a number is missing."""
+    """Held and due shares of N users; NaN where a given number is missing."""
 
     held: FloatArray  # (N,): dominant shares
     due: FloatArray  # (N,): dominant shares of the fair answer, or of the slices
     due_name: str  # name of the due shares
-    ratio: FloatArray  # (N,): held over due, infinite where nothing is due
-    below: BoolArray  # (N,): users that hold less than their due; of whole tasks, by one or more
-    margin: FloatArray  # (N,): tasks over those of the slice, less 1; NaN where the slice has none
-    short: BoolArray  # (N,): users below their slice; of whole tasks, by one or more
+    ratio: FloatArray  # (N,): held / due, infinite where nothing is due
+    below: BoolArray  # (N,): users below their due share; with whole tasks, by at least one
+    margin: FloatArray  # (N,): tasks / tasks of the slice - 1; NaN if the slice has none
+    short: BoolArray  # (N,): users below their slice; with whole tasks, by at least one
     below_tiny: BoolArray  # (N,): users below a slice of less than one whole task, not judged
     envies: BoolArray  # (N,): users that envy another by more than rounding
 
     @property
     def off(self) -> FloatArray:
-        """(N,) float: held less due, relative to due."""
+        """(N,) float: (held - due) / due."""
         return self.ratio - 1.0
 
 
 def compare_with_fair(audit: Audit) -> FairComparison:
-    """Compare holdings with the fair shares, or with the slices where none are given."""
+    """Compare holdings with the fair shares, or with the slices if the audit has no fair shares."""
     subject = audit.subject
     tasks, held = subject.holdings.user_tasks, subject.holdings.dominant_share
     if audit.fair is None:
@@ -49,7 +49,7 @@ def compare_with_fair(audit: Audit) -> FairComparison:
     else:
         due_name = f"fair share by {audit.fair.mechanism}"
         tasks_due, due = audit.fair.user_tasks, audit.fair.dominant_share
-    # A user with given rates may demand nothing; its tasks are compared then.
+    # Users with given rates may demand nothing; then tasks are compared.
     by_tasks = ~(due > 0) & ~(held > 0)
     ratio = _over(np.where(by_tasks, tasks, held), np.where(by_tasks, tasks_due, due))
     below = ratio - 1.0 <= -UNCHANGED
@@ -69,29 +69,30 @@ def compare_with_fair(audit: Audit) -> FairComparison:
 
 
 def furthest_off(ratio: FloatArray, most: int) -> list[int]:
-    """Return users by known ratio, the largest first; of many, the two ends."""
+    """Return users by known ratio, the largest first; at most `most`, from both ends."""
     order = [int(n) for n in largest_first(ratio) if not np.isnan(ratio[n])]
     half = most // 2
     return order if len(order) <= most else order[:half] + order[-half:]
 
 
 def gains_with_bundles(subject: Subject, users: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Return (K, K) tasks that row user n could run with m's bundle by weight, and the gain.
+    """Return tasks of user n with the bundle of user m, scaled by weight, and the relative gain.
 
-    The diagonal has the users' own tasks. Cost O(K^3 G R): for few users.
+    Both are (K, K) float for K `users`, row n and column m. The diagonal has the users' own tasks.
+    Cost O(K^3 G R): for few users.
     """
     holdings = subject.holdings
     problem = restrict(subject.problem, users=users.tolist())
     own = holdings.user_tasks[users]
     could = np.diag(own)
     for m in range(len(users)):
-        alone = _only(holdings, users, m)
-        # With all other bundles empty, this one is each user's most envied one.
+        only_m = _only(holdings, users, m)
+        # With all other bundles empty, each user envies m most.
         envy = measure_envy(
             problem,
-            alone.tasks,
+            only_m.tasks,
             time_shared=subject.time_shared,
-            amounts=alone.amounts,
+            amounts=only_m.amounts,
             whole_tasks=holdings.whole_tasks,
         )
         others = np.arange(len(users)) != m
@@ -102,7 +103,7 @@ def gains_with_bundles(subject: Subject, users: IntArray) -> tuple[FloatArray, F
 
 
 def _only(holdings: Holdings, users: IntArray, m: int) -> Holdings:
-    """Return the holdings of some users, with all bundles but one emptied."""
+    """Return the holdings of `users` with all bundles emptied except that of the `m`-th."""
     tasks = np.zeros_like(holdings.tasks[users])
     tasks[m] = holdings.tasks[users[m]]
     amounts = None
@@ -113,7 +114,7 @@ def _only(holdings: Holdings, users: IntArray, m: int) -> Holdings:
 
 
 def _over(part: FloatArray, whole: FloatArray) -> FloatArray:
-    """Divide; 1 where both are 0."""
+    """Divide; return 1 where both numbers are 0, and NaN where `part` is not finite."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where((whole == 0) & (part == 0), 1.0, part / whole)
     return np.where(np.isfinite(part), ratio, np.nan)

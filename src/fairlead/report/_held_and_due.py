@@ -1,4 +1,4 @@
-"""What users held in a run beside their fair shares: a sentence, and pictures over time."""
+"""Compare users' holdings in a run with fair shares: a sentence, and pictures over time."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def extremes_text(
 ) -> str:
     """Name the users that were owed most, held most beyond their share, and waited longest.
 
-    `waits` has the longest time in seconds in which tasks of a user waited and none ran, by name.
-    With a `workload` it also names when most was owed.
+    `waits` maps each user to the longest time in seconds in which its tasks waited and none ran.
+    With a `workload` the sentence says when most of the owed hours arose.
     """
     names, owed, due = list(waits), fairness.owed.round(ROUNDED), fairness.due_hours
     longest = np.fromiter(waits.values(), dtype=float)
@@ -53,7 +53,7 @@ def extremes_text(
 
 
 def held_and_due(workload: Workload, fairness: FairnessError, under: str = "") -> Section:
-    """Draw the held and the fair shares over time of the users furthest from these."""
+    """Draw held and fair shares over time of the users furthest from their fair share."""
 
     def pictures() -> Iterator[Block]:
         owed = fairness.owed.round(ROUNDED)
@@ -81,7 +81,7 @@ def short_time(workload: Workload, seconds: float) -> str:
 
 
 def _first(names: list[str], values: FloatArray) -> str:
-    """Name the first user of the largest value, and count the others that have it, too."""
+    """Name the first user with the largest value, and count further users with that value."""
     most = np.flatnonzero(values == values.max())
     equal = f" and {len(most) - 1} more, each" if len(most) > 1 else ""
     return f"{short_name(names[most[0]])}{equal}"

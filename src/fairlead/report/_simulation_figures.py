@@ -1,4 +1,4 @@
-"""Pictures of simulations: use, shares and times under each policy, and gains of users."""
+"""Pictures of simulations: utilization, shares and times by policy, and gains of users."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ from fairlead.simulation.metrics.dominant_shares import Shares
 from fairlead.simulation.metrics.fairness_error import FairnessError
 from fairlead.simulation.simulate import Outcome
 
-POINTS = 500
-USERS_APART = 10
-MARKED_USERS = 40  # of up to so many users each gets a dot
+POINTS = 500  # of a distribution
+USERS_APART = 10  # drawn individually; all others together
+MARKED_USERS = 40  # with at most so many users, each is marked by a dot
 LONGEST_NAME = 60
-# Zero times are drawn here on a logarithmic axis, or earlier if all times are short.
+# Seconds at which zero times are drawn on a logarithmic axis; less if all times are short.
 SHORTEST = 1.0
-# Errors, reductions and ratios beyond these are drawn as these.
+# Larger (or smaller) waits, errors, reductions and ratios are drawn as these limits.
 WIDEST_WAITS = 1e4  # ratio of the longest wait to the shortest that is drawn
 LARGEST_ERROR = 2.0
 LEAST_REDUCTION = -1.0
@@ -71,7 +71,7 @@ class PolicyStyle:
 
 
 def policy_styles(names: Sequence[str], today: str) -> dict[str, PolicyStyle]:
-    """Choose line styles: today's policy has the text's colour, each other policy a different one.
+    """Choose line styles: the reference policy gets the text's colour, other policies their own.
 
     Earlier lines are wider, so that coinciding lines stay visible.
     """
@@ -87,7 +87,7 @@ def policy_styles(names: Sequence[str], today: str) -> dict[str, PolicyStyle]:
 
 
 def balance_figure(others: Sequence[ComparedPolicy]) -> Figure:
-    """Draw the parts of users that gain and that lose under each policy."""
+    """Draw the fractions of users that gain and lose under each policy."""
     names = [against.name for against in others]
     users = max(1, len(others[0].comparison.users))
     counts = [
@@ -112,7 +112,7 @@ def balance_figure(others: Sequence[ComparedPolicy]) -> Figure:
 def utilisation_figure(
     outcomes: Mapping[str, Outcome], styles: Mapping[str, PolicyStyle], resource: int
 ) -> Figure:
-    """Draw the used part of a resource over time, a line for each policy."""
+    """Draw the utilization of a resource over time, a line for each policy."""
     axis = _TimeAxis(_workload(outcomes), max(o.summary.until for o in outcomes.values()))
     traces = []
     for name, outcome in outcomes.items():
@@ -145,7 +145,7 @@ def fairness_figure(
 
 
 def users_drawn(runs: Sequence[Shares]) -> IntArray:
-    """Return the users with the largest holdings over all runs, without users of none."""
+    """Return the users with the largest holdings, summed over time and all runs."""
     held = np.sum([np.diff(shares.edges) @ shares.dominant for shares in runs], axis=0)
     largest = largest_first(held)[:USERS_APART]
     chosen: IntArray = largest[held[largest] > 0]
@@ -153,9 +153,9 @@ def users_drawn(runs: Sequence[Shares]) -> IntArray:
 
 
 def shares_figure(workload: Workload, shares: Shares, users: IntArray, until: float) -> Figure:
-    """Draw the dominant shares of these users over time, one above the other, and of the others.
+    """Draw stacked dominant shares over time, of each of `users` and of all others together.
 
-    `users` (U,) are drawn by themselves; `until` is the end of the axis, in seconds.
+    `users` has U indices; `until` is the end of the axis, in seconds.
     """
     names = workload.users
     axis = _TimeAxis(workload, until)
@@ -210,9 +210,9 @@ def completion_figure(
 def waiting_figure(
     outcomes: Mapping[str, Outcome], styles: Mapping[str, PolicyStyle]
 ) -> Figure | None:
-    """Draw the part of the complete jobs that waits longer than each time, on logarithmic axes.
+    """Draw the fraction of complete jobs that wait longer than each time, on logarithmic axes.
 
-    Most jobs wait little under any policy, so the differences are in small parts and long waits.
+    Most jobs wait little under any policy, so policies differ in small fractions and long waits.
     """
     waits = {name: o.summary.jobs.wait[o.summary.jobs.completed] for name, o in outcomes.items()}
     longest = max((float(found.max(initial=0.0)) for found in waits.values()), default=0.0)
@@ -281,7 +281,7 @@ def slowdown_figure(
 def reduction_figure(
     others: Sequence[ComparedPolicy], styles: Mapping[str, PolicyStyle]
 ) -> Figure | None:
-    """Draw the reduction of completion times against today's, by number of tasks."""
+    """Draw the reduction of completion times against the reference, by number of tasks."""
     labels = others[0].comparison.reduction.labels
     some = [
         k
@@ -319,7 +319,7 @@ def reduction_figure(
 def ratios_figure(
     others: Sequence[ComparedPolicy], styles: Mapping[str, PolicyStyle]
 ) -> Figure | None:
-    """Draw every user's mean completion time over today's, sorted, a line for each policy."""
+    """Draw each user's ratio of mean completion times to the reference, a line per policy."""
     traces: list[Trace] = []
     drawn_ratios, most_users = [1.0], 0
     for against in others:
@@ -356,13 +356,16 @@ def ratios_figure(
 
 
 def done_figure(against: ComparedPolicy, beside: str) -> Figure | None:
-    """Draw which part of each user's tasks is done at the horizon, against today; size by tasks."""
+    """Draw the done fraction of each user's tasks at the horizon, against the reference policy.
+
+    Larger dots have more tasks; `beside` describes the reference run.
+    """
     ours, theirs = against.comparison.done, against.comparison.baseline_done
     shown = np.flatnonzero(~np.isnan(ours + theirs))
     if not len(shown):
         return None
     tasks = against.outcome.summary.users.tasks
-    # Larger ones first, so that smaller ones lie on top.
+    # Draw large dots first, so that small ones are on top.
     order = shown[np.argsort(-tasks[shown], kind="stable")]
     difference = against.comparison.horizon_difference[order]
     names = against.comparison.users
@@ -388,18 +391,18 @@ def running_figure(log: RunLog) -> Figure | None:
     """Draw the number of running tasks over time; None if no task started."""
     if not len(log.task):
         return None
-    moments = np.unique(np.concatenate([[0.0], log.start, log.end]))
-    if len(moments) > POINTS:
-        moments = np.linspace(0.0, log.makespan, POINTS)
-    started = np.searchsorted(np.sort(log.start), moments, side="right")
-    running = started - np.searchsorted(np.sort(log.end), moments, side="right")
+    times = np.unique(np.concatenate([[0.0], log.start, log.end]))
+    if len(times) > POINTS:
+        times = np.linspace(0.0, log.makespan, POINTS)
+    started = np.searchsorted(np.sort(log.start), times, side="right")
+    running = started - np.searchsorted(np.sort(log.end), times, side="right")
     unit, size = time_unit(log.makespan)
     name = "running tasks"
     texts = [
         hover(name, f"{n} at {t:.4g} {unit}")
-        for n, t in zip(running.tolist(), (moments / size).tolist(), strict=True)
+        for n, t in zip(running.tolist(), (times / size).tolist(), strict=True)
     ]
-    trace = line(name, moments / size, running, texts, colour=COLOURS[0])
+    trace = line(name, times / size, running, texts, colour=COLOURS[0])
     drawn = layout()
     drawn["xaxis"] |= {"ticksuffix": f" {unit}", "rangemode": "tozero"}
     return {"data": [_stairs(trace)], "layout": drawn}
@@ -425,7 +428,7 @@ def _less(reduction: float) -> str:
 
 
 def _stairs(trace: Trace) -> Trace:
-    """Draw a distribution level between its values: no job has a value between them."""
+    """Draw a distribution as steps, as no job has a value between two of its points."""
     return trace | {"line": trace["line"] | {"shape": "hv"}}
 
 
@@ -477,7 +480,7 @@ def held_and_due_figure(workload: Workload, fairness: FairnessError, user: int) 
 
 
 class _TimeAxis:
-    """An axis of time: dates where the log has them, else seconds to days from its start."""
+    """A time axis: dates if the log has them, else the time since its start."""
 
     def __init__(self, workload: Workload, until: float) -> None:
         self._workload = workload
@@ -486,7 +489,7 @@ class _TimeAxis:
         self.unit, self.size = time_unit(until)
 
     def shares(self, name: str, seconds: FloatArray, shares: FloatArray) -> list[str]:
-        """Write under the pointer what share is reached when; times are dates where known."""
+        """Return texts under the pointer: the share and the time of each point."""
         return [
             hover(name, "" if np.isnan(share) else f"{percent(share)} at {self._text(second)}")
             for second, share in zip(seconds.tolist(), shares.tolist(), strict=True)
@@ -497,7 +500,7 @@ class _TimeAxis:
         return f"{seconds / self.size:.4g} {self.unit}" if date is None else date_text(date)
 
     def layout(self, height: int) -> dict[str, Any]:
-        """Lay out a picture over time."""
+        """Return the layout of a picture over time."""
         drawn = layout(height=height, share=True, legend=True)
         drawn["xaxis"] |= {"range": [0, self._until / self.size], "ticksuffix": f" {self.unit}"}
         first, last = self._ends

@@ -1,7 +1,7 @@
 """Draw figures of the chart kit as SVG, which a page shows and prints without a script.
 
-A drawing fills the width of its place and keeps its height. So positions across are percentages
-and positions upright are pixels; only curves are in an inner drawing that is stretched.
+A drawing adapts to the width of the page and keeps its height. So horizontal positions are
+percentages, vertical positions are pixels, and curves are in an inner drawing that is stretched.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from fairlead.report.charts import PATTERNS, Figure, Trace, css, ink_on, shorten
 
 LETTER = 7.5  # pixels: mean width of a letter, rounded up
 LINE = 16  # pixels: height of a line of text
-# Pixels that a picture is sure to have across; labels that need more are hidden on phones.
+# Least widths of a picture in pixels, on a phone and on a screen. Labels that need more are hidden
+# there.
 NARROW, WIDE = 190, 560
 STRETCHED = 1000  # width of the inner drawing of curves
-HOVER_STRIPS = 60  # parts of a picture of lines, each with its values under the pointer
+HOVER_STRIPS = 60  # vertical strips of a line picture, each with its values under the pointer
 DASH_LENGTHS = {
     "dash": "8 5",
     "dot": "2 4",
@@ -49,7 +50,7 @@ class Tick(NamedTuple):
 
 
 class Axis:
-    """The scale of one axis: the part of its length that is before a value."""
+    """The scale of one axis: it maps values to positions from 0 to 1."""
 
     def __init__(self, layout: Mapping[str, Any], values: Sequence[float]) -> None:
         self.layout = layout
@@ -96,7 +97,7 @@ class Axis:
 
 
 def _round_step(least: float) -> float:
-    """Return the smallest of 1, 2 and 5 times a power of ten that is not less."""
+    """Round up to 1, 2 or 5 times a power of ten."""
     power = 10.0 ** floor(log10(least))
     return next(power * f for f in (1, 2, 5, 10) if power * f >= least * (1 - 1e-9))
 
@@ -111,16 +112,18 @@ def to_svg(figure: Figure, about: str, key: str) -> Markup:
     Parameters
     ----------
     figure : Figure
-        Of the chart kit.
+        Figure of the chart kit.
     about : str
         Description for screen readers.
     key : str
-        Identity of the drawing in its page.
+        Identity (``id``) of the drawing, unique in its page.
     """
     return Markup(_Drawing(figure).html(about, key))
 
 
 class _Drawing:
+    """The SVG elements of one figure, collected trace by trace."""
+
     def __init__(self, figure: Figure) -> None:
         self.traces: list[Trace] = figure["data"]
         self.layout = figure["layout"]
@@ -135,7 +138,7 @@ class _Drawing:
         self._make_room()
 
     def _values(self, axis: str) -> list[float]:
-        """Return the values of an axis, with the ends of bars."""
+        """Return the values along an axis, including the ends of bars and stacked sums."""
         values = [v for trace in self.traces for v in trace[axis] if v is not None]
         if self.bars and (axis == "x") != self.is_level:
             values += [v + half for v in values for half in (-0.5, 0.5)]
@@ -154,7 +157,7 @@ class _Drawing:
         return values
 
     def _make_room(self) -> None:
-        """Measure the labels around the picture."""
+        """Set the margins and the height of the picture by the sizes of its labels."""
         self.left = int(
             8 + LETTER * max((len(shortened(t.label)) for t in self.y.ticks()), default=0)
         )
@@ -208,11 +211,11 @@ class _Drawing:
         self.shapes.append("</g>")
 
     def _across(self, value: float) -> float:
-        """Return a position across in per cent."""
+        """Return a horizontal position in per cent."""
         return round(100 * self.x.part(value), 2)
 
     def _down(self, value: float) -> float:
-        """Return a position in pixels from the top."""
+        """Return a vertical position in pixels from the top."""
         return round(self.height * (1 - self.y.part(value)), 1)
 
     def _axes(self) -> None:
@@ -225,7 +228,7 @@ class _Drawing:
             )
         ticks, base = self.x.ticks(), 0 if self.is_above else self.height
         needed = LETTER * (_longest(ticks) + 1)
-        hidden = 0.0  # part before which a further label has no room on a phone
+        hidden = 0.0  # position up to which a further label has no room on a phone
         for tick in ticks:
             x = round(100 * tick.part, 2)
             if self.x.layout.get("showgrid", True):
@@ -252,7 +255,7 @@ class _Drawing:
             self.shapes.append(f'<text class="middle" x="50%" y="{y}">{escape(title)}</text>')
 
     def _bars(self, trace: Trace, group: int) -> None:
-        """Draw bars: one on the other, or side by side."""
+        """Draw the bars of a trace, stacked or beside those of other traces."""
         across, lengths = ("y", "x") if self.is_level else ("x", "y")
         thick = 1 - self.layout.get("bargap", 0.2)
         shift = 0.0
@@ -288,7 +291,7 @@ class _Drawing:
             self.shapes.append(f'<rect {place} fill="{fill}" pointer-events="none"/>')
 
     def _text_inside(self, text: str, ink: str, corners: tuple[float, float, float, float]) -> None:
-        """Write the text of a bar or a cell where it has room."""
+        """Write the text of a bar or a cell, if it is wide enough."""
         part = abs(self.x.part(corners[1]) - self.x.part(corners[0]))
         needed = LETTER * (len(text) + 1)
         if not text or part * WIDE < needed:
@@ -313,7 +316,7 @@ class _Drawing:
                     self._text_inside(trace["text"][y][x], ink_on(colour), corners)
 
     def _band(self, trace: Trace) -> None:
-        """Draw an area on top of the areas before it."""
+        """Draw an area, stacked on the areas of earlier traces."""
         above: list[str] = []
         below: list[str] = []
         for x, value in zip(trace["x"], trace["y"], strict=True):
@@ -375,7 +378,7 @@ class _Drawing:
             )
 
     def _strips(self) -> None:
-        """Put the values of all lines under the pointer, in upright strips."""
+        """Add vertical strips that show the values of all lines under the pointer."""
         lines = [
             (np.array([self.x.part(x) for x in trace["x"]]), trace["hovertext"])
             for trace in self.traces
@@ -403,7 +406,7 @@ def _title(text: str) -> str:
 
 
 def _label(text: str) -> str:
-    """Write a label; a long one is shortened, and has its whole text under the pointer."""
+    """Write a label; a long label is shortened, with the whole text under the pointer."""
     short = shortened(text)
     return f"{_title(text) if short != text else ''}{escape(short, quote=False)}"
 
@@ -413,7 +416,7 @@ def _nth(values: Any, k: int) -> Any:
 
 
 def _shade(scale: Sequence[tuple[float, str]], part: float) -> str:
-    """Return the colour of a scale at a part of it, from 0 to 1."""
+    """Return the colour of a scale at a position from 0 to 1."""
     places = [place for place, _ in scale]
     channels = (
         np.interp(part, places, [int(colour[i : i + 2], 16) for _, colour in scale])

@@ -14,7 +14,7 @@ from fairlead.report.document import Content, Table, figure, pairs_table, table_
 from fairlead.report.document import numbers as number_columns
 from fairlead.report.numbers import named, resource_label
 
-COLUMNS = 10  # a wider table is written as text
+MOST_COLUMNS = 10  # wider tables list each user's groups in one column of text
 NAMES_LISTED = 40
 
 # Labels of witness keys that do not explain themselves.
@@ -53,8 +53,8 @@ def exact(value: float) -> str:
 def witness_tables(verdict: Verdict, problem: Problem, tasks: FloatArray) -> list[Table]:
     """Lay out the witness of a verdict as tables, if it has one.
 
-    A lie is compared with the true `problem`, and a better allocation with the present `tasks`
-    (N,).
+    False demands are compared with the true `problem`, and a better allocation with the present
+    `tasks` (N,).
     """
     rest = dict(verdict.witness)
     if "margin" in rest:
@@ -90,7 +90,7 @@ def _percent(fraction: float) -> str:
 
 
 def _lie_tables(rest: dict[str, Any], problem: Problem) -> list[Table]:
-    """Compare reported with true values; remove both from the witness."""
+    """Tabulate reported and true demands, and remove both from the witness `rest`."""
     n = problem.users.names.index(rest["user"])
     reported, truth = rest.pop("demand"), rest.pop("truth")
     cluster = problem.cluster
@@ -126,11 +126,11 @@ def _lie_tables(rest: dict[str, Any], problem: Problem) -> list[Table]:
 def _better_table(
     better: Mapping[str, Mapping[str, float]], problem: Problem, tasks: FloatArray
 ) -> Table:
-    """Lay out a better allocation, user by group."""
+    """Tabulate a better allocation, with a row for each user."""
     used = {group for places in better.values() for group in places}
     groups = [g for g in problem.cluster.groups if g in used]
     position = {name: n for n, name in enumerate(problem.users.names)}
-    in_words = len(groups) > COLUMNS
+    in_words = len(groups) > MOST_COLUMNS
     columns = words("user", "where") if in_words else [*words("user"), *number_columns(*groups)]
     rows = []
     for user, places in better.items():

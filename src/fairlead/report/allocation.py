@@ -1,4 +1,4 @@
-"""Documents of divided clusters: one answer, or several side by side."""
+"""Documents of allocations: one, or several to the same problem side by side."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ from fairlead.report.document import (
 from fairlead.report.numbers import UNCHANGED, amount, counted, named, number, percent, tasks_text
 from fairlead.report.numbers import resource_label as label_of
 
-GROUPS_LISTED = 6  # in a cell
-LONGEST_NAME = 40  # in the verdict
+GROUPS_LISTED = 6  # in a cell of a table
+LONGEST_NAME = 40  # characters of a user's name in the verdict
 DOMINANT_SHARE = (
     "A dominant share is the largest share that a user holds of any resource of the whole cluster"
 )
@@ -93,7 +93,7 @@ def comparison_document(
 ) -> Document:
     """Show several answers to one problem side by side, and each by itself.
 
-    `refused` gives the reason of each mechanism without an answer; the rest is as in
+    `refused` maps each mechanism without an answer to the reason; for the other parameters see
     `allocation_document`.
     """
     allocations = list(answers.values())
@@ -137,7 +137,7 @@ def size_of(problem: Problem) -> str:
 
 
 def verdict_of(allocation: Allocation) -> Statement:
-    """Describe the least and largest shares, and the fullest resource, in a sentence."""
+    """Describe the smallest and largest shares, and the most used resource, in a sentence."""
     condition = allocation.certificate.condition
     proved = "Feasible, nothing more is proved" if condition in ONLY_FEASIBLE else "Proved"
     proved = proved if allocation.certificate.holds else "NOT PROVED"
@@ -190,10 +190,10 @@ def details(
     users: Sequence[Block] = (),
     after: Sequence[Block] = (),
 ) -> Iterator[Block]:
-    """Yield users, resources, proof, and the holders of each group.
+    """Yield the blocks of an answer: users, resources, proof, and the holders of each group.
 
-    `idea` describes the method if the catalogue does not; `users` replaces the table of users;
-    `after` follows the use of resources.
+    `idea` describes the method if the catalogue does not. `users` replaces the table of users.
+    `after` is inserted after the use of resources.
     """
     row = known_mechanism(allocation.mechanism)
     if row is not None:
@@ -250,13 +250,13 @@ def users_table(allocation: Allocation, styles: Sequence[Style]) -> Table:
 
 
 def amounts_of_users(allocation: Allocation) -> FloatArray:
-    """Return (N, R) float: what each user holds of each resource."""
+    """Return (N, R) float: the amount of each resource that each user holds."""
     amounts: FloatArray = allocation.user_tasks[:, None] * allocation.problem.demand
     return amounts
 
 
 def _sums_of_kinds(answers: Mapping[str, Allocation]) -> list[Table]:
-    """Tabulate what each user of several kinds of tasks holds in all, if there is one."""
+    """Tabulate total holdings of users with several kinds of tasks, if there are any."""
     problem = next(iter(answers.values())).problem
     split = rows_of_split_users(problem.users.names, problem.cluster)
     if not split:
@@ -275,7 +275,7 @@ def _sums_of_kinds(answers: Mapping[str, Allocation]) -> list[Table]:
 
 
 def _queues_table(allocation: Allocation) -> Table:
-    """Tabulate each queue's part of the cluster, and what its users hold."""
+    """Tabulate each queue's part of the cluster by weight, and its dominant share."""
     problem, queues = allocation.problem, allocation.problem.users.queues
     assert queues is not None
     parts, _ = queues.parts(problem.weight, ~problem.due_nothing)
@@ -301,7 +301,7 @@ def _queues_table(allocation: Allocation) -> Table:
 def _places(
     allocation: Allocation, n: int, groups: np.ndarray[tuple[int], np.dtype[np.int64]]
 ) -> str:
-    """List the groups where user n runs most, with its tasks there, in the problem's order."""
+    """List the groups with most tasks of user n, and their numbers, in the problem's order."""
     tasks, names = allocation.tasks[n], allocation.problem.cluster.groups
     most = np.sort(groups[largest_first(tasks[groups])[:GROUPS_LISTED]])
     left = len(groups) - len(most)
@@ -372,7 +372,7 @@ def _group(allocation: Allocation, g: int, styles: Sequence[Style]) -> Iterator[
 
 
 def _shares_by_weight(allocation: Allocation) -> FloatArray:
-    """Return the dominant share per unit of weight of each user that is due something."""
+    """Return the dominant shares of users that are due something, by weight if weights differ."""
     due = ~allocation.problem.due_nothing
     weight = allocation.problem.weight if is_weighted(allocation) else np.ones(len(due))
     shares: FloatArray = allocation.dominant_share[due] / weight[due]
@@ -380,13 +380,13 @@ def _shares_by_weight(allocation: Allocation) -> FloatArray:
 
 
 def _pooled_only(answers: Mapping[str, Allocation]) -> list[str]:
-    """Return the mechanisms that take all servers as one pool, where others do not."""
+    """Return the mechanisms on one pool of all servers; none if all are on one pool."""
     pooled = [name for name, a in answers.items() if a.problem.cluster.groups == ("pool",)]
     return pooled if len(pooled) < len(answers) else []
 
 
 def _comparison_verdict(answers: Mapping[str, Allocation]) -> Statement:
-    """Name the mechanisms with the largest and smallest least share, and with the most tasks."""
+    """Name the mechanisms with the highest and lowest minimum share, and with most tasks."""
     holds = all(allocation.certificate.holds for allocation in answers.values())
     proved = "" if holds else " NOT ALL IS PROVED."
     kind = HOLDS if holds else FAILS
@@ -428,7 +428,7 @@ def _proof_of(certificate: Certificate) -> str:
 
 
 def _side_by_side(answers: Mapping[str, Allocation]) -> list[Block]:
-    """Tabulate tasks by user and mechanism, with totals of each mechanism."""
+    """Tabulate tasks by user and mechanism, with figures of each mechanism below."""
     allocations = list(answers.values())
     problem = allocations[0].problem
     tasks = np.stack([allocation.user_tasks for allocation in allocations], axis=1)

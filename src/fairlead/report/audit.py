@@ -61,45 +61,45 @@ from fairlead.report.numbers import (
 )
 
 NAMED = 10
-# Properties that holdings alone decide, unless a part of them is in doubt.
+# Properties that the holdings decide by themselves, unless some holdings are in doubt.
 OF_HOLDINGS = frozenset((feasibility.NAME, efficiency.WASTE, sharing.NAME, envy.NAME))
 
 
 @dataclass(frozen=True)
-class ShareGate:
-    """Whether no user is further below its due share than a limit.
+class ShareLimit:
+    """The finding of ``--max-under``: whether a user is below its due share by more than a limit.
 
-    Users of whole tasks are below it by one task or more.
+    With whole tasks, only users that lack at least one task count as below.
     """
 
-    most: float  # relative, such as .2
-    user: str  # the one furthest below its due; empty if none is below
-    under: float  # how far it is, relative; NaN if a number is missing
+    most: float  # the limit, relative to the due share, such as 0.2
+    user: str  # the user furthest below its due share; empty if none is below
+    under: float  # how far below, relative to the due share; NaN if a number is missing
     due: str  # name of the due shares
-    doubt: str = ""  # why the audited amounts do not decide it; empty if they do
-    beyond: Mapping[str, float] = field(default_factory=dict)  # all users beyond the limit
+    doubt: str = ""  # why the audited amounts do not decide the finding; empty if they do
+    beyond: Mapping[str, float] = field(default_factory=dict)  # `under` of users beyond the limit
 
     @property
     def finding(self) -> str:
-        """Whether it "holds" or "fails", or is "unknown"."""
+        """``holds``, ``fails`` or ``unknown``."""
         if self.doubt:
             return UNKNOWN
         return HOLDS if self.under <= self.most else FAILS
 
     @property
     def holds(self) -> bool:
-        """Whether the furthest is within the limit for certain."""
+        """Whether all users are certainly within the limit."""
         return self.finding == HOLDS
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values, for JSON."""
+        """Return plain values, for JSON."""
         under = None if np.isnan(self.under) else self.under
         values: dict[str, Any] = {"most": self.most, "user": self.user, "under": under}
         values |= {"due": self.due, "beyond": dict(self.beyond)}
         return values | {"holds": self.holds, "finding": self.finding}
 
     def statement(self) -> Statement:
-        """Return it as a finding."""
+        """Return a statement for the list of properties."""
         limit = f"at most {percent(self.most)} below the {self.due}"
         return Statement(self.finding, self.sentence, limit, self.finding)
 
@@ -117,21 +117,21 @@ class ShareGate:
         return f"{found}; not certain: {self.doubt}" if self.doubt else found
 
 
-def gate_of(audit: Audit, most: float) -> ShareGate:
+def share_limit_of(audit: Audit, most: float) -> ShareLimit:
     """Compare the user furthest below its due share with a limit."""
     comparison, holdings = compare_with_fair(audit), audit.subject.holdings
     under, doubts = -comparison.off, holdings.doubts
     names = audit.subject.problem.users.names
     missing = np.flatnonzero(np.isnan(under))
     if len(missing):
-        return ShareGate(most, names[missing[0]], np.nan, comparison.due_name)
+        return ShareLimit(most, names[missing[0]], np.nan, comparison.due_name)
     under[~comparison.below] = 0.0
     due_name = comparison.due_name
     if holdings.whole_tasks:
         due_name += " by a task or more"
     doubt = ""
     if doubts is not None:
-        # A user that holds more than counted changes no due share, and is not further below.
+        # A user that may hold more than was counted changes no due share, but may not be below.
         changes_due = doubts.wants.any() or doubts.servers or doubts.users
         certain = (under > most) & ~doubts.holds
         if changes_due or ((under > most).any() and not certain.any()):
@@ -140,15 +140,15 @@ def gate_of(audit: Audit, most: float) -> ShareGate:
             under[~certain] = 0.0
     n = int(np.argmax(under))
     if not under[n] > 0:
-        return ShareGate(most, "", 0.0, due_name, doubt)
+        return ShareLimit(most, "", 0.0, due_name, doubt)
     beyond = {
         names[k]: float(under[k]) for k in np.argsort(-under, kind="stable") if under[k] > most
     }
-    return ShareGate(most, names[n], float(under[n]), due_name, doubt, beyond)
+    return ShareLimit(most, names[n], float(under[n]), due_name, doubt, beyond)
 
 
 def audit_document(
-    audit: Audit, title: str, left_out: Sequence[str] = (), gate: ShareGate | None = None
+    audit: Audit, title: str, left_out: Sequence[str] = (), share_limit: ShareLimit | None = None
 ) -> Document:
     """Show which properties hold, each with its witness, and each user's holdings and due share.
 
@@ -159,14 +159,14 @@ def audit_document(
         Name of the divided problem, such as its file's.
     left_out : sequence of str
         Users that were left out because they fit no server, and why.
-    gate : ShareGate, optional
-        Shown beside the properties.
+    share_limit : ShareLimit, optional
+        The finding of ``--max-under``, shown below the properties.
 
     Returns
     -------
     Document
-        Rendering costs O(N (G + R)) time and characters, and O(K^3 G R) for K users in envy if
-        these are few.
+        Rendering costs O(N (G + R)) time and characters, and O(K^3 G R) more for the picture of
+        envy among K users, if there are few.
     """
     subject, comparison = audit.subject, compare_with_fair(audit)
     pooled = subject.problem.n_groups == 1 and subject.given.n_groups > 1
@@ -180,7 +180,7 @@ def audit_document(
             "Property by property",
             [
                 *(_statement(audit, verdict) for verdict in verdicts),
-                *([] if gate is None else [gate.statement()]),
+                *([] if share_limit is None else [share_limit.statement()]),
             ],
         ),
         Section("Holdings and due shares", list(_over_and_under(audit, comparison))),
@@ -199,15 +199,17 @@ def audit_document(
         title,
         f"audit of {subject.name}",
         f"audit of {subject.name}: {size_of(audit.whole.given)}, {resources}{one_pool}",
-        _verdict(audit, comparison, gate),
+        _verdict(audit, comparison, share_limit),
         blocks,
-        lambda: audit.to_dict() | ({} if gate is None else {"max_under": gate.to_dict()}),
+        lambda: (
+            audit.to_dict() | ({} if share_limit is None else {"max_under": share_limit.to_dict()})
+        ),
         left_out,
     )
 
 
 def _beyond_verdicts(audit: Audit) -> Iterator[Listing]:
-    """List tasks and users that no verdict counts, and constraints beyond the model."""
+    """List tasks and users outside all verdicts, and constraints outside the model."""
     holdings, names = audit.subject.holdings, audit.subject.problem.users.names
     undecided = [task for task in holdings.waiting if task.undecided]
     for heading, noun, lines, kind in (
@@ -231,8 +233,10 @@ def _beyond_verdicts(audit: Audit) -> Iterator[Listing]:
             yield Listing(lines, f"{heading} {counted(len(lines), noun)}", kind)
 
 
-def _verdict(audit: Audit, comparison: FairComparison, gate: ShareGate | None = None) -> Statement:
-    """Name the properties that fail, and count the users that are worse off."""
+def _verdict(
+    audit: Audit, comparison: FairComparison, share_limit: ShareLimit | None = None
+) -> Statement:
+    """Name the failed properties, and count the users below their share or in envy."""
     names = audit.subject.problem.users.names
     fail = [verdict.name for verdict in audit if verdict.verdict == "fails"]
     unknown = [verdict.name for verdict in audit if verdict.verdict == "unknown"]
@@ -241,12 +245,12 @@ def _verdict(audit: Audit, comparison: FairComparison, gate: ShareGate | None = 
         text = f"{len(fail)} of {len(audit)} properties fail: {', '.join(fail)}"
     elif unknown:
         text += f"; not decided: {', '.join(unknown)}"
-    if gate is not None and not gate.holds:
-        by = f"more than {percent(gate.most)} below"
-        found = f"{gate.user} is {by} its due share"
-        if len(gate.beyond) > 1:
-            found = f"{named(list(gate.beyond), NAMED)} are {by} their due shares"
-        if gate.doubt:
+    if share_limit is not None and not share_limit.holds:
+        by = f"more than {percent(share_limit.most)} below"
+        found = f"{share_limit.user} is {by} its due share"
+        if len(share_limit.beyond) > 1:
+            found = f"{named(list(share_limit.beyond), NAMED)} are {by} their due shares"
+        if share_limit.doubt:
             found = "It is not certain that no user is too far below its due share"
         text = f"{found}. {text}" if fail or unknown else found
     counts = []
@@ -264,14 +268,14 @@ def _verdict(audit: Audit, comparison: FairComparison, gate: ShareGate | None = 
         counts.append(_count_of(names, comparison.envies, "envious"))
     decided = any(verdict.verdict == "holds" for verdict in audit)
     is_open = bool(OF_HOLDINGS.intersection(unknown)) or not decided
-    is_refused = not audit.holds or (gate is not None and not gate.holds)
+    is_refused = not audit.holds or (share_limit is not None and not share_limit.holds)
     kind = FAILS if is_refused else UNKNOWN if is_open else HOLDS
     listed = "; ".join(counts)
     return Statement(kind, f"{text}. Users {listed}." if counts else f"{text}.")
 
 
 def _count_of(names: Sequence[str], chosen: BoolArray, what: str) -> str:
-    """Count users, and name a single one: ``envious: ana``."""
+    """Count the chosen users, or name a single one: ``envious: ana``."""
     count = int(chosen.sum())
     users = names[int(chosen.argmax())] if count == 1 else f"{count:,} of {len(names):,}"
     return f"{what}: {users if count else 'none'}"
@@ -316,7 +320,7 @@ def _statement(audit: Audit, verdict: Verdict) -> Statement:
 
 
 def _over_and_under(audit: Audit, comparison: FairComparison) -> Iterator[Block]:
-    """Count users that are worse off, and list the users furthest from the fair share."""
+    """Count users below their share or in envy, and list those furthest from the fair share."""
     yield _tiles(audit, comparison)
     if audit.fair is None:
         return
@@ -334,7 +338,7 @@ def _over_and_under(audit: Audit, comparison: FairComparison) -> Iterator[Block]
 
 
 def _tiles(audit: Audit, comparison: FairComparison) -> Tiles:
-    """Count the users that are worse off, each count with the worst case."""
+    """Count users below fair share, below slice, and in envy, with the worst case of each."""
     names, gain = audit.subject.problem.users.names, audit.envy.gain
 
     def count(chosen: BoolArray) -> str:
@@ -471,7 +475,7 @@ def _users(audit: Audit, comparison: FairComparison) -> Table:
 
 
 def _sums_of_kinds(audit: Audit) -> list[Table]:
-    """Tabulate the sum of each user of several kinds of tasks, if there is one."""
+    """Tabulate total holdings of users with several kinds of tasks, if there are any."""
     problem, holdings, fair = audit.subject.problem, audit.subject.holdings, audit.fair
     split = rows_of_split_users(problem.users.names, problem.cluster)
     if not split:

@@ -1,4 +1,4 @@
-"""Documents of a changed problem: who gains, who loses, and why."""
+"""Documents of a changed problem: which users gain, which lose, and why."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ AS_IT_IS = "as it is"
 
 
 def comparison_of_problems(found: ProblemComparison, titles: tuple[str, str]) -> Document:
-    """Show who gains and who loses between two problems, and which differences do it."""
+    """Show gains and losses of users between two problems, and the effect of each difference."""
     gains, rows = found.gains, found.to_frame().rows(named=True)
     shown: list[list[Content]] = []
     for row in rows:
@@ -73,7 +73,7 @@ def what_if_document(
     title: str,
     left_out: Sequence[str] = (),
 ) -> Document:
-    """Show an answer beside those to the problem with a change each."""
+    """Compare an answer with the answers to the problem after each of several changes."""
     answers = {AS_IT_IS: allocation, **changed}
     names = allocation.problem.users.names
     held = allocation.user_tasks
@@ -127,7 +127,7 @@ def what_if_document(
 
 
 def _effects(before: Allocation, changed: Mapping[str, Allocation]) -> Statement:
-    """Describe who gains and loses which amounts with the first changes, in a sentence each."""
+    """Describe the gains and losses of amounts by the first changes, a sentence for each."""
     sentences = [_effect(before, after, text) for text, after in list(changed.items())[:NAMED]]
     if len(changed) > NAMED:
         more = len(changed) - NAMED
@@ -157,7 +157,7 @@ def _effect(before: Allocation, after: Allocation, text: str) -> str:
 
 
 def _held_by_person(allocation: Allocation) -> tuple[list[str], FloatArray]:
-    """Return names and (P, R) held amounts of users, with all kinds of tasks of one together."""
+    """Return names and (P, R) held amounts of users, summed over their kinds of tasks."""
     names, cluster = allocation.problem.users.names, allocation.problem.cluster
     split = rows_of_split_users(names, cluster)
     person = {n: user for user, rows in split.items() for n in rows}
@@ -169,7 +169,7 @@ def _held_by_person(allocation: Allocation) -> tuple[list[str], FloatArray]:
 
 
 def _movers(names: Sequence[str], moved: FloatArray, answer: Allocation, verb: str) -> str:
-    """Name the users with the largest amounts (P, R), and count the others."""
+    """Name the users with the largest gains or losses `moved` (P, R), and count the others."""
     cluster, total = answer.problem.cluster, answer.problem.total_capacity
     share = np.divide(moved, total, out=np.zeros_like(moved), where=total > 0)
     largest = share.max(axis=1)
@@ -211,14 +211,15 @@ def _gain(before: float, after: float) -> float:
 
 
 def _balance(gains: Mapping[str, float]) -> Statement:
-    """Name those who gain and lose most."""
+    """Name the users with the largest gains and losses."""
     order = sorted(gains, key=lambda name: gains[name])
     losing = [name for name in order if gains[name] < -UNCHANGED]
     gaining = [name for name in reversed(order) if gains[name] > UNCHANGED]
     parts = []
-    for who, verb in ((losing, "lose"), (gaining, "gain")):
-        if who:
-            shown = named([f"{name} ({_change(gains[name])})" for name in who], NAMED)
-            parts.append(f"{counted(len(who), 'user')} {verb}{'s' * (len(who) == 1)}: {shown}")
+    for users, verb in ((losing, "lose"), (gaining, "gain")):
+        if users:
+            shown = named([f"{name} ({_change(gains[name])})" for name in users], NAMED)
+            count = counted(len(users), "user")
+            parts.append(f"{count} {verb}{'s' * (len(users) == 1)}: {shown}")
     sentence = "; ".join(parts) or "no user gains or loses"
     return Statement(FAILS if losing else HOLDS, f"{sentence[0].upper()}{sentence[1:]}.")

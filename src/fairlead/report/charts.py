@@ -1,9 +1,9 @@
 """The chart kit: pictures as plain data, which pages draw as SVG and notebooks with Plotly.
 
-A picture is a list of traces (`line`, `dots`, `bars`, ...) in a `layout`, in Plotly's terms. Each
-point may have a text under the pointer, which `hover` builds. All texts are plain; pages and
+A picture is a list of traces (`line`, `dots`, `bars`, ...) in a `layout`, in Plotly's terms.
+`hover` builds the text that a point shows under the pointer. All texts are plain; pages and
 notebooks escape them. The page chooses colours of text and axes by the reader's light or dark
-setting, and lists the names of traces above the picture where the layout asks for a legend.
+setting. If the layout has a legend, the page lists the names of traces above the picture.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Figure = dict[str, Any]
 Trace = dict[str, Any]
 Numbers = Sequence[float] | FloatArray | IntArray
 
-# Distinct under the common kinds of colour blindness: Okabe and Ito's, and three of Paul Tol's.
+# Distinct to colour-blind readers: the colours of Okabe and Ito, and three of Paul Tol.
 COLOURS = (
     "#0072B2",
     "#E69F00",
@@ -39,13 +39,13 @@ SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "x", "star", "
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 COLOUR_OF_OTHERS = "#8d8d8d"
 COLOUR_OF_FREE = "rgba(128,128,128,0.13)"
-INK = "themed"  # the page replaces it by the colour of its text
+INK = "themed"  # placeholder for the text colour of the page
 MORE, LESS, EVEN = COLOURS[0], COLOURS[5], COLOUR_OF_OTHERS
 
-# Most users in a picture; the table below it lists all.
+# A picture shows at most so many users; the table below it lists all.
 USERS_DRAWN = 60
 LONGEST_LABEL = 26
-# Marks of logarithmic axes of time: those of the first line always, the others if there is room.
+# Marks of logarithmic time axes; those of later lines only if there is room for all of the line.
 _MARKS = (
     (("1 s", 1.0), ("1 min", 60.0), ("1 h", 3600.0), ("1 d", 86_400.0), ("30 d", 2_592_000.0)),
     (("10 s", 10.0), ("10 min", 600.0), ("6 h", 21_600.0), ("5 d", 432_000.0)),
@@ -55,7 +55,7 @@ _MOST_MARKS = 7
 
 
 def shortened(text: str, longest: int = LONGEST_LABEL) -> str:
-    """Shorten a long text by leaving out its middle."""
+    """Shorten a long text by replacing its middle with ``…``."""
     if len(text) <= longest:
         return text
     half = (longest - 1) // 2
@@ -68,7 +68,7 @@ def hover(name: str, *lines: str) -> str:
 
 
 def values(numbers: Iterable[float] | FloatArray) -> list[float | None]:
-    """Round numbers to six digits; replace infinite and missing ones by None."""
+    """Round numbers to six digits; replace infinite numbers and NaN by None."""
     array = np.asarray(numbers, dtype=float)
     return [float(f"{v:.6g}") if np.isfinite(v) else None for v in array.tolist()]
 
@@ -85,7 +85,7 @@ def line(
     marks: float = 0,
     key: str = "",
 ) -> Trace:
-    """Draw one line; `marks` is the size of dots on it.
+    """Draw one line; `marks` is the size of the dots on it, 0 for none.
 
     Traces with the same `key` are hidden and shown together.
     """
@@ -137,7 +137,7 @@ def bars(
     level: bool = False,
     key: str = "",
 ) -> Trace:
-    """Draw upright bars, or level ones, at their places."""
+    """Draw vertical bars at `places`, or horizontal bars if `level`."""
     across, up = ("x", "y") if not level else ("y", "x")
     return {
         "type": "bar",
@@ -152,7 +152,7 @@ def bars(
 
 
 def between(starts: Sequence[float], ends: Sequence[float], rows: Sequence[float]) -> Trace:
-    """Draw a line from each start to its end, a row each, as one trace with gaps."""
+    """Draw a horizontal line from start to end in each row, as one trace with gaps."""
     x = [v for a, b in zip(starts, ends, strict=True) for v in (float(a), float(b), None)]
     y = [v for row in rows for v in (row, row, None)]
     hidden = {"hoverinfo": "skip", "showlegend": False}
@@ -160,7 +160,7 @@ def between(starts: Sequence[float], ends: Sequence[float], rows: Sequence[float
 
 
 def beside(texts: Sequence[str], x: Sequence[float], rows: Sequence[float]) -> Trace:
-    """Write a text in each row, to the right of a place."""
+    """Write a text in each row, to the right of position `x`."""
     return {
         "type": "scatter",
         "mode": "text",
@@ -175,14 +175,14 @@ def beside(texts: Sequence[str], x: Sequence[float], rows: Sequence[float]) -> T
 
 
 def rule(x: Sequence[float], y: Sequence[float], colour: str = INK, dash: str = "solid") -> Trace:
-    """Draw a thin line as a reference."""
+    """Draw a thin reference line."""
     return line("", x, y, colour=colour, width=1.2, dash=dash) | {"showlegend": False}
 
 
 def layout(
     across: str = "", up: str = "", *, height: int = 300, share: bool = False, legend: bool = False
 ) -> dict[str, Any]:
-    """Lay out a picture with named axes; of `share`, upright values are written in per cent."""
+    """Return a layout with titles of both axes; with `share`, vertical values are percentages."""
     return {
         "height": height,
         "xaxis": {"title": {"text": across}, "showgrid": False, "zeroline": False, "nticks": 8},
@@ -199,7 +199,7 @@ def layout(
 
 
 def listed(names: Sequence[str], across: str = "", *, legend: bool = False) -> dict[str, Any]:
-    """Lay out a picture with a row for each name, the first on top, and shares across."""
+    """Return a layout with a row for each name, the first on top, and a level axis of shares."""
     drawn = layout(across, height=70 + 22 * len(names) + (26 if across else 0), legend=legend)
     drawn["bargap"] = 0.25
     drawn["xaxis"] |= {"tickformat": ".3~%", "rangemode": "tozero", "nticks": 7, "showgrid": True}
@@ -208,7 +208,7 @@ def listed(names: Sequence[str], across: str = "", *, legend: bool = False) -> d
 
 
 def rows(labels: Sequence[str]) -> dict[str, Any]:
-    """Return an upright axis with a label for each row, the first on top."""
+    """Return a vertical axis with a label for each row, the first on top."""
     return {
         "tickvals": list(range(len(labels))),
         "ticktext": list(labels),  # shortened when drawn
@@ -220,7 +220,7 @@ def rows(labels: Sequence[str]) -> dict[str, Any]:
 
 
 def logarithmic_times(least: float, most: float) -> dict[str, Any]:
-    """Lay out a logarithmic axis between two times in seconds, both positive."""
+    """Return a logarithmic axis between two positive times in seconds."""
     marks: list[tuple[str, float]] = []
     for more in _MARKS:
         inside = [mark for mark in more if least <= mark[1] <= most]
@@ -244,7 +244,7 @@ def css(colour: str) -> str:
 
 
 def css_dash(dash: str) -> str:
-    """Convert a Plotly dash into one of the three that style sheets know."""
+    """Convert a Plotly dash into one of three line styles of CSS."""
     return {"solid": "solid", "dot": "dotted"}.get(dash, "dashed")
 
 

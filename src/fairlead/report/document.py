@@ -1,8 +1,8 @@
 """The document model: one answer as blocks, for a page, a terminal and JSON.
 
-A `Document` is a verdict and blocks. `fairlead.report.page` renders it as HTML,
+A `Document` consists of a verdict and blocks. `fairlead.report.page` renders it as HTML,
 `fairlead.report.terminal` prints the blocks that a terminal can show, and `Document.to_json`
-returns the answer's own values.
+returns the plain values of the answer.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from fairlead.report.numbers import number
 
 HOLDS, FAILS, UNKNOWN, MUTED = "holds", "fails", "unknown", "muted"
 MARKS = {HOLDS: "✓", FAILS: "✗", UNKNOWN: "?", MUTED: "–"}
-# A table on a terminal keeps to about one screen; into a pipe or file it is complete.
+# A terminal shows about one screen of a table; a pipe or file gets all rows.
 ROWS_ON_TERMINAL = 40
-# Infinite and missing numbers are sorted after all others.
+# Sort key of infinite and missing numbers.
 SORTED_LAST = 1e300
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table with more than a text."""
+    """A cell of a table: a text with a sort key, a bar, a colour or a note."""
 
     text: str
-    value: float | None = None  # sort key of a page
-    part: float | None = None  # length of a bar under the text, from 0 to 1
+    value: float | None = None  # sort key on a page
+    part: float | None = None  # length of the bar under the text, from 0 to 1; None without a bar
     kind: str = ""  # ``good``, ``bad``, ``dim``, or empty
     swatch: str = ""  # colour shown before the text
     note: str = ""  # shown after the text, in small letters on a page
@@ -48,20 +48,20 @@ def figure(
     part: float | None = None,
     kind: str = "",
 ) -> Cell:
-    """Return a cell of a number, with a dash for a missing one."""
+    """Return a cell with a number as formatted by `write`, or a dash for a missing number."""
     if value is None or isnan(value):
         return Cell("–", SORTED_LAST)
     return Cell(write(value), min(value, SORTED_LAST), part, kind)
 
 
 def count_cell(count: int) -> Cell:
-    """Return a cell of a whole number: ``12,583``."""
+    """Return a cell with a whole number: ``12,583``."""
     return Cell(f"{count:,}", count)
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: of right-aligned numbers, or of words."""
+    """A column of right-aligned numbers, or with `words` of left-aligned text."""
 
     heading: str
     words: bool = False
@@ -79,23 +79,23 @@ def numbers(*headings: str) -> list[Column]:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table whose rows are made when they are shown."""
+    """A table whose rows are computed when they are shown."""
 
     about: str  # description for screen readers
-    columns: Sequence[Column]  # the first one names a row
-    count: int  # rows in all
+    columns: Sequence[Column]  # the first column names the row
+    count: int  # number of rows
     row: Callable[[int], Sequence[Content]]  # cells of row k, one for each column
-    size: FloatArray | None = None  # (count,): if not all rows are shown, the largest are
-    each: str = "row"  # noun of a row, in the singular; tables of users can be searched
+    size: FloatArray | None = None  # (count,): the largest rows are shown if there are too many
+    each: str = "row"  # singular noun for a row; a page can search tables of ``user``
     rest: str = "with smaller shares"  # description of the rows left out
     foot: Sequence[Sequence[Content]] = ()  # rows below all others
-    on_terminal: int = ROWS_ON_TERMINAL  # rows that a terminal shows at most
+    on_terminal: int = ROWS_ON_TERMINAL  # number of rows on a terminal, at most
     note: str = ""  # explains headings, below the table
-    folded: str = ""  # label under which a page hides the table until it is opened
+    folded: str = ""  # label of the closed table on a page; empty to show it open
     page_only: bool = False
 
     def shown_rows(self, most: int | None) -> list[int]:
-        """Return the rows to show: all, or the largest `most` of them in their order."""
+        """Return indices of the rows to show: all, or the `most` largest in their order."""
         if most is None or self.count <= most:
             return list(range(self.count))
         if self.size is None:
@@ -126,23 +126,23 @@ class Prose:
 
 @dataclass(frozen=True)
 class Listing:
-    """Sentences, one below the other."""
+    """A list of sentences, one per line."""
 
     lines: Sequence[str]
     heading: str = ""
-    kind: str = ""  # as of `Prose`
+    kind: str = ""  # as in `Prose`
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A finding that holds, fails or is not known, with its reason."""
+    """A finding, such as that a property holds, fails or is unknown, with its reason."""
 
     kind: str  # ``holds``, ``fails``, ``unknown`` or ``muted``
     sentence: str
     name: str = ""  # subject of the finding; may be empty
     finding: str = ""  # in a word or two
     detail: str = ""
-    witness: Sequence[Table] = ()  # numbers that a page shows on demand
+    witness: Sequence[Table] = ()  # tables that a page shows on demand
 
 
 @dataclass(frozen=True)
@@ -153,12 +153,12 @@ class Picture:
     figure: Any  # a figure of the chart kit, or a function that returns it
     about: str  # description for screen readers
     heading: str = ""
-    small: bool = False  # whether two of them stand side by side
+    small: bool = False  # whether the page shows two small pictures side by side
 
 
 @dataclass(frozen=True)
 class Tiles:
-    """A few summary numbers: label, value, detail, and the length of a bar."""
+    """Summary numbers: label, value, detail, and the length of a bar from 0 to 1 or None."""
 
     tiles: Sequence[tuple[str, str, str, float | None]]
 
@@ -174,7 +174,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Tabs:
-    """Sets of blocks by their names; a page shows one set at a time."""
+    """Named sets of blocks, of which a page shows one at a time."""
 
     about: str
     panels: Mapping[str, Sequence[Block]]
@@ -185,13 +185,13 @@ Block: TypeAlias = Table | Prose | Listing | Statement | Picture | Tiles | Secti
 
 @dataclass(frozen=True, eq=False)
 class Document:
-    """An answer for people, and as plain values for programs."""
+    """An answer, as blocks for readers and as plain values for programs."""
 
     title: str  # subject, such as the name of a file
     about: str  # kind of answer, for the heading of a page
     lead: str  # size of the problem, and the method
     verdict: Statement | None  # the answer in a sentence
-    blocks: Sequence[Block]  # the picture first
+    blocks: Sequence[Block]  # the main picture is the first
     values: Callable[[], Mapping[str, Any]]  # returns the whole answer as plain values
     left_out: Sequence[str] = ()  # parts of the input that were left out, and why
     period: str = ""  # dates of a trace, for the heading of a page
@@ -205,7 +205,7 @@ class Document:
 
 
 def proof(certificate: Certificate, found_by: str = "the solver that found the answer") -> Section:
-    """Describe the condition that proves an answer, and by how much the answer violates it."""
+    """Describe the condition that proves an answer, and the violation of it."""
     holds = certificate.holds
     detail = "".join(
         f"; {name.replace('_', ' ')}: {number(value) if isinstance(value, float) else value}"

@@ -52,19 +52,19 @@ def dynamic_document(
     *,
     all_steps: bool = True,
 ) -> Document:
-    """Show each user's share, beside DRF that knows all users from the start, and the proof.
+    """Compare each user's share with DRF that knows all users from the start; show the proof.
 
     Parameters
     ----------
     run : DynamicRun
     verdicts : sequence of Verdict
-        Of the properties that were checked.
+        Verdicts of the checked properties.
     title : str
         Name of the problem, such as its file's.
     left_out : sequence of str
         Users that were left out because they fit no server, and why.
     all_steps : bool
-        Whether the plain values have all steps, or only the last.
+        Whether the plain values have all steps, or only the last one.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Documents of fillings with whole tasks, and of the means of several trials."""
+"""Documents of fillings with whole tasks: of one, or of the means of several trials."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from fairlead.scheduler.policies import Policy
 from fairlead.simulation.room_left import RoomLeft
 from fairlead.simulation.trials import Trials, TrialSummary
 
-# With more users on groups than this, means are listed by user alone.
+# With more pairs of user and group, means are listed only by user.
 MOST_PAIRS = 2000
 NAMED = 3  # users in a note
 
@@ -59,7 +59,7 @@ _WHERE = {
 
 
 def filling_document(trials: Trials, title: str, left_out: Sequence[str] = ()) -> Document:
-    """Show a filling like any other answer, and the spread of a random one.
+    """Show a filling, or the means of several random ones and their spread.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def policy_idea(policy: Policy) -> str:
 
 
 def _note(trials: Trials) -> str:
-    """Describe how far chance affects the numbers."""
+    """Describe how much the numbers depend on chance; empty if they do not."""
     if trials.varies:
         return (
             "All numbers of tasks are means. ±: half the 95 % confidence interval of the mean "
@@ -131,7 +131,7 @@ def _note(trials: Trials) -> str:
 
 
 def _fractions(trials: Trials) -> str:
-    """List the users whose numbers of tasks are no whole ones, as fractions are not placed."""
+    """List the users with a fractional number of tasks, of which the fraction is not placed."""
     limit, names = trials.problem.task_limit, trials.problem.users.names
     users = np.flatnonzero(np.isfinite(limit) & (limit != np.floor(limit)))
     parts = [f"{np.floor(limit[n]):,.0f} of {limit[n]:,.12g} of {names[n]}" for n in users]
@@ -139,7 +139,7 @@ def _fractions(trials: Trials) -> str:
 
 
 def _means(trials: Trials) -> Table:
-    """List means by user and group; of many users, over all groups."""
+    """Tabulate means by user and group, or with many pairs only by user."""
     problem = trials.problem
     columns = numbers("tasks, mean", "±", "sd", "sd / mean")
     pairs = np.argwhere(trials.tasks.mean > 0).tolist()
@@ -175,7 +175,7 @@ def _means(trials: Trials) -> Table:
 
 
 def _room_left(trials: Trials) -> list[Section]:
-    """List the free amounts, and of one filling what the servers lack for further tasks."""
+    """Show free amounts, and for a single filling which resources further tasks lack."""
     room = RoomLeft(trials.first)
     users, cluster = room.unfinished, trials.problem.cluster
     if trials.varies or not users:
@@ -188,7 +188,7 @@ def _room_left(trials: Trials) -> list[Section]:
             f"{amount(free, cluster.units[r])} of {cluster.resources[r]} for {number(asked)}"
             for r, (free, asked) in lack.amounts.items()
         )
-        # Under best-fit-first a task goes on its best server only.
+        # Under best-fit-first a task starts only on its best server.
         has = f"has {', '.join(nearest)}" if lack.amounts else "has room, but is not the best"
         left = number(lack.left) if lack.left < np.inf else "any number"
         return [
@@ -215,7 +215,7 @@ def _room_left(trials: Trials) -> list[Section]:
 
 
 def _left_over(trials: Trials) -> Section:
-    """List the free amount of each resource on each group."""
+    """Tabulate the free amount of each resource on each group."""
     problem = trials.problem
     cluster, capacity = problem.cluster, problem.group_capacity
     present = np.argwhere(capacity > 0)
@@ -239,7 +239,7 @@ def _left_over(trials: Trials) -> Section:
 
 
 def _cells(summary: TrialSummary, *index: int) -> list[Content]:
-    """Format a mean, its margin, the deviation, and the deviation relative to the mean."""
+    """Format a mean, its margin of error, the standard deviation, and deviation / mean."""
     mean = float(summary.mean[index])
     if summary.margin is None or summary.sd is None:
         return [figure(mean), "", "", ""]
@@ -254,7 +254,7 @@ def _cells(summary: TrialSummary, *index: int) -> list[Content]:
 
 
 def spread_figure(trials: Trials, styles: Sequence[Style]) -> Figure:
-    """Draw mean tasks of the largest users with the margin of the mean and one trial's deviation.
+    """Draw mean tasks of the largest users, with margins of error and standard deviations.
 
     Requires several trials of a random policy.
     """
@@ -266,7 +266,7 @@ def spread_figure(trials: Trials, styles: Sequence[Style]) -> Figure:
     places, colours = list(range(len(users))), [styles[n].colour for n in users]
     traces: list[Trace] = []
     for reach, width in ((sd, 1.5), (margin, 6)):
-        # A line has one colour, so each user's is a trace.
+        # A trace of lines has one colour, so each user is a trace.
         for place, (m, r, colour) in enumerate(zip(mean, reach, colours, strict=True)):
             reached = between([m - r], [m + r], [place])
             traces.append(reached | {"line": {"color": colour, "width": width}})

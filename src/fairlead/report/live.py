@@ -1,7 +1,7 @@
 """Tables of the answers of a running service: jobs, users, servers, shares, usage.
 
-A table that fits is laid out here by padding, as importing Rich takes longer than the rest of a
-client's command. Rich lays out tables that do not fit the terminal.
+A table that fits the terminal is padded here, as importing Rich takes longer than the rest of a
+client's command. Rich lays out tables that do not fit.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ Row = Mapping[str, Any]
 
 
 class Short(str):
-    """A text in red, for a waiting user below its fair share."""
+    """A text shown in red, for a waiting user below its fair share."""
 
 
 class Heading(NamedTuple):
-    """The heading of a column of right-aligned numbers, or of words."""
+    """The heading of a column of right-aligned numbers, or of left-aligned words."""
 
     text: str
     is_words: bool = False
@@ -43,11 +43,11 @@ def numbers(*headings: str) -> list[Heading]:
 
 
 class LiveTable(NamedTuple):
-    """An answer of a service, for people and for programs."""
+    """An answer of a service, as a table for readers and as plain values for programs."""
 
     title: str
-    empty: str  # printed where there are no rows
-    each: str  # noun of a row, in the singular
+    empty: str  # printed if there are no rows
+    each: str  # singular noun for a row
     columns: Sequence[Heading]
     rows: Sequence[Sequence[str]]
     values: Mapping[str, Any]  # the answer as plain values
@@ -63,9 +63,9 @@ class LiveTable(NamedTuple):
         Parameters
         ----------
         width : int or None
-            Columns of the terminal; None into a pipe or file.
+            Columns of the terminal; None for a pipe or file.
         plain : bool
-            Whether to do without colours and bold type.
+            Whether to omit colours and bold type.
 
         Returns
         -------
@@ -120,7 +120,7 @@ class LiveTable(NamedTuple):
 
 
 def jobs_table(jobs: Sequence[Row]) -> LiveTable:
-    """List jobs, with names and reasons if there are any."""
+    """Tabulate jobs; columns of names and reasons only if a job has one."""
     more = [what for what in ("name", "reason") if any(job.get(what) for job in jobs)]
     columns = words("job", "user", "state") + numbers("tasks", "running", "cores", "GiB", "GPUs")
     columns += words("server") + numbers("exit") + words("since", *more)
@@ -146,7 +146,7 @@ def jobs_table(jobs: Sequence[Row]) -> LiveTable:
 
 
 def _place(job: Row) -> str:
-    """Return the server of a job's task, with the numbers of its GPUs; or that of the last one."""
+    """Return the server of a job, with its GPUs, and the number of further servers."""
     devices = ", ".join(map(str, job.get("devices") or ()))
     more = (job.get("servers") or 0) - 1
     others = f" and {more:,} more" if more > 0 else ""
@@ -154,7 +154,7 @@ def _place(job: Row) -> str:
 
 
 def users_table(users: Sequence[Row]) -> LiveTable:
-    """List users."""
+    """Tabulate users; a column of queues only if a user has one."""
     columns = words("user") + numbers("weight", "pending", "running")
     rows = [
         [u["name"], number(u["weight"]), _count(u["pending"]), _count(u["running"])] for u in users
@@ -167,7 +167,7 @@ def users_table(users: Sequence[Row]) -> LiveTable:
 
 
 def servers_table(servers: Sequence[Row]) -> LiveTable:
-    """List servers, with used and total amounts, and the used part of each GPU if there is any."""
+    """Tabulate servers with used and total amounts, and the GPUs in use if there are any."""
     has_gpus = any(server.get("gpus") for server in servers)
     columns = words("server", "state") + numbers(*(unit for _, unit in RESOURCES))
     columns += (words("GPUs in use") if has_gpus else []) + numbers("tasks") + words("labels")
@@ -211,13 +211,13 @@ def shares_table(shares: Row) -> LiveTable:
 
 
 def part_of(user: Row, name: str) -> float:
-    """Return a share of a user, which is divided by its weight, as a part of the cluster."""
+    """Return a share of a user as a part of the cluster, as the service divides it by weight."""
     share: float = user[name]
     return share * (user.get("weight") or 1.0)
 
 
 def quotas_table(shares: Row) -> LiveTable:
-    """Show the quotas of a service's queues, and the held amounts."""
+    """Compare held amounts of queues with their quotas."""
     columns = words("queue", "resource") + numbers("held", "quota") + words("servers")
     rows = [
         (
@@ -236,7 +236,7 @@ def quotas_table(shares: Row) -> LiveTable:
 
 
 def share_hours_table(found: Row) -> LiveTable:
-    """Show what users held and were due, and what they were owed, the most first."""
+    """Tabulate cluster-hours that users held, were due and are owed; the most owed user first."""
     gpus = found["cluster"].get("gpu", 0.0)
     unit, amount = ("GPU hours", gpus) if gpus > 0 else ("core hours", found["cluster"]["cpu"])
     columns = words("user") + numbers("active for", "held", "fair", "owed", f"owed {unit}")
@@ -258,7 +258,7 @@ def share_hours_table(found: Row) -> LiveTable:
 
 
 def what_if_table(found: Row) -> LiveTable:
-    """Compare users' shares and fair shares before and after changes of a service's state."""
+    """Compare users' shares and fair shares before and after a tried change."""
     columns = words("user") + numbers("holds", "then", "fair", "then", "starts", "stops")
     users = sorted(found["users"], key=lambda u: (u["fair"] - u["fair_after"], u["name"]))
     rows = [
@@ -290,7 +290,7 @@ def what_if_table(found: Row) -> LiveTable:
 
 
 def history_table(usage: Sequence[Row]) -> LiveTable:
-    """Show hours of resources by month and user."""
+    """Tabulate resource-hours by month and user."""
     columns = words("month", "user")
     columns += numbers("ended tasks", "core hours", "GiB hours", "GPU hours")
     rows = [
@@ -303,7 +303,7 @@ def history_table(usage: Sequence[Row]) -> LiveTable:
 
 
 def forecast_text(view: Row, now: float) -> str:
-    """Describe in one line when a job starts, or started."""
+    """Describe in one line when a job starts or has started."""
     job, starts, reason = f"job {view['job']}", view["starts"], view["reason"]
     if view["not_before"] is None and starts is not None:
         return f"{job} started at {_time(starts)}; it is {view['state']}"
@@ -335,18 +335,18 @@ def forecast_text(view: Row, now: float) -> str:
 
 
 def _interval(earliest: float, latest: float, now: float) -> str:
-    """Return an interval of starts as times from now."""
+    """Describe an interval of start times, relative to now."""
     soonest, last = (_rounded(at - now) for at in (earliest, latest))
     return f"within {last}" if earliest - now < 1 else f"in {soonest} to {last}"
 
 
 def _rounded(seconds: float) -> str:
-    """Return a time as text, rounded to two digits."""
+    """Format a duration with two digits."""
     return duration(float(f"{max(0.0, seconds):.2g}"))
 
 
 def _width(text: str) -> int:
-    """Return how many columns of a terminal a text takes."""
+    """Return the width of a text in columns of a terminal."""
     text = printable(text)
     if text.isascii():
         return len(text)
@@ -375,7 +375,7 @@ def _gpus_in_use(server: Row) -> str:
 
 
 def _is_overcommitted(server: Row) -> bool:
-    """Return whether tasks hold more than the server has, as after it joined again with less."""
+    """Return whether tasks hold more than the server has, as after it rejoined with less."""
     capacity = server["capacity"]
     return any(
         held > capacity.get(name, 0.0) * (1 + ROUNDING) for name, held in server["used"].items()
@@ -383,7 +383,7 @@ def _is_overcommitted(server: Row) -> bool:
 
 
 def _difference(user: Row) -> str:
-    """Return by how much a share differs from the fair one, in percentage points."""
+    """Format the difference of a share from the fair share, in percentage points."""
     part = part_of(user, "difference")
     is_none = abs(part) <= ROUNDING * max(part_of(user, "share"), part_of(user, "fair_share"))
     text = "0 %" if is_none else f"{'+' if part > 0 else ''}{spread(100 * part)} %"

@@ -1,4 +1,4 @@
-"""A screen of a running service: shares, servers and jobs, cut to the size of the terminal."""
+"""The page of ``fairlead top``: shares, servers and jobs, cut to the size of the terminal."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from fairlead.report.live import (
 )
 from fairlead.report.numbers import counted, number, percent, printable
 
-BAR = 20  # columns
-WIDE = 80  # columns from which there are bars
-GAP = 2  # columns between two
+BAR = 20  # length of a bar, in columns of the terminal
+WIDE = 80  # least columns of a terminal with bars
+GAP = 2  # columns between two columns of a table
 LEAST_ROWS = 3  # of each table
-AROUND_TABLES = 3  # lines: two at the top of the screen, one for a fault
-AROUND_ROWS = 4  # lines of a table: blank, title, heading, rows left out
-Size = tuple[int, int]  # columns and lines
+AROUND_TABLES = 3  # lines: two at the top of the screen, one for an error
+AROUND_ROWS = 4  # lines of a table: blank, title, heading, count of rows left out
+Size = tuple[int, int]  # columns and lines of the terminal
 
 
 def screen(shares: Row, servers: Sequence[Row], jobs: Sequence[Row], size: Size) -> Group:
-    """Return shares, servers and jobs, cut to a terminal; users below their fair share first."""
+    """Lay out shares, servers and jobs for a terminal; users below their fair share come first."""
     width, height = size
     users = sorted(shares["users"], key=_need)
     servers = sorted(servers, key=lambda s: (s["state"] == "ready", -_busy(s), s["name"]))
@@ -62,7 +62,7 @@ def screen(shares: Row, servers: Sequence[Row], jobs: Sequence[Row], size: Size)
 
 
 def verdict(users: Sequence[Row]) -> Text:
-    """Return one sentence on the users that hold less than their fair share and wait."""
+    """Describe the waiting users below their fair share in one sentence."""
     short = [user for user in users if user["is_short"]]
     if not users:
         return Text("No users yet.", "bold")
@@ -76,7 +76,7 @@ def verdict(users: Sequence[Row]) -> Text:
 
 
 def divide_rows(wanted: Sequence[int], room: int) -> list[int]:
-    """Divide lines among tables: equally, but none gets more rows than it has."""
+    """Divide `room` lines equally among tables, of which none gets more rows than it has."""
     found = [0] * len(wanted)
     for done, k in enumerate(sorted(range(len(wanted)), key=lambda k: wanted[k])):
         equal = (room - sum(found)) // (len(wanted) - done)
@@ -85,13 +85,13 @@ def divide_rows(wanted: Sequence[int], room: int) -> list[int]:
 
 
 def _need(user: Row) -> tuple[bool, float, str]:
-    """Order users: those below their fair share first, the worst off of them first."""
+    """Return a sort key: users below their fair share first, the furthest below at the top."""
     missing = part_of(user, "fair_share") - part_of(user, "share")
     return not user["is_short"], -missing if user["is_short"] else 0.0, user["name"]
 
 
 def _busy(server: Row) -> float:
-    """Return the largest part of a server's resources that is in use."""
+    """Return the largest utilization of a server's resources, from 0 to 1."""
     capacity, used = server["capacity"], server["used"]
     return max((used.get(name, 0.0) / c for name, c in capacity.items() if c > 0), default=0.0)
 
@@ -102,7 +102,7 @@ def _largest(users: Sequence[Row]) -> float:
 
 
 def _bar(part: float, line: float | None, whole: float) -> Text:
-    """Draw a part of a whole, and a line at another part."""
+    """Draw a bar for `part` of `whole`, with a mark at `line` of `whole`."""
     filled = round(BAR * min(1.0, part / whole))
     bar = Text("█" * filled, "cyan")
     bar.append("·" * (BAR - filled), "dim")
@@ -131,7 +131,7 @@ def _totals(users: Sequence[Row], servers: Sequence[Row]) -> Text:
 def _table(table: LiveTable, rows: int, bars: Sequence[Text], width: int) -> RenderableType:
     """Lay out the first rows of a table, with a bar after the first column if there is room.
 
-    The last columns are left out if the terminal is too narrow for them.
+    Columns that do not fit the terminal are left out, from the last.
     """
     has_bars = bool(bars) and width >= WIDE
     drawn = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
@@ -160,7 +160,7 @@ def _table(table: LiveTable, rows: int, bars: Sequence[Text], width: int) -> Ren
 
 
 def _fitting_columns(table: LiveTable, rows: int, width: int) -> int:
-    """Return how many of the first columns fit; at least two."""
+    """Return how many columns fit the width, at least two."""
     taken = 0
     for k, column in enumerate(table.columns):
         cells = [column.text, *(row[k] for row in table.rows[:rows])]

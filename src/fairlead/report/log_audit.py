@@ -1,4 +1,4 @@
-"""Document of an audit of a recorded run: what users held beside their fair shares, and a gate."""
+"""Document of an audit of a log: users' holdings, fair shares, and breaches of limits."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ from fairlead.report.numbers import change, counted, duration, named, number, pe
 from fairlead.simulation.log_audit import AuditLimits, Breach, LogAudit, worst_time
 
 USERS_NAMED = 10
-QUIET = 0.1  # part of the time at its end without an event, which is noted
+# A warning is shown if a larger fraction of the period, at its end, is without events.
+LARGEST_SILENCE = 0.1
 HELD_TOO_MUCH = (
     "At times a user held more than all servers have: are these the machines of the log?"
 )
@@ -41,7 +42,7 @@ HELD_TOO_MUCH = (
 def log_audit_document(
     audit: LogAudit, title: str, limits: AuditLimits, found: str = ""
 ) -> Document:
-    """Show what each user held and was due, and the users beyond the limits.
+    """Compare each user's holdings with its fair share, and list the users beyond limits.
 
     Parameters
     ----------
@@ -82,7 +83,7 @@ def log_audit_document(
 
 
 def _verdict(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> Statement:
-    """Name the users beyond a limit, and the most extreme ones."""
+    """Name the users beyond a limit, and those owed most, holding most and waiting longest."""
     if not audit.active.any():
         return Statement(HOLDS, "No job ran or waited in this time.")
     if breaches:
@@ -142,7 +143,7 @@ def _blocks(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> Ite
         ),
     )
     silent = audit.until - audit.last_event
-    if silent > QUIET * (audit.until - audit.since):
+    if silent > LARGEST_SILENCE * (audit.until - audit.since):
         yield Prose(
             f"The last event of the log is {duration(silent)} before the end of this time. Is it "
             "an old copy? Jobs that had not ended count as running or waiting until the end.",
@@ -161,7 +162,7 @@ def _blocks(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> Ite
 
 
 def _hour_text(workload: Workload) -> str:
-    """Write an hour of the whole cluster as hours of its resources."""
+    """Explain an hour of the whole cluster by the amounts of its resources."""
     cluster = workload.cluster
     amounts = [
         f"{number(total)} {resource}{f' ({unit})' if unit else ''}"
@@ -173,7 +174,7 @@ def _hour_text(workload: Workload) -> str:
 
 
 def left_out_text(audit: LogAudit) -> str:
-    """Name the users of tasks that fit no server, and the first job."""
+    """Name the users of unplaceable tasks, with the first such job as an example."""
     users = named([short_name(name) for name in audit.unplaceable], USERS_NAMED)
     workload, first = audit.workload, int(audit.unplaceable_sets[0])
     asked = zip(

@@ -59,7 +59,7 @@ def spread(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Write a share of one as a percentage: ``100.00 %``, ``7.14 %``, ``0.0021 %``."""
+    """Write a fraction as a percentage: ``100.00 %``, ``7.14 %``, ``0.0021 %``."""
     if is_nearly_zero(share):
         return NEARLY_ZERO
     if 0 < abs(share) < 1e-4:
@@ -86,7 +86,7 @@ def change(fraction: float, unchanged: str = "unchanged") -> str:
 
 
 def named(names: Sequence[str], most: int) -> str:
-    """List names: the first `most`, and how many more there are."""
+    """List the first `most` names, and count the others."""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return f"{', '.join(names[:most])}{more}"
 
@@ -103,13 +103,13 @@ def resource_label(cluster: Cluster, r: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Write a duration in the unit that suits it: ``89 d``, ``3.2 h``, ``45 s``."""
+    """Write a duration in a suitable unit: ``89 d``, ``3.2 h``, ``45 s``."""
     unit, size = time_unit(abs(seconds))
     return f"{number(seconds / size)} {unit}"
 
 
 def time_unit(seconds: float) -> tuple[str, float]:
-    """Return the unit that suits times up to `seconds`, and its length in seconds."""
+    """Return a suitable unit for times up to `seconds`, and its length in seconds."""
     for unit, size in UNITS_OF_TIME:
         if seconds >= 2 * size:
             return unit, size

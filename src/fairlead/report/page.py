@@ -1,7 +1,7 @@
-"""Render documents as HTML pages: one self-contained file each.
+"""Render documents as HTML pages, each in one self-contained file.
 
-Pictures are in the page as SVG, so that it is complete and prints without its script. The script
-adds sorting, searching and tabs.
+Pictures are SVG in the page, so it shows and prints them without its script. The script adds
+sorting, searching, tabs, and the later rows of long tables.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fairlead.report.numbers import counted
 
 ROWS_ON_PAGE = 2000
 FIRST_ROWS = 60  # further rows are compressed; the page's script inserts them
-# Longer tables have a scroll bar of their own; tables of more users can be searched.
+# Tables with more rows get a scroll bar; tables with more users get a search field.
 ROWS_ON_SCREEN, ROWS_TO_SEARCH = 40, 20
 LINES_ON_PAGE = 200
 COLUMNS_ON_PHONE = 2
@@ -34,14 +34,14 @@ _TEMPLATE = files("fairlead.report") / "template"
 def to_page(document: Document) -> str:
     """Render a document as one self-contained HTML page.
 
-    Cost: the characters of the answer.
+    The cost is linear in the length of the page.
     """
     return _environment().get_template("page.html").render(document=document, page=_Page())
 
 
 def _packed(packed: bytes) -> Markup:
-    """Write compressed bytes in base 85, five characters for four bytes."""
-    # Without `<` nothing in it can end the script element around it.
+    """Encode compressed bytes in base 85, five characters for four bytes."""
+    # Without `<` the text cannot end the script element around it.
     written = b85encode(packed, pad=True).replace(b"<", b",").decode()
     return Markup(f'data-bytes="{len(packed)}">{written}')
 
@@ -60,7 +60,7 @@ class _Drawn(NamedTuple):
 
 
 class _Page:
-    """The functions and state that the template uses for one page."""
+    """Functions and state of one page, used by the template."""
 
     marks = MARKS
     lines = LINES_ON_PAGE
@@ -72,39 +72,39 @@ class _Page:
 
     @staticmethod
     def shown(blocks: Iterable[Block] | Callable[[], Iterable[Block]]) -> list[tuple[str, Block]]:
-        """Return blocks with the names of their kinds."""
+        """Return blocks with the names of their classes."""
         return [(type(b).__name__, b) for b in (blocks() if callable(blocks) else blocks)]
 
     @staticmethod
     def heading(document: Document) -> str:
-        """Name the page: its subject, the period, and the kind of answer."""
+        """Return the heading of the page: subject, period, and kind of answer."""
         period = f", {document.period}" if document.period else ""
         return f"{document.title}{period}: {document.about}"
 
     def identity(self, kind: str) -> str:
-        """Return an identity for an element, such as ``table-3``."""
+        """Return a new ``id`` for an element, such as ``table-3``."""
         self.identities += 1
         return f"{kind}-{self.identities}"
 
     @staticmethod
     def rows(table: Table, first: bool) -> Iterable[Sequence[Content]]:
-        """Return the rows in the page's HTML, or the further rows that its script inserts."""
+        """Return the `first` rows, for the HTML, or the further rows, for the script."""
         rows, split = table.shown_rows(ROWS_ON_PAGE), 0 if table.folded else FIRST_ROWS
         return map(table.row, rows[:split] if first else rows[split:])
 
     @staticmethod
     def later_rows(table: Table) -> str:
-        """Describe the rows that a page without its script lacks, if any."""
+        """Describe the rows that are missing without the script, if any."""
         later = min(table.count, ROWS_ON_PAGE) - (0 if table.folded else FIRST_ROWS)
         return f"{counted(later, 'more row')}, for which scripts must be on." if later > 0 else ""
 
     @staticmethod
     def stacks(columns: Sequence[Column]) -> bool:
-        """Return whether a phone shows the cells of a row one below the other."""
+        """Return whether a phone stacks the cells of a row vertically."""
         return len(columns) > COLUMNS_ON_PHONE
 
     def keep(self, place: str, html: str) -> str:
-        """Store the rows that the page's script inserts at a place."""
+        """Store rows that the script inserts into the element `place`; return no text."""
         if html.strip():
             self.kept[place] = html
         return ""
@@ -123,12 +123,12 @@ class _Page:
         return content if isinstance(content, Cell) else Cell(content)
 
     def packed_contents(self) -> Markup:
-        """Return the compressed rows that the page's script inserts, by their places."""
+        """Return the rows stored by `keep`, compressed."""
         text = json.dumps(self.kept, separators=(",", ":"))
         return _packed(gzip.compress(text.encode(), 9, mtime=0))
 
     def drawn(self, picture: Picture) -> _Drawn:
-        """Draw a picture, and list the traces that its legend names above it."""
+        """Draw a picture, and return it with the lines of its legend."""
         key = self.identity("figure")
         figure = picture.figure() if callable(picture.figure) else picture.figure
         listed: dict[str, _LegendLine] = {}

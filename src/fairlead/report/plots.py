@@ -1,4 +1,4 @@
-"""Pictures of answers as figures of plotly, for notebooks."""
+"""Draw answers as Plotly figures, for notebooks."""
 
 from __future__ import annotations
 
@@ -35,12 +35,16 @@ LEAST_HEIGHT, ROOM_FOR_TITLE = 280, 80  # pixels
 
 
 def plot(answer: object) -> Figure:
-    """Draw an answer.
+    """Draw an answer as a Plotly figure.
 
-    Users' shares of an allocation, a filling or several allocations; held and due shares of an
-    audit; shares over time of a run, until the last submission; running tasks over time of a log;
-    the waits under several policies. Where there is nothing to draw, such as waits where no job
-    waits, the title of the empty picture names that.
+    - allocation, filling, or several allocations: users' shares
+    - audit: held and due shares
+    - outcome: shares over time, until the last submission
+    - run log: running tasks over time
+    - outcomes of several policies: waits of jobs
+
+    If there is nothing to draw, such as waits of jobs that never wait, the title of the empty
+    figure says so.
 
     Raises
     ------
@@ -60,14 +64,14 @@ def plot(answer: object) -> Figure:
 def plotly_figure(
     title: str, drawn: charts.Figure | None, why_empty: str = "nothing to draw"
 ) -> Figure:
-    """Return a picture of the chart kit with its title; errors are those of `plot`."""
+    """Convert a picture of the chart kit to Plotly, with a title; raises errors as `plot`."""
     try:
         graph_objects = import_module("plotly.graph_objects")
     except ImportError:
         raise FairleadError(f"pictures need plotly: {how_to_install('notebook')}") from None
     if drawn is None:
         title, drawn = f"{title}: {why_empty}", {"data": [], "layout": charts.layout()}
-    # A page of a report writes titles and legends beside its pictures.
+    # On a page, HTML around the picture has the title and the legend.
     layout = drawn["layout"] | {
         "title": {"text": title, "font": {"size": 15}},
         "template": "plotly_white",
@@ -82,7 +86,7 @@ def plotly_figure(
 
 
 def _up(answer: object) -> str:
-    """Return the title of the upright axis."""
+    """Return the title of the vertical axis."""
     if isinstance(answer, Outcomes):
         return "jobs"
     if isinstance(answer, RunLog):
@@ -91,7 +95,7 @@ def _up(answer: object) -> str:
 
 
 def _figure_of(answer: object) -> tuple[str, charts.Figure | None]:
-    """Return a title and a picture; None where there is nothing to draw."""
+    """Return the title and the picture of an answer; None if there is nothing to draw."""
     if isinstance(answer, Filling):
         answer = answer.to_allocation()
     if isinstance(answer, Allocation):
@@ -115,7 +119,7 @@ def _figure_of(answer: object) -> tuple[str, charts.Figure | None]:
 
 
 def _shares_of_arrivals(outcome: Outcome) -> Shares:
-    """Return the shares over the time of the fairness figures: until the last submission."""
+    """Return the shares until the last submission, the period of the fairness figures."""
     until = outcome.summary.arrivals
     if until == outcome.summary.until:
         return outcome.summary.shares
@@ -125,7 +129,7 @@ def _shares_of_arrivals(outcome: Outcome) -> Shares:
 
 
 def _for_plotly(drawn: Any) -> Any:
-    """Escape texts where Plotly reads tags, and replace the colour that a page's reader sets."""
+    """Escape texts, in which Plotly reads tags, and replace the themed colour by grey."""
     if isinstance(drawn, dict):
         return {key: _for_plotly(value) for key, value in drawn.items()}
     if isinstance(drawn, list):

@@ -30,12 +30,12 @@ UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}  # of times, in seco
 
 @dataclass(frozen=True)
 class FigureColumn:
-    """A column of a table to print.
+    """A requested column of a table.
 
     Attributes
     ----------
     name : str
-        A figure.
+        Name of the figure.
     unit : str
         One of `UNITS` for a time; empty for seconds.
     title : str
@@ -48,11 +48,11 @@ class FigureColumn:
 
     @property
     def heading(self) -> str:
-        """The heading for programs: the name, with the unit that was chosen."""
+        """The heading for programs: the title, or the name with the chosen unit."""
         return self.title or (f"{self.name} ({self.unit})" if self.unit else self.name)
 
     def in_words(self, times: Collection[str]) -> str:
-        """Return the heading for readers: words, with the unit of a time."""
+        """Return the heading for readers: the title, or the name in words, and a time's unit."""
         unit = self.unit or ("s" if self.name in times else "")
         return self.title or (f"{in_words(self.name)} ({unit})" if unit else in_words(self.name))
 
@@ -63,7 +63,10 @@ def columns_of(
     times: Collection[str],
     place: str = "columns",
 ) -> list[FigureColumn]:
-    """Return columns given as ``NAME[:UNIT][=HEADING]``, in one text with commas or several."""
+    """Parse columns ``NAME[:UNIT][=HEADING]``, separated by commas or in a sequence.
+
+    Raises InputError for an unknown or repeated column, or a wrong unit.
+    """
     found: list[FigureColumn] = []
     for part in columns.split(",") if isinstance(columns, str) else texts(columns, place):
         figure, has_title, title = part.partition("=")
@@ -87,7 +90,7 @@ def columns_of(
 
 
 def outcomes_text(found: Outcomes, form: str, columns: Sequence[FigureColumn] | None) -> str:
-    """Return figures of runs, a row for each policy; the usual ones without columns."""
+    """Format figures of runs, a row for each policy; without `columns` the usual figures."""
     if columns is None:
         frame = found.to_frame()
         columns = [FigureColumn(name) for name in frame.columns]
@@ -108,10 +111,10 @@ def outcomes_text(found: Outcomes, form: str, columns: Sequence[FigureColumn] | 
 def study_text(
     found: Study, form: str, columns: Sequence[FigureColumn] | None, label: str = LABEL
 ) -> str:
-    """Return differences from the first policy, or the means of a single one.
+    """Format differences from the first policy, or the means of a single policy.
 
     CSV has a row for each load, policy and measure. The other formats have a row for each policy
-    and load, and a column for each measure; LaTeX has a label to refer to.
+    and load, and a column for each measure. `label` is for references in LaTeX.
     """
     has_pairs = len(found.policies) > 1
     if form == "csv":
@@ -157,7 +160,7 @@ def study_text(
 
 
 def _chosen_measures(frame: polars.DataFrame, columns: Sequence[FigureColumn]) -> polars.DataFrame:
-    """Return the rows of a frame of intervals with some measures, times in their units."""
+    """Select rows of intervals by measure, and convert times to the units of `columns`."""
     return polars.concat(
         frame.filter(polars.col("measure") == each.name).with_columns(
             polars.col("mean", "low", "high") / UNITS.get(each.unit, 1.0),
@@ -168,7 +171,7 @@ def _chosen_measures(frame: polars.DataFrame, columns: Sequence[FigureColumn]) -
 
 
 def _caption(found: Study, counts: Sequence[int]) -> str:
-    """Return what a study's table shows: the reference, the confidence level, and the pairs."""
+    """Return the caption of a study's table: reference, confidence level, and number of pairs."""
     has_pairs = len(found.policies) > 1
     shown = f"Mean differences from {found.policies[0]}" if has_pairs else "Means"
     (*_, load) = found.loads

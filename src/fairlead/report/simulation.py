@@ -1,4 +1,4 @@
-"""Documents of simulations: the outcome of each policy, and gains and losses of users."""
+"""Documents of simulations: outcomes of policies, and gains and losses of users."""
 
 from __future__ import annotations
 
@@ -92,33 +92,32 @@ def simulation_document(
     reasons: Iterable[Block] = (),
     values: Callable[[], Mapping[str, Any]] = dict,
 ) -> Document:
-    """Show the outcome of each policy, and the users that gain and lose against one of them.
+    """Show the outcome of each policy, and which users gain or lose against the reference.
 
     Parameters
     ----------
     outcomes : mapping of str to Outcome
-        As `fairlead.simulation.simulate.simulate` returned them; at least one.
+        At least one outcome of `fairlead.simulation.simulate.simulate`.
     title : str
         Name of the simulated trace.
     format_ : str
         Format of the trace.
     today : str, optional
-        Name of the policy that others are compared with; when absent ``recorded`` if present, else
-        the first.
+        Name of the reference policy; when absent, ``recorded`` if present, else the first.
     dedicated : (str, str), optional
-        Names of a policy and of its run with every user alone on its own servers.
+        Names of a policy and of its run with each user on its own servers.
     changed : collection of str
-        Names of the runs of ``--what-if``, which the first sentence names first.
+        Names of the runs of ``--what-if``, which the verdict mentions first.
     reasons : iterable of blocks
-        Reasons why jobs waited.
+        Blocks that explain why jobs waited.
     values : callable
         Returns the answer as plain values.
 
     Returns
     -------
     Document
-        Rendering costs O(P (T log T + N B)) time for P policies and B bins of time, and
-        O(P (N + B R)) characters: distributions have a few hundred points.
+        Rendering costs O(P (T log T + N B)) time for P policies and B time bins, and
+        O(P (N + B R)) characters, as distributions have a few hundred points.
     """
     runs = compare_with_today(outcomes, today, dedicated)
     found = {name: outcome.to_dict() for name, outcome in outcomes.items()}
@@ -137,7 +136,7 @@ def simulation_document(
 
 
 def _period(workload: Workload) -> str:
-    """Write the dates of a workload; empty if it has none."""
+    """Return the period of a workload in words; empty if it has no dates."""
     first, last = workload.date_of(0.0), workload.date_of(workload.span)
     return "" if first is None or last is None else period_text(first, last)
 
@@ -158,7 +157,7 @@ def size_of_workload(workload: Workload) -> str:
 
 
 def _about_today(runs: Runs) -> str:
-    """Describe the reference policy: the log's own schedule, or a replay."""
+    """Describe the reference policy: the schedule in the log, or a replay."""
     today = short_name(runs.today)
     if runs.baseline.log.is_recorded:
         return f"Reference: {today}, the schedule in the log."
@@ -169,7 +168,7 @@ def _about_today(runs: Runs) -> str:
 
 
 def _about_warm_up(runs: Runs) -> str:
-    """Describe the part of the run that does not count, if there is one."""
+    """Describe the warm-up, if there is one."""
     since = runs.baseline.summary.since
     if not since:
         return ""
@@ -181,7 +180,7 @@ def _about_warm_up(runs: Runs) -> str:
 
 
 def _verdict(runs: Runs, found: Mapping[str, Figures], changed: Collection[str]) -> Statement:
-    """Count users that gain or lose, and name users that ran nothing."""
+    """Count users that gain or lose, and name users without any run."""
     parts = []
     others = sorted(runs.others, key=lambda against: against.name not in changed)
     for against in others[:USERS_NAMED]:
@@ -215,7 +214,7 @@ def _verdict(runs: Runs, found: Mapping[str, Figures], changed: Collection[str])
 
 
 def _change_text(against: ComparedPolicy, today: str) -> str:
-    """Write how the mean wait changes, and how many users gain and lose."""
+    """Describe the change of the mean wait, and count the users that gain and lose."""
     comparison = against.comparison
     changed = against.name.removeprefix(f"{today}, ")
     run = f"{'under' if changed == against.name else 'with'} {short_name(changed)}"
@@ -233,7 +232,7 @@ def _change_text(against: ComparedPolicy, today: str) -> str:
 
 
 def _most(change: str) -> str:
-    """Write the largest change of a user in brackets, if there is one."""
+    """Put the largest change of a user into brackets; empty without a change."""
     of = "" if change == BY_TASKS else "completion time of "
     return f" ({of}{change})" if change else ""
 
@@ -274,7 +273,7 @@ def _blocks(
 
 
 def _pictures(drawn: Iterable[tuple[str, Figure | None, str]]) -> list[Picture]:
-    """Return the pictures that are not empty."""
+    """Make small pictures of the figures that are not None: heading, figure, description."""
     return [
         Picture("", data, about, heading, small=True)
         for heading, data, about in drawn
@@ -283,7 +282,7 @@ def _pictures(drawn: Iterable[tuple[str, Figure | None, str]]) -> list[Picture]:
 
 
 def _warnings(runs: Runs, found: Mapping[str, Figures]) -> Iterator[Block]:
-    """Describe unplaceable tasks, and gaps of a log."""
+    """Warn of unplaceable tasks, missing times, missing fair shares and overuse."""
     if lines := unplaceable_tasks(runs.shared, JOBS_NAMED):
         yield Listing(lines, "Could run nowhere", "warning")
         yield Prose(
@@ -316,7 +315,7 @@ def _warnings(runs: Runs, found: Mapping[str, Figures]) -> Iterator[Block]:
 
 
 def _starved(runs: Runs, found: Mapping[str, Figures]) -> Section:
-    """List users that ran nothing while waiting, by policy."""
+    """Tabulate users without any run while they waited, by policy."""
     rows: list[list[Content]] = []
     for name in runs.shared:
         starved, longest = found[name]["got_nothing"], found[name]["longest_without"]
@@ -447,7 +446,7 @@ def _side_by_side(
 def _users(
     runs: Runs, found: Mapping[str, Figures], styles: Mapping[str, PolicyStyle]
 ) -> Iterator[Block]:
-    """Show the longest waits, and gains and losses of users."""
+    """Show waits, owed hours, and gains and losses of users."""
     yield from _waits(found)
     clusters = {tuple(run.workload.cluster.total_capacity) for run in runs.shared.values()}
     yield from _owed(found, len(clusters) > 1)
@@ -485,7 +484,7 @@ def _users(
 
 
 def _largest_first(found: Mapping[str, Figures], what: str) -> list[str]:
-    """Return the users with a figure other than 0, by its largest value under any policy."""
+    """Return users whose figure `what` is not always 0, sorted by its maximum over policies."""
     users = next(iter(found.values()))["users"]
     values = {u: [figures["users"][u][what] for figures in found.values()] for u in users}
     most = {u: max((v for v in row if v is not None), default=0.0) for u, row in values.items()}
@@ -493,7 +492,7 @@ def _largest_first(found: Mapping[str, Figures], what: str) -> list[str]:
 
 
 def _waits(found: Mapping[str, Figures]) -> Iterator[Table]:
-    """List the users with the longest waits under any policy, the longest first."""
+    """Tabulate mean waits by user and policy, the longest first."""
     users, listed = next(iter(found.values()))["users"], _largest_first(found, "mean_wait")
     if not listed:
         return
@@ -515,7 +514,7 @@ def _waits(found: Mapping[str, Figures]) -> Iterator[Table]:
 
 
 def _owed(found: Mapping[str, Figures], clusters_differ: bool) -> Iterator[Table]:
-    """List what users were owed under each policy, the most first."""
+    """Tabulate owed cluster-hours by user and policy, the most first."""
     differ = " Clusters differ: compare the percentages." if clusters_differ else ""
     first = next(iter(found.values()))["users"]
     if not all("owed_cluster_hours" in user for user in first.values()):
@@ -551,7 +550,7 @@ def _owed_cell(user: Mapping[str, Any]) -> Cell:
 
 
 def _changes(runs: Runs) -> Table:
-    """List by how much each user's jobs take longer or shorter under each policy."""
+    """Tabulate the change of each user's mean completion time under each policy."""
     users, names = runs.baseline.summary.users, runs.baseline.workload.users
 
     def row(n: int) -> list[Content]:
@@ -582,7 +581,7 @@ def _changes(runs: Runs) -> Table:
 
 
 def _change(against: ComparedPolicy, n: int) -> Cell:
-    """Describe how a user's completion times differ from those under the reference policy."""
+    """Format the change of user n's mean completion time and wait against the reference."""
     comparison = against.comparison
     ratio, wait = float(comparison.completion_ratio[n]), float(against.wait_difference[n])
     more = int(comparison.completed_difference[n])
@@ -611,7 +610,7 @@ def _sharing(sharing: ComparedPolicy) -> Section:
 
 
 def sharing_text(sharing: Comparison) -> str:
-    """Count users that do worse on a shared cluster than on dedicated parts of it."""
+    """Count users that do worse on a shared cluster than on dedicated servers."""
     users = int((~np.isnan(sharing.horizon_difference)).sum())
     fewer = int((sharing.horizon_difference < 0).sum())
     compared, slower = int((sharing.jobs > 0).sum()), int((sharing.lost & (sharing.jobs > 0)).sum())

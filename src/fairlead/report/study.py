@@ -40,7 +40,7 @@ NAMED = ("mean_wait", "fairness_error", "waiting")  # in the verdict
 def study_document(
     found: Study, title: str, values: Callable[[], Mapping[str, Any]] = dict
 ) -> Document:
-    """Show how policies differ from the first one, on average over all variations."""
+    """Show mean differences of policies from the first one, over all variations."""
     return Document(
         title,
         "a study of policies",
@@ -131,7 +131,7 @@ def _signed(value: float) -> str:
 
 
 def plot(found: Study, name: str) -> plotly.graph_objects.Figure:
-    """Draw the differences of a figure from the first policy as a figure of plotly.
+    """Draw differences of the figure `name` from the first policy, with Plotly.
 
     Raises
     ------
@@ -144,7 +144,7 @@ def plot(found: Study, name: str) -> plotly.graph_objects.Figure:
 
 
 def _picture(found: Study, name: str) -> Figure | None:
-    """Draw mean differences of each load with their intervals; None without any interval."""
+    """Draw mean differences with intervals, by policy and load; None without any interval."""
     drawn = {
         f"{policy}, load {load:g}" if len(found.loads) > 1 else policy: part.difference(
             name, policy

@@ -1,4 +1,4 @@
-"""Tables as text: CSV for programs, LaTeX and markdown for papers."""
+"""Format tables as text: CSV for programs, LaTeX and markdown for papers."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tabulate import LATEX_ESCAPE_RULES, tabulate
 
 from fairlead.report.numbers import number
 
-ROUNDING = 1e-9  # of the largest number of a column: below this, a number is shown as 0
-MOST_DECIMALS = 6  # of an interval; smaller ones are written in powers of ten
+ROUNDING = 1e-9  # relative to the largest number of a column; smaller numbers are shown as 0
+MOST_DECIMALS = 6  # of an interval; smaller numbers are written with a power of ten
 _MISSING = {"latex": "--", "markdown": "–"}
 _NEEDS = "% needs \\usepackage{booktabs}"
 _ESCAPES = str.maketrans(LATEX_ESCAPE_RULES)
@@ -26,14 +26,14 @@ _LABELS = {
 
 
 def in_words(name: str) -> str:
-    """Return the name of a figure as words; that of a resource stays."""
+    """Return the name of a figure in words; names of resources stay."""
     if name.startswith("used_"):
         return f"used {name.removeprefix('used_')}"
     return _LABELS.get(name, name.replace("p95_", "95 % ").replace("_", " "))
 
 
 def frame_text(frame: polars.DataFrame, form: str, headings: Sequence[str] = ()) -> str:
-    """Return a frame as text in a format; without `headings` for readers, its names in words."""
+    """Format a frame as text; without `headings`, its column names in words are the headings."""
     if form == "csv":
         return frame.write_csv()
     head = headings or [in_words(name) for name in frame.columns]
@@ -46,7 +46,7 @@ def frame_text(frame: polars.DataFrame, form: str, headings: Sequence[str] = ())
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]], sides: str) -> str:
-    """Return a table of markdown; `sides` has ``l``, ``c`` or ``r`` for each column."""
+    """Format a table in markdown; `sides` has ``l``, ``c`` or ``r`` for each column."""
     aligned = [{"l": "left", "c": "center", "r": "right"}[side] for side in sides]
     text = tabulate(rows, head, tablefmt="github", disable_numparse=True, colalign=aligned)
     return f"{text}\n"
@@ -59,9 +59,9 @@ def latex_float(
     caption: str,
     label: str,
 ) -> str:
-    """Return a table with a caption and a label for a narrow column of a paper.
+    """Format a LaTeX table with caption and label, for a narrow column of a paper.
 
-    Headings and cells have up to two lines. Those of `rows` are LaTeX, others are escaped.
+    Headings and cells have up to two lines. Cells of `rows` are LaTeX; other texts are escaped.
     """
     heads = _beside([[escaped(half) for half in halves(heading, " ")] for heading in head])
     lines = [line for row in rows for line in ("\\addlinespace", *_beside(row))][1:]
@@ -81,9 +81,9 @@ def latex_float(
 def interval_text(
     mean: float, low: float, high: float, form: str, largest: float = 0.0
 ) -> tuple[str, ...]:
-    """Return a mean and its interval, with the digits that the interval's width leaves certain.
+    """Format a mean and its interval, with as many digits as the interval's width makes certain.
 
-    Numbers are 0 where they are rounding beside `largest`, a number that they were computed from.
+    Numbers that are rounding errors relative to `largest`, an input of the computation, become 0.
     """
     mean, low, high = (0.0 if abs(x) < ROUNDING * largest else x for x in (mean, low, high))
     if isnan(mean):
@@ -103,7 +103,7 @@ def interval_text(
 
 
 def halves(text: str, at: str) -> list[str]:
-    """Return a text in two parts of similar length, the first up to a separator; or in one."""
+    """Split a text into two parts of similar length after a separator; else return it whole."""
     ends = [k + 1 for k, sign in enumerate(text) if sign == at and k + 1 < len(text)]
     if not ends:
         return [text]
@@ -112,12 +112,12 @@ def halves(text: str, at: str) -> list[str]:
 
 
 def escaped(text: str) -> str:
-    """Return a text for LaTeX."""
+    """Escape a text for LaTeX."""
     return text.translate(_ESCAPES)
 
 
 def _beside(parts: Iterable[Sequence[str]]) -> list[str]:
-    """Return the lines of a row, whose cells have one or two."""
+    """Return the one or two lines of a LaTeX row, from the lines of its cells."""
     return [_line(cells) for cells in zip_longest(*parts, fillvalue="")]
 
 
@@ -131,7 +131,7 @@ def _tabular(head: Iterable[str], lines: Iterable[str], sides: str) -> list[str]
 
 
 def _column_text(column: polars.Series, form: str) -> list[str]:
-    """Return the cells of a column; numbers that are rounding beside the largest one are 0."""
+    """Format the cells of a column; numbers negligible relative to the largest one become 0."""
     if not column.dtype.is_numeric():
         clean = escaped if form == "latex" else lambda text: text.replace("|", "\\|")
         return [_MISSING[form] if x is None else clean(str(x)) for x in column]
@@ -143,7 +143,7 @@ def _column_text(column: polars.Series, form: str) -> list[str]:
 
 
 def _signs(text: str, form: str) -> str:
-    """Return a number with the minus, the powers of ten and the commas of a format."""
+    """Convert minus, power of ten and commas of a number to a format."""
     if form == "markdown":
         return text.replace("-", "−")
     digits, has_power, power = text.replace(",", "{,}").partition("e")

@@ -1,4 +1,4 @@
-"""Print documents on a terminal or into a pipe, with Rich."""
+"""Print documents on a terminal or into a pipe, by Rich."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from fairlead.report.numbers import counted, printable
 
 LINES_ON_TERMINAL = 10  # of a listing
 GAP = 3  # between columns
-LEAST_WORDS = 12  # characters to which a column of words is shrunk at most
-WIDTH_OF_PIPE = 100_000  # so that no line is folded there
+LEAST_WORDS = 12  # characters; no column of words is shrunk below this width
+WIDTH_OF_PIPE = 100_000  # so wide that no line in a pipe or file is folded
 COLOURS = {HOLDS: "green", FAILS: "red", UNKNOWN: "yellow", MUTED: "dim"}
 STYLES = {
     "good": "green",
@@ -52,10 +52,10 @@ def to_terminal(document: Document, *, width: int | None, plain: bool) -> str:
     ----------
     document : Document
     width : int or None
-        Columns of the terminal; None into a pipe or file, where no line is folded and no row is
+        Columns of the terminal; None for a pipe or file, where no line is folded and no row is
         left out.
     plain : bool
-        Whether to do without colours and bold type.
+        Whether to omit colours and bold type.
 
     Returns
     -------
@@ -72,7 +72,7 @@ def to_terminal(document: Document, *, width: int | None, plain: bool) -> str:
 
 
 def open_console(width: int | None, plain: bool) -> tuple[Console, StringIO]:
-    """Return a console that prints into a buffer, so that the text is written at once."""
+    """Return a console and the buffer it prints into, for one write of the whole text."""
     buffer = StringIO()
     console = Console(
         file=buffer,
@@ -96,7 +96,7 @@ def printed_text(buffer: StringIO) -> str:
 
 
 def _print(console: Console, blocks: Iterable[Block], width: int | None) -> None:
-    statements: list[Statement] = []  # consecutive ones share a grid
+    statements: list[Statement] = []  # consecutive statements share a grid
     for block in blocks:
         if isinstance(block, Statement):
             statements.append(block)
@@ -148,7 +148,7 @@ def _print_statements(console: Console, statements: Sequence[Statement]) -> None
 
 
 def _joined(statements: Sequence[Statement]) -> Iterable[Statement]:
-    """Join the unknown findings of one reason into a line, at the first of them."""
+    """Join unknown findings with the same reason into one, at the place of the first."""
     names: dict[str, list[str]] = {}
     for statement in statements:
         if statement.kind == UNKNOWN:
@@ -174,8 +174,8 @@ def _print_listing(console: Console, listing: Listing, width: int | None) -> Non
 def print_table(console: Console, table: Table, width: int | None) -> None:
     """Print a table; a terminal shows the largest rows of a long one.
 
-    Words are folded and numbers are not: where numbers need more width, lines exceed the terminal's
-    width, and the terminal breaks them.
+    Words are folded, numbers are not: if numbers need more width than the terminal has, the
+    terminal breaks the lines.
     """
     rows = table.shown_rows(None if width is None else table.on_terminal)
     cells = [[_cell(content) for content in table.row(row)] for row in rows]

@@ -1,4 +1,4 @@
-"""Documents of traces: the contents of a log."""
+"""Documents of traces: servers, demands and durations of a log."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fairlead.report.numbers import amount, counted, duration, named, number, pe
 
 MOST_GROUPS = 30
 JOBS_NAMED = 5
-LATE = 0.01  # of the whole time; a later first job is noted
+LATE = 0.01  # fraction of the span; a later first job is noted
 _QUANTILES = {"0": "least", "50": "median", "100": "most"}
 
 
@@ -28,7 +28,7 @@ def trace_document(figures: Mapping[str, Any]) -> Document:
     Document
     """
     kind, origin = figures["format"], figures["origin"]
-    # Most origins begin with the name of the format.
+    # Most origins start with the name of the format, which is not repeated then.
     names_format = origin.casefold().startswith(kind.casefold().split()[0])
     lead = origin if names_format else f"{kind}. {origin}".rstrip()
     title = PurePath(figures["trace"]).name or figures["trace"]
@@ -80,7 +80,7 @@ def _remarks(figures: Mapping[str, Any]) -> Iterator[str]:
     loads = [
         f"{percent(load)} of {resource}"
         for resource, load in figures["load"].items()
-        if load is not None  # as where no time passes
+        if load is not None  # None for a span of 0
     ]
     if loads:
         yield f"All tasks together take {', '.join(loads)} of all servers over {span}"

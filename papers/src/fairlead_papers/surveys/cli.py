@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from fairlead.cli.options import MOST_REPEATS, AsJson, RayAddress, executor_on
-from fairlead.cli.own_code import mechanism_of, refuse_mechanisms_on_ray
+from fairlead.cli.own_code import load_mechanism, refuse_mechanisms_on_ray
 from fairlead.cli.parameters import Option
 from fairlead.cli.streams import complain, show, stages_bar
 
@@ -105,7 +105,7 @@ def survey_random_problems(
 
     if save_witness is not None:
         check_folder(save_witness)
-    names = list(dict.fromkeys(map(mechanism_of, mechanism or SURVEYED)))
+    names = list(dict.fromkeys(map(load_mechanism, mechanism or SURVEYED)))
     for name in names:
         find_mechanism(name)
     refuse_mechanisms_on_ray(names, ray)

@@ -1,4 +1,4 @@
-"""Why the limits of an audit cannot be checked on a log."""
+"""Find reasons why a log cannot show whether users are within the limits of an audit."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from fairlead.report.numbers import duration
 from fairlead.simulation.log_audit import AuditLimits, LogAudit
 from fairlead.traces.logs import slurm
 
-# Notes of a table that lacks what an audit needs, anywhere in it.
-LACKS = (
+# Notes on a table with missing data; with one of them no limit is checked.
+MISSING_DATA = (
     slurm.CUT_OFF,
     slurm.CUT_ARRAY,
     slurm.NO_REQUEST,
@@ -22,20 +22,20 @@ LACKS = (
     slurm.GPUS_IGNORED,
     slurm.GPUS_GUESSED,
 )
-SHORT_RUN = 1.0  # seconds; the times of sacct are whole ones
+SHORT_RUN = 1.0  # seconds; sacct prints whole seconds
 
 
 def complete_from(workload: Workload) -> float:
-    """Return the first end of a job of a sacct table; infinite if none has ended.
+    """Return the earliest end of a job in a sacct table, in seconds; infinite if none has ended.
 
-    From then on the table is complete: it has no job that ended before its --starttime.
+    Before that time the table is incomplete: it lacks the jobs that ended before --starttime.
     """
     ends = workload.task_start + workload.task_duration
     ended = ends <= (np.inf if workload.recorded_until is None else workload.recorded_until)
     return float(np.nanmin(ends[ended], initial=np.inf))
 
 
-def why_no_gate(
+def why_limits_uncheckable(
     audit: LogAudit,
     limits: AuditLimits,
     since: float,
@@ -43,21 +43,21 @@ def why_no_gate(
     *,
     has_machines: bool,
 ) -> str:
-    """Return why a log cannot tell whether users are within limits; empty if it can.
+    """Return why the limits cannot be checked on a log; empty if they can.
 
     Parameters
     ----------
     audit : LogAudit
     limits : AuditLimits
     since : float
-        The begin of the time that was asked for, in seconds of the trace.
+        The requested start of the audited period, in seconds of the trace.
     complete : float or None
-        From when on a sacct table has all jobs; None for a log of another format.
+        The time from which a sacct table has all jobs; None for a log of another format.
     has_machines : bool
-        Whether the nodes of the table are known.
+        Whether a machine file lists the nodes of the table.
     """
     workload = audit.workload
-    for fault in LACKS:
+    for fault in MISSING_DATA:
         if fault in workload.notes:
             return f"{fault}: {workload.notes[fault]:,}"
     for left_out in (slurm.STILL_RAN, slurm.STILL_PENDING):
@@ -70,7 +70,7 @@ def why_no_gate(
         return "no job ran or waited in this time"
     if complete is not None and (fault := _why_too_short(audit, limits, since, complete)):
         return fault
-    if complete is not None and has_machines and (fault := _why_not_its_nodes(audit)):
+    if complete is not None and has_machines and (fault := _why_other_nodes(audit)):
         return fault
     if audit.unplaceable:
         return left_out_text(audit)
@@ -78,7 +78,7 @@ def why_no_gate(
 
 
 def _why_too_short(audit: LogAudit, limits: AuditLimits, since: float, complete: float) -> str:
-    """Return why a sacct table does not reach over the time to audit; empty if it does."""
+    """Return why a sacct table does not cover the audited period; empty if it does."""
     if audit.is_after_log:
         return "this time begins after the last event of the table; is it an old one?"
     if audit.ends_in_silence:
@@ -96,8 +96,8 @@ def _why_too_short(audit: LogAudit, limits: AuditLimits, since: float, complete:
     return ""
 
 
-def _why_not_its_nodes(audit: LogAudit) -> str:
-    """Return why the nodes are not those of a sacct table; empty if they may be."""
+def _why_other_nodes(audit: LogAudit) -> str:
+    """Return why the machine file cannot list a sacct table's nodes; empty if it may."""
     workload = audit.workload
     start, end = workload.task_start, workload.task_start + workload.task_duration
     ran = (start < audit.until) & (end > audit.since)
@@ -114,10 +114,10 @@ def _why_not_its_nodes(audit: LogAudit) -> str:
 
 
 def _is_overfull(workload: Workload, ran: BoolArray) -> bool:
-    """Return whether tasks took more cores or GPUs of a node together than it has.
+    """Return whether tasks together took more cores or GPUs of a node than it has, in O(T log T).
 
-    Only jobs on one node count, as sacct does not tell how others divide their amounts among nodes.
-    Memory does not: not every cluster reserves it. O(T log T).
+    Jobs on several nodes are ignored, as sacct does not record how they divide their resources.
+    Memory is ignored, as not every cluster reserves it.
     """
     job_of_task = np.repeat(workload.set_job, workload.set_tasks)
     alone = np.bincount(job_of_task, minlength=workload.n_jobs)[job_of_task] == 1
