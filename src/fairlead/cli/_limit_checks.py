@@ -25,7 +25,7 @@ MISSING_DATA = (
 SHORT_RUN = 1.0  # seconds; sacct prints whole seconds
 
 
-def complete_from(workload: Workload) -> float:
+def start_of_complete_data(workload: Workload) -> float:
     """Return the earliest end of a job in a sacct table, in seconds; infinite if none has ended.
 
     Before that time the table is incomplete: it lacks the jobs that ended before --starttime.
@@ -39,7 +39,7 @@ def why_limits_uncheckable(
     audit: LogAudit,
     limits: AuditLimits,
     since: float,
-    complete: float | None,
+    complete_since: float | None,
     *,
     has_machines: bool,
 ) -> str:
@@ -51,7 +51,7 @@ def why_limits_uncheckable(
     limits : AuditLimits
     since : float
         The requested start of the audited period, in seconds of the trace.
-    complete : float or None
+    complete_since : float or None
         The time from which a sacct table has all jobs; None for a log of another format.
     has_machines : bool
         Whether a machine file lists the nodes of the table.
@@ -63,33 +63,37 @@ def why_limits_uncheckable(
     for left_out in (slurm.STILL_RAN, slurm.STILL_PENDING):
         if left_out in workload.notes:
             return f"{left_out}; audit the table itself, and no copy of it"
-    if complete is not None and workload.n_users == 1:
+    if complete_since is not None and workload.n_users == 1:
         fault = f"the only user is {workload.users[0]!r:.60}"
         return f"{fault}; sacct --allusers shows others to operators (PrivateData)"
     if not audit.active.any():
         return "no job ran or waited in this time"
-    if complete is not None and (fault := _why_too_short(audit, limits, since, complete)):
+    if complete_since is not None and (
+        fault := _why_too_short(audit, limits, since, complete_since)
+    ):
         return fault
-    if complete is not None and has_machines and (fault := _why_other_nodes(audit)):
+    if complete_since is not None and has_machines and (fault := _why_other_nodes(audit)):
         return fault
     if audit.unplaceable:
         return left_out_text(audit)
     return HELD_TOO_MUCH if audit.held_too_much else ""
 
 
-def _why_too_short(audit: LogAudit, limits: AuditLimits, since: float, complete: float) -> str:
+def _why_too_short(
+    audit: LogAudit, limits: AuditLimits, since: float, complete_since: float
+) -> str:
     """Return why a sacct table does not cover the audited period; empty if it does."""
     if audit.is_after_log:
         return "this time begins after the last event of the table; is it an old one?"
     if audit.ends_in_silence:
         fault = "no job runs or waits at the end of this time, nor is there a later one"
         return f"{fault}; is the table an old one, or of jobs in some states only?"
-    if since < complete:
-        fault = f"the first job of the table ended {duration(complete)} after its start"
-        if not np.isfinite(complete):
+    if since < complete_since:
+        fault = f"the first job of the table ended {duration(complete_since)} after its start"
+        if not np.isfinite(complete_since):
             fault = "no job of the table has ended"
         return f"{fault}, so earlier ones may be missing"
-    known = audit.until - complete
+    known = audit.until - complete_since
     if limits.wait is not None and known <= limits.wait:
         fault = f"waits count from the first end of a job, {duration(known)} before the end"
         return f"{fault}: none can be above --max-wait; ask sacct with an earlier --starttime"

@@ -307,6 +307,7 @@ def mechanisms(as_json: AsJson = False) -> None:
 
 
 def _catalogue_document() -> Document:
+    """Lay out the catalogue of mechanisms, with its values for JSON."""
     from fairlead.mechanisms.catalogue import all_mechanisms
     from fairlead.report.document import Block, Document, Prose, pairs_table
     from fairlead.report.numbers import counted

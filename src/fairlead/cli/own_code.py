@@ -83,6 +83,7 @@ def load_mechanism(text: str) -> str:
 
 def _function_of(implementation: object) -> object:
     """Return the function that an added mechanism calls, or None if it is unknown."""
+    # `fairlead.mechanism` stores a `partial` with the function as its first argument.
     return next(iter(getattr(implementation, "args", ())), None)
 
 

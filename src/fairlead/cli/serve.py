@@ -127,7 +127,7 @@ def serve(
         Option(
             "--alert-after",
             metavar="TIME",
-            help="Alert only after a user was owed that for so long.",
+            help="Alert only if a user was owed more than --alert-owed for longer than this.",
         ),
     ] = "1h",
     json_logs: JsonLogs = False,

@@ -238,7 +238,7 @@ def generate(
     else:
         if job_events and users is not None:
             raise InputError("is fixed by --job-events", "--users")
-        arrivals = _arrivals(job_events) if job_events else None
+        arrivals = _read_arrivals(job_events) if job_events else None
         from fairlead.traces.generator import generate_day
 
         workload = generate_day(
@@ -342,6 +342,7 @@ def _check_problem_output(output: Path, inputs: Sequence[Path], as_json: bool) -
 
 
 def _convert_to_problem(log: Path, output: Path, machines: Path | None, as_json: bool) -> None:
+    """Write the problem of a whole log or dump; raise InputError for another format."""
     from fairlead.formats.problem_file import dump
     from fairlead.traces.logs.metacentrum import machine_file_beside, read_jobs
     from fairlead.traces.logs.metacentrum_machines import read_machines
@@ -376,6 +377,7 @@ def _convert_to_problem(log: Path, output: Path, machines: Path | None, as_json:
 
 
 def _summary(converted: ConvertedLog) -> str:
+    """Describe a problem that was made of a log, in a few lines."""
     cluster = converted.problem.cluster
     groups = ", ".join(
         f"{count} {name}" for name, count in zip(cluster.groups, cluster.count, strict=True)
@@ -407,7 +409,8 @@ def _show_written(workload: Workload, output: Path, as_json: bool, **more: str) 
     )
 
 
-def _arrivals(parts: list[Path]) -> Arrivals:
+def _read_arrivals(parts: list[Path]) -> Arrivals:
+    """Read users and arrivals from Google's job events: files, or folders of them."""
     from fairlead.traces.logs.google import read_job_arrivals
     from fairlead.traces.logs.google_tables import PART
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from fairlead.cli.log_options import LogOptions, in_queues, instant_in, plain_trace
 from fairlead.cli.options import (
@@ -21,6 +21,9 @@ from fairlead.cli.own_code import load_mechanism
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import check_report, show
 from fairlead.errors import InputError
+
+if TYPE_CHECKING:
+    from fairlead.simulation.log_audit import AuditLimits
 
 
 def audit(
@@ -49,14 +52,18 @@ def audit(
     ] = None,
     last: Annotated[
         str | None,
-        Option("--last", metavar="TIME", help="Audit only the last part of the log, such as 1d."),
+        Option(
+            "--last",
+            metavar="TIME",
+            help="Start the audited period so long before its end, such as 1d.",
+        ),
     ] = None,
     max_under: Annotated[
         str | None,
         Option(
             "--max-under",
             metavar="20%",
-            help="Fail if a user held less than its fair share by more than this part of it.",
+            help="Fail if a user held less than its fair share by more than this fraction.",
         ),
     ] = None,
     min_due: Annotated[
@@ -105,9 +112,9 @@ def audit(
     Example:
       fairlead trace audit sacct.txt --machines nodes.txt --last 1d --max-owed 5 --max-wait 12h
     """
-    from fairlead.cli._limit_checks import complete_from, why_limits_uncheckable
+    from fairlead.cli._limit_checks import start_of_complete_data, why_limits_uncheckable
     from fairlead.report.numbers import duration
-    from fairlead.simulation.log_audit import AuditLimits, audit_log
+    from fairlead.simulation.log_audit import audit_log
     from fairlead.simulation.simulate import check_fair
     from fairlead.traces.problem_at_time import end_of_run
     from fairlead.traces.readers import SLURM
@@ -118,25 +125,14 @@ def audit(
         check_report(report, str(log_options.machines), "file of machines")
     if begin is not None and last is not None:
         raise InputError("cannot be given with --from", "--last")
-    if max_owed is not None and not max_owed >= 0:
-        raise InputError(f"must be a number of hours, 0 or more, not {max_owed:g}", "--max-owed")
-    if not min_due >= 0:
-        raise InputError(f"must be a number of hours, 0 or more, not {min_due:g}", "--min-due")
-    if min_due and max_under is None:
-        raise InputError("needs --max-under", "--min-due")
-    limits = AuditLimits(
-        None if max_under is None else parse_fraction(max_under, "--max-under"),
-        min_due,
-        max_owed,
-        None if max_wait is None else _parse_with_unit(max_wait, "--max-wait"),
-    )
+    limits = _parse_limits(max_under, min_due, max_owed, max_wait)
     fair = load_mechanism(fair)
     check_fair(fair)
     from_time = None if begin is None else parse_time(begin, "--from")
     to_time = None if end is None else parse_time(end, "--to")
     length = None if last is None else _parse_with_unit(last, "--last")
     date = to_time.timestamp() if isinstance(to_time, datetime) else None
-    workload, found = log_options.read(trace, unended=date or 0.0)
+    workload, trace_format = log_options.read(trace, unended=date or 0.0)
     workload = in_queues(plain_trace(workload), queues)
     if not workload.has_starts:
         fault = f"{why_no_starts(workload)}; fairlead simulate replays it under a policy"
@@ -149,32 +145,52 @@ def audit(
             fault = f"is after the last event, {duration(until)} after the start"
             raise InputError(f"{fault}; a date may be later", "--to")
         until = requested_end
-    # Earlier than `complete`, a sacct table lacks jobs that had ended before its --starttime.
-    complete = complete_from(workload) if found == SLURM else None
-    default_since = complete if complete is not None and complete < until else 0.0
+    # Before `complete_since`, a sacct table lacks jobs that had ended before its --starttime.
+    complete_since = start_of_complete_data(workload) if trace_format == SLURM else None
+    default_since = complete_since if complete_since is not None and complete_since < until else 0.0
     if from_time is not None:
         since = instant_in(workload, from_time, "--from")
     else:
         since = default_since
         if length is not None:
             since = max(until - length, since)
-    found_audit = audit_log(workload, since, until, mechanism=fair, complete_from=default_since)
+    found = audit_log(workload, since, until, mechanism=fair, complete_from=default_since)
     if limits.is_any:
         requested_since = since if length is None else max(until - length, 0.0)
         fault = why_limits_uncheckable(
-            found_audit,
+            found,
             limits,
             requested_since,
-            complete,
+            complete_since,
             has_machines=log_options.machines is not None,
         )
         if fault:
             raise InputError(f"no limit can be checked: {fault}", "", str(trace))
     from fairlead.report.log_audit import log_audit_document
 
-    show(log_audit_document(found_audit, trace.name, limits, found), as_json, report)
-    if any(found_audit.breaches(limits)):
+    show(log_audit_document(found, trace.name, limits, trace_format), as_json, report)
+    if any(found.breaches(limits)):
         sys.exit(1)
+
+
+def _parse_limits(
+    max_under: str | None, min_due: float, max_owed: float | None, max_wait: str | None
+) -> AuditLimits:
+    """Return the limits that the options set; raise InputError for an unusable option."""
+    from fairlead.simulation.log_audit import AuditLimits
+
+    if max_owed is not None and not max_owed >= 0:
+        raise InputError(f"must be a number of hours, 0 or more, not {max_owed:g}", "--max-owed")
+    if not min_due >= 0:
+        raise InputError(f"must be a number of hours, 0 or more, not {min_due:g}", "--min-due")
+    if min_due and max_under is None:
+        raise InputError("needs --max-under", "--min-due")
+    return AuditLimits(
+        None if max_under is None else parse_fraction(max_under, "--max-under"),
+        min_due,
+        max_owed,
+        None if max_wait is None else _parse_with_unit(max_wait, "--max-wait"),
+    )
 
 
 def _parse_with_unit(text: str, option: str) -> float:

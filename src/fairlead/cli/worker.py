@@ -168,6 +168,7 @@ def _own_folder(name: str, *, is_root: bool) -> Path:
 def _machine(
     name: str | None, cpu: float | None, memory: str | None, gpu: int | None, labels: list[str]
 ) -> Declaration:
+    """Describe this machine by the options, or as measured; raise InputError for wrong ones."""
     from fairlead.model.quantity import read_amount
     from fairlead.service.bounds import NAME
     from fairlead.service.worker import machine

@@ -22,13 +22,13 @@ from fairlead.report.charts import (
     Figure,
     Trace,
     bars,
-    beside,
     between,
     dots,
     hover,
     listed,
     rows,
     rule,
+    texts_in_rows,
 )
 from fairlead.report.numbers import UNCHANGED, change, number, percent, tasks_text
 
@@ -60,7 +60,7 @@ def shares_figure(audit: Audit, comparison: FairComparison) -> Figure:
             data.append(dots(label, held[mine], row[mine], [texts[k] for k in mine], colour=colour))
     data.append(dots(comparison.due_name, due, row, texts, colour=INK, size=9, symbol="diamond"))
     ends = np.maximum(held, due).tolist()
-    data.append(beside([change(o, "as due") for o in off.tolist()], ends, row.tolist()))
+    data.append(texts_in_rows([change(o, "as due") for o in off.tolist()], ends, row.tolist()))
     widest = max(ends, default=0.0) or 1.0
     drawn = listed(names, "dominant share", legend=True)
     drawn["xaxis"] |= {"range": [-0.01 * widest, 1.14 * widest]}
@@ -80,7 +80,7 @@ def margins_figure(audit: Audit, comparison: FairComparison) -> Figure:
     data = [
         bars("", row, length, texts, colours, level=True),
         rule([0, 0], [-0.5, len(order) - 0.5]),
-        beside([change(m, "as due") for m in margin.tolist()], ends, row),
+        texts_in_rows([change(m, "as due") for m in margin.tolist()], ends, row),
     ]
     low, high = min(float(length.min(initial=0.0)), 0.0), max(ends, default=0.0)
     wide = (high - low) or 1.0

@@ -355,10 +355,10 @@ def ratios_figure(
     return {"data": traces, "layout": drawn}
 
 
-def done_figure(against: ComparedPolicy, beside: str) -> Figure | None:
+def done_figure(against: ComparedPolicy, reference: str) -> Figure | None:
     """Draw the done fraction of each user's tasks at the horizon, against the reference policy.
 
-    Larger dots have more tasks; `beside` describes the reference run.
+    Larger dots have more tasks; `reference` describes the other run, as in ``under drf/best-fit``.
     """
     ours, theirs = against.comparison.done, against.comparison.baseline_done
     shown = np.flatnonzero(~np.isnan(ours + theirs))
@@ -373,7 +373,7 @@ def done_figure(against: ComparedPolicy, beside: str) -> Figure | None:
         hover(
             _short(names[n]),
             counted(int(tasks[n]), "task"),
-            f"{percent(float(ours[n]))} done; {percent(float(theirs[n]))} {beside}",
+            f"{percent(float(ours[n]))} done; {percent(float(theirs[n]))} {reference}",
         )
         for n in order.tolist()
     ]
@@ -381,7 +381,7 @@ def done_figure(against: ComparedPolicy, beside: str) -> Figure | None:
     colours = [MORE if d > 0 else LESS if d < 0 else EVEN for d in difference.tolist()]
     trace = dots("", theirs[order], ours[order], texts, colour=colours, size=size, opacity=0.7)
     diagonal = rule([0.0, 1.0], [0.0, 1.0], COLOUR_OF_OTHERS, "dot")
-    drawn = layout(f"done {beside}", height=340)
+    drawn = layout(f"done {reference}", height=340)
     for axis in ("xaxis", "yaxis"):
         drawn[axis] |= {"range": [-0.03, 1.03], "tickformat": ".0%", "showgrid": True}
     return {"data": [trace, diagonal], "layout": drawn}

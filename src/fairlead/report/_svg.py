@@ -174,6 +174,7 @@ class _Drawing:
         self.height = max(40, int(self.layout["height"]) - self.top - self.bottom)
 
     def html(self, about: str, key: str) -> str:
+        """Draw all traces, and return the SVG in an element with room for the labels."""
         self._axes()
         group = 0
         for trace in self.traces:
@@ -219,6 +220,7 @@ class _Drawing:
         return round(self.height * (1 - self.y.part(value)), 1)
 
     def _axes(self) -> None:
+        """Draw both axes: marks, labels, grid lines and the title below."""
         for tick in self.y.ticks():
             y = round(self.height * (1 - tick.part), 1)
             if self.y.layout.get("showgrid", True):

@@ -293,10 +293,10 @@ def _shares(audit: Audit, comparison: FairComparison) -> Picture:
         missing = f" Without {counted(int((~known).sum()), 'user')}: a number is missing."
     return Picture(
         f"{chosen}Dots: dominant shares. {DOMINANT_SHARE}. Diamonds: {comparison.due_name}, as a "
-        "dominant share. Beside them: how far the first is from the second; sorted by "
-        f"that.{missing}",
+        "dominant share. Percentages are the differences of dots from diamonds, which sort the "
+        f"users.{missing}",
         lambda: shares_figure(audit, comparison),
-        "Dominant share of each user beside the due one; the numbers are in the table below",
+        "Dominant share of each user and its due share; the numbers are in the table below",
     )
 
 

@@ -58,7 +58,7 @@ def comparison_of_problems(found: ProblemComparison, titles: tuple[str, str]) ->
     blocks.append(Listing(texts or ["none"], "differences"))
     return Document(
         " and ".join(titles),
-        "who gains and who loses",
+        "gains and losses of users",
         f"{size_of(found.before.problem)}, then {size_of(found.after.problem)}, divided by "
         f"{found.before.mechanism}",
         _balance(gains),

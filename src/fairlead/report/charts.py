@@ -159,7 +159,7 @@ def between(starts: Sequence[float], ends: Sequence[float], rows: Sequence[float
     return {"type": "scatter", "mode": "lines", "x": x, "y": y, "line": {}, **hidden}
 
 
-def beside(texts: Sequence[str], x: Sequence[float], rows: Sequence[float]) -> Trace:
+def texts_in_rows(texts: Sequence[str], x: Sequence[float], rows: Sequence[float]) -> Trace:
     """Write a text in each row, to the right of position `x`."""
     return {
         "type": "scatter",

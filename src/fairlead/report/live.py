@@ -252,7 +252,8 @@ def share_hours_table(found: Row) -> LiveTable:
     ]
     note = (
         "held, fair, owed: hours of the whole cluster by dominant shares, sampled every few "
-        f"minutes. {unit}: of a user whose dominant resource that is, with the present servers."
+        f"minutes. owed {unit}: owed times the amount of the present servers, which is exact for "
+        "users whose dominant resource it is."
     )
     return LiveTable("share hours", "nothing is recorded yet", "user", columns, rows, found, note)
 

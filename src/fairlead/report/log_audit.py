@@ -98,6 +98,7 @@ def _verdict(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> St
 
 
 def _blocks(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> Iterator[Block]:
+    """Yield the findings on limits, the table of users, warnings, and shares over time."""
     if limits.is_any:
         lines = [_breach_text(audit, breach) for breach in breaches]
         yield Listing(lines or list(_kept_texts(audit, limits)), "limits")
@@ -193,6 +194,7 @@ def _begin_of_wait(audit: LogAudit, n: int) -> Cell:
 
 
 def _breach_text(audit: LogAudit, breach: Breach) -> str:
+    """Describe by how much, and when, a user was beyond a limit."""
     user, found, most = short_name(breach.user), breach.found, breach.most
     n = audit.workload.users.index(breach.user)
     if breach.limit == "wait":
@@ -209,6 +211,7 @@ def _breach_text(audit: LogAudit, breach: Breach) -> str:
 
 
 def _kept_texts(audit: LogAudit, limits: AuditLimits) -> Iterator[str]:
+    """Describe each limit that no user exceeded."""
     due_hours = audit.fairness.due_hours
     judged = int((due_hours >= limits.min_due).sum())
     if limits.under is not None and not judged:

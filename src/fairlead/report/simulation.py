@@ -243,12 +243,13 @@ def _blocks(
     styles: Mapping[str, PolicyStyle],
     reasons: Iterable[Block],
 ) -> Iterator[Block]:
+    """Yield all blocks: the main picture, warnings, tables, and pictures of a page."""
     if runs.others:
         yield Picture(
             f"Users that gain and lose against {short_name(runs.today)}, by the mean completion "
             "time of their jobs that are complete under both; a change of less than 0.1 % is none.",
             balance_figure(runs.others),
-            "Users who gain and lose under each policy; the numbers are in a table below",
+            "Users that gain and lose under each policy; the numbers are in a table below",
         )
     else:
         drawn = completion_figure(runs.shared, styles)
@@ -474,9 +475,9 @@ def _users(
     panels = {short_name(picture.heading): [picture] for picture in _pictures(done)}
     if panels:
         about = (
-            "The part of its tasks that each user has done at the end of the trace, under the "
-            f"policy (upright) and under {today} (level). Large dots have many tasks. Blue is "
-            "above the line: more done than that; orange is below."
+            "The fraction of each user's tasks done at the end of the trace, under the policy "
+            f"(vertical) and under {today} (horizontal). Large dots are users with many tasks; "
+            "blue ones, above the line, have more done under the policy, orange ones less."
         )
         blocks: list[Block] = [Tabs("Policy", panels), Prose(about, "small")]
         yield Section("Tasks done", blocks, page_only=True)
@@ -602,8 +603,8 @@ def _sharing(sharing: ComparedPolicy) -> Section:
     blocks: list[Block] = [Prose(text)]
     if drawn is not None:
         caption = (
-            "The part of its tasks that each user has done, sharing (upright) and alone (level). "
-            "Large dots have many tasks; orange, below the line, is worse off by sharing."
+            "The fraction of each user's tasks done, sharing (vertical) and alone (horizontal). "
+            "Large dots are users with many tasks; orange dots, below the line, lose by sharing."
         )
         blocks.append(Picture(caption, drawn, "Part of each user's tasks done when sharing"))
     return Section("Sharing and dedicated servers", blocks)
@@ -622,6 +623,7 @@ def sharing_text(sharing: Comparison) -> str:
 
 
 def _over_time(runs: Runs, styles: Mapping[str, PolicyStyle]) -> Iterator[Block]:
+    """Draw utilization, fairness error and holdings over time."""
     shared, resources = runs.shared, runs.baseline.workload.cluster.resources
     yield from _pictures(
         (
@@ -659,14 +661,15 @@ def _over_time(runs: Runs, styles: Mapping[str, PolicyStyle]) -> Iterator[Block]
         for name, outcome in shared.items()
     }
     about = (
-        "Dominant shares one above the other: the largest part that a user holds of any resource. "
-        "They may be of different resources, so their sum may exceed 100 %. The users with the "
-        "largest holdings over the time of all policies together are drawn apart."
+        "Stacked dominant shares: the largest part that a user holds of any resource. They may be "
+        "of different resources, so their sum may exceed 100 %. Only the users with the largest "
+        "holdings, summed over time and policies, have their own colour."
     )
     yield Section("Holdings", [Tabs("Policy", panels), Prose(about, "small")])
 
 
 def _distributions(runs: Runs, styles: Mapping[str, PolicyStyle]) -> Iterator[Block]:
+    """Draw distributions of completion times, slowdowns and waits of jobs."""
     outcomes, others, today = runs.outcomes, runs.others, short_name(runs.today)
     pictures = _pictures(
         [

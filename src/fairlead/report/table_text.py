@@ -63,8 +63,8 @@ def latex_float(
 
     Headings and cells have up to two lines. Cells of `rows` are LaTeX; other texts are escaped.
     """
-    heads = _beside([[escaped(half) for half in halves(heading, " ")] for heading in head])
-    lines = [line for row in rows for line in ("\\addlinespace", *_beside(row))][1:]
+    heads = _lines_of_row([[escaped(half) for half in halves(heading, " ")] for heading in head])
+    lines = [line for row in rows for line in ("\\addlinespace", *_lines_of_row(row))][1:]
     return "\n".join(
         (
             _NEEDS,
@@ -116,9 +116,9 @@ def escaped(text: str) -> str:
     return text.translate(_ESCAPES)
 
 
-def _beside(parts: Iterable[Sequence[str]]) -> list[str]:
+def _lines_of_row(cells_lines: Iterable[Sequence[str]]) -> list[str]:
     """Return the one or two lines of a LaTeX row, from the lines of its cells."""
-    return [_line(cells) for cells in zip_longest(*parts, fillvalue="")]
+    return [_line(cells) for cells in zip_longest(*cells_lines, fillvalue="")]
 
 
 def _line(cells: Iterable[str]) -> str:

@@ -96,6 +96,7 @@ def printed_text(buffer: StringIO) -> str:
 
 
 def _print(console: Console, blocks: Iterable[Block], width: int | None) -> None:
+    """Print all blocks except pictures, tabs and other blocks for pages only."""
     statements: list[Statement] = []  # consecutive statements share a grid
     for block in blocks:
         if isinstance(block, Statement):
@@ -132,6 +133,7 @@ def _print_grid(console: Console, rows: Iterable[Iterable[Text]]) -> None:
 
 
 def _print_statements(console: Console, statements: Sequence[Statement]) -> None:
+    """Print statements as a grid, without columns that are empty."""
     rows = []
     for statement in _joined(statements):
         colour = COLOURS[statement.kind]

@@ -36,6 +36,7 @@ def trace_document(figures: Mapping[str, Any]) -> Document:
 
 
 def _blocks(figures: Mapping[str, Any]) -> Iterator[Block]:
+    """Yield the sizes, the servers, quantiles of demands and durations, and remarks."""
     gangs = f" ({counted(figures['gangs'], 'gang')})" if figures["gangs"] else ""
     counts = [counted(figures[f"{noun}s"], noun) for noun in ("user", "job", "task")]
     begin = figures["start_date"]
@@ -73,6 +74,7 @@ def _blocks(figures: Mapping[str, Any]) -> Iterator[Block]:
 
 
 def _remarks(figures: Mapping[str, Any]) -> Iterator[str]:
+    """Yield sentences on loads, constraints, limits, server events and notes."""
     span = duration(figures["span"])
     if figures["first_submission"] > LATE * figures["span"]:
         first = duration(figures["first_submission"])
