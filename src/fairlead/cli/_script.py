@@ -64,7 +64,7 @@ def directives_before(
     for an unreadable directive, with its line, or an essential option without a counterpart.
     """
     fairlead_words, sbatch_words = [], []
-    for number, prefix, text in _directives(script):
+    for number, prefix, text in _read_directives(script):
         try:
             found = shlex.split(text, comments=True)
             if prefix == SBATCH:
@@ -79,7 +79,7 @@ def directives_before(
             why = fault.fault if isinstance(fault, UsageFault) else str(fault).lower()
             raise InputError(why, f"line {number}", str(script)) from None
         fairlead_words += found
-    for name, _ in _options(sbatch_words):
+    for name, _ in _split_options(sbatch_words):
         if not name.startswith("-"):
             raise InputError(f"takes options, not {name!r}", SBATCH, str(script))
     translated, others = translate_sbatch(sbatch_words)
@@ -95,7 +95,7 @@ def directives_before(
 
 def command_of(script: Path) -> list[str]:
     """Return the command that runs a script by the program in its first line, or by a shell."""
-    first = _head(script).partition("\n")[0]
+    first = _read_head(script).partition("\n")[0]
     program = first[2:].strip().split(maxsplit=1) if first.startswith("#!") else [SHELL]
     return [*(program or [SHELL]), str(script.absolute())]
 
@@ -107,17 +107,18 @@ def translate_sbatch(words: Sequence[str]) -> tuple[list[str], list[str]]:
     """
     found: dict[str, str] = {}
     others: list[str] = []
-    for name, value in _options(words):
+    for name, value in _split_options(words):
         found[LONG_NAMES.get(name, name)] = value
     translated: list[str] = []
     cores = found.get("--cpus-per-task", "1")
     for name, value in found.items():
         if name == "--mem-per-cpu" and cores.isdecimal() and cores.isascii():
-            more = _memory(value, int(cores))
+            more = _translate_memory(value, int(cores))
         else:
             more = COUNTERPARTS[name](value) if name in COUNTERPARTS else None
         pattern = _GRES if name == "--gres" else _GPUS
-        if name in GPU_OPTIONS and (gpus := pattern.fullmatch(value)) and gpus[1]:  # a model
+        if name in GPU_OPTIONS and (gpus := pattern.fullmatch(value)) and gpus[1]:
+            # The number is translated, the model of GPU is not.
             others.append(f"{gpus[1]} in {name}={value}")
         if more is None:
             others.append(f"{name}={value}" if name in COUNTERPARTS else name)
@@ -126,9 +127,9 @@ def translate_sbatch(words: Sequence[str]) -> tuple[list[str], list[str]]:
     return translated, others
 
 
-def _directives(script: Path) -> Iterator[tuple[int, str, str]]:
+def _read_directives(script: Path) -> Iterator[tuple[int, str, str]]:
     """Yield the line number, prefix and text of each directive."""
-    for number, line in enumerate(_head(script).splitlines(), 1):
+    for number, line in enumerate(_read_head(script).splitlines(), 1):
         text = line.strip()
         if text and not text.startswith("#"):
             return
@@ -137,7 +138,7 @@ def _directives(script: Path) -> Iterator[tuple[int, str, str]]:
             yield number, prefix, "".join(rest)
 
 
-def _head(script: Path) -> str:
+def _read_head(script: Path) -> str:
     """Read the head of a script; raise InputError unless it is a text file with Unix line ends."""
     try:
         with os.fdopen(os.open(script, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
@@ -152,7 +153,7 @@ def _head(script: Path) -> str:
     return head.decode("utf-8", errors="replace")
 
 
-def _options(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _split_options(words: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield the options of a command line with their values."""
     left = list(words)
     while left:
@@ -168,15 +169,15 @@ def _options(words: Sequence[str]) -> Iterator[tuple[str, str]]:
         yield name, value
 
 
-# Each function below returns options of `submit` for the value of an option of `sbatch`, or None if
-# `submit` has no counterpart.
+# Each function below translates the value of an option of `sbatch` into options of `submit`, or to
+# None if `submit` has no counterpart.
 
 
-def _one(value: str) -> list[str] | None:
+def _translate_one(value: str) -> list[str] | None:
     return [] if value == "1" else None
 
 
-def _memory(value: str, cores: int = 1) -> list[str] | None:
+def _translate_memory(value: str, cores: int = 1) -> list[str] | None:
     """Translate an amount, by default in MiB, multiplied by a number of cores."""
     found = _MEMORY.fullmatch(value)
     if found is None:
@@ -184,60 +185,60 @@ def _memory(value: str, cores: int = 1) -> list[str] | None:
     return ["--memory", f"{int(found[1]) * cores}{(found[2] or 'M').upper()}i"]
 
 
-def _gpus(value: str) -> list[str] | None:
+def _translate_gpus(value: str) -> list[str] | None:
     found = _GPUS.fullmatch(value)
     return None if found is None else ["--gpu", found[2]]
 
 
-def _gres(value: str) -> list[str] | None:
+def _translate_gres(value: str) -> list[str] | None:
     found = _GRES.fullmatch(value)
     return None if found is None else ["--gpu", found[2] or "1"]
 
 
-def _time(value: str) -> list[str]:
+def _translate_time(value: str) -> list[str]:
     if value == "0":  # no limit
         return ["--time", "UNLIMITED"]
     return ["--time", f"{value}m" if value.isdigit() else value]
 
 
-def _array(value: str) -> list[str] | None:
+def _translate_array(value: str) -> list[str] | None:
     found = _ARRAY.fullmatch(value)
     if found is None:
         return None
     return ["--count", str(int(found[1]) + 1), *(["--at-most", found[2]] if found[2] else [])]
 
 
-def _after(value: str) -> list[str] | None:
+def _translate_after(value: str) -> list[str] | None:
     found = _AFTER.fullmatch(value)
     if found is None:
         return None
     return [word for job in found[1][1:].split(":") for word in ("--after", job)]
 
 
-def _servers(value: str) -> list[str] | None:
+def _translate_servers(value: str) -> list[str] | None:
     names = value.split(",")
     return None if "[" in value else [word for name in names for word in ("--where", name)]
 
 
-def _export(value: str) -> list[str] | None:
+def _translate_export(value: str) -> list[str] | None:
     return {"ALL": [], "NONE": ["--clean-env"]}.get(value)
 
 
 COUNTERPARTS: dict[str, Callable[[str], list[str] | None]] = {
     "--job-name": lambda value: ["--name", value],
     "--cpus-per-task": lambda value: ["--cpu", value],
-    "--ntasks": _one,
-    "--nodes": _one,
-    "--mem": _memory,
-    "--mem-per-cpu": _memory,
-    "--gpus": _gpus,
-    "--gpus-per-task": _gpus,
-    "--gpus-per-node": _gpus,
-    "--gres": _gres,
-    "--time": _time,
+    "--ntasks": _translate_one,
+    "--nodes": _translate_one,
+    "--mem": _translate_memory,
+    "--mem-per-cpu": _translate_memory,
+    "--gpus": _translate_gpus,
+    "--gpus-per-task": _translate_gpus,
+    "--gpus-per-node": _translate_gpus,
+    "--gres": _translate_gres,
+    "--time": _translate_time,
     "--chdir": lambda value: ["--chdir", value],
-    "--array": _array,
-    "--dependency": _after,
-    "--nodelist": _servers,
-    "--export": _export,
+    "--array": _translate_array,
+    "--dependency": _translate_after,
+    "--nodelist": _translate_servers,
+    "--export": _translate_export,
 }

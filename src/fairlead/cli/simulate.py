@@ -271,7 +271,7 @@ def simulate(
         return
     if explain is not None:
         _check_explained([run for run in planned if not run.dedicated])
-    workload, found = read_trace(trace)
+    workload, trace_format = read_trace(trace)
     since = _end_of_warm_up(workload, warm, load)
     if load is not None:
         from fairlead.traces.what_if import with_load
@@ -299,7 +299,7 @@ def simulate(
         # Tasks and jobs of later hours appear in no count.
         workload = first_seconds(workload, options["until"])
     outcomes, failed = Outcomes(), None
-    alone = (replayed, names[-1]) if dedicated else None
+    sharing_runs = (replayed, names[-1]) if dedicated else None
     try:
         with executor_on(ray, processes) as executor, replay_bars() as (on_progress, _):
             try:
@@ -314,7 +314,7 @@ def simulate(
                     **options,
                 )
             except RunsFailedError as fault:
-                needed = {*(alone or ()), reference} - {None, RECORDED}
+                needed = {*(sharing_runs or ()), reference} - {None, RECORDED}
                 if not fault.finished or not needed <= fault.finished.keys():
                     raise
                 failed, outcomes = fault, fault.finished
@@ -324,6 +324,7 @@ def simulate(
             shared = {run.name: outcomes[run.name] for run in planned if not run.dedicated}
             reasons = _explained(shared, explain, strict_fifo)
         shown = outcomes
+        # A page compares with the schedule in the trace, unless another reference was asked for.
         wants_recorded = bool(report) and reference is None and not what_if
         if workload.has_starts and (reference == RECORDED or wants_recorded):
             from fairlead.simulation.simulate import with_recorded
@@ -331,7 +332,7 @@ def simulate(
             shown = with_recorded(outcomes, workload, options["until"], fair, since)
         given = {
             "trace": str(trace),
-            "format": found,
+            "format": trace_format,
             "seed": seed,
             "strict_fifo": strict_fifo,
             "perfect_estimates": perfect_estimates,
@@ -343,13 +344,13 @@ def simulate(
         document = simulation_document(
             shown,
             trace.name,
-            format_=found,
+            format_=trace_format,
             today=reference,
             changed=changed,
-            dedicated=alone,
+            dedicated=sharing_runs,
             reasons=[_reason_block(why, name, explain) for name, why in reasons.items()],
             values=lambda: (
-                {"fairlead": 1, **given, **_figures(workload, outcomes, alone)}
+                {"fairlead": 1, **given, **_figures(workload, outcomes, sharing_runs)}
                 | (
                     {}
                     if failed is None
@@ -417,7 +418,7 @@ def _reference_policy(today: str | None, names: list[str]) -> str | None:
 
 
 def _figures(
-    workload: Workload, outcomes: Mapping[str, Outcome], alone: tuple[str, str] | None
+    workload: Workload, outcomes: Mapping[str, Outcome], sharing_runs: tuple[str, str] | None
 ) -> dict[str, Any]:
     """Return the outcomes as plain values, for JSON."""
     from fairlead.model.unplaceable import unplaceable_sets
@@ -432,11 +433,11 @@ def _figures(
             "jobs": workload.job_names[jobs].tolist(),
         },
     }
-    if alone is not None:
+    if sharing_runs is not None:
         from fairlead.simulation.metrics.comparison import compare
 
-        sharing = compare(outcomes[alone[0]].summary, outcomes[alone[1]].summary)
-        figures["sharing"] = sharing.to_dict() | {"baseline": alone[1]}
+        sharing = compare(outcomes[sharing_runs[0]].summary, outcomes[sharing_runs[1]].summary)
+        figures["sharing"] = sharing.to_dict() | {"baseline": sharing_runs[1]}
     return figures
 
 

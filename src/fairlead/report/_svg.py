@@ -45,7 +45,7 @@ SHAPES = {
 class Tick(NamedTuple):
     """A mark of an axis."""
 
-    part: float  # position, from 0 to 1
+    position: float  # along the axis, from 0 to 1
     label: str
 
 
@@ -67,22 +67,22 @@ class Axis:
             return (low - margin if low < 0 else 0.0), (high + margin if high > 0 else 0.0)
         return low - margin, high + margin
 
-    def part(self, value: float) -> float:
+    def position(self, value: float) -> float:
         """Return the position of a value, from 0 to 1 within the range."""
         if self.is_log:
             value = log10(value) if value > 0 else self.low - 1.0
-        part: float = (value - self.low) / (self.high - self.low)
-        return self.start + part * (self.end - self.start)
+        position: float = (value - self.low) / (self.high - self.low)
+        return self.start + position * (self.end - self.start)
 
     def ticks(self) -> list[Tick]:
         """Return the marks within the range: the given ones, or round numbers."""
         if "tickvals" in self.layout:
             given = zip(self.layout["tickvals"], self.layout["ticktext"], strict=True)
-            marks = [Tick(self.part(v), str(text)) for v, text in given]
+            marks = [Tick(self.position(v), str(text)) for v, text in given]
         else:
-            marks = [Tick(self.part(v), self._text(v)) for v in self._round_values()]
+            marks = [Tick(self.position(v), self._text(v)) for v in self._round_values()]
         lowest, highest = sorted((self.start, self.end))
-        return [tick for tick in marks if lowest - 1e-6 <= tick.part <= highest + 1e-6]
+        return [tick for tick in marks if lowest - 1e-6 <= tick.position <= highest + 1e-6]
 
     def _round_values(self) -> Iterator[float]:
         low, high = sorted((self.low, self.high))
@@ -211,18 +211,18 @@ class _Drawing:
             self.curves = []
         self.shapes.append("</g>")
 
-    def _across(self, value: float) -> float:
+    def _to_percent(self, value: float) -> float:
         """Return a horizontal position in per cent."""
-        return round(100 * self.x.part(value), 2)
+        return round(100 * self.x.position(value), 2)
 
-    def _down(self, value: float) -> float:
+    def _to_pixels(self, value: float) -> float:
         """Return a vertical position in pixels from the top."""
-        return round(self.height * (1 - self.y.part(value)), 1)
+        return round(self.height * (1 - self.y.position(value)), 1)
 
     def _axes(self) -> None:
         """Draw both axes: marks, labels, grid lines and the title below."""
         for tick in self.y.ticks():
-            y = round(self.height * (1 - tick.part), 1)
+            y = round(self.height * (1 - tick.position), 1)
             if self.y.layout.get("showgrid", True):
                 self.shapes.append(f'<line class="grid" x2="100%" y1="{y}" y2="{y}"/>')
             self.shapes.append(
@@ -232,7 +232,7 @@ class _Drawing:
         needed = LETTER * (_longest(ticks) + 1)
         hidden = 0.0  # position up to which a further label has no room on a phone
         for tick in ticks:
-            x = round(100 * tick.part, 2)
+            x = round(100 * tick.position, 2)
             if self.x.layout.get("showgrid", True):
                 self.shapes.append(f'<line class="grid" x1="{x}%" x2="{x}%" y2="{self.height}"/>')
             if self.angle:
@@ -241,9 +241,9 @@ class _Drawing:
                     f'<text transform="rotate({self.angle})">{_label(tick.label)}</text></svg>'
                 )
                 continue
-            is_roomy = bool(hidden) and tick.part < hidden
+            is_roomy = bool(hidden) and tick.position < hidden
             if not is_roomy:
-                hidden = tick.part + needed / NARROW
+                hidden = tick.position + needed / NARROW
             self.shapes.append(
                 f'<text class="middle{" roomy" * is_roomy}" x="{x}%" '
                 f'y="{base + LINE + 2}">{_label(tick.label)}</text>'
@@ -284,8 +284,8 @@ class _Drawing:
     def _rectangle(
         self, corners: tuple[float, float, float, float], colour: str, text: str, pattern: str = ""
     ) -> None:
-        x0, x1 = sorted((self._across(corners[0]), self._across(corners[1])))
-        y0, y1 = sorted((self._down(corners[2]), self._down(corners[3])))
+        x0, x1 = sorted((self._to_percent(corners[0]), self._to_percent(corners[1])))
+        y0, y1 = sorted((self._to_pixels(corners[2]), self._to_pixels(corners[3])))
         place = f'x="{x0}%" y="{y0}" width="{x1 - x0:.2f}%" height="{y1 - y0:.1f}"'
         self.shapes.append(f'<rect class="bar" {place} fill="{css(colour)}">{_title(text)}</rect>')
         if pattern:
@@ -294,13 +294,13 @@ class _Drawing:
 
     def _text_inside(self, text: str, ink: str, corners: tuple[float, float, float, float]) -> None:
         """Write the text of a bar or a cell, if it is wide enough."""
-        part = abs(self.x.part(corners[1]) - self.x.part(corners[0]))
+        width = abs(self.x.position(corners[1]) - self.x.position(corners[0]))
         needed = LETTER * (len(text) + 1)
-        if not text or part * WIDE < needed:
+        if not text or width * WIDE < needed:
             return
-        x = round((self._across(corners[0]) + self._across(corners[1])) / 2, 2)
-        y = round((self._down(corners[2]) + self._down(corners[3])) / 2, 1)
-        kind = "middle inside" + (" roomy" if part * NARROW < needed else "")
+        x = round((self._to_percent(corners[0]) + self._to_percent(corners[1])) / 2, 2)
+        y = round((self._to_pixels(corners[2]) + self._to_pixels(corners[3])) / 2, 1)
+        kind = "middle inside" + (" roomy" if width * NARROW < needed else "")
         self.shapes.append(
             f'<text class="{kind}" x="{x}%" y="{y}" dy=".35em" style="fill: {ink}">'
             f"{escape(text)}</text>"
@@ -324,9 +324,9 @@ class _Drawing:
         for x, value in zip(trace["x"], trace["y"], strict=True):
             begin = self.totals.get((x, False), 0.0)
             end = self.totals[x, False] = begin + (value or 0.0)
-            across = round(STRETCHED * self.x.part(x))
-            above.append(f"{across} {self._down(end):g}")
-            below.append(f"{across} {self._down(begin):g}")
+            across = round(STRETCHED * self.x.position(x))
+            above.append(f"{across} {self._to_pixels(end):g}")
+            below.append(f"{across} {self._to_pixels(begin):g}")
         path = f"M{'L'.join(above)}L{'L'.join(reversed(below))}Z"
         self.curves.append(f'<path d="{path}" fill="{css(trace["fillcolor"])}"/>')
 
@@ -342,7 +342,7 @@ class _Drawing:
                 self._mark(trace, k, x, y)
             if mode == "text":
                 self.shapes.append(
-                    f'<text x="{self._across(x)}%" y="{self._down(y)}" dx="11" dy=".35em">'
+                    f'<text x="{self._to_percent(x)}%" y="{self._to_pixels(y)}" dx="11" dy=".35em">'
                     f"{escape(trace['text'][k].strip())}</text>"
                 )
 
@@ -352,7 +352,7 @@ class _Drawing:
             if x is None or y is None:
                 pen = "M"
                 continue
-            across, down = f"{STRETCHED * self.x.part(x):.4g}", f"{self._down(y):g}"
+            across, down = f"{STRETCHED * self.x.position(x):.4g}", f"{self._to_pixels(y):g}"
             path += f"H{across}V{down}" if level and pen == "L" else f"{pen}{across} {down}"
             pen = "L"
         style = trace["line"]
@@ -367,7 +367,11 @@ class _Drawing:
         marker = trace["marker"]
         size, colour = _nth(marker["size"], k), css(_nth(marker["color"], k))
         look = f'class="mark" fill="{colour}" fill-opacity="{marker.get("opacity", 1)}"'
-        across, down, title = self._across(x), self._down(y), _title(_under_pointer(trace, k))
+        across, down, title = (
+            self._to_percent(x),
+            self._to_pixels(y),
+            _title(_under_pointer(trace, k)),
+        )
         shape = SHAPES.get(marker.get("symbol", "circle"))
         if shape is None:
             self.shapes.append(
@@ -382,7 +386,7 @@ class _Drawing:
     def _strips(self) -> None:
         """Add vertical strips that show the values of all lines under the pointer."""
         lines = [
-            (np.array([self.x.part(x) for x in trace["x"]]), trace["hovertext"])
+            (np.array([self.x.position(x) for x in trace["x"]]), trace["hovertext"])
             for trace in self.traces
             if trace.get("mode") == "lines" and trace.get("hovertext")
         ]
@@ -417,11 +421,11 @@ def _nth(values: Any, k: int) -> Any:
     return values[k] if isinstance(values, list | tuple) else values
 
 
-def _shade(scale: Sequence[tuple[float, str]], part: float) -> str:
+def _shade(scale: Sequence[tuple[float, str]], position: float) -> str:
     """Return the colour of a scale at a position from 0 to 1."""
-    places = [place for place, _ in scale]
+    stops = [stop for stop, _ in scale]
     channels = (
-        np.interp(part, places, [int(colour[i : i + 2], 16) for _, colour in scale])
+        np.interp(position, stops, [int(colour[i : i + 2], 16) for _, colour in scale])
         for i in (1, 3, 5)
     )
     return f"#{''.join(f'{round(channel):02x}' for channel in channels)}"

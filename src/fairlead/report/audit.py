@@ -414,8 +414,8 @@ def _margins(comparison: FairComparison, audit: Audit) -> Picture:
     if audit.subject.holdings.whole_tasks:
         notes.append("Tasks are whole: a user that lacks less than one does not fall short.")
     return Picture(
-        "Tasks of each user, relative to those that its part of every server, by weight, would "
-        f"run: below zero it would be better off alone. {' '.join(notes)}",
+        "Tasks of each user, relative to the tasks of its slice of every server, by weight. "
+        f"Users below zero would be better off alone. {' '.join(notes)}",
         lambda: margins_figure(audit, comparison),
         "Margin of each user over its slice of every server; the numbers are in the table below",
     )

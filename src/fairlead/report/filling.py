@@ -79,9 +79,8 @@ def filling_document(trials: Trials, title: str, left_out: Sequence[str] = ()) -
     users: list[Block] = [users_table(allocation, styles)]
     if trials.varies:
         caption = (
-            "A dot is the mean over the trials. The thick bar around it is the 95 % confidence "
-            "interval of that mean; the thin one reaches one standard deviation of one trial to "
-            "either side."
+            "Dots are means over the trials, thick bars 95 % confidence intervals of the means. "
+            "Thin bars reach one standard deviation of a trial to either side."
         )
         about = "Mean tasks with their spread; the numbers are in the table above"
         users = [_means(trials), Picture(caption, lambda: spread_figure(trials, styles), about)]

@@ -287,9 +287,9 @@ def _warnings(runs: Runs, found: Mapping[str, Figures]) -> Iterator[Block]:
     if lines := unplaceable_tasks(runs.shared, JOBS_NAMED):
         yield Listing(lines, "Could run nowhere", "warning")
         yield Prose(
-            "Such a task is larger than every server that it may use, or than a slot; or it is of "
-            "a gang with more tasks than all those servers hold at once. All are in the output of "
-            "--json.",
+            "Such a task is larger than every server that it may use, or than a slot, or is of a "
+            "gang with more tasks than all these servers hold at once. The output of --json lists "
+            "all.",
             "small",
         )
     for name in runs.shared:
@@ -341,8 +341,8 @@ def _starved(runs: Runs, found: Mapping[str, Figures]) -> Section:
     columns = [*words("policy"), *numbers("got nothing at all")]
     columns += words("users, and for how long", "never ran anything", "longest wait with nothing")
     note = (
-        "got nothing at all: users with tasks of which none ran while jobs arrived, or none ever; "
-        "also tasks that fit no server count. How long: the longest uninterrupted time in which "
+        "got nothing at all: users with tasks, of which none ran while jobs arrived, or none ever; "
+        "tasks that fit no server count, too. How long: the longest uninterrupted time in which "
         "tasks of a user waited and none ran"
     )
     until = runs.baseline.workload.recorded_until
@@ -372,8 +372,8 @@ def _gains(runs: Runs, styles: Mapping[str, PolicyStyle]) -> Table:
     columns += words("largest gain", "largest loss")
     columns += numbers("completion", f"under {today}", "wait", f"under {today}")
     note = (
-        f"A user gains whose mean completion time is shorter than under {today}. All times are "
-        "means over jobs that are complete under both. unknown: the log lacks the times of its "
+        f"A user gains if its mean completion time is shorter than under {today}. All times are "
+        "means over jobs complete under both. unknown: the log lacks the times of the user's "
         "tasks."
     )
     return table_of("Users that gain and lose under each policy", columns, rows, note=note)
@@ -432,14 +432,14 @@ def _side_by_side(
     of_fair = ("fairness error", "over a week", "Jain, shares", "Jain, of fair", "least share")
     columns = [*words("policy"), *numbers(*used, *of_fair)]
     note = (
-        "completed to lost: tasks. completion, wait: means of the jobs completed, from submission "
-        "to the end of the last task and to the start of the first. wait of tasks: of those that "
-        f"started. used: in the {horizon}. fairness error: relative distance of users' "
-        "dominant shares from the exact fair ones, at a hundred instants. over a "
-        "week: the same of shares that are added up over weeks. The errors, Jain's indices and "
-        f"the least share cover the {arrivals}, while jobs arrive. Jain's index is 1 where "
-        "all values are equal: of users' mean dominant shares per weight, and of held over fair "
-        "shares. least share: of active users, per weight, averaged over time."
+        "completed to lost: numbers of tasks. completion: mean time of completed jobs from "
+        "submission to the end of the last task; wait: to the start of the first task. wait of "
+        f"tasks: mean over started tasks. used: in the {horizon}. fairness error: relative "
+        "distance of users' dominant shares from the exact fair shares, at a hundred instants; "
+        "over a week: the same, of shares summed over weeks. Errors, Jain's indices and the least "
+        f"share cover the {arrivals}, while jobs arrive. Jain's index is 1 if all values are "
+        "equal: of users' mean dominant shares per weight, and of held / fair shares. least share: "
+        "the smallest share of an active user, per weight, averaged over time."
     )
     yield table_of("Use and fairness under each policy", columns, fair, note=note)
 
@@ -457,10 +457,10 @@ def _users(
     ratios = ratios_figure(runs.others, styles)
     if ratios is not None:
         yield Picture(
-            f"Each user's mean completion time over that under {today}, of jobs complete under "
-            "both, sorted: below ×1 it gains.",
+            f"Ratio of each user's mean completion time to that under {today}, for jobs complete "
+            "under both, sorted. Users below ×1 gain.",
             ratios,
-            f"Mean completion time of each user over that under {today}, sorted; a table has the "
+            f"Ratio of each user's mean completion time to that under {today}; a table has the "
             "numbers",
             "Winners and losers",
         )
@@ -636,7 +636,7 @@ def _over_time(runs: Runs, styles: Mapping[str, PolicyStyle]) -> Iterator[Block]
     of = ""
     if len(resources) > PICTURES_OF_RESOURCES:
         of = f"; {PICTURES_OF_RESOURCES} of {len(resources)} resources"
-    yield Prose(f"Amounts of running tasks over those of present servers{of}.", "small")
+    yield Prose(f"Amounts of running tasks relative to those of present servers{of}.", "small")
     fairness = fairness_figure(shared, styles)
     if fairness is not None:
         fair = runs.baseline.summary.fairness
