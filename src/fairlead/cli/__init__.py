@@ -1,3 +1,3 @@
-"""The command line: one module a verb, and what verbs of other packages may import."""
+"""The command line: modules of verbs, and in `__all__` those that other packages may import."""
 
 __all__ = ["main", "options", "own_code", "parameters", "streams"]

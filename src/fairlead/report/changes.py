@@ -143,8 +143,8 @@ def _effect(before: Allocation, after: Allocation, text: str) -> str:
     if not before.problem.demand.any(axis=1).all():  # users by rates alone hold no amounts
         sentence = _balance(_gains(before, after)).sentence
         return f"{what}, {sentence[0].lower()}{sentence[1:]}"
-    names, held = _held_by_person(before)
-    _, then = _held_by_person(after)
+    names, held = _held_by_user(before)
+    _, then = _held_by_user(after)
     moved = np.where(np.abs(then - held) > UNCHANGED * np.maximum(then, held), then - held, 0.0)
     gains = _movers(names, np.maximum(moved, 0.0), after, "gain")
     losses = _movers(names, np.maximum(-moved, 0.0), after, "lose")
@@ -156,14 +156,14 @@ def _effect(before: Allocation, after: Allocation, text: str) -> str:
     return f"{what}, {gains}; {losses}; the cluster then uses {_listed(parts)}."
 
 
-def _held_by_person(allocation: Allocation) -> tuple[list[str], FloatArray]:
+def _held_by_user(allocation: Allocation) -> tuple[list[str], FloatArray]:
     """Return names and (P, R) held amounts of users, summed over their kinds of tasks."""
     names, cluster = allocation.problem.users.names, allocation.problem.cluster
     split = rows_of_split_users(names, cluster)
-    person = {n: user for user, rows in split.items() for n in rows}
+    user_of_row = {n: user for user, rows in split.items() for n in rows}
     rows: dict[str, list[int]] = {}
     for n, name in enumerate(names):
-        rows.setdefault(person.get(n, name), []).append(n)
+        rows.setdefault(user_of_row.get(n, name), []).append(n)
     amounts = amounts_of_users(allocation)
     return list(rows), np.stack([amounts[of].sum(axis=0) for of in rows.values()])
 
