@@ -1,4 +1,4 @@
-"""Amounts of resources as columns, each in the unit of its resource."""
+"""Read amounts of resources into columns, each in the unit of its resource."""
 
 from __future__ import annotations
 
@@ -20,20 +20,21 @@ Row = Mapping[str, Any]
 
 @dataclass
 class AmountTable:
-    """Amounts as they stand in the file, cell by cell."""
+    """The capacities of all servers or the demands of all users in a file, as a sparse table."""
 
     what: Literal["servers", "users"]
     key: Literal["capacity", "demand"]
-    source: Sequence[Row]  # the rows as the file lists them
-    # Of each cell: row, column, amount in the resource's unit.
+    source: Sequence[Row]  # the rows of the file
+    # One entry for each amount in the file.
     rows: list[int] = field(default_factory=list)
     columns: list[int] = field(default_factory=list)
-    values: list[float] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)  # in the unit of the resource
 
     def place(self, row: int, name: object) -> str:
         return f"{self.what}[{row}].{self.key}.{short(name)}"
 
-    def fault(self, fault: str, row: int, name: object) -> ProblemError:
+    def error(self, fault: str, row: int, name: object) -> ProblemError:
+        """Return the error for the amount of a resource in a row."""
         kind = "group" if self.what == "servers" else "user"
         owner = show(self.source[row]["name"])
         return ProblemError(f"{fault} ({kind} {owner})", self.place(row, name))
@@ -42,15 +43,15 @@ class AmountTable:
 class Resources:
     """The resources of a file: order, units and amounts.
 
-    ``resources`` of the file is a mapping of names to units, or a list of names. Without it the
-    columns follow first appearance.
+    The key ``resources`` of the file is a mapping of names to units, or a list of names. Without
+    it, columns are in the order in which the file first names them.
     """
 
     def __init__(self, document: Mapping[str, Any]) -> None:
-        self.closed = "resources" in document
-        self.units = _declared_units(document["resources"]) if self.closed else {}
+        self.is_declared = "resources" in document
+        self.units = _declared_units(document["resources"]) if self.is_declared else {}
         self.index = {name: column for column, name in enumerate(self.units)}
-        # Of each resource without a unit: whether its amounts are absolute, and the first of them.
+        # By resource without a unit: whether its first amount is absolute, and its key path.
         self._first: dict[str, tuple[bool, str]] = {}
 
     @property
@@ -59,11 +60,11 @@ class Resources:
         return tuple(self.index)
 
     def column(self, name: object, place: str) -> int:
-        """Return the column of a resource; open a new one where none were declared."""
+        """Return the column of a resource; add one for a new resource if none are declared."""
         if not is_name(name):
             raise InputError("is not the name of a resource", place)
         text = text_of(name, place)
-        if text not in self.index and not self.closed:
+        if text not in self.index and not self.is_declared:
             self.index[text] = len(self.index)
             self.units[text] = ""
         return self.known_column(text, place)
@@ -81,18 +82,18 @@ class Resources:
     ) -> AmountTable:
         """Read the amounts of all rows, in O(cells): 0.2 s for 200,000."""
         table = AmountTable(what, key, rows)
-        for row, source in enumerate(rows):
-            for name, value in source.get(key, _NOTHING).items():
+        for row, content in enumerate(rows):
+            for name, value in content.get(key, _NOTHING).items():
                 column = self.index.get(name)
                 if column is None:
                     column = self.column(name, table.place(row, name))
-                    if type(name) is int and str(name) in source[key]:
-                        raise table.fault(f"the key {name} appears twice", row, name)
+                    if type(name) is int and str(name) in content[key]:
+                        raise table.error(f"the key {name} appears twice", row, name)
                 unit = self.units[str(name)]
                 try:
                     amount, is_absolute = read_amount(value, unit)
                 except ProblemError as error:
-                    raise table.fault(error.fault, row, name) from None
+                    raise table.error(error.fault, row, name) from None
                 if not unit and amount:  # 0 is 0 in any unit
                     self._check_mixing(table, row, str(name), is_absolute)
                 table.rows.append(row)
@@ -101,13 +102,13 @@ class Resources:
         return table
 
     def matrix(self, table: AmountTable) -> FloatArray:
-        """Return amounts as (rows, R), 0 where the file names none."""
+        """Return amounts as (rows, R), 0 where absent."""
         matrix = np.zeros((len(table.source), len(self.index)))
         matrix[table.rows, table.columns] = table.values
         return matrix
 
     def _check_mixing(self, table: AmountTable, row: int, name: str, is_absolute: bool) -> None:
-        """Refuse plain and absolute amounts of a resource without a unit side by side."""
+        """Refuse a resource without a unit that has both plain and absolute amounts."""
         first = self._first.get(name)
         if first is None:
             self._first[name] = is_absolute, table.place(row, name)
@@ -116,7 +117,7 @@ class Resources:
             if first[0]:
                 here, there = there, here
             fault = f"{here} where {first[1]} is {there}; declare the unit of {name!r}"
-            raise table.fault(f"{fault} under resources", row, name)
+            raise table.error(f"{fault} under resources", row, name)
 
 
 def _declared_units(declared: object) -> dict[str, str]:

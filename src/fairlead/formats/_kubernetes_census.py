@@ -10,7 +10,7 @@ import numpy as np
 from fairlead.errors import InputError
 from fairlead.formats._kubernetes_objects import Dump, LostPod, Pod
 from fairlead.formats._kubernetes_placement import NodeChoice
-from fairlead.formats._kubernetes_requests import PODS, SHARED_GPU, gpu_part, unit_of
+from fairlead.formats._kubernetes_requests import NVIDIA_GPU, PODS, gpu_part, unit_of
 from fairlead.formats._kubernetes_unmodelled import (
     Repulsion,
     split_request,
@@ -20,7 +20,7 @@ from fairlead.formats._placement import NamedGroups, find_unplaceable
 from fairlead.formats.file_faults import RowFaults
 from fairlead.model.cluster import BoolArray, Cluster, FloatArray, IntArray
 
-# Cells of the table of what each user holds of each resource of each node: 0.8 GB.
+# Cells of the table of holdings by user, node and resource: 0.8 GB.
 MOST_CELLS = 100_000_000
 
 _FIRST_COLUMNS = ("cpu", "memory", PODS, "ephemeral-storage")
@@ -34,22 +34,22 @@ class Census:
     names: list[str]  # (N,): the users
     pods: list[Pod]  # (P,)
     user: IntArray  # (P,): user of each pod
-    node: IntArray  # (P,): node of each pod, -1 where it waits
-    # (P, R), in whole units: thousandths of a core, bytes, pieces; also parts of GPUs.
+    node: IntArray  # (P,): node of each bound pod, -1 for pending ones
+    # (P, R), in whole units (thousandths of a core, bytes, pieces), and in parts of GPUs.
     request: FloatArray
-    size: FloatArray  # (R,): whole units in the unit in which each resource is shown
-    allowed: dict[int, BoolArray]  # (G,): nodes open to each waiting pod
-    # (G,): nodes where pods of a user with the same resources run or may run; by the user and the
-    # resources, (R,) bool, as bytes.
+    size: FloatArray  # (R,): whole units per displayed unit of each resource
+    allowed: dict[int, BoolArray]  # by pending pod, (G,): the nodes where it may run
+    # By user and requested resources, which are (R,) bool as bytes: (G,), the nodes where such pods
+    # run or may run.
     reach: dict[tuple[int, bytes], BoolArray]
-    unrunnable: dict[int, str]  # waiting pods that fit no node, with the reason
-    undecided: dict[int, str]  # waiting pods under a constraint that is not modelled
-    gpu_parts: list[int]  # running pods with parts of GPUs that are not counted
-    sharing: list[int]  # running pods with a counted part of one GPU
-    shares_gpus: bool  # whether such a part of any pod counts
+    unrunnable: dict[int, str]  # pending pods that fit no node, with the reason
+    undecided: dict[int, str]  # pending pods with a constraint that is not modelled, named
+    gpu_parts: list[int]  # bound pods whose parts of GPUs are not counted
+    sharing: list[int]  # bound pods with a counted part of one GPU
+    shares_gpus: bool  # whether a part of one GPU counts for any pod, bound or pending
     not_modelled: dict[str, list[str]]  # names of pods, by a request that is not modelled
-    lost: list[LostPod]  # skipped pods, and running ones of unknown placement
-    lost_nodes: bool
+    lost: list[LostPod]  # skipped pods, and pods with an unreadable placement constraint
+    lost_nodes: bool  # whether nodes were skipped
 
     @property
     def capacity(self) -> FloatArray:
@@ -59,7 +59,7 @@ class Census:
 
 
 def take_census(dump: Dump, faults: RowFaults) -> Census:
-    """Lay out the pods of a dump, and find the nodes open to each. O(P G + P R)."""
+    """Arrange a dump's pods in arrays, and find the nodes open to each. O(P G + P R)."""
     nodes = list(dump.nodes.values())
     placement = NamedGroups(list(dump.nodes), [node.labels for node in nodes])
     choice = NodeChoice(placement, [node.taints for node in nodes])
@@ -89,13 +89,13 @@ def take_census(dump: Dump, faults: RowFaults) -> Census:
             lost.append(LostPod(pod.user, "", holds=False, waits=waits, repels=False))
             if waits:
                 continue
-            allowed = np.zeros(len(nodes), dtype=bool)  # it holds its node in any case
+            allowed = np.zeros(len(nodes), dtype=bool)  # its own node is added below
         n = names.setdefault(pod.user, len(names))
         if pod.node:
             allowed = allowed.copy()
             allowed[placement.index[pod.node]] = True
             repulsion.add(pod.spec, pod.namespace, pod.name)
-            _extend(reach, (n, (request[p] > 0).tobytes()), allowed)
+            _add_reach(reach, (n, (request[p] > 0).tobytes()), allowed)
         else:
             allowed_of[len(kept)] = allowed
         kept.append(p)
@@ -116,12 +116,12 @@ def take_census(dump: Dump, faults: RowFaults) -> Census:
     undecided = {}
     for k, allowed in allowed_of.items():
         if k not in unrunnable:
-            _extend(reach, (int(user[k]), (request[k] > 0).tobytes()), allowed)
+            _add_reach(reach, (int(user[k]), (request[k] > 0).tobytes()), allowed)
             why = _why_undecided(pods[k], repulsion) or partial.get(kept[k], "")
             if why:
                 undecided[k] = why
     parts = [k for k, pod in enumerate(pods) if pod.node and gpu_part(pod.annotations)]
-    counts_parts = SHARED_GPU in listed
+    counts_parts = NVIDIA_GPU in listed
     return Census(
         cluster=cluster,
         names=list(names),
@@ -146,23 +146,26 @@ def take_census(dump: Dump, faults: RowFaults) -> Census:
 def _requests(
     dump: Dump, listed: frozenset[str], not_modelled: dict[str, list[str]]
 ) -> tuple[list[Mapping[str, float]], dict[int, str]]:
-    """Return the request of each pod, and the pods with a part of it that is not modelled."""
+    """Return the requests of pods, and by pod a requested resource that is not modelled.
+
+    Adds the names of pods to `not_modelled`.
+    """
     requests: list[Mapping[str, float]] = []
     partial: dict[int, str] = {}
     for p, pod in enumerate(dump.pods):
-        # A claim may be made for any waiting pod that asks for such a resource.
+        # A pending pod may get a claim for any resource that some pod claims.
         claimed = pod.claimed if pod.node else dump.claimed
         whole, apart = split_request(pod.request, listed, claimed)
         request: dict[str, float] = dict(whole)
-        if PODS not in listed:  # files that were made by hand may leave that out
+        if PODS not in listed:  # files written by hand may leave it out
             request.pop(PODS, None)
-        for part, why in apart.items():
-            what = f"{part}, {why}"
+        for resource, why in apart.items():
+            what = f"{resource}, {why}"
             partial.setdefault(p, f"a request of {what}")
             not_modelled.setdefault(what, []).append(f"{pod.namespace}/{pod.name}")
         annotation = gpu_part(pod.annotations)
-        if pod.gpu_part and SHARED_GPU in listed:
-            request[SHARED_GPU] = pod.gpu_part
+        if pod.gpu_part and NVIDIA_GPU in listed:
+            request[NVIDIA_GPU] = pod.gpu_part
         elif annotation:
             what = f"parts of GPUs by the annotation {annotation}"
             not_modelled.setdefault(what, []).append(f"{pod.namespace}/{pod.name}")
@@ -178,7 +181,7 @@ def _columns(requests: Sequence[Mapping[str, float]]) -> dict[str, int]:
 
 
 def table_of(rows: Sequence[Mapping[str, float]], columns: Mapping[str, int]) -> FloatArray:
-    """Lay out amounts as (rows, R), 0 where none is named; other resources are left out."""
+    """Return amounts as (rows, R), 0 where absent; resources without a column are left out."""
     table = np.zeros((len(rows), len(columns)))
     for row, amounts in enumerate(rows):
         for name, amount in amounts.items():
@@ -188,7 +191,7 @@ def table_of(rows: Sequence[Mapping[str, float]], columns: Mapping[str, int]) ->
     return table
 
 
-def _extend(
+def _add_reach(
     reach: dict[tuple[int, bytes], BoolArray], key: tuple[int, bytes], allowed: BoolArray
 ) -> None:
     if key in reach:
@@ -200,7 +203,7 @@ def _extend(
 def _unrunnable(
     cluster: Cluster, demand: FloatArray, allowed_of: Mapping[int, BoolArray], suffix: str
 ) -> dict[int, str]:
-    """Return the waiting pods that no empty node could run, with the reason and `suffix`."""
+    """Return the pending pods that fit no empty node, with the reason followed by `suffix`."""
     alike: dict[tuple[bytes, bytes], list[int]] = {}
     for k, allowed in allowed_of.items():
         alike.setdefault((demand[k].tobytes(), allowed.tobytes()), []).append(k)
@@ -208,9 +211,12 @@ def _unrunnable(
     if not first:
         return {}
     rows = np.array([allowed_of[k] for k in first])
-    lost = find_unplaceable(cluster, demand[first], rows, None)
+    reasons = find_unplaceable(cluster, demand[first], rows, None)
     return {
-        k: lost[row] + suffix for row, of in enumerate(alike.values()) if row in lost for k in of
+        k: reasons[row] + suffix
+        for row, members in enumerate(alike.values())
+        if row in reasons
+        for k in members
     }
 
 

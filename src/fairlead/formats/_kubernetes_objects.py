@@ -1,4 +1,4 @@
-"""The nodes and pods in files of kubectl, checked and with amounts in whole units.
+"""Read the nodes and pods in files of kubectl, check them, and convert amounts to whole units.
 
 Files are JSON or YAML, one or many documents, gzipped or plain.
 """
@@ -34,8 +34,8 @@ from fairlead.model.quantity import show
 
 MADE_BY = "make it with kubectl get nodes,pods -A -o json"
 
-# A pod takes some 10 kB with its managed fields: the largest clusters that Kubernetes supports, of
-# 150,000 pods, write more than this; they can drop those fields first.
+# A pod takes some 10 kB with its managed fields. The largest clusters that Kubernetes supports have
+# 150,000 pods and exceed this limit; there the managed fields must be dropped first.
 LARGEST_DUMP = 2**30
 
 NODE_KIND, POD_KIND = "Node", "Pod"
@@ -61,37 +61,37 @@ class Node:
 
 @dataclass(frozen=True, eq=False)
 class Pod:
-    """A pod that holds its node, or waits for one."""
+    """A bound or pending pod."""
 
-    source: str  # the file, where several were given
+    source: str  # the file, if several were given; else empty
     place: str  # key path in the file
     namespace: str
     name: str
     user: str
-    node: str  # name of the node that it holds; empty when it waits
+    node: str  # name of its node; empty for a pending pod
     request: Amounts
     claimed: frozenset[str]  # extended resources that it holds by a resource claim
     spec: PodSpec
     labels: Mapping[str, str]
     annotations: Mapping[str, Any]
-    gpu_part: float  # the part of one GPU that it takes by an annotation; 0 without one
+    gpu_part: float  # part of one GPU that an annotation requests; 0 without one
 
 
 @dataclass(frozen=True)
 class LostPod:
-    """The known effects of a pod that could not be read."""
+    """The possible effects of a pod that could not be read."""
 
     user: str  # empty if unknown
-    node: str  # the node that it names; empty where it names none
-    holds: bool  # whether it may hold something
-    waits: bool  # whether it may wait
-    repels: bool  # whether it may keep other pods away: it has an affinity, or none that is known
+    node: str  # the name of its node; empty if unknown
+    holds: bool  # whether it may be bound
+    waits: bool  # whether it may be pending
+    repels: bool  # whether its anti-affinity may keep other pods away
 
 
 @dataclass(frozen=True, eq=False)
 class Dump:
     nodes: dict[str, Node]  # by name, in the files' order
-    pods: list[Pod]  # pods that hold a node or wait for one, in the files' order
+    pods: list[Pod]  # bound and pending pods, in the files' order
     users: dict[str, None]  # users of all pods, terminated ones included
     lost_nodes: bool  # whether nodes were skipped
     lost_pods: list[LostPod]
@@ -124,13 +124,13 @@ class UserRule:
 def read_dump(paths: Sequence[str | Path], rule: UserRule, faults: RowFaults) -> Dump:
     """Read the nodes and pods of one or several files.
 
-    Terminated pods are left out, and pods without a node that are gated (``schedulingGates``) or
-    being deleted: they hold nothing and want nothing. Pods of other phases hold their node.
+    Left out are terminated pods, and pods without a node that are gated (``schedulingGates``) or
+    being deleted. All other pods with a node are bound to it.
 
-    Cost O(file): for 10,000 pods on 500 nodes half a second for each 100 MB of JSON and half a
-    second for the rest, and memory of some four times the file; seven seconds for 100 MB of YAML.
+    Cost O(file). For 10,000 pods on 500 nodes: 0.5 s for each 100 MB of JSON (7 s for YAML), plus
+    0.5 s; memory some four times the file.
     """
-    with garbage_collection_paused():  # it would take most of the time
+    with garbage_collection_paused():  # collections would take most of the time
         return _DumpReading(rule, faults).read(read_items(paths, faults))
 
 
@@ -147,11 +147,11 @@ class _DumpReading:
         # Objects of unknown kind may have been pods or nodes.
         unknown = LostPod("", "", holds=True, waits=True, repels=True)
         self.lost += [unknown for _ in faults.skipped]
-        of_nodes = [item for item in items if item.kind == NODE_KIND]
-        of_pods = [item for item in items if item.kind == POD_KIND]
-        for item in of_nodes:
+        node_items = [item for item in items if item.kind == NODE_KIND]
+        pod_items = [item for item in items if item.kind == POD_KIND]
+        for item in node_items:
             with faults.collected(item.source):
-                node = node_of(item.content, item.place)
+                node = read_node(item.content, item.place)
                 if node.name in self.nodes:
                     raise InputError("repeats the name of an earlier node", item.place)
                 self.nodes[node.name] = node
@@ -159,10 +159,10 @@ class _DumpReading:
         if not self.nodes:
             raise InputError(f"holds no nodes; {MADE_BY}")
         pods: list[Pod] = []
-        for item in of_pods:
+        for item in pod_items:
             pod, n_faults = None, len(faults.skipped)
             with faults.collected(item.source):
-                pod = self._pod(item)
+                pod = self._read_pod(item)
             if pod is not None:
                 pods.append(pod)
             elif len(faults.skipped) > n_faults:
@@ -171,16 +171,16 @@ class _DumpReading:
         if not pods:
             fate = "holds no running or waiting pod" if self.seen else "holds no pods"
             raise InputError(f"{fate}; {MADE_BY}")
-        lost_nodes = unknown in self.lost or len(self.nodes) < len(of_nodes)
-        claimed = frozenset[str]().union(*(claimed_resources(item.content) for item in of_pods))
+        lost_nodes = unknown in self.lost or len(self.nodes) < len(node_items)
+        claimed = frozenset[str]().union(*(claimed_resources(item.content) for item in pod_items))
         return Dump(self.nodes, pods, self.users, lost_nodes, self.lost, claimed)
 
-    def _pod(self, item: ListedObject) -> Pod | None:
-        """Read a pod; None when it neither holds a node nor wants one."""
+    def _read_pod(self, item: ListedObject) -> Pod | None:
+        """Read a pod; None unless it is bound or pending."""
         place = item.place
         found = check_object(POD, item.content, place)
         metadata = found["metadata"]
-        # As everywhere in Kubernetes where no namespace is named.
+        # The API server uses this namespace where none is named.
         namespace = metadata.get("namespace")
         if namespace is None:
             namespace = "default"
@@ -190,7 +190,7 @@ class _DumpReading:
             raise InputError("repeats the name of an earlier pod", place)
         self.seen[namespace, name] = item.content
         if namespace in HOLDERS:
-            return None  # the pods that share its GPU count
+            return None  # the pods that share its GPU are counted instead
         labels = metadata.get("labels") or {}
         user = self.rule.user(namespace, labels)
         if self.rule.label in labels:
@@ -221,6 +221,7 @@ class _DumpReading:
         )
 
     def _note_lost(self, content: Mapping[str, Any]) -> None:
+        """Note the possible effects of a skipped pod; none if it has terminated or is gated."""
         metadata, spec, status = (
             part if isinstance(part := content.get(key), dict) else {}
             for key in ("metadata", "spec", "status")
@@ -231,20 +232,20 @@ class _DumpReading:
         if isinstance(namespace, str) and isinstance(name, str):
             first = self.seen.get((namespace, name))
             if first is not None and first is not content and first == content:
-                return  # the same object twice: the first of them was read
+                return  # a copy of an object that was read
         node = spec.get("nodeName")
         named = isinstance(node, str) and bool(node)
-        # Without the name of a node it waits, unless the name cannot be read.
-        waits_surely = bool(spec) and (node is None or node == "")
-        if waits_surely and (spec.get("schedulingGates") or metadata.get("deletionTimestamp")):
+        # A pod without `nodeName` is pending; one with an unreadable name may be bound.
+        is_pending = bool(spec) and (node is None or node == "")
+        if is_pending and (spec.get("schedulingGates") or metadata.get("deletionTimestamp")):
             return
         self.lost.append(
             LostPod(
                 self._user_of_lost(metadata),
                 str(node) if named else "",
-                holds=not waits_surely,
+                holds=not is_pending,
                 waits=not named,
-                repels=not waits_surely and (not spec or bool(spec.get("affinity"))),
+                repels=not is_pending and (not spec or bool(spec.get("affinity"))),
             )
         )
 
@@ -262,7 +263,7 @@ class _DumpReading:
         return user if user.isprintable() else ""
 
 
-def node_of(item: Mapping[str, Any], place: str) -> Node:
+def read_node(item: Mapping[str, Any], place: str) -> Node:
     found = check_object(NODE, item, place)
     metadata, status = found["metadata"], found.get("status") or {}
     key, amounts = "allocatable", status.get("allocatable")
@@ -345,22 +346,22 @@ def _flatten(
         return
     item = None
     with faults.collected(source):
-        item = _item(found, place, source, kind)
+        item = _read_item(found, place, source, kind)
     if item is not None:
         yield item
 
 
-def _item(found: object, place: str, source: str, kind: str) -> ListedObject | None:
+def _read_item(found: object, place: str, source: str, kind: str) -> ListedObject | None:
     if not isinstance(found, dict):
         raise InputError(f"must be a mapping, not {show(found)}", place)
     stated = found.get("kind")
     if stated is None:
-        stated = kind or _kind_of_shape(found)
+        stated = kind or _guess_kind(found)
     if not stated or not isinstance(stated, str):
         raise InputError(f"must be text, not {show(found.get('kind'))}", f"{place}.kind")
     if stated not in (NODE_KIND, POD_KIND):
         return None
-    return ListedObject(source, _named(place, stated, found), stated, found)
+    return ListedObject(source, _with_name(place, stated, found), stated, found)
 
 
 def _check_whole(found: Mapping[str, Any], place: str) -> None:
@@ -380,18 +381,19 @@ def _is_list(found: Mapping[str, Any]) -> bool:
     kind = found.get("kind")
     if kind in _LISTS:
         return True
-    of_some_kind = kind is None or (isinstance(kind, str) and kind.endswith("List"))
-    return of_some_kind and isinstance(found.get("items"), list)
+    may_be_list = kind is None or (isinstance(kind, str) and kind.endswith("List"))
+    return may_be_list and isinstance(found.get("items"), list)
 
 
 def _is_no_object(document: object) -> bool:
-    """Return whether a mapping is no Kubernetes object, such as a logged error."""
+    """Return whether a mapping is not a Kubernetes object, but for example a logged error."""
     if not isinstance(document, dict) or "kind" in document or _is_list(document):
         return False
-    return not _kind_of_shape(document)
+    return not _guess_kind(document)
 
 
-def _kind_of_shape(found: Mapping[str, Any]) -> str:
+def _guess_kind(found: Mapping[str, Any]) -> str:
+    """Return the kind of an object by its keys; empty if it is neither a node nor a pod."""
     spec, status = found.get("spec"), found.get("status")
     if isinstance(spec, dict) and isinstance(spec.get("containers"), list):
         return POD_KIND
@@ -400,7 +402,7 @@ def _kind_of_shape(found: Mapping[str, Any]) -> str:
     return ""
 
 
-def _named(place: str, kind: str, item: Mapping[str, Any]) -> str:
+def _with_name(place: str, kind: str, item: Mapping[str, Any]) -> str:
     """Add an item's name to its place, if it has one that can be shown."""
     metadata = item.get("metadata")
     names = metadata if isinstance(metadata, dict) else {}
@@ -415,9 +417,9 @@ def _named(place: str, kind: str, item: Mapping[str, Any]) -> str:
 
 
 def _load(path: str | Path) -> list[Any]:
-    """Parse all documents of a file, the empty ones left out."""
+    """Parse all documents of a file, except empty ones."""
     text = _decode(_read_content(path))
-    start = _first(text, 0)
+    start = _skip_blanks(text, 0)
     if start == len(text):
         raise InputError(f"is empty; {MADE_BY}")
     if text[start] in "{[":
@@ -430,25 +432,25 @@ def _load(path: str | Path) -> list[Any]:
 
 
 def _parse_json(text: str, start: int) -> list[Any]:
-    """Parse JSON values that follow one another, as of several commands or one on each line."""
+    """Parse JSON values one after the other, such as the output of several commands."""
     decoder, documents = json.JSONDecoder(), []
     try:
         while start < len(text):
             document, end = decoder.raw_decode(text, start)
             documents.append(document)
-            start = _first(text, end)
+            start = _skip_blanks(text, end)
     except (ValueError, RecursionError) as error:
         raise json_fault(error, f"; {MADE_BY}") from None
     return documents
 
 
-def _first(text: str, start: int) -> int:
+def _skip_blanks(text: str, start: int) -> int:
     blank = _BLANK.match(text, start)
     return blank.end() if blank else start
 
 
 def _decode(content: bytes) -> str:
-    """Decode UTF-8 or, as some shells write, UTF-16; a byte order mark is left out."""
+    """Decode UTF-8, or UTF-16 (written by some shells); drop a byte order mark."""
     try:
         return content.decode(json.detect_encoding(content)).removeprefix("\ufeff")
     except UnicodeDecodeError as error:

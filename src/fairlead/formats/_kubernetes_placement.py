@@ -26,13 +26,13 @@ from fairlead.model.quantity import show
 
 NAME_FIELD = "metadata.name"
 
-# The taint of a cordoned node, which pods may tolerate.
+# The taint of a cordoned node; pods may tolerate it.
 CORDONED: Taint = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 # Effects that keep pods away; others only discourage them.
 _FORBIDDING = frozenset(("NoSchedule", "NoExecute"))
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
-# Whole numbers in taints, which Kubernetes reads without leading zeros or a plus sign.
+# Whole numbers in taints: Kubernetes accepts neither leading zeros nor a plus sign.
 _DECIMAL = re.compile(r"0|-?[1-9][0-9]{0,18}")
 
 # Key, value and effect of a taint.
@@ -50,7 +50,7 @@ def forbidding_taints(spec: KubernetesNodeSpec) -> frozenset[TaintKey]:
 
 
 class NodeChoice:
-    """The G nodes by name, label and taint; `taints` has `forbidding_taints` of each node."""
+    """Finds the nodes open to a pod among G; `taints` has the `forbidding_taints` of each node."""
 
     def __init__(self, placement: NamedGroups, taints: Sequence[frozenset[TaintKey]]) -> None:
         self.placement = placement
@@ -62,7 +62,8 @@ class NodeChoice:
     def allowed(self, spec: PodSpec, place: str) -> BoolArray:
         """Return the nodes open to a pod, (G,) bool, read-only.
 
-        O(G): every part is computed once for all pods that share it.
+        O(G). Each condition is computed once for all pods that share it. Raises InputError for an
+        unknown operator or field.
         """
         affinity = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
             "requiredDuringSchedulingIgnoredDuringExecution"
@@ -91,7 +92,7 @@ class NodeChoice:
             found = self._known[key] = compute()
         return found
 
-    def _none(self) -> BoolArray:
+    def _no_node(self) -> BoolArray:
         return np.zeros(len(self._kind_of), dtype=bool)
 
     def _all(self, conditions: Sequence[BoolArray]) -> BoolArray:
@@ -113,23 +114,23 @@ class NodeChoice:
 
     def _selected(self, selector: NodeSelector, place: str) -> BoolArray:
         """Return the nodes that meet at least one term; without terms, none."""
-        selected = self._none()
+        selected = self._no_node()
         for k, term in enumerate(selector["nodeSelectorTerms"]):
-            selected |= self._of_term(term, f"{place}[{k}]")
+            selected |= self._meeting_term(term, f"{place}[{k}]")
         return selected
 
-    def _of_term(self, term: NodeSelectorTerm, place: str) -> BoolArray:
+    def _meeting_term(self, term: NodeSelectorTerm, place: str) -> BoolArray:
         """Return the nodes that meet all conditions; without conditions, none."""
         conditions = [
-            self._of_expression(requirement, f"{place}.matchExpressions[{k}]")
+            self._meeting_expression(requirement, f"{place}.matchExpressions[{k}]")
             for k, requirement in enumerate(term.get("matchExpressions") or ())
         ]
         for k, requirement in enumerate(term.get("matchFields") or ()):
             # Not cached: each pod of a daemon set names another node.
-            conditions.append(self._of_field(requirement, f"{place}.matchFields[{k}]"))
-        return self._all(conditions) if conditions else self._none()
+            conditions.append(self._meeting_field(requirement, f"{place}.matchFields[{k}]"))
+        return self._all(conditions) if conditions else self._no_node()
 
-    def _of_expression(self, requirement: Requirement, place: str) -> BoolArray:
+    def _meeting_expression(self, requirement: Requirement, place: str) -> BoolArray:
         return self._once(f"expression {requirement!r}", lambda: self._matching(requirement, place))
 
     def _matching(self, requirement: Requirement, place: str) -> BoolArray:
@@ -143,8 +144,8 @@ class NodeChoice:
         if operator == "NotIn":
             return ~self._with_label(key, values)
         if operator in ("Exists", "DoesNotExist"):
-            there = self._with_label(key, list(self.placement.by_label.get(key, ())))
-            return there if operator == "Exists" else ~there
+            labelled = self._with_label(key, list(self.placement.by_label.get(key, ())))
+            return labelled if operator == "Exists" else ~labelled
         if operator in ("Gt", "Lt"):
             if len(values) != 1 or not _WHOLE_NUMBER.fullmatch(values[0]):
                 found = show(values[0]) if len(values) == 1 else f"{len(values)} values"
@@ -161,7 +162,7 @@ class NodeChoice:
             f"{place}.operator",
         )
 
-    def _of_field(self, requirement: Requirement, place: str) -> BoolArray:
+    def _meeting_field(self, requirement: Requirement, place: str) -> BoolArray:
         if requirement["key"] != NAME_FIELD:
             raise InputError(
                 f"must be {NAME_FIELD}, not {show(requirement['key'])}", f"{place}.key"
@@ -170,13 +171,13 @@ class NodeChoice:
             raise InputError(
                 f"must be In or NotIn, not {show(requirement['operator'])}", f"{place}.operator"
             )
-        named = self._none()
+        named = self._no_node()
         index = self.placement.index
         named[[index[name] for name in requirement.get("values") or () if name in index]] = True
         return named if requirement["operator"] == "In" else ~named
 
     def _with_label(self, key: str, values: Sequence[str]) -> BoolArray:
-        labelled = self._none()
+        labelled = self._no_node()
         nodes_by_value = self.placement.by_label.get(key, {})
         for value in values:
             labelled[nodes_by_value.get(value, [])] = True
@@ -193,7 +194,7 @@ def _tolerates(toleration: Toleration, taint: TaintKey) -> bool:
     if operator == "Exists":
         return True
     if operator in ("Gt", "Lt"):
-        # Text that is no plain decimal number never matches, in the toleration or in the taint.
+        # Both values must be plain decimal numbers; other text never matches.
         if not (_DECIMAL.fullmatch(wanted) and _DECIMAL.fullmatch(value)):
             return False
         return int(value) > int(wanted) if operator == "Gt" else int(value) < int(wanted)

@@ -1,13 +1,13 @@
 """Effective requests of pods, by the rule of the Kubernetes scheduler, in whole units.
 
-A pod's effective request, of each resource, is the larger of its need while it runs (containers and
-sidecars together) and its need at any moment before (an init container together with the sidecars
-started before it); a request of the whole pod replaces that, and its overhead is added. Source:
+A pod's effective request of a resource is the larger of two: that of its containers and sidecars
+together, and that of any init container with the sidecars started before it. A pod-level request
+replaces it, and the pod's overhead is added. Source:
 Kubernetes documentation, "Effective Pod requests and limits" and "Assign Pod-level CPU and memory
-resources"; KEP-753 (sidecars), KEP-2837 (requests of whole pods).
+resources"; KEP-753 (sidecars), KEP-2837 (pod-level requests).
 
-A pod that takes a part of one GPU by KAI's annotations requests no GPU. KAI and Run:ai run a pod
-for each shared GPU, in a namespace of their own, which requests all of it. Sources: KAI scheduler,
+A pod that gets a part of one GPU by KAI's annotations requests no GPU. For each shared GPU, KAI and
+Run:ai run a pod in a namespace of their own that requests the whole GPU. Sources: KAI scheduler,
 "GPU Sharing"; Run:ai, "Fractions".
 
 Amounts are summed as whole nano-units, and a pod's sum is rounded up to the scheduler's units:
@@ -36,15 +36,15 @@ _NANO = 10**9
 _BYTES = ("memory", "ephemeral-storage")
 _HUGE_PAGES = "hugepages-"
 
-# Resources of a request of a whole pod; others are requested by its containers alone.
-_OF_WHOLE_PODS = ("cpu", "memory")
+# Resources that a pod-level request may name, besides huge pages.
+_POD_LEVEL = ("cpu", "memory")
 
 _NO_RESOURCES: ResourceRequirements = {}
 
-# The resource of which pods take parts, and the namespaces of pods that hold shared ones.
-SHARED_GPU = "nvidia.com/gpu"
+# The resource of which pods may take parts, and the namespaces of pods that hold shared GPUs.
+NVIDIA_GPU = "nvidia.com/gpu"
 HOLDERS = ("kai-resource-reservation", "runai-reservation")
-# Annotations that ask for a part of a GPU, and for one of each of several GPUs.
+# Annotations that request a part of a GPU, and the number of GPUs of which a part is requested.
 FRACTION = "gpu-fraction"
 GPU_PARTS = (FRACTION, "gpu-memory")
 SEVERAL = "gpu-fraction-num-devices"
@@ -60,35 +60,36 @@ def unit_of(resource: str) -> tuple[str, int]:
 
 
 def allocatable(quantities: Mapping[str, Any], place: str) -> dict[str, int]:
+    """Return the allocatable amounts of a node in whole units."""
     return _whole_units(_nanos(quantities, place))
 
 
 def effective_request(spec: PodSpec, place: str) -> dict[str, int]:
-    """Return the amounts that a pod takes of its node, in whole units, with 1 of ``pods``.
+    """Return the amounts that a pod takes on its node, in whole units, and 1 of ``pods``.
 
-    A container that states a limit and no request requests its limit. During a resize the requested
-    amounts count.
+    A container with a limit and no request requests its limit. While a pod is resized, its new
+    request counts.
     """
     running: Counter[str] = Counter()
     for k, container in enumerate(spec["containers"]):
-        running.update(_of_container(container, f"{place}.spec.containers[{k}]"))
+        running.update(_container_request(container, f"{place}.spec.containers[{k}]"))
     sidecars: Counter[str] = Counter()
     peak: Counter[str] = Counter()
     for k, container in enumerate(spec.get("initContainers") or ()):
-        asked = _of_container(container, f"{place}.spec.initContainers[{k}]")
+        request = _container_request(container, f"{place}.spec.initContainers[{k}]")
         if container.get("restartPolicy") == "Always":
-            sidecars.update(asked)
+            sidecars.update(request)
         else:
-            peak |= Counter(asked) + sidecars
+            peak |= Counter(request) + sidecars
     total = (running + sidecars) | peak
-    total.update(_of_whole_pod(spec, total, f"{place}.spec.resources"))
+    total.update(_pod_level_excess(spec, total, f"{place}.spec.resources"))
     total.update(_nanos(spec.get("overhead") or {}, f"{place}.spec.overhead"))
     total[PODS] = _NANO
     return _whole_units(total)
 
 
-def _of_whole_pod(spec: PodSpec, summed: Mapping[str, int], place: str) -> dict[str, int]:
-    """Return the excess of the request of a whole pod over that of its containers."""
+def _pod_level_excess(spec: PodSpec, summed: Mapping[str, int], place: str) -> dict[str, int]:
+    """Return the pod-level request minus `summed`, the request of the containers."""
     resources = spec.get("resources") or _NO_RESOURCES
     asked = _nanos(resources.get("requests") or {}, f"{place}.requests")
     for name, most in _nanos(resources.get("limits") or {}, f"{place}.limits").items():
@@ -98,11 +99,11 @@ def _of_whole_pod(spec: PodSpec, summed: Mapping[str, int], place: str) -> dict[
     return {
         name: amount - summed.get(name, 0)
         for name, amount in asked.items()
-        if name in _OF_WHOLE_PODS or name.startswith(_HUGE_PAGES)
+        if name in _POD_LEVEL or name.startswith(_HUGE_PAGES)
     }
 
 
-def _of_container(container: Container, place: str) -> dict[str, int]:
+def _container_request(container: Container, place: str) -> dict[str, int]:
     resources = container.get("resources") or _NO_RESOURCES
     limits = _nanos(resources.get("limits") or {}, f"{place}.resources.limits")
     return limits | _nanos(resources.get("requests") or {}, f"{place}.resources.requests")
@@ -142,12 +143,12 @@ def _whole_units(nanos: Mapping[str, int]) -> dict[str, int]:
 
 
 def gpu_part(annotations: Mapping[str, Any]) -> str:
-    """Return the annotation that asks for a part of a GPU, or nothing."""
+    """Return the annotation that requests a part of a GPU; empty without one."""
     return next((name for name in GPU_PARTS if name in annotations), "")
 
 
 def part_of_one_gpu(annotations: Mapping[str, Any], place: str) -> float:
-    """Return the part of one GPU that a pod takes; 0 for parts by memory or of several GPUs.
+    """Return the part of one GPU that a pod requests; 0 for parts by memory or of several GPUs.
 
     Raises InputError for a fraction that is not between 0 and 1.
     """

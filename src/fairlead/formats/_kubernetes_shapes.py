@@ -1,7 +1,8 @@
 """The parts of nodes and pods in a Kubernetes dump that state amounts and placement.
 
-pydantic checks the shape and drops the rest. Keys are those of the Kubernetes API, version ``v1``.
-Optional keys may also be null. Fields of type `Any` are only reported as not modelled.
+pydantic checks the shape and drops all other keys. Keys are those of the Kubernetes API, version
+``v1``. Optional keys may also be null. Values of type `Any` are not checked here: amounts and
+annotations are read elsewhere; most of the others are only reported as not modelled.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any, Required
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
-# Amounts by resource, as they are written.
+# Amounts by resource, as written in the file.
 Quantities = dict[str, Any]
 
 
@@ -29,7 +30,7 @@ class ResourceRequirements(TypedDict, total=False):
 
 
 class Container(TypedDict, total=False):
-    """A container; one of ``initContainers`` that always restarts is a sidecar."""
+    """A container; an init container with ``restartPolicy: Always`` is a sidecar."""
 
     resources: ResourceRequirements | None
     restartPolicy: str | None
@@ -59,7 +60,7 @@ class NodeSelectorTerm(TypedDict, total=False):
 
 
 class NodeSelector(TypedDict, total=False):
-    """Terms; one of them must hold."""
+    """Terms, of which at least one must hold."""
 
     nodeSelectorTerms: Required[list[NodeSelectorTerm]]
 

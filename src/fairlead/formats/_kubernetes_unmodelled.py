@@ -1,9 +1,9 @@
 """Constraints and amounts of pods that are not modelled, only reported.
 
-A waiting pod with one of these may be kept from a node that looks free, so an audit concludes
-nothing from it. Sources: Kubernetes documentation, "Assigning Pods to Nodes", "Pod Topology Spread
-Constraints", "Dynamic Resource Allocation", "Gang Scheduling"; KEP-5004 (extended resources by
-claims); KAI scheduler, "GPU Sharing"; HAMi, "Configuration"; the group annotations and labels of
+A pending pod with such a constraint may be kept from a node that looks free, so an audit concludes
+nothing from that pod. Sources: Kubernetes documentation, "Assigning Pods to Nodes", "Pod Topology
+Spread Constraints", "Dynamic Resource Allocation", "Gang Scheduling"; KEP-5004 (extended resources
+by claims); KAI scheduler, "GPU Sharing"; HAMi, "Configuration"; the group annotations and labels of
 Volcano, KAI, YuniKorn, Koordinator and the coscheduling plugin.
 """
 
@@ -16,8 +16,8 @@ from typing import Any
 from fairlead.formats._kubernetes_requests import GPU_PARTS, Amounts
 from fairlead.formats._kubernetes_shapes import PodSpec
 
-# Last parts of names of resources that HAMi's scheduler counts and no node lists.
-_DEVICE_PARTS = frozenset((
+# Resources, without the domain, that HAMi's scheduler counts and no node lists.
+_HAMI_RESOURCES = frozenset((
     "gpumem", "gpumem-percentage", "gpucores", "dcumem", "dcucores", "vcuda-core", "vcuda-memory",
     "vcore", "vmemory", "smlu.mim", "vmlu.memory", "vmlu.percentage", "priority",
 ))  # fmt: skip
@@ -29,8 +29,7 @@ _GPU_ANNOTATIONS = (
     "nvidia.com/use-gpuuuid",
     "nvidia.com/nouse-gpuuuid",
 )
-# Keys that put a pod into a group that a scheduler places as a whole, unless empty; fields of a pod
-# do that in Kubernetes 1.35 and later.
+# Fields (Kubernetes 1.35 and later), annotations and labels that put a pod into a gang, unless empty.
 _FIELDS = ("workloadRef", "schedulingGroup")
 _ANNOTATIONS = (
     "scheduling.k8s.io/group-name",
@@ -45,8 +44,8 @@ _LABELS = (
     "pod-group.scheduling.sigs.k8s.io",
     "pod-group.scheduling.sigs.k8s.io/name",
 )
-# Names of resources that are always allocated by a claim; the rest is a device class.
-_BY_CLASS = "deviceclass.resource.kubernetes.io/"
+# Prefix of resources that are always allocated by a claim; a device class follows.
+_DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _BINDING_VOLUMES = ("persistentVolumeClaim", "ephemeral")
 
@@ -54,7 +53,7 @@ _BINDING_VOLUMES = ("persistentVolumeClaim", "ephemeral")
 def unmodelled_constraint(
     spec: PodSpec, annotations: Mapping[str, Any], labels: Mapping[str, str]
 ) -> str:
-    """Name the first constraint on where a pod may run that is not modelled, or nothing."""
+    """Return the name of the first placement constraint that is not modelled; empty without one."""
     if spec.get("resourceClaims"):
         return "resourceClaims"
     affinity = spec.get("affinity") or {}
@@ -70,7 +69,9 @@ def unmodelled_constraint(
                 return f"a volume by {kind}"
     # The scheduler counts the host ports of sidecars, but not of other init containers.
     sidecars = [
-        one for one in spec.get("initContainers") or () if one.get("restartPolicy") == "Always"
+        container
+        for container in spec.get("initContainers") or ()
+        if container.get("restartPolicy") == "Always"
     ]
     for container in (*spec["containers"], *sidecars):
         if any(port.get("hostPort") for port in _mappings(container.get("ports"))):
@@ -90,19 +91,19 @@ def unmodelled_constraint(
 
 
 def claimed_resources(pod: Mapping[str, Any]) -> frozenset[str]:
-    """Return the extended resources that a pod, valid or not, holds or held by a claim."""
+    """Return the extended resources that a pod holds or held by a claim; the pod is unchecked."""
     status = pod.get("status")
     claim = status.get("extendedResourceClaimStatus") if isinstance(status, dict) else None
     mappings = _mappings(claim.get("requestMappings")) if isinstance(claim, dict) else []
-    return frozenset(str(one.get("resourceName")) for one in mappings)
+    return frozenset(str(mapping.get("resourceName")) for mapping in mappings)
 
 
 @dataclass
 class Repulsion:
     """The required anti-affinity of running pods, which keeps other pods away from them."""
 
-    # Each term once, by the namespace of the pods it keeps away ("" for any): its selector, and the
-    # first pod with it.
+    # By the namespace of the pods that are kept away ("" for any) and the selector as text: the
+    # selector, and the first pod with it.
     _against: dict[str, dict[str, tuple[object, str]]] = field(default_factory=dict)
 
     def add(self, spec: PodSpec, namespace: str, name: str) -> None:
@@ -116,7 +117,7 @@ class Repulsion:
                 terms.setdefault(repr(selector), (selector, f"{namespace}/{name}"))
 
     def keeps_away(self, namespace: str, labels: Mapping[str, str]) -> str:
-        """Name a running pod whose anti-affinity may be against a pod, or return nothing."""
+        """Return the name of a running pod that may keep a pod away; empty without one."""
         for against in ("", namespace):
             for selector, name in self._against.get(against, {}).values():
                 if _may_select(selector, labels):
@@ -125,7 +126,7 @@ class Repulsion:
 
 
 def _may_select(selector: object, labels: Mapping[str, str]) -> bool:
-    """Return whether a label selector may select these labels; no selector selects none."""
+    """Return whether a label selector may select labels; a missing selector selects no pod."""
     if not isinstance(selector, dict):
         return False
     wanted = selector.get("matchLabels")
@@ -133,9 +134,9 @@ def _may_select(selector: object, labels: Mapping[str, str]) -> bool:
         return False
     for condition in _mappings(selector.get("matchExpressions")):
         key, values = condition.get("key"), condition.get("values") or []
-        there = isinstance(key, str) and key in labels
-        among = there and isinstance(values, list) and labels[str(key)] in values
-        met = {"In": among, "NotIn": not among, "Exists": there, "DoesNotExist": not there}
+        exists = isinstance(key, str) and key in labels
+        is_in = exists and isinstance(values, list) and labels[str(key)] in values
+        met = {"In": is_in, "NotIn": not is_in, "Exists": exists, "DoesNotExist": not exists}
         if not met.get(str(condition.get("operator")), True):
             return False
     return True
@@ -146,20 +147,21 @@ def _terms(affinity: object) -> list[Mapping[str, Any]]:
 
 
 def _mappings(found: object) -> list[Mapping[str, Any]]:
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    """Return the mappings in a list; none for any other value."""
+    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
 
 def split_request(
     request: Amounts, listed: frozenset[str], claimed: frozenset[str]
 ) -> tuple[dict[str, int], dict[str, str]]:
-    """Split a request into its counted amounts and the uncounted resources with the reason.
+    """Split a request into counted amounts, and uncounted resources with the reason.
 
-    Not counted are parts of devices that no node lists, and resources allocated by claims.
+    Resources of HAMi that no node lists, and resources allocated by claims, are not counted.
     """
-    by_claim = claimed | {name for name in request if name.startswith(_BY_CLASS)}
-    apart = {
+    by_claim = claimed | {name for name in request if name.startswith(_DEVICE_CLASS)}
+    uncounted = {
         name: "by a resource claim" if name in by_claim else "which no node lists"
         for name in request
-        if name in by_claim or (name.partition("/")[2] in _DEVICE_PARTS and name not in listed)
+        if name in by_claim or (name.partition("/")[2] in _HAMI_RESOURCES and name not in listed)
     }
-    return {name: amount for name, amount in request.items() if name not in apart}, apart
+    return {name: amount for name, amount in request.items() if name not in uncounted}, uncounted

@@ -18,7 +18,7 @@ from fairlead.formats.file_faults import (
 from fairlead.model.cluster import BoolArray, Cluster, FloatArray
 from fairlead.model.quantity import show
 
-# A task that takes a whole server still fits after a conversion of units rounded up.
+# A task as large as a server must still fit after a conversion of units rounds its demand up.
 _ROUNDING = 1e-12
 
 
@@ -41,6 +41,8 @@ def _labels(given: Mapping[Any, Any], place: str) -> dict[str, str]:
 
 
 class NamedGroups:
+    """Groups of servers by name and by label, to read placement constraints and rates."""
+
     def __init__(self, groups: Sequence[str], labels: Sequence[Mapping[str, str]]) -> None:
         self.index = {name: g for g, name in enumerate(groups)}
         self.by_label: dict[str, dict[str, list[int]]] = {}
@@ -51,7 +53,8 @@ class NamedGroups:
     def eligible(self, constraint: object, place: str) -> BoolArray:
         """Return the groups that a constraint allows, (G,) bool.
 
-        It is a list of names of groups, or a mapping of labels that must all match.
+        A constraint is a list of names of groups, or a mapping of labels that must all match.
+        Raises InputError for any other value, ProblemError for an unknown group or label.
         """
         allowed = np.zeros(len(self.index), dtype=bool)
         if isinstance(constraint, list):
@@ -106,10 +109,11 @@ class NamedGroups:
 def find_unplaceable(
     cluster: Cluster, demand: FloatArray, eligible: BoolArray, rates: FloatArray | None
 ) -> dict[int, str]:
-    """Return the users without a server for one task, with the reason of each.
+    """Return the users whose task fits no server, with the reason.
 
-    Rates are (N, G), NaN in the rows of users without any. A user with rates needs a positive one,
-    whatever its demand, (N, R) per task. O(N (G + K R)) for K distinct capacities.
+    `demand` is (N, R) per task, `eligible` (N, G), `rates` (N, G) with NaN for users without rates.
+    A user with rates needs a positive rate on some group; its demand does not matter.
+    O(N (G + K R)) for K distinct capacities.
     """
     open_to = eligible & (cluster.count > 0)
     capacity, kind = np.unique(cluster.capacity, axis=0, return_inverse=True)

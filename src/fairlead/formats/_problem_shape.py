@@ -1,6 +1,6 @@
-"""The shape of a problem file: its keys, and the kind of each value.
+"""Check the shape of a problem file: its keys, and the type of each value.
 
-pydantic checks the shape; the meaning of the values (amounts, names of groups) is read elsewhere.
+Amounts, constraints and names of groups are read elsewhere; here they have the type `Any`.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _KEYS: dict[str, Mapping[str, object]] = {
 
 
 def check_shape(document: object) -> ProblemDocument:
-    """Check that plain values have the shape of a problem file; raise InputError otherwise."""
+    """Return plain values as a problem document; raise InputError for any other shape."""
     if not isinstance(document, dict):
         raise InputError(f"must be one mapping with servers and users, not {show(document)}")
     if "fairlead" not in document:
@@ -87,9 +87,9 @@ def check_shape(document: object) -> ProblemDocument:
         if what not in document:
             raise InputError(f"the key {what!r} is missing")
         if isinstance(document[what], list):
-            for row, found in enumerate(document[what]):
-                if isinstance(found, dict) and len(found) > len(_KEYS[what]):
-                    _check_keys(found, what, f"{what}[{row}].")
+            for number, row in enumerate(document[what]):
+                if isinstance(row, dict) and len(row) > len(_KEYS[what]):
+                    _check_keys(row, what, f"{what}[{number}].")
     try:
         return _DOCUMENT.validate_python(document)
     except ValidationError as error:
@@ -97,6 +97,7 @@ def check_shape(document: object) -> ProblemDocument:
 
 
 def check_version(version: object) -> None:
+    """Raise InputError for a format version other than `FORMAT_VERSION`."""
     if type(version) is not int or version != FORMAT_VERSION:
         raise InputError(
             f"unknown format version {show(version)}; this reader knows {FORMAT_VERSION}",
@@ -105,7 +106,7 @@ def check_version(version: object) -> None:
 
 
 def _check_keys(mapping: Mapping[Any, Any], what: str, prefix: str) -> None:
-    """Refuse the first unknown key (pydantic would describe every one of a million)."""
+    """Refuse the first unknown key; pydantic would report each of possibly a million keys."""
     for key in mapping:
         if key not in _KEYS[what]:
             raise InputError(
@@ -114,7 +115,10 @@ def _check_keys(mapping: Mapping[Any, Any], what: str, prefix: str) -> None:
 
 
 def _first_fault(error: ValidationError) -> InputError:
-    """Turn the first of pydantic's faults into one line; an unknown key explains a missing one."""
+    """Return one of pydantic's errors as one line.
+
+    An unknown key comes first: it may be the misspelled form of a missing one.
+    """
     faults = error.errors(include_url=False, include_context=False)
     unknown = [fault for fault in faults if fault["type"] == "extra_forbidden"]
     fault = (unknown or faults)[0]

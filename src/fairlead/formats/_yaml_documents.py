@@ -1,8 +1,7 @@
 """Parse YAML 1.2 into plain values.
 
 ``yes``, ``no``, ``on``, ``off`` and dates are text, ``1e3`` is a number, and JSON is a subset. A
-key that appears twice is an error. Nesting and the expansion of aliases are bounded before the text
-is parsed.
+key that appears twice is an error. Nesting and the expansion of aliases are bounded.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import yaml_rs
 from fairlead.errors import InputError
 from fairlead.formats.documents import check_characters, repeated_key
 
-# The parser recurses once for each level of block nesting, and each level takes a column.
+# The parser recurses for each level of block nesting, and each level is at least a column deep.
 _DEEPEST_INDENT = 200
 _TOO_DEEP = re.compile(
     rf"^(?:[ \t]{{{_DEEPEST_INDENT}}}[ \t]*+[^ \t\r\n#]"
@@ -23,7 +22,7 @@ _TOO_DEEP = re.compile(
     re.MULTILINE,
 )
 
-# Every alias copies its value, which is no longer than the file.
+# Every alias copies its value, which may be as long as the file.
 _ALIAS_BUDGET = 2**28
 _MOST_ALIASED = 100_000
 
@@ -53,12 +52,12 @@ def parse_yaml_documents(text: str) -> list[Any]:
         raise InputError("has a mapping or a list as the key of a mapping") from None
     except ValueError:
         raise InputError("holds a whole number of thousands of digits") from None
-    # The parser returns several documents as it returns a list.
+    # The parser returns several documents as a list too.
     return document if isinstance(document, list) and _holds_several(text) else [document]
 
 
 def _holds_several(text: str) -> bool:
-    """Return whether text that YAML reads as a list is several documents instead of one list."""
+    """Return whether text that the parser returns as a list is several documents."""
     marks, begun, ended = 0, False, False
     for line in text.splitlines():
         mark, rest = line[:3], line[3:].strip()
@@ -89,13 +88,13 @@ def _load_yaml(
 
 
 def _explain(message: str, text: str) -> InputError:
-    """Turn the parser's message of several lines into one with place and fault."""
+    """Turn the parser's message of several lines into one line with place and fault."""
     repeated = re.match(r"duplicate mapping key: (.*)", message, re.DOTALL)
     if repeated:
         policy = yaml_rs.DuplicateKeyPolicy
         try:
             first, last = _load_yaml(text, policy.FirstWins), _load_yaml(text, policy.LastWins)
-        except (TypeError, ValueError):  # another fault follows
+        except (TypeError, ValueError):  # the text has another error further on
             first = last = None
         return repeated_key(repeated[1].strip("'\""), first, last)
     if message.startswith("alias"):

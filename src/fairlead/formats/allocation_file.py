@@ -1,14 +1,14 @@
-"""Allocation files: the tasks that users have on the servers of a problem.
+"""Read allocation files: the tasks that users hold on the servers of a problem.
 
-The layout is that of ``allocate --json`` and ``fill --json``, but little of it is needed::
+The layout is that of ``allocate --json`` and ``fill --json``; these keys suffice::
 
     {"users": [{"name": "ana", "servers": {"big": 3, "old": 0.5}}]}
 
-Where tasks of a user are of several shapes, amounts stand in place of tasks::
+Where tasks of a user have several shapes, amounts of resources replace tasks::
 
     {"users": [{"name": "ana", "amounts": {"big": {"cpu": 12, "memory": 40}}}]}
 
-Other programs write these files too: further keys are ignored.
+Unknown keys are ignored, as other programs write these files too.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ WAITING_UNKNOWN = (
     "the file lists what users hold and not which tasks wait, so whether one of these would fit "
     "is not known"
 )
-# The only group of mechanisms that see all servers as one pool.
+# The name of the only group in answers of mechanisms that treat all servers as one pool.
 POOL = "pool"
 
 # Tasks in a file were rounded when they were written.
 _ROUNDING = 1e-6
 _SAME_WEIGHT = 1e-9
 
-# Keys of an allocation that was filled task by task.
+# Keys that only ``fill --json`` writes.
 _FILLING_KEYS = frozenset(("trials", "criterion", "select"))
 
 
@@ -61,7 +61,7 @@ def read_allocation(
     lenient: bool = False,
     whole_tasks: bool | None = None,
 ) -> Holdings:
-    """Read the holdings of users from a file in the layout of an allocation.
+    """Read the tasks or amounts that users hold from an allocation file.
 
     Parameters
     ----------
@@ -70,41 +70,41 @@ def read_allocation(
     problem : Problem
         Users that the file does not name hold nothing.
     lenient : bool
-        List users at fault in `Holdings.skipped` instead of refusing the file. Faults of the whole
-        file are still raised.
+        Skip malformed rows of users and list them in `Holdings.skipped`, instead of refusing the
+        file. Errors of the whole file are still raised.
     whole_tasks : bool, optional
-        Whether tasks are indivisible. When absent the file decides by its key ``whole_tasks``;
-        without that they are in allocations of ``fill``, and in files with amounts.
+        Whether tasks are indivisible. When absent, the file's key ``whole_tasks`` decides; without
+        the key, tasks are indivisible in answers of ``fill`` and in files with amounts.
 
     Returns
     -------
     Holdings
-        ``tasks`` of (N, G), in the problem's order. Of `Problem.pooled` where the file names no
-        group but ``pool`` and the problem has no such group. Users with ``amounts`` count with
-        tasks by the resource of which their task takes the largest share of the cluster. What such
-        a file leaves open, or a lenient reading skips, is in `Holdings.doubts`.
+        ``tasks`` is (N, G), in the problem's order. The problem is `Problem.pooled` where the file
+        names only the group ``pool`` and the problem has no such group. ``amounts`` are converted
+        to tasks by the user's dominant resource. `Holdings.doubts` lists facts that skipped rows or
+        the file leave unknown.
 
     Raises
     ------
     InputError
-        For a file that cannot be read, is not laid out like an allocation or belongs to another
-        problem; for an unknown or repeated user, an unknown group, a malformed amount, tasks that
-        contradict those by group, more tasks than the user has, or more on a group than it could
-        run there alone. Names the file, the key path and the fault.
+        For a file that cannot be read, has another layout or belongs to another problem; for an
+        unknown or repeated user, an unknown group, a malformed amount, a total that differs from
+        the sum over groups, more tasks than the user has, or more than its group can run. Names the
+        file, the key path and the fault.
 
     Notes
     -----
-    Forbidden groups and overused ones are left to an audit. Tasks may differ by 1e-6 of themselves,
-    weights by 1e-9. Cost O(rows + N G).
+    An audit, not this function, finds tasks on forbidden groups, and groups that several users
+    overuse. Numbers of tasks may differ by a relative 1e-6, weights by 1e-9. Cost O(rows + N G).
     """
     try:
         document = _check_layout(read_document(path))
         rows = document["users"]
-        shared, groups = _shared_servers(rows, problem)
+        shared, groups = _problem_of_groups(rows, problem)
         reading = _Reading(shared, groups, RowFaults(lenient), rows)
-        for row, source in enumerate(rows):
+        for number, row in enumerate(rows):
             with reading.faults.collected():
-                reading.add_row(source, f"users[{row}]")
+                reading.add_row(row, f"users[{number}]")
         if reading.other_problem is not None:
             raise reading.other_problem
         reading.faults.refuse_if_none_left(len(reading.row_of))
@@ -125,7 +125,7 @@ def read_allocation(
 
 
 class _Reading:
-    """Holdings on whole groups, filled row by row; `row_of` maps users to their rows."""
+    """Collects the holdings of users on groups, row by row."""
 
     def __init__(
         self,
@@ -143,28 +143,29 @@ class _Reading:
         self.amounts: FloatArray | None = None  # (N, G, R), if any row has amounts
         if any(isinstance(row, dict) and "amounts" in row for row in rows):
             self.amounts = np.zeros((*self.tasks.shape, problem.n_resources))
-        self.row_of: dict[int, str] = {}
-        self.is_named = np.zeros(problem.n_users, dtype=bool)  # by any row, also a skipped one
-        self.repeated = np.zeros(problem.n_users, dtype=bool)  # users of several rows
-        self.other_problem: InputError | None = None  # the fault that shows that it is another one
+        self.row_of: dict[int, str] = {}  # key path of the row of each user that was read
+        self.is_named = np.zeros(problem.n_users, dtype=bool)  # (N,): by any row, also a skipped one
+        self.repeated = np.zeros(problem.n_users, dtype=bool)  # (N,): users with several rows
+        self.other_problem: InputError | None = None  # a row's weight is not that of the problem
 
     def add_row(self, row: object, place: str) -> None:
+        """Check a user's row and store its holdings; raise InputError for a malformed row."""
         if not isinstance(row, dict):
             raise InputError(f"must be a mapping, not {show(row)}", place)
-        n = self._user(row, place)
+        n = self._find_user(row, place)
         if "weight" in row:
-            self._check_weight(_amount(row["weight"], f"{place}.weight"), n, place)
+            self._check_weight(_non_negative(row["weight"], f"{place}.weight"), n, place)
         if "amounts" in row and "servers" in row:
             raise InputError("has both servers, in tasks, and amounts", place)
         amounts: dict[int, FloatArray] = {}
         if "amounts" in row:
             amounts = self._held_amounts(row["amounts"], f"{place}.amounts")
-            held = {g: self._in_tasks(n, amounts[g], f"{place}.amounts") for g in amounts}
+            held = {g: self._to_tasks(n, amounts[g], f"{place}.amounts") for g in amounts}
         else:
             held = self._held_tasks(row, n, place)
         total = math.fsum(held.values())
         if "tasks" in row:
-            stated = _amount(row["tasks"], f"{place}.tasks")
+            stated = _non_negative(row["tasks"], f"{place}.tasks")
             if abs(stated - total) > _ROUNDING * max(stated, total):
                 raise InputError(
                     f"says {stated:.12g} where servers hold {total:.12g}", f"{place}.tasks"
@@ -192,7 +193,7 @@ class _Reading:
             raise self.other_problem
 
     def doubts(self) -> Doubts | None:
-        """Return what skipped rows, or amounts without the waiting tasks, leave open."""
+        """Return the facts left unknown by skipped rows, or by amounts without waiting tasks."""
         skipped = bool(self.faults.skipped)
         if not skipped and (self.amounts is None or self._all_run(self.amounts)):
             return None
@@ -209,14 +210,14 @@ class _Reading:
         )
 
     def _all_run(self, amounts: FloatArray) -> bool:
-        """Return whether each user holds what all its tasks ask for, so that none waits."""
+        """Return whether each user holds the demand of all its tasks, so that no task waits."""
         demand = self.problem.demand
         with np.errstate(invalid="ignore"):  # of a resource that unlimited tasks do not take
             wanted = self.problem.task_limit[:, None] * demand
         lacks = (amounts.sum(axis=1) < wanted * (1 - _ROUNDING)) & (demand > 0)
         return not lacks.any()
 
-    def _user(self, row: Mapping[Any, Any], place: str) -> int:
+    def _find_user(self, row: Mapping[Any, Any], place: str) -> int:
         if "name" not in row:
             raise InputError("the key 'name' is missing", place)
         name = row["name"]
@@ -240,34 +241,36 @@ class _Reading:
             raise InputError("the key 'servers' is missing", place)
         held: dict[int, float] = {}
         for g, value, here in self._by_group(row["servers"], "tasks", f"{place}.servers"):
-            tasks = _amount(value, here)
+            tasks = _non_negative(value, here)
             if tasks > self.problem.unconstrained_gamma[n, g] * (1 + _ROUNDING):
-                raise ProblemError(self._too_many(tasks, n, g), here)
+                raise ProblemError(self._describe_excess(tasks, n, g), here)
             held[g] = tasks
         return held
 
-    def _held_amounts(self, rows: object, place: str) -> dict[int, FloatArray]:
+    def _held_amounts(self, by_group: object, place: str) -> dict[int, FloatArray]:
         """Return (R,) amounts by group."""
         held: dict[int, FloatArray] = {}
-        for g, row, here in self._by_group(rows, "amounts", place):
-            if not isinstance(row, dict):
-                raise InputError(f"must be a mapping of amounts, not {show(row)}", here)
+        for g, by_resource, here in self._by_group(by_group, "amounts", place):
+            if not isinstance(by_resource, dict):
+                raise InputError(f"must be a mapping of amounts, not {show(by_resource)}", here)
             amounts = np.zeros(self.problem.n_resources)
-            for name, value in keyed_by_text(row, here).items():
+            for name, value in keyed_by_text(by_resource, here).items():
                 if name not in self.resources:
                     raise InputError(
                         f"no resource is named {show(name)}{self._hint(name, self.resources)}",
                         f"{here}.{short(name)}",
                     )
-                amounts[self.resources[name]] = _amount(value, f"{here}.{short(name)}")
+                amounts[self.resources[name]] = _non_negative(value, f"{here}.{short(name)}")
             held[g] = amounts
         return held
 
-    def _by_group(self, rows: object, of: str, place: str) -> Iterator[tuple[int, object, str]]:
-        """Yield the group, value and place of each entry of a mapping by group."""
-        if not isinstance(rows, dict):
-            raise InputError(f"must be a mapping of groups to {of}, not {show(rows)}", place)
-        for name, value in keyed_by_text(rows, place).items():
+    def _by_group(
+        self, mapping: object, values: str, place: str
+    ) -> Iterator[tuple[int, object, str]]:
+        """Yield the group, value and key path of each entry; errors call the values `values`."""
+        if not isinstance(mapping, dict):
+            raise InputError(f"must be a mapping of groups to {values}, not {show(mapping)}", place)
+        for name, value in keyed_by_text(mapping, place).items():
             here = f"{place}.{short(name)}"
             if name not in self.groups:
                 raise InputError(
@@ -275,31 +278,31 @@ class _Reading:
                 )
             yield self.groups[name], value, here
 
-    def _in_tasks(self, n: int, amounts: FloatArray, place: str) -> float:
-        """Return how many of a user's tasks amounts are, by its dominant resource."""
+    def _to_tasks(self, n: int, amounts: FloatArray, place: str) -> float:
+        """Convert amounts to a number of the user's tasks, by its dominant resource."""
         share = self.problem.task_shares[n]
         if not share.any():
             raise InputError(f"user {show(self.problem.users.names[n])} demands no resource", place)
         r = first_largest(share)
         return float(amounts[r] / self.problem.demand[n, r])
 
-    def _too_many(self, tasks: float, n: int, g: int) -> str:
-        """Describe what tasks on a group need, and its capacity."""
+    def _describe_excess(self, tasks: float, n: int, g: int) -> str:
+        """Return the error for tasks that need more than the capacity of their group."""
         problem = self.problem
         if problem.users.rates is not None and not np.isnan(problem.users.rates[n, g]):
-            most = problem.unconstrained_gamma[n, g]
-            return f"{tasks:.12g} tasks, where its rate allows {most:.12g}"
-        needed, there = tasks * problem.demand[n], problem.group_capacity[g]
-        scarce = np.divide(there, needed, out=np.full(len(needed), np.inf), where=needed > 0)
-        r = first_smallest(scarce)
+            allowed = problem.unconstrained_gamma[n, g]
+            return f"{tasks:.12g} tasks, where its rate allows {allowed:.12g}"
+        needed, capacity = tasks * problem.demand[n], problem.group_capacity[g]
+        ratio = np.divide(capacity, needed, out=np.full(len(needed), np.inf), where=needed > 0)
+        r = first_smallest(ratio)
         unit = f" {problem.cluster.units[r]}" if problem.cluster.units[r] else ""
         return (
             f"{tasks:.12g} tasks need {needed[r]:.12g}{unit} of {problem.cluster.resources[r]}, "
-            f"and the group has {there[r]:.12g}{unit}"
+            f"and the group has {capacity[r]:.12g}{unit}"
         )
 
     def _hint(self, name: str, known: Mapping[str, int]) -> str:
-        # A file may hold a hundred thousand faults, and a search takes milliseconds.
+        # A lenient reading may meet 100,000 unknown names, and a search for a near one takes ms.
         return "" if self.faults.lenient else did_you_mean(name, known)
 
 
@@ -327,8 +330,10 @@ def _check_layout(document: object) -> dict[str, Any]:
     return document
 
 
-def _shared_servers(rows: Sequence[object], problem: Problem) -> tuple[Problem, Mapping[str, int]]:
-    """Return the problem, or its pool where the file names a pool, and its groups by name."""
+def _problem_of_groups(
+    rows: Sequence[object], problem: Problem
+) -> tuple[Problem, Mapping[str, int]]:
+    """Return the problem, or its pool if the file names only `POOL`, and its groups by name."""
     groups = {name: g for g, name in enumerate(problem.cluster.groups)}
     named = set[object]()
     for row in rows:
@@ -341,10 +346,10 @@ def _shared_servers(rows: Sequence[object], problem: Problem) -> tuple[Problem, 
     return problem, groups
 
 
-def _amount(value: object, place: str) -> float:
-    """Read an amount of tasks from 0."""
+def _non_negative(value: object, place: str) -> float:
+    """Read a number of at least 0: tasks, an amount or a weight."""
     if isinstance(value, float) and abs(value) <= 1 / LARGEST_AMOUNT:
-        return 0.0  # the rest of a rounded difference
+        return 0.0  # a rounding error of a difference
     number = number_at(value, place)
     if number < 0:
         raise ProblemError(f"must not be negative, not {show(value)}", place)

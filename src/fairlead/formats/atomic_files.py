@@ -1,4 +1,4 @@
-"""Write files and folders whole or not at all."""
+"""Write files and folders completely or not at all."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from fairlead.errors import InputError
 
 @contextmanager
 def replaced_file(path: Path) -> Iterator[Path]:
-    """Yield a draft to write, which replaces the file and keeps its mode if all went well.
+    """Yield the path of a draft, which replaces the file and keeps its mode if the block succeeds.
 
-    Raises InputError when nothing can be written there; an older file then stays.
+    Raises InputError when the file cannot be written; an existing file then stays.
     """
-    target = Path(os.path.realpath(path))  # unlike `resolve`, it takes a link to itself
+    target = Path(os.path.realpath(path))  # `resolve` would fail for a link to itself
     draft = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         with writing_faults(path):
@@ -31,10 +31,10 @@ def replaced_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def replaced_folder(path: Path, marker: str) -> Iterator[Path]:
-    """Yield an empty folder to fill, which replaces the folder if all went well.
+    """Yield an empty folder to fill, which replaces the folder if the block succeeds.
 
-    Raises InputError when the path is a file, cannot be written, or is a folder that is not empty
-    and lacks a file `marker`: no folder of another kind is ever replaced.
+    Raises InputError when the path is a file or cannot be written. Raises it also for a folder that
+    is not empty and has no file `marker`, so that no foreign folder is replaced.
     """
     if path.exists() and not path.is_dir():
         raise InputError("is a file, not a folder", "", str(path))
@@ -71,9 +71,9 @@ def writing_faults(path: Path) -> Iterator[None]:
 
 
 def check_writable(path: Path, source: str = "-", what: str = "problem file") -> None:
-    """Raise InputError for a path that cannot be written, before any work is done for it.
+    """Raise InputError for an output path that cannot be written, before the work starts.
 
-    `source` is the file that is read (a `what`), or its folder; the output must not replace it.
+    `source` is the input, a file or folder that errors call `what`; the output must not replace it.
     """
     folder = path.parent
     if path.is_dir():
@@ -91,15 +91,15 @@ def check_writable(path: Path, source: str = "-", what: str = "problem file") ->
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text to a file, all of it or nothing; raise InputError when that cannot be done.
+    """Write text to a file, completely or not at all; raise InputError when it cannot be written.
 
-    A link is followed; a device or a pipe takes the text itself; a file that is replaced keeps its
-    mode. Lone surrogates become question marks.
+    Links are followed, a device or pipe is written directly, and an existing file keeps its mode.
+    Lone surrogates become question marks.
     """
     content = text.encode("utf-8", "replace")
     if path.exists() and not path.is_file():
         with writing_faults(path):
-            path.write_bytes(content)  # to replace it would remove it
+            path.write_bytes(content)  # a draft would replace the device by a file
         return
     with replaced_file(path) as draft, draft.open("xb") as file:
         file.write(content)

@@ -1,7 +1,7 @@
 """Parse YAML or JSON files into plain values; raise InputError for any other content.
 
-A key that appears twice is an error in both. The cost of a file is bounded before it is parsed: by
-size and entries, and for YAML more (`fairlead.formats._yaml_documents`).
+A key that appears twice in a mapping is an error. Size and number of entries are bounded before a
+file is parsed, and for YAML nesting and aliases (`fairlead.formats._yaml_documents`).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ STANDARD_INPUT = "-"
 LARGEST_FILE = 32 * 2**20
 MOST_ENTRIES = 1_500_000
 
-# Forms of a file that are not text in UTF-8, by first bytes, and the remedy.
-_OTHER_FORMS = {
+# Files that are not UTF-8 text: the first bytes, and the error with its remedy.
+_NOT_TEXT = {
     b"\x1f\x8b": "is compressed by gzip; decompress it first",
     b"BZh": "is compressed by bzip2; decompress it first",
     b"\xfd7zXZ\0": "is compressed by xz; decompress it first",
@@ -51,8 +51,8 @@ def read_document(path: str | Path) -> Any:
     Parameters
     ----------
     path : str or Path
-        A file, or ``-`` for standard input. A name that ends in ``.json`` must hold JSON; anything
-        else is YAML (which includes JSON).
+        A file, or ``-`` for standard input. A file whose name ends in ``.json`` must be JSON; any
+        other is YAML (which includes JSON).
 
     Raises
     ------
@@ -62,7 +62,7 @@ def read_document(path: str | Path) -> Any:
 
     Notes
     -----
-    At worst some seconds and some hundred MB, whatever the source.
+    Any source takes at most some seconds and some hundred MB.
     """
     content = read_bytes(path, LARGEST_FILE)
     if len(content) > LARGEST_FILE:
@@ -78,7 +78,7 @@ def read_document(path: str | Path) -> Any:
     if str(path).lower().endswith(".json"):
         return parse_json(text)
     if text.lstrip()[:1] == "{":
-        # Tabs after a colon, say, are JSON but not YAML.
+        # JSON is not always YAML: it allows, for example, tabs after a colon.
         try:
             return parse_json(text)
         except _NotJsonError:
@@ -93,11 +93,11 @@ class _NotJsonError(InputError):
 
 
 class _RepeatedKeyError(InputError):
-    """A key that appears twice in one JSON mapping; it is the fault."""
+    """A key that appears twice in one JSON mapping; `fault` is the key."""
 
 
 def read_bytes(path: str | Path, most: int) -> bytes:
-    """Return the first bytes of a file or of standard input: one more than `most`, if there are."""
+    """Return at most the first `most` + 1 bytes of a file or of standard input."""
     try:
         if str(path) == STANDARD_INPUT:
             return sys.stdin.buffer.read(most + 1)
@@ -114,8 +114,8 @@ def read_bytes(path: str | Path, most: int) -> bytes:
 
 
 def _decode(content: bytes) -> str:
-    for magic, fault in _OTHER_FORMS.items():
-        # Plain text may begin with BZh.
+    for magic, fault in _NOT_TEXT.items():
+        # Plain text may also begin with BZh.
         if content.startswith(magic) and (magic != b"BZh" or content[4:10] == _BZIP2_BLOCK):
             raise InputError(fault)
     try:
@@ -151,7 +151,7 @@ def parse_json(text: str) -> Any:
 
 
 def json_fault(error: Exception, remedy: str = "") -> InputError:
-    """Return the fault of text that the decoder of JSON refused."""
+    """Return the InputError for text that the JSON decoder refused."""
     if isinstance(error, json.JSONDecodeError):
         fault = f"is not JSON: {error.msg[:1].lower()}{error.msg[1:]}{remedy}"
         return _NotJsonError(fault, f"line {error.lineno}, column {error.colno}")
@@ -172,9 +172,10 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _place_of_repeat(key: str, first: Any, last: Any, place: str = "") -> str:
-    """Find the key that appears twice, given the values of the text by its first and last values.
+    """Return the key path of a repeated key; empty where both of its values are equal.
 
-    The parsers do not name the place. Where the two values are equal it stays empty.
+    The parsers do not name the place. So the text is parsed twice, into `first` with the first
+    value of repeated keys and into `last` with the last value, and the results are compared.
     """
     if first == last:
         return ""
@@ -193,7 +194,7 @@ def _place_of_repeat(key: str, first: Any, last: Any, place: str = "") -> str:
 
 
 def repeated_key(key: str, first: Any, last: Any) -> InputError:
-    """Return the error for a key that appears twice, given the text's values by each of the two."""
+    """Return the error for a repeated key, with its path (see `_place_of_repeat`)."""
     return InputError(
         f"the key {show(key)} appears twice in one mapping", _place_of_repeat(key, first, last)
     )

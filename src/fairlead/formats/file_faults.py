@@ -1,4 +1,4 @@
-"""Names, key paths and faults of files that users write."""
+"""Check names and values of files that users write, and name key paths in errors."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
 
 
 def is_name(value: object) -> TypeGuard[str | int]:
-    """Return whether a value may be a name: ``name: 7`` is the name ``"7"``.
+    """Return whether a value is text or a whole number: ``name: 7`` is the name ``"7"``.
 
-    Other numbers and ``true`` are refused, since ``1.10`` would become ``1.1``.
+    ``true`` and other numbers are no names, since ``1.10`` would become ``1.1``.
     """
     return isinstance(value, str | int) and not isinstance(value, bool)
 
@@ -55,7 +55,7 @@ def text_of(name: str | int, place: str) -> str:
 
 
 def keyed_by_text(mapping: Mapping[Any, Any], place: str) -> dict[str, Any]:
-    """Return a mapping with its keys as text; refuse keys that are no names, and ``1`` and "1"."""
+    """Return a mapping with its keys as text; refuse keys that are no names, or equal as text."""
     named: dict[str, Any] = {}
     for key, value in mapping.items():
         if not is_name(key):
@@ -68,7 +68,7 @@ def keyed_by_text(mapping: Mapping[Any, Any], place: str) -> dict[str, Any]:
 
 
 def number_at(value: object, place: str, expected: str = "a number") -> float:
-    """Read a number; its fault names the place."""
+    """Read a number; raise ProblemError with its key path for any other value."""
     try:
         return read_number(value, expected)
     except ProblemError as error:
@@ -76,7 +76,7 @@ def number_at(value: object, place: str, expected: str = "a number") -> float:
 
 
 def short(key: object) -> str:
-    """Return a key as a part of a key path, on one line and not too long."""
+    """Return a key as a part of a key path, on one line of at most some 80 characters."""
     text = str(key) if isinstance(key, str) else show(key)
     return text if text.isprintable() and len(text) <= 80 else show(text)
 
@@ -93,7 +93,7 @@ def key_path(location: Sequence[str | int], start: str = "") -> str:
 
 
 def check_object(shape: TypeAdapter[Shape], item: object, place: str) -> Shape:
-    """Check a plain object against its shape, and keep only the keys of the shape."""
+    """Return a plain object with only the keys of its shape; raise InputError for another shape."""
     try:
         return shape.validate_python(item, strict=True)
     except ValidationError as error:
@@ -107,7 +107,7 @@ def check_object(shape: TypeAdapter[Shape], item: object, place: str) -> Shape:
 
 
 class RowFaults:
-    """Faults of single rows: raised, or with `lenient` collected in `skipped`, a line each."""
+    """Handles errors of single rows: raises them, or if lenient collects them in `skipped`."""
 
     def __init__(self, lenient: bool) -> None:
         self.lenient = lenient
@@ -115,9 +115,9 @@ class RowFaults:
 
     @contextmanager
     def collected(self, source: str = "") -> Iterator[None]:
-        """Raise the fault of the row that the block reads, or skip the row if lenient.
+        """Raise an InputError of the block, which reads one row; if lenient, note it instead.
 
-        `source` names the file of the row, where there are several.
+        `source` is the file of the row, where there are several.
         """
         try:
             yield

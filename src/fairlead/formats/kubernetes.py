@@ -1,9 +1,9 @@
 """Read the holdings of a Kubernetes cluster: namespaces or labels as users, nodes as groups.
 
-A namespace has pods of many shapes, a user has tasks of one. So a user's task is the mean of its
-pods that hold a node or wait for one; the amounts that its pods hold are kept beside that.
+A namespace has pods of many shapes, a user has tasks of one. So a user's task is the mean request
+of its bound and pending pods; the requests of its bound pods are kept as well.
 Not modelled: affinity between pods, topology spread, volumes, priorities and preemption, quotas,
-dynamic resource allocation, parts of GPUs by memory, and use of pods beyond their requests.
+dynamic resource allocation, parts of GPUs by memory, and use beyond requests.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from fairlead.errors import InputError, ProblemError
 from fairlead.formats._kubernetes_census import Census, take_census
 from fairlead.formats._kubernetes_objects import BY_NAMESPACE, Dump, UserRule, read_dump
-from fairlead.formats._kubernetes_requests import SHARED_GPU
+from fairlead.formats._kubernetes_requests import NVIDIA_GPU
 from fairlead.formats.documents import source_name
 from fairlead.formats.file_faults import RowFaults, did_you_mean, number_at
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
@@ -26,7 +26,7 @@ from fairlead.model.quantity import MOST_DEVICES, show
 from fairlead.model.ties import first_largest_of_rows
 
 _EQUAL_WEIGHTS: Mapping[str, float] = {}
-_LEAST_PART = 1e-6  # of a GPU
+_LEAST_PART = 1e-6  # of a GPU: the grain of requests for parts
 
 
 def read_kubernetes(
@@ -38,7 +38,7 @@ def read_kubernetes(
     ignore: Collection[str] = (),
     user_from: str = BY_NAMESPACE,
 ) -> Holdings:
-    """Read the holdings of users from a dump of a Kubernetes cluster.
+    """Read what users hold from a dump of the nodes and pods of a Kubernetes cluster.
 
     Parameters
     ----------
@@ -48,12 +48,13 @@ def read_kubernetes(
         documents one after the other, and gzipped files are read, too. Objects of other kinds are
         ignored.
     lenient : bool
-        List nodes and pods at fault in `Holdings.skipped` instead of refusing the file. Faults of a
-        whole file are still raised. `Holdings.doubts` lists the parts in doubt.
+        Skip malformed nodes and pods and list them in `Holdings.skipped`, instead of refusing the
+        file. Errors of a whole file are still raised. `Holdings.doubts` has the entries of the
+        result that the skipped rows could change.
     weights : mapping
         Weights of users; 1 where absent.
     resources : collection of str, optional
-        The resources that count; all that pods request when absent.
+        The resources that count; when absent, all that pods request.
     ignore : collection of str
         Resources that do not count, such as ``pods``.
     user_from : str
@@ -66,17 +67,17 @@ def read_kubernetes(
         Of N users in order of first appearance, G nodes in the files' order (groups of one server
         each) and the R resources that count.
 
-        A user's demand is the mean effective request of its pods. ``tasks`` is its holding on a
-        node in such tasks, by the resource where the mean task takes the largest share of the
-        cluster; ``task_limit`` is the number of its pods. ``amounts`` are the holdings of its pods,
-        or None where the pods of every user are of one shape: then ``tasks`` are its pods.
+        A user's demand is the mean effective request of its bound and pending pods. ``tasks`` is
+        its holding on a node in such tasks, by the dominant resource of its mean task;
+        ``task_limit`` is the number of its pods. ``amounts`` are the requests of its bound pods, or
+        None where all pods of each user have equal requests: then ``tasks`` are pods.
 
-        GPUs of which pods take parts are devices if the pods of each user ask for equal amounts of
-        GPUs.
+        GPUs of which pods request parts are devices if all pods of each user request equal amounts
+        of GPUs.
 
-        A user may run on a node where some pod of it may run, or does. ``waiting`` are the pods
-        without a node, except gated ones. ``unrunnable`` are waiting pods that fit no node, however
-        empty; they count for nothing else. ``idle`` are users without any pod that counts.
+        A user is eligible on a node where one of its pods runs or may run. ``waiting`` are the
+        pending pods, except gated ones. ``unrunnable`` are pending pods that fit no node, even
+        empty; no other field counts them. ``idle`` are users without any pod that counts.
 
     Raises
     ------
@@ -90,39 +91,39 @@ def read_kubernetes(
     Cost O(files + P G + N G R) for P pods.
     """
     rule = UserRule.parse(user_from)
-    chosen = None if resources is None else _names(resources, "resources")
-    ignored = _names(ignore, "ignore")
+    chosen = None if resources is None else _check_names(resources, "resources")
+    ignored = _check_names(ignore, "ignore")
     paths = [path] if isinstance(path, str | Path) else list(path)
     faults = RowFaults(lenient)
     try:
         dump = read_dump(paths, rule, faults)
-        weight = _weights(weights, dump, rule)
+        checked_weights = _check_weights(weights, dump, rule)
         census = take_census(dump, faults)
-        counted = _counted(census.cluster.resources, dump, chosen, ignored)
-        return _holdings(census, counted, weight, tuple(faults.skipped))
+        selected = _select_resources(census.cluster.resources, dump, chosen, ignored)
+        return _compute_holdings(census, selected, checked_weights, tuple(faults.skipped))
     except InputError as error:
-        names = ", ".join(source_name(one) for one in paths)
+        names = ", ".join(source_name(file) for file in paths)
         raise (error if error.source else error.within(names)) from None
 
 
-def _names(given: Collection[str], what: str) -> list[str]:
+def _check_names(given: Collection[str], argument: str) -> list[str]:
     names = [given] if isinstance(given, str) else list(given)
     for name in names:
         if not isinstance(name, str):
-            raise InputError(f"must be names of resources, not {show(name)}", what)
+            raise InputError(f"must be names of resources, not {show(name)}", argument)
     return names
 
 
-def _counted(
+def _select_resources(
     columns: Sequence[str], dump: Dump, chosen: list[str] | None, ignored: list[str]
 ) -> BoolArray:
-    """Return (R,) bool: the requested resources that count."""
+    """Return (R,) bool: the requested resources that count, by the caller's choice."""
     known = {*columns, *(name for node in dump.nodes.values() for name in node.allocatable)}
-    for what, names in (("resources", chosen or []), ("ignore", ignored)):
+    for argument, names in (("resources", chosen or []), ("ignore", ignored)):
         for name in names:
             if name not in known:
                 raise InputError(
-                    f"{show(name)} is in no pod and no node{did_you_mean(name, known)}", what
+                    f"{show(name)} is in no pod and no node{did_you_mean(name, known)}", argument
                 )
     kept = [(chosen is None or name in chosen) and name not in ignored for name in columns]
     if not any(kept):
@@ -130,161 +131,193 @@ def _counted(
     return np.array(kept)
 
 
-def _holdings(
-    census: Census, counted: BoolArray, weight: Mapping[str, float], skipped: tuple[str, ...]
+def _compute_holdings(
+    census: Census, selected: BoolArray, weights: Mapping[str, float], skipped: tuple[str, ...]
 ) -> Holdings:
-    """Compute each user's mean task and its holdings from the pods that count."""
-    runnable = np.array([p not in census.unrunnable for p in range(len(census.pods))])
-    counts = runnable & (census.request[:, counted] > 0).any(axis=1)
-    if not counts.any():
-        raise _nothing_counts(census)
-    # Resources that only uncounted pods ask for are left out.
-    asked = counted & (census.request[counts] > 0).any(axis=0)
-    stranded = counts & _stranded(census, counts, asked)[census.user]
-    counts &= ~stranded
-    if not counts.any():
-        raise InputError("no node has any of the resources that count and that its pods hold")
-    users = np.unique(census.user[counts])
+    """Compute each user's mean task and its holdings from the pods that count.
+
+    `selected` has the resources of the census that may count; R in the result are those that pods
+    request.
+    """
+    pod_counts, requested, stranded = _counting_pods(census, selected)
+    # Users of the census that have pods that count, and their numbers in the result.
+    users = np.unique(census.user[pod_counts])
     names = [census.names[n] for n in users]
-    number = np.full(len(census.names), -1)
-    number[users] = np.arange(len(users))
-    shown = np.flatnonzero(asked)
-    cluster, size = census.cluster, census.size[asked]
-    capacity = cluster.capacity[:, asked]
-    pods = np.flatnonzero(counts)
-    user, node, request = (
-        number[census.user[pods]],
-        census.node[pods],
-        census.request[pods][:, asked],
-    )
-    held = np.zeros((len(users), len(cluster.groups), len(shown)))
-    on = np.flatnonzero(node >= 0)
-    np.add.at(held, (user[on], node[on]), request[on])
-    total = np.zeros((len(users), len(shown)))
-    np.add.at(total, user, request)
+    user_number = np.full(len(census.names), -1)
+    user_number[users] = np.arange(len(users))
+
+    cluster, size = census.cluster, census.size[requested]
+    columns = np.flatnonzero(requested)
+    resources = [cluster.resources[r] for r in columns]
+    capacity = cluster.capacity[:, requested]
+    pods = np.flatnonzero(pod_counts)
+    user, node = user_number[census.user[pods]], census.node[pods]
+    request = census.request[pods][:, requested]
+    held = np.zeros((len(users), len(cluster.groups), len(columns)))
+    bound = np.flatnonzero(node >= 0)
+    np.add.at(held, (user[bound], node[bound]), request[bound])
     n_pods = np.bincount(user, minlength=len(users))
-    first = request[np.unique(user, return_index=True)[1]]
-    same = (request == first[user]).all(axis=0)  # of each resource
-    alike = bool(same.all())
-    mean = np.where(same, first, total / n_pods[:, None])
-    eligible, able = _where(census, asked, number, len(users))
+    mean, is_uniform = _mean_requests(user, request, n_pods)
+    eligible, able = _open_nodes(census, requested, user_number, len(users))
     cut = _fit_to_some_node(mean, user, request, eligible, capacity > 0)
-    in_all = capacity.sum(axis=0) * size
-    share = np.divide(mean, in_all, out=np.zeros_like(mean), where=in_all > 0)
+
+    total_capacity = capacity.sum(axis=0) * size
+    share = np.divide(mean, total_capacity, out=np.zeros_like(mean), where=total_capacity > 0)
     dominant = first_largest_of_rows(share)
-    everyone = np.arange(len(users))
-    tasks = held[everyone, :, dominant] / mean[everyone, dominant][:, None]
-    resources = [cluster.resources[r] for r in shown]
-    is_shared = (np.array(resources) == SHARED_GPU) & census.shares_gpus
-    # The mean of unlike parts of a GPU would be a part that no pod takes.
-    in_devices = is_shared & same & (capacity <= MOST_DEVICES).all(axis=0)
+    rows = np.arange(len(users))
+    tasks = held[rows, :, dominant] / mean[rows, dominant][:, None]
+    is_shared_gpu = (np.array(resources) == NVIDIA_GPU) & census.shares_gpus
+    # The mean of unequal parts of a GPU would be a part that no pod requests.
+    in_devices = is_shared_gpu & is_uniform & (capacity <= MOST_DEVICES).all(axis=0)
     problem = Problem.from_arrays(
         capacity,
         mean / size,
-        weight=[weight.get(name, 1.0) for name in names],
+        weight=[weights.get(name, 1.0) for name in names],
         eligible=eligible,
-        # At least the tasks that run, which rounding of the mean could make larger.
+        # Rounding of the mean can make the running tasks slightly more than the pods.
         task_limit=np.maximum(n_pods, tasks.sum(axis=1)),
         resources=resources,
-        units=[cluster.units[r] for r in shown],
+        units=[cluster.units[r] for r in columns],
         groups=cluster.groups,
         users=names,
         labels=cluster.labels,
         devices=[resources[r] for r in np.flatnonzero(in_devices)],
     )
-    # A node may no longer have a resource that its pods hold; then only amounts show it.
-    there = (held > 0).any(axis=0) <= (capacity > 0)
+    # A node may have lost a resource that its pods still hold; tasks cannot express that.
+    holds_lost_resource = ((held > 0).any(axis=0) & ~(capacity > 0)).any()
+    tasks_suffice = is_uniform.all() and not cut and not holds_lost_resource
     partial: BoolArray = np.logical_or.reduce(able & ~problem.runnable, axis=1)
     return Holdings(
         problem=problem,
         tasks=tasks,
         source="kubernetes",
         whole_tasks=True,
-        amounts=None if alike and not cut and there.all() else held / size,
-        waiting=_waiting(census, counts, asked, number),
+        amounts=None if tasks_suffice else held / size,
+        waiting=_pending_pods(census, pod_counts, requested, user_number),
         skipped=skipped,
         unrunnable=tuple(
-            UnrunnableTask(_name(census, p), census.pods[p].user, why)
+            UnrunnableTask(_pod_name(census, p), census.pods[p].user, why)
             for p, why in census.unrunnable.items()
         ),
-        idle=_idle(census, number, weight, stranded, asked),
-        outside=_outside(census, stranded, asked),
-        not_modelled=(*_not_modelled(census), *_left_out(cut, names, problem)),
+        idle=_idle_users(census, user_number, weights, stranded, requested),
+        outside=_stranded_holdings(census, stranded, requested),
+        not_modelled=(
+            *_describe_not_modelled(census),
+            *_describe_cut_resources(cut, names, problem),
+        ),
         partial=partial if partial.any() else None,
-        doubts=_doubts(census, asked, number, len(users)),
-        grain=np.where(is_shared, _LEAST_PART, 1) / size,
+        doubts=_find_doubts(census, requested, user_number, len(users)),
+        grain=np.where(is_shared_gpu, _LEAST_PART, 1) / size,
     )
 
 
-def _stranded(census: Census, counts: BoolArray, asked: BoolArray) -> BoolArray:
+def _counting_pods(census: Census, selected: BoolArray) -> tuple[BoolArray, BoolArray, BoolArray]:
+    """Find the pods that count.
+
+    Returns (P,) bool: the pods that count; (R,) bool: the selected resources that they or stranded
+    pods request; (P,) bool: the stranded pods. Raises InputError if no pod counts.
+    """
+    runnable = np.array([p not in census.unrunnable for p in range(len(census.pods))])
+    pod_counts = runnable & (census.request[:, selected] > 0).any(axis=1)
+    if not pod_counts.any():
+        raise _no_pod_counts(census)
+    requested = selected & (census.request[pod_counts] > 0).any(axis=0)
+    stranded = pod_counts & _stranded_users(census, pod_counts, requested)[census.user]
+    pod_counts &= ~stranded
+    if not pod_counts.any():
+        raise InputError("no node has any of the resources that count and that its pods hold")
+    return pod_counts, requested, stranded
+
+
+def _mean_requests(
+    user: IntArray, request: FloatArray, n_pods: IntArray
+) -> tuple[FloatArray, BoolArray]:
+    """Return (N, R): the mean request of each user's pods, and (R,) bool: uniform resources.
+
+    A resource is uniform if all pods of each user request equal amounts of it.
+    """
+    total = np.zeros((len(n_pods), request.shape[1]))
+    np.add.at(total, user, request)
+    first = request[np.unique(user, return_index=True)[1]]
+    is_uniform: BoolArray = (request == first[user]).all(axis=0)
+    return np.where(is_uniform, first, total / n_pods[:, None]), is_uniform
+
+
+def _stranded_users(census: Census, pod_counts: BoolArray, requested: BoolArray) -> BoolArray:
     """Return (N,) bool: users whose nodes no longer have any of the resources that they hold."""
     n_users = len(census.names)
-    asks = np.zeros((n_users, int(asked.sum())), dtype=bool)
-    pods = np.flatnonzero(counts)
-    np.logical_or.at(asks, census.user[pods], census.request[pods][:, asked] > 0)
-    eligible, _ = _where(census, asked, np.arange(n_users), n_users)
-    finds = eligible.astype(np.float32) @ (census.cluster.capacity[:, asked] > 0) > 0
-    found: BoolArray = np.logical_or.reduce(asks & finds, axis=1)
+    requests = np.zeros((n_users, int(requested.sum())), dtype=bool)
+    pods = np.flatnonzero(pod_counts)
+    np.logical_or.at(requests, census.user[pods], census.request[pods][:, requested] > 0)
+    eligible, _ = _open_nodes(census, requested, np.arange(n_users), n_users)
+    finds = eligible.astype(np.float32) @ (census.cluster.capacity[:, requested] > 0) > 0
+    found: BoolArray = np.logical_or.reduce(requests & finds, axis=1)
     return ~found
 
 
-def _outside(census: Census, stranded: BoolArray, asked: BoolArray) -> FloatArray | None:
+def _stranded_holdings(
+    census: Census, stranded: BoolArray, requested: BoolArray
+) -> FloatArray | None:
     """Return (G, R) holdings of stranded pods; None without such pods."""
     pods = np.flatnonzero(stranded)
-    held = np.zeros((len(census.cluster.groups), int(asked.sum())))
-    np.add.at(held, census.node[pods], census.request[pods][:, asked])
-    return held / census.size[asked] if len(pods) else None
+    held = np.zeros((len(census.cluster.groups), int(requested.sum())))
+    np.add.at(held, census.node[pods], census.request[pods][:, requested])
+    return held / census.size[requested] if len(pods) else None
 
 
-def _where(
-    census: Census, asked: BoolArray, number: IntArray, n_users: int
+def _open_nodes(
+    census: Census, requested: BoolArray, user_number: IntArray, n_users: int
 ) -> tuple[BoolArray, BoolArray]:
-    """Return (N, G) bool twice: nodes open to users, and those with all resources of some pod.
+    """Return two tables, (N, G) bool: nodes where a user's pods may run, and where one fits.
 
-    Resources that do not count matter, too: a node without them runs no such pod.
+    A pod fits a node that has all resources it requests, also those that do not count.
+    `census.reach` lists the nodes by user and requested resources.
     """
     eligible = np.zeros((n_users, len(census.cluster.groups)), dtype=bool)
     able = np.zeros_like(eligible)
     lacks = ~(census.cluster.capacity > 0)
-    for (n, key), where in census.reach.items():
-        asks = np.frombuffer(key, dtype=bool)
-        if number[n] >= 0 and (asks & asked).any():
-            eligible[number[n]] |= where
-            able[number[n]] |= where & ~lacks[:, asks].any(axis=1)
+    for (n, key), nodes in census.reach.items():
+        requests = np.frombuffer(key, dtype=bool)
+        if user_number[n] >= 0 and (requests & requested).any():
+            eligible[user_number[n]] |= nodes
+            able[user_number[n]] |= nodes & ~lacks[:, requests].any(axis=1)
     return eligible, able
 
 
 def _fit_to_some_node(
     mean: FloatArray, user: IntArray, request: FloatArray, eligible: BoolArray, has: BoolArray
 ) -> dict[int, BoolArray]:
-    """Remove resources from a user's mean that no node has with the rest; return them by user.
+    """Drop resources from `mean` for users whose mean task fits no node; return the dropped ones.
 
-    Its pods ask for resources that no node has together, or no longer. The resources of the first
-    node that could run most of its pods stay.
+    The pods of such a user request resources that no node has together, or no longer. Its mean
+    keeps the resources of the node that could run most of its pods. `has` is (G, R) bool: the
+    resources of nodes. Returns (R,) bool by user.
     """
     cut: dict[int, BoolArray] = {}
-    asks = mean > 0
-    runs = eligible & ~(asks.astype(np.float32) @ (~has).T.astype(np.float32) > 0)
+    requests = mean > 0
+    runs = eligible & ~(requests.astype(np.float32) @ (~has).T.astype(np.float32) > 0)
     for n in np.flatnonzero(~runs.any(axis=1)):
         kinds, members = np.unique(request[user == n] > 0, axis=0, return_counts=True)
         lacking = kinds.astype(np.float32) @ (~has).T.astype(np.float32) > 0
         runs_pods = members @ ~lacking
-        kept = (has & asks[n]).sum(axis=1)
-        # More pods decide, then more resources, then the earlier node.
+        kept = (has & requests[n]).sum(axis=1)
+        # An eligible node, then the most pods, then the most resources, then the earlier node.
         best = np.lexsort((-kept, -runs_pods, ~eligible[n]))[0]
-        cut[int(n)] = asks[n] & ~has[best]
+        cut[int(n)] = requests[n] & ~has[best]
         mean[n, cut[int(n)]] = 0.0
     return cut
 
 
-def _not_modelled(census: Census) -> list[str]:
+def _describe_not_modelled(census: Census) -> list[str]:
     return [
         f"{what}: {len(pods):,} pod{'s' if len(pods) > 1 else ''}, such as {pods[0]}"
         for what, pods in census.not_modelled.items()
     ]
 
 
-def _left_out(cut: Mapping[int, BoolArray], names: Sequence[str], problem: Problem) -> list[str]:
+def _describe_cut_resources(
+    cut: Mapping[int, BoolArray], names: Sequence[str], problem: Problem
+) -> list[str]:
     columns = np.array(problem.cluster.resources, dtype=object)
     return [
         f"the mean task of {names[n]} leaves out {' and '.join(columns[missing])}, "
@@ -293,46 +326,50 @@ def _left_out(cut: Mapping[int, BoolArray], names: Sequence[str], problem: Probl
     ]
 
 
-def _waiting(
-    census: Census, counts: BoolArray, asked: BoolArray, number: IntArray
+def _pending_pods(
+    census: Census, pod_counts: BoolArray, requested: BoolArray, user_number: IntArray
 ) -> tuple[WaitingTask, ...]:
-    """Return the waiting pods that count, each allowed where its uncounted resources are free."""
-    rest = ~asked
-    on = np.flatnonzero(census.node >= 0)
-    free = census.capacity[:, rest]
+    """Return the pending pods that count; allow nodes where their other resources are free.
+
+    The other resources are those that do not count.
+    """
+    other = ~requested
+    bound = np.flatnonzero(census.node >= 0)
+    free = census.capacity[:, other]
     columns = np.array(census.cluster.resources, dtype=object)
-    shared = rest & (columns == SHARED_GPU) & bool(census.gpu_parts or census.sharing)
-    np.subtract.at(free, census.node[on], census.request[on][:, rest])
-    waiting = []
+    shared_gpu = other & (columns == NVIDIA_GPU) & bool(census.gpu_parts or census.sharing)
+    np.subtract.at(free, census.node[bound], census.request[bound][:, other])
+    pending = []
     for p, allowed in census.allowed.items():
-        if counts[p]:
-            wanted = census.request[p, rest]
-            room = ((wanted <= free) | (wanted == 0)).all(axis=1)
-            waiting.append(
+        if pod_counts[p]:
+            request = census.request[p, other]
+            fits = ((request <= free) | (request == 0)).all(axis=1)
+            is_sharing = (census.request[p, shared_gpu] > 0).any()
+            pending.append(
                 WaitingTask(
-                    name=_name(census, p),
-                    user=int(number[census.user[p]]),
-                    request=census.request[p, asked] / census.size[asked],
-                    allowed=allowed & room,
+                    name=_pod_name(census, p),
+                    user=int(user_number[census.user[p]]),
+                    request=census.request[p, requested] / census.size[requested],
+                    allowed=allowed & fits,
                     undecided=census.undecided.get(p, "")
-                    or (f"sharing {SHARED_GPU}" if (census.request[p, shared] > 0).any() else ""),
+                    or (f"sharing {NVIDIA_GPU}" if is_sharing else ""),
                 )
             )
-    return tuple(waiting)
+    return tuple(pending)
 
 
-def _idle(
+def _idle_users(
     census: Census,
-    number: IntArray,
-    weight: Mapping[str, float],
+    user_number: IntArray,
+    weights: Mapping[str, float],
     stranded: BoolArray,
-    asked: BoolArray,
+    requested: BoolArray,
 ) -> tuple[IdleUser, ...]:
     """Return the users without a pod that counts, with the reason."""
     idle = []
-    resources = np.array(census.cluster.resources, dtype=object)[asked]
+    resources = np.array(census.cluster.resources, dtype=object)[requested]
     for n, name in enumerate(census.names):
-        if number[n] < 0:
+        if user_number[n] < 0:
             own = np.flatnonzero(census.user == n)
             never = all(p in census.unrunnable for p in own.tolist())
             why = "no pod of it asks for what counts"
@@ -340,17 +377,19 @@ def _idle(
                 why = "no node could run any pod of it"
             elif stranded[own].any():
                 why = "its nodes no longer have the resources that its pods hold"
-            held = (census.request[own[stranded[own]]].sum(axis=0) / census.size)[asked]
+            held = (census.request[own[stranded[own]]].sum(axis=0) / census.size)[requested]
             holds = {resources[r]: float(held[r]) for r in np.flatnonzero(held)}
-            idle.append(IdleUser(name, weight.get(name, 1.0), why, holds))
+            idle.append(IdleUser(name, weights.get(name, 1.0), why, holds))
     return tuple(idle)
 
 
-def _doubts(census: Census, asked: BoolArray, number: IntArray, n_users: int) -> Doubts | None:
-    """Collect the doubts: passed-over pods and nodes, and uncounted parts of GPUs."""
-    index = {name: int(number[n]) for n, name in enumerate(census.names)}
+def _find_doubts(
+    census: Census, requested: BoolArray, user_number: IntArray, n_users: int
+) -> Doubts | None:
+    """Collect the doubts that skipped pods and nodes and shared GPUs leave; None without any."""
+    index = {name: int(user_number[n]) for n, name in enumerate(census.names)}
     nodes = {name: g for g, name in enumerate(census.cluster.groups)}
-    used = np.zeros((len(nodes), int(asked.sum())), dtype=bool)
+    used = np.zeros((len(nodes), int(requested.sum())), dtype=bool)
     holds, wants = np.zeros(n_users, dtype=bool), np.zeros(n_users, dtype=bool)
     waits = users = repels = False
     for lost in census.lost:
@@ -365,12 +404,12 @@ def _doubts(census: Census, asked: BoolArray, number: IntArray, n_users: int) ->
         if lost.node in nodes:
             used[nodes[lost.node]] = True
         elif lost.holds and not (lost.node and census.lost_nodes):
-            used[:] = True  # its node cannot be told, or is named wrongly
-    shared = [name == SHARED_GPU for name in np.array(census.cluster.resources)[asked]]
+            used[:] = True  # it may run on any node
+    shared_gpu = [name == NVIDIA_GPU for name in np.array(census.cluster.resources)[requested]]
     for p in (*census.gpu_parts, *census.sharing):
-        used[census.node[p]] |= np.array(shared)
+        used[census.node[p]] |= np.array(shared_gpu)
     for p in census.gpu_parts:
-        n = int(number[census.user[p]])
+        n = int(user_number[census.user[p]])
         if n >= 0:
             holds[n] = True
     why = []
@@ -378,18 +417,18 @@ def _doubts(census: Census, asked: BoolArray, number: IntArray, n_users: int) ->
         why.append("nodes or pods were skipped")
     if census.gpu_parts:
         why.append("parts of GPUs are not counted")
-    if census.sharing and any(shared):
+    if census.sharing and any(shared_gpu):
         why.append("it is not known which GPUs the parts share")
     if not why:
         return None
     return Doubts(" and ".join(why), used, holds, wants, waits, repels, census.lost_nodes, users)
 
 
-def _name(census: Census, p: int) -> str:
+def _pod_name(census: Census, p: int) -> str:
     return f"{census.pods[p].namespace}/{census.pods[p].name}"
 
 
-def _nothing_counts(census: Census) -> InputError:
+def _no_pod_counts(census: Census) -> InputError:
     runs = "no pod that runs asks for what counts" if (census.node >= 0).any() else "no pod runs"
     for p, why in census.unrunnable.items():
         fault = f"{runs}, and no waiting pod fits any node: {why}"
@@ -397,7 +436,7 @@ def _nothing_counts(census: Census) -> InputError:
     return InputError("no pod asks for any of the resources that count")
 
 
-def _weights(weights: Mapping[str, float], dump: Dump, rule: UserRule) -> dict[str, float]:
+def _check_weights(weights: Mapping[str, float], dump: Dump, rule: UserRule) -> dict[str, float]:
     what = "user" if rule.label else "namespace"
     checked = {}
     for name, value in weights.items():

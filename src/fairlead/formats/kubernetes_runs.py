@@ -1,7 +1,7 @@
 """Read the ended pods of a Kubernetes dump: their times, requests and nodes.
 
 A pod ran from its ``startTime`` to the end of its last container. Kubernetes deletes ended pods
-after a while, so that a dump has the latest ones only.
+after some time, so a dump has only the latest ones.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from fairlead.formats._kubernetes_objects import (
     NODE_KIND,
     Node,
     UserRule,
-    node_of,
     read_items,
+    read_node,
 )
 from fairlead.formats._kubernetes_placement import NodeChoice
 from fairlead.formats._kubernetes_requests import (
     HOLDERS,
+    NVIDIA_GPU,
     PODS,
-    SHARED_GPU,
     effective_request,
     gpu_part,
     part_of_one_gpu,
@@ -60,13 +60,13 @@ class PodRun(NamedTuple):
     started: float
     ended: float
     request: Mapping[str, float]  # in whole units
-    allowed: BoolArray  # (G,) bool: nodes where it may run
-    node: int  # -1 if it is not in the dump
+    allowed: BoolArray  # (G,): nodes where it may run; all if none is known
+    node: int  # number of its node; -1 if the node is not in the dump
 
 
 @dataclass(frozen=True)
 class PodRuns:
-    """Ended pods and all nodes; `notes` counts the pods that were left out."""
+    """Ended pods and all nodes; `notes` counts, by reason, pods left out or changed."""
 
     cluster: Cluster
     runs: list[PodRun]
@@ -86,7 +86,7 @@ def read_pod_runs(path: Path, user_from: str = BY_NAMESPACE) -> PodRuns:
         nodes: dict[str, Node] = {}
         for item in items:
             if item.kind == NODE_KIND:
-                node = node_of(item.content, item.place)
+                node = read_node(item.content, item.place)
                 nodes[node.name] = node
         if not nodes:
             raise InputError("holds no nodes")
@@ -97,7 +97,7 @@ def read_pod_runs(path: Path, user_from: str = BY_NAMESPACE) -> PodRuns:
             run
             for item in items
             if item.kind != NODE_KIND
-            and (run := _run_of(item.content, item.place, rule, choice, notes)) is not None
+            and (run := _read_run(item.content, item.place, rule, choice, notes)) is not None
         ]
         if not runs:
             left = "; ".join(f"{what}: {count:,}" for what, count in notes.items() if count)
@@ -114,25 +114,25 @@ def read_pod_runs(path: Path, user_from: str = BY_NAMESPACE) -> PodRuns:
             units=tuple(unit_of(name)[0] for name in columns),
             labels=tuple(node.labels for node in nodes.values()),
         )
-        by_device = [SHARED_GPU] if SHARED_GPU in columns else []
+        by_device = [NVIDIA_GPU] if NVIDIA_GPU in columns else []
         return PodRuns(with_devices(cluster, amounts, by_device), runs, amounts, notes)
     except InputError as error:
         raise (error if error.source else error.within(str(path))) from None
 
 
-def _run_of(
+def _read_run(
     content: Mapping[str, Any],
     place: str,
     rule: UserRule,
     choice: NodeChoice,
     notes: Counter[str],
 ) -> PodRun | None:
-    """Return a pod that ended; None for another one, which is counted."""
+    """Return the run of an ended pod; for any other object return None and count it in `notes`."""
     found = check_object(POD, content, place)
     metadata, status = found["metadata"], content.get("status") or {}
     namespace = metadata.get("namespace") or "default"
     name = f"{text_of(namespace, place)}/{text_of(metadata['name'], place)}"
-    started = _time(status.get("startTime"), f"{place}.status.startTime")
+    started = _parse_time(status.get("startTime"), f"{place}.status.startTime")
     if started is None:
         notes[NEVER_RAN] += 1
         return None
@@ -140,7 +140,7 @@ def _run_of(
     if not isinstance(containers, list):
         raise InputError(f"must be a list, not {show(containers)}", where)
     ends = [
-        _time(_at(each, "state", "terminated", "finishedAt"), f"{where}[{k}]")
+        _parse_time(_nested(each, "state", "terminated", "finishedAt"), f"{where}[{k}]")
         for k, each in enumerate(containers)
     ]
     ended = [end for end in ends if end is not None]
@@ -150,19 +150,19 @@ def _run_of(
     if namespace in HOLDERS:
         notes[GPU_HOLDER] += 1
         return None
-    asked = effective_request(found["spec"], place)
-    request: dict[str, float] = {r: a for r, a in asked.items() if a and r != PODS}
+    effective = effective_request(found["spec"], place)
+    request: dict[str, float] = {r: a for r, a in effective.items() if a and r != PODS}
     annotations = metadata.get("annotations") or {}
     part = part_of_one_gpu(annotations, place)
     if part:
-        request[SHARED_GPU] = part
+        request[NVIDIA_GPU] = part
     elif gpu_part(annotations):
         notes[OTHER_PARTS] += 1
     if not request:
         notes[WITHOUT_REQUEST] += 1
         return None
     labels = metadata.get("labels") or {}
-    created = _time(_at(content, "metadata", "creationTimestamp"), f"{place}.metadata")
+    created = _parse_time(_nested(content, "metadata", "creationTimestamp"), f"{place}.metadata")
     submitted = started if created is None else min(started, created)
     node = choice.placement.index.get(found["spec"].get("nodeName") or "", -1)
     notes[GONE_NODE] += node < 0
@@ -176,14 +176,14 @@ def _run_of(
     return PodRun(place, name, user, submitted, started, max(ended), request, allowed, node)
 
 
-def _at(found: object, *keys: str) -> object:
-    """Return the value below keys; None where there is none."""
+def _nested(found: object, *keys: str) -> object:
+    """Return the value under a path of keys; None if it is absent."""
     for key in keys:
         found = found.get(key) if isinstance(found, Mapping) else None
     return found
 
 
-def _time(text: object, place: str) -> float | None:
+def _parse_time(text: object, place: str) -> float | None:
     if text is None:
         return None
     try:

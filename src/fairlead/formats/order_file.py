@@ -1,4 +1,4 @@
-"""The order of placements as a table of comma-separated values."""
+"""Format the order of placements as comma-separated values."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def order_text(
 ) -> str:
     """Return a CSV of placements with the columns step, user, group and server.
 
-    `order` is (P, 2): user and server of each, with servers counted through all groups. Servers of
-    the group ``big`` are ``big-0``, ``big-1``, ... Of each resource in `devices` a column such as
-    ``gpu_devices`` has the numbers of the task's devices, separated by blanks.
+    `order` is (P, 2): user and server of each placement, with servers counted through all groups.
+    Servers of the group ``big`` are ``big-0``, ``big-1``, ... Each resource in `devices` adds a
+    column such as ``gpu_devices``, with the numbers of the task's devices, separated by blanks.
     """
     first = np.cumsum(problem.count) - problem.count
     group = np.searchsorted(first, order[:, 1], side="right") - 1

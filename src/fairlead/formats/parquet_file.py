@@ -1,6 +1,6 @@
-"""Parquet files with a JSON header and a checksum in their metadata.
+"""Read and write Parquet files with a JSON header and a checksum in their metadata.
 
-The key of the header in the metadata tells the kind of the file.
+The key of the header identifies the kind of file.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from fairlead.errors import InputError
 from fairlead.formats.atomic_files import replaced_file
 
 MAGIC = b"PAR1"
-# The checksum is that of the file with zeros in its place. It finds damaged pages before they are
-# decoded: the decoder prints its own complaints about them, in many lines.
+# The checksum is of the file with zeros in place of the checksum. It detects damaged pages before
+# they are decoded, since the decoder prints many lines about them.
 CHECKSUM_KEY = "fairlead_checksum"
 _CHECKSUM = re.compile(rb"blake2b:([0-9a-f]{32})")
 _NO_CHECKSUM = b"blake2b:" + b"0" * 32
 
 
 class ParquetKind(NamedTuple):
-    """A kind of file: its name in messages, its header's key in the metadata, its version."""
+    """A kind of file."""
 
-    name: str
-    key: str
+    name: str  # in messages
+    key: str  # of the header in the metadata
     version: int
 
 
@@ -39,13 +39,13 @@ class ParquetContent(NamedTuple):
 
     header: Mapping[str, Any]
     frame: pl.DataFrame
-    n_bytes: int
+    n_bytes: int  # size of the file
 
 
 def write_parquet_file(
     frame: pl.DataFrame, header: Mapping[str, Any], kind: ParquetKind, path: Path
 ) -> None:
-    """Write a table and its header of plain values, all of it or nothing.
+    """Write a table and its header of plain values, completely or not at all.
 
     Adds the version to the header. Raises InputError when the file cannot be written.
     """
@@ -58,10 +58,10 @@ def write_parquet_file(
 
 
 def read_parquet_file(path: Path, kind: ParquetKind) -> ParquetContent:
-    """Read a file of `write_parquet_file`, or of another program without a checksum.
+    """Read a file that `write_parquet_file` or another program wrote; the checksum may be absent.
 
     Raises InputError for a file that cannot be read, is no Parquet file, is damaged, or is of
-    another kind or version. It names the file.
+    another kind or version. The error names the file.
     """
     source = str(path)
     content = _read_content(path)
@@ -77,7 +77,10 @@ def read_parquet_header(path: Path, kind: ParquetKind) -> Mapping[str, Any]:
 def check_columns(
     frame: pl.DataFrame, kinds: Mapping[str, Any], may_be_empty: Mapping[str, pl.Expr]
 ) -> None:
-    """Refuse a table of other columns, or with an empty field where it may not be."""
+    """Raise InputError for other columns, or for an empty field.
+
+    A field of column `name` may be empty in the rows where `may_be_empty[name]` holds.
+    """
     if dict(frame.schema) != kinds:
         found = ", ".join(f"{name} {kind}" for name, kind in frame.schema.items())
         raise InputError(f"the columns are {found}", "columns")
@@ -90,28 +93,27 @@ def refuse_rows(wrong: pl.Series, fault: str, values: pl.Series | None = None) -
     """Raise InputError for the first wrong row, with its value if given."""
     first = wrong.arg_max() if wrong.any() else None
     if first is not None:
-        shown = "" if values is None else f" {values[first]}"
-        raise InputError(f"{fault}{shown}", f"row {first + 1}")
+        value = "" if values is None else f" {values[first]}"
+        raise InputError(f"{fault}{value}", f"row {first + 1}")
 
 
 def _with_checksum(content: bytes) -> bytes:
-    """Put the checksum in place of the last zeros reserved for it."""
-    place = content.rindex(_NO_CHECKSUM)
+    """Replace the zeros reserved for the checksum; the last ones, as a table may hold such text."""
+    end = content.rindex(_NO_CHECKSUM) + len(_NO_CHECKSUM)
     digest = blake2b(content, digest_size=16).hexdigest().encode()
-    begin, end = place + len(_NO_CHECKSUM) - len(digest), place + len(_NO_CHECKSUM)
-    return content[:begin] + digest + content[end:]
+    return content[: end - len(digest)] + digest + content[end:]
 
 
 def _check_checksum(content: bytes, source: str) -> None:
-    """Refuse a file of another checksum; files of other programs have none."""
-    places = list(_CHECKSUM.finditer(content))
-    if not places:
+    """Raise InputError for a wrong checksum; files of other programs have none."""
+    found = list(_CHECKSUM.finditer(content))
+    if not found:
         return
-    begin, end = places[-1].span(1)
-    bare = blake2b(content[:begin], digest_size=16)
-    bare.update(b"0" * (end - begin))
-    bare.update(content[end:])
-    if bare.hexdigest().encode() != places[-1][1]:
+    start, end = found[-1].span(1)
+    digest = blake2b(content[:start], digest_size=16)
+    digest.update(b"0" * (end - start))
+    digest.update(content[end:])
+    if digest.hexdigest().encode() != found[-1][1]:
         fault = "the Parquet file is damaged, or was rewritten: its checksum does not match"
         raise InputError(fault, "", source)
 

@@ -9,12 +9,13 @@ The format is YAML or JSON, version 1::
     users:
       - {name: ana, demand: {cpu: 500m, memory: 2Gi}, weight: 2, servers: {gpu: T4}, tasks: 40}
 
-`devices: [gpu]` names resources that come in devices: servers have whole ones, and a task takes a
-part of one, or whole ones.
+`devices: [gpu]` names resources that come in devices: a server has whole devices, and a task takes
+a part of one device, or whole devices.
 
 There may be `queues`, each with a name, a weight and a parent; then users name their `queue`.
-A file is held to more than `Problem.from_arrays`: one whole task of each user must fit on one
-server that it may use, or the user must give a positive rate there. A user without tasks is idle.
+The checks are stricter than those of `Problem.from_arrays`: one whole task of each user must fit on
+a server that the user may use, or the user must have a positive rate there. A user with 0 tasks is
+idle, and not checked for this.
 """
 
 from __future__ import annotations
@@ -51,12 +52,12 @@ from fairlead.model.problem import LARGEST_COUNT, Problem
 from fairlead.model.quantity import read_number, show
 from fairlead.model.queues import TOP, Queues, read_queues
 
-# Pairs of a user and a group: some hundred MB in the tables that hold a value for each.
+# Pairs of a user and a group: each table with a value a pair takes some hundred MB.
 MOST_PAIRS = 200_000_000
 # Pairs of a row and a resource, likewise.
 MOST_CELLS = 50_000_000
 
-# Text that YAML 1.1 and 1.2 both read as itself without quotes.
+# Text that needs no quotes in YAML 1.1 or 1.2.
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
 _WORDS = frozenset(("true", "false", "null", "yes", "no", "on", "off", "y", "n"))
 
@@ -69,22 +70,22 @@ def load(path: str | Path, *, skip_unplaceable: bool = False) -> Problem:
     path : str or Path
         A YAML or JSON file, or ``-`` for standard input.
     skip_unplaceable : bool
-        Leave out users without a task that fits on any server, instead of refusing the file;
-        `load_with_report` also names them.
+        Leave out users whose task fits no server, instead of refusing the file; `load_with_report`
+        also names them.
 
     Returns
     -------
     Problem
-        With users and groups in file order. Identical groups stay apart; see
+        With users and groups in file order. Identical groups are not merged; for that see
         `fairlead.model.reductions`.
 
     Raises
     ------
     InputError
-        For a file that cannot be read or is not a problem file: names the file, the key path and
-        the fault, on one line.
+        For a file that cannot be read or is not a problem file. The message is one line with the
+        file, the key path and the fault.
     ProblemError
-        For values that have no meaning, likewise.
+        For values without meaning, with a message of the same kind.
 
     Notes
     -----
@@ -119,11 +120,11 @@ def load_with_report(
 
 
 def dump(problem: Problem, path: str | Path) -> None:
-    """Write a problem file that reads back to the same problem, at once or not at all.
+    """Write a problem file that reads back as the same problem, completely or not at all.
 
     JSON when the path ends in ``.json``, else YAML; ``-`` is standard output. Amounts are plain
     numbers in the declared units. Raises InputError when the file cannot be written, ProblemError
-    when it cannot state the problem, such as a user without a whole task that fits on any server.
+    when a file cannot express the problem, such as a user whose whole task fits no server.
     """
     file_name(path, "path")
     document = document_of(problem)
@@ -136,9 +137,10 @@ def dump(problem: Problem, path: str | Path) -> None:
 
 
 def _assemble(document: ProblemDocument, skip_unplaceable: bool) -> tuple[Problem, list[str]]:
+    """Build the problem of a checked document; also return a line for each user left out."""
     servers, users = document["servers"], document["users"]
-    groups = _names(servers, "servers")
-    names = _names(users, "users")
+    groups = _unique_names(servers, "servers")
+    names = _unique_names(users, "users")
     resources = Resources(document)
     tables = (
         resources.read(servers, "servers", "capacity"),
@@ -161,7 +163,7 @@ def _assemble(document: ProblemDocument, skip_unplaceable: bool) -> tuple[Proble
     demand = resources.matrix(tables[1])
     weight = _weights(users, resources)
     task_limit = np.array([_task_limit(user, n) for n, user in enumerate(users)])
-    eligible, rates = _placement(users, cluster)
+    eligible, rates = _read_placement(users, cluster)
     queues = _queues(document.get("queues", []), users, names)
     for n, name in enumerate(names):
         if not demand[n].any() and (rates is None or np.isnan(rates[n, 0])):
@@ -169,9 +171,9 @@ def _assemble(document: ProblemDocument, skip_unplaceable: bool) -> tuple[Proble
     if not cluster.count.any():
         raise ProblemError("there is no server: every group has a count of 0", "servers")
     unplaceable = find_unplaceable(cluster, demand, eligible, rates)
-    # An idle user places nothing.
+    # An idle user has no task to place.
     unplaceable = {n: why for n, why in unplaceable.items() if task_limit[n] > 0}
-    keep, left_out = _placeable(names, unplaceable, skip_unplaceable)
+    keep, left_out = _split_placeable(names, unplaceable, skip_unplaceable)
     problem = Problem.from_arrays(
         cluster.capacity,
         demand[keep],
@@ -192,12 +194,12 @@ def _assemble(document: ProblemDocument, skip_unplaceable: bool) -> tuple[Proble
     return problem, left_out
 
 
-def _names(rows: Sequence[ServerRow] | Sequence[UserRow], what: str) -> tuple[str, ...]:
+def _unique_names(rows: Sequence[ServerRow] | Sequence[UserRow], what: str) -> tuple[str, ...]:
     seen: dict[str, int] = {}
-    for row, source in enumerate(rows):
-        place = f"{what}[{row}].name"
-        name = text_of(source["name"], place)
-        if seen.setdefault(name, row) != row:
+    for number, row in enumerate(rows):
+        place = f"{what}[{number}].name"
+        name = text_of(row["name"], place)
+        if seen.setdefault(name, number) != number:
             raise InputError(
                 f"duplicate name {name!r}, already the name of {what}[{seen[name]}]", place
             )
@@ -222,8 +224,8 @@ def _count(row: ServerRow, g: int) -> int:
     return int(count)
 
 
-def _from_zero(value: object, place: str, name: object) -> float:
-    """Read a number from 0 of a user, named in the fault."""
+def _non_negative(value: object, place: str, name: object) -> float:
+    """Read a number of at least 0; errors give its key path and the name of the user."""
     try:
         number = read_number(value, "a number from 0")
     except ProblemError as error:
@@ -235,18 +237,18 @@ def _from_zero(value: object, place: str, name: object) -> float:
 
 
 def _weights(users: Sequence[UserRow], resources: Resources) -> FloatArray:
-    """Return weights, (N,), or (N, R) when a user gives them per resource."""
+    """Read weights: (N,), or (N, R) if any user has weights per resource."""
     weight = np.ones((len(users), len(resources.names)))
     per_resource = False
     for n, user in enumerate(users):
         given, place = user.get("weight", 1), f"users[{n}].weight"
         if not isinstance(given, dict):
-            weight[n] = _from_zero(given, place, user["name"])
+            weight[n] = _non_negative(given, place, user["name"])
             continue
         per_resource = True
         for name, value in keyed_by_text(given, place).items():
             column = resources.known_column(name, f"{place}.{name}")
-            weight[n, column] = _from_zero(value, f"{place}.{name}", user["name"])
+            weight[n, column] = _non_negative(value, f"{place}.{name}", user["name"])
         if weight[n].any() and not weight[n].all():
             fault = f"must be 0 of all resources or of none (user {show(user['name'])})"
             raise ProblemError(fault, place)
@@ -256,7 +258,7 @@ def _weights(users: Sequence[UserRow], resources: Resources) -> FloatArray:
 def _task_limit(user: UserRow, n: int) -> float:
     if "tasks" not in user:
         return np.inf
-    return _from_zero(user["tasks"], f"users[{n}].tasks", user["name"])
+    return _non_negative(user["tasks"], f"users[{n}].tasks", user["name"])
 
 
 def _queues(
@@ -269,8 +271,10 @@ def _queues(
     return read_queues(rows, [user.get("queue") for user in users], names)
 
 
-def _placement(users: Sequence[UserRow], cluster: Cluster) -> tuple[BoolArray, FloatArray | None]:
-    """Return eligibility (N, G) and given rates (N, G) or None."""
+def _read_placement(
+    users: Sequence[UserRow], cluster: Cluster
+) -> tuple[BoolArray, FloatArray | None]:
+    """Read eligibility, (N, G), and rates: (N, G), NaN for users without rates, or None."""
     placement = NamedGroups(cluster.groups, cluster.labels)
     shape = (len(users), len(cluster.groups))
     if shape[0] * shape[1] > MOST_PAIRS:
@@ -290,7 +294,7 @@ def _placement(users: Sequence[UserRow], cluster: Cluster) -> tuple[BoolArray, F
     return eligible, rates
 
 
-def _placeable(
+def _split_placeable(
     names: Sequence[str], unplaceable: Mapping[int, str], skip: bool
 ) -> tuple[NDArray[Any], list[str]]:
     """Return the users to keep, and a line for each that is left out."""
@@ -322,7 +326,7 @@ def document_of(problem: Problem) -> dict[str, Any]:
 
 
 def write_document(document: Mapping[str, Any], path: str | Path) -> None:
-    """Write plain values, replacing the file at once or not at all.
+    """Write plain values to a file, completely or not at all.
 
     JSON when the path ends in ``.json``, else YAML with one row a line; ``-`` is standard output.
     """
@@ -373,7 +377,7 @@ def _amounts(resources: tuple[str, ...], amounts: Any) -> dict[str, float]:
 
 
 def _plain(number: float) -> float:
-    """Return a number as Python's own, whole where it is whole and short."""
+    """Return a Python number: an int if it is whole and has at most 15 digits."""
     value = float(number)
     return int(value) if value.is_integer() and abs(value) < 1e15 else value
 
@@ -383,17 +387,17 @@ def _yaml_lines(document: Mapping[str, Any]) -> Iterator[str]:
         if isinstance(value, list) and value and isinstance(value[0], dict):
             yield f"{key}:\n"
             for row in value:
-                yield f"  - {_flow(row)}\n"
+                yield f"  - {_flow_text(row)}\n"
         else:
-            yield f"{key}: {_flow(value)}\n"
+            yield f"{key}: {_flow_text(value)}\n"
 
 
-def _flow(value: Any) -> str:
-    """Return a value in YAML's flow style, text without quotes where it needs none."""
+def _flow_text(value: Any) -> str:
+    """Return a value in YAML's flow style; text has quotes only where needed."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{_flow(k)}: {_flow(v)}" for k, v in value.items()) + "}"
+        return "{" + ", ".join(f"{_flow_text(k)}: {_flow_text(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list):
-        return "[" + ", ".join(_flow(item) for item in value) + "]"
+        return "[" + ", ".join(_flow_text(item) for item in value) + "]"
     if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
         return value
     return json.dumps(value, ensure_ascii=False, allow_nan=False)

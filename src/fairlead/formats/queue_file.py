@@ -1,4 +1,4 @@
-"""Files of a tree of queues, for `simulate` and `serve`.
+"""Read files of a tree of queues, for `simulate` and `serve`.
 
 YAML or JSON, version 1::
 
@@ -8,9 +8,9 @@ YAML or JSON, version 1::
     limits: {physics: {gpu: 4}, ana: {gpu: 2, tasks: 10}}
     quotas: {physics: {gpu: 3}, bo: [{gpu: 2}, {gpu: 1, where: {type: a100}}]}
 
-Other users are beside the uppermost queues. Limits are of queues and users: the most that running
-tasks hold of a resource, the most running tasks, and the most jobs that wait or run. Quotas are
-guaranteed amounts, on all servers or on some by labels or names.
+Users that the file does not name are siblings of the topmost queues. Limits of queues and users
+bound the amount of a resource that running tasks hold, the running tasks, and the waiting and
+running jobs. Quotas are guaranteed amounts, on all servers or on servers chosen by label or name.
 """
 
 from __future__ import annotations
@@ -34,23 +34,24 @@ KEYS = ("fairlead", "queues", "users", "limits", "quotas")
 
 @dataclass(frozen=True)
 class QueueFile:
-    """A checked tree, and the queues of some users."""
+    """A checked tree of queues, and the users that the file places in it."""
 
-    rows: list[dict[str, Any]]
-    queue_of: dict[str, str]  # by user
+    rows: list[dict[str, Any]]  # the queues
+    queue_of: dict[str, str]  # the queue of each user that has one
     limits: Limits = field(default_factory=dict)
     quotas: Quotas = field(default_factory=dict)
 
     def to_dict(self, users: Sequence[str]) -> dict[str, Any]:
-        """Return plain values, after a check with users of a service."""
+        """Return plain values, once the tree is checked with the users of a service (see `of`)."""
         self.of(users)
         tree = {"rows": self.rows, "users": self.queue_of, "limits": self.limits}
         return tree | ({"quotas": self.quotas} if self.quotas else {})
 
     def of(self, users: Sequence[str]) -> Queues | None:
-        """Return the tree of N users, if any; raise ProblemError if one is named like a queue.
+        """Return the tree with N users in it; None if the file has no queues.
 
-        Raise it for quotas that contradict each other or the limits, too.
+        Raises ProblemError if a user has the name of a queue, or if quotas contradict each other or
+        the limits.
         """
         tree = read_queues(self.rows, [self.queue_of.get(user) for user in users], users)
         check_quotas(self.quotas, tree, self.limits)
@@ -58,7 +59,7 @@ class QueueFile:
 
 
 def load_queues(path: str | Path) -> QueueFile:
-    """Read a file of queues; raise InputError with file, place and fault."""
+    """Read a file of queues; raise InputError with file, key path and fault."""
     file_name(path, "path")
     try:
         document = read_document(path)

@@ -1,7 +1,7 @@
-"""A run log as one Parquet file, for this project and any other reader of tables.
+"""Read and write a run log as one Parquet file, which other programs can read too.
 
-A row is a start of a task, in the order of the decisions, with names beside the numbers. The policy
-and the sets that could not run are a JSON text in the file's metadata, under `METADATA_KEY`.
+A row is a start of a task, in the order of the decisions, with names as well as numbers. The policy
+and the unplaceable sets of tasks are JSON in the file's metadata, under `METADATA_KEY`.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ _COLUMNS: dict[str, Any] = {
 
 
 def write_run_log(workload: Workload, log: RunLog, path: Path, *, fingerprint: str = "") -> None:
-    """Write a run log as one Parquet file, all of it or nothing.
+    """Write a run log as one Parquet file, completely or not at all.
 
-    Its columns are ``user``, ``job``, ``set`` and ``task`` (numbered as in the workload),
-    ``server`` (the name of its group and its number there, ``big-0``; null if unknown), ``submit``
-    (of the job), ``wait`` (from then to the start), ``start``, ``end`` (all in seconds), ``lost``
-    (whether the task was lost with its server) and ``server_number`` (through all groups; -1 for
-    null). `fingerprint` identifies the run.
+    Columns: ``user`` and ``job`` (names), ``set`` and ``task`` (numbers in the workload),
+    ``server`` (its group and its number in the group, such as ``big-0``; null if unknown),
+    ``submit`` (of the job), ``wait`` (from submit to start), ``start`` and ``end`` (all in
+    seconds), ``lost`` (whether the task was lost with its server), and ``server_number`` (counted
+    through all groups; -1 if unknown). `fingerprint` identifies the run.
 
-    Raises InputError when it cannot be written. O(P + K + J + servers): a million starts take a
-    second.
+    Raises InputError when the file cannot be written. O(P + K + J + servers): a million starts take
+    a second.
     """
     header = {
         "policy": log.policy,
@@ -68,19 +68,19 @@ def write_run_log(workload: Workload, log: RunLog, path: Path, *, fingerprint: s
 
 
 def read_run_log(path: Path, workload: Workload | None = None) -> RunLog:
-    """Read a run log that `write_run_log` wrote; equal to it in every array.
+    """Read a run log that `write_run_log` wrote, with equal arrays.
 
     Parameters
     ----------
     workload : Workload, optional
-        The replayed workload; when given, a log of another one is refused.
+        The replayed workload; if given, the log of another workload is refused.
 
     Raises
     ------
     InputError
-        For a file that is no Parquet file, is damaged, is no run log or of a later version, lacks a
-        column, has values without meaning, or is of another workload. It names the file and the row
-        or entry.
+        For a file that is no Parquet file, is damaged, is no run log or of another version, has
+        other columns or values without meaning, or is of another workload. The error names the file
+        and the row or entry.
 
     Notes
     -----
@@ -89,7 +89,7 @@ def read_run_log(path: Path, workload: Workload | None = None) -> RunLog:
     source = str(path)
     content = read_parquet_file(path, _KIND)
     try:
-        sizes = _sizes(content.header)
+        sizes = _read_sizes(content.header)
         log = _run_log(content.frame, content.header, sizes)
         if workload is not None:
             for name, size in sizes.items():
@@ -107,7 +107,7 @@ def read_run_log(path: Path, workload: Workload | None = None) -> RunLog:
 
 
 def read_fingerprint(path: Path) -> str:
-    """Return the fingerprint of a run log, empty if it has none; its rows are not checked."""
+    """Return the fingerprint of a run log, or empty text; the rows are not read."""
     return str(read_parquet_header(path, _KIND).get("fingerprint", ""))
 
 
@@ -116,13 +116,13 @@ def _frame(workload: Workload, log: RunLog) -> pl.DataFrame:
     of_set = set_of_task[log.task]
     job = workload.set_job[of_set]
     submit = workload.job_submit[job]
-    # Names repeat many times: as numbers into a short list of them they are written ten times
-    # as fast as text is.
-    users = _named(list(workload.users), workload.job_user[job])
-    jobs = _named(workload.job_names.tolist(), job)
+    # Names repeat many times: gathered from a short list by number, they are written ten times as
+    # fast as text.
+    users = _gather(list(workload.users), workload.job_user[job])
+    jobs = _gather(workload.job_names.tolist(), job)
     unknown = workload.n_servers
     names = [*server_names(workload), None]
-    servers = _named(names, np.where(log.server < 0, unknown, log.server))
+    servers = _gather(names, np.where(log.server < 0, unknown, log.server))
     return pl.DataFrame(
         {
             "user": users,
@@ -141,7 +141,7 @@ def _frame(workload: Workload, log: RunLog) -> pl.DataFrame:
     )
 
 
-def _named(names: Sequence[str | None], index: NDArray[Any]) -> pl.Series:
+def _gather(names: Sequence[str | None], index: NDArray[Any]) -> pl.Series:
     return pl.Series(names, dtype=pl.String).gather(index)
 
 
@@ -155,7 +155,7 @@ def server_names(workload: Workload) -> list[str]:
     ]
 
 
-def _sizes(header: Mapping[str, Any]) -> dict[str, int]:
+def _read_sizes(header: Mapping[str, Any]) -> dict[str, int]:
     """Return the numbers of tasks, sets and servers of the workload."""
     sizes = {name: header[name] for name in ("tasks", "sets", "servers")}
     for name, size in sizes.items():

@@ -1,4 +1,4 @@
-"""Files of weights: ``{ana: 2, bo: 0.5}`` in YAML or JSON, often a user a line."""
+"""Read files of weights: ``{ana: 2, bo: 0.5}`` in YAML or JSON."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fairlead.formats.file_faults import keyed_by_text, number_at
 
 
 def read_weights(path: Path) -> dict[str, float]:
-    """Return the weights of users in a file, by name; raise InputError for an unusable file."""
+    """Read the weights of users by name; raise InputError for an unusable file."""
     try:
         found = read_document(path)
         if not isinstance(found, dict):
